@@ -1,0 +1,174 @@
+"""The naive definition of a safe plan: a few loops, and the meaning of everything else in this package.
+
+*Run* the plan byte by byte. Each byte of an arena holds the tensor that was last written there. Before step 0 the
+caller writes inputs, parameters and optimizer state; then every step reads and writes; after the last step the
+caller reads outputs, what is saved, parameters and optimizer state. Every byte of every read must hold the tensor
+that is read (a view: the tensor it shows), and every access must fall into its tensor's lifetime. Besides, no two
+storages that live at one step may have a byte in common, and every address is aligned and in bounds.
+
+Which tensors are views and which results may take an operand's bytes is decided beforehand, from the checker's own
+tables (`proofs.readers.sharing`); what is not permitted there is a plain write here.
+spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from proofs.program import CALLER, Program
+
+
+class Problem(NamedTuple):
+    """Something false in a plan: the obligation it breaks, tensors, step, arena and bytes (first, last), and a sentence."""
+
+    obligation: str
+    tensors: tuple[str, ...]
+    step: int | None
+    arena: str
+    first_byte: int | None
+    last_byte: int | None
+    text: str
+
+
+def problems(run: Program) -> Iterator[Problem]:
+    """Everything that is false in a plan, lazily. O(n log n) for n accesses and storages, but for dense aliasing."""
+    yield from placed(run)
+    yield from overlapping(run)
+    yield from executed(run)
+
+
+def placed(run: Program) -> Iterator[Problem]:
+    """Alignment, bounds and capacity of every storage; every tensor within its storage, in bytes and in steps."""
+    for k, s in enumerate(run.storages):
+        arena, of = run.arenas[s.arena], run.storage_names[k]
+        where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))
+        if not s.birth <= s.death <= run.last_step:
+            yield Problem("tensors_within_storages", *where, f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}")
+        if s.offset + s.bytes > arena.footprint or arena.footprint > arena.capacity:
+            yield Problem("capacity", *where, f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}")
+        if s.alignment < 1 or s.alignment & (s.alignment - 1) or s.offset % max(s.alignment, arena.alignment):
+            yield Problem("alignment", *where, f"{of} at {s.offset} is not aligned to {max(s.alignment, arena.alignment)}")
+    for t in run.tensors:
+        s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
+        where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
+        if t.window + t.bytes > s.bytes or not s.birth <= t.birth <= t.death <= s.death:
+            yield Problem("tensors_within_storages", *where, f"{t.name} reaches beyond its storage in bytes or steps")
+        if t.alignment < 1 or t.alignment & (t.alignment - 1) or t.address % t.alignment:
+            yield Problem("alignment", *where, f"{t.name} at {t.address} is not aligned to {t.alignment}")
+
+
+def overlapping(run: Program) -> Iterator[Problem]:
+    """No byte of an arena belongs to two storages that live at one step: a sweep over births, neighbours compared."""
+    live: list[list[tuple[int, int, int]]] = [[] for _ in run.arenas]  # (first byte, end, storage), sorted
+    born = sorted((s.birth, 1, k) for k, s in enumerate(run.storages) if s.bytes)
+    dead = sorted((s.death + 1, 0, k) for k, s in enumerate(run.storages) if s.bytes)
+    for step, opens, k in sorted(born + dead):
+        s = run.storages[k]
+        box, here = (s.offset, s.offset + s.bytes, k), live[s.arena]
+        i = bisect_left(here, box)
+        if not opens:
+            if i < len(here) and here[i] == box:
+                del here[i]
+            continue
+        for other in here[max(0, i - 1) : i + 1]:
+            if other[0] < box[1] and box[0] < other[1]:
+                names, first, end = (run.storage_names[other[2]], run.storage_names[k]), max(other[0], box[0]), min(other[1], box[1])
+                yield Problem("no_live_overlap", names, step, run.arenas[s.arena].name, first, end - 1, f"{names[0]} and {names[1]} are both live at step {step}")
+        insort(here, box)
+
+
+class Bytes:
+    """What each byte of an arena holds, as runs of bytes that one tensor was last written to."""
+
+    def __init__(self) -> None:
+        self.start, self.owner = [0], [CALLER]
+
+    def write(self, first: int, end: int, tensor: int) -> None:
+        """Bytes [first, end) now hold `tensor`."""
+        if first == end:
+            return
+        i, j = bisect_left(self.start, first), bisect_left(self.start, end)
+        after = [] if j < len(self.start) and self.start[j] == end else [end]
+        self.owner[i:j] = [tensor, self.owner[j - 1]] if after else [tensor]
+        self.start[i:j] = [first, *after]
+
+    def read(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """What bytes [first, end) hold: (first byte, end, tensor) in order."""
+        i = bisect_right(self.start, first) - 1
+        while first < end:
+            stop = self.start[i + 1] if i + 1 < len(self.start) else end
+            yield first, min(stop, end), self.owner[i]
+            first, i = stop, i + 1
+
+
+def executed(run: Program) -> Iterator[Problem]:
+    """Run the plan: every access within its lifetime, every read of what was written, no write over an operand."""
+    memory = [Bytes() for _ in run.arenas]
+    shown = list(range(len(run.tensors)))  # the tensor whose bytes a tensor shows: itself, or what it is a view of
+    written = [t.writer is None for t in run.tensors]
+    for i, t in enumerate(run.tensors):
+        if t.writer is None:
+            memory[t.arena].write(t.address, t.address + t.bytes, i)
+    for n, step in enumerate(run.steps):
+        for t in (*step.reads, *step.again):
+            yield from _read(run, memory, shown, written, n, t)
+        for w in step.writes:
+            t, base = run.tensors[w], run.views.get(w)
+            if not t.birth <= n <= t.death:
+                yield _problem(run, "lifetimes_cover_accesses", n, w, f"writes {t.name}, which lives over [{t.birth}, {t.death}]")
+            if written[w] and w not in step.mutates and not step.completes:
+                yield _problem(run, "sharing_is_sound", n, w, f"writes {t.name}, which was written before")
+            if base is not None and written[base[0]]:
+                b = run.tensors[base[0]]
+                if (t.arena, t.storage, t.address) != (b.arena, b.storage, b.address + base[1]) or base[1] + t.bytes > b.bytes:
+                    yield _problem(run, "sharing_is_sound", n, w, f"makes {t.name} a view, but not of the bytes of {b.name}", b.name)
+                shown[w] = shown[base[0]]
+            else:
+                yield from _over_operands(run, step.reads, step.mutates, n, w)
+                for o in step.writes[: step.writes.index(w)]:
+                    if o not in run.views and _meet(run, o, w):
+                        yield _problem(run, "sharing_is_sound", n, w, f"writes {run.tensors[o].name} and {t.name} to the same bytes", run.tensors[o].name)
+        for w in step.writes:
+            written[w] = True
+            if w not in run.views or shown[w] == w:
+                memory[run.tensors[w].arena].write(run.tensors[w].address, run.tensors[w].address + run.tensors[w].bytes, w)
+    for t in run.returned:
+        yield from _read(run, memory, shown, written, len(run.steps), t)
+
+
+def _read(run: Program, memory: list[Bytes], shown: list[int], written: list[bool], n: int, r: int) -> Iterator[Problem]:
+    t = run.tensors[r]
+    if not t.birth <= min(n, run.last_step) <= t.death:
+        yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {t.name}, which lives over [{t.birth}, {t.death}]")
+    if not written[r]:
+        yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {t.name} before it is written")
+        return
+    for first, end, owner in memory[t.arena].read(t.address, t.address + t.bytes):
+        if owner != shown[r]:
+            other = run.tensors[owner].name if owner != CALLER else "nothing"
+            text = f"reads {t.name}, whose bytes hold {other}"
+            yield Problem("sharing_is_sound", (t.name, other), n, run.arenas[t.arena].name, first, end - 1, f"{run.at(n)} {text}")
+            return
+
+
+def _over_operands(run: Program, reads: tuple[int, ...], mutates: tuple[int, ...], n: int, w: int) -> Iterator[Problem]:
+    """A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand."""
+    for r in reads:
+        if not _meet(run, r, w) or (r == w and w in mutates):
+            continue
+        a, b = run.tensors[r], run.tensors[w]
+        if run.in_place.get(w) != r or (a.address, a.bytes) != (b.address, b.bytes):
+            yield _problem(run, "sharing_is_sound", n, w, f"writes {b.name} over {a.name}, which it reads", a.name)
+
+
+def _meet(run: Program, i: int, j: int) -> bool:
+    a, b = run.tensors[i], run.tensors[j]
+    return a.arena == b.arena and max(a.address, b.address) < min(a.address + a.bytes, b.address + b.bytes)
+
+
+def _problem(run: Program, obligation: str, n: int, i: int, text: str, *others: str) -> Problem:
+    t = run.tensors[i]
+    last = t.address + max(0, t.bytes - 1)
+    return Problem(obligation, (t.name, *others), n, run.arenas[t.arena].name, t.address, last, f"{run.at(n)} {text}")

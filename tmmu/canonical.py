@@ -1,0 +1,171 @@
+"""The one way in which this project writes bytes: deterministic CBOR, and the two hashes over it (R1).
+
+RFC 8949 deterministic form with text keys only, definite lengths and no floats shortened. The loader refuses
+whatever this encoder would not have written, so that one object has one encoding and every hash one meaning.
+Columns travel as RFC 8746 typed arrays (little-endian unsigned integers).
+
+spec: R1.1, R1.2, R1.3, R1.4, R1.5, R1.6, R1.7
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cbor2
+import numpy as np
+
+from tmmu.errors import TmmuError
+
+TYPED_ARRAYS = {64: np.dtype("u1"), 69: np.dtype("<u2"), 70: np.dtype("<u4"), 71: np.dtype("<u8")}
+"""RFC 8746 tags and the element type of each."""
+
+_TAG_OF = {dtype: tag for tag, dtype in TYPED_ARRAYS.items()}
+
+# Tags that the decoder would otherwise turn into objects of its own, found by trying every tag below 65536.
+_FOREIGN_TAGS = (
+    0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000, 55799,
+)  # fmt: skip
+
+MAX_DEPTH = 12
+"""How deeply a file may nest; a plan needs far less."""
+
+
+def _plain(value: Any) -> Any:
+    """`value` in the terms that the encoder is allowed to see; anything else is a TypeError."""
+    if isinstance(value, np.ndarray):
+        dtype = value.dtype.newbyteorder("<") if value.dtype.itemsize > 1 else value.dtype
+        return cbor2.CBORTag(_TAG_OF[dtype], np.ascontiguousarray(value, dtype).tobytes())
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("map keys must be text")
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        raise TypeError("no float is allowed here")
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -(1 << 63) <= value < 1 << 64:
+            raise OverflowError(f"{value} does not fit 64 bits")
+        return int(value)
+    if value is None or isinstance(value, (bool, bytes)):
+        return value
+    if isinstance(value, str):
+        return str(value)  # a StrEnum is written as its text
+    raise TypeError(f"no canonical encoding for {type(value).__name__}")
+
+
+def encode(value: Any) -> bytes:
+    """The canonical CBOR of maps, lists, text, bytes, integers, booleans, None and unsigned columns.
+
+    Raises TypeError for a float or any other type, OverflowError for an integer beyond 64 bits. O(size).
+
+    >>> encode({"b": 1, "a": [True, None]}).hex()
+    'a2616182f5f6616201'
+    """
+    return cbor2.dumps(_plain(value), canonical=True)
+
+
+def _refuse(tag: Any, *_: Any) -> Any:
+    raise cbor2.CBORDecodeError(f"tag {getattr(tag, 'tag', tag)} is not allowed")
+
+
+def _column(tag: Any, *_: Any) -> Any:
+    if tag.tag not in TYPED_ARRAYS or not isinstance(tag.value, bytes):
+        _refuse(tag)
+    dtype = TYPED_ARRAYS[tag.tag]
+    if len(tag.value) % dtype.itemsize:
+        raise cbor2.CBORDecodeError(f"a typed array of {len(tag.value)} bytes is no multiple of {dtype.itemsize}")
+    return np.frombuffer(tag.value, dtype)
+
+
+def decode(data: bytes, what: str = "file") -> Any:
+    """The value that `data` encodes, where it is exactly what `encode` writes; else INVALID_PLAN.
+
+    Refused: trailing bytes, long or indefinite lengths, unsorted or repeated keys, keys that are no text, floats,
+    foreign tags, nesting beyond `MAX_DEPTH`. Memory is bounded by a small multiple of the input. spec: R1.3, R1.4
+    """
+    try:
+        value = cbor2.loads(
+            data,
+            max_depth=MAX_DEPTH,
+            allow_indefinite=False,
+            allow_duplicate_keys=False,
+            strict_hashable_types=True,
+            semantic_decoders=dict.fromkeys(_FOREIGN_TAGS, _refuse),
+            tag_hook=_column,
+        )
+        again = encode(value)
+    except Exception as error:  # the decoder raises many kinds; each means the same to the user
+        detail = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TmmuError("INVALID_PLAN", f"not a canonical CBOR {what} ({detail})", fix="write it again") from error
+    if again != data:
+        at = next((i for i, (a, b) in enumerate(zip(again, data, strict=False)) if a != b), min(len(again), len(data)))
+        raise TmmuError(
+            "INVALID_PLAN", f"not in canonical form from byte {at} on", fix="encode it deterministically (RFC 8949)"
+        )
+    return value
+
+
+def digest(value: Any) -> bytes:
+    """The object digest: SHA-256 of the canonical CBOR of `value`. spec: R1.6"""
+    return hashlib.sha256(encode(value)).digest()
+
+
+def commitment(tag: str, value: Any) -> bytes:
+    """The commitment hash: SHA-256 of the canonical CBOR of `[tag, value]`. spec: R1.5
+
+    >>> commitment("trace_chain_v1", []).hex()[:16]
+    '882b5851e1a6c9de'
+    """
+    return hashlib.sha256(encode([tag, value])).digest()
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
+
+    Raises TMMU_ALLOCATION_FAILURE (1302) where the folder cannot be written; nothing is left behind then.
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        folder = os.open(target.parent or ".", os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise TmmuError(
+            "TMMU_ALLOCATION_FAILURE",
+            f"cannot be written ({error.strerror})",
+            file=str(target),
+            fix="choose a folder that exists and that you may write to",
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_bounded(path: str | os.PathLike[str], limit: int, code_id: str = "INVALID_PLAN") -> bytes:
+    """The bytes of a regular file of at most `limit` bytes; a larger one is refused before it is read."""
+    size = os.stat(path).st_size
+    if size > limit:
+        raise TmmuError(code_id, f"{size} bytes, more than the limit of {limit}", file=str(path), fix="use a smaller file")
+    return Path(path).read_bytes()

@@ -1,0 +1,105 @@
+"""Failure codes and the one exception that carries them (R5, `spec/errors.md`).
+
+Every refusal names the file, the place and the fix, in one line. `ErrorRecord` is the same failure as the
+documents' record; its fields are those of the registry below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Code(NamedTuple):
+    """One row of the registry: number, severity, category, and the fields that its record must carry."""
+
+    numeric: int
+    severity: str
+    category: str
+    message: str
+    fields: tuple[str, ...]
+
+
+REGISTRY: dict[str, Code] = {
+    "INVALID_ARENA_CONFIG": Code(1001, "ERROR", "config", "Invalid arena configuration", ("arena",)),
+    "MODE_VIOLATION": Code(1002, "ERROR", "config", "Operation not allowed in this mode", ("mode",)),
+    "INVALID_BINDING": Code(1003, "ERROR", "config", "Binding does not fit the model", ("binding",)),
+    "INVALID_IR": Code(1201, "ERROR", "model", "Invalid model", ("ir_hash", "node_id")),
+    "ALIGNMENT_VIOLATION": Code(1301, "FATAL", "tmmu", "Memory alignment violation", ("arena", "logical_slot")),
+    "TMMU_ALLOCATION_FAILURE": Code(1302, "FATAL", "tmmu", "TMMU allocation failed", ("arena", "peak_required_bytes")),
+    "ALLOCATION_OVERFLOW": Code(1303, "FATAL", "tmmu", "Allocation offset overflow", ("arena", "offset", "size")),
+    "ARENA_TOO_SMALL": Code(1304, "ERROR", "tmmu", "Arena capacity insufficient", ("arena", "capacity", "required")),
+    "LIVENESS_CYCLE": Code(1305, "ERROR", "tmmu", "Liveness analysis cycle detected", ("ir_hash", "node_id")),
+    "INVALID_IR_SHAPES": Code(1306, "ERROR", "tmmu", "Invalid static shapes for allocation", ("ir_hash", "node_id")),
+    "ADDRESS_COLLISION": Code(1307, "FATAL", "tmmu", "Virtual address collision", ("arena", "logical_slot")),
+    "INVALID_PLAN": Code(1308, "ERROR", "tmmu", "The bytes are no plan", ("place",)),
+    "INVALID_ADDRESS": Code(1309, "FATAL", "tmmu", "Address outside its arena", ("arena", "offset")),
+    "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
+}
+"""Every failure code of the project; `spec/errors.md` says what each means and how to mend it."""
+
+
+@dataclass(frozen=True)
+class ErrorRecord:
+    """A failure as the documents' record: `t` and `rank` are 0 where there is no iteration and no rank."""
+
+    code_id: str
+    numeric_code: int
+    severity: str
+    subsystem: str
+    failure_operator: str
+    message: str
+    diagnostics: dict[str, int | str | bytes | bool]
+    t: int = 0
+    rank: int = 0
+    retryable: bool = False
+    privacy_class: str = "INTERNAL"
+
+
+class TmmuError(Exception):
+    """A refusal: `code_id` of the registry, what is wrong, where, and how to mend it.
+
+    Parameters
+    ----------
+    code_id
+        A key of `REGISTRY`.
+    what
+        What is wrong, as the middle of a sentence.
+    file, place, fix
+        The file, the place in it (a node, a tensor, a key, an offset) and what the user can do.
+    operator
+        The operator that failed, by its name in the documents.
+    diagnostics
+        Further fields of the error record.
+    """
+
+    def __init__(
+        self,
+        code_id: str,
+        what: str,
+        *,
+        file: str | None = None,
+        place: str | None = None,
+        fix: str | None = None,
+        operator: str = "UML_OS.TMMU.PlanMemory_v2",
+        **diagnostics: int | str | bytes | bool,
+    ) -> None:
+        self.code_id, self.what, self.file, self.place, self.fix = code_id, what, file, place, fix
+        self.operator, self.diagnostics = operator, diagnostics
+        super().__init__(code_id, what)
+
+    def __str__(self) -> str:
+        where = "".join(f"{part}: " for part in (self.file, self.place) if part)
+        return f"{where}{self.what}{f'; {self.fix}' if self.fix else ''} [{self.code_id}]"
+
+    def in_file(self, file: str) -> TmmuError:
+        """The same refusal with the file named, where the raiser did not know it."""
+        self.file = self.file or file
+        return self
+
+    def record(self) -> ErrorRecord:
+        """The failure as an error record (R5)."""
+        code = REGISTRY[self.code_id]
+        return ErrorRecord(
+            self.code_id, code.numeric, code.severity, code.category, self.operator, code.message, dict(self.diagnostics)
+        )

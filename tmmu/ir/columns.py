@@ -1,0 +1,320 @@
+"""A model as columns: what its digest covers and what an IR file holds (`spec/ir.cddl`).
+
+The objects of the vocabulary are easy to read and to build; columns are quick to hash and to store, and have one
+encoding. `to_object` and `from_object` are inverse to each other for every valid model. spec: I1.1, I1.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu import canonical
+from tmmu.errors import TmmuError
+from tmmu.ir import dtypes
+from tmmu.plan.columns import NONE, Names, column
+from tmmu.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
+
+FORMAT, VERSION = "tmmu-ir", 1
+ROLES, PHASES = tuple(Role), tuple(Phase)
+Value = TypeVar("Value")
+
+
+def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] = np.uint32) -> tuple[Any, Any]:
+    """Rows of different lengths as bounds (`len(rows) + 1` of them) and one flat column."""
+    bounds = np.zeros(len(rows) + 1, np.uint32)
+    np.cumsum([len(row) for row in rows], out=bounds[1:])
+    return column(bounds, np.uint32), column([value for row in rows for value in row], dtype)
+
+
+def unragged(bounds: NDArray[Any], flat: NDArray[Any]) -> list[tuple[int, ...]]:
+    """The rows that `ragged` flattened."""
+    at, values = bounds.tolist(), tuple(flat.tolist())
+    return [values[lo:hi] for lo, hi in zip(at, at[1:], strict=False)]
+
+
+def index_of(values: Sequence[Value]) -> tuple[list[Value], list[int]]:
+    """The distinct `values` in order of first appearance, and the position of each value among them."""
+    table: dict[Value, int] = {}
+    places = [table.setdefault(value, len(table)) for value in values]
+    return list(table), places
+
+
+def bindings_object(bindings: Bindings) -> dict[str, Any]:
+    """Bindings as they stand in a file."""
+    return {
+        "dims": dict(bindings.dims),
+        "shapes": {name: list(shape) for name, shape in bindings.shapes.items()},
+        "values": dict(bindings.values),
+        "defaults": dict(bindings.defaults),
+        "donated": list(bindings.donated),
+        "trust_shapes": bindings.trust_shapes,
+    }
+
+
+def to_object(model: Model) -> dict[str, Any]:
+    """The model as maps and columns. O(model)."""
+    t, n, b = model.tensors, model.nodes, model.bodies
+    types, dtype = index_of([x.dtype for x in t])
+    groups, group = index_of([x.alias_group for x in t if x.alias_group is not None])
+    group_rows = iter(group)
+    ops, op = index_of([(x.domain, x.op) for x in n])
+    shape_at, shape = ragged([x.shape for x in t], np.uint64)
+    viewed = [(i, x.view) for i, x in enumerate(t) if x.view is not None]
+    hints = [(i, *pair) for i, x in enumerate(n) for pair in x.in_place]
+    requests = [(i, s) for i, x in enumerate(n) for s in x.scratch]
+
+    def lists(name: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
+        at, flat = ragged(rows)
+        return {f"{name}_at": at, name: flat}
+
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": model.name,
+        "dtypes": types,
+        "groups": groups,
+        "ops": [list(pair) for pair in ops],
+        "tensors": {
+            "name": Names.of([x.name for x in t]).blob,
+            "dtype": column(dtype, np.uint8),
+            "role": column([ROLES.index(x.role) for x in t], np.uint8),
+            "alignment": column([x.alignment for x in t], np.uint64),
+            "group": column([NONE if x.alias_group is None else next(group_rows) for x in t], np.uint32),
+            "saved": column([x.saved_for_backward for x in t], np.uint8),
+            "shape_at": shape_at,
+            "shape": shape,
+        },
+        "views": {
+            "tensor": column([i for i, _ in viewed], np.uint32),
+            "base": column([v.base for _, v in viewed], np.uint32),
+            "offset": column([v.offset for _, v in viewed], np.uint64),
+            "bytes": column([v.bytes for _, v in viewed], np.uint64),
+            "strides": [None if v.strides is None else list(v.strides) for _, v in viewed],
+        },
+        "envelopes": [[i, [list(pair) for pair in x.envelope]] for i, x in enumerate(t) if x.envelope is not None],
+        "nodes": {
+            "name": Names.of([x.name for x in n]).blob,
+            "op": column(op, np.uint32),
+            "body": column([x.body for x in n], np.uint32),
+            "phase": column([PHASES.index(x.phase) for x in n], np.uint8),
+            **lists("reads", [x.reads for x in n]),
+            **lists("writes", [x.writes for x in n]),
+            **lists("mutates", [x.mutates for x in n]),
+        },
+        "in_place": {
+            key: column([row[k] for row in hints], np.uint32) for k, key in enumerate(("node", "result", "operand"))
+        },
+        "scratch": {
+            "node": column([i for i, _ in requests], np.uint32),
+            "bytes": column([s.bytes for _, s in requests], np.uint64),
+            "alignment": column([s.alignment for _, s in requests], np.uint64),
+            "arena": [s.arena for _, s in requests],
+        },
+        "bodies": {
+            "owner": column([NONE if x.owner < 0 else x.owner for x in b], np.uint32),
+            "attribute": Names.of([x.attribute for x in b]).blob,
+            "iterates": column([x.iterates for x in b], np.uint8),
+            **lists("inputs", [x.inputs for x in b]),
+            **lists("outputs", [x.outputs for x in b]),
+        },
+        "must_not_alias": [list(pair) for pair in model.must_not_alias],
+        "unproduced": list(model.unproduced),
+        "bindings": bindings_object(model.bindings),
+        "source_digest": model.source_digest,
+    }
+
+
+def digest(model: Model) -> bytes:
+    """`ir_hash`: the object digest of the model (R2). spec: R2.3"""
+    return canonical.digest(to_object(model))
+
+
+def from_object(value: Any) -> Model:
+    """The model that `to_object` wrote. Raises INVALID_IR at the first thing that is not as the schema says.
+
+    Indices are checked here; whether the graph makes sense is `tmmu.ir.validate`'s question.
+    """
+    try:
+        return _read(value)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        detail = f"missing {error}" if isinstance(error, KeyError) else str(error)
+        raise TmmuError("INVALID_IR", f"not a {FORMAT} file: {detail}", fix="see spec/ir.cddl") from error
+
+
+def _only(value: Any, keys: Sequence[str], where: str) -> None:
+    unknown = sorted(set(value) - set(keys))
+    if unknown:
+        raise ValueError(f"unknown key {unknown[0]!r} in {where}")
+
+
+def _typed(value: Any, dtype: type[np.unsignedinteger[Any]], where: str) -> list[int]:
+    if not isinstance(value, np.ndarray) or value.dtype != np.dtype(dtype):
+        raise ValueError(f"{where} is no column of {np.dtype(dtype)}")
+    result: list[int] = value.tolist()
+    return result
+
+
+def _names(blob: Any, count: int, where: str) -> list[str]:
+    if not isinstance(blob, bytes):
+        raise ValueError(f"{where} is no byte string")
+    names = Names(blob, count).list()
+    if len(names) != count:
+        raise ValueError(f"{where} has {len(names)} names for {count} rows")
+    return names
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{where} is no text")
+    return value
+
+
+def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = np.uint32) -> list[tuple[int, ...]]:
+    at, flat = _typed(table[f"{name}_at"], np.uint32, f"{where}.{name}_at"), _typed(table[name], dtype, f"{where}.{name}")
+    if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or any(lo > hi for lo, hi in zip(at, at[1:], strict=False)):
+        raise ValueError(f"{where}.{name}_at are no bounds of {count} rows")
+    if any(value >= end for value in flat):
+        raise ValueError(f"{where}.{name} points beyond {end} rows")
+    return [tuple(flat[lo:hi]) for lo, hi in zip(at, at[1:], strict=False)]
+
+
+def read_bindings(value: Any) -> Bindings:
+    """The bindings that `bindings_object` wrote; ValueError, KeyError or TypeError says what is wrong."""
+    _only(value, ("dims", "shapes", "values", "defaults", "donated", "trust_shapes"), "bindings")
+    integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
+    if not all(map(integer, value["dims"].values())):
+        raise ValueError("bindings.dims are no sizes")
+    if not all(integer(d) for shape in value["shapes"].values() for d in shape):
+        raise ValueError("bindings.shapes are no shapes")
+    if type(value["trust_shapes"]) is not bool:
+        raise ValueError("bindings.trust_shapes is no boolean")
+    texts = [*value["values"].values(), *value["defaults"].values(), *value["donated"]]
+    for text in texts:
+        _text(text, "a binding")
+    return Bindings(
+        dict(value["dims"]),
+        {name: tuple(shape) for name, shape in value["shapes"].items()},
+        dict(value["values"]),
+        dict(value["defaults"]),
+        tuple(value["donated"]),
+        value["trust_shapes"],
+    )
+
+
+def _read(value: Any) -> Model:
+    if value["format"] != FORMAT or value["version"] != VERSION:
+        raise ValueError(f"format {value['format']!r} version {value['version']!r}")
+    _only(
+        value,
+        "format version name dtypes groups ops tensors views envelopes nodes in_place scratch bodies must_not_alias "
+        "unproduced bindings source_digest".split(),
+        "the file",
+    )
+    types = [_text(x, "a dtype") for x in value["dtypes"]]
+    if unknown := [x for x in types if x not in dtypes.BITS]:
+        raise ValueError(f"unknown dtype {unknown[0]!r}")
+    groups = [_text(x, "a group") for x in value["groups"]]
+    ops = [(_text(domain, "a domain"), _text(op, "an operator")) for domain, op in value["ops"]]
+    tensors = _tensors(value, types, groups)
+    nodes = _nodes(value, len(tensors), len(value["bodies"]["owner"]), ops)
+    bodies = _bodies(value["bodies"], len(tensors), len(nodes))
+    source = value["source_digest"]
+    if source is not None and (not isinstance(source, bytes) or len(source) != 32):
+        raise ValueError("source_digest is no SHA-256")
+    pairs = tuple((int(a), int(b)) for a, b in value["must_not_alias"])
+    if any(not 0 <= x < len(tensors) for pair in pairs for x in pair):
+        raise ValueError("must_not_alias points beyond the tensors")
+    unproduced = tuple(_text(x, "an unproduced name") for x in value["unproduced"])
+    return Model(
+        _text(value["name"], "name"), tuple(tensors), tuple(nodes), tuple(bodies), pairs, unproduced,
+        read_bindings(value["bindings"]), source,
+    )  # fmt: skip
+
+
+def _tensors(value: Any, types: list[str], groups: list[str]) -> list[Tensor]:
+    table = value["tensors"]
+    _only(table, ("name", "dtype", "role", "alignment", "group", "saved", "shape_at", "shape"), "tensors")
+    dtype = _typed(table["dtype"], np.uint8, "tensors.dtype")
+    count = len(dtype)
+    names = _names(table["name"], count, "tensors.name")
+    shapes = _rows(table, "shape", count, UINT64_END, "tensors", np.uint64)
+    views: dict[int, View] = {}
+    viewed = value["views"]
+    _only(viewed, ("tensor", "base", "offset", "bytes", "strides"), "views")
+    columns = [_typed(viewed[key], kind, f"views.{key}") for key, kind in
+               (("tensor", np.uint32), ("base", np.uint32), ("offset", np.uint64), ("bytes", np.uint64))]  # fmt: skip
+    for t, base, offset, size, strides in zip(*columns, viewed["strides"], strict=True):
+        if t >= count or base >= count:
+            raise ValueError("views point beyond the tensors")
+        views[t] = View(base, offset, size, None if strides is None else tuple(int(s) for s in strides))
+    envelopes = {int(t): tuple((int(lo), int(hi)) for lo, hi in pairs) for t, pairs in value["envelopes"]}
+    role, saved = _typed(table["role"], np.uint8, "tensors.role"), _typed(table["saved"], np.uint8, "tensors.saved")
+    alignment = _typed(table["alignment"], np.uint64, "tensors.alignment")
+    group = _typed(table["group"], np.uint32, "tensors.group")
+    return [
+        Tensor(
+            names[i], shapes[i], types[d], ROLES[r], dtypes.nbytes(shapes[i], types[d]), a, views.get(i),
+            None if g == NONE else groups[g], bool(s), envelopes.get(i),
+        )
+        for i, (d, r, a, g, s) in enumerate(zip(dtype, role, alignment, group, saved, strict=True))
+    ]  # fmt: skip
+
+
+def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) -> list[Node]:
+    table = value["nodes"]
+    _only(
+        table,
+        ("name", "op", "body", "phase", "reads_at", "reads", "writes_at", "writes", "mutates_at", "mutates"),
+        "nodes",
+    )
+    op = _typed(table["op"], np.uint32, "nodes.op")
+    count = len(op)
+    names = _names(table["name"], count, "nodes.name")
+    body, phase = _typed(table["body"], np.uint32, "nodes.body"), _typed(table["phase"], np.uint8, "nodes.phase")
+    if any(x >= bodies for x in body):
+        raise ValueError("nodes.body points beyond the bodies")
+    hints: dict[int, list[tuple[int, int]]] = {}
+    _only(value["in_place"], ("node", "result", "operand"), "in_place")
+    for n, result, operand in zip(
+        *(_typed(value["in_place"][key], np.uint32, f"in_place.{key}") for key in ("node", "result", "operand")), strict=True
+    ):
+        if n >= count or result >= tensors or operand >= tensors:
+            raise ValueError("in_place points beyond the nodes or tensors")
+        hints.setdefault(n, []).append((result, operand))
+    scratch: dict[int, list[Scratch]] = {}
+    asked = value["scratch"]
+    _only(asked, ("node", "bytes", "alignment", "arena"), "scratch")
+    for n, size, alignment, arena in zip(
+        _typed(asked["node"], np.uint32, "scratch.node"), _typed(asked["bytes"], np.uint64, "scratch.bytes"),
+        _typed(asked["alignment"], np.uint64, "scratch.alignment"), asked["arena"], strict=True,
+    ):  # fmt: skip
+        if n >= count:
+            raise ValueError("scratch points beyond the nodes")
+        scratch.setdefault(n, []).append(Scratch(size, alignment, None if arena is None else _text(arena, "scratch.arena")))
+    lists = [_rows(table, key, count, tensors, "nodes") for key in ("reads", "writes", "mutates")]
+    return [
+        Node(
+            names[i], ops[o][1], reads, writes, ops[o][0], body[i], tuple(hints.get(i, ())), mutates,
+            tuple(scratch.get(i, ())), PHASES[phase[i]],
+        )
+        for i, (o, reads, writes, mutates) in enumerate(zip(op, *lists, strict=True))
+    ]  # fmt: skip
+
+
+def _bodies(table: Any, tensors: int, nodes: int) -> list[Body]:
+    _only(table, ("owner", "attribute", "iterates", "inputs_at", "inputs", "outputs_at", "outputs"), "bodies")
+    owner = _typed(table["owner"], np.uint32, "bodies.owner")
+    if not owner or owner[0] != NONE or any(x >= nodes for x in owner[1:]):
+        raise ValueError("bodies.owner: the first body is the main graph, every other one belongs to a node")
+    attributes = _names(table["attribute"], len(owner), "bodies.attribute")
+    inputs = _rows(table, "inputs", len(owner), tensors, "bodies")
+    outputs = _rows(table, "outputs", len(owner), tensors, "bodies")
+    iterates = _typed(table["iterates"], np.uint8, "bodies.iterates")
+    return [
+        Body(-1 if o == NONE else o, a, i, p, bool(r))
+        for o, a, i, p, r in zip(owner, attributes, inputs, outputs, iterates, strict=True)
+    ]

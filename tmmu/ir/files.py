@@ -1,0 +1,37 @@
+"""IR files: a model as one canonical CBOR object, read strictly and written atomically (`spec/ir.cddl`)."""
+
+from __future__ import annotations
+
+import os
+
+from tmmu import canonical
+from tmmu.errors import TmmuError
+from tmmu.ir import columns, order, validate
+from tmmu.vocabulary import Model
+
+LIMIT = 1 << 32
+"""The largest IR file that is read, in bytes."""
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write `model` to `path`, whole or not at all."""
+    canonical.write_atomically(path, canonical.encode(columns.to_object(model)))
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """The model at `path`, validated, its nodes in the stable topological order. spec: I1.1, I1.7
+
+    Raises INVALID_IR, INVALID_IR_SHAPES or LIVENESS_CYCLE with the file and the place named.
+    """
+    name = os.fspath(path)
+    try:
+        data = canonical.read_bounded(path, LIMIT, "INVALID_IR")
+        try:
+            value = canonical.decode(data, "IR")
+        except TmmuError as error:
+            raise TmmuError("INVALID_IR", error.what, fix=error.fix) from error
+        model = columns.from_object(value)
+        validate.validate(model)
+        return order.stable_topological(model)
+    except TmmuError as error:
+        raise error.in_file(name)

@@ -1,0 +1,134 @@
+"""Execution order: which node must come before which, and the stable topological order (the default).
+
+A node with bodies and everything inside it is one unit of the graph around it, so each body is ordered for
+itself. Where a tensor is mutated, its accesses keep the order in which the model lists them. spec: I1.6, I1.7
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+
+from tmmu.errors import TmmuError
+from tmmu.ir.program import defining_body
+from tmmu.vocabulary import MAIN, Model
+
+
+def dependencies(model: Model) -> list[tuple[int, int]]:
+    """Pairs (earlier, later) of nodes of one body: a read after its write, accesses around a mutation. O(accesses x depth).
+
+    An edge from a node to itself means that it needs its own result, or that a node inside it does.
+    """
+    home = defining_body(model)
+    writer = {t: n for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
+    mutated = {t for node in model.nodes for t in node.mutates}
+
+    def unit(n: int, body: int) -> int:
+        """The node of `body` that is `n` or holds it."""
+        while model.nodes[n].body != body:
+            if model.nodes[n].body == MAIN:
+                raise TmmuError(
+                    "INVALID_IR",
+                    "it reads a tensor from inside another body",
+                    place=f"node {model.nodes[n].name!r}",
+                    fix="return the tensor from that body",
+                )
+            n = model.bodies[model.nodes[n].body].owner
+        return n
+
+    edges = []
+    last_change: dict[int, int] = {}
+    reads_since: dict[int, list[int]] = {}
+    for n, node in enumerate(model.nodes):
+        for t in node.reads:
+            here = unit(n, home[t])
+            if t in writer and not (t in node.mutates and writer[t] == here):
+                edges.append((writer[t], here))
+            if t in mutated:
+                if last_change.get(t, here) != here:
+                    edges.append((last_change[t], here))
+                reads_since.setdefault(t, []).append(here)
+        for t in node.mutates:
+            here = unit(n, home[t])
+            before = [*reads_since.pop(t, ()), last_change.get(t, here), writer.get(t, here)]
+            edges.extend((other, here) for other in before if other != here)
+            last_change[t] = here
+    for b, body in enumerate(model.bodies[1:], 1):
+        for t in body.outputs:
+            outside = model.nodes[body.owner].body
+            if t in writer and home[t] != b:  # a captured value that is returned: the owner needs it
+                edges.append((writer[t], unit(body.owner, home[t]) if home[t] != outside else body.owner))
+    return edges
+
+
+def stable_topological(model: Model) -> Model:
+    """`model` with its nodes in the stable topological order: of all that may come next, the first listed.
+
+    Returns `model` itself where its order is that already. Raises LIVENESS_CYCLE naming a node of a cycle.
+    O(nodes log nodes + accesses).
+    """
+    after: list[list[int]] = [[] for _ in model.nodes]
+    waits = [0] * len(model.nodes)
+    in_order = True
+    for earlier, later in dependencies(model):
+        after[earlier].append(later)
+        waits[later] += 1
+        in_order = in_order and earlier < later
+    if in_order and _flat(model):
+        return model
+    ready: list[list[int]] = [[] for _ in model.bodies]
+    for n, count in enumerate(waits):
+        if not count:
+            ready[model.nodes[n].body].append(n)
+    order: list[list[int]] = [[] for _ in model.bodies]
+    for b, heap in enumerate(ready):
+        while heap:
+            n = heapq.heappop(heap)
+            order[b].append(n)
+            for later in after[n]:
+                waits[later] -= 1
+                if not waits[later]:
+                    heapq.heappush(heap, later)
+    if sum(map(len, order)) < len(model.nodes):
+        stuck = next(n for n, count in enumerate(waits) if count)
+        raise TmmuError(
+            "LIVENESS_CYCLE",
+            "it waits for its own result",
+            place=f"node {model.nodes[stuck].name!r}",
+            fix="break the cycle",
+            operator="UML_OS.Model.AnalyzeLiveness_v1",
+            node_id=model.nodes[stuck].name,
+        )
+    return _renumber(model, order)
+
+
+def _flat(model: Model) -> bool:
+    """Do the nodes stand in step order: each body's nodes right after its owner, bodies in order?"""
+    return _sequence(model, _listed(model)) == list(range(len(model.nodes)))
+
+
+def _listed(model: Model) -> list[list[int]]:
+    inside: list[list[int]] = [[] for _ in model.bodies]
+    for n, node in enumerate(model.nodes):
+        inside[node.body].append(n)
+    return inside
+
+
+def _sequence(model: Model, order: list[list[int]]) -> list[int]:
+    bodies_of: dict[int, list[int]] = {}
+    for b, body in enumerate(model.bodies[1:], 1):
+        bodies_of.setdefault(body.owner, []).append(b)
+    result, work = [], list(reversed(order[MAIN]))
+    while work:
+        n = work.pop()
+        result.append(n)
+        for b in reversed(bodies_of.get(n, ())):
+            work.extend(reversed(order[b]))
+    return result
+
+
+def _renumber(model: Model, order: list[list[int]]) -> Model:
+    sequence = _sequence(model, order)
+    place = {n: k for k, n in enumerate(sequence)}
+    bodies = tuple(replace(body, owner=place[body.owner] if body.owner >= 0 else -1) for body in model.bodies)
+    return replace(model, nodes=tuple(model.nodes[n] for n in sequence), bodies=bodies)

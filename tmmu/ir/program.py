@@ -1,0 +1,149 @@
+"""A model as the list of steps that execute it: what liveness reads and what a plan records.
+
+Nodes become steps in the model's order. A node with bodies becomes two, its *enter* and its *leave*, with the
+bodies' steps between them (T8). Two kinds of tensor appear that no model lists: a node's scratch, and the copy of
+a body output that is itself a formal input or a captured value, so that handing values to the next iteration
+is a simultaneous copy. spec: T8.1, T8.2, T8.8, T8.9, T8.12
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tmmu.vocabulary import MAIN, Model, Part, Role, Tensor
+
+
+class Step(NamedTuple):
+    """One step: its node, which part of it, the body it stands in, and the tensors that it touches."""
+
+    node: int
+    part: Part
+    body: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    mutates: tuple[int, ...]
+
+
+class Range(NamedTuple):
+    """The steps of the node that owns a body; (-1, -1) for the main graph."""
+
+    enter: int
+    leave: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model's steps in order, its tensors with copies and scratch appended, and where each body runs.
+
+    `scratch_arena` names the arena that a scratch request asks for, by tensor.
+    """
+
+    model: Model
+    tensors: tuple[Tensor, ...]
+    steps: tuple[Step, ...]
+    ranges: tuple[Range, ...]
+    body_names: tuple[str, ...]
+    parents: tuple[int, ...]
+    scratch_arena: dict[int, str]
+
+
+def program(model: Model) -> Program:
+    """The steps of `model`, in the order of its nodes. O(nodes + accesses); depth of bodies is no concern."""
+    tensors = list(model.tensors)
+    scratch_arena: dict[int, str] = {}
+    bodies_of: dict[int, list[int]] = {}
+    for b, body in enumerate(model.bodies[1:], 1):
+        bodies_of.setdefault(body.owner, []).append(b)
+    names = [_body_name(model, b) for b in range(len(model.bodies))]
+    parents = tuple(MAIN if b == MAIN else model.nodes[body.owner].body for b, body in enumerate(model.bodies))
+    home = defining_body(model)
+
+    inside: list[list[int]] = [[] for _ in model.bodies]
+    for n, node in enumerate(model.nodes):
+        inside[node.body].append(n)
+
+    steps: list[Step] = []
+    ranges = [Range(-1, -1)] * len(model.bodies)
+    entered: dict[int, int] = {}
+    # Each entry is work still to be done: a node to execute, or the leave of one whose bodies have run.
+    work: list[tuple[int, bool]] = [(n, False) for n in reversed(inside[MAIN])]
+    while work:
+        n, leaving = work.pop()
+        node, bodies = model.nodes[n], bodies_of.get(n, ())
+        if leaving:
+            reads, copies = _body_outputs(model, bodies, names, home, tensors)
+            for b in bodies:
+                ranges[b] = Range(entered[n], len(steps))
+            scratch = tuple(
+                t for t in steps[entered[n]].writes if t >= len(model.tensors)
+            )  # the node's scratch, made on entering
+            steps.append(Step(n, Part.LEAVE, node.body, (*reads, *scratch), (*copies, *node.writes), node.mutates))
+            continue
+        scratch = _scratch(model, n, tensors, scratch_arena)
+        if not bodies:
+            steps.append(
+                Step(n, Part.WHOLE, node.body, (*node.reads, *scratch), (*node.writes, *scratch), node.mutates)
+            )
+            continue
+        formals = tuple(t for b in bodies for t in model.bodies[b].inputs)
+        entered[n] = len(steps)
+        steps.append(Step(n, Part.ENTER, node.body, (*node.reads, *scratch), (*formals, *scratch), ()))
+        work.append((n, True))
+        for b in reversed(bodies):
+            work.extend((inner, False) for inner in reversed(inside[b]))
+    return Program(model, tuple(tensors), tuple(steps), tuple(ranges), tuple(names), parents, scratch_arena)
+
+
+def defining_body(model: Model) -> list[int]:
+    """The body in which each tensor is defined: that of its writer, or whose formal input it is. O(model).
+
+    Tensors that the caller writes are defined in the main graph, initializers of a body too.
+    """
+    home = [MAIN] * len(model.tensors)
+    for node in model.nodes:
+        for t in node.writes:
+            if t not in node.mutates:
+                home[t] = node.body
+    for b, body in enumerate(model.bodies):
+        for t in body.inputs:
+            home[t] = b
+    return home
+
+
+def _body_name(model: Model, b: int) -> str:
+    return "" if b == MAIN else f"{model.nodes[model.bodies[b].owner].name}/{model.bodies[b].attribute}"
+
+
+def _scratch(model: Model, n: int, tensors: list[Tensor], arenas: dict[int, str]) -> tuple[int, ...]:
+    """The tensors of a node's scratch requests, appended to `tensors`."""
+    made = []
+    for k, request in enumerate(model.nodes[n].scratch):
+        name = f"{model.nodes[n].name}.scratch{k}"
+        if request.arena is not None:
+            arenas[len(tensors)] = request.arena
+        made.append(len(tensors))
+        tensors.append(Tensor(name, (request.bytes,), "uint8", Role.SCRATCH, request.bytes, request.alignment))
+    return tuple(made)
+
+
+def _body_outputs(
+    model: Model, bodies: list[int] | tuple[()], names: list[str], home: list[int], tensors: list[Tensor]
+) -> tuple[list[int], list[int]]:
+    """What a leave reads (each body's outputs, each followed by its copy if it needs one), and the copies."""
+    reads: list[int] = []
+    copies: list[int] = []
+    for b in bodies:
+        body, seen = model.bodies[b], set[int]()
+        for k, t in enumerate(body.outputs):
+            reads.append(t)
+            if home[t] != b or t in body.inputs or t in seen:
+                source = model.tensors[t]
+                name = f"{names[b]}/{source.name.removeprefix(names[b] + '/')}.copy{k}"
+                copies.append(len(tensors))
+                reads.append(len(tensors))
+                tensors.append(
+                    Tensor(name, source.shape, source.dtype, Role.SCRATCH, source.bytes, source.alignment)
+                )
+            seen.add(t)
+    return reads, copies

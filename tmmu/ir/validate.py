@@ -1,0 +1,193 @@
+"""Is a model a graph that can be planned? Every rule has an error of its own that names the node or tensor.
+
+Indices are taken to be in range (`tmmu.ir.columns` checks a file's). What is checked here: names, sizes, who
+writes what, that bodies nest and keep their values to themselves, and that views, alias groups and in-place
+hints say something that can be true. The order of the nodes is `tmmu.ir.order`'s business.
+spec: I1.3, I1.4, I1.5, T2.5, T2.6
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tmmu.errors import TmmuError
+from tmmu.ir import dtypes
+from tmmu.ir.program import defining_body
+from tmmu.vocabulary import MAIN, UINT64_END, Model, Role, Tensor
+
+CALLERS = frozenset({Role.INPUT, Role.PARAMETER, Role.OPTIMIZER})
+"""The roles whose tensors the caller writes before step 0."""
+
+MAX_BODY_DEPTH = 64
+
+
+def validate(model: Model) -> None:
+    """Raise the first thing that is wrong with `model`. O(model)."""
+    _check_names(model)
+    for tensor in model.tensors:
+        _check_size(tensor)
+    _check_bodies(model)
+    _check_writers(model)
+    _check_scopes(model)
+    _check_sharing(model)
+
+
+def _bad(code: str, place: str, what: str, fix: str) -> TmmuError:
+    return TmmuError(code, what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place)
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _check_names(model: Model) -> None:
+    for kind, names in (("tensor", [t.name for t in model.tensors]), ("node", [n.name for n in model.nodes])):
+        if (twice := _repeated(names)) is not None:
+            raise _bad("INVALID_IR", f"{kind} {twice!r}", "the name is used twice", "give each one a name of its own")
+        if any("\0" in name or not name for name in names):
+            raise _bad("INVALID_IR", kind, "a name is empty or holds a NUL", "rename it")
+
+
+def _check_size(tensor: Tensor) -> None:
+    place = f"tensor {tensor.name!r}"
+    if any(dim < 0 for dim in tensor.shape):
+        raise _bad("INVALID_IR_SHAPES", place, f"shape {tensor.shape} has a negative dimension", "bind every dimension")
+    if tensor.dtype not in dtypes.BITS:
+        raise _bad("INVALID_IR_SHAPES", place, f"unknown dtype {tensor.dtype!r}", f"use one of {', '.join(dtypes.BITS)}")
+    size = dtypes.nbytes(tensor.shape, tensor.dtype)
+    if size >= UINT64_END:
+        raise _bad("ALLOCATION_OVERFLOW", place, f"{size} bytes do not fit 64 bits", "use smaller dimensions")
+    if size != tensor.bytes:
+        raise _bad("INVALID_IR_SHAPES", place, f"{tensor.bytes} bytes stated, shape and dtype say {size}", "correct it")
+    if not _is_power_of_two(tensor.alignment):
+        raise _bad("ALIGNMENT_VIOLATION", place, f"alignment {tensor.alignment} is no power of two", "use a power of two")
+    if tensor.envelope is not None and (
+        len(tensor.envelope) != len(tensor.shape)
+        or any(not 0 <= low <= high for low, high in tensor.envelope)
+        or tuple(high for _, high in tensor.envelope) != tensor.shape
+    ):
+        raise _bad(
+            "INVALID_IR_SHAPES",
+            place,
+            "its shape is not the upper end of its envelope",
+            "state (low, high) for each dimension, and the highs as the shape",
+        )
+
+
+def _is_power_of_two(value: int) -> bool:
+    return 0 < value < UINT64_END and value & (value - 1) == 0
+
+
+def _check_bodies(model: Model) -> None:
+    if model.bodies[MAIN].owner != -1:
+        raise _bad("INVALID_IR", "body 0", "the main graph has an owner", "set its owner to -1")
+    depth = [0] * len(model.bodies)
+    for b, body in enumerate(model.bodies[1:], 1):
+        place = f"body {body.attribute!r} of node {model.nodes[body.owner].name!r}"
+        outer = model.nodes[body.owner].body
+        if outer >= b:
+            raise _bad("INVALID_IR", place, "it stands before the body that contains it", "list outer bodies first")
+        depth[b] = depth[outer] + 1
+        if depth[b] > MAX_BODY_DEPTH:
+            raise _bad("INVALID_IR", place, f"bodies nest deeper than {MAX_BODY_DEPTH}", "flatten the model")
+        if not body.attribute:
+            raise _bad("INVALID_IR", place, "it has no attribute name", "name it")
+        if len(set(body.inputs)) != len(body.inputs):
+            raise _bad("INVALID_IR", place, "a formal input is listed twice", "list each once")
+    if (twice := _repeated(f"{body.owner} {body.attribute}" for body in model.bodies[1:])) is not None:
+        name = model.nodes[int(twice.split()[0])].name
+        raise _bad("INVALID_IR", f"node {name!r}", "two bodies have the same attribute name", "rename one")
+
+
+def _check_writers(model: Model) -> None:
+    """Each tensor is written once: by a node, by the entry into a body, or by the caller; mutations are declared."""
+    given = {t for body in model.bodies for t in body.inputs}
+    written = set(given)
+    for node in model.nodes:
+        place = f"node {node.name!r}"
+        if len(set(node.writes)) != len(node.writes):
+            raise _bad("INVALID_IR", place, "it writes one tensor twice", "list every result once")
+        if not set(node.mutates) <= set(node.writes) & set(node.reads):
+            raise _bad(
+                "INVALID_IR", place, "it mutates a tensor that it does not read and write", "list it among reads and writes"
+            )
+        for t in set(node.writes) - set(node.mutates):
+            if t in written or model.tensors[t].role in CALLERS:
+                raise _bad(
+                    "INVALID_IR",
+                    place,
+                    f"it writes {model.tensors[t].name!r}, which is written already",
+                    "declare it as mutated, or rename it",
+                )
+            written.add(t)
+    for t, tensor in enumerate(model.tensors):
+        if t not in written and tensor.role not in CALLERS:
+            raise _bad("INVALID_IR", f"tensor {tensor.name!r}", "nothing writes it", "make it a graph input or a parameter")
+    for t in model.inputs:
+        if model.tensors[t].role not in CALLERS:
+            raise _bad("INVALID_IR", f"tensor {model.tensors[t].name!r}", "a graph input that the caller does not write", "give it the role input")
+    for t in set(given) - set(model.inputs):
+        if model.tensors[t].role in CALLERS:
+            raise _bad("INVALID_IR", f"tensor {model.tensors[t].name!r}", "a formal input that the caller writes", "give it the role activation")
+    for listed, what in ((model.inputs, "inputs"), (model.outputs, "outputs")):
+        if len(set(listed)) != len(listed):
+            raise _bad("INVALID_IR", "the main graph", f"one of its {what} is listed twice", "list each once")
+
+
+def _check_scopes(model: Model) -> None:
+    """A value is seen in its own body and in those inside it; it leaves a body only as one of its outputs."""
+    home = defining_body(model)
+    around: list[frozenset[int]] = []
+    for b, body in enumerate(model.bodies):
+        outer: frozenset[int] = frozenset() if b == MAIN else around[model.nodes[body.owner].body]
+        around.append(outer | {b})
+        for t in body.outputs:
+            if home[t] not in around[b]:
+                raise _bad("INVALID_IR", f"body {b}", f"it returns {model.tensors[t].name!r} of another body", "return its own value")
+    for node in model.nodes:
+        for t in node.reads:
+            if home[t] not in around[node.body]:
+                raise _bad(
+                    "INVALID_IR",
+                    f"node {node.name!r}",
+                    f"it reads {model.tensors[t].name!r} from inside another body",
+                    "return the tensor from that body",
+                )
+
+
+def _check_sharing(model: Model) -> None:
+    """Views lie within a base that their own node reads; alias groups and conflicts agree; hints name operands."""
+    home = defining_body(model)
+    formal = {t for body in model.bodies[1:] for t in body.inputs}
+    results = {t: n for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
+    for t, tensor in enumerate(model.tensors):
+        view, place = tensor.view, f"tensor {tensor.name!r}"
+        if view is None:
+            continue
+        base = model.tensors[view.base]
+        if view.bytes != tensor.bytes or view.offset + view.bytes > base.bytes:
+            raise _bad("INVALID_IR", place, f"its view reaches beyond {base.name!r}", "correct its offset and bytes")
+        if view.offset % tensor.alignment:
+            raise _bad("ALIGNMENT_VIOLATION", place, f"byte {view.offset} of its base is not aligned to {tensor.alignment}", "move the view")
+        if t not in results or view.base not in model.nodes[results[t]].reads:
+            raise _bad("INVALID_IR", place, f"the node that makes it does not read its base {base.name!r}", "list the base as read")
+        if home[t] != home[view.base] or view.base in formal:
+            raise _bad("INVALID_IR", place, f"a view of {base.name!r} across a body's boundary", "copy the value instead")
+    group_body: dict[str, int] = {}
+    for t, tensor in enumerate(model.tensors):
+        if tensor.alias_group is None:
+            continue
+        if tensor.view is not None:
+            raise _bad("INVALID_IR", f"tensor {tensor.name!r}", "both a view and in an alias group", "declare one of the two")
+        if group_body.setdefault(tensor.alias_group, home[t]) != home[t] or t in formal:
+            raise _bad("INVALID_IR", f"alias group {tensor.alias_group!r}", "it crosses a body's boundary", "copy the value instead")
+    for node in model.nodes:
+        for result, operand in node.in_place:
+            if result not in node.writes or operand not in node.reads:
+                raise _bad("INVALID_IR", f"node {node.name!r}", "an in-place hint names no result and operand of it", "correct the hint")
+        for request in node.scratch:
+            if not _is_power_of_two(request.alignment) or not 0 <= request.bytes < UINT64_END:
+                raise _bad("INVALID_IR", f"node {node.name!r}", "a scratch request has no valid size or alignment", "use a power of two")
+    if any(a == b for a, b in model.must_not_alias):
+        raise _bad("INVALID_IR", "must_not_alias", "a tensor must not alias itself", "remove the pair")

@@ -1,0 +1,240 @@
+"""The plan as data: columns of equal length for each table, and the words of the vocabulary as views of a row.
+
+A plan is this and nothing else: what the planner returns, what `plan.cbor` holds, what the checker reads.
+Columns are read-only NumPy arrays; `NONE` marks an absent index. Steps hold their reads, writes and mutations
+as one flat index column each, with `n + 1` bounds (compressed sparse rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.vocabulary import Arena, Bindings, Lifetime, Part, Placement, Role, Shares, Slot, Storage, Usage
+
+U8 = NDArray[np.uint8]
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+
+NONE = 0xFFFFFFFF
+"""The index that stands for: no such row."""
+
+ROLES: tuple[Role, ...] = tuple(Role)
+PARTS: tuple[Part, ...] = tuple(Part)
+SHARES: tuple[Shares, ...] = tuple(Shares)
+
+IS_INPUT, IS_OUTPUT, IS_SAVED = 1, 2, 4
+"""Bits of a tensor's `flags`: the caller writes it before step 0, reads it after the last step, or it is saved
+for backward. (What is donated is a binding: the plan's own word on it counts for nothing.)"""
+
+
+def column(values: Sequence[int] | NDArray[Any], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
+    """A read-only column of `values`; raises OverflowError where one does not fit `dtype`."""
+    array = np.array(values, dtype=dtype)
+    array.flags.writeable = False
+    return array
+
+
+class Names(Sequence[str]):
+    """A column of text, kept as one NUL-joined string of UTF-8 bytes and split when first asked for."""
+
+    def __init__(self, blob: bytes, count: int) -> None:
+        self.blob, self._count, self._list = blob, count, None
+
+    _list: list[str] | None
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Names:
+        """The column that holds `names`; a name with a NUL in it is a ValueError."""
+        blob = "\0".join(names).encode()
+        if blob.count(b"\0") != max(0, len(names) - 1):
+            raise ValueError("a name contains a NUL character")
+        return cls(blob, len(names))
+
+    def list(self) -> list[str]:
+        """All names, in row order."""
+        if self._list is None:
+            self._list = self.blob.decode().split("\0") if self._count else []
+        return self._list
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return self.list()[row]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.list())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Names) and (self.blob, self._count) == (other.blob, other._count)
+
+    def __hash__(self) -> int:
+        return hash(self.blob)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of one length. Equal where every column is."""
+
+    def __len__(self) -> int:
+        first = getattr(self, fields(self)[0].name)
+        return len(first)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else a == b
+            for a, b in ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # a table compares by content and is never a key
+
+
+@dataclass(frozen=True, eq=False)
+class Tensors(Table):
+    """A row for each tensor: where its bytes lie in its storage, when it lives, who writes it, what it shares.
+
+    `window` is the byte offset in the storage; `writer` the step that writes it (NONE: the caller, before step
+    0); `shares` and `of` the plan's word on sharing; `dtype` indexes the plan's `dtypes`.
+    """
+
+    name: Names
+    dtype: U8
+    role: U8
+    flags: U8
+    bytes: U64
+    alignment: U64
+    birth: U32
+    death: U32
+    storage: U32
+    window: U64
+    writer: U32
+    shares: U8
+    of: U32
+
+
+@dataclass(frozen=True, eq=False)
+class Storages(Table):
+    """A row for each storage: its arena, size, alignment, lifetime, logical slot and address."""
+
+    arena: U32
+    bytes: U64
+    alignment: U64
+    birth: U32
+    death: U32
+    slot: U32
+    offset: U64
+
+
+@dataclass(frozen=True, eq=False)
+class Slots(Table):
+    """A row for each logical slot, by arena, then by slot number within it; sized to its largest storage."""
+
+    arena: U32
+    bytes: U64
+    alignment: U64
+
+
+@dataclass(frozen=True, eq=False)
+class Steps(Table):
+    """A row for each step: its node, operation, part and body, and the tensors it reads, writes and mutates.
+
+    `op` indexes the plan's `ops`. The tensors that step `s` reads are `reads[reads_at[s]:reads_at[s + 1]]`; the
+    same holds for `writes` and `mutates` (a subset of the writes).
+    """
+
+    node: Names
+    op: U32
+    part: U8
+    body: U32
+    reads_at: U32
+    reads: U32
+    writes_at: U32
+    writes: U32
+    mutates_at: U32
+    mutates: U32
+
+    LISTS: ClassVar[tuple[str, ...]] = ("reads", "writes", "mutates")
+
+    def listed(self, which: str) -> list[tuple[int, ...]]:
+        """The tensors that each step reads, writes or mutates, as Python integers. O(steps + accesses)."""
+        at, flat = getattr(self, f"{which}_at").tolist(), tuple(getattr(self, which).tolist())
+        return [flat[lo:hi] for lo, hi in zip(at, at[1:], strict=False)]
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies(Table):
+    """A row for each body; row 0 is the main graph (empty name, parent NONE, enter and leave NONE).
+
+    `enter` and `leave` are the steps of the node that owns the body; `iterates` is 1 where it may run more than once.
+    """
+
+    name: Names
+    parent: U32
+    enter: U32
+    leave: U32
+    iterates: U8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A memory plan: tables, the arenas it was made for, what it claims of each, and what it is bound to.
+
+    `ops` are (domain, operator) pairs, `dtypes` names of `tmmu.ir.dtypes`. `must_not_alias` are pairs of tensor
+    rows. `ir_hash` is the digest of the planned graph, `source_digest` that of the model file it was read from.
+    """
+
+    model: str
+    mode: str
+    layout: str
+    order: str
+    replay_token: bytes
+    ir_hash: bytes
+    source_digest: bytes | None
+    arenas: tuple[Arena, ...]
+    usage: tuple[Usage, ...]
+    bindings: Bindings
+    ops: tuple[tuple[str, str], ...]
+    dtypes: tuple[str, ...]
+    tensors: Tensors
+    storages: Storages
+    slots: Slots
+    steps: Steps
+    bodies: Bodies
+    must_not_alias: tuple[tuple[int, int], ...] = ()
+    unproduced: tuple[str, ...] = ()
+    rank: int = 0
+    world_size: int = 1
+    shard_spec: dict[str, Any] = field(default_factory=dict)
+    """How tensors are split over ranks (R7); empty for one rank."""
+
+    @property
+    def last_step(self) -> int:
+        """The last step, 0 for a plan without steps: persistent tensors and outputs live to it."""
+        return max(0, len(self.steps) - 1)
+
+    def storage(self, row: int) -> Storage:
+        """One storage, as the vocabulary's word."""
+        s = self.storages
+        return Storage(
+            int(s.arena[row]), int(s.bytes[row]), int(s.alignment[row]),
+            Lifetime(int(s.birth[row]), int(s.death[row])), int(s.slot[row]), int(s.offset[row]),
+        )  # fmt: skip
+
+    def slot(self, row: int) -> Slot:
+        """One slot, as the vocabulary's word."""
+        return Slot(int(self.slots.arena[row]), int(self.slots.bytes[row]), int(self.slots.alignment[row]))
+
+    def placement(self, storage: int) -> Placement:
+        """Where a storage lies and when."""
+        found = self.storage(storage)
+        return Placement(self.arenas[found.arena].name, found.offset, found.lifetime)
+
+    def addresses(self) -> U64:
+        """The arena offset of each tensor: its storage's offset plus its window. O(tensors); wraps at 2**64."""
+        result: U64 = self.storages.offset[self.tensors.storage] + self.tensors.window
+        return result

@@ -1,0 +1,82 @@
+"""When each tensor lives: one pass over the steps (001 AnalyzeLiveness_v1).
+
+A tensor is born at the step that writes it and dies at the last step that reads it, both included. What the
+caller touches and what a loop may touch again in its next iteration is live for longer, and each such extension
+is one paragraph below. spec: T1.1, T1.2, T1.3, T1.4, T1.5, T1.6, T1.7, T8.3, T8.4, T8.5, M1.1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tmmu.ir.program import Program
+from tmmu.ir.validate import CALLERS
+from tmmu.vocabulary import MAIN, Role
+
+NO_STEP = -1
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """The birth and death of each tensor of a program, and the step that writes it (NO_STEP: the caller)."""
+
+    birth: list[int]
+    death: list[int]
+    writer: list[int]
+
+
+def analyze(program: Program, mode: str) -> Liveness:
+    """The lifetimes of all tensors, `mode` being "inference", "forward" or "backward". O(steps + accesses).
+
+    Memory is three integers a tensor. A program without steps gives every tensor the lifetime [0, 0].
+    """
+    tensors, steps = program.tensors, program.steps
+    last = max(0, len(steps) - 1)
+    writer = [NO_STEP] * len(tensors)
+    death = [NO_STEP] * len(tensors)
+    for s, step in enumerate(steps):
+        for t in step.writes:
+            if writer[t] == NO_STEP and tensors[t].role not in CALLERS:
+                writer[t] = s
+            death[t] = s
+        for t in step.reads:
+            death[t] = s
+    # Born when written; what the caller writes is there before step 0.
+    birth = [max(0, w) for w in writer]
+    _extend_over_loops(program, writer, birth, death)
+    # The caller reads these after the last step.
+    for t in program.model.outputs:
+        death[t] = last
+    for t, tensor in enumerate(tensors):
+        if tensor.role in (Role.PARAMETER, Role.OPTIMIZER) or (mode == "forward" and tensor.saved_for_backward):
+            death[t] = last
+        elif death[t] == NO_STEP:
+            death[t] = birth[t]
+    return Liveness(birth, death, writer)
+
+
+def _extend_over_loops(program: Program, writer: list[int], birth: list[int], death: list[int]) -> None:
+    """What a node that iterates is given, captures or returns lives from its enter to its leave (T8)."""
+    model, steps = program.model, program.steps
+    iterating = [b for b, body in enumerate(model.bodies) if b != MAIN and body.iterates]
+    for b in iterating:
+        enter, leave = program.ranges[b]
+        for t in (*steps[enter].reads, *steps[enter].writes):
+            death[t] = max(death[t], leave)
+        for t in model.nodes[model.bodies[b].owner].writes:
+            birth[t] = min(birth[t], enter)
+    if not iterating:
+        return
+    # For each body, the iterating bodies around it (itself included), outermost first.
+    around: list[tuple[int, ...]] = []
+    for b, body in enumerate(model.bodies):
+        outer = () if b == MAIN else around[program.parents[b]]
+        around.append((*outer, b) if body.iterates else outer)
+    for step in steps:
+        for b in around[step.body]:
+            enter, leave = program.ranges[b]
+            for t in step.reads:
+                if writer[t] < enter and death[t] < leave:
+                    death[t] = leave
+
+

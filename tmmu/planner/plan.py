@@ -1,0 +1,263 @@
+"""From a model to its plan: liveness, storages, slots, addresses, columns (001 PlanMemory_v2).
+
+Planning is pure: the same model, arenas, mode, layout and token give the same plan on every machine. Nothing here
+reads a clock, the environment or a file, and no float occurs.
+spec: R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M3.6
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from tmmu import canonical
+from tmmu.errors import TmmuError
+from tmmu.ir import columns as ir_columns
+from tmmu.ir.columns import index_of, ragged
+from tmmu.ir.program import Program, program
+from tmmu.plan import columns as table
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, Names, Plan, column
+from tmmu.planner import liveness, slots, storages
+from tmmu.planner.arenas import DEFAULT, check
+from tmmu.planner.layouts import slots as slots_layout
+from tmmu.planner.storages import Refused, Sharing
+from tmmu.vocabulary import MAIN, Arena, Model, Usage
+
+MODES = ("inference", "forward")
+LAYOUTS = {"slots": slots_layout}
+"""Every layout by name; adding one is adding a file with `IN_PLACE` and `addresses`."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and the in-place hints that were refused, with reasons."""
+
+    plan: Plan
+    refused: list[Refused]
+
+
+def replay_token(seed: int = 0) -> bytes:
+    """The 32-byte token of a seed: the commitment `replay_token_v1` over the seven fields of `spec/tmmu.md`. spec: A4.1
+
+    >>> len(replay_token(0)), replay_token(0) == replay_token(1)
+    (32, False)
+    """
+    nothing = canonical.digest({})
+    return canonical.commitment("replay_token_v1", ["1.0", nothing, nothing, nothing, nothing, nothing, seed])
+
+
+def plan_memory(
+    model: Model,
+    arenas: tuple[Arena, ...] = DEFAULT,
+    *,
+    mode: str = "inference",
+    layout: str = "slots",
+    token: bytes | None = None,
+) -> Planned:
+    """Plan the memory of a valid model whose nodes stand in execution order.
+
+    Parameters
+    ----------
+    model
+        A model that `tmmu.ir.validate` accepts.
+    arenas
+        Which arena holds which role, how large each may be, and how it is aligned.
+    mode
+        "inference" retains nothing; "forward" keeps what is saved for backward to the end.
+    layout
+        A key of `LAYOUTS`.
+    token
+        The 32-byte replay token; by default that of seed 0. It moves no slot and no offset.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_ARENA_CONFIG, ARENA_TOO_SMALL, ALLOCATION_OVERFLOW, MODE_VIOLATION, or INVALID_IR.
+
+    Notes
+    -----
+    O(N log N) time and O(N) memory for N tensors, nodes and accesses.
+    """
+    if mode not in MODES:
+        raise TmmuError("MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode)
+    if token is not None and len(token) != 32:
+        raise TmmuError("INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token")
+    chosen = LAYOUTS[layout]
+    run = program(model)
+    live = liveness.analyze(run, mode)
+    sharing = storages.form(run, live, check(arenas), mode, chosen.IN_PLACE)
+    names = [run.tensors[t].name.encode() for t in sharing.root]
+    conflicts = _conflicting_storages(model, sharing)
+    assigned = slots.assign(sharing, names, arenas, conflicts)
+    offsets, footprint = chosen.addresses(assigned, arenas)
+    usage = _usage(sharing, assigned, arenas, footprint, conflicts, max(1, len(run.steps)))
+    _check_capacity(arenas, usage)
+    plan = _columns(run, live, sharing, assigned, offsets, arenas, usage, mode, layout, token or replay_token())
+    return Planned(plan, sharing.refused)
+
+
+def _conflicting_storages(model: Model, sharing: Sharing) -> dict[int, set[int]]:
+    """For each storage those that must never share its slot (T5)."""
+    found: dict[int, set[int]] = {}
+    for a, b in model.must_not_alias:
+        first, second = sharing.storage[a], sharing.storage[b]
+        found.setdefault(first, set()).add(second)
+        found.setdefault(second, set()).add(first)
+    return found
+
+
+def _usage(
+    sharing: Sharing,
+    assigned: slots.Assignment,
+    arenas: tuple[Arena, ...],
+    footprint: list[int],
+    conflicts: dict[int, set[int]],
+    steps: int,
+) -> tuple[Usage, ...]:
+    """What each arena needs: footprint, peak live bytes and max live with the first step that reaches each."""
+    result = []
+    arena = np.asarray(sharing.arena, np.int64)
+    birth, death = np.asarray(sharing.birth, np.int64), np.asarray(sharing.death, np.int64)
+    # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
+    wide = sum(sharing.bytes) >= 1 << 63
+    for a, config in enumerate(arenas):
+        members = np.flatnonzero(arena == a)
+        born, gone = birth[members], death[members] + 1
+        count = _running(born, gone, [1] * len(members), steps, wide=False)
+        live = _running(born, gone, [sharing.bytes[k] for k in members.tolist()], steps, wide=wide)
+        joined = any(
+            sharing.arena[k] == a
+            and any(
+                sharing.arena[o] == a and (sharing.death[k] < sharing.birth[o] or sharing.death[o] < sharing.birth[k])
+                for o in others
+            )
+            for k, others in conflicts.items()
+        )
+        most, peak = max(count), max(live)
+        result.append(
+            Usage(
+                footprint[a], int(peak), live.index(peak), assigned.arena.count(a), int(most), count.index(most),
+                config.reuse is False or not joined,
+            )
+        )  # fmt: skip
+    return tuple(result)
+
+
+def _running(born: np.ndarray, gone: np.ndarray, amount: list[int], steps: int, *, wide: bool) -> list[int]:
+    """The total amount that is live at each step."""
+    if wide:
+        changes = [0] * (steps + 1)
+        for b, g, x in zip(born.tolist(), gone.tolist(), amount, strict=True):
+            changes[b] += x
+            changes[g] -= x
+        return list(accumulate(changes[:steps]))
+    delta = np.zeros(steps + 1, np.int64)
+    np.add.at(delta, born, amount)
+    np.subtract.at(delta, gone, amount)
+    total: list[int] = np.cumsum(delta[:steps]).tolist()
+    return total
+
+
+def _check_capacity(arenas: tuple[Arena, ...], usage: tuple[Usage, ...]) -> None:
+    for arena, used in zip(arenas, usage, strict=True):
+        if used.footprint > arena.capacity:
+            raise TmmuError(
+                "ARENA_TOO_SMALL",
+                f"{used.footprint} bytes are needed ({used.peak_live_bytes} live at step {used.peak_step}), "
+                f"its capacity is {arena.capacity}",
+                place=f"arena {arena.name!r}",
+                fix="raise the capacity, or plan smaller shapes",
+                arena=arena.name,
+                capacity=arena.capacity,
+                required=used.footprint,
+            )
+
+
+def _columns(
+    run: Program,
+    live: liveness.Liveness,
+    sharing: Sharing,
+    assigned: slots.Assignment,
+    offsets: list[int],
+    arenas: tuple[Arena, ...],
+    usage: tuple[Usage, ...],
+    mode: str,
+    layout: str,
+    token: bytes,
+) -> Plan:
+    """Every fact of the plan, as columns."""
+    model, tensors, steps = run.model, run.tensors, run.steps
+    outputs, inputs = set(model.outputs), set(model.inputs)
+    dtypes, dtype = index_of([x.dtype for x in tensors])
+    ops, op = index_of([(n.domain, n.op) for n in model.nodes])
+    listed = {name: ragged([getattr(step, name) for step in steps]) for name in table.Steps.LISTS}
+    u8, u32, u64 = np.uint8, np.uint32, np.uint64
+    role = {r: i for i, r in enumerate(table.ROLES)}
+    word = {s: i for i, s in enumerate(table.SHARES)}
+    part = {p: i for i, p in enumerate(table.PARTS)}
+    return Plan(
+        model=model.name,
+        mode=mode,
+        layout=layout,
+        order="given",
+        replay_token=token,
+        ir_hash=ir_columns.digest(model),
+        source_digest=model.source_digest,
+        arenas=arenas,
+        usage=usage,
+        bindings=model.bindings,
+        ops=tuple(ops),
+        dtypes=tuple(dtypes),
+        tensors=table.Tensors(
+            name=Names.of([x.name for x in tensors]),
+            dtype=column(dtype, u8),
+            role=column([role[x.role] for x in tensors], u8),
+            flags=column(
+                [
+                    (t in inputs) * IS_INPUT + (t in outputs) * IS_OUTPUT + x.saved_for_backward * IS_SAVED
+                    for t, x in enumerate(tensors)
+                ],
+                u8,
+            ),
+            bytes=column([x.bytes for x in tensors], u64),
+            alignment=column([x.alignment for x in tensors], u64),
+            birth=column(live.birth, u32),
+            death=column(live.death, u32),
+            storage=column(sharing.storage, u32),
+            window=column(sharing.window, u64),
+            writer=column([NONE if w == liveness.NO_STEP else w for w in live.writer], u32),
+            shares=column([word[s] for s in sharing.shares], u8),
+            of=column([NONE if x == storages.NO_TENSOR else x for x in sharing.of], u32),
+        ),
+        storages=table.Storages(
+            arena=column(sharing.arena, u32),
+            bytes=column(sharing.bytes, u64),
+            alignment=column(sharing.alignment, u64),
+            birth=column(sharing.birth, u32),
+            death=column(sharing.death, u32),
+            slot=column(assigned.slot, u32),
+            offset=column([offsets[k] for k in assigned.slot], u64),
+        ),
+        slots=table.Slots(
+            arena=column(assigned.arena, u32), bytes=column(assigned.bytes, u64), alignment=column(assigned.alignment, u64)
+        ),
+        steps=table.Steps(
+            node=Names.of([model.nodes[s.node].name for s in steps]),
+            op=column([op[s.node] for s in steps], u32),
+            part=column([part[s.part] for s in steps], u8),
+            body=column([s.body for s in steps], u32),
+            **{f"{name}_at": at for name, (at, _) in listed.items()},
+            **{name: flat for name, (_, flat) in listed.items()},
+        ),
+        bodies=table.Bodies(
+            name=Names.of(list(run.body_names)),
+            parent=column([NONE if b == MAIN else p for b, p in enumerate(run.parents)], u32),
+            enter=column([NONE if r.enter < 0 else r.enter for r in run.ranges], u32),
+            leave=column([NONE if r.leave < 0 else r.leave for r in run.ranges], u32),
+            iterates=column([body.iterates for body in model.bodies], u8),
+        ),
+        must_not_alias=model.must_not_alias,
+        unproduced=model.unproduced,
+    )

@@ -1,0 +1,263 @@
+"""Which tensors share bytes: views, declared alias groups and accepted in-place results form storages (T2, T3).
+
+Views and alias groups are facts of the model. An in-place hint is a wish: it is granted only where nobody can
+tell the difference, decided step by step in the order of the results, each against what the earlier ones left.
+A hint that is not granted is reported with the reason.
+spec: T2.1, T2.2, T2.3, T2.4, T2.7, T2.8, T2.9, T3.1, T3.2, T3.3, T3.4, T3.5, T3.6, T3.7, T3.8, T3.9, T8.6, T8.7
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tmmu.errors import TmmuError
+from tmmu.ir.dtypes import BITS
+from tmmu.ir.program import Program, defining_body
+from tmmu.ir.validate import CALLERS
+from tmmu.planner.liveness import Liveness
+from tmmu.vocabulary import Arena, Part, Role, Shares, Tensor
+
+NO_TENSOR = -1
+
+
+class Refused(NamedTuple):
+    """An in-place hint that was not granted, and why."""
+
+    node: str
+    result: str
+    operand: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """For each tensor its storage, its window in it and the plan's word on why; for each storage its facts.
+
+    A storage's arena is that of its root, the tensor that the others share with.
+    """
+
+    storage: list[int]
+    window: list[int]
+    shares: list[Shares]
+    of: list[int]
+    root: list[int]
+    arena: list[int]
+    bytes: list[int]
+    alignment: list[int]
+    birth: list[int]
+    death: list[int]
+    refused: list[Refused]
+
+
+def arena_of_tensors(program: Program, arenas: tuple[Arena, ...]) -> list[int]:
+    """The arena that holds each tensor's role; a scratch request may name its own. INVALID_ARENA_CONFIG if none does."""
+    by_role = {role: a for a, arena in enumerate(arenas) for role in arena.roles}
+    by_name = {arena.name: a for a, arena in enumerate(arenas)}
+    found = []
+    for t, tensor in enumerate(program.tensors):
+        wanted = program.scratch_arena.get(t)
+        arena = by_name.get(wanted) if wanted is not None else by_role.get(tensor.role)
+        if arena is None:
+            missing = f"arena {wanted!r}" if wanted is not None else f"arena for the role {tensor.role}"
+            raise TmmuError(
+                "INVALID_ARENA_CONFIG",
+                f"the configuration has no {missing}",
+                place=f"tensor {tensor.name!r}",
+                fix="add it to the arena configuration",
+                arena=wanted or str(tensor.role),
+            )
+        found.append(arena)
+    return found
+
+
+class _Classes:
+    """Alias classes under union; a class's facts stand at its root."""
+
+    def __init__(self, program: Program, live: Liveness, mode: str, donated: frozenset[int]) -> None:
+        self.parent = list(range(len(program.tensors)))
+        self.death = list(live.death)
+        outputs = set(program.model.outputs)
+        self.kept = [_kept(t, tensor, outputs, donated, mode) for t, tensor in enumerate(program.tensors)]
+        """Why nobody may write over the class; empty if somebody may."""
+
+    def find(self, t: int) -> int:
+        """The root of `t`'s class; paths are halved on the way."""
+        parent = self.parent
+        while parent[t] != t:
+            parent[t] = parent[parent[t]]
+            t = parent[t]
+        return t
+
+    def union(self, into: int, other: int) -> None:
+        """Merge the class of root `other` into that of root `into`."""
+        self.parent[other] = into
+        self.death[into] = max(self.death[into], self.death[other])
+        self.kept[into] = self.kept[into] or self.kept[other]
+
+
+def _kept(t: int, tensor: Tensor, outputs: set[int], donated: frozenset[int], mode: str) -> str:
+    if t in outputs:
+        return "it is a graph output"
+    if mode != "inference" and tensor.saved_for_backward:
+        return "it is saved for backward"
+    if tensor.role in CALLERS and t not in donated:
+        return f"it is a graph {tensor.role} that is not donated" if tensor.role is Role.INPUT else f"it is a {tensor.role}"
+    return ""
+
+
+def form(program: Program, live: Liveness, arenas: tuple[Arena, ...], mode: str, in_place: bool = True) -> Sharing:
+    """The storages of a program, in order of their first member. O(tensors + accesses + hints).
+
+    `in_place` is false for layouts that give every result bytes of its own. Raises INVALID_IR for an alias group
+    that spans arenas or for two tensors that must not alias and do.
+    """
+    tensors, model = program.tensors, program.model
+    arena = arena_of_tensors(program, arenas)
+    index = {tensor.name: t for t, tensor in enumerate(tensors)} if model.bindings.donated else {}
+    classes = _Classes(program, live, mode, frozenset(index[name] for name in model.bindings.donated))
+    shares, of = [Shares.NONE] * len(tensors), [NO_TENSOR] * len(tensors)
+    _join_groups(tensors, arena, classes, shares, of)
+    for t, tensor in enumerate(tensors):
+        if tensor.view is not None:
+            classes.union(classes.find(tensor.view.base), classes.find(t))
+            shares[t], of[t] = Shares.VIEW, tensor.view.base
+    for a, b in model.must_not_alias:
+        if classes.find(a) == classes.find(b):
+            names = f"{tensors[a].name!r} and {tensors[b].name!r}"
+            raise TmmuError("INVALID_IR", f"{names} must not alias, but share bytes", place="must_not_alias", fix="drop one of the two")
+    window, refused = _walk(program, arena, classes, shares, of, in_place)
+    return _collect(tensors, live, arena, classes, window, shares, of, refused)
+
+
+def _join_groups(
+    tensors: tuple[Tensor, ...], arena: list[int], classes: _Classes, shares: list[Shares], of: list[int]
+) -> None:
+    """Declared alias groups: all members start at byte 0 of one storage."""
+    groups: dict[str, int] = {}
+    for t, tensor in enumerate(tensors):
+        if tensor.alias_group is None:
+            continue
+        first = groups.setdefault(tensor.alias_group, t)
+        if first == t:
+            continue
+        if arena[first] != arena[t]:
+            raise TmmuError(
+                "INVALID_IR",
+                f"{tensors[first].name!r} and {tensor.name!r} belong to different arenas",
+                place=f"alias group {tensor.alias_group!r}",
+                fix="give its members roles of one arena",
+            )
+        classes.union(first, t)
+        shares[t], of[t] = Shares.ALIAS, first
+
+
+def _walk(
+    program: Program, arena: list[int], classes: _Classes, shares: list[Shares], of: list[int], in_place: bool
+) -> tuple[list[int], list[Refused]]:
+    """The window of each tensor in its storage, and the hints that were refused; granted ones join classes.
+
+    Steps are walked in order, so the window of whatever a result shares with is known when the result is met.
+    """
+    tensors, model = program.tensors, program.model
+    home = defining_body(model)
+    formal = {t for body in model.bodies[1:] for t in body.inputs}
+    window = [0] * len(tensors)
+    conflicts = _Conflicts(program, classes)
+    refused: list[Refused] = []
+    for s, step in enumerate(program.steps):
+        node = model.nodes[step.node]
+        for t in step.writes:
+            view = tensors[t].view
+            if view is not None and t not in step.mutates:
+                window[t] = window[view.base] + view.offset
+        if not node.in_place or step.part is Part.LEAVE:
+            continue
+        place = {t: k for k, t in enumerate(node.writes)}
+        for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
+            x, o = classes.find(operand), classes.find(result)
+            if not in_place:
+                reason = "layout: it gives every result bytes of its own"
+            elif step.part is not Part.WHOLE:
+                reason = "the node has bodies"
+            elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in step.mutates:
+                reason = "the result shares other bytes already"
+            elif tensors[operand].shape != tensors[result].shape:
+                reason = "the operand has another shape"
+            elif BITS[tensors[operand].dtype] != BITS[tensors[result].dtype]:
+                reason = "the operand has another element width"
+            elif arena[x] != arena[result]:
+                reason = "the operand lies in another arena"
+            elif home[operand] != step.body or operand in formal:
+                reason = "the operand comes from outside the body"
+            elif classes.kept[x]:
+                reason = f"the operand is kept: {classes.kept[x]}"
+            elif classes.death[x] > s:
+                reason = "the operand's bytes are still needed"
+            elif any(classes.find(t) == x for t in step.writes):
+                reason = "another result of the step has the operand's bytes"
+            elif any(t != operand and classes.find(t) == x and _touch(tensors, window, t, operand) for t in step.reads):
+                reason = "another operand shares bytes with it"
+            elif window[operand] % tensors[result].alignment:
+                reason = "the operand's bytes are not aligned for the result"
+            elif conflicts.between(x, o):
+                reason = "the two must not alias"
+            else:
+                classes.union(x, o)
+                conflicts.joined(x, o)
+                window[result] = window[operand]
+                shares[result], of[result] = Shares.IN_PLACE, operand
+                continue
+            refused.append(Refused(node.name, tensors[result].name, tensors[operand].name, reason))
+    return window, refused
+
+
+def _touch(tensors: tuple[Tensor, ...], window: list[int], a: int, b: int) -> bool:
+    """Do two tensors of one storage have a byte in common?"""
+    return window[a] < window[b] + tensors[b].bytes and window[b] < window[a] + tensors[a].bytes
+
+
+class _Conflicts:
+    """Which classes must not be joined (T5), kept as members and partners by root; empty for most models."""
+
+    def __init__(self, program: Program, classes: _Classes) -> None:
+        self.members: dict[int, set[int]] = {}
+        self.partners: dict[int, set[int]] = {}
+        for a, b in program.model.must_not_alias:
+            for t, other in ((a, b), (b, a)):
+                self.members.setdefault(classes.find(t), set()).add(t)
+                self.partners.setdefault(classes.find(t), set()).add(other)
+
+    def between(self, x: int, o: int) -> bool:
+        """Would joining the classes of roots `x` and `o` put a forbidden pair into one storage?"""
+        return bool(self.partners) and not self.partners.get(x, set()).isdisjoint(self.members.get(o, ()))
+
+    def joined(self, x: int, o: int) -> None:
+        """Root `x` now stands for `o` too."""
+        for table in (self.members, self.partners):
+            if o in table:
+                table.setdefault(x, set()).update(table.pop(o))
+
+
+def _collect(
+    tensors: tuple[Tensor, ...],
+    live: Liveness,
+    arena: list[int],
+    classes: _Classes,
+    window: list[int],
+    shares: list[Shares],
+    of: list[int],
+    refused: list[Refused],
+) -> Sharing:
+    """Number the classes by their first member and take the union of what the members need."""
+    number: dict[int, int] = {}
+    storage = [number.setdefault(classes.find(t), len(number)) for t in range(len(tensors))]
+    root = list(number)
+    size, alignment = [0] * len(root), [1] * len(root)
+    birth, death = [live.birth[t] for t in root], [live.death[t] for t in root]
+    for t, (k, tensor) in enumerate(zip(storage, tensors, strict=True)):
+        size[k] = max(size[k], window[t] + tensor.bytes)
+        alignment[k] = max(alignment[k], tensor.alignment)
+        birth[k] = min(birth[k], live.birth[t])
+        death[k] = max(death[k], live.death[t])
+    return Sharing(storage, window, shares, of, root, [arena[t] for t in root], size, alignment, birth, death, refused)
