@@ -13,11 +13,12 @@ spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proofs.program import CALLER, Program
+from proofs.memory import Bytes
+from proofs.program import CALLER, Program, RunStep
 
 
 class Problem(NamedTuple):
@@ -45,11 +46,21 @@ def placed(run: Program) -> Iterator[Problem]:
         arena, of = run.arenas[s.arena], run.storage_names[k]
         where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))
         if not s.birth <= s.death <= run.last_step:
-            yield Problem("tensors_within_storages", *where, f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}")
+            yield Problem(
+                "tensors_within_storages",
+                *where,
+                f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}",
+            )
         if s.offset + s.bytes > arena.footprint or arena.footprint > arena.capacity:
-            yield Problem("capacity", *where, f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}")
+            yield Problem(
+                "capacity",
+                *where,
+                f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}",
+            )
         if s.alignment < 1 or s.alignment & (s.alignment - 1) or s.offset % max(s.alignment, arena.alignment):
-            yield Problem("alignment", *where, f"{of} at {s.offset} is not aligned to {max(s.alignment, arena.alignment)}")
+            yield Problem(
+                "alignment", *where, f"{of} at {s.offset} is not aligned to {max(s.alignment, arena.alignment)}"
+            )
     for t in run.tensors:
         s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
         where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
@@ -74,38 +85,26 @@ def overlapping(run: Program) -> Iterator[Problem]:
             continue
         for other in here[max(0, i - 1) : i + 1]:
             if other[0] < box[1] and box[0] < other[1]:
-                names, first, end = (run.storage_names[other[2]], run.storage_names[k]), max(other[0], box[0]), min(other[1], box[1])
-                yield Problem("no_live_overlap", names, step, run.arenas[s.arena].name, first, end - 1, f"{names[0]} and {names[1]} are both live at step {step}")
+                names, first, end = (
+                    (run.storage_names[other[2]], run.storage_names[k]),
+                    max(other[0], box[0]),
+                    min(other[1], box[1]),
+                )
+                yield Problem(
+                    "no_live_overlap",
+                    names,
+                    step,
+                    run.arenas[s.arena].name,
+                    first,
+                    end - 1,
+                    f"{names[0]} and {names[1]} are both live at step {step}",
+                )
         insort(here, box)
-
-
-class Bytes:
-    """What each byte of an arena holds, as runs of bytes that one tensor was last written to."""
-
-    def __init__(self) -> None:
-        self.start, self.owner = [0], [CALLER]
-
-    def write(self, first: int, end: int, tensor: int) -> None:
-        """Bytes [first, end) now hold `tensor`."""
-        if first == end:
-            return
-        i, j = bisect_left(self.start, first), bisect_left(self.start, end)
-        after = [] if j < len(self.start) and self.start[j] == end else [end]
-        self.owner[i:j] = [tensor, self.owner[j - 1]] if after else [tensor]
-        self.start[i:j] = [first, *after]
-
-    def read(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """What bytes [first, end) hold: (first byte, end, tensor) in order."""
-        i = bisect_right(self.start, first) - 1
-        while first < end:
-            stop = self.start[i + 1] if i + 1 < len(self.start) else end
-            yield first, min(stop, end), self.owner[i]
-            first, i = stop, i + 1
 
 
 def executed(run: Program) -> Iterator[Problem]:
     """Run the plan: every access within its lifetime, every read of what was written, no write over an operand."""
-    memory = [Bytes() for _ in run.arenas]
+    memory = [Bytes(CALLER) for _ in run.arenas]
     shown = list(range(len(run.tensors)))  # the tensor whose bytes a tensor shows: itself, or what it is a view of
     written = [t.writer is None for t in run.tensors]
     for i, t in enumerate(run.tensors):
@@ -117,31 +116,42 @@ def executed(run: Program) -> Iterator[Problem]:
         for w in step.writes:
             t, base = run.tensors[w], run.views.get(w)
             if not t.birth <= n <= t.death:
-                yield _problem(run, "lifetimes_cover_accesses", n, w, f"writes {t.name}, which lives over [{t.birth}, {t.death}]")
-            if written[w] and w not in step.mutates and not step.completes:
+                yield _problem(
+                    run, "lifetimes_cover_accesses", n, w, f"writes {t.name}, which lives over [{t.birth}, {t.death}]"
+                )
+            if written[w] and not (w in step.mutates or step.completes):
                 yield _problem(run, "sharing_is_sound", n, w, f"writes {t.name}, which was written before")
-            if base is not None and written[base[0]]:
-                b = run.tensors[base[0]]
-                if (t.arena, t.storage, t.address) != (b.arena, b.storage, b.address + base[1]) or base[1] + t.bytes > b.bytes:
-                    yield _problem(run, "sharing_is_sound", n, w, f"makes {t.name} a view, but not of the bytes of {b.name}", b.name)
-                shown[w] = shown[base[0]]
-            else:
-                yield from _over_operands(run, step.reads, step.mutates, n, w)
-                for o in step.writes[: step.writes.index(w)]:
-                    if o not in run.views and _meet(run, o, w):
-                        yield _problem(run, "sharing_is_sound", n, w, f"writes {run.tensors[o].name} and {t.name} to the same bytes", run.tensors[o].name)
+            if w in step.mutates and t.writer is None and w not in run.donated:
+                yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, which the caller has not donated")
+            if base is None:
+                yield from _over_operands(run, step, n, w)
+                continue
+            b, shown[w] = run.tensors[base[0]], shown[base[0]]
+            if (t.arena, t.storage, t.address) != (b.arena, b.storage, b.address + base[1]) or base[
+                1
+            ] + t.bytes > b.bytes:
+                yield _problem(
+                    run, "sharing_is_sound", n, w, f"makes {t.name} a view, but not of the bytes of {b.name}", b.name
+                )
+        yield from _over_each_other(run, step, n)
         for w in step.writes:
             written[w] = True
-            if w not in run.views or shown[w] == w:
-                memory[run.tensors[w].arena].write(run.tensors[w].address, run.tensors[w].address + run.tensors[w].bytes, w)
+            if w not in run.views:
+                memory[run.tensors[w].arena].write(
+                    run.tensors[w].address, run.tensors[w].address + run.tensors[w].bytes, w
+                )
     for t in run.returned:
         yield from _read(run, memory, shown, written, len(run.steps), t)
 
 
-def _read(run: Program, memory: list[Bytes], shown: list[int], written: list[bool], n: int, r: int) -> Iterator[Problem]:
+def _read(
+    run: Program, memory: list[Bytes], shown: list[int], written: list[bool], n: int, r: int
+) -> Iterator[Problem]:
     t = run.tensors[r]
     if not t.birth <= min(n, run.last_step) <= t.death:
-        yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {t.name}, which lives over [{t.birth}, {t.death}]")
+        yield _problem(
+            run, "lifetimes_cover_accesses", n, r, f"reads {t.name}, which lives over [{t.birth}, {t.death}]"
+        )
     if not written[r]:
         yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {t.name} before it is written")
         return
@@ -149,18 +159,30 @@ def _read(run: Program, memory: list[Bytes], shown: list[int], written: list[boo
         if owner != shown[r]:
             other = run.tensors[owner].name if owner != CALLER else "nothing"
             text = f"reads {t.name}, whose bytes hold {other}"
-            yield Problem("sharing_is_sound", (t.name, other), n, run.arenas[t.arena].name, first, end - 1, f"{run.at(n)} {text}")
+            yield Problem(
+                "sharing_is_sound", (t.name, other), n, run.arenas[t.arena].name, first, end - 1, f"{run.at(n)} {text}"
+            )
             return
 
 
-def _over_operands(run: Program, reads: tuple[int, ...], mutates: tuple[int, ...], n: int, w: int) -> Iterator[Problem]:
+def _over_operands(run: Program, step: RunStep, n: int, w: int) -> Iterator[Problem]:
     """A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand."""
-    for r in reads:
-        if not _meet(run, r, w) or (r == w and w in mutates):
+    for r in step.reads:
+        if not _meet(run, r, w) or (r == w and w in step.mutates):
             continue
         a, b = run.tensors[r], run.tensors[w]
         if run.in_place.get(w) != r or (a.address, a.bytes) != (b.address, b.bytes):
             yield _problem(run, "sharing_is_sound", n, w, f"writes {b.name} over {a.name}, which it reads", a.name)
+
+
+def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Problem]:
+    """Two results of one step share no byte, views apart."""
+    results = [w for w in dict.fromkeys(step.writes) if w not in run.views and run.tensors[w].bytes]
+    results.sort(key=lambda w: (run.tensors[w].arena, run.tensors[w].address))
+    for a, b in zip(results, results[1:], strict=False):
+        if _meet(run, a, b):
+            first, second = run.tensors[a].name, run.tensors[b].name
+            yield _problem(run, "sharing_is_sound", n, b, f"writes {first} and {second} to the same bytes", first)
 
 
 def _meet(run: Program, i: int, j: int) -> bool:

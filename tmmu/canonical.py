@@ -167,5 +167,7 @@ def read_bounded(path: str | os.PathLike[str], limit: int, code_id: str = "INVAL
     """The bytes of a regular file of at most `limit` bytes; a larger one is refused before it is read."""
     size = os.stat(path).st_size
     if size > limit:
-        raise TmmuError(code_id, f"{size} bytes, more than the limit of {limit}", file=str(path), fix="use a smaller file")
+        raise TmmuError(
+            code_id, f"{size} bytes, more than the limit of {limit}", file=str(path), fix="use a smaller file"
+        )
     return Path(path).read_bytes()

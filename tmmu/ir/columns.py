@@ -174,8 +174,16 @@ def _text(value: Any, where: str) -> str:
 
 
 def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = np.uint32) -> list[tuple[int, ...]]:
-    at, flat = _typed(table[f"{name}_at"], np.uint32, f"{where}.{name}_at"), _typed(table[name], dtype, f"{where}.{name}")
-    if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or any(lo > hi for lo, hi in zip(at, at[1:], strict=False)):
+    at, flat = (
+        _typed(table[f"{name}_at"], np.uint32, f"{where}.{name}_at"),
+        _typed(table[name], dtype, f"{where}.{name}"),
+    )
+    if (
+        len(at) != count + 1
+        or at[0] != 0
+        or at[-1] != len(flat)
+        or any(lo > hi for lo, hi in zip(at, at[1:], strict=False))
+    ):
         raise ValueError(f"{where}.{name}_at are no bounds of {count} rows")
     if any(value >= end for value in flat):
         raise ValueError(f"{where}.{name} points beyond {end} rows")
@@ -280,7 +288,8 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
     hints: dict[int, list[tuple[int, int]]] = {}
     _only(value["in_place"], ("node", "result", "operand"), "in_place")
     for n, result, operand in zip(
-        *(_typed(value["in_place"][key], np.uint32, f"in_place.{key}") for key in ("node", "result", "operand")), strict=True
+        *(_typed(value["in_place"][key], np.uint32, f"in_place.{key}") for key in ("node", "result", "operand")),
+        strict=True,
     ):
         if n >= count or result >= tensors or operand >= tensors:
             raise ValueError("in_place points beyond the nodes or tensors")
@@ -294,7 +303,9 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
     ):  # fmt: skip
         if n >= count:
             raise ValueError("scratch points beyond the nodes")
-        scratch.setdefault(n, []).append(Scratch(size, alignment, None if arena is None else _text(arena, "scratch.arena")))
+        scratch.setdefault(n, []).append(
+            Scratch(size, alignment, None if arena is None else _text(arena, "scratch.arena"))
+        )
     lists = [_rows(table, key, count, tensors, "nodes") for key in ("reads", "writes", "mutates")]
     return [
         Node(

@@ -80,11 +80,13 @@ def program(model: Model) -> Program:
             )  # the node's scratch, made on entering
             steps.append(Step(n, Part.LEAVE, node.body, (*reads, *scratch), (*copies, *node.writes), node.mutates))
             continue
+        if not bodies and not node.scratch:
+            steps.append(Step(n, Part.WHOLE, node.body, node.reads, node.writes, node.mutates))
+            continue
         scratch = _scratch(model, n, tensors, scratch_arena)
         if not bodies:
-            steps.append(
-                Step(n, Part.WHOLE, node.body, (*node.reads, *scratch), (*node.writes, *scratch), node.mutates)
-            )
+            reads, writes = (*node.reads, *scratch), (*node.writes, *scratch)
+            steps.append(Step(n, Part.WHOLE, node.body, reads, writes, node.mutates))
             continue
         formals = tuple(t for b in bodies for t in model.bodies[b].inputs)
         entered[n] = len(steps)
@@ -142,8 +144,6 @@ def _body_outputs(
                 name = f"{names[b]}/{source.name.removeprefix(names[b] + '/')}.copy{k}"
                 copies.append(len(tensors))
                 reads.append(len(tensors))
-                tensors.append(
-                    Tensor(name, source.shape, source.dtype, Role.SCRATCH, source.bytes, source.alignment)
-                )
+                tensors.append(Tensor(name, source.shape, source.dtype, Role.SCRATCH, source.bytes, source.alignment))
             seen.add(t)
     return reads, copies

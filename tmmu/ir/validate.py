@@ -54,14 +54,18 @@ def _check_size(tensor: Tensor) -> None:
     if any(dim < 0 for dim in tensor.shape):
         raise _bad("INVALID_IR_SHAPES", place, f"shape {tensor.shape} has a negative dimension", "bind every dimension")
     if tensor.dtype not in dtypes.BITS:
-        raise _bad("INVALID_IR_SHAPES", place, f"unknown dtype {tensor.dtype!r}", f"use one of {', '.join(dtypes.BITS)}")
+        raise _bad(
+            "INVALID_IR_SHAPES", place, f"unknown dtype {tensor.dtype!r}", f"use one of {', '.join(dtypes.BITS)}"
+        )
     size = dtypes.nbytes(tensor.shape, tensor.dtype)
     if size >= UINT64_END:
         raise _bad("ALLOCATION_OVERFLOW", place, f"{size} bytes do not fit 64 bits", "use smaller dimensions")
     if size != tensor.bytes:
         raise _bad("INVALID_IR_SHAPES", place, f"{tensor.bytes} bytes stated, shape and dtype say {size}", "correct it")
     if not _is_power_of_two(tensor.alignment):
-        raise _bad("ALIGNMENT_VIOLATION", place, f"alignment {tensor.alignment} is no power of two", "use a power of two")
+        raise _bad(
+            "ALIGNMENT_VIOLATION", place, f"alignment {tensor.alignment} is no power of two", "use a power of two"
+        )
     if tensor.envelope is not None and (
         len(tensor.envelope) != len(tensor.shape)
         or any(not 0 <= low <= high for low, high in tensor.envelope)
@@ -110,7 +114,10 @@ def _check_writers(model: Model) -> None:
             raise _bad("INVALID_IR", place, "it writes one tensor twice", "list every result once")
         if not set(node.mutates) <= set(node.writes) & set(node.reads):
             raise _bad(
-                "INVALID_IR", place, "it mutates a tensor that it does not read and write", "list it among reads and writes"
+                "INVALID_IR",
+                place,
+                "it mutates a tensor that it does not read and write",
+                "list it among reads and writes",
             )
         for t in set(node.writes) - set(node.mutates):
             if t in written or model.tensors[t].role in CALLERS:
@@ -123,13 +130,25 @@ def _check_writers(model: Model) -> None:
             written.add(t)
     for t, tensor in enumerate(model.tensors):
         if t not in written and tensor.role not in CALLERS:
-            raise _bad("INVALID_IR", f"tensor {tensor.name!r}", "nothing writes it", "make it a graph input or a parameter")
+            raise _bad(
+                "INVALID_IR", f"tensor {tensor.name!r}", "nothing writes it", "make it a graph input or a parameter"
+            )
     for t in model.inputs:
         if model.tensors[t].role not in CALLERS:
-            raise _bad("INVALID_IR", f"tensor {model.tensors[t].name!r}", "a graph input that the caller does not write", "give it the role input")
+            raise _bad(
+                "INVALID_IR",
+                f"tensor {model.tensors[t].name!r}",
+                "a graph input that the caller does not write",
+                "give it the role input",
+            )
     for t in set(given) - set(model.inputs):
         if model.tensors[t].role in CALLERS:
-            raise _bad("INVALID_IR", f"tensor {model.tensors[t].name!r}", "a formal input that the caller writes", "give it the role activation")
+            raise _bad(
+                "INVALID_IR",
+                f"tensor {model.tensors[t].name!r}",
+                "a formal input that the caller writes",
+                "give it the role activation",
+            )
     for listed, what in ((model.inputs, "inputs"), (model.outputs, "outputs")):
         if len(set(listed)) != len(listed):
             raise _bad("INVALID_IR", "the main graph", f"one of its {what} is listed twice", "list each once")
@@ -144,7 +163,12 @@ def _check_scopes(model: Model) -> None:
         around.append(outer | {b})
         for t in body.outputs:
             if home[t] not in around[b]:
-                raise _bad("INVALID_IR", f"body {b}", f"it returns {model.tensors[t].name!r} of another body", "return its own value")
+                raise _bad(
+                    "INVALID_IR",
+                    f"body {b}",
+                    f"it returns {model.tensors[t].name!r} of another body",
+                    "return its own value",
+                )
     for node in model.nodes:
         for t in node.reads:
             if home[t] not in around[node.body]:
@@ -169,25 +193,54 @@ def _check_sharing(model: Model) -> None:
         if view.bytes != tensor.bytes or view.offset + view.bytes > base.bytes:
             raise _bad("INVALID_IR", place, f"its view reaches beyond {base.name!r}", "correct its offset and bytes")
         if view.offset % tensor.alignment:
-            raise _bad("ALIGNMENT_VIOLATION", place, f"byte {view.offset} of its base is not aligned to {tensor.alignment}", "move the view")
+            raise _bad(
+                "ALIGNMENT_VIOLATION",
+                place,
+                f"byte {view.offset} of its base is not aligned to {tensor.alignment}",
+                "move the view",
+            )
         if t not in results or view.base not in model.nodes[results[t]].reads:
-            raise _bad("INVALID_IR", place, f"the node that makes it does not read its base {base.name!r}", "list the base as read")
+            raise _bad(
+                "INVALID_IR",
+                place,
+                f"the node that makes it does not read its base {base.name!r}",
+                "list the base as read",
+            )
         if home[t] != home[view.base] or view.base in formal:
-            raise _bad("INVALID_IR", place, f"a view of {base.name!r} across a body's boundary", "copy the value instead")
+            raise _bad(
+                "INVALID_IR", place, f"a view of {base.name!r} across a body's boundary", "copy the value instead"
+            )
     group_body: dict[str, int] = {}
     for t, tensor in enumerate(model.tensors):
         if tensor.alias_group is None:
             continue
         if tensor.view is not None:
-            raise _bad("INVALID_IR", f"tensor {tensor.name!r}", "both a view and in an alias group", "declare one of the two")
+            raise _bad(
+                "INVALID_IR", f"tensor {tensor.name!r}", "both a view and in an alias group", "declare one of the two"
+            )
         if group_body.setdefault(tensor.alias_group, home[t]) != home[t] or t in formal:
-            raise _bad("INVALID_IR", f"alias group {tensor.alias_group!r}", "it crosses a body's boundary", "copy the value instead")
+            raise _bad(
+                "INVALID_IR",
+                f"alias group {tensor.alias_group!r}",
+                "it crosses a body's boundary",
+                "copy the value instead",
+            )
     for node in model.nodes:
         for result, operand in node.in_place:
             if result not in node.writes or operand not in node.reads:
-                raise _bad("INVALID_IR", f"node {node.name!r}", "an in-place hint names no result and operand of it", "correct the hint")
+                raise _bad(
+                    "INVALID_IR",
+                    f"node {node.name!r}",
+                    "an in-place hint names no result and operand of it",
+                    "correct the hint",
+                )
         for request in node.scratch:
             if not _is_power_of_two(request.alignment) or not 0 <= request.bytes < UINT64_END:
-                raise _bad("INVALID_IR", f"node {node.name!r}", "a scratch request has no valid size or alignment", "use a power of two")
+                raise _bad(
+                    "INVALID_IR",
+                    f"node {node.name!r}",
+                    "a scratch request has no valid size or alignment",
+                    "use a power of two",
+                )
     if any(a == b for a, b in model.must_not_alias):
         raise _bad("INVALID_IR", "must_not_alias", "a tensor must not alias itself", "remove the pair")

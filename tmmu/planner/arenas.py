@@ -50,7 +50,9 @@ def check(arenas: tuple[Arena, ...]) -> tuple[Arena, ...]:
                 raise _bad(arena.name, f"the role {role} belongs to {placed[role]!r} already", "list each role once")
             placed[role] = arena.name
         if not 1 <= arena.capacity < UINT64_END:
-            raise _bad(arena.name, f"capacity {arena.capacity} is not from 1 to 2**64 - 1", "state its capacity in bytes")
+            raise _bad(
+                arena.name, f"capacity {arena.capacity} is not from 1 to 2**64 - 1", "state its capacity in bytes"
+            )
         for what, value in (("alignment", arena.alignment), ("page_size", arena.page_size)):
             if not 1 <= value < UINT64_END or value & (value - 1):
                 raise _bad(arena.name, f"{what} {value} is no power of two", "use a power of two")

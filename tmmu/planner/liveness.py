@@ -78,5 +78,3 @@ def _extend_over_loops(program: Program, writer: list[int], birth: list[int], de
             for t in step.reads:
                 if writer[t] < enter and death[t] < leave:
                     death[t] = leave
-
-

@@ -81,9 +81,13 @@ def plan_memory(
     O(N log N) time and O(N) memory for N tensors, nodes and accesses.
     """
     if mode not in MODES:
-        raise TmmuError("MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode)
+        raise TmmuError(
+            "MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode
+        )
     if token is not None and len(token) != 32:
-        raise TmmuError("INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token")
+        raise TmmuError(
+            "INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token"
+        )
     chosen = LAYOUTS[layout]
     run = program(model)
     live = liveness.analyze(run, mode)
@@ -122,7 +126,7 @@ def _usage(
     birth, death = np.asarray(sharing.birth, np.int64), np.asarray(sharing.death, np.int64)
     # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
     wide = sum(sharing.bytes) >= 1 << 63
-    for a, config in enumerate(arenas):
+    for a in range(len(arenas)):
         members = np.flatnonzero(arena == a)
         born, gone = birth[members], death[members] + 1
         count = _running(born, gone, [1] * len(members), steps, wide=False)
@@ -135,13 +139,9 @@ def _usage(
             )
             for k, others in conflicts.items()
         )
-        most, peak = max(count), max(live)
-        result.append(
-            Usage(
-                footprint[a], int(peak), live.index(peak), assigned.arena.count(a), int(most), count.index(most),
-                config.reuse is False or not joined,
-            )
-        )  # fmt: skip
+        most, peak, opened = max(count), max(live), assigned.arena.count(a)
+        minimal = opened == most and not joined
+        result.append(Usage(footprint[a], peak, live.index(peak), opened, most, count.index(most), minimal))
     return tuple(result)
 
 
@@ -241,7 +241,9 @@ def _columns(
             offset=column([offsets[k] for k in assigned.slot], u64),
         ),
         slots=table.Slots(
-            arena=column(assigned.arena, u32), bytes=column(assigned.bytes, u64), alignment=column(assigned.alignment, u64)
+            arena=column(assigned.arena, u32),
+            bytes=column(assigned.bytes, u64),
+            alignment=column(assigned.alignment, u64),
         ),
         steps=table.Steps(
             node=Names.of([model.nodes[s.node].name for s in steps]),

@@ -102,7 +102,11 @@ def _kept(t: int, tensor: Tensor, outputs: set[int], donated: frozenset[int], mo
     if mode != "inference" and tensor.saved_for_backward:
         return "it is saved for backward"
     if tensor.role in CALLERS and t not in donated:
-        return f"it is a graph {tensor.role} that is not donated" if tensor.role is Role.INPUT else f"it is a {tensor.role}"
+        return (
+            f"it is a graph {tensor.role} that is not donated"
+            if tensor.role is Role.INPUT
+            else f"it is a {tensor.role}"
+        )
     return ""
 
 
@@ -125,7 +129,12 @@ def form(program: Program, live: Liveness, arenas: tuple[Arena, ...], mode: str,
     for a, b in model.must_not_alias:
         if classes.find(a) == classes.find(b):
             names = f"{tensors[a].name!r} and {tensors[b].name!r}"
-            raise TmmuError("INVALID_IR", f"{names} must not alias, but share bytes", place="must_not_alias", fix="drop one of the two")
+            raise TmmuError(
+                "INVALID_IR",
+                f"{names} must not alias, but share bytes",
+                place="must_not_alias",
+                fix="drop one of the two",
+            )
     window, refused = _walk(program, arena, classes, shares, of, in_place)
     return _collect(tensors, live, arena, classes, window, shares, of, refused)
 
@@ -251,13 +260,16 @@ def _collect(
 ) -> Sharing:
     """Number the classes by their first member and take the union of what the members need."""
     number: dict[int, int] = {}
-    storage = [number.setdefault(classes.find(t), len(number)) for t in range(len(tensors))]
+    roots = [classes.find(t) for t in range(len(tensors))]
+    storage = [number.setdefault(root, len(number)) for root in roots]
     root = list(number)
-    size, alignment = [0] * len(root), [1] * len(root)
+    size = [window[t] + tensors[t].bytes for t in root]
+    alignment = [tensors[t].alignment for t in root]
     birth, death = [live.birth[t] for t in root], [live.death[t] for t in root]
-    for t, (k, tensor) in enumerate(zip(storage, tensors, strict=True)):
-        size[k] = max(size[k], window[t] + tensor.bytes)
-        alignment[k] = max(alignment[k], tensor.alignment)
-        birth[k] = min(birth[k], live.birth[t])
-        death[k] = max(death[k], live.death[t])
+    for t, k in enumerate(storage):
+        if roots[t] != t:
+            size[k] = max(size[k], window[t] + tensors[t].bytes)
+            alignment[k] = max(alignment[k], tensors[t].alignment)
+            birth[k] = min(birth[k], live.birth[t])
+            death[k] = max(death[k], live.death[t])
     return Sharing(storage, window, shares, of, root, [arena[t] for t in root], size, alignment, birth, death, refused)

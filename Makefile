@@ -1,0 +1,55 @@
+# Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
+.DELETE_ON_ERROR:
+.PHONY: demo test test-fast lint bench clean help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := demo
+export HYPOTHESIS_PROFILE ?= fast
+
+help:
+	@echo 'make demo       install, plan real models, prove the plans, refute a broken one'
+	@echo 'make test       everything: lint, types, all tests'
+	@echo 'make test-fast  the fast suite alone'
+	@echo 'make bench      the benchmark tables'
+
+# A missing tool is named with the command that installs it.
+define need_python
+@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or later is needed: apt-get install python3 python3-venv, or set PYTHON=..."; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$$($(PYTHON) --version) is too old: Python 3.11 or later is needed; set PYTHON=python3.12"; exit 1; }
+@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv is missing: apt-get install python3-venv"; exit 1; }
+endef
+
+# The stamps hold what was installed, so a changed pyproject.toml installs again.
+$(VENV)/user: pyproject.toml
+	$(need_python)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[onnx]'
+	@touch $@
+
+$(VENV)/dev: pyproject.toml
+	$(need_python)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/user
+
+demo: $(VENV)/user
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tests/demo.sh $(DEMO)
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-fast: $(VENV)/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/cover tests/properties
+
+test: lint
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests
+
+bench: $(VENV)/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks
+
+clean:
+	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

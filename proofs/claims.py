@@ -1,0 +1,84 @@
+"""What a plan claims of each arena, computed again from its storages: footprint, peak live bytes, most live, slots.
+
+A claim that is false refutes the plan, with the field, what is stated and what holds. That `slots` equals the most
+storages live at once is claimed for an arena only where `minimal` says so; where two tensors must not alias and their
+storages could otherwise share a slot, it must not (T5). spec: V5.1, T5.2, T5.3, A3.1, A3.3, T6.4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from proofs.program import Program
+from tmmu.plan.columns import Plan
+
+
+class FalseField(NamedTuple):
+    """A field of the plan, what the file states and what holds; `obligation` is the one that it breaks."""
+
+    obligation: str
+    field: str
+    stated: str
+    recomputed: str
+
+
+def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
+    """Every claim that does not hold. O(storages log storages)."""
+    per_arena: list[list[int]] = [[] for _ in plan.arenas]
+    for k, s in enumerate(run.storages):
+        per_arena[s.arena].append(k)
+    slots_of, slot_bytes = plan.slots.arena.tolist(), plan.slots.bytes.tolist()
+    occupied = {s.slot for s in run.storages}
+    for a, members in enumerate(per_arena):
+        usage, name = plan.usage[a], plan.arenas[a].name
+        mine = [slot for slot, arena in enumerate(slots_of) if arena == a]
+        count = _running(run, members, [1] * len(members))
+        live = _running(run, members, [run.storages[k].bytes for k in members])
+
+        def false(obligation: str, field: str, stated: int, found: int, name: str = name) -> Iterator[FalseField]:
+            if stated != found:
+                yield FalseField(obligation, f"usage[{name}].{field}", str(stated), str(found))
+
+        # A storage of zero bytes takes one byte of its slot (T7).
+        footprint = max((run.storages[k].offset + slot_bytes[run.storages[k].slot] for k in members), default=0)
+        yield from false("capacity", "footprint", usage.footprint, footprint)
+        yield from false("peak", "peak_live_bytes", usage.peak_live_bytes, max(live.values(), default=0))
+        yield from false("peak", "peak_live_bytes at peak_step", usage.peak_live_bytes, _at(live, usage.peak_step))
+        yield from false("slot_count", "max_live", usage.max_live, max(count.values(), default=0))
+        yield from false("slot_count", "max_live at max_live_step", usage.max_live, _at(count, usage.max_live_step))
+        yield from false("slot_count", "slots", usage.slots, len(mine))
+        yield from false("slot_count", "slots that hold a storage", usage.slots, sum(slot in occupied for slot in mine))
+        if usage.minimal and usage.slots != usage.max_live:
+            yield FalseField("slot_count", f"usage[{name}].slots", str(usage.slots), str(usage.max_live))
+        if usage.minimal and _joined(plan, run, a):
+            yield FalseField("slot_count", f"usage[{name}].minimal", "true", "false: must_not_alias joins storages")
+
+
+def _running(run: Program, members: list[int], amounts: list[int]) -> dict[int, int]:
+    """The total amount that is live from each step at which it changes, by step."""
+    changes: dict[int, int] = {}
+    for k, x in zip(members, amounts, strict=True):
+        s = run.storages[k]
+        changes[s.birth] = changes.get(s.birth, 0) + x
+        changes[s.death + 1] = changes.get(s.death + 1, 0) - x
+    total, result = 0, {}
+    for step in sorted(changes):
+        total += changes[step]
+        result[step] = total
+    return result
+
+
+def _at(totals: dict[int, int], step: int) -> int:
+    """The total at `step`: that of the last change up to it."""
+    before = [s for s in totals if s <= step]
+    return totals[max(before)] if before else 0
+
+
+def _joined(plan: Plan, run: Program, arena: int) -> bool:
+    """Does must_not_alias keep two storages of the arena apart whose lifetimes would let them share a slot?"""
+    for a, b in plan.must_not_alias:
+        s, t = (run.storages[run.tensors[x].storage] for x in (a, b))
+        if s.arena == t.arena == arena and (s.death < t.birth or t.death < s.birth):
+            return True
+    return False

@@ -1,0 +1,103 @@
+"""verify-plan: prove memory plans, or show why they are wrong.
+
+One verdict a file; the exit code says the worst of them. Text, JSON, JUnit and SARIF say the same thing.
+spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, V5.5
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from proofs import formats, verify_plan
+from proofs.flags import bound, existing, parse_pairs, shapes, sizes
+from proofs.verify_plan import NO_PLAN, REQUIRABLE, Disagreement, Options, Verdict
+from tmmu.errors import TmmuError
+
+ORDER = (70, 1, NO_PLAN, 3, 0)
+"""Which exit code counts where several files have different ones: the first of these that occurred."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("plans", nargs=-1, required=True, type=existing, metavar="PLAN...")
+@click.option("--model", type=existing, help="The model that the plan must be of (ONNX, or IR as .ir.cbor).")
+@bound("--dim", "A binding that the plan must have been made with.")
+@bound("--shape", "The same for a whole input shape.")
+@bound("--value", "The same for an input's value.")
+@click.option(
+    "--donate", multiple=True, metavar="NAME", help="The caller gives this input up: results may take its bytes."
+)
+@click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
+@click.option("--require", default="", metavar="LIST", help=f"Make a missing one UNKNOWN: {', '.join(REQUIRABLE)}.")
+@click.option("--format", "style", type=click.Choice(["text", "json", "junit", "sarif"]), default="text")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, help="Seconds for the solver, a file."
+)
+@click.option(
+    "--definition-limit",
+    type=click.IntRange(min=0),
+    default=500,
+    help="Storages up to which the definition itself is asked.",
+)
+@click.option("--workers", type=click.IntRange(1, 64), default=2, help="Solver processes.")
+@click.version_option(package_name="tmmu")
+def command(
+    plans: tuple[str, ...],
+    model: str | None,
+    dim: dict[str, str],
+    shape: dict[str, str],
+    value: dict[str, str],
+    donate: tuple[str, ...],
+    trust_shapes: bool,
+    require: str,
+    style: str,
+    timeout: float,
+    definition_limit: int,
+    workers: int,
+) -> int:
+    """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
+
+    \b
+    Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
+    """
+    required = tuple(part for part in require.split(",") if part)
+    for name in required:
+        if name not in REQUIRABLE:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
+    options = Options(
+        model, sizes("--dim", dim), shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
+        definition_limit, workers,
+    )  # fmt: skip
+    verdicts = []
+    for path in plans:
+        try:
+            verdict = verify_plan.verify(path, options, _progress(path))
+        except TmmuError as error:
+            verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
+        except Disagreement as error:
+            raise click.UsageError(f"{path}: {error}") from error
+        except OSError as error:
+            raise click.UsageError(f"{path}: {error.strerror}") from error
+        finally:
+            _progress(path)("")
+        verdicts.append(verdict)
+        if style == "text":
+            for line in formats.text(verdict):
+                click.echo(line, err=verdict.verdict == "ERROR")
+    if style != "text":
+        click.echo(formats.WRITERS[style](verdicts))
+    codes = {verdict.exit for verdict in verdicts}
+    return next(code for code in ORDER if code in codes)
+
+
+def _progress(path: str) -> Callable[[str], None]:
+    """One line on a terminal that says what is being done, wiped when done; nothing in a pipe."""
+
+    def show(what: str) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\033[K{f'{path}: {what} …' if what else ''}")
+            sys.stderr.flush()
+
+    return show

@@ -1,0 +1,53 @@
+"""How the commands read bindings: --dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT. spec: C1.6, T10.7"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+existing = click.Path(exists=True, dir_okay=False, readable=True)
+"""A file that is there; click exits with 2 where it is not, or is a directory."""
+
+
+def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[str, str]]:
+    """A click callback that turns repeated NAME=VALUE into a dictionary; the name may hold `=` no more than once."""
+
+    def parse(_context: object, _parameter: object, given: tuple[str, ...]) -> dict[str, str]:
+        pairs: dict[str, str] = {}
+        for text in given:
+            name, equals, value = text.rpartition("=")
+            if not equals or not name or not value:
+                raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=flag)
+            if pairs.setdefault(name, value) != value:
+                raise click.BadParameter(f"{name!r} is bound twice", param_hint=flag)
+        return pairs
+
+    return parse
+
+
+def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
+    """The values of --dim as sizes."""
+    for name, value in pairs.items():
+        if not (value.isascii() and value.isdigit()) or int(value) >= 1 << 64:
+            raise click.BadParameter(f"{name}={value}: {value!r} is no size", param_hint=flag)
+    return {name: int(value) for name, value in pairs.items()}
+
+
+def shapes(flag: str, pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
+    """The values of --shape (1x3x640x640; `scalar` for no dimension) as shapes."""
+    result = {}
+    for name, value in pairs.items():
+        dims = [] if value == "scalar" else value.lower().split("x")
+        if any(not (dim.isascii() and dim.isdigit()) or int(dim) >= 1 << 64 for dim in dims):
+            raise click.BadParameter(
+                f"{name}={value}: write sizes with x between them, as in {name}=1x3x640x640", param_hint=flag
+            )
+        result[name] = tuple(map(int, dims))
+    return result
+
+
+def bound(flag: str, text: str) -> Callable[[Any], Any]:
+    """A repeatable option that takes NAME=VALUE."""
+    return click.option(flag, callback=parse_pairs(flag), multiple=True, metavar="NAME=VALUE", help=text)

@@ -1,0 +1,111 @@
+"""Verdicts as text, JSON, JUnit XML and SARIF 2.1.0: the same facts for people, scripts, CI and code hosts.
+
+spec: C1.3, C1.4, C1.5
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from proofs.verify_plan import Verdict
+
+SARIF_LEVELS = {"PROVED": "none", "REFUTED": "error", "UNKNOWN": "warning", "ERROR": "error"}
+
+
+def text(verdict: Verdict) -> Iterator[str]:
+    """The verdict's line, then what it rests on or what is wrong."""
+    if verdict.verdict == "ERROR":
+        yield from (f"error: {note}" for note in verdict.notes)
+        return
+    yield verdict.line
+    if verdict.witness is not None:
+        yield f"  {verdict.witness['obligation']}: {verdict.witness['text']}"
+        yield from (f"  {line}" for line in _witness(verdict.witness))
+    else:
+        proved = [o["name"] for o in verdict.obligations if o["verdict"] == "PROVED"]
+        yield f"  proved: {', '.join(proved)}"
+    bound = {**verdict.assumptions["dims"], **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
+    for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
+        if value:
+            yield f"  {what}: {', '.join(f'{name}={_shape(x)}' for name, x in value.items())}"
+    for what in ("donated", "believed_operators"):
+        if verdict.assumptions[what]:
+            yield f"  {what.replace('_', ' ')}: {', '.join(verdict.assumptions[what])}"
+    if verdict.assumptions["trusted_shapes"]:
+        yield "  trusted: the shapes that the model file states"
+    yield from (f"  note: {note}" for note in verdict.notes)
+
+
+def _shape(value: Any) -> str:
+    return "x".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _witness(witness: dict[str, Any]) -> Iterator[str]:
+    if witness.get("tensors"):
+        yield f"tensors: {', '.join(witness['tensors'])}"
+    if witness.get("steps"):
+        yield f"step: {', '.join(map(str, witness['steps']))}"
+    if witness.get("first_byte") is not None:
+        yield f"bytes: {witness['first_byte']} to {witness['last_byte']} of {witness['arena']}"
+    if "stated" in witness:
+        yield f"stated: {witness['stated'] or 'nothing'}"
+        yield f"recomputed: {witness['recomputed'] or 'nothing'}"
+
+
+def as_json(verdicts: Sequence[Verdict]) -> str:
+    """`{"files": [...]}`, one object a verdict."""
+    return json.dumps({"files": [asdict(verdict) for verdict in verdicts]}, indent=1, ensure_ascii=False)
+
+
+def as_junit(verdicts: Sequence[Verdict]) -> str:
+    """One test suite a file, one test case an obligation; a file that could not be read is an error."""
+    suites = Xml.Element("testsuites", name="verify-plan")
+    for verdict in verdicts:
+        cases = verdict.obligations or [
+            {"name": "plan", "verdict": verdict.verdict, "detail": "; ".join(verdict.notes)}
+        ]
+        wrong = [c for c in cases if c["verdict"] == "REFUTED"]
+        errors = [c for c in cases if c["verdict"] not in ("PROVED", "REFUTED")]
+        counts = {"tests": len(cases), "failures": len(wrong), "errors": len(errors)}
+        suite = Xml.SubElement(suites, "testsuite", name=verdict.file, **{k: str(v) for k, v in counts.items()})
+        for case in cases:
+            element = Xml.SubElement(suite, "testcase", classname=verdict.file, name=case["name"])
+            if case["verdict"] != "PROVED":
+                kind = "failure" if case["verdict"] == "REFUTED" else "error"
+                Xml.SubElement(element, kind, message=str(case.get("detail") or case["verdict"]))
+    Xml.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suites, encoding="unicode")
+
+
+def as_sarif(verdicts: Sequence[Verdict]) -> str:
+    """One run; a result for each file that is not proved, with the tensors as logical locations."""
+    results, rules = [], set()
+    for verdict in verdicts:
+        if verdict.verdict == "PROVED":
+            continue
+        witness = verdict.witness or {}
+        rule = witness.get("obligation", verdict.verdict.lower())
+        rules.add(rule)
+        message = witness.get("text") or "; ".join(verdict.notes) or verdict.verdict
+        location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": verdict.file}}}
+        tensors = [{"fullyQualifiedName": name, "kind": "tensor"} for name in witness.get("tensors", ())]
+        if tensors:
+            location["logicalLocations"] = tensors
+        results.append(
+            {
+                "ruleId": rule, "level": SARIF_LEVELS[verdict.verdict], "message": {"text": message},
+                "locations": [location], "properties": {"verdict": verdict.verdict, "witness": witness},
+            }
+        )  # fmt: skip
+    run = {
+        "tool": {"driver": {"name": "verify-plan", "rules": [{"id": rule} for rule in sorted(rules)]}},
+        "results": results,
+    }
+    return json.dumps({"version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False)
+
+
+WRITERS: dict[str, Callable[[Sequence[Verdict]], str]] = {"json": as_json, "junit": as_junit, "sarif": as_sarif}

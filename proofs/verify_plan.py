@@ -1,0 +1,275 @@
+"""From a plan file to a verdict: gate, hashes, model, naive checker, solver; and what the answer means.
+
+A confirmed witness is REFUTED whatever the solver says. PROVED needs everything at once: every hash recomputes, the
+steps are the model's where one is given, the naive checker finds nothing, and every obligation is discharged by the
+solver with its canary. Anything in between is UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from proofs import checker, claims, obligations, structure
+from proofs.checker import Problem
+from proofs.claims import FalseField
+from proofs.program import Program, program
+from proofs.readers import compare
+from proofs.readers.expected import Expected
+from proofs.readers.sharing import permitted
+from tmmu.errors import TmmuError
+from tmmu.ir.columns import bindings_object
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.vocabulary import Bindings
+
+PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
+EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
+NO_PLAN = 4
+
+OBLIGATIONS = (
+    "hashes", "steps_are_the_model", "bodies_nest", "no_live_overlap", "alignment", "capacity", "tensors_within_storages",
+    "lifetimes_cover_accesses", "sharing_is_sound", "must_not_alias", "slot_count", "peak",
+)  # fmt: skip
+"""Every obligation that a verdict lists, in this order."""
+
+REQUIRABLE = ("model", "slot-count")
+"""What `--require` may name."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asks of a verification; bindings given here must agree with the plan's (C1.6)."""
+
+    model: str | None = None
+    dims: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+    donated: frozenset[str] = frozenset()
+    trust_shapes: bool = False
+    require: tuple[str, ...] = ()
+    timeout: float = 600.0
+    definition_limit: int = 500
+    workers: int = 2
+
+
+class Disagreement(Exception):
+    """A binding given on the command line is not the plan's: an error of the command line, exit 2."""
+
+
+@dataclass
+class Verdict:
+    """The answer for one file, in the fields of the JSON output (C1.4)."""
+
+    file: str
+    verdict: str
+    exit: int
+    scope: str
+    obligations: list[dict[str, Any]] = field(default_factory=list)
+    claims: dict[str, Any] = field(default_factory=dict)
+    assumptions: dict[str, Any] = field(default_factory=dict)
+    witness: dict[str, Any] | None = None
+    notes: list[str] = field(default_factory=list)
+    model: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The one line that text output begins a file with."""
+        against = f" against {self.model}" if self.model is not None else f" {self.scope}"
+        return f"{self.verdict} {self.file}{against if self.verdict != 'ERROR' else ''}"
+
+
+def verify(path: str, options: Options = Options(), progress: Callable[[str], None] = lambda _: None) -> Verdict:  # noqa: B008  # frozen
+    """The verdict on one plan file.
+
+    Raises TmmuError where the bytes are no plan or the model cannot be read (exit 4), `Disagreement` for a binding
+    that is not the plan's (exit 2). The solver runs in a child process: its death is UNKNOWN.
+    """
+    progress("reading")
+    stated = file.load(path)
+    plan = stated.plan
+    expected = _expected(plan, options)
+    permissions = permitted(plan, expected, options.donated)
+    run = program(plan, permissions, options.donated)
+    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], _scope(options), model=options.model)
+    result.assumptions = _assumptions(plan, options, permissions.believed)
+    result.claims = _claims(plan)
+    progress("checking")
+    found = list(islice(_false(stated, plan, run, expected, options), 100))
+    if found:
+        _refute(result, found)
+        return result
+    progress("proving")
+    outcomes = obligations.prove(
+        plan, permissions, timeout_s=options.timeout, workers=options.workers, definition_limit=options.definition_limit
+    )
+    _conclude(result, plan, outcomes, options)
+    return result
+
+
+def _expected(plan: Plan, options: Options) -> Expected | None:
+    _agree(plan.bindings, options)
+    if options.model is None:
+        return None
+    bindings = plan.bindings
+    trusted = Bindings(bindings.dims, bindings.shapes, bindings.values, {}, (), options.trust_shapes)
+    try:
+        return read_model(options.model, trusted)
+    except TmmuError as error:
+        raise error.in_file(options.model)
+
+
+def read_model(path: str, bindings: Bindings) -> Expected:
+    """What the model at `path` says must be run: an IR file by its suffix `.ir.cbor`, else an ONNX file."""
+    if os.fspath(path).endswith(".cbor"):
+        from proofs.readers.ir_model import read_ir
+        from tmmu.ir import files
+
+        return read_ir(files.load(path))
+    try:
+        from proofs.readers.onnx_model import read_onnx
+    except ImportError as error:
+        raise TmmuError("INVALID_IR", "reading ONNX needs the package onnx", fix="pip install 'tmmu[onnx]'") from error
+    return read_onnx(path, bindings)
+
+
+def _agree(bindings: Bindings, options: Options) -> None:
+    """A binding given on the command line must be the plan's own."""
+    given: list[tuple[str, str, Any, Any]] = [
+        *(("--dim", name, value, bindings.dims.get(name)) for name, value in options.dims.items()),
+        *(("--shape", name, value, bindings.shapes.get(name)) for name, value in options.shapes.items()),
+        *(("--value", name, value, bindings.values.get(name)) for name, value in options.values.items()),
+    ]
+    for flag, name, value, planned in given:
+        if value != planned:
+            raise Disagreement(
+                f"{flag} {name}={value}: the plan was made with {'nothing' if planned is None else planned}"
+            )
+
+
+def _scope(options: Options) -> str:
+    return "against the model" if options.model is not None else "for the steps it states"
+
+
+def _assumptions(plan: Plan, options: Options, believed: list[str]) -> dict[str, Any]:
+    bindings = bindings_object(plan.bindings)
+    return {
+        **{key: bindings[key] for key in ("dims", "shapes", "values", "defaults")},
+        "donated": sorted(options.donated),
+        "trusted_shapes": options.trust_shapes,
+        "believed_operators": believed,
+    }
+
+
+def _claims(plan: Plan) -> dict[str, Any]:
+    return {
+        arena.name: {**usage._asdict(), "slot_count": "minimal" if usage.minimal else "not claimed"}
+        for arena, usage in zip(plan.arenas, plan.usage, strict=True)
+        if usage.slots
+    }
+
+
+def _false(
+    stated: file.Stated, plan: Plan, run: Program, expected: Expected | None, options: Options
+) -> Iterator[Problem | FalseField | compare.Difference]:
+    """Everything false that the naive side finds, most telling first, lazily."""
+    yield from checker.problems(run)
+    yield from structure.problems(plan, run)
+    if expected is not None:
+        yield from compare.differences(plan, expected, options.donated)
+    yield from claims.false_claims(plan, run)
+    for name, old, new in file.false_hashes(stated):
+        yield FalseField("hashes", name, old.hex(), new.hex())
+
+
+def _refute(result: Verdict, found: Sequence[Problem | FalseField | compare.Difference]) -> None:
+    """The first problem is the witness; each obligation that something breaks is REFUTED."""
+    broken: dict[str, str] = {}
+    for item in found:
+        name, text = _broken(item)
+        broken.setdefault(name, text)
+    result.verdict, result.exit = REFUTED, EXITS[REFUTED]
+    result.obligations = [
+        {"name": name, "verdict": REFUTED if name in broken else UNKNOWN, "detail": broken.get(name, "not reached")}
+        for name in OBLIGATIONS
+    ]
+    result.witness = _witness(found[0])
+    result.notes = [_broken(item)[1] for item in found[1:6]]
+
+
+def _broken(item: Problem | FalseField | compare.Difference) -> tuple[str, str]:
+    if isinstance(item, Problem):
+        return item.obligation, item.text
+    if isinstance(item, FalseField):
+        return item.obligation, f"{item.field} is stated as {item.stated}; it is {item.recomputed}"
+    return (
+        "steps_are_the_model",
+        f"{item.what}: stated {item.stated or 'nothing'}; the model says {item.recomputed or 'nothing'}",
+    )
+
+
+def _witness(item: Problem | FalseField | compare.Difference) -> dict[str, Any]:
+    name, text = _broken(item)
+    if isinstance(item, Problem):
+        return {
+            "obligation": name, "text": text, "tensors": list(item.tensors),
+            "steps": [] if item.step is None else [item.step], "arena": item.arena,
+            "first_byte": item.first_byte, "last_byte": item.last_byte,
+        }  # fmt: skip
+    if isinstance(item, FalseField):
+        return {
+            "obligation": name,
+            "text": text,
+            "field": item.field,
+            "stated": item.stated,
+            "recomputed": item.recomputed,
+        }
+    return {
+        "obligation": name, "text": text, "tensors": list(item.tensors), "steps": [] if item.step is None else [item.step],
+        "field": item.what, "stated": item.stated, "recomputed": item.recomputed,
+    }  # fmt: skip
+
+
+def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcome], options: Options) -> None:
+    """PROVED if the solver discharged everything and nothing required is missing; else UNKNOWN with the reason."""
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    for name in OBLIGATIONS:
+        outcome = by_name.pop(name, None)
+        if outcome is None:
+            if name != "steps_are_the_model" or options.model is not None:
+                result.obligations.append({"name": name, "verdict": PROVED, "detail": "by comparison"})
+            continue
+        proved = outcome.verdict == PROVED
+        entry = {"name": name, "verdict": PROVED if proved else UNKNOWN, "rows": outcome.rows, "detail": outcome.note}
+        result.obligations.append(entry)
+    for outcome in by_name.values():  # the lemmas and the query straight from the definition
+        proved = outcome.verdict == PROVED
+        entry = {
+            "name": outcome.name,
+            "verdict": PROVED if proved else UNKNOWN,
+            "rows": outcome.rows,
+            "detail": outcome.note,
+        }
+        result.obligations.append(entry)
+    unproved = [o for o in outcomes if o.verdict != PROVED]
+    missing = [name for name in options.require if not _holds(name, plan, options)]
+    for outcome in unproved:
+        said = "says no where the naive checker finds nothing" if outcome.verdict == "VIOLATED" else "gave no answer"
+        result.notes.append(f"{outcome.name}: the solver {said} ({outcome.note or outcome.hint})")
+    result.notes += [f"required but missing: {name}" for name in missing]
+    if not unproved and not missing:
+        result.verdict, result.exit = PROVED, EXITS[PROVED]
+    result.notes += [
+        f"slot count == max live is not claimed for arena {arena.name}"
+        for arena, usage in zip(plan.arenas, plan.usage, strict=True)
+        if usage.slots and not usage.minimal
+    ]
+
+
+def _holds(requirement: str, plan: Plan, options: Options) -> bool:
+    if requirement == "model":
+        return options.model is not None
+    return all(usage.minimal for usage in plan.usage if usage.slots)

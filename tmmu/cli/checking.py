@@ -1,0 +1,37 @@
+"""What `tmmu plan` checks before it writes: the naive checker on its own plan, with no way around it. spec: C2.1"""
+
+from __future__ import annotations
+
+from proofs import checker, claims, structure
+from proofs.program import program
+from proofs.readers.ir_model import read_ir
+from proofs.readers.sharing import permitted
+from tmmu.errors import TmmuError
+from tmmu.plan.columns import Plan
+from tmmu.vocabulary import Model
+
+
+def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
+    """Raise CONTRACT_VIOLATION with the first thing that the checker finds wrong with the planner's own plan.
+
+    What shares bytes is decided by the checker's tables; an IR model may declare it as well.
+    """
+    donated = frozenset(plan.bindings.donated)
+    permissions = permitted(plan, read_ir(model) if is_ir else None, donated)
+    run = program(plan, permissions, donated)
+    for problem in checker.problems(run):
+        raise _bug(problem.obligation, problem.text)
+    for problem in structure.problems(plan, run):
+        raise _bug(problem.obligation, problem.text)
+    for false in claims.false_claims(plan, run):
+        raise _bug(false.obligation, f"{false.field} is stated as {false.stated}; it is {false.recomputed}")
+
+
+def _bug(obligation: str, text: str) -> TmmuError:
+    return TmmuError(
+        "CONTRACT_VIOLATION",
+        f"the planner made a wrong plan ({text}); nothing was written",
+        place=obligation,
+        fix="this is a bug in tmmu: report it with the model",
+        failure_operator="UML_OS.TMMU.PlanMemory_v2",
+    )

@@ -1,0 +1,43 @@
+"""The tmmu command's outermost layer: one clear line for what is wrong, and a code that says what kind it is."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+
+
+def main() -> None:
+    """Run the command; exit 2 for the command line, 4 for a refusal, 70 for any exception that nobody expected."""
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """The exit code of one command line."""
+    import click
+
+    from tmmu.cli.commands import tmmu
+    from tmmu.errors import TmmuError
+
+    try:
+        return int(tmmu.main(arguments, standalone_mode=False) or 0)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.UsageError as error:
+        error.show()
+        return 2
+    except TmmuError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 4
+    except BrokenPipeError:
+        return 0
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return 70
+    except Exception as error:
+        traceback.print_exception(error)
+        print("internal error: this is a bug", file=sys.stderr)
+        return 70
+
+
+if __name__ == "__main__":
+    main()

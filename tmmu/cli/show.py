@@ -1,0 +1,119 @@
+"""A plan for people and scripts: arenas with their ratios, the peak, tensors, steps; as text, JSON or CSV.
+
+spec: C2.2, C2.3, C2.4, R3.2
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tmmu.plan import metrics
+from tmmu.plan.columns import SHARES, Plan
+from tmmu.planner.storages import Refused
+from tmmu.vocabulary import Shares
+
+
+def size(count: int) -> str:
+    """A number of bytes with its unit, to two decimals.
+
+    >>> size(0), size(1536), size(3 << 30)
+    ('0 B', '1.50 KiB', '3.00 GiB')
+    """
+    if count < 1024:
+        return f"{count} B"
+    units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    power = min((count.bit_length() - 1) // 10, len(units))
+    return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
+
+
+def summary(plan: Plan) -> Iterator[str]:
+    """The bindings, and one line for each arena that holds anything."""
+    bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
+    if bound:
+        yield f"  bindings: {', '.join(f'{name}={_bound(value)}' for name, value in bound.items())}"
+    if plan.bindings.defaults:
+        yield f"  defaults: {', '.join(f'{name}={value}' for name, value in plan.bindings.defaults.items())}"
+    if plan.bindings.donated:
+        yield f"  donated: {', '.join(plan.bindings.donated)}"
+    if plan.bindings.trust_shapes:
+        yield "  trusted: the shapes that the model file states"
+    for arena in metrics.arenas(plan):
+        if arena["tensors"]:
+            yield (
+                f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}), peak live "
+                f"{arena['peak_live_bytes']} at step {arena['peak_step']}, ratio {arena['footprint_per_peak']:.3f}; "
+                f"{arena['slots']} slots, max live {arena['max_live']}, reuse {arena['memory_reuse_ratio']:.1%} "
+                f"of {arena['tensors']} tensors"
+            )
+
+
+def _bound(value: object) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def hints(plan: Plan, refused: Sequence[Refused]) -> str:
+    """How many in-place hints were granted."""
+    granted = int((plan.tensors.shares == SHARES.index(Shares.IN_PLACE)).sum())
+    return f"  in place: {granted} results; {len(refused)} hints refused (--why lists them)"
+
+
+def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
+    """The whole output of `tmmu show`."""
+    if what is None:
+        yield json.dumps(_document(plan), indent=1, ensure_ascii=False) if style == "json" else "\n".join(_text(plan))
+        return
+    rows = metrics.tensors(plan) if what == "tensors" else metrics.steps(plan)
+    if style == "json":
+        yield json.dumps({what: rows}, indent=1, ensure_ascii=False)
+    elif style == "csv":
+        yield _csv(rows)
+    else:
+        yield from (_line(what, row) for row in rows)
+
+
+def _document(plan: Plan) -> dict[str, Any]:
+    from tmmu.ir.columns import bindings_object
+    from tmmu.plan import file
+
+    hashes = file.to_object(plan)
+    return {
+        "model": plan.model, "mode": plan.mode, "layout": plan.layout, "order": plan.order, "steps": len(plan.steps),
+        "tensors": len(plan.tensors), "storages": len(plan.storages), "arenas": metrics.arenas(plan),
+        "bindings": bindings_object(plan.bindings), "unproduced": list(plan.unproduced), "rank": plan.rank,
+        "world_size": plan.world_size, "replay_token": plan.replay_token.hex(), "ir_hash": plan.ir_hash.hex(),
+        "source_digest": plan.source_digest and plan.source_digest.hex(),
+        **{name: hashes[name].hex() for name in file.HASHES},
+    }  # fmt: skip
+
+
+def _text(plan: Plan) -> Iterator[str]:
+    yield f"{plan.model}: {len(plan.steps)} steps, {len(plan.tensors)} tensors, {len(plan.storages)} storages; mode {plan.mode}, layout {plan.layout}"
+    yield from summary(plan)
+    for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True)):
+        if usage.slots and arena.reuse:
+            yield f"  largest in {arena.name} at its peak, step {usage.peak_step} ({plan.steps.node[usage.peak_step] if len(plan.steps) else 'no step'}):"
+            for name, count, birth, death in metrics.largest_at_peak(plan, a):
+                yield f"    {size(count):>12}  {name}  [{birth}, {death}]"
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({key: " ".join(value) if isinstance(value, list) else value for key, value in row.items()})
+    return out.getvalue().rstrip("\n")
+
+
+def _line(what: str, row: dict[str, Any]) -> str:
+    if what == "tensors":
+        shared = f" {row['shares']} of {row['of']}" if row["of"] is not None else ""
+        end = row["offset"] + row["bytes"]
+        return f"{row['name']}  {row['arena']} slot {row['slot']} [{row['offset']}, {end})  steps [{row['birth']}, {row['death']}]{shared}"
+    where = f" in {row['body']}" if row["body"] else ""
+    return f"{row['step']} {row['node']} {row['op']} {row['part']}{where}: {', '.join(row['reads'])} -> {', '.join(row['writes'])}"

@@ -1,0 +1,267 @@
+"""The gate: is a decoded object a plan? What passes here is trusted by every proof (P1.2).
+
+Every key is there and none is unknown, every column has its type and its table's length, every index is in range,
+names are unique, integers are exact. Whether the plan is *right* is not asked. Each refusal names the place.
+spec: P1.1, P1.2, R8.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tmmu.errors import TmmuError
+from tmmu.ir.columns import read_bindings
+from tmmu.ir.dtypes import BITS
+from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Bodies, Names, Plan, Slots, Steps, Storages, Table, Tensors
+from tmmu.vocabulary import UINT64_END, Arena, Role, Usage
+
+FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
+LAYOUTS = ("slots",)
+MODES = ("inference", "forward", "backward")
+HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest", "file_digest")
+Rows = TypeVar("Rows", bound=Table)
+
+COLUMNS: dict[type[Table], dict[str, Any]] = {
+    Tensors: {
+        "name": Names, "dtype": np.uint8, "role": np.uint8, "flags": np.uint8, "bytes": np.uint64,
+        "alignment": np.uint64, "birth": np.uint32, "death": np.uint32, "storage": np.uint32, "window": np.uint64,
+        "writer": np.uint32, "shares": np.uint8, "of": np.uint32,
+    },
+    Storages: {
+        "arena": np.uint32, "bytes": np.uint64, "alignment": np.uint64, "birth": np.uint32, "death": np.uint32,
+        "slot": np.uint32, "offset": np.uint64,
+    },
+    Slots: {"arena": np.uint32, "bytes": np.uint64, "alignment": np.uint64},
+    Steps: {
+        "node": Names, "op": np.uint32, "part": np.uint8, "body": np.uint32, "reads_at": np.uint32,
+        "reads": np.uint32, "writes_at": np.uint32, "writes": np.uint32, "mutates_at": np.uint32, "mutates": np.uint32,
+    },
+    Bodies: {"name": Names, "parent": np.uint32, "enter": np.uint32, "leave": np.uint32, "iterates": np.uint8},
+}  # fmt: skip
+"""The columns of each table and their types; `name` and `node` are text columns."""
+
+
+class Stated(NamedTuple):
+    """A plan as it was read, and the hashes that its file states."""
+
+    plan: Plan
+    hashes: dict[str, bytes]
+
+
+def _refuse(place: str, what: str) -> TmmuError:
+    return TmmuError("INVALID_PLAN", what, place=place, fix="write the plan again with the tool that made it")
+
+
+def _integer(value: Any, place: str, end: int = UINT64_END, least: int = 0) -> int:
+    if type(value) is not int or not least <= value < end:
+        raise _refuse(place, f"{value!r} is no integer from {least} to {end - 1}")
+    return value
+
+
+def _text(value: Any, place: str) -> str:
+    if type(value) is not str:
+        raise _refuse(place, f"{value!r} is no text")
+    return value
+
+
+def _keys(value: Any, keys: Sequence[str], place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _refuse(place, "no map")
+    for key in keys:
+        if key not in value:
+            raise _refuse(place, f"the key {key!r} is missing")
+    for key in value:
+        if key not in keys:
+            raise _refuse(place, f"the key {key!r} is unknown")
+    return value
+
+
+def _list(value: Any, place: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _refuse(place, "no array")
+    return value
+
+
+def _read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
+    """A table whose columns all have one length and the right type; text columns hold unique UTF-8 names if `unique`."""
+    spec = COLUMNS[kind]
+    value = _keys(value, list(spec), place)
+    columns: dict[str, Any] = {}
+    for name, dtype in spec.items():
+        column = value[name]
+        if dtype is Names:
+            if not isinstance(column, bytes):
+                raise _refuse(f"{place}.{name}", "no byte string")
+        elif not isinstance(column, np.ndarray) or column.dtype != np.dtype(dtype):
+            raise _refuse(f"{place}.{name}", f"no column of {np.dtype(dtype)}")
+        elif not name.endswith("_at") and name not in Steps.LISTS:
+            rows = len(column) if rows is None else rows
+            if len(column) != rows:
+                raise _refuse(f"{place}.{name}", f"{len(column)} rows where the table has {rows}")
+        columns[name] = column
+    for name, dtype in spec.items():
+        if dtype is Names:
+            columns[name] = _names(columns[name], rows or 0, f"{place}.{name}")
+    return kind(**columns)
+
+
+def _names(blob: bytes, rows: int, place: str) -> Names:
+    try:
+        names = Names(blob, rows)
+        found = len(names.list())
+    except UnicodeDecodeError as error:
+        raise _refuse(place, "no UTF-8") from error
+    if found != rows or (rows == 0 and blob):
+        raise _refuse(place, f"{found} names where the table has {rows} rows")
+    return names
+
+
+def _index(column: Any, rows: int, place: str, absent: bool = False) -> None:
+    """Every entry is a row below `rows` (or NONE where it may be absent)."""
+    outside = column >= rows
+    if absent:
+        outside &= column != NONE
+    if outside.any():
+        raise _refuse(f"{place} row {int(outside.argmax())}", f"points beyond {rows} rows")
+
+
+def _read_arena(value: Any, place: str) -> Arena:
+    value = _keys(value, ("name", "roles", "capacity", "alignment", "page_size", "reuse", "device"), place)
+    roles = []
+    for role in _list(value["roles"], f"{place}.roles"):
+        if role not in tuple(Role):
+            raise _refuse(f"{place}.roles", f"unknown role {role!r}")
+        roles.append(Role(role))
+    if type(value["reuse"]) is not bool:
+        raise _refuse(f"{place}.reuse", "no boolean")
+    return Arena(
+        _text(value["name"], f"{place}.name"),
+        tuple(roles),
+        _integer(value["capacity"], f"{place}.capacity", least=1),
+        _integer(value["alignment"], f"{place}.alignment", least=1),
+        _integer(value["page_size"], f"{place}.page_size", least=1),
+        value["reuse"],
+        _text(value["device"], f"{place}.device"),
+    )
+
+
+def _read_usage(value: Any, place: str) -> Usage:
+    value = _keys(value, Usage._fields, place)
+    if type(value["minimal"]) is not bool:
+        raise _refuse(f"{place}.minimal", "no boolean")
+    return Usage(*(_integer(value[key], f"{place}.{key}") for key in Usage._fields[:-1]), value["minimal"])
+
+
+def _hash(value: Any, place: str, absent: bool = False) -> bytes:
+    if value is None and absent:
+        return b""
+    if not isinstance(value, bytes) or len(value) != 32:
+        raise _refuse(place, "no SHA-256 (32 bytes)")
+    return value
+
+
+def _shard_spec(value: Any) -> dict[str, Any]:
+    if value != {}:
+        raise _refuse("shard_spec", "sharding is not known to this version")
+    return {}
+
+
+def from_object(value: Any) -> Stated:
+    """The plan in a decoded object. Every index is in range, every column has its table's length. spec: P1.2, P1.3"""
+    keys = [
+        "format", "spec_version", "model", "mode", "layout", "order", "replay_token", "ir_hash", "source_digest", "rank",
+        "world_size", "shard_spec", "arena_config", "usage", "bindings", "ops", "dtypes", "tensors", "storages", "slots",
+        "steps", "bodies", "must_not_alias", "unproduced",
+    ]  # fmt: skip
+    value = _keys(value, [*keys, *HASHES], "plan")
+    if value["format"] != FORMAT or value["spec_version"] != SPEC_VERSION:
+        raise _refuse("format", f"{value['format']!r} {value['spec_version']!r}, not {FORMAT!r} {SPEC_VERSION!r}")
+    if value["layout"] not in LAYOUTS:
+        raise _refuse("layout", f"unknown layout {value['layout']!r}")
+    if value["mode"] not in MODES:
+        raise _refuse("mode", f"unknown mode {value['mode']!r}")
+    arenas = tuple(
+        _read_arena(a, f"arena_config[{i}]") for i, a in enumerate(_list(value["arena_config"], "arena_config"))
+    )
+    usage = tuple(_read_usage(u, f"usage[{i}]") for i, u in enumerate(_list(value["usage"], "usage")))
+    if len(usage) != len(arenas) or len({a.name for a in arenas}) != len(arenas):
+        raise _refuse("usage", "not one entry for each arena, or an arena's name repeats")
+    ops = []
+    for i, pair in enumerate(_list(value["ops"], "ops")):
+        if len(_list(pair, f"ops[{i}]")) != 2:
+            raise _refuse(f"ops[{i}]", "no pair of domain and operator")
+        ops.append((_text(pair[0], f"ops[{i}]"), _text(pair[1], f"ops[{i}]")))
+    types = tuple(_text(t, "dtypes") for t in _list(value["dtypes"], "dtypes"))
+    if unknown := [t for t in types if t not in BITS]:
+        raise _refuse("dtypes", f"unknown dtype {unknown[0]!r}")
+    tensors = _read_table(Tensors, value["tensors"], "tensors")
+    if len(set(tensors.name)) != len(tensors) or "" in set(tensors.name):
+        raise _refuse("tensors.name", "a name is empty or used twice")
+    storages = _read_table(Storages, value["storages"], "storages")
+    slots = _read_table(Slots, value["slots"], "slots")
+    bodies = _read_table(Bodies, value["bodies"], "bodies")
+    steps = _read_steps(value["steps"], len(tensors))
+    _check_references(tensors, storages, slots, steps, bodies, len(arenas), len(ops), len(types))
+    pairs = []
+    for i, pair in enumerate(_list(value["must_not_alias"], "must_not_alias")):
+        if len(_list(pair, f"must_not_alias[{i}]")) != 2:
+            raise _refuse(f"must_not_alias[{i}]", "no pair")
+        pairs.append(tuple(_integer(x, f"must_not_alias[{i}]", len(tensors)) for x in pair))
+    try:
+        bindings = read_bindings(value["bindings"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _refuse("bindings", str(error)) from error
+    rank, world = _integer(value["rank"], "rank", 1 << 32), _integer(value["world_size"], "world_size", 1 << 32, 1)
+    if rank >= world:
+        raise _refuse("rank", f"{rank} of {world} ranks")
+    source = _hash(value["source_digest"], "source_digest", absent=True) or None
+    plan = Plan(
+        _text(value["model"], "model"), value["mode"], value["layout"], _text(value["order"], "order"),
+        _hash(value["replay_token"], "replay_token"), _hash(value["ir_hash"], "ir_hash"), source, arenas, usage,
+        bindings, tuple(ops), types, tensors, storages, slots, steps, bodies,
+        tuple((a, b) for a, b in pairs),
+        tuple(_text(x, "unproduced") for x in _list(value["unproduced"], "unproduced")), rank, world,
+        _shard_spec(value["shard_spec"]),
+    )  # fmt: skip
+    return Stated(plan, {key: _hash(value[key], key) for key in HASHES})
+
+
+def _read_steps(value: Any, tensors: int) -> Steps:
+    value = dict(_keys(value, ["count", *COLUMNS[Steps]], "steps"))
+    count = _integer(value.pop("count"), "steps.count", NONE)
+    steps = _read_table(Steps, value, "steps", count)
+    if len(set(zip(steps.node, steps.part.tolist(), strict=True))) != count or "" in set(steps.node):
+        raise _refuse("steps.node", "a node is empty or executed twice")
+    for name in Steps.LISTS:
+        at, flat = getattr(steps, f"{name}_at"), getattr(steps, name)
+        if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or (at[1:] < at[:-1]).any():
+            raise _refuse(f"steps.{name}_at", f"no bounds of {count} rows")
+        _index(flat, tensors, f"steps.{name}")
+    return steps
+
+
+def _check_references(
+    tensors: Tensors, storages: Storages, slots: Slots, steps: Steps, bodies: Bodies, arenas: int, ops: int, types: int
+) -> None:
+    _index(tensors.dtype, types, "tensors.dtype")
+    _index(tensors.role, len(ROLES), "tensors.role")
+    _index(tensors.flags, 8, "tensors.flags")
+    _index(tensors.shares, len(SHARES), "tensors.shares")
+    _index(tensors.storage, len(storages), "tensors.storage")
+    _index(tensors.writer, len(steps), "tensors.writer", absent=True)
+    _index(tensors.of, len(tensors), "tensors.of", absent=True)
+    _index(storages.arena, arenas, "storages.arena")
+    _index(storages.slot, len(slots), "storages.slot")
+    _index(slots.arena, arenas, "slots.arena")
+    _index(steps.op, ops, "steps.op")
+    _index(steps.part, len(PARTS), "steps.part")
+    _index(steps.body, len(bodies), "steps.body")
+    _index(bodies.parent, len(bodies), "bodies.parent", absent=True)
+    _index(bodies.enter, len(steps), "bodies.enter", absent=True)
+    _index(bodies.leave, len(steps), "bodies.leave", absent=True)
+    _index(bodies.iterates, 2, "bodies.iterates")
+    if not len(bodies) or bodies.name[0] != "" or int(bodies.parent[0]) != NONE or len(set(bodies.name)) != len(bodies):
+        raise _refuse("bodies", "the first body is not the main graph, or a body's name repeats")
