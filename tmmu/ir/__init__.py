@@ -1,0 +1,1 @@
+"""Models as data: schema, checks, execution order, steps, digest."""

@@ -7,6 +7,8 @@ encoding. `to_object` and `from_object` are inverse to each other for every vali
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +21,10 @@ from tmmu.plan.columns import NONE, Names, column
 from tmmu.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
 
 FORMAT, VERSION = "tmmu-ir", 1
+KEYS = (
+    "format", "version", "name", "dtypes", "groups", "ops", "tensors", "views", "envelopes", "nodes", "in_place",
+    "scratch", "bodies", "must_not_alias", "unproduced", "bindings", "source_digest",
+)  # fmt: skip
 ROLES, PHASES = tuple(Role), tuple(Phase)
 Value = TypeVar("Value")
 
@@ -26,14 +32,14 @@ Value = TypeVar("Value")
 def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] = np.uint32) -> tuple[Any, Any]:
     """Rows of different lengths as bounds (`len(rows) + 1` of them) and one flat column."""
     bounds = np.zeros(len(rows) + 1, np.uint32)
-    np.cumsum([len(row) for row in rows], out=bounds[1:])
-    return column(bounds, np.uint32), column([value for row in rows for value in row], dtype)
+    np.cumsum(list(map(len, rows)), out=bounds[1:])
+    return column(bounds, np.uint32), column(list(chain.from_iterable(rows)), dtype)
 
 
 def unragged(bounds: NDArray[Any], flat: NDArray[Any]) -> list[tuple[int, ...]]:
     """The rows that `ragged` flattened."""
     at, values = bounds.tolist(), tuple(flat.tolist())
-    return [values[lo:hi] for lo, hi in zip(at, at[1:], strict=False)]
+    return [values[lo:hi] for lo, hi in pairwise(at)]
 
 
 def index_of(values: Sequence[Value]) -> tuple[list[Value], list[int]]:
@@ -62,6 +68,7 @@ def to_object(model: Model) -> dict[str, Any]:
     groups, group = index_of([x.alias_group for x in t if x.alias_group is not None])
     group_rows = iter(group)
     ops, op = index_of([(x.domain, x.op) for x in n])
+    role, phase = ({word: i for i, word in enumerate(words)} for words in (ROLES, PHASES))
     shape_at, shape = ragged([x.shape for x in t], np.uint64)
     viewed = [(i, x.view) for i, x in enumerate(t) if x.view is not None]
     hints = [(i, *pair) for i, x in enumerate(n) for pair in x.in_place]
@@ -81,7 +88,7 @@ def to_object(model: Model) -> dict[str, Any]:
         "tensors": {
             "name": Names.of([x.name for x in t]).blob,
             "dtype": column(dtype, np.uint8),
-            "role": column([ROLES.index(x.role) for x in t], np.uint8),
+            "role": column([role[x.role] for x in t], np.uint8),
             "alignment": column([x.alignment for x in t], np.uint64),
             "group": column([NONE if x.alias_group is None else next(group_rows) for x in t], np.uint32),
             "saved": column([x.saved_for_backward for x in t], np.uint8),
@@ -93,14 +100,14 @@ def to_object(model: Model) -> dict[str, Any]:
             "base": column([v.base for _, v in viewed], np.uint32),
             "offset": column([v.offset for _, v in viewed], np.uint64),
             "bytes": column([v.bytes for _, v in viewed], np.uint64),
-            "strides": [None if v.strides is None else list(v.strides) for _, v in viewed],
+            "strides": [list(v.strides or ()) for _, v in viewed],
         },
         "envelopes": [[i, [list(pair) for pair in x.envelope]] for i, x in enumerate(t) if x.envelope is not None],
         "nodes": {
             "name": Names.of([x.name for x in n]).blob,
             "op": column(op, np.uint32),
             "body": column([x.body for x in n], np.uint32),
-            "phase": column([PHASES.index(x.phase) for x in n], np.uint8),
+            "phase": column([phase[x.phase] for x in n], np.uint8),
             **lists("reads", [x.reads for x in n]),
             **lists("writes", [x.writes for x in n]),
             **lists("mutates", [x.mutates for x in n]),
@@ -112,7 +119,7 @@ def to_object(model: Model) -> dict[str, Any]:
             "node": column([i for i, _ in requests], np.uint32),
             "bytes": column([s.bytes for _, s in requests], np.uint64),
             "alignment": column([s.alignment for _, s in requests], np.uint64),
-            "arena": [s.arena for _, s in requests],
+            "arena": [s.arena or "" for _, s in requests],
         },
         "bodies": {
             "owner": column([NONE if x.owner < 0 else x.owner for x in b], np.uint32),
@@ -178,16 +185,11 @@ def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = 
         _typed(table[f"{name}_at"], np.uint32, f"{where}.{name}_at"),
         _typed(table[name], dtype, f"{where}.{name}"),
     )
-    if (
-        len(at) != count + 1
-        or at[0] != 0
-        or at[-1] != len(flat)
-        or any(lo > hi for lo, hi in zip(at, at[1:], strict=False))
-    ):
+    if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or any(lo > hi for lo, hi in pairwise(at)):
         raise ValueError(f"{where}.{name}_at are no bounds of {count} rows")
     if any(value >= end for value in flat):
         raise ValueError(f"{where}.{name} points beyond {end} rows")
-    return [tuple(flat[lo:hi]) for lo, hi in zip(at, at[1:], strict=False)]
+    return [tuple(flat[lo:hi]) for lo, hi in pairwise(at)]
 
 
 def read_bindings(value: Any) -> Bindings:
@@ -216,12 +218,7 @@ def read_bindings(value: Any) -> Bindings:
 def _read(value: Any) -> Model:
     if value["format"] != FORMAT or value["version"] != VERSION:
         raise ValueError(f"format {value['format']!r} version {value['version']!r}")
-    _only(
-        value,
-        "format version name dtypes groups ops tensors views envelopes nodes in_place scratch bodies must_not_alias "
-        "unproduced bindings source_digest".split(),
-        "the file",
-    )
+    _only(value, KEYS, "the file")
     types = [_text(x, "a dtype") for x in value["dtypes"]]
     if unknown := [x for x in types if x not in dtypes.BITS]:
         raise ValueError(f"unknown dtype {unknown[0]!r}")
@@ -258,7 +255,7 @@ def _tensors(value: Any, types: list[str], groups: list[str]) -> list[Tensor]:
     for t, base, offset, size, strides in zip(*columns, viewed["strides"], strict=True):
         if t >= count or base >= count:
             raise ValueError("views point beyond the tensors")
-        views[t] = View(base, offset, size, None if strides is None else tuple(int(s) for s in strides))
+        views[t] = View(base, offset, size, tuple(int(s) for s in strides) or None)
     envelopes = {int(t): tuple((int(lo), int(hi)) for lo, hi in pairs) for t, pairs in value["envelopes"]}
     role, saved = _typed(table["role"], np.uint8, "tensors.role"), _typed(table["saved"], np.uint8, "tensors.saved")
     alignment = _typed(table["alignment"], np.uint64, "tensors.alignment")
@@ -304,7 +301,7 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
         if n >= count:
             raise ValueError("scratch points beyond the nodes")
         scratch.setdefault(n, []).append(
-            Scratch(size, alignment, None if arena is None else _text(arena, "scratch.arena"))
+            Scratch(size, alignment, _text(arena, "scratch.arena") or None)
         )
     lists = [_rows(table, key, count, tensors, "nodes") for key in ("reads", "writes", "mutates")]
     return [

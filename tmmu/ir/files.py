@@ -34,4 +34,5 @@ def load(path: str | os.PathLike[str]) -> Model:
         validate.validate(model)
         return order.stable_topological(model)
     except TmmuError as error:
-        raise error.in_file(name)
+        error.in_file(name)
+        raise

@@ -15,9 +15,10 @@ from tmmu.vocabulary import MAIN, Model
 
 
 def dependencies(model: Model) -> list[tuple[int, int]]:
-    """Pairs (earlier, later) of nodes of one body: a read after its write, accesses around a mutation. O(accesses x depth).
+    """Pairs (earlier, later) of nodes of one body: a read after its write, accesses around a mutation.
 
     An edge from a node to itself means that it needs its own result, or that a node inside it does.
+    O(accesses x depth).
     """
     home = defining_body(model)
     writer = {t: n for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}

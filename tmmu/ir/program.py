@@ -8,6 +8,7 @@ is a simultaneous copy. spec: T8.1, T8.2, T8.8, T8.9, T8.12
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -75,10 +76,8 @@ def program(model: Model) -> Program:
             reads, copies = _body_outputs(model, bodies, names, home, tensors)
             for b in bodies:
                 ranges[b] = Range(entered[n], len(steps))
-            scratch = tuple(
-                t for t in steps[entered[n]].writes if t >= len(model.tensors)
-            )  # the node's scratch, made on entering
-            steps.append(Step(n, Part.LEAVE, node.body, (*reads, *scratch), (*copies, *node.writes), node.mutates))
+            made = (t for t in steps[entered[n]].writes if t >= len(model.tensors))  # its scratch, made on entering
+            steps.append(Step(n, Part.LEAVE, node.body, (*reads, *made), (*copies, *node.writes), node.mutates))
             continue
         if not bodies and not node.scratch:
             steps.append(Step(n, Part.WHOLE, node.body, node.reads, node.writes, node.mutates))
@@ -130,7 +129,7 @@ def _scratch(model: Model, n: int, tensors: list[Tensor], arenas: dict[int, str]
 
 
 def _body_outputs(
-    model: Model, bodies: list[int] | tuple[()], names: list[str], home: list[int], tensors: list[Tensor]
+    model: Model, bodies: Sequence[int], names: list[str], home: list[int], tensors: list[Tensor]
 ) -> tuple[list[int], list[int]]:
     """What a leave reads (each body's outputs, each followed by its copy if it needs one), and the copies."""
     reads: list[int] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -163,7 +164,7 @@ class Steps(Table):
     def listed(self, which: str) -> list[tuple[int, ...]]:
         """The tensors that each step reads, writes or mutates, as Python integers. O(steps + accesses)."""
         at, flat = getattr(self, f"{which}_at").tolist(), tuple(getattr(self, which).tolist())
-        return [flat[lo:hi] for lo, hi in zip(at, at[1:], strict=False)]
+        return [flat[lo:hi] for lo, hi in pairwise(at)]
 
 
 @dataclass(frozen=True, eq=False)

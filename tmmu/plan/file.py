@@ -90,8 +90,8 @@ def recompute(body: dict[str, Any]) -> dict[str, bytes]:
         return canonical.commitment(
             "tmmu_plan_v1",
             [
-                body["ir_hash"], body["mode"], hashes["arena_config_hash"], hashes["execution_order_hash"], body["rank"],
-                body["world_size"], hashes["shard_spec_hash"], slot_assignment, addresses,
+                body["ir_hash"], body["mode"], hashes["arena_config_hash"], hashes["execution_order_hash"],
+                body["rank"], body["world_size"], hashes["shard_spec_hash"], slot_assignment, addresses,
             ],
         )  # fmt: skip
 
@@ -118,7 +118,8 @@ def load(path: str | os.PathLike[str]) -> Stated:
     try:
         return decode(canonical.read_bounded(path, LIMIT))
     except TmmuError as error:
-        raise error.in_file(name)
+        error.in_file(name)
+        raise
 
 
 def decode(data: bytes) -> Stated:

@@ -22,6 +22,12 @@ FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
 LAYOUTS = ("slots",)
 MODES = ("inference", "forward", "backward")
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest", "file_digest")
+KEYS = (
+    "format", "spec_version", "model", "mode", "layout", "order", "replay_token", "ir_hash", "source_digest",
+    "rank", "world_size", "shard_spec", "arena_config", "usage", "bindings", "ops", "dtypes", "tensors", "storages",
+    "slots", "steps", "bodies", "must_not_alias", "unproduced", *HASHES,
+)  # fmt: skip
+"""Every key of a plan file: all of them are there, and no other."""
 Rows = TypeVar("Rows", bound=Table)
 
 COLUMNS: dict[type[Table], dict[str, Any]] = {
@@ -86,7 +92,7 @@ def _list(value: Any, place: str) -> list[Any]:
 
 
 def _read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
-    """A table whose columns all have one length and the right type; text columns hold unique UTF-8 names if `unique`."""
+    """A table whose columns all have the right type and one length: `rows`, or that of the first column."""
     spec = COLUMNS[kind]
     value = _keys(value, list(spec), place)
     columns: dict[str, Any] = {}
@@ -152,7 +158,8 @@ def _read_usage(value: Any, place: str) -> Usage:
     value = _keys(value, Usage._fields, place)
     if type(value["minimal"]) is not bool:
         raise _refuse(f"{place}.minimal", "no boolean")
-    return Usage(*(_integer(value[key], f"{place}.{key}") for key in Usage._fields[:-1]), value["minimal"])
+    numbers = {key: _integer(value[key], f"{place}.{key}") for key in Usage._fields if key != "minimal"}
+    return Usage(**numbers, minimal=value["minimal"])
 
 
 def _hash(value: Any, place: str, absent: bool = False) -> bytes:
@@ -171,12 +178,7 @@ def _shard_spec(value: Any) -> dict[str, Any]:
 
 def from_object(value: Any) -> Stated:
     """The plan in a decoded object. Every index is in range, every column has its table's length. spec: P1.2, P1.3"""
-    keys = [
-        "format", "spec_version", "model", "mode", "layout", "order", "replay_token", "ir_hash", "source_digest", "rank",
-        "world_size", "shard_spec", "arena_config", "usage", "bindings", "ops", "dtypes", "tensors", "storages", "slots",
-        "steps", "bodies", "must_not_alias", "unproduced",
-    ]  # fmt: skip
-    value = _keys(value, [*keys, *HASHES], "plan")
+    value = _keys(value, KEYS, "plan")
     if value["format"] != FORMAT or value["spec_version"] != SPEC_VERSION:
         raise _refuse("format", f"{value['format']!r} {value['spec_version']!r}, not {FORMAT!r} {SPEC_VERSION!r}")
     if value["layout"] not in LAYOUTS:

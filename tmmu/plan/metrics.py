@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Plan
 
@@ -77,7 +78,7 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
     names, arena_names = t.name.list(), [a.name for a in plan.arenas]
     storage = t.storage
     first_slot = _first_slot(plan)
-    columns = {
+    columns: dict[str, NDArray[Any]] = {
         "storage": storage, "arena": s.arena[storage], "slot": s.slot[storage], "offset": plan.addresses(),
         "bytes": t.bytes, "alignment": t.alignment, "birth": t.birth, "death": t.death, "writer": t.writer,
         "shares": t.shares, "of": t.of, "dtype": t.dtype, "role": t.role,

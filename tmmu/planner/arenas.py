@@ -74,7 +74,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Arena, ...]:
             raise TmmuError("INVALID_ARENA_CONFIG", what, fix="write one [arenas.NAME] table for each arena")
         return check(tuple(_arena(name, table) for name, table in tables.items()))
     except TmmuError as error:
-        raise error.in_file(os.fspath(path))
+        error.in_file(os.fspath(path))
+        raise
 
 
 def _arena(name: str, table: Any) -> Arena:

@@ -7,6 +7,9 @@ spec: R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M3.6
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -17,6 +20,7 @@ from tmmu.errors import TmmuError
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.columns import index_of, ragged
 from tmmu.ir.program import Program, program
+from tmmu.ir.validate import CALLERS
 from tmmu.plan import columns as table
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, Names, Plan, column
 from tmmu.planner import liveness, slots, storages
@@ -88,18 +92,51 @@ def plan_memory(
         raise TmmuError(
             "INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token"
         )
+    with _uncollected():
+        return _plan(model, check(arenas), mode, layout, token or replay_token())
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Planning makes no reference cycles: the collector, which would walk the model again and again, may rest."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _plan(model: Model, arenas: tuple[Arena, ...], mode: str, layout: str, token: bytes) -> Planned:
+    _check_mutations(model)
     chosen = LAYOUTS[layout]
     run = program(model)
     live = liveness.analyze(run, mode)
-    sharing = storages.form(run, live, check(arenas), mode, chosen.IN_PLACE)
-    names = [run.tensors[t].name.encode() for t in sharing.root]
+    sharing = storages.form(run, live, arenas, mode, chosen.IN_PLACE)
+    names = [run.tensors[t].name for t in sharing.root]
     conflicts = _conflicting_storages(model, sharing)
     assigned = slots.assign(sharing, names, arenas, conflicts)
     offsets, footprint = chosen.addresses(assigned, arenas)
     usage = _usage(sharing, assigned, arenas, footprint, conflicts, max(1, len(run.steps)))
     _check_capacity(arenas, usage)
-    plan = _columns(run, live, sharing, assigned, offsets, arenas, usage, mode, layout, token or replay_token())
+    plan = _columns(run, live, sharing, assigned, offsets, arenas, usage, mode, layout, token)
     return Planned(plan, sharing.refused)
+
+
+def _check_mutations(model: Model) -> None:
+    """What the caller gave without donating it stays as it was: no node may mutate it. spec: V1.10"""
+    for node in model.nodes:
+        for t in node.mutates:
+            tensor = model.tensors[t]
+            if tensor.role in CALLERS and tensor.name not in model.bindings.donated:
+                raise TmmuError(
+                    "INVALID_BINDING",
+                    f"it changes {tensor.name!r}, which the caller has not donated",
+                    place=f"node {node.name!r}",
+                    fix=f"--donate {tensor.name}",
+                    binding=tensor.name,
+                )
 
 
 def _conflicting_storages(model: Model, sharing: Sharing) -> dict[int, set[int]]:

@@ -1,4 +1,4 @@
-"""Logical slots: a linear scan over storages by birth, each taking the lowest slot that is free (001 AssignLogicalSlots_v1).
+"""Logical slots: a linear scan over storages by birth, each taking the lowest free slot (001 AssignLogicalSlots_v1).
 
 Lifetimes are intervals, so their conflict graph is an interval graph: the scan uses exactly as many slots as
 storages are live at once, and no assignment can use fewer. A slot is as large and as strictly aligned as its
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+
+import numpy as np
 
 from tmmu.planner.storages import Sharing
 from tmmu.vocabulary import Arena
@@ -28,50 +30,51 @@ class Assignment:
 
 
 def assign(
-    sharing: Sharing, names: list[bytes], arenas: tuple[Arena, ...], conflicts: dict[int, set[int]]
+    sharing: Sharing, names: list[str], arenas: tuple[Arena, ...], conflicts: dict[int, set[int]]
 ) -> Assignment:
     """Give every storage a slot of its arena.
 
-    `names` are the storages' names in UTF-8 (the last tie-break), `conflicts` the storages that must never share a
+    `names` are the storages' names (the last tie-break: code points order as UTF-8 bytes do), `conflicts` the storages that must never share a
     slot with a given one. O(storages x log storages) without conflicts; memory O(storages).
     """
     by_arena: list[list[int]] = [[] for _ in arenas]
     for k, a in enumerate(sharing.arena):
         by_arena[a].append(k)
     slot = [0] * len(sharing.arena)
-    result = Assignment(slot, [], [], [])
+    slot_arena: list[int] = []
     for a, members in enumerate(by_arena):
-        first = len(result.arena)
-        members.sort(key=lambda k: (sharing.birth[k], -sharing.bytes[k], names[k]))
-        opened = _scan(members, sharing, arenas[a].reuse, conflicts, slot)
-        result.arena.extend([a] * opened)
-        result.bytes.extend([1] * opened)
-        result.alignment.extend([arenas[a].alignment] * opened)
-        for k in members:
-            slot[k] += first
-            result.bytes[slot[k]] = max(result.bytes[slot[k]], sharing.bytes[k])
-            result.alignment[slot[k]] = max(result.alignment[slot[k]], sharing.alignment[k])
-    return result
+        order = sorted((sharing.birth[k], -sharing.bytes[k], names[k], k) for k in members)
+        opened = _scan([k for *_, k in order], sharing, arenas[a].reuse, conflicts, len(slot_arena), slot)
+        slot_arena.extend([a] * opened)
+    rows = np.array(slot, np.intp)
+    sizes = np.ones(len(slot_arena), np.uint64)
+    np.maximum.at(sizes, rows, np.array(sharing.bytes, np.uint64))
+    alignments = np.array([arenas[a].alignment for a in slot_arena], np.uint64)
+    np.maximum.at(alignments, rows, np.array(sharing.alignment, np.uint64))
+    return Assignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
 
 
-def _scan(members: list[int], sharing: Sharing, reuse: bool, conflicts: dict[int, set[int]], slot: list[int]) -> int:
-    """Write the slot of each member, numbered from 0, into `slot`; return how many were opened."""
+def _scan(
+    members: list[int], sharing: Sharing, reuse: bool, conflicts: dict[int, set[int]], first: int, slot: list[int]
+) -> int:
+    """Write the slot of each member, numbered from `first`, into `slot`; return how many were opened."""
     active: list[tuple[int, int]] = []  # (death, slot) of the storages that are live
     free: list[int] = []  # slots whose last storage has died
     opened = 0
+    births, deaths = sharing.birth, sharing.death
     tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where conflicts ask
     for k in members:
-        birth = sharing.birth[k]
+        birth = births[k]
         while active and active[0][0] < birth:
             heapq.heappush(free, heapq.heappop(active)[1])
         chosen = _take(free, conflicts.get(k), tenants) if reuse else None
         if chosen is None:
-            chosen = opened
+            chosen = first + opened
             opened += 1
         if conflicts:
             tenants.setdefault(chosen, set()).add(k)
         slot[k] = chosen
-        heapq.heappush(active, (sharing.death[k], chosen))
+        heapq.heappush(active, (deaths[k], chosen))
     return opened
 
 

@@ -51,7 +51,7 @@ class Sharing:
 
 
 def arena_of_tensors(program: Program, arenas: tuple[Arena, ...]) -> list[int]:
-    """The arena that holds each tensor's role; a scratch request may name its own. INVALID_ARENA_CONFIG if none does."""
+    """The arena of each tensor's role; a scratch request may name its own. INVALID_ARENA_CONFIG if there is none."""
     by_role = {role: a for a, arena in enumerate(arenas) for role in arena.roles}
     by_name = {arena.name: a for a, arena in enumerate(arenas)}
     found = []
@@ -77,9 +77,18 @@ class _Classes:
     def __init__(self, program: Program, live: Liveness, mode: str, donated: frozenset[int]) -> None:
         self.parent = list(range(len(program.tensors)))
         self.death = list(live.death)
-        outputs = set(program.model.outputs)
-        self.kept = [_kept(t, tensor, outputs, donated, mode) for t, tensor in enumerate(program.tensors)]
-        """Why nobody may write over the class; empty if somebody may."""
+        retained = mode != "inference"
+        # Why nobody may write over the class; empty if somebody may.
+        self.kept = [
+            f"it is a graph {tensor.role} that is not donated"
+            if tensor.role in CALLERS and t not in donated
+            else "it is saved for backward"
+            if retained and tensor.saved_for_backward
+            else ""
+            for t, tensor in enumerate(program.tensors)
+        ]
+        for t in program.model.outputs:
+            self.kept[t] = "it is a graph output"
 
     def find(self, t: int) -> int:
         """The root of `t`'s class; paths are halved on the way."""
@@ -94,20 +103,6 @@ class _Classes:
         self.parent[other] = into
         self.death[into] = max(self.death[into], self.death[other])
         self.kept[into] = self.kept[into] or self.kept[other]
-
-
-def _kept(t: int, tensor: Tensor, outputs: set[int], donated: frozenset[int], mode: str) -> str:
-    if t in outputs:
-        return "it is a graph output"
-    if mode != "inference" and tensor.saved_for_backward:
-        return "it is saved for backward"
-    if tensor.role in CALLERS and t not in donated:
-        return (
-            f"it is a graph {tensor.role} that is not donated"
-            if tensor.role is Role.INPUT
-            else f"it is a {tensor.role}"
-        )
-    return ""
 
 
 def form(program: Program, live: Liveness, arenas: tuple[Arena, ...], mode: str, in_place: bool = True) -> Sharing:

@@ -1,0 +1,66 @@
+"""`make bench`: how planning and proving grow, and how long the commands take on real networks."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SIZES = (1_000, 10_000, 100_000)
+
+
+def growth() -> None:
+    """Plan, check and verify at three sizes: seconds, growth exponent, peak memory."""
+    print("transformer-like training graphs, layout slots")
+    print(f"{'what':8} {'tensors':>9} {'seconds':>9} {'exponent':>9} {'peak MiB':>9} {'child MiB':>10}")
+    for what in ("plan", "check", "verify"):
+        before: tuple[int, float] | None = None
+        for count in SIZES:
+            command = [sys.executable, "-m", "tests.benchmarks.measure", what, str(count)]
+            got = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            seconds = got["seconds"]
+            exponent = "" if before is None else f"{math.log(seconds / before[1]) / math.log(count / before[0]):.2f}"
+            child = f"{got['child_mib']:.0f}" if what == "verify" else ""
+            print(f"{what:8} {count:>9} {seconds:>9.3f} {exponent:>9} {got['peak_mib']:>9.0f} {child:>10}", flush=True)
+            before = count, seconds
+
+
+def networks() -> None:
+    """Whole commands on the largest network that the onnx wheel carries, and on the examples."""
+    import onnx
+
+    densenet = Path(onnx.__file__).parent / "backend/test/data/light/light_densenet121.onnx"
+    print("\ncommands, whole process")
+    print(f"{'model':16} {'tmmu plan':>10} {'verify-plan':>12}   seconds")
+    with tempfile.TemporaryDirectory() as folder:
+        cases = [("densenet121", str(densenet), [])]
+        for name, flags in (
+            ("gpt2", ["--dim", "batch=1", "--dim", "seq=1024"]),
+            ("resnet50", ["--dim", "batch=2"]),
+            ("unet", ["--dim", "batch=1"]),
+            ("llama-block", ["--dim", "batch=1", "--dim", "seq=4096"]),
+        ):
+            path = os.path.join(folder, f"{name}.onnx")
+            subprocess.run(["tmmu", "example", name, "-o", path], check=True, capture_output=True)
+            cases.append((name, path, flags))
+        for name, path, flags in cases:
+            plan = os.path.join(folder, f"{name}.plan.cbor")
+            planned = _seconds(["tmmu", "plan", path, "-o", plan, *flags])
+            proved = _seconds(["verify-plan", plan, "--model", path])
+            print(f"{name:16} {planned:>10.2f} {proved:>12.2f}", flush=True)
+
+
+def _seconds(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    growth()
+    networks()

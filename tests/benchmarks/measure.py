@@ -1,0 +1,80 @@
+"""One measurement in a process of its own: `python -m tests.benchmarks.measure WHAT N` prints JSON.
+
+A fresh process makes the peak memory that of the thing measured. Seconds are wall time of the work itself, without
+interpreter start and imports, but for the commands, which are timed whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+from tests.benchmarks.training import training_model
+
+
+def _megabytes(who: int) -> float:
+    return resource.getrusage(who).ru_maxrss / 1024
+
+
+def plan(count: int) -> float:
+    """Model in memory to plan in memory, the check apart."""
+    from tmmu.planner import plan_memory
+
+    model = training_model(count)
+    return _timed(lambda: plan_memory(model))
+
+
+def check(count: int) -> float:
+    """The check that `tmmu plan` makes before it writes."""
+    from tmmu.cli.checking import check as checked
+    from tmmu.planner import plan_memory
+
+    model = training_model(count)
+    made = plan_memory(model).plan
+    return _timed(lambda: checked(made, model, is_ir=False))
+
+
+def verify(count: int) -> float:
+    """Plan file to verdict, two solver processes."""
+    from proofs.verify_plan import Options
+    from proofs.verify_plan import verify as verified
+    from tmmu.plan import file
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "plan.cbor")
+        pid = os.fork()  # the planner's memory is not the verifier's
+        if not pid:
+            from tmmu.planner import plan_memory
+
+            file.save(plan_memory(training_model(count)).plan, path)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        verdicts = []
+        seconds = _timed(lambda: verdicts.append(verified(path, Options())))
+        assert verdicts[0].verdict == "PROVED", verdicts[0]
+    return seconds
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+MEASURES: dict[str, Callable[[int], float]] = {"plan": plan, "check": check, "verify": verify}
+
+
+def main() -> None:
+    """Measure and print seconds, peak MiB of this process, and of the largest child."""
+    seconds = MEASURES[sys.argv[1]](int(sys.argv[2]))
+    own, child = _megabytes(resource.RUSAGE_SELF), _megabytes(resource.RUSAGE_CHILDREN)
+    print(json.dumps({"seconds": seconds, "peak_mib": own, "child_mib": child}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+#!/bin/sh
+# What `make demo` shows: real architectures planned and proved, and a wrong plan refuted with its witness.
+# The files stay in the folder given as the first argument.
+set -eu
+out=${1:-demo}
+mkdir -p "$out"
+for spec in "gpt2 --dim batch=1 --dim seq=1024" "resnet50 --dim batch=2" "unet --dim batch=1" "llama-block --dim batch=1 --dim seq=512"; do
+  set -- $spec
+  model=$1
+  shift
+  tmmu example "$model" -o "$out/$model.onnx"
+  tmmu plan "$out/$model.onnx" -o "$out/$model.plan.cbor" "$@"
+  verify-plan "$out/$model.plan.cbor" --model "$out/$model.onnx" --require model,slot-count
+  echo
+done
+tmmu show "$out/gpt2.plan.cbor"
+echo
+# A wrong plan: a result takes the place of an operand that is read later. The verifier must say no.
+tmmu example broken/in-place-read-later -o "$out/broken.plan.cbor"
+code=0
+verify-plan "$out/broken.plan.cbor" || code=$?
+if [ "$code" != 1 ]; then
+  echo "the broken plan was not refuted (exit $code)" >&2
+  exit 1
+fi
