@@ -1,0 +1,1 @@
+"""Prove a memory plan, or show why it is wrong; nothing here comes from the planner."""

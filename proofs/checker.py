@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from proofs.memory import Bytes
@@ -22,7 +23,7 @@ from proofs.program import CALLER, Program, RunStep
 
 
 class Problem(NamedTuple):
-    """Something false in a plan: the obligation it breaks, tensors, step, arena and bytes (first, last), and a sentence."""
+    """Something false in a plan: the obligation it breaks, tensors, step, arena, bytes (first, last), a sentence."""
 
     obligation: str
     tensors: tuple[str, ...]
@@ -57,17 +58,20 @@ def placed(run: Program) -> Iterator[Problem]:
                 *where,
                 f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}",
             )
-        if s.alignment < 1 or s.alignment & (s.alignment - 1) or s.offset % max(s.alignment, arena.alignment):
-            yield Problem(
-                "alignment", *where, f"{of} at {s.offset} is not aligned to {max(s.alignment, arena.alignment)}"
-            )
+        strictest = max(s.alignment, arena.alignment)
+        if not (_power_of_two(s.alignment) and _power_of_two(arena.alignment)) or s.offset % strictest:
+            yield Problem("alignment", *where, f"{of} at {s.offset} is not aligned to {strictest}")
     for t in run.tensors:
         s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
         where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
         if t.window + t.bytes > s.bytes or not s.birth <= t.birth <= t.death <= s.death:
             yield Problem("tensors_within_storages", *where, f"{t.name} reaches beyond its storage in bytes or steps")
-        if t.alignment < 1 or t.alignment & (t.alignment - 1) or t.address % t.alignment:
+        if not _power_of_two(t.alignment) or t.address % t.alignment:
             yield Problem("alignment", *where, f"{t.name} at {t.address} is not aligned to {t.alignment}")
+
+
+def _power_of_two(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
 
 
 def overlapping(run: Program) -> Iterator[Problem]:
@@ -111,8 +115,8 @@ def executed(run: Program) -> Iterator[Problem]:
         if t.writer is None:
             memory[t.arena].write(t.address, t.address + t.bytes, i)
     for n, step in enumerate(run.steps):
-        for t in (*step.reads, *step.again):
-            yield from _read(run, memory, shown, written, n, t)
+        for r in (*step.reads, *step.again):
+            yield from _read(run, memory, shown, written, n, r)
         for w in step.writes:
             t, base = run.tensors[w], run.views.get(w)
             if not t.birth <= n <= t.death:
@@ -121,8 +125,10 @@ def executed(run: Program) -> Iterator[Problem]:
                 )
             if written[w] and not (w in step.mutates or step.completes):
                 yield _problem(run, "sharing_is_sound", n, w, f"writes {t.name}, which was written before")
-            if w in step.mutates and t.writer is None and w not in run.donated:
-                yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, which the caller has not donated")
+            root = shown[w]
+            if w in step.mutates and run.tensors[root].writer is None and root not in run.donated:
+                changed = run.tensors[root].name
+                yield _problem(run, "sharing_is_sound", n, w, f"changes {changed}, which the caller has not donated")
             if base is None:
                 yield from _over_operands(run, step, n, w)
                 continue
@@ -140,8 +146,8 @@ def executed(run: Program) -> Iterator[Problem]:
                 memory[run.tensors[w].arena].write(
                     run.tensors[w].address, run.tensors[w].address + run.tensors[w].bytes, w
                 )
-    for t in run.returned:
-        yield from _read(run, memory, shown, written, len(run.steps), t)
+    for r in run.returned:
+        yield from _read(run, memory, shown, written, len(run.steps), r)
 
 
 def _read(
@@ -179,7 +185,7 @@ def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Problem]:
     """Two results of one step share no byte, views apart."""
     results = [w for w in dict.fromkeys(step.writes) if w not in run.views and run.tensors[w].bytes]
     results.sort(key=lambda w: (run.tensors[w].arena, run.tensors[w].address))
-    for a, b in zip(results, results[1:], strict=False):
+    for a, b in pairwise(results):
         if _meet(run, a, b):
             first, second = run.tensors[a].name, run.tensors[b].name
             yield _problem(run, "sharing_is_sound", n, b, f"writes {first} and {second} to the same bytes", first)

@@ -28,11 +28,15 @@ def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
     per_arena: list[list[int]] = [[] for _ in plan.arenas]
     for k, s in enumerate(run.storages):
         per_arena[s.arena].append(k)
-    slots_of, slot_bytes = plan.slots.arena.tolist(), plan.slots.bytes.tolist()
+    slot_bytes = plan.slots.bytes.tolist()
+    slots_of: list[list[int]] = [[] for _ in plan.arenas]
+    for slot, a in enumerate(plan.slots.arena.tolist()):
+        slots_of[a].append(slot)
     occupied = {s.slot for s in run.storages}
+    joined = _joined(plan, run)
     for a, members in enumerate(per_arena):
         usage, name = plan.usage[a], plan.arenas[a].name
-        mine = [slot for slot, arena in enumerate(slots_of) if arena == a]
+        mine = slots_of[a]
         count = _running(run, members, [1] * len(members))
         live = _running(run, members, [run.storages[k].bytes for k in members])
 
@@ -51,7 +55,7 @@ def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
         yield from false("slot_count", "slots that hold a storage", usage.slots, sum(slot in occupied for slot in mine))
         if usage.minimal and usage.slots != usage.max_live:
             yield FalseField("slot_count", f"usage[{name}].slots", str(usage.slots), str(usage.max_live))
-        if usage.minimal and _joined(plan, run, a):
+        if usage.minimal and a in joined:
             yield FalseField("slot_count", f"usage[{name}].minimal", "true", "false: must_not_alias joins storages")
 
 
@@ -75,10 +79,11 @@ def _at(totals: dict[int, int], step: int) -> int:
     return totals[max(before)] if before else 0
 
 
-def _joined(plan: Plan, run: Program, arena: int) -> bool:
-    """Does must_not_alias keep two storages of the arena apart whose lifetimes would let them share a slot?"""
+def _joined(plan: Plan, run: Program) -> set[int]:
+    """The arenas where must_not_alias keeps two storages apart whose lifetimes would let them share a slot."""
+    found = set()
     for a, b in plan.must_not_alias:
         s, t = (run.storages[run.tensors[x].storage] for x in (a, b))
-        if s.arena == t.arena == arena and (s.death < t.birth or t.death < s.birth):
-            return True
-    return False
+        if s.arena == t.arena and (s.death < t.birth or t.death < s.birth):
+            found.add(s.arena)
+    return found

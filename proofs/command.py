@@ -12,7 +12,7 @@ from collections.abc import Callable
 import click
 
 from proofs import formats, verify_plan
-from proofs.flags import bound, existing, parse_pairs, shapes, sizes
+from proofs.flags import bound, existing, shapes, sizes
 from proofs.verify_plan import NO_PLAN, REQUIRABLE, Disagreement, Options, Verdict
 from tmmu.errors import TmmuError
 

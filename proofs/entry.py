@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 
 
 def main() -> None:
     """Run the command and exit with its code; 70 for any exception that it did not expect."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
     try:
         from proofs.command import command
 

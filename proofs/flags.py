@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
+from tmmu.vocabulary import UINT64_END
+
 existing = click.Path(exists=True, dir_okay=False, readable=True)
 """A file that is there; click exits with 2 where it is not, or is a directory."""
 
 
 def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[str, str]]:
-    """A click callback that turns repeated NAME=VALUE into a dictionary; the name may hold `=` no more than once."""
+    """A click callback that turns repeated NAME=VALUE into a dictionary; the name may hold `=`, the value not."""
 
     def parse(_context: object, _parameter: object, given: tuple[str, ...]) -> dict[str, str]:
         pairs: dict[str, str] = {}
@@ -27,10 +29,15 @@ def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[s
     return parse
 
 
+def _is_size(text: str) -> bool:
+    # Python refuses to read thousands of digits, so their number is looked at first.
+    return text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 20 and int(text) < UINT64_END
+
+
 def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
     """The values of --dim as sizes."""
     for name, value in pairs.items():
-        if not (value.isascii() and value.isdigit()) or int(value) >= 1 << 64:
+        if not _is_size(value):
             raise click.BadParameter(f"{name}={value}: {value!r} is no size", param_hint=flag)
     return {name: int(value) for name, value in pairs.items()}
 
@@ -40,7 +47,7 @@ def shapes(flag: str, pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
     result = {}
     for name, value in pairs.items():
         dims = [] if value == "scalar" else value.lower().split("x")
-        if any(not (dim.isascii() and dim.isdigit()) or int(dim) >= 1 << 64 for dim in dims):
+        if not all(map(_is_size, dims)):
             raise click.BadParameter(
                 f"{name}={value}: write sizes with x between them, as in {name}=1x3x640x640", param_hint=flag
             )

@@ -6,18 +6,25 @@ spec: C1.3, C1.4, C1.5
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
 from proofs.verify_plan import Verdict
+from tmmu.errors import one_line
 
 SARIF_LEVELS = {"PROVED": "none", "REFUTED": "error", "UNKNOWN": "warning", "ERROR": "error"}
 
 
 def text(verdict: Verdict) -> Iterator[str]:
-    """The verdict's line, then what it rests on or what is wrong."""
+    """The verdict's line, then what it rests on or what is wrong; no name of a plan can begin a line of its own."""
+    return map(one_line, _text(verdict))
+
+
+def _text(verdict: Verdict) -> Iterator[str]:
     if verdict.verdict == "ERROR":
         yield from (f"error: {note}" for note in verdict.notes)
         return
@@ -70,13 +77,13 @@ def as_junit(verdicts: Sequence[Verdict]) -> str:
         ]
         wrong = [c for c in cases if c["verdict"] == "REFUTED"]
         errors = [c for c in cases if c["verdict"] not in ("PROVED", "REFUTED")]
-        counts = {"tests": len(cases), "failures": len(wrong), "errors": len(errors)}
-        suite = Xml.SubElement(suites, "testsuite", name=verdict.file, **{k: str(v) for k, v in counts.items()})
+        counts = {"tests": str(len(cases)), "failures": str(len(wrong)), "errors": str(len(errors))}
+        suite = Xml.SubElement(suites, "testsuite", {"name": one_line(verdict.file), **counts})
         for case in cases:
-            element = Xml.SubElement(suite, "testcase", classname=verdict.file, name=case["name"])
+            element = Xml.SubElement(suite, "testcase", classname=one_line(verdict.file), name=case["name"])
             if case["verdict"] != "PROVED":
                 kind = "failure" if case["verdict"] == "REFUTED" else "error"
-                Xml.SubElement(element, kind, message=str(case.get("detail") or case["verdict"]))
+                Xml.SubElement(element, kind, message=one_line(str(case.get("detail") or case["verdict"])))
     Xml.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suites, encoding="unicode")
 
@@ -91,7 +98,7 @@ def as_sarif(verdicts: Sequence[Verdict]) -> str:
         rule = witness.get("obligation", verdict.verdict.lower())
         rules.add(rule)
         message = witness.get("text") or "; ".join(verdict.notes) or verdict.verdict
-        location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": verdict.file}}}
+        location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": quote(os.fsencode(verdict.file))}}}
         tensors = [{"fullyQualifiedName": name, "kind": "tensor"} for name in witness.get("tensors", ())]
         if tensors:
             location["logicalLocations"] = tensors

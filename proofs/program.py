@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, NONE, PARTS, ROLES, Plan
@@ -42,7 +44,7 @@ class PlacedStorage(NamedTuple):
 
 
 class PlacedTensor(NamedTuple):
-    """A tensor: its storage and window, size, lifetime, the step that writes it (None: the caller), arena and address."""
+    """A tensor: storage and window, size, lifetime, the step that writes it (None: the caller), arena and address."""
 
     name: str
     storage: int
@@ -57,7 +59,7 @@ class PlacedTensor(NamedTuple):
 
 
 class RunStep(NamedTuple):
-    """A step: what it reads, writes and mutates; what a loop reads again; whether it completes results written before."""
+    """A step: what it reads, writes and mutates, what a loop reads again, and whether it completes earlier results."""
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -117,7 +119,7 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     returned = [
         i
         for i, (flags, role) in enumerate(zip(t.flags.tolist(), t.role.tolist(), strict=True))
-        if (flags & (IS_OUTPUT | saved) or role in kept) and i not in given_up
+        if flags & (IS_OUTPUT | saved) or (role in kept and i not in given_up)
     ]
     named = [name or f"storage {k}" for k, name in enumerate(storage_names)]
     return Program(
@@ -130,6 +132,11 @@ def _steps(plan: Plan) -> list[RunStep]:
     """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
     reads, writes, mutates = (plan.steps.listed(name) for name in ("reads", "writes", "mutates"))
     steps = [RunStep(*lists) for lists in zip(reads, writes, mutates, strict=True)]
+    # Scratch, and a copy that a leave hands out, is read by the very step that made it: not what was there before.
+    scratch = np.flatnonzero((plan.tensors.role == ROLES.index(Role.SCRATCH)) & (plan.tensors.writer != NONE))
+    for t, n in zip(scratch.tolist(), plan.tensors.writer[scratch].tolist(), strict=True):
+        if t in writes[n] and t not in mutates[n]:
+            steps[n] = steps[n]._replace(reads=tuple(r for r in steps[n].reads if r != t))
     for enter, leave in loops(plan):
         outside = {
             t

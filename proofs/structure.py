@@ -1,4 +1,4 @@
-"""Do the steps of a plan hang together, model or no model: writers, bodies, scopes, alias conflicts, slots, names of roles?
+"""Do the steps of a plan hang together, model or no model: writers, roles, bodies, scopes, alias conflicts, slots?
 
 The checker runs steps one after the other; here is what makes that list a program. The plan's `writer` is the step
 that writes, what no step writes is the caller's, the bodies of a node lie between its enter and its leave, and a
@@ -9,6 +9,7 @@ spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, I1.9, A1.2, V2.3
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from proofs.checker import Problem
 from proofs.program import Program
@@ -31,7 +32,7 @@ def _problem(obligation: str, tensors: tuple[str, ...], step: int | None, text: 
 
 
 def written(plan: Plan, run: Program) -> Iterator[Problem]:
-    """Each tensor's writer is the first step that lists it; the caller's tensors have caller's roles and are born at 0."""
+    """Each tensor's writer is the first step that lists it; the caller's tensors have its roles and are born at 0."""
     first: dict[int, int] = {}
     for n, writes in enumerate(plan.steps.listed("writes")):
         for t in writes:
@@ -55,30 +56,19 @@ def written(plan: Plan, run: Program) -> Iterator[Problem]:
                     f"{run.at(n)} writes {run.tensors[t].name}, which the plan says no step writes",
                 )
     roles, flags = plan.tensors.role.tolist(), plan.tensors.flags.tolist()
-    for i, t in enumerate(run.tensors):
-        if t.writer is not None and first.get(i) != t.writer:
-            stated = f"step {t.writer}"
+    for i, tensor in enumerate(run.tensors):
+        name, writer = tensor.name, tensor.writer
+        if writer is not None and first.get(i) != writer:
             found = f"step {first[i]}" if i in first else "no step"
-            yield _problem(
-                "lifetimes_cover_accesses",
-                (t.name,),
-                t.writer,
-                f"{t.name} is said to be written by {stated}; {found} writes it",
-            )
-        if (roles[i] in CALLERS) != (t.writer is None) or (flags[i] & IS_INPUT and t.writer is not None):
-            yield _problem(
-                "lifetimes_cover_accesses",
-                (t.name,),
-                t.writer,
-                f"{t.name} has the role {ROLES[roles[i]]}, but {'the caller' if t.writer is None else 'a step'} writes it",
-            )
-        if t.writer is None and t.birth != 0:
-            yield _problem(
-                "lifetimes_cover_accesses",
-                (t.name,),
-                0,
-                f"{t.name} is written by the caller before step 0, but born at step {t.birth}",
-            )
+            text = f"{name} is said to be written by step {writer}; {found} writes it"
+            yield _problem("lifetimes_cover_accesses", (name,), writer, text)
+        if (roles[i] in CALLERS) != (writer is None) or (flags[i] & IS_INPUT and writer is not None):
+            who = "the caller" if writer is None else "a step"
+            text = f"{name} has the role {ROLES[roles[i]]}, but {who} writes it"
+            yield _problem("lifetimes_cover_accesses", (name,), writer, text)
+        if writer is None and tensor.birth != 0:
+            text = f"{name} is written by the caller before step 0, but born at step {tensor.birth}"
+            yield _problem("lifetimes_cover_accesses", (name,), 0, text)
 
 
 def nested(plan: Plan, run: Program) -> Iterator[Problem]:
@@ -186,7 +176,7 @@ def kept_apart(plan: Plan, run: Program) -> Iterator[Problem]:
 
 
 def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
-    """Slots: a storage fits its slot, lies in its arena, and takes turns in it; in layout `slots` it starts where its slot does."""
+    """A storage fits its slot, lies in its arena and takes turns in it; in layout `slots` all tenants start alike."""
     slots = list(zip(plan.slots.arena.tolist(), plan.slots.bytes.tolist(), plan.slots.alignment.tolist(), strict=True))
     tenants: dict[int, list[int]] = {}
     for k, s in enumerate(run.storages):
@@ -196,10 +186,13 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
             yield _problem(
                 "slot_count", (name,), None, f"the storage of {name} does not fit its slot in arena, bytes or alignment"
             )
+        if plan.layout == "slots" and (alignment < 1 or alignment & (alignment - 1) or s.offset % alignment):
+            text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
+            yield _problem("alignment", (name,), None, text)
         tenants.setdefault(s.slot, []).append(k)
     for members in tenants.values():
         members.sort(key=lambda k: run.storages[k].birth)
-        for a, b in zip(members, members[1:], strict=False):
+        for a, b in pairwise(members):
             s, t = run.storages[a], run.storages[b]
             if t.birth <= s.death:
                 names = (run.storage_names[a], run.storage_names[b])

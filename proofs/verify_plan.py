@@ -23,7 +23,8 @@ from proofs.readers.sharing import permitted
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.columns import NONE, Plan
+from tmmu.plan.gate import Stated
 from tmmu.vocabulary import Bindings
 
 PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
@@ -31,10 +32,13 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 NO_PLAN = 4
 
 OBLIGATIONS = (
-    "hashes", "steps_are_the_model", "bodies_nest", "no_live_overlap", "alignment", "capacity", "tensors_within_storages",
-    "lifetimes_cover_accesses", "sharing_is_sound", "must_not_alias", "slot_count", "peak",
+    "hashes", "steps_are_the_model", "bodies_nest", "no_live_overlap", "alignment", "capacity",
+    "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound", "must_not_alias", "slot_count", "peak",
 )  # fmt: skip
 """Every obligation that a verdict lists, in this order."""
+
+BY_COMPARISON = ("hashes", "steps_are_the_model", "bodies_nest")
+"""Those of them that no solver is asked: values are compared, steps are walked."""
 
 REQUIRABLE = ("model", "slot-count")
 """What `--require` may name."""
@@ -82,7 +86,7 @@ class Verdict:
         return f"{self.verdict} {self.file}{against if self.verdict != 'ERROR' else ''}"
 
 
-def verify(path: str, options: Options = Options(), progress: Callable[[str], None] = lambda _: None) -> Verdict:  # noqa: B008  # frozen
+def verify(path: str, options: Options = Options(), progress: Callable[[str], None] = lambda _: None) -> Verdict:
     """The verdict on one plan file.
 
     Raises TmmuError where the bytes are no plan or the model cannot be read (exit 4), `Disagreement` for a binding
@@ -111,7 +115,7 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
 
 
 def _expected(plan: Plan, options: Options) -> Expected | None:
-    _agree(plan.bindings, options)
+    _agree(plan, options)
     if options.model is None:
         return None
     bindings = plan.bindings
@@ -119,7 +123,8 @@ def _expected(plan: Plan, options: Options) -> Expected | None:
     try:
         return read_model(options.model, trusted)
     except TmmuError as error:
-        raise error.in_file(options.model)
+        error.in_file(options.model)
+        raise
 
 
 def read_model(path: str, bindings: Bindings) -> Expected:
@@ -136,8 +141,11 @@ def read_model(path: str, bindings: Bindings) -> Expected:
     return read_onnx(path, bindings)
 
 
-def _agree(bindings: Bindings, options: Options) -> None:
-    """A binding given on the command line must be the plan's own."""
+def _agree(plan: Plan, options: Options) -> None:
+    """A binding given on the command line must be the plan's own, and a donated name be one that the caller writes."""
+    bindings = plan.bindings
+    for name in sorted(options.donated - callers(plan)) if options.donated else ():
+        raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name")
     given: list[tuple[str, str, Any, Any]] = [
         *(("--dim", name, value, bindings.dims.get(name)) for name, value in options.dims.items()),
         *(("--shape", name, value, bindings.shapes.get(name)) for name, value in options.shapes.items()),
@@ -148,6 +156,12 @@ def _agree(bindings: Bindings, options: Options) -> None:
             raise Disagreement(
                 f"{flag} {name}={value}: the plan was made with {'nothing' if planned is None else planned}"
             )
+
+
+def callers(plan: Plan) -> frozenset[str]:
+    """The names of what the caller writes before step 0: all that can be donated."""
+    writers = plan.tensors.writer.tolist()
+    return frozenset(name for name, writer in zip(plan.tensors.name, writers, strict=True) if writer == NONE)
 
 
 def _scope(options: Options) -> str:
@@ -173,13 +187,13 @@ def _claims(plan: Plan) -> dict[str, Any]:
 
 
 def _false(
-    stated: file.Stated, plan: Plan, run: Program, expected: Expected | None, options: Options
+    stated: Stated, plan: Plan, run: Program, expected: Expected | None, options: Options
 ) -> Iterator[Problem | FalseField | compare.Difference]:
     """Everything false that the naive side finds, most telling first, lazily."""
-    yield from checker.problems(run)
-    yield from structure.problems(plan, run)
     if expected is not None:
         yield from compare.differences(plan, expected, options.donated)
+    yield from checker.problems(run)
+    yield from structure.problems(plan, run)
     yield from claims.false_claims(plan, run)
     for name, old, new in file.false_hashes(stated):
         yield FalseField("hashes", name, old.hex(), new.hex())
@@ -228,7 +242,8 @@ def _witness(item: Problem | FalseField | compare.Difference) -> dict[str, Any]:
             "recomputed": item.recomputed,
         }
     return {
-        "obligation": name, "text": text, "tensors": list(item.tensors), "steps": [] if item.step is None else [item.step],
+        "obligation": name, "text": text, "tensors": list(item.tensors),
+        "steps": [] if item.step is None else [item.step],
         "field": item.what, "stated": item.stated, "recomputed": item.recomputed,
     }  # fmt: skip
 
@@ -236,10 +251,13 @@ def _witness(item: Problem | FalseField | compare.Difference) -> dict[str, Any]:
 def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcome], options: Options) -> None:
     """PROVED if the solver discharged everything and nothing required is missing; else UNKNOWN with the reason."""
     by_name = {outcome.name: outcome for outcome in outcomes}
+    unasked = [name for name in OBLIGATIONS if name not in by_name and name not in BY_COMPARISON]
     for name in OBLIGATIONS:
         outcome = by_name.pop(name, None)
         if outcome is None:
-            if name != "steps_are_the_model" or options.model is not None:
+            if name in unasked:
+                result.obligations.append({"name": name, "verdict": UNKNOWN, "detail": "the solver was not asked"})
+            elif name != "steps_are_the_model" or options.model is not None:
                 result.obligations.append({"name": name, "verdict": PROVED, "detail": "by comparison"})
             continue
         proved = outcome.verdict == PROVED
@@ -259,8 +277,9 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
     for outcome in unproved:
         said = "says no where the naive checker finds nothing" if outcome.verdict == "VIOLATED" else "gave no answer"
         result.notes.append(f"{outcome.name}: the solver {said} ({outcome.note or outcome.hint})")
+    result.notes += [f"{name}: the solver was not asked" for name in unasked]
     result.notes += [f"required but missing: {name}" for name in missing]
-    if not unproved and not missing:
+    if not (unproved or unasked or missing):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     result.notes += [
         f"slot count == max live is not claimed for arena {arena.name}"

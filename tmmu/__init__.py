@@ -1,0 +1,1 @@
+"""Plan the memory of machine-learning models: words, records, planner and commands."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,9 @@ import numpy as np
 
 from tmmu.errors import TmmuError
 
-TYPED_ARRAYS = {64: np.dtype("u1"), 69: np.dtype("<u2"), 70: np.dtype("<u4"), 71: np.dtype("<u8")}
+TYPED_ARRAYS: dict[int, np.dtype[Any]] = {
+    64: np.dtype("u1"), 69: np.dtype("<u2"), 70: np.dtype("<u4"), 71: np.dtype("<u8"),
+}  # fmt: skip
 """RFC 8746 tags and the element type of each."""
 
 _TAG_OF = {dtype: tag for tag, dtype in TYPED_ARRAYS.items()}
@@ -39,6 +42,8 @@ def _plain(value: Any) -> Any:
     """`value` in the terms that the encoder is allowed to see; anything else is a TypeError."""
     if isinstance(value, np.ndarray):
         dtype = value.dtype.newbyteorder("<") if value.dtype.itemsize > 1 else value.dtype
+        if dtype not in _TAG_OF or value.ndim != 1:
+            raise TypeError(f"no canonical encoding for {value.ndim} dimensions of {value.dtype}")
         return cbor2.CBORTag(_TAG_OF[dtype], np.ascontiguousarray(value, dtype).tobytes())
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
@@ -128,11 +133,14 @@ def commitment(tag: str, value: Any) -> bytes:
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
 
-    Raises TMMU_ALLOCATION_FAILURE (1302) where the folder cannot be written; nothing is left behind then.
+    A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
+    folder cannot be written, or `path` is a device or folder; nothing is left behind then.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
+    if os.path.exists(target) and not target.is_file():
+        raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is no regular file", file=str(path), fix="choose another name")
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.", suffix=".tmp")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmmu.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -143,7 +151,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
-        folder = os.open(target.parent or ".", os.O_RDONLY)
+        folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
@@ -152,7 +160,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         raise TmmuError(
             "TMMU_ALLOCATION_FAILURE",
             f"cannot be written ({error.strerror})",
-            file=str(target),
+            file=str(path),
             fix="choose a folder that exists and that you may write to",
         ) from error
 
@@ -164,8 +172,11 @@ def _umask() -> int:
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int, code_id: str = "INVALID_PLAN") -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; a larger one is refused before it is read."""
-    size = os.stat(path).st_size
+    """The bytes of a regular file of at most `limit` bytes; a larger one or a device is refused before it is read."""
+    found = os.stat(path)
+    size = found.st_size
+    if not stat.S_ISREG(found.st_mode):
+        raise TmmuError(code_id, "it is no regular file", file=str(path), fix="copy its content to a file first")
     if size > limit:
         raise TmmuError(
             code_id, f"{size} bytes, more than the limit of {limit}", file=str(path), fix="use a smaller file"

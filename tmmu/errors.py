@@ -39,6 +39,21 @@ REGISTRY: dict[str, Code] = {
 """Every failure code of the project; `spec/errors.md` says what each means and how to mend it."""
 
 
+LONGEST = 1000
+"""More characters than this of what is wrong are not printed: it may quote a hostile file."""
+
+
+def one_line(text: str) -> str:
+    """`text` with line breaks and other control characters written as escapes: a name cannot pass for output.
+
+    >>> print(one_line("a name\\nPROVED b.cbor"))
+    a name\\nPROVED b.cbor
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 @dataclass(frozen=True)
 class ErrorRecord:
     """A failure as the documents' record: `t` and `rank` are 0 where there is no iteration and no rank."""
@@ -90,7 +105,8 @@ class TmmuError(Exception):
 
     def __str__(self) -> str:
         where = "".join(f"{part}: " for part in (self.file, self.place) if part)
-        return f"{where}{self.what}{f'; {self.fix}' if self.fix else ''} [{self.code_id}]"
+        what = self.what if len(self.what) <= LONGEST else f"{self.what[:LONGEST]}…"
+        return one_line(f"{where}{what}{f'; {self.fix}' if self.fix else ''} [{self.code_id}]")
 
     def in_file(self, file: str) -> TmmuError:
         """The same refusal with the file named, where the raiser did not know it."""
@@ -101,5 +117,11 @@ class TmmuError(Exception):
         """The failure as an error record (R5)."""
         code = REGISTRY[self.code_id]
         return ErrorRecord(
-            self.code_id, code.numeric, code.severity, code.category, self.operator, code.message, dict(self.diagnostics)
+            self.code_id,
+            code.numeric,
+            code.severity,
+            code.category,
+            self.operator,
+            code.message,
+            dict(self.diagnostics),
         )

@@ -1,0 +1,177 @@
+"""Every obligation of a plan, discharged by a solver: rows for each, lemmas that carry them, and what came of it.
+
+A plan is PROVED in the sense of one obligation if the solver discharged all of its rows and the lemmas that it rests
+on are proved. A row that the solver evaluates to false is VIOLATED; whatever else happens is UNKNOWN.
+spec: V4.1, V4.3, V4.6, V4.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from proofs.lemmas import at_use
+from proofs.lemmas.chains import DEFINITIONS
+from proofs.obligations import (
+    alignment,
+    capacity,
+    definition,
+    lifetimes_cover_accesses,
+    must_not_alias,
+    no_live_overlap,
+    peak,
+    sharing_is_sound,
+    slot_count,
+    tensors_within_storages,
+)
+from proofs.obligations.context import Context, context
+from proofs.obligations.discharge import Result, discharge
+from proofs.obligations.rows import Batch, Place
+from proofs.readers.sharing import Permissions
+from proofs.solvers.z3_process import Z3
+from tmmu.plan.columns import Plan
+
+PROVED, VIOLATED, UNKNOWN = "PROVED", "VIOLATED", "UNKNOWN"
+
+
+class Obligation(Protocol):
+    """A module of this package: its name, what it says in English, the lemmas and macros of its rows, and the rows."""
+
+    NAME: str
+    SENTENCE: str
+    LEMMAS: tuple[str, ...]
+    DEFINITIONS: str
+
+    def rows(self, context: Context) -> Iterator[Batch]:
+        """What is asked of a plan, in batches."""
+
+
+OBLIGATIONS: tuple[Obligation, ...] = (
+    no_live_overlap,
+    alignment,
+    capacity,
+    tensors_within_storages,
+    lifetimes_cover_accesses,
+    sharing_is_sound,
+    must_not_alias,
+    slot_count,
+    peak,
+)
+PRELUDE = DEFINITIONS + "".join(obligation.DEFINITIONS for obligation in OBLIGATIONS)
+"""All that rows call; its first part is the text that the lemmas are about."""
+MANY = 10_000
+"""Storages and accesses from which a second solver pays for its start."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one obligation: `note` says why it is open, `hint` which row is false, and of what it speaks."""
+
+    name: str
+    verdict: str
+    rows: int
+    seconds: float
+    note: str = ""
+    hint: str = ""
+
+
+def prove(
+    plan: Plan,
+    permissions: Permissions,
+    *,
+    timeout_s: float = 600.0,
+    workers: int = 2,
+    definition_limit: int = 500,
+    donated: frozenset[str] = frozenset(),
+) -> list[Outcome]:
+    """Discharge every obligation of a plan that passed the gate.
+
+    Parameters
+    ----------
+    plan
+        Any plan; whether it is right is what is asked.
+    permissions
+        The views and in-place results that count, by the checker's own tables.
+    timeout_s
+        Seconds for each query of a thousand rows, which takes milliseconds.
+    workers
+        The most solver processes at once.
+    definition_limit
+        Up to how many storages the definition itself is asked about too.
+    donated
+        Names of caller-written tensors that the user gave up.
+
+    Returns
+    -------
+    list of Outcome
+        One for each obligation in the order of `OBLIGATIONS`, one for the lemmas, one for the definition if asked.
+
+    Notes
+    -----
+    O(n log n) for n storages and accesses; about 60 MiB for each solver process, apart from the plan itself.
+    """
+    view = context(plan, permissions, donated)
+    size = len(plan.storages) + len(view.reads.step) + len(view.writes.step)
+    solvers = [Z3(PRELUDE) for _ in range(max(1, workers if size > MANY else 1))]
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        # The question of the definition keeps a solver of its own busy meanwhile.
+        asked = aside.submit(_definition, plan, timeout_s) if len(plan.storages) <= definition_limit else None
+        try:
+            unproved = at_use.unproved(solvers[0].version, timeout_s)
+            results = discharge([obligation.rows(view) for obligation in OBLIGATIONS], solvers, timeout_s)
+        finally:
+            for solver in solvers:
+                solver.close()
+        outcomes = [_outcome(o, r, unproved, plan) for o, r in zip(OBLIGATIONS, results, strict=True)]
+        return [*outcomes, _lemmas(unproved), *([asked.result()] if asked else [])]
+
+
+def _outcome(obligation: Obligation, result: Result, unproved: dict[str, str], plan: Plan) -> Outcome:
+    missing = [name for name in obligation.LEMMAS if name in unproved]
+    if result.refuted is not None:
+        row, place = result.refuted
+        hint = f"{_speaks_of(place, plan)}: {row[:200]}"
+        return Outcome(obligation.NAME, VIOLATED, result.rows, result.seconds, hint=hint)
+    if result.failure is not None:
+        return Outcome(obligation.NAME, UNKNOWN, result.rows, result.seconds, note=result.failure)
+    if missing:
+        note = f"it rests on the lemma {missing[0]}, which is not proved: {unproved[missing[0]]}"
+        return Outcome(obligation.NAME, UNKNOWN, result.rows, result.seconds, note=note)
+    return Outcome(obligation.NAME, PROVED, result.rows, result.seconds)
+
+
+def _lemmas(unproved: dict[str, str]) -> Outcome:
+    note = "; ".join(f"{name}: {reason}" for name, reason in list(unproved.items())[:3])
+    return Outcome("lemmas", UNKNOWN if unproved else PROVED, at_use.COUNT, 0.0, note=note)
+
+
+def _definition(plan: Plan, timeout_s: float) -> Outcome:
+    with Z3() as solver:
+        answer, pair = definition.ask(plan, solver, timeout_s)
+    count = len(plan.storages)
+    if answer.proof:
+        return Outcome(definition.NAME, PROVED, count, answer.seconds)
+    if answer.counterexample:
+        hint = _speaks_of(Place(storages=pair or ()), plan)
+        return Outcome(definition.NAME, VIOLATED, count, answer.seconds, hint=hint)
+    note = answer.failure or f"the solver answers {answer.text[:200]!r}"
+    return Outcome(definition.NAME, UNKNOWN, count, answer.seconds, note=note)
+
+
+def _speaks_of(place: Place, plan: Plan) -> str:
+    """The tensors, by name, and the step that a row speaks of; a storage goes by its first tensor's name."""
+    tensors: list[int] = list(place.tensors)
+    for storage in _few(place.storages):
+        tensors += np.flatnonzero(plan.tensors.storage == storage)[:1].tolist()
+    names = ", ".join(plan.tensors.name[tensor] for tensor in _few(tensors))
+    step = "" if place.step is None else f" at step {place.step}"
+    return f"{names or 'the plan'}{step}"
+
+
+def _few(items: Sequence[int]) -> Sequence[int]:
+    """As many as are worth naming."""
+    return items[:8]

@@ -32,6 +32,6 @@ def _bug(obligation: str, text: str) -> TmmuError:
         "CONTRACT_VIOLATION",
         f"the planner made a wrong plan ({text}); nothing was written",
         place=obligation,
-        fix="this is a bug in tmmu: report it with the model",
+        fix="this is a bug in tmmu, or an alias group of the model that it does not keep: report it with the model",
         failure_operator="UML_OS.TMMU.PlanMemory_v2",
     )

@@ -92,7 +92,8 @@ def plan(
         planned = planner.plan_memory(loaded, config, mode=mode, layout=layout, token=token)
         check(planned.plan, loaded, is_ir=model.endswith(".cbor"))
     except TmmuError as error:
-        raise error.in_file(model)
+        error.in_file(model)
+        raise
     file.save(planned.plan, target)
     click.echo(f"wrote {target}")
     for line in shown.summary(planned.plan):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 
 
 def main() -> None:
-    """Run the command; exit 2 for the command line, 4 for a refusal, 70 for any exception that nobody expected."""
+    """Run the command; exit 2 for the command line (bindings too), 4 for a refusal, 70 for anything unexpected."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
     sys.exit(run())
 
 
@@ -27,7 +31,7 @@ def run(arguments: list[str] | None = None) -> int:
         return 2
     except TmmuError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 4
+        return 2 if error.code_id == "INVALID_BINDING" else 4
     except BrokenPipeError:
         return 0
     except (click.Abort, KeyboardInterrupt):

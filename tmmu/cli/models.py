@@ -29,7 +29,8 @@ def load(
         validate.validate(model)
         return order.stable_topological(model)
     except TmmuError as error:
-        raise error.in_file(path)
+        error.in_file(path)
+        raise
 
 
 def _ir(

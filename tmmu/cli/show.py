@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tmmu.errors import one_line
 from tmmu.plan import metrics
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner.storages import Refused
@@ -44,8 +45,9 @@ def summary(plan: Plan) -> Iterator[str]:
     for arena in metrics.arenas(plan):
         if arena["tensors"]:
             yield (
-                f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}), peak live "
-                f"{arena['peak_live_bytes']} at step {arena['peak_step']}, ratio {arena['footprint_per_peak']:.3f}; "
+                f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}), "
+                f"peak live {arena['peak_live_bytes']} at step {arena['peak_step']}, "
+                f"ratio {arena['footprint_per_peak']:.3f}; "
                 f"{arena['slots']} slots, max live {arena['max_live']}, reuse {arena['memory_reuse_ratio']:.1%} "
                 f"of {arena['tensors']} tensors"
             )
@@ -64,7 +66,10 @@ def hints(plan: Plan, refused: Sequence[Refused]) -> str:
 def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
     """The whole output of `tmmu show`."""
     if what is None:
-        yield json.dumps(_document(plan), indent=1, ensure_ascii=False) if style == "json" else "\n".join(_text(plan))
+        if style == "json":
+            yield json.dumps(_document(plan), indent=1, ensure_ascii=False)
+        else:
+            yield from map(one_line, _text(plan))
         return
     rows = metrics.tensors(plan) if what == "tensors" else metrics.steps(plan)
     if style == "json":
@@ -72,12 +77,13 @@ def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
     elif style == "csv":
         yield _csv(rows)
     else:
-        yield from (_line(what, row) for row in rows)
+        yield from (one_line(_line(what, row)) for row in rows)
 
 
 def _document(plan: Plan) -> dict[str, Any]:
     from tmmu.ir.columns import bindings_object
     from tmmu.plan import file
+    from tmmu.plan.gate import HASHES
 
     hashes = file.to_object(plan)
     return {
@@ -86,16 +92,18 @@ def _document(plan: Plan) -> dict[str, Any]:
         "bindings": bindings_object(plan.bindings), "unproduced": list(plan.unproduced), "rank": plan.rank,
         "world_size": plan.world_size, "replay_token": plan.replay_token.hex(), "ir_hash": plan.ir_hash.hex(),
         "source_digest": plan.source_digest and plan.source_digest.hex(),
-        **{name: hashes[name].hex() for name in file.HASHES},
+        **{name: hashes[name].hex() for name in HASHES},
     }  # fmt: skip
 
 
 def _text(plan: Plan) -> Iterator[str]:
-    yield f"{plan.model}: {len(plan.steps)} steps, {len(plan.tensors)} tensors, {len(plan.storages)} storages; mode {plan.mode}, layout {plan.layout}"
+    counts = f"{len(plan.steps)} steps, {len(plan.tensors)} tensors, {len(plan.storages)} storages"
+    yield f"{plan.model}: {counts}; mode {plan.mode}, layout {plan.layout}"
     yield from summary(plan)
     for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True)):
         if usage.slots and arena.reuse:
-            yield f"  largest in {arena.name} at its peak, step {usage.peak_step} ({plan.steps.node[usage.peak_step] if len(plan.steps) else 'no step'}):"
+            node = plan.steps.node[usage.peak_step] if len(plan.steps) else "no step"
+            yield f"  largest in {arena.name} at its peak, step {usage.peak_step} ({node}):"
             for name, count, birth, death in metrics.largest_at_peak(plan, a):
                 yield f"    {size(count):>12}  {name}  [{birth}, {death}]"
 
@@ -114,6 +122,8 @@ def _line(what: str, row: dict[str, Any]) -> str:
     if what == "tensors":
         shared = f" {row['shares']} of {row['of']}" if row["of"] is not None else ""
         end = row["offset"] + row["bytes"]
-        return f"{row['name']}  {row['arena']} slot {row['slot']} [{row['offset']}, {end})  steps [{row['birth']}, {row['death']}]{shared}"
+        where = f"{row['arena']} slot {row['slot']} [{row['offset']}, {end})"
+        return f"{row['name']}  {where}  steps [{row['birth']}, {row['death']}]{shared}"
     where = f" in {row['body']}" if row["body"] else ""
-    return f"{row['step']} {row['node']} {row['op']} {row['part']}{where}: {', '.join(row['reads'])} -> {', '.join(row['writes'])}"
+    accesses = f"{', '.join(row['reads'])} -> {', '.join(row['writes'])}"
+    return f"{row['step']} {row['node']} {row['op']} {row['part']}{where}: {accesses}"

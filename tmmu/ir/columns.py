@@ -25,6 +25,9 @@ KEYS = (
     "format", "version", "name", "dtypes", "groups", "ops", "tensors", "views", "envelopes", "nodes", "in_place",
     "scratch", "bodies", "must_not_alias", "unproduced", "bindings", "source_digest",
 )  # fmt: skip
+MAX_RANK = 256
+"""The most dimensions of a tensor that are read: the product of a hostile million would take hours."""
+
 ROLES, PHASES = tuple(Role), tuple(Phase)
 Value = TypeVar("Value")
 
@@ -143,16 +146,24 @@ def digest(model: Model) -> bytes:
 def from_object(value: Any) -> Model:
     """The model that `to_object` wrote. Raises INVALID_IR at the first thing that is not as the schema says.
 
-    Indices are checked here; whether the graph makes sense is `tmmu.ir.validate`'s question.
+    Indices are checked here; whether the graph makes sense is `tmmu.ir.validate`'s question. What reads alike and is
+    not what `to_object` would write (a table that nobody refers to, rows in another order) is refused: one model has
+    one digest.
     """
     try:
-        return _read(value)
+        model = _read(value)
+        for key, again in to_object(model).items():
+            if canonical.encode(again) != canonical.encode(value[key]):
+                raise ValueError(f"{key} is not as this model is written")
+        return model
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         detail = f"missing {error}" if isinstance(error, KeyError) else str(error)
         raise TmmuError("INVALID_IR", f"not a {FORMAT} file: {detail}", fix="see spec/ir.cddl") from error
 
 
 def _only(value: Any, keys: Sequence[str], where: str) -> None:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is no map")
     unknown = sorted(set(value) - set(keys))
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r} in {where}")
@@ -163,6 +174,12 @@ def _typed(value: Any, dtype: type[np.unsignedinteger[Any]], where: str) -> list
         raise ValueError(f"{where} is no column of {np.dtype(dtype)}")
     result: list[int] = value.tolist()
     return result
+
+
+def _below(values: list[int], end: int, where: str, absent: int | None = None) -> list[int]:
+    if any(value >= end and value != absent for value in values):
+        raise ValueError(f"{where} points beyond {end} entries")
+    return values
 
 
 def _names(blob: Any, count: int, where: str) -> list[str]:
@@ -198,10 +215,12 @@ def read_bindings(value: Any) -> Bindings:
     integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
     if not all(map(integer, value["dims"].values())):
         raise ValueError("bindings.dims are no sizes")
-    if not all(integer(d) for shape in value["shapes"].values() for d in shape):
+    if not all(type(shape) is list and all(map(integer, shape)) for shape in value["shapes"].values()):
         raise ValueError("bindings.shapes are no shapes")
     if type(value["trust_shapes"]) is not bool:
         raise ValueError("bindings.trust_shapes is no boolean")
+    if type(value["donated"]) is not list:
+        raise ValueError("bindings.donated is no array")
     texts = [*value["values"].values(), *value["defaults"].values(), *value["donated"]]
     for text in texts:
         _text(text, "a binding")
@@ -216,9 +235,9 @@ def read_bindings(value: Any) -> Bindings:
 
 
 def _read(value: Any) -> Model:
-    if value["format"] != FORMAT or value["version"] != VERSION:
-        raise ValueError(f"format {value['format']!r} version {value['version']!r}")
     _only(value, KEYS, "the file")
+    if _text(value["format"], "format") != FORMAT or value["version"] != VERSION:
+        raise ValueError(f"format {value['format']!r} version {value['version']!r}")
     types = [_text(x, "a dtype") for x in value["dtypes"]]
     if unknown := [x for x in types if x not in dtypes.BITS]:
         raise ValueError(f"unknown dtype {unknown[0]!r}")
@@ -243,10 +262,12 @@ def _read(value: Any) -> Model:
 def _tensors(value: Any, types: list[str], groups: list[str]) -> list[Tensor]:
     table = value["tensors"]
     _only(table, ("name", "dtype", "role", "alignment", "group", "saved", "shape_at", "shape"), "tensors")
-    dtype = _typed(table["dtype"], np.uint8, "tensors.dtype")
+    dtype = _below(_typed(table["dtype"], np.uint8, "tensors.dtype"), len(types), "tensors.dtype")
     count = len(dtype)
     names = _names(table["name"], count, "tensors.name")
     shapes = _rows(table, "shape", count, UINT64_END, "tensors", np.uint64)
+    if any(len(shape) > MAX_RANK for shape in shapes):
+        raise ValueError(f"a tensor has more than {MAX_RANK} dimensions")
     views: dict[int, View] = {}
     viewed = value["views"]
     _only(viewed, ("tensor", "base", "offset", "bytes", "strides"), "views")
@@ -257,9 +278,10 @@ def _tensors(value: Any, types: list[str], groups: list[str]) -> list[Tensor]:
             raise ValueError("views point beyond the tensors")
         views[t] = View(base, offset, size, tuple(int(s) for s in strides) or None)
     envelopes = {int(t): tuple((int(lo), int(hi)) for lo, hi in pairs) for t, pairs in value["envelopes"]}
-    role, saved = _typed(table["role"], np.uint8, "tensors.role"), _typed(table["saved"], np.uint8, "tensors.saved")
+    role = _below(_typed(table["role"], np.uint8, "tensors.role"), len(ROLES), "tensors.role")
+    saved = _typed(table["saved"], np.uint8, "tensors.saved")
     alignment = _typed(table["alignment"], np.uint64, "tensors.alignment")
-    group = _typed(table["group"], np.uint32, "tensors.group")
+    group = _below(_typed(table["group"], np.uint32, "tensors.group"), len(groups), "tensors.group", NONE)
     return [
         Tensor(
             names[i], shapes[i], types[d], ROLES[r], dtypes.nbytes(shapes[i], types[d]), a, views.get(i),
@@ -276,12 +298,11 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
         ("name", "op", "body", "phase", "reads_at", "reads", "writes_at", "writes", "mutates_at", "mutates"),
         "nodes",
     )
-    op = _typed(table["op"], np.uint32, "nodes.op")
+    op = _below(_typed(table["op"], np.uint32, "nodes.op"), len(ops), "nodes.op")
     count = len(op)
     names = _names(table["name"], count, "nodes.name")
-    body, phase = _typed(table["body"], np.uint32, "nodes.body"), _typed(table["phase"], np.uint8, "nodes.phase")
-    if any(x >= bodies for x in body):
-        raise ValueError("nodes.body points beyond the bodies")
+    body = _below(_typed(table["body"], np.uint32, "nodes.body"), bodies, "nodes.body")
+    phase = _below(_typed(table["phase"], np.uint8, "nodes.phase"), len(PHASES), "nodes.phase")
     hints: dict[int, list[tuple[int, int]]] = {}
     _only(value["in_place"], ("node", "result", "operand"), "in_place")
     for n, result, operand in zip(

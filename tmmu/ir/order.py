@@ -37,11 +37,16 @@ def dependencies(model: Model) -> list[tuple[int, int]]:
             n = model.bodies[model.nodes[n].body].owner
         return n
 
+    # A body that returns what it captured reads it, when its owner leaves.
+    returned: dict[int, list[int]] = {}
+    for b, body in enumerate(model.bodies[1:], 1):
+        returned.setdefault(body.owner, []).extend(t for t in body.outputs if home[t] != b)
+
     edges = []
     last_change: dict[int, int] = {}
     reads_since: dict[int, list[int]] = {}
     for n, node in enumerate(model.nodes):
-        for t in node.reads:
+        for t in (*node.reads, *returned.get(n, ())):
             here = unit(n, home[t])
             if t in writer and not (t in node.mutates and writer[t] == here):
                 edges.append((writer[t], here))
@@ -54,11 +59,6 @@ def dependencies(model: Model) -> list[tuple[int, int]]:
             before = [*reads_since.pop(t, ()), last_change.get(t, here), writer.get(t, here)]
             edges.extend((other, here) for other in before if other != here)
             last_change[t] = here
-    for b, body in enumerate(model.bodies[1:], 1):
-        for t in body.outputs:
-            outside = model.nodes[body.owner].body
-            if t in writer and home[t] != b:  # a captured value that is returned: the owner needs it
-                edges.append((writer[t], unit(body.owner, home[t]) if home[t] != outside else body.owner))
     return edges
 
 
@@ -91,7 +91,7 @@ def stable_topological(model: Model) -> Model:
                 if not waits[later]:
                     heapq.heappush(heap, later)
     if sum(map(len, order)) < len(model.nodes):
-        stuck = next(n for n, count in enumerate(waits) if count)
+        stuck = _in_a_circle({later: n for n in range(len(waits)) if waits[n] for later in after[n]}, waits)
         raise TmmuError(
             "LIVENESS_CYCLE",
             "it waits for its own result",
@@ -101,6 +101,15 @@ def stable_topological(model: Model) -> Model:
             node_id=model.nodes[stuck].name,
         )
     return _renumber(model, order)
+
+
+def _in_a_circle(waits_for: dict[int, int], waits: list[int]) -> int:
+    """A node of a circle: from any node that still waits, back along what it waits for until one comes again."""
+    n, seen = next(n for n, count in enumerate(waits) if count), set[int]()
+    while n not in seen:
+        seen.add(n)
+        n = waits_for[n]
+    return n
 
 
 def _flat(model: Model) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tmmu.errors import TmmuError
 from tmmu.vocabulary import MAIN, Model, Part, Role, Tensor
 
 
@@ -50,7 +51,10 @@ class Program:
 
 
 def program(model: Model) -> Program:
-    """The steps of `model`, in the order of its nodes. O(nodes + accesses); depth of bodies is no concern."""
+    """The steps of `model`, in the order of its nodes. O(nodes + accesses); depth of bodies is no concern.
+
+    Raises INVALID_IR where a tensor of the model has the name of a scratch or copy that has to be made.
+    """
     tensors = list(model.tensors)
     scratch_arena: dict[int, str] = {}
     bodies_of: dict[int, list[int]] = {}
@@ -84,8 +88,8 @@ def program(model: Model) -> Program:
             continue
         scratch = _scratch(model, n, tensors, scratch_arena)
         if not bodies:
-            reads, writes = (*node.reads, *scratch), (*node.writes, *scratch)
-            steps.append(Step(n, Part.WHOLE, node.body, reads, writes, node.mutates))
+            accesses = (*node.reads, *scratch), (*node.writes, *scratch)
+            steps.append(Step(n, Part.WHOLE, node.body, *accesses, node.mutates))
             continue
         formals = tuple(t for b in bodies for t in model.bodies[b].inputs)
         entered[n] = len(steps)
@@ -93,7 +97,24 @@ def program(model: Model) -> Program:
         work.append((n, True))
         for b in reversed(bodies):
             work.extend((inner, False) for inner in reversed(inside[b]))
+    _check_made_names(tensors, len(model.tensors))
     return Program(model, tuple(tensors), tuple(steps), tuple(ranges), tuple(names), parents, scratch_arena)
+
+
+def _check_made_names(tensors: list[Tensor], stated: int) -> None:
+    """Scratch and copies get names of their own; a model that has one of them already is refused."""
+    names = {tensor.name for tensor in tensors[:stated]} if len(tensors) > stated else set()
+    for tensor in tensors[stated:]:
+        if tensor.name in names:
+            raise TmmuError(
+                "INVALID_IR",
+                "this name is that of a scratch or a copy that the model needs",
+                place=f"tensor {tensor.name!r}",
+                fix="rename the tensor",
+                operator="UML_OS.Model.AnalyzeLiveness_v1",
+                node_id=tensor.name,
+            )
+        names.add(tensor.name)
 
 
 def defining_body(model: Model) -> list[int]:

@@ -25,6 +25,7 @@ MAX_BODY_DEPTH = 64
 def validate(model: Model) -> None:
     """Raise the first thing that is wrong with `model`. O(model)."""
     _check_names(model)
+    _check_donations(model)
     for tensor in model.tensors:
         _check_size(tensor)
     _check_bodies(model)
@@ -47,6 +48,14 @@ def _check_names(model: Model) -> None:
             raise _bad("INVALID_IR", f"{kind} {twice!r}", "the name is used twice", "give each one a name of its own")
         if any("\0" in name or not name for name in names):
             raise _bad("INVALID_IR", kind, "a name is empty or holds a NUL", "rename it")
+
+
+def _check_donations(model: Model) -> None:
+    callers = {tensor.name for tensor in model.tensors if tensor.role in CALLERS}
+    for name in model.bindings.donated:
+        if name not in callers:
+            what = "the caller writes no tensor of this name"
+            raise _bad("INVALID_IR", f"donated {name!r}", what, "drop the binding")
 
 
 def _check_size(tensor: Tensor) -> None:
@@ -95,10 +104,8 @@ def _check_bodies(model: Model) -> None:
         depth[b] = depth[outer] + 1
         if depth[b] > MAX_BODY_DEPTH:
             raise _bad("INVALID_IR", place, f"bodies nest deeper than {MAX_BODY_DEPTH}", "flatten the model")
-        if not body.attribute:
-            raise _bad("INVALID_IR", place, "it has no attribute name", "name it")
-        if len(set(body.inputs)) != len(body.inputs):
-            raise _bad("INVALID_IR", place, "a formal input is listed twice", "list each once")
+        if not body.attribute or "/" in body.attribute or "\0" in body.attribute:
+            raise _bad("INVALID_IR", place, "its attribute name is empty or holds a slash or a NUL", "name it")
     if (twice := _repeated(f"{body.owner} {body.attribute}" for body in model.bodies[1:])) is not None:
         name = model.nodes[int(twice.split()[0])].name
         raise _bad("INVALID_IR", f"node {name!r}", "two bodies have the same attribute name", "rename one")
@@ -106,7 +113,10 @@ def _check_bodies(model: Model) -> None:
 
 def _check_writers(model: Model) -> None:
     """Each tensor is written once: by a node, by the entry into a body, or by the caller; mutations are declared."""
-    given = {t for body in model.bodies for t in body.inputs}
+    listed = [t for body in model.bodies for t in body.inputs]
+    if (twice := _repeated(model.tensors[t].name for t in listed)) is not None:
+        raise _bad("INVALID_IR", f"tensor {twice!r}", "it is an input of two bodies, or twice of one", "list it once")
+    given = set(listed)
     written = set(given)
     for node in model.nodes:
         place = f"node {node.name!r}"
@@ -149,9 +159,8 @@ def _check_writers(model: Model) -> None:
                 "a formal input that the caller writes",
                 "give it the role activation",
             )
-    for listed, what in ((model.inputs, "inputs"), (model.outputs, "outputs")):
-        if len(set(listed)) != len(listed):
-            raise _bad("INVALID_IR", "the main graph", f"one of its {what} is listed twice", "list each once")
+    if (twice := _repeated(model.tensors[t].name for t in model.outputs)) is not None:
+        raise _bad("INVALID_IR", f"tensor {twice!r}", "it is a graph output twice", "list it once")
 
 
 def _check_scopes(model: Model) -> None:

@@ -41,7 +41,13 @@ def _table(table: Table) -> dict[str, Any]:
 
 def to_object(plan: Plan) -> dict[str, Any]:
     """The plan as maps and columns, hashes included: what `plan.cbor` holds. O(plan)."""
-    body = {
+    body = without_hashes(plan)
+    return body | recompute(body)
+
+
+def without_hashes(plan: Plan) -> dict[str, Any]:
+    """Everything that the hashes cover. O(plan)."""
+    return {
         "format": FORMAT,
         "spec_version": SPEC_VERSION,
         "model": plan.model,
@@ -67,7 +73,6 @@ def to_object(plan: Plan) -> dict[str, Any]:
         "must_not_alias": [list(pair) for pair in plan.must_not_alias],
         "unproduced": list(plan.unproduced),
     }
-    return body | recompute(body)
 
 
 def recompute(body: dict[str, Any]) -> dict[str, bytes]:
@@ -97,9 +102,14 @@ def recompute(body: dict[str, Any]) -> dict[str, bytes]:
 
     hashes["plan_hash"] = commit([body["replay_token"], body["bindings"], *tables])
     hashes["layout_digest"] = commit([body["bindings"], *tables])
-    everything = {key: value for key, value in body.items() if key != "file_digest"} | hashes
-    hashes["file_digest"] = hashlib.sha256(canonical.encode(everything)).digest()
+    hashes["file_digest"] = _file_digest(body, hashes)
     return hashes
+
+
+def _file_digest(body: dict[str, Any], hashes: dict[str, bytes]) -> bytes:
+    """The digest of a file that states these hashes."""
+    others = {field: value for field, value in hashes.items() if field != "file_digest"}
+    return hashlib.sha256(canonical.encode(body | others)).digest()
 
 
 def encode(plan: Plan) -> bytes:
@@ -129,12 +139,10 @@ def decode(data: bytes) -> Stated:
 
 def false_hashes(stated: Stated) -> list[tuple[str, bytes, bytes]]:
     """Each hash that does not recompute: its field, what the file states, what it should be. spec: V1.8"""
-    actual = recompute({key: value for key, value in to_object(stated.plan).items() if key not in HASHES})
-    found = [
-        (field, stated.hashes[field], actual[field]) for field in HASHES[:-1] if stated.hashes[field] != actual[field]
-    ]
-    body = to_object(stated.plan) | {key: value for key, value in stated.hashes.items() if key != "file_digest"}
-    whole = hashlib.sha256(canonical.encode({key: v for key, v in body.items() if key != "file_digest"})).digest()
-    if stated.hashes["file_digest"] != whole:
-        found.append(("file_digest", stated.hashes["file_digest"], whole))
-    return found
+    body = without_hashes(stated.plan)
+    actual = recompute(body)
+    if actual == stated.hashes:
+        return []
+    # What the digest of the file should be depends on the other hashes as the file states them.
+    actual["file_digest"] = _file_digest(body, stated.hashes)
+    return [(field, stated.hashes[field], actual[field]) for field in HASHES if stated.hashes[field] != actual[field]]

@@ -138,7 +138,7 @@ def _read_arena(value: Any, place: str) -> Arena:
     value = _keys(value, ("name", "roles", "capacity", "alignment", "page_size", "reuse", "device"), place)
     roles = []
     for role in _list(value["roles"], f"{place}.roles"):
-        if role not in tuple(Role):
+        if _text(role, f"{place}.roles") not in tuple(Role):
             raise _refuse(f"{place}.roles", f"unknown role {role!r}")
         roles.append(Role(role))
     if type(value["reuse"]) is not bool:
@@ -154,11 +154,16 @@ def _read_arena(value: Any, place: str) -> Arena:
     )
 
 
-def _read_usage(value: Any, place: str) -> Usage:
+def _read_usage(value: Any, steps: int, place: str) -> Usage:
     value = _keys(value, Usage._fields, place)
     if type(value["minimal"]) is not bool:
         raise _refuse(f"{place}.minimal", "no boolean")
-    numbers = {key: _integer(value[key], f"{place}.{key}") for key in Usage._fields if key != "minimal"}
+    ends = dict.fromkeys(("peak_step", "max_live_step"), max(1, steps))
+    numbers = {
+        key: _integer(value[key], f"{place}.{key}", ends.get(key, UINT64_END))
+        for key in Usage._fields
+        if key != "minimal"
+    }
     return Usage(**numbers, minimal=value["minimal"])
 
 
@@ -171,24 +176,21 @@ def _hash(value: Any, place: str, absent: bool = False) -> bytes:
 
 
 def _shard_spec(value: Any) -> dict[str, Any]:
-    if value != {}:
-        raise _refuse("shard_spec", "sharding is not known to this version")
-    return {}
+    return _keys(value, (), "shard_spec")  # sharding is not known to this version
 
 
 def from_object(value: Any) -> Stated:
     """The plan in a decoded object. Every index is in range, every column has its table's length. spec: P1.2, P1.3"""
     value = _keys(value, KEYS, "plan")
-    if value["format"] != FORMAT or value["spec_version"] != SPEC_VERSION:
-        raise _refuse("format", f"{value['format']!r} {value['spec_version']!r}, not {FORMAT!r} {SPEC_VERSION!r}")
-    if value["layout"] not in LAYOUTS:
-        raise _refuse("layout", f"unknown layout {value['layout']!r}")
-    if value["mode"] not in MODES:
-        raise _refuse("mode", f"unknown mode {value['mode']!r}")
+    known = {"format": (FORMAT,), "spec_version": (SPEC_VERSION,), "layout": LAYOUTS, "mode": MODES}
+    for key, allowed in known.items():
+        if _text(value[key], key) not in allowed:
+            raise _refuse(key, f"{value[key]!r} is not known; it is {' or '.join(map(repr, allowed))}")
     arenas = tuple(
         _read_arena(a, f"arena_config[{i}]") for i, a in enumerate(_list(value["arena_config"], "arena_config"))
     )
-    usage = tuple(_read_usage(u, f"usage[{i}]") for i, u in enumerate(_list(value["usage"], "usage")))
+    steps = _read_steps(value["steps"])
+    usage = tuple(_read_usage(u, len(steps), f"usage[{i}]") for i, u in enumerate(_list(value["usage"], "usage")))
     if len(usage) != len(arenas) or len({a.name for a in arenas}) != len(arenas):
         raise _refuse("usage", "not one entry for each arena, or an arena's name repeats")
     ops = []
@@ -205,7 +207,6 @@ def from_object(value: Any) -> Stated:
     storages = _read_table(Storages, value["storages"], "storages")
     slots = _read_table(Slots, value["slots"], "slots")
     bodies = _read_table(Bodies, value["bodies"], "bodies")
-    steps = _read_steps(value["steps"], len(tensors))
     _check_references(tensors, storages, slots, steps, bodies, len(arenas), len(ops), len(types))
     pairs = []
     for i, pair in enumerate(_list(value["must_not_alias"], "must_not_alias")):
@@ -231,7 +232,7 @@ def from_object(value: Any) -> Stated:
     return Stated(plan, {key: _hash(value[key], key) for key in HASHES})
 
 
-def _read_steps(value: Any, tensors: int) -> Steps:
+def _read_steps(value: Any) -> Steps:
     value = dict(_keys(value, ["count", *COLUMNS[Steps]], "steps"))
     count = _integer(value.pop("count"), "steps.count", NONE)
     steps = _read_table(Steps, value, "steps", count)
@@ -241,7 +242,6 @@ def _read_steps(value: Any, tensors: int) -> Steps:
         at, flat = getattr(steps, f"{name}_at"), getattr(steps, name)
         if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or (at[1:] < at[:-1]).any():
             raise _refuse(f"steps.{name}_at", f"no bounds of {count} rows")
-        _index(flat, tensors, f"steps.{name}")
     return steps
 
 
@@ -258,6 +258,8 @@ def _check_references(
     _index(storages.arena, arenas, "storages.arena")
     _index(storages.slot, len(slots), "storages.slot")
     _index(slots.arena, arenas, "slots.arena")
+    for name in Steps.LISTS:
+        _index(getattr(steps, name), len(tensors), f"steps.{name}")
     _index(steps.op, ops, "steps.op")
     _index(steps.part, len(PARTS), "steps.part")
     _index(steps.body, len(bodies), "steps.body")

@@ -41,9 +41,9 @@ def arenas(plan: Plan) -> list[dict[str, Any]]:
     backing = [0] * len(plan.arenas)
     for a, bytes_ in zip(slot_arena, slot_size, strict=True):
         backing[a] += bytes_
+    counts = (np.bincount(column, minlength=len(plan.arenas)).tolist() for column in (tensor_arena, storage_arena))
     result = []
-    for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True)):
-        tensors, storages = int((tensor_arena == a).sum()), int((storage_arena == a).sum())
+    for a, (arena, usage, tensors, storages) in enumerate(zip(plan.arenas, plan.usage, *counts, strict=True)):
         result.append(
             {
                 "name": arena.name,
@@ -100,8 +100,10 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
 
 def _first_slot(plan: Plan) -> list[int]:
     """The row of each arena's slot 0: slots are numbered in their arena, rows in the plan."""
-    arena = plan.slots.arena.tolist()
-    return [arena.index(a) if a in arena else 0 for a in range(len(plan.arenas))]
+    first: dict[int, int] = {}
+    for row, arena in enumerate(plan.slots.arena.tolist()):
+        first.setdefault(arena, row)
+    return [first.get(a, 0) for a in range(len(plan.arenas))]
 
 
 def steps(plan: Plan) -> list[dict[str, Any]]:
@@ -136,4 +138,7 @@ def largest_at_peak(plan: Plan, arena: int, count: int = 10) -> list[tuple[str, 
     chosen = live[np.argsort(-s.bytes[live].astype(np.float64), kind="stable")][:count]
     first = {int(k): t for t, k in reversed(list(enumerate(plan.tensors.storage.tolist())))}
     names = plan.tensors.name.list()
-    return [(names[first[k]], int(s.bytes[k]), int(s.birth[k]), int(s.death[k])) for k in chosen.tolist()]
+    return [
+        (names[first[k]] if k in first else f"storage {k}", int(s.bytes[k]), int(s.birth[k]), int(s.death[k]))
+        for k in chosen.tolist()
+    ]

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import os
 import tomllib
-from pathlib import Path
 from typing import Any
 
+from tmmu.canonical import read_bounded
 from tmmu.errors import TmmuError
 from tmmu.vocabulary import UINT64_END, Arena, Role
 
@@ -29,6 +29,9 @@ DEFAULT: tuple[Arena, ...] = (
     Arena("gradients", (Role.GRADIENT,)),
 )
 """Parameters and optimizer state persistent, activations (graph inputs and outputs too) and gradients reused."""
+
+LIMIT = 1 << 20
+"""The largest configuration that is read, in bytes."""
 
 KEYS = ("roles", "capacity", "alignment", "page_size", "reuse", "device")
 
@@ -65,8 +68,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Arena, ...]:
     """The arenas of a TOML file, in the order of the file; INVALID_ARENA_CONFIG names the file and the place."""
     try:
         try:
-            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_ARENA_CONFIG").decode())
+        except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, a number or a nesting without end
             raise TmmuError("INVALID_ARENA_CONFIG", f"no TOML: {error}", fix="see the README's example") from error
         tables = document.pop("arenas", None)
         if document or not isinstance(tables, dict):

@@ -129,6 +129,8 @@ def _check_mutations(model: Model) -> None:
     for node in model.nodes:
         for t in node.mutates:
             tensor = model.tensors[t]
+            while tensor.view is not None:
+                tensor = model.tensors[tensor.view.base]
             if tensor.role in CALLERS and tensor.name not in model.bindings.donated:
                 raise TmmuError(
                     "INVALID_BINDING",

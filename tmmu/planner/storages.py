@@ -77,6 +77,7 @@ class _Classes:
     def __init__(self, program: Program, live: Liveness, mode: str, donated: frozenset[int]) -> None:
         self.parent = list(range(len(program.tensors)))
         self.death = list(live.death)
+        self.alignment = [tensor.alignment for tensor in program.tensors]
         retained = mode != "inference"
         # Why nobody may write over the class; empty if somebody may.
         self.kept = [
@@ -102,6 +103,7 @@ class _Classes:
         """Merge the class of root `other` into that of root `into`."""
         self.parent[other] = into
         self.death[into] = max(self.death[into], self.death[other])
+        self.alignment[into] = max(self.alignment[into], self.alignment[other])
         self.kept[into] = self.kept[into] or self.kept[other]
 
 
@@ -175,6 +177,13 @@ def _walk(
             view = tensors[t].view
             if view is not None and t not in step.mutates:
                 window[t] = window[view.base] + view.offset
+                if window[t] % tensors[t].alignment:
+                    raise TmmuError(
+                        "ALIGNMENT_VIOLATION",
+                        f"byte {window[t]} of its storage is not aligned to {tensors[t].alignment}",
+                        place=f"tensor {tensors[t].name!r}",
+                        fix="move the view, or align the tensors that it shows",
+                    )
         if not node.in_place or step.part is Part.LEAVE:
             continue
         place = {t: k for k, t in enumerate(node.writes)}
@@ -202,7 +211,7 @@ def _walk(
                 reason = "another result of the step has the operand's bytes"
             elif any(t != operand and classes.find(t) == x and _touch(tensors, window, t, operand) for t in step.reads):
                 reason = "another operand shares bytes with it"
-            elif window[operand] % tensors[result].alignment:
+            elif window[operand] % classes.alignment[o]:
                 reason = "the operand's bytes are not aligned for the result"
             elif conflicts.between(x, o):
                 reason = "the two must not alias"

@@ -1,0 +1,119 @@
+"""S-expressions of SMT-LIB: reading, printing and substituting, for the text that proofs are made of.
+
+An expression is a symbol (a `str`) or a list of expressions. Nothing here recurses, so depth costs no stack. Quoted
+symbols and string literals are refused: the texts of this package need none, and what cannot be misread is safer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+Expression = str | list["Expression"]
+
+_TOKENS = re.compile(r"([()]|[^\s()|\";]+)")
+_SPACE = re.compile(r"(?:\s|;[^\n]*)*")
+
+
+def parse(text: str) -> list[Expression]:
+    """All expressions of `text`, in order. Raises ValueError where brackets do not balance or a token is no symbol.
+
+    >>> parse("(a (b) 1) c")
+    [['a', ['b'], '1'], 'c']
+    """
+    top: list[Expression] = []
+    open_lists: list[list[Expression]] = [top]
+    at = _end_of_space(text, 0)
+    while at < len(text):
+        found = _TOKENS.match(text, at)
+        if found is None:
+            raise ValueError(f"no SMT-LIB symbol at {text[at : at + 40]!r}")
+        token, at = found[1], _end_of_space(text, found.end())
+        if token == "(":
+            fresh: list[Expression] = []
+            open_lists[-1].append(fresh)
+            open_lists.append(fresh)
+        elif token == ")":
+            open_lists.pop()
+            if not open_lists:
+                raise ValueError("a bracket closes that was never opened")
+        else:
+            open_lists[-1].append(token)
+    if len(open_lists) != 1:
+        raise ValueError("a bracket is never closed")
+    return top
+
+
+def _end_of_space(text: str, at: int) -> int:
+    """The first position from `at` that is neither white space nor in a comment."""
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def parse_one(text: str) -> Expression:
+    """The single expression that `text` holds."""
+    found = parse(text)
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} expressions where one is expected: {text[:60]!r}")
+    return found[0]
+
+
+def text_of(expression: Expression) -> str:
+    """The expression as text. `parse_one(text_of(e)) == e`.
+
+    >>> text_of(["a", ["b", "1"], []])
+    '(a (b 1) ())'
+    """
+    out: list[str] = []
+    work: list[Expression | None] = [expression]  # None closes a list
+    while work:
+        item = work.pop()
+        if item is None:
+            out.append(")")
+        elif isinstance(item, str):
+            out.append(item if not out or out[-1] == "(" else f" {item}")
+        else:
+            out.append("(" if not out or out[-1] == "(" else " (")
+            work.append(None)
+            work.extend(reversed(item))
+    return "".join(out)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything inside it, outermost first."""
+    work = [expression]
+    while work:
+        item = work.pop()
+        yield item
+        if isinstance(item, list):
+            work.extend(reversed(item))
+
+
+def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """The expression with symbols replaced at argument positions; a function's name, at the head of a list, stays.
+
+    Only for expressions without binders, so that nothing can be captured: `let` and quantifiers raise ValueError.
+
+    >>> text_of(substitute(parse_one("(f x (x y))"), {"x": "1", "y": ["g", "x"]}))
+    '(f 1 (x (g x)))'
+    """
+    if isinstance(expression, str):
+        return values.get(expression, expression)
+    result: list[Expression] = []
+    work: list[tuple[list[Expression], list[Expression]]] = [(expression, result)]
+    while work:
+        source, target = work.pop()
+        if source and source[0] in BINDERS:
+            raise ValueError(f"{source[0]} binds names: nothing is substituted below it")
+        for position, item in enumerate(source):
+            if isinstance(item, list):
+                fresh: list[Expression] = []
+                target.append(fresh)
+                work.append((item, fresh))
+            else:
+                target.append(item if position == 0 else values.get(item, item))
+    return result
+
+
+BINDERS = ("let", "forall", "exists", "match", "lambda", "choice", "!")
+"""Heads that bind names, or annotate: an expression with one of them is not plain."""

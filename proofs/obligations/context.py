@@ -1,0 +1,160 @@
+"""What all obligations look at: a plan, what may share bytes in it, its accesses as columns, and its loops.
+
+Computed once, by NumPy, from columns that passed the gate. The loops are found from the steps alone, as brackets of
+enter and leave whose operator iterates by the checker's own table; the plan's word on that does not count.
+spec: V2.1, V2.3, T8.1, T8.3, T8.4
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs.certificate import Certificate, certificate
+from proofs.readers.operators import iterates
+from proofs.readers.sharing import Permissions
+from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, NONE, PARTS, ROLES, Plan
+from tmmu.vocabulary import Part, Role
+
+CALLER = -1
+"""The writer of what is written before step 0."""
+DEPTH_LIMIT = 64
+"""How deep nodes with bodies may stand in each other."""
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Accesses(NamedTuple):
+    """One entry for each access, by step: the step and the tensor."""
+
+    step: Rows
+    tensor: Rows
+
+
+class Loop(NamedTuple):
+    """A node that iterates: its enter and its leave."""
+
+    enter: int
+    leave: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """A plan as the obligations see it.
+
+    `writer` is each tensor's writing step, `CALLER` for what no step writes. `changes` marks the writes that the step
+    lists as mutations. `root` is the tensor whose bytes each tensor shows. `returned` marks what the caller reads
+    after the last step, `donated` what it gave up. `results` are the tensors that a loop's node itself returns, which
+    take their bytes from its enter on. `faults` are steps at which enters and leaves do not match.
+    """
+
+    plan: Plan
+    permissions: Permissions
+    certificate: Certificate
+    last: int
+    reads: Accesses
+    writes: Accesses
+    changes: Mask
+    writer: Rows
+    root: Rows
+    returned: Mask
+    donated: Mask
+    loops: tuple[Loop, ...]
+    results: dict[int, Rows]
+    faults: tuple[int, ...]
+
+
+def context(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
+    """Everything that the obligations share. O(plan × depth of bodies)."""
+    t = plan.tensors
+    reads, writes, mutations = (_accesses(plan, which) for which in ("reads", "writes", "mutates"))
+    count = max(1, len(t))
+    changes = np.isin(writes.step * count + writes.tensor, mutations.step * count + mutations.tensor)
+    writer = np.where(t.writer == NONE, CALLER, t.writer.astype(np.int64))
+    names = t.name.list() if donated else []
+    given_up = np.fromiter((name in donated for name in names), np.bool_, len(names)) if donated else t.flags < 0
+    loops, faults = _loops(plan)
+    results = {loop.leave: _results(loop, reads, writes, changes) for loop in loops}
+    return Context(
+        plan=plan,
+        permissions=permissions,
+        certificate=certificate(plan),
+        last=plan.last_step,
+        reads=reads,
+        writes=writes,
+        changes=changes,
+        writer=writer,
+        root=_roots(plan, permissions),
+        returned=_returned(plan) & ~given_up,
+        donated=given_up,
+        loops=loops,
+        results=results,
+        faults=faults,
+    )
+
+
+def _accesses(plan: Plan, which: str) -> Accesses:
+    at, flat = getattr(plan.steps, f"{which}_at").astype(np.int64), getattr(plan.steps, which).astype(np.int64)
+    return Accesses(np.repeat(np.arange(len(plan.steps)), np.diff(at)), flat)
+
+
+def span(accesses: Accesses, first: int, last: int) -> slice:
+    """The accesses of steps first to last, both included."""
+    lo, hi = np.searchsorted(accesses.step, [first, last + 1]).tolist()
+    return slice(lo, hi)
+
+
+def _returned(plan: Plan) -> Mask:
+    """What the caller reads at the end: outputs, in mode `forward` what is saved, parameters, optimizer state."""
+    t = plan.tensors
+    flags = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
+    kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
+    returned: Mask = (t.flags & flags != 0) | np.isin(t.role, kept)
+    return returned
+
+
+def _roots(plan: Plan, permissions: Permissions) -> Rows:
+    """Follow view links to their end, all at once, doubling the distance in each round.
+
+    A circle of links has no end; what stands in one keeps a root that is a view, for which no obligation can hold.
+    """
+    root = np.arange(len(plan.tensors))
+    for view, (base, _) in permissions.views.items():
+        root[view] = base
+    for _ in range(max(1, len(permissions.views)).bit_length()):
+        root = root[root]
+    return root
+
+
+def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
+    """The nodes that iterate, inner ones before outer ones, and the steps at which brackets do not match."""
+    part, op = plan.steps.part, plan.steps.op
+    enter, leave = PARTS.index(Part.ENTER), PARTS.index(Part.LEAVE)
+    opened: list[int] = []
+    loops: list[Loop] = []
+    faults: list[int] = []
+    for step in np.flatnonzero((part == enter) | (part == leave)).tolist():
+        if part[step] == enter:
+            opened.append(step)
+            if len(opened) > DEPTH_LIMIT:
+                return tuple(loops), (*faults, step)
+        elif not opened or op[opened[-1]] != op[step]:
+            faults.append(step)
+        else:
+            first = opened.pop()
+            if iterates(*plan.ops[int(op[step])]):
+                loops.append(Loop(first, step))
+    return tuple(loops), (*faults, *opened)
+
+
+def _results(loop: Loop, reads: Accesses, writes: Accesses, changes: Mask) -> Rows:
+    """What a loop's node returns: what its leave writes and does not read, which its copies and scratch are."""
+    at = span(writes, loop.leave, loop.leave)
+    written = np.unique(writes.tensor[at][~changes[at]])
+    inner = writes.tensor[span(writes, loop.enter, loop.leave - 1)]
+    used = reads.tensor[span(reads, loop.leave, loop.leave)]
+    return written[~np.isin(written, used) & ~np.isin(written, inner)]

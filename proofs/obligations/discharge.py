@@ -1,0 +1,101 @@
+"""Batches of rows, handed to solvers as fast as they take them; and what is false, narrowed down to one row.
+
+One thread for each solver draws the next batch, formats it and waits, so that no more text exists than is being
+evaluated. A batch counts as discharged only by the exact answer of a refutation with its canary; after the first that
+is not, the rest of its obligation is left alone: nothing can make it proved any more. spec: V4.1, V4.6
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proofs.obligations.rows import Batch, Place, Unprovable
+from proofs.solvers import Answer, Solver, refutation
+
+
+@dataclass
+class Result:
+    """How far an obligation came: rows and solver seconds; a row that is false with its place; or why it is open."""
+
+    rows: int = 0
+    seconds: float = 0.0
+    refuted: tuple[str, Place] | None = None
+    failure: str | None = None
+
+    @property
+    def proved(self) -> bool:
+        """Whether every row drawn so far is discharged."""
+        return self.refuted is None and self.failure is None
+
+
+def discharge(tasks: Sequence[Iterator[Batch]], solvers: Sequence[Solver], timeout_s: float) -> list[Result]:
+    """Evaluate all batches of all tasks, in order, on all solvers at once; one result for each task.
+
+    Raises what drawing a batch raises, but for `Unprovable`, which leaves its task open.
+    """
+    results = [Result() for _ in tasks]
+    lock = threading.Lock()
+    source = _draw(tasks, results)
+    raised: list[BaseException] = []
+
+    def work(solver: Solver) -> None:
+        try:
+            while True:
+                with lock:
+                    drawn = None if raised else next(source, None)
+                if drawn is None:
+                    return
+                result, batch = drawn
+                answer = solver.evaluate(refutation("".join(batch.rows)), timeout_s)
+                refuted = narrow(batch, solver, timeout_s) if answer.counterexample else None
+                with lock:
+                    _note(result, batch, answer, refuted)
+        except BaseException as error:  # handed to the caller, whose thread alone may raise it
+            with lock:
+                raised.append(error)
+
+    threads = [threading.Thread(target=work, args=(solver,), daemon=True) for solver in solvers[1:]]
+    for thread in threads:
+        thread.start()
+    work(solvers[0])
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]
+    return results
+
+
+def _draw(tasks: Sequence[Iterator[Batch]], results: Sequence[Result]) -> Iterator[tuple[Result, Batch]]:
+    for task, result in zip(tasks, results, strict=True):
+        try:
+            for batch in task:
+                yield result, batch
+                if not result.proved:
+                    break
+        except Unprovable as reason:
+            result.failure = str(reason)
+
+
+def _note(result: Result, batch: Batch, answer: Answer, refuted: tuple[str, Place] | None) -> None:
+    result.rows += batch.weight
+    result.seconds += answer.seconds
+    if refuted is not None:
+        result.refuted = result.refuted or refuted
+    elif not answer.proof:
+        result.failure = result.failure or answer.failure or f"the solver answers {answer.text[:200]!r}"
+
+
+def narrow(batch: Batch, solver: Solver, timeout_s: float) -> tuple[str, Place] | None:
+    """A false row of a batch that has one, by halves; None where the solver does not say so twice."""
+    low, high = 0, len(batch.rows)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if solver.evaluate(refutation("".join(batch.rows[low:middle])), timeout_s).counterexample:
+            high = middle
+        else:
+            low = middle
+    if not solver.evaluate(refutation(batch.rows[low]), timeout_s).counterexample:
+        return None
+    return batch.rows[low], batch.place(low)

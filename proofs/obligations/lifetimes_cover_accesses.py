@@ -1,0 +1,115 @@
+"""Every access of every step and of the caller falls into the lifetime of its tensor, each read after its write.
+
+Lifetimes are not recomputed and compared: one row for each access asks whether the stated lifetime covers it. What a
+loop is given, captures or returns lives from its enter to its leave, since any iteration may touch it. The stated
+writer of a tensor is the step that writes it; what no step writes is the caller's. spec: V1.4, V1.7, V2.3, T1.1, T1.2,
+T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, M1.1, I1.10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from proofs.obligations.context import CALLER, Accesses, Context, Loop, Mask, Rows, span
+from proofs.obligations.rows import Batch, Place, false, table
+from tmmu.plan.columns import IS_INPUT, ROLES
+from tmmu.vocabulary import Role
+
+NAME = "lifetimes_cover_accesses"
+SENTENCE = "Every access falls into the lifetime of its tensor, each read after its write."
+LEMMAS: tuple[str, ...] = ()
+DEFINITIONS = """
+(define-fun reads ((birth Int) (death Int) (writer Int) (step Int)) Bool
+  (and (<= birth step) (<= step death) (< writer step)))
+(define-fun uses ((birth Int) (death Int) (writer Int) (step Int)) Bool
+  (and (<= birth step) (<= step death) (<= writer step)))
+(define-fun touches ((birth Int) (death Int) (step Int)) Bool (and (<= birth step) (<= step death)))
+(define-fun writes ((birth Int) (death Int) (writer Int) (step Int)) Bool
+  (and (<= birth step) (<= step death) (= writer step)))
+(define-fun given ((birth Int) (entitled Int)) Bool (and (= 0 birth) (= 1 entitled)))
+(define-fun spans ((birth Int) (death Int) (enter Int) (leave Int)) Bool (and (<= birth enter) (<= leave death)))
+"""
+GIVEN = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
+"""The roles of what the caller writes before step 0."""
+
+
+def rows(context: Context) -> Iterator[Batch]:
+    """A row for each access, for each tensor that the caller touches, and for each tensor that a loop keeps."""
+    yield from false(*(Place(step=step) for step in context.faults))
+    yield from _read(context)
+    yield from _written(context)
+    yield from _caller(context)
+    for loop in context.loops:
+        kept = _kept(context, loop)
+        t = context.plan.tensors
+        ends = [np.full(len(kept), step) for step in loop]
+        yield from table("spans", [t.birth[kept], t.death[kept], *ends], _at(Accesses(ends[0], kept)))
+
+
+def _read(context: Context) -> Iterator[Batch]:
+    """Reads come after the write; only of scratch is the step that reads it the one that writes it."""
+    tensor = context.reads.tensor
+    given = context.writer[tensor] == CALLER
+    scratch = context.plan.tensors.role[tensor] == ROLES.index(Role.SCRATCH)
+    yield from _accesses(context, "touches", given, context.reads)
+    yield from _accesses(context, "uses", ~given & scratch, context.reads)
+    yield from _accesses(context, "reads", ~given & ~scratch, context.reads)
+
+
+def _written(context: Context) -> Iterator[Batch]:
+    """A tensor is written by its stated writer, and by later steps that read it and list it as mutated."""
+    writes, changes = context.writes, context.changes
+    given = context.writer[writes.tensor] == CALLER
+    yield from _accesses(context, "touches", given & changes, writes)
+    yield from _accesses(context, "reads", ~given & changes, writes)
+    yield from _accesses(context, "writes", ~given & ~changes, writes)
+    overwritten = np.flatnonzero(given & ~changes)
+    again = Accesses(writes.step[overwritten], writes.tensor[overwritten])
+    yield from false(*map(_at(again), range(len(overwritten))))
+    listed = np.zeros(len(context.writer), np.bool_)
+    listed[writes.tensor[~changes]] = True
+    unwritten = np.flatnonzero(~listed & (context.writer != CALLER)).tolist()
+    yield from false(*(Place((tensor,), step=int(context.writer[tensor])) for tensor in unwritten))
+    if len(context.plan.steps.mutates) != np.count_nonzero(changes):  # a mutation that is no write, or is listed twice
+        yield from false(Place())
+    changed, count = Accesses(writes.step[changes], writes.tensor[changes]), len(context.writer)
+    read = np.isin(changed.step * count + changed.tensor, context.reads.step * count + context.reads.tensor)
+    yield from false(*map(_at(changed), np.flatnonzero(~read).tolist()))
+
+
+def _caller(context: Context) -> Iterator[Batch]:
+    """The caller writes inputs, parameters and optimizer state, alone, before step 0; and reads to the last step."""
+    t = context.plan.tensors
+    caller, role = context.writer == CALLER, np.isin(t.role, GIVEN)
+    his = np.flatnonzero(caller | role | (t.flags & IS_INPUT != 0))
+    entitled = (caller & role)[his].astype(np.uint8)
+    yield from table("given", [t.birth[his], entitled], lambda i: Place((int(his[i]),), step=0))
+    returned = np.flatnonzero(context.returned)
+    last = np.full(len(returned), context.last)
+    yield from table(
+        "touches", [t.birth[returned], t.death[returned], last], lambda i: Place((int(returned[i]),), step=context.last)
+    )
+
+
+def _accesses(context: Context, macro: str, which: Mask, accesses: Accesses) -> Iterator[Batch]:
+    """A row for each access that `which` marks: birth, death, writer where the macro asks for it, and step."""
+    t = context.plan.tensors
+    chosen = Accesses(accesses.step[which], accesses.tensor[which])
+    rows = chosen.tensor
+    writer = [] if macro == "touches" else [context.writer[rows]]
+    yield from table(macro, [t.birth[rows], t.death[rows], *writer, chosen.step], _at(chosen))
+
+
+def _at(accesses: Accesses) -> Callable[[int], Place]:
+    return lambda i: Place((int(accesses.tensor[i]),), step=int(accesses.step[i]))
+
+
+def _kept(context: Context, loop: Loop) -> Rows:
+    """What any iteration of a loop may touch: what it is given, captures, hands to its body, and returns."""
+    captured = []
+    for accesses in (context.reads, context.writes):
+        tensor = accesses.tensor[span(accesses, loop.enter, loop.leave)]
+        captured.append(tensor[context.writer[tensor] <= loop.enter])
+    return np.unique(np.concatenate([*captured, context.results[loop.leave]]))

@@ -1,0 +1,155 @@
+"""Rows: what an obligation asks of a plan, as SMT-LIB terms that a solver evaluates, in batches of about a thousand.
+
+A row is a call of a short function (a *macro*, or a chain of `proofs.lemmas.chains`) on numbers of the plan. Every
+number comes from a Python int, so that nothing can be injected and nothing is rounded. A batch knows which tensors,
+storages and step each of its rows speaks of, for the case that one is false. spec: V4.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+BATCH = 1000
+"""Rows, or cells of chains, in one query: fewer cost round trips, more cost the solver memory."""
+PIECE = 50
+"""Cells of a chain in one call: a solver's cost for one call grows faster than its length."""
+
+Column = NDArray[np.integer[Any]]
+"""Numbers of one kind, one for each row."""
+
+
+class Place(NamedTuple):
+    """What a row speaks of: rows of the plan's tables, and a step."""
+
+    tensors: Sequence[int] = ()
+    storages: Sequence[int] = ()
+    step: int | None = None
+
+
+class Batch(NamedTuple):
+    """Rows for one query; `place(i)` tells what the i-th speaks of, `weight` is how many rows of the plan they are."""
+
+    rows: list[str]
+    place: Callable[[int], Place]
+    weight: int
+
+
+class Unprovable(Exception):
+    """There is no proof of this obligation for this plan; the message says why."""
+
+
+def calls(template: str, columns: Sequence[Column]) -> list[str]:
+    """The template filled with the numbers of each row, as Python ints.
+
+    >>> calls("(f %d %d)", [np.array([1, 2]), np.array([3, 4])])
+    ['(f 1 3)', '(f 2 4)']
+    """
+    return [template % numbers for numbers in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def number(value: int) -> str:
+    """An integer literal of SMT-LIB, which has no negative ones.
+
+    >>> number(7), number(-7)
+    ('7', '(- 7)')
+    """
+    return str(value) if value >= 0 else f"(- {-value})"
+
+
+def table(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
+    """One call of `macro` for each row of `columns`, none of whose numbers is negative."""
+    template = f"({macro}{' %d' * len(columns)})"
+    for first in range(0, len(columns[0]), BATCH):
+        rows = calls(template, [column[first : first + BATCH] for column in columns])
+        yield Batch(rows, _shifted(place, first), len(rows))
+
+
+def distinct(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
+    """One call of `macro` for each *different* row of `columns`: a call means the same wherever it stands."""
+    if not len(columns[0]):
+        return
+    order = np.lexsort(columns[::-1])
+    new = np.ones(len(order), np.bool_)
+    new[1:] = False
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    first = order[new]
+    yield from table(macro, [column[first] for column in columns], lambda i: place(int(first[i])))
+
+
+def _shifted(place: Callable[[int], Place], first: int) -> Callable[[int], Place]:
+    return lambda i: place(first + i)
+
+
+def listed(rows: Sequence[tuple[str, Place]]) -> Iterator[Batch]:
+    """Rows that are few, each with its place."""
+    for first in range(0, len(rows), BATCH):
+        part = rows[first : first + BATCH]
+        yield Batch([text for text, _ in part], _nth([place for _, place in part]), len(part))
+
+
+def _nth(places: Sequence[Place]) -> Callable[[int], Place]:
+    return lambda i: places[i]
+
+
+def false(*places: Place) -> Iterator[Batch]:
+    """Rows that say no: what the plan lacks so plainly that there is no number to ask about."""
+    return listed([("false", place) for place in places])
+
+
+class Chain(NamedTuple):
+    """Lists of cells, one after the other in common columns, each to be walked by the function `call`.
+
+    List g is cells `bounds[g]` to `bounds[g + 1]`. `cells(lo, hi)` are the opening texts of cells lo to hi,
+    `states(positions)` the states after the cells at those positions, `initial(g)` the state before list g,
+    `constants(g)` what stays the same along it, each as text; `empty` is the empty list.
+    """
+
+    call: str
+    empty: str
+    bounds: NDArray[np.int64]
+    cells: Callable[[int, int], list[str]]
+    states: Callable[[NDArray[np.int64]], list[str]]
+    initial: Callable[[int], str]
+    constants: Callable[[int], str]
+
+
+def walk(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
+    """The lists of a chain in pieces of at most `PIECE` cells, each starting in the state in which the last one ended.
+
+    `place(lo, hi)` tells what cells lo to hi speak of. Empty lists ask nothing.
+    """
+    low, high, group = _pieces(chain.bounds)
+    starts = chain.bounds[group] == low
+    cuts = [*np.unique(low // BATCH, return_index=True)[1].tolist(), len(low)]
+    for first, last in pairwise(cuts):
+        part = slice(first, last)
+        lo, hi, groups = low[part].tolist(), high[part].tolist(), group[part].tolist()
+        cells = chain.cells(lo[0], hi[-1])
+        before = chain.states(np.where(starts[part], low[part], low[part] - 1))
+        after = chain.states(high[part] - 1)
+        rows = []
+        for a, b, g, begins, came, goes in zip(lo, hi, groups, starts[part].tolist(), before, after, strict=True):
+            state = chain.initial(g) if begins else came
+            inside = "".join(cells[a - lo[0] : b - lo[0]])
+            rows.append(f"({chain.call} {state} {goes}{chain.constants(g)} {inside}{chain.empty}{')' * (b - a + 1)}")
+        yield Batch(rows, _stretch(place, lo, hi), hi[-1] - lo[0])
+
+
+def _stretch(place: Callable[[int, int], Place], lo: list[int], hi: list[int]) -> Callable[[int], Place]:
+    return lambda i: place(lo[i], hi[i])
+
+
+def _pieces(bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """First and last cell (exclusive) and the list of each piece."""
+    lengths = np.diff(bounds)
+    count = -(-lengths // PIECE)
+    group = np.repeat(np.arange(len(lengths)), count)
+    nth = np.arange(len(group)) - np.repeat(np.cumsum(count) - count, count)
+    low = bounds[group] + nth * PIECE
+    return low, np.minimum(low + PIECE, bounds[group + 1]), group

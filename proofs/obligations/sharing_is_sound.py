@@ -1,0 +1,200 @@
+"""Every byte of every read holds the tensor that is read; a result takes an operand's bytes only in place.
+
+Only storages with several contents need more than the other obligations. In each, contents in the same bytes follow
+one another (`holding`); contents in other bytes are apart; where slices overlap in part, each pair is asked about. A
+content may replace another in the step that reads it last only as its permitted in-place result: in the identical
+slice, and with no other operand of the step in these bytes. A view lies exactly at its base's bytes.
+spec: V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, T3.8, T2.4
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from proofs.obligations.contents import Content, Stays, at_step, clusters, needed_where, shared, stays
+from proofs.obligations.context import CALLER, Context
+from proofs.obligations.rows import Batch, Chain, Place, Unprovable, false, listed, number, table, walk
+
+NAME = "sharing_is_sound"
+SENTENCE = "Every byte of every read holds what is read, and a result takes an operand's bytes only in place."
+LEMMAS: tuple[str, ...] = ("every_content_is_kept", "holdings_join")
+DEFINITIONS = """
+(define-fun shows ((storage Int) (base_storage Int) (window Int) (base_window Int) (offset Int)
+                   (bytes Int) (base_bytes Int) (made Int) (base_made Int)) Bool
+  (and (= storage base_storage) (= window (+ base_window offset)) (<= (+ offset bytes) base_bytes)
+       (or (< base_made made) (= 0 base_made made))))
+(define-fun ends_before ((window Int) (bytes Int) (next_window Int)) Bool (<= (+ window bytes) next_window))
+(define-fun undisturbed ((written Int) (needed Int) (replaced Bool) (next_written Int)) Bool
+  (and (< written next_written) (or (< needed next_written) (and replaced (= needed next_written)))))
+(define-fun same_slice ((storage Int) (window Int) (bytes Int) (of_storage Int) (of_window Int) (of_bytes Int)) Bool
+  (and (= storage of_storage) (= window of_window) (= bytes of_bytes)))
+(define-fun elsewhere ((storage Int) (window Int) (bytes Int) (of_storage Int) (of_window Int) (of_bytes Int)) Bool
+  (or (distinct storage of_storage) (= 0 bytes) (<= (+ window bytes) of_window) (<= (+ of_window of_bytes) window)))
+"""
+PAIRS_LIMIT = 200_000
+"""Pairs of slices that overlap in part, beyond which a plan is not looked at."""
+
+
+def rows(context: Context) -> Iterator[Batch]:
+    """A row for each view; a cell for each content of the storages that have several."""
+    yield from _views(context)
+    yield from _mutations(context)
+    when = stays(context)
+    chains: list[list[Content]] = []
+    pairs = 0
+    for contents in shared(context, when):
+        found = list(clusters(contents))
+        yield from listed([(text, Place((a, b))) for text, a, b in _neighbours(found)])
+        for cluster in found:
+            in_order = sorted(cluster, key=lambda content: content.written)
+            if _one_slice(cluster) or _one_after_the_other(in_order):
+                chains.append(in_order)
+                continue
+            pairs += len(cluster) ** 2 // 2
+            if pairs > PAIRS_LIMIT:
+                raise Unprovable(f"more than {PAIRS_LIMIT} pairs of tensors overlap in part within a storage")
+            yield from _pairs(context, when, in_order)
+    yield from _holding(context, chains)
+
+
+def _views(context: Context) -> Iterator[Batch]:
+    """Each view shows its base's bytes at its offset, and was made after its base (or the caller wrote both)."""
+    t, links = context.plan.tensors, context.permissions.views
+    view = np.array(list(links), np.int64)
+    base = np.array([link[0] for link in links.values()], np.int64)
+    offset = np.array([link[1] for link in links.values()], np.uint64)
+    columns = (
+        t.storage[view], t.storage[base], t.window[view], t.window[base], offset,
+        t.bytes[view], t.bytes[base], context.writer[view] + 1, context.writer[base] + 1,
+    )  # fmt: skip
+    yield from table("shows", columns, lambda i: Place((int(view[i]), int(base[i]))))
+    endless = [row for row in links if int(context.root[row]) in links]
+    yield from false(*(Place((row,)) for row in endless))
+
+
+def _mutations(context: Context) -> Iterator[Batch]:
+    """A step mutates what the caller donated or a step made, never a view, and no older view of it is read again."""
+    step, tensor = context.writes.step[context.changes], context.writes.tensor[context.changes]
+    links = context.permissions.views
+    refused = [
+        Place((t,), step=s)
+        for s, t in zip(step.tolist(), tensor.tolist(), strict=True)
+        if t in links or (context.writer[t] == CALLER and not context.donated[t])
+    ]
+    yield from false(*refused)
+    if not len(tensor) or not links:
+        return
+    mutated = defaultdict(list)
+    for s, t in zip(step.tolist(), tensor.tolist(), strict=True):
+        mutated[t].append(s)
+    showing = np.isin(context.root[context.reads.tensor], tensor) & (
+        context.root[context.reads.tensor] != context.reads.tensor
+    )
+    stale = []
+    for s, view in zip(context.reads.step[showing].tolist(), context.reads.tensor[showing].tolist(), strict=True):
+        made = int(context.writer[view])
+        if any(made < m <= s for m in mutated[int(context.root[view])]):
+            stale.append(Place((view, int(context.root[view])), step=s))
+    yield from false(*stale)
+
+
+def _one_slice(cluster: list[Content]) -> bool:
+    return all((c.window, c.bytes) == (cluster[0].window, cluster[0].bytes) for c in cluster)
+
+
+def _one_after_the_other(in_order: list[Content]) -> bool:
+    """Whether contents can be walked as if they had the same bytes, though they do not: none needs another's step."""
+    return all(a.last_read < b.written for a, b in pairwise(in_order))
+
+
+def _neighbours(found: list[list[Content]]) -> Iterator[tuple[str, int, int]]:
+    """Each content of a cluster ends before the first byte of the next cluster, and so before all that follow."""
+    for cluster, after in pairwise(found):
+        for content in cluster:
+            yield f"(ends_before {content.window} {content.bytes} {after[0].window})", content.tensor, after[0].tensor
+
+
+def _pairs(context: Context, when: Stays, in_order: list[Content]) -> Iterator[Batch]:
+    """Contents that overlap in part, each against each: their common bytes are needed no more when overwritten."""
+    members = defaultdict(list)
+    inside = np.isin(context.root, [content.tensor for content in in_order])
+    for tensor in np.flatnonzero(inside).tolist():
+        members[int(context.root[tensor])].append(tensor)
+    asked = []
+    for a, b in combinations(in_order, 2):
+        if a.end <= b.window or b.end <= a.window:
+            place = Place((a.tensor, b.tensor))
+            first, second = (a, b) if a.end <= b.window else (b, a)
+            asked.append((f"(ends_before {first.window} {first.bytes} {second.window})", place))
+            continue
+        needed = needed_where(context, when, a, members[a.tensor], b)
+        replaced = needed == b.written and _replaces(context, a, b)
+        if replaced:
+            asked.extend(_in_place(context, b))
+        text = f"(undisturbed {number(a.written)} {number(needed)} {str(replaced).lower()} {number(b.written)})"
+        asked.append((text, Place((a.tensor, b.tensor), step=b.written)))
+    yield from listed(asked)
+
+
+def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
+    """Contents of the same bytes follow one another; where one replaces another in its step, it may."""
+    contents = [content for chain in chains for content in chain]
+    bounds = np.cumsum([0, *map(len, chains)])
+    begins = set(bounds.tolist())
+    replaces = [False] * len(contents)
+    allowed: list[tuple[str, Place]] = []
+    for i in range(1, len(contents)):
+        a, b = contents[i - 1], contents[i]
+        if i not in begins and a.last_read == b.written and _replaces(context, a, b):
+            replaces[i] = True
+            allowed.extend(_in_place(context, b))
+    yield from listed(allowed)
+
+    def cells(lo: int, hi: int) -> list[str]:
+        return [
+            f"(content {number(c.written)} {c.first_read} {number(c.last_read)} {str(r).lower()} "
+            for c, r in zip(contents[lo:hi], replaces[lo:hi], strict=True)
+        ]
+
+    chain = Chain(
+        "holding", "no_contents", bounds, cells,
+        states=lambda at: [
+            f"{number(contents[i].written)} {number(contents[i].last_read)}" for i in at.tolist()
+        ],
+        initial=lambda _: "(- 2) (- 2)",
+        constants=lambda _: "",
+    )  # fmt: skip
+
+    def place(lo: int, hi: int) -> Place:
+        before = lo if lo in begins else lo - 1
+        return Place([content.tensor for content in contents[before:hi]], step=max(0, contents[hi - 1].written))
+
+    yield from walk(chain, place)
+
+
+def _replaces(context: Context, a: Content, b: Content) -> bool:
+    """Whether b's tensor is the permitted in-place result of an operand that shows a's, made by the step itself."""
+    operand = context.permissions.in_place.get(b.tensor)
+    return operand is not None and int(context.root[operand]) == a.tensor and int(context.writer[b.tensor]) == b.written
+
+
+def _in_place(context: Context, content: Content) -> Iterator[tuple[str, Place]]:
+    """What an in-place result owes: the identical slice of its operand, and no other operand in these bytes."""
+    t = context.plan.tensors
+    operand = context.permissions.in_place[content.tensor]
+
+    def slice_of(tensor: int) -> str:
+        return f"{int(t.storage[tensor])} {int(t.window[tensor])} {int(t.bytes[tensor])}"
+
+    mine = slice_of(content.tensor)
+    reads = set(at_step(context.reads, content.written))
+    place = Place((content.tensor, operand), step=content.written)
+    yield f"(same_slice {slice_of(operand)} {mine})" if operand in reads else "false", place
+    for other in sorted(reads - {operand}):
+        if t.storage[other] == t.storage[content.tensor]:
+            place = Place((content.tensor, other), step=content.written)
+            yield f"(elsewhere {slice_of(other)} {mine})", place

@@ -1,0 +1,58 @@
+"""The slots of each arena are as many as stated; where a plan claims that no fewer would do, they are.
+
+A slot holds one storage at a time (`tenancy`), so that slots are never fewer than the storages live at one step. Where
+at one step every slot holds a live storage, they are not more either. Where the claim is not made, the most live is
+counted. spec: V5.1, T5.2, T6.4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from proofs.obligations import levels
+from proofs.obligations.context import Context, Rows
+from proofs.obligations.rows import Batch, Place, listed, table
+
+NAME = "slot_count"
+SENTENCE = "Slots are as many as stated, and as the most storages live at one step where that is claimed."
+LEMMAS: tuple[str, ...] = ("at_most_one_tenant", "tenancies_join", *levels.LEMMAS)
+DEFINITIONS = """
+(define-fun lives_at ((birth Int) (death Int) (step Int)) Bool (and (<= birth step) (<= step death)))
+(define-fun slots_as_stated ((counted Int) (stated Int) (most_live Int)) Bool
+  (and (= counted stated) (<= most_live stated)))
+"""
+
+
+def rows(context: Context) -> Iterator[Batch]:
+    """A row for each slot where minimality is claimed, two cells for each storage where it is not."""
+    plan, live = context.plan, context.certificate.live
+    s, unit = plan.storages, np.ones(len(plan.storages), np.uint64)
+    for arena, usage in enumerate(plan.usage):
+        mine = np.flatnonzero(plan.slots.arena == arena)
+        most, step = usage.max_live, usage.max_live_step
+        yield from listed([(f"(slots_as_stated {len(mine)} {usage.slots} {most})", Place(step=step))])
+        if not usage.minimal:
+            yield from levels.reached(context, arena, unit, most, step)
+            continue
+        witness = live[mine]
+        if (witness < 0).any() or (s.slot[witness] != mine).any():
+            empty = mine[(witness < 0) | (s.slot[witness] != mine)]
+            tenants = np.flatnonzero(np.isin(s.slot, empty[:1]))[:1].tolist()
+            yield from listed([("false", Place(storages=tenants, step=step))])
+            continue
+        yield from listed([(f"(= {usage.slots} {most})", Place(step=step))])
+        at = np.full(len(mine), step, np.uint64)
+        yield from table("lives_at", [s.birth[witness], s.death[witness], at], _tenant(witness, step))
+
+
+def _tenant(witness: Rows, step: int) -> Callable[[int], Place]:
+    return lambda i: Place(storages=(int(witness[i]),), step=step)
+
+
+def notes(context: Context) -> str:
+    """The arenas for which minimality is not claimed."""
+    arenas = zip(context.plan.arenas, context.plan.usage, strict=True)
+    absent = [arena.name for arena, usage in arenas if usage.slots and not usage.minimal]
+    return f"not claimed to be minimal: {', '.join(absent)}" if absent else ""

@@ -1,0 +1,72 @@
+"""Parts of an ONNX graph as the naming rules see them: nodes, initializers, bodies, optional outputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+
+from proofs.readers.operators import known
+
+
+def node_names(graph: GraphProto, scope: str) -> list[str]:
+    """The identity of each node of one graph: its own name where that is usable and unique, else operator and index.
+
+    `scope` is empty for the main graph and `owner/attribute/` for a body.
+    """
+    uses = Counter(node.name for node in graph.node)
+    return [
+        scope + (n.name if n.name and uses[n.name] == 1 and "\0" not in n.name else f"{n.op_type}#{index}")
+        for index, n in enumerate(graph.node)
+    ]
+
+
+def initializers(graph: GraphProto) -> Iterator[str]:
+    """The names of a graph's initializers; a sparse one has its name from its values."""
+    yield from (tensor.name for tensor in graph.initializer)
+    yield from (sparse.values.name for sparse in graph.sparse_initializer)
+
+
+def bodies_of(node: NodeProto) -> list[tuple[str, GraphProto]]:
+    """The bodies of a node by attribute, in stored order, but for then before else."""
+    found = []
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            found.append((attribute.name, attribute.g))
+        elif attribute.type == AttributeProto.GRAPHS:
+            found.extend((f"{attribute.name}[{index}]", graph) for index, graph in enumerate(attribute.graphs))
+    if known(node.domain) and node.op_type == "If":
+        found.sort(key=lambda body: body[0] != "then_branch")
+    return found
+
+
+def is_false(tensor: TensorProto) -> bool:
+    """Whether a constant's data is present and is the one bool false."""
+    elements = 1
+    for dim in tensor.dims:
+        elements *= dim
+    if elements != 1 or tensor.data_type != TensorProto.BOOL or tensor.data_location == TensorProto.EXTERNAL:
+        return False
+    return tensor.raw_data == b"\0" or list(tensor.int32_data) == [0]
+
+
+def opsets(model: onnx.ModelProto) -> dict[str, int]:
+    """The version of each domain's operators, the domain of ai.onnx by its short name."""
+    return {short_domain(entry.domain): entry.version for entry in model.opset_import}
+
+
+def short_domain(domain: str) -> str:
+    """The domain as steps name it: empty for ai.onnx."""
+    return "" if known(domain) else domain
+
+
+def is_optional_output(node: NodeProto, position: int, opset: dict[str, int]) -> bool:
+    """Whether the operator's definition marks an output as optional; never for an operator without definition."""
+    domain = short_domain(node.domain)
+    try:
+        formal = onnx.defs.get_schema(node.op_type, opset.get(domain, 1), domain).outputs
+    except onnx.defs.SchemaError:
+        return False
+    return position < len(formal) and formal[position].option == onnx.defs.OpSchema.FormalParameterOption.Optional

@@ -1,0 +1,83 @@
+"""What the checker knows of the operators of ai.onnx: which show another tensor's bytes, which may overwrite them.
+
+These tables are the checker's own, written from the operators' definitions and from nothing else: a planner has its
+own, and where the two differ the checker's decide. What is not listed neither views nor works in place. An operator
+may work in place of an operand only if the element of its result at one index depends on that operand at the same
+index and no other, so that a kernel which reads each element before it writes it gives the same values. Thus never:
+MatMul, Gemm, Conv and pooling (they read neighbours), Softmax and every normalization (they read a whole row),
+CumSum, Transpose, Gather, Slice, Concat, Pad, Resize, the recurrent networks, Scatter and BatchNormalization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KNOWN_DOMAINS = frozenset({"", "ai.onnx"})
+"""The domains that the tables speak for. Of any other, an operator is what the model's own word says, or nothing."""
+
+VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Result 0 shows the whole of operand 0 (Dropout: at inference) and no byte is written."""
+
+_UNARY = (
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitCast", "BitwiseNot", "Cast", "Ceil", "Celu", "Cos",
+    "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu",
+    "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
+    "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+)  # fmt: skip
+_UNARY_WITH_SETTINGS = ("CastLike", "Clip", "Dropout", "Trilu")
+_BINARY = (
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "SwiGLU", "Xor",
+)  # fmt: skip
+_VARIADIC = ("Max", "Mean", "Min", "Sum")
+
+IN_PLACE: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(_UNARY, (0,)),
+    # The operands after the first are settings for the whole tensor (a type, bounds, a diagonal), read at every index.
+    **dict.fromkeys(_UNARY_WITH_SETTINGS, (0,)),
+    **dict.fromkeys(_BINARY, (0, 1)),
+    "Where": (0, 1, 2),
+    # A kernel may fold its operands one after the other into the result, so that only the first is read in time.
+    **dict.fromkeys(_VARIADIC, (0,)),
+}
+"""The operand positions whose bytes result 0 may take, given equal shapes and element widths (T3).
+
+No operand before the listed ones is optional, so that a position is the same with absent operands left out.
+"""
+
+
+def known(domain: str) -> bool:
+    """Whether the tables speak for the operators of `domain` (spec: V2.1)."""
+    return domain in KNOWN_DOMAINS
+
+
+def is_view(domain: str, op: str) -> bool:
+    """Whether result 0 of the operator shows the whole of operand 0; of Dropout this holds at inference alone.
+
+    >>> is_view("", "Reshape"), is_view("", "Transpose"), is_view("com.example", "Reshape")
+    (True, False, False)
+    """
+    return known(domain) and op in VIEWS
+
+
+def overwritable(domain: str, op: str) -> tuple[int, ...]:
+    """The operand positions whose bytes result 0 may take; none for an operator that the tables do not know.
+
+    >>> overwritable("", "Add"), overwritable("", "MatMul"), overwritable("com.example", "Add")
+    ((0, 1), (), ())
+    """
+    return IN_PLACE.get(op, ()) if known(domain) else ()
+
+
+def iterates(domain: str, op: str) -> bool:
+    """Whether an operator with bodies may run one of them more than once: all may but If (spec: T8.3).
+
+    >>> iterates("", "If"), iterates("", "Scan"), iterates("com.example", "If")
+    (False, True, True)
+    """
+    return not (known(domain) and op == "If")
+
+
+def qualified(domain: str, op: str) -> str:
+    """The operator as assumptions name it: `domain::op`."""
+    return f"{domain}::{op}"

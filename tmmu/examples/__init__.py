@@ -1,0 +1,95 @@
+"""What `tmmu example` writes: real architectures without weights, and the corpus of wrong plans.
+
+Models are ONNX files written by small builders, one module each; `broken/<kind>` is a plan that `verify-plan` must
+refute. Nothing here is loaded before it is asked for, as `onnx` takes its time.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tmmu import canonical
+
+if TYPE_CHECKING:
+    import onnx
+
+MODELS = {
+    "gpt2": "gpt2:build",
+    "resnet50": "resnet50:build",
+    "unet": "unet:build",
+    "llama-block": "llama_block:build",
+    "detector": "detector:build",
+    "loop": "loop:build",
+    "chain": "chain:build",
+    "mico-mlp": "mico:mlp",
+    "mico-lenet": "mico:lenet",
+    "mico-vgg": "mico:vgg",
+    "mico-resnet8": "mico:resnet8",
+}
+"""Every model by its name: the module here and the function that builds it."""
+
+BROKEN = "broken/"
+"""What the names of wrong plans begin with."""
+
+
+def names() -> list[str]:
+    """Every name that `write` takes: the models, then the wrong plans in alphabetical order."""
+    from tmmu.examples.broken import KINDS
+
+    return [*MODELS, *(f"{BROKEN}{kind}" for kind in KINDS)]
+
+
+def model(name: str) -> onnx.ModelProto:
+    """The model of that name, built anew; KeyError for another name."""
+    module, function = MODELS[name].split(":")
+    built: onnx.ModelProto = getattr(importlib.import_module(f"tmmu.examples.{module}"), function)()
+    return built
+
+
+def write(name: str, path: str | os.PathLike[str]) -> list[str]:
+    """Write an example and return the paths that were written.
+
+    Parameters
+    ----------
+    name
+        One of `names()`.
+    path
+        Where the model or the plan goes. A wrong plan that takes a model to refute also writes it, beside the plan
+        and with the suffix `.onnx`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, with the closest ones, and for a plan whose path is that of its model.
+    TmmuError
+        Where the file cannot be written; each file is written whole or not at all.
+
+    Notes
+    -----
+    spec: C2.5
+    """
+    target = Path(path)
+    if name in MODELS:
+        canonical.write_atomically(target, model(name).SerializeToString(deterministic=True))
+        return [str(target)]
+    from tmmu.examples.broken import KINDS
+
+    kind = KINDS.get(name.removeprefix(BROKEN)) if name.startswith(BROKEN) else None
+    if kind is None:
+        close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(close)}?" if close else "`tmmu example --list` prints the names"
+        raise ValueError(f"there is no example {name!r}; {hint}")
+    made = kind.build()
+    written = []
+    if made.model is not None:
+        beside = target.with_suffix(".onnx")
+        if beside == target:
+            raise ValueError(f"{target} would be both the plan and its model; choose a path that does not end in .onnx")
+        canonical.write_atomically(beside, made.model)
+        written.append(str(beside))
+    canonical.write_atomically(target, made.encode())
+    return [str(target), *written]

@@ -1,0 +1,118 @@
+"""Plans that are right in the first iteration of a loop and wrong in the second, or that let a value out of a branch.
+
+What a loop is given, what it captures and what it returns is needed until it is left for the last time, and handing
+values to the next iteration is a simultaneous copy (T8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tmmu.examples.broken.editing import edit, in_place, laid_out, right, shared, step_of
+from tmmu.examples.broken.kinds import wrong
+from tmmu.examples.broken.models import loop
+from tmmu.examples.broken.sketch import Sketch
+from tmmu.plan.columns import Plan, column
+from tmmu.vocabulary import Shares
+
+LOOP, BODY = "out_left/Loop", "out_left/Loop/body"
+
+
+@wrong("lifetimes_cover_accesses", "bias")
+def captured_value_overwritten_in_the_second_iteration() -> Plan:
+    """`bias` is said to die at its reader in the loop's body; the second iteration reads what has its bytes."""
+    plan = right(loop())
+    return laid_out(edit(plan, tensors={"bias": {"death": step_of(plan, f"{BODY}/sum/Add")}}))
+
+
+@wrong("sharing_is_sound", f"{BODY}/sum", "bias")
+def captured_value_taken_in_place() -> Plan:
+    """A step of a loop's body takes the bytes of the captured `bias` in place, which the next iteration reads."""
+    return in_place(right(loop()), f"{BODY}/sum", "bias")
+
+
+@wrong("lifetimes_cover_accesses", "left")
+def loop_input_overwritten_inside() -> Plan:
+    """`left`, which the loop is given, is said to die where the loop is entered, and the body takes its bytes."""
+    plan = right(loop())
+    return laid_out(edit(plan, tensors={"left": {"death": step_of(plan, LOOP)}}))
+
+
+@wrong("lifetimes_cover_accesses", f"{BODY}/l")
+def formal_input_overwritten_inside() -> Plan:
+    """The body's formal input `l` is said to die at its reader, though the next value is handed over in its bytes."""
+    plan = right(loop())
+    return laid_out(edit(plan, tensors={f"{BODY}/l": {"death": step_of(plan, f"{BODY}/sum/Add")}}))
+
+
+@wrong("sharing_is_sound", f"{BODY}/sum", f"{BODY}/l")
+def formal_input_taken_in_place() -> Plan:
+    """A step of a loop's body takes the bytes of the body's formal input in place."""
+    return in_place(right(loop()), f"{BODY}/sum", f"{BODY}/l")
+
+
+@wrong("sharing_is_sound", f"{BODY}/r.copy0", f"{BODY}/l")
+def loop_swaps_its_values_in_place() -> Plan:
+    """A loop hands `r` on as `l` and `l` as `r`, and the copy of `r` lies on `l`, which is lost before it is copied."""
+    return shared(right(loop(swap=True)), f"{BODY}/r.copy0", f"{BODY}/l", Shares.ALIAS)
+
+
+@wrong("sharing_is_sound", f"{BODY}/r", "right")
+def formal_input_in_the_bytes_of_the_loops_input() -> Plan:
+    """The formal input `r` lies in the bytes of `right`, which the caller gave and keeps."""
+    return shared(right(loop()), f"{BODY}/r", "right", Shares.ALIAS)
+
+
+@wrong("lifetimes_cover_accesses", "out_left")
+def loop_result_born_when_it_is_left() -> Plan:
+    """The loop's result is said to be born when the loop is left, but an iteration before may write it already."""
+    plan = right(loop())
+    leave = step_of(plan, "y/Add") - 1
+    return laid_out(edit(plan, tensors={"out_left": {"birth": leave}}))
+
+
+@wrong("sharing_is_sound", f"{BODY}/v", "bias")
+def view_across_the_boundary_of_a_body() -> Plan:
+    """An Identity inside the body is said to be a view of the captured `bias`; a body's values are copies."""
+    m = Sketch("view-inside")
+    left, w = m.input("left"), m.weight("w", 4096)
+    bias = m.node("MatMul", left, w, result="bias")
+    (out,) = m.nodes("Loop", left, results=("out_left",))
+    with m.body(out, "body", ("l",)) as (value,):
+        v = m.node("Identity", bias, result="v")
+        m.returns(m.node("Add", value, v, result="next"))
+    return shared(right(m.model(m.node("Relu", out, result="y"))), f"{BODY}/v", "bias", Shares.VIEW)
+
+
+@wrong("bodies_nest", "out/If/then_branch/inner")
+def branch_value_read_outside() -> Plan:
+    """A step of the main graph reads `inner`, which exists only where the condition holds."""
+    m = Sketch("leak")
+    condition, x = m.input("condition", 1, dtype="bool"), m.input("x")
+    (out,) = m.nodes("If", condition, results=("out",))
+    with m.body(out, "then_branch"):
+        inner = m.node("Relu", x, result="inner")
+        m.returns(m.node("Neg", inner, result="then"))
+    with m.body(out, "else_branch"):
+        m.returns(m.node("Neg", x, result="otherwise"))
+    return right(m.model(m.node("Add", out, inner, result="y")))
+
+
+@wrong("bodies_nest")
+def step_outside_its_body() -> Plan:
+    """The step that makes `y` after the loop is said to stand in the loop's body."""
+    plan = right(loop())
+    body = plan.steps.body.tolist()
+    body[step_of(plan, "y/Add")] = 1
+    return edit(plan, steps=replace(plan.steps, body=column(body, np.uint32)))
+
+
+@wrong("bodies_nest")
+def body_that_ends_before_it_begins() -> Plan:
+    """The body is said to be left at the step before the one that enters it."""
+    plan = right(loop())
+    enter = int(plan.bodies.enter[1])
+    leaves = column([int(plan.bodies.leave[0]), enter - 1], np.uint32)
+    return edit(plan, bodies=replace(plan.bodies, leave=leaves))

@@ -1,0 +1,64 @@
+"""Plans that are safe to run and claim something false of themselves: how many slots, how many bytes, at which step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tmmu.examples.broken.editing import edit, right, row
+from tmmu.examples.broken.kinds import wrong
+from tmmu.examples.broken.models import skip
+from tmmu.plan.columns import Plan
+
+
+@wrong("slot_count", field="usage[activations].slots")
+def more_slots_than_live_storages() -> Plan:
+    """Four slots are used and said to be as few as can be, but only three storages are ever live at once."""
+    model = skip()
+    apart = tuple(t for t, tensor in enumerate(model.tensors) if tensor.name in ("b", "d"))
+    # A plan that keeps two storages apart needs one slot more; without the reason for it the claim is false.
+    plan = right(replace(model, must_not_alias=((apart[0], apart[1]),)))
+    return edit(plan, must_not_alias=(), usage={"activations": {"minimal": True}})
+
+
+@wrong("slot_count", field="usage[activations].slots")
+def slot_count_claimed_despite_a_conflict() -> Plan:
+    """Two storages are kept apart, so that slots are more than the most live, yet the two are said to be equal."""
+    plan = right(skip())
+    model = replace(skip(), must_not_alias=((row(plan, "b"), row(plan, "d")),))
+    return edit(right(model), usage={"activations": {"minimal": True}})
+
+
+@wrong("slot_count", field="usage[activations].max_live")
+def most_live_overstated() -> Plan:
+    """Four storages are said to be live at once; there are never more than three."""
+    return edit(right(skip()), usage={"activations": {"max_live": 4}})
+
+
+@wrong("slot_count", field="usage[activations].max_live at max_live_step")
+def most_live_at_another_step() -> Plan:
+    """The most storages are said to be live at step 0, where there are two."""
+    return edit(right(skip()), usage={"activations": {"max_live_step": 0}})
+
+
+@wrong("slot_count", field="usage[activations].slots")
+def slots_miscounted() -> Plan:
+    """The arena is said to have two slots; the table has three."""
+    return edit(right(skip()), usage={"activations": {"slots": 2}})
+
+
+@wrong("peak", field="usage[activations].peak_live_bytes")
+def peak_understated() -> Plan:
+    """At most 512 bytes are said to be live at once, but 768 are at step 2."""
+    return edit(right(skip()), usage={"activations": {"peak_live_bytes": 512}})
+
+
+@wrong("peak", field="usage[activations].peak_live_bytes")
+def peak_overstated() -> Plan:
+    """1,024 bytes are said to be live at once; there are never more than 768."""
+    return edit(right(skip()), usage={"activations": {"peak_live_bytes": 1024}})
+
+
+@wrong("peak", field="usage[activations].peak_live_bytes at peak_step")
+def peak_at_another_step() -> Plan:
+    """The peak is said to be at step 0, where 512 bytes are live."""
+    return edit(right(skip()), usage={"activations": {"peak_step": 0}})

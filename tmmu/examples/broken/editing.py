@@ -1,0 +1,213 @@
+"""How a right plan is made wrong: `edit` changes single entries, `laid_out` lets all else follow from the lie.
+
+After `laid_out` storages, slots, addresses and claims are what the planner would have made of the tensors' stated
+storages and lifetimes: one thing in the plan is false, and only a proof about its steps can find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tmmu.ir.columns import ragged
+from tmmu.plan.columns import NONE, SHARES, Names, Plan, Slots, Steps, Storages, Table, column
+from tmmu.planner import plan_memory
+from tmmu.planner.layouts import slots as layout
+from tmmu.planner.slots import assign
+from tmmu.planner.storages import Sharing
+from tmmu.vocabulary import Model, Shares, Usage
+
+Rows = TypeVar("Rows", bound=Table)
+Changes = Mapping[str, Mapping[str, int]]
+
+
+def right(model: Model, **options: Any) -> Plan:
+    """The right plan of `model`, in the layout `slots`."""
+    return plan_memory(model, layout="slots", **options).plan
+
+
+def row(plan: Plan, tensor: str) -> int:
+    """The row of the tensor of that name."""
+    return plan.tensors.name.list().index(tensor)
+
+
+def storage_of(plan: Plan, tensor: str) -> int:
+    """The row of the storage that holds `tensor`."""
+    return int(plan.tensors.storage[row(plan, tensor)])
+
+
+def slot_of(plan: Plan, tensor: str) -> int:
+    """The row of the slot in which `tensor` lies."""
+    return int(plan.storages.slot[storage_of(plan, tensor)])
+
+
+def offset_of(plan: Plan, tensor: str) -> int:
+    """The offset of the storage that holds `tensor`."""
+    return int(plan.storages.offset[storage_of(plan, tensor)])
+
+
+def step_of(plan: Plan, node: str) -> int:
+    """The first step of the node of that name."""
+    return plan.steps.node.list().index(node)
+
+
+def edit(
+    plan: Plan,
+    *,
+    tensors: Changes | None = None,
+    storages: Changes | None = None,
+    slots: Changes | None = None,
+    usage: Mapping[str, Mapping[str, int | bool]] | None = None,
+    **whole: Any,
+) -> Plan:
+    """`plan` with single entries changed and nothing adapted to it.
+
+    Parameters
+    ----------
+    tensors
+        New entries by the tensor's name and the column.
+    storages, slots
+        The same, by the name of any tensor in the storage or slot.
+    usage
+        New claims by the arena's name and the claim.
+    whole
+        Whole fields of the plan.
+    """
+    claims = [
+        used._replace(**dict[str, Any]((usage or {}).get(a.name, {})))
+        for a, used in zip(plan.arenas, plan.usage, strict=True)
+    ]
+    return replace(
+        plan,
+        tensors=_changed(plan.tensors, {row(plan, name): new for name, new in (tensors or {}).items()}),
+        storages=_changed(plan.storages, {storage_of(plan, name): new for name, new in (storages or {}).items()}),
+        slots=_changed(plan.slots, {slot_of(plan, name): new for name, new in (slots or {}).items()}),
+        usage=tuple(claims),
+        **whole,
+    )
+
+
+def _changed(table: Rows, changes: Mapping[int, Mapping[str, int]]) -> Rows:
+    columns: dict[str, Any] = {}
+    for index, entries in changes.items():
+        for name, value in entries.items():
+            old = getattr(table, name)
+            values = columns.setdefault(name, old.tolist())
+            values[index] = value
+    return replace(table, **{name: column(new, getattr(table, name).dtype.type) for name, new in columns.items()})
+
+
+def moved(plan: Plan, tensor: str, onto: str, by: int = 0) -> Plan:
+    """`tensor`'s storage placed `by` bytes after the beginning of `onto`'s slot, and the claims recounted."""
+    slot, offset = slot_of(plan, onto), offset_of(plan, onto) + by
+    return counted(edit(plan, storages={tensor: {"slot": slot, "offset": offset}}))
+
+
+def shared(plan: Plan, tensor: str, of: str, word: Shares, window: int = 0) -> Plan:
+    """`tensor` put into the storage of `of`, `window` bytes after the beginning of `of`, and all else laid out anew."""
+    base = row(plan, of)
+    entry = {
+        "storage": int(plan.tensors.storage[base]),
+        "window": int(plan.tensors.window[base]) + window,
+        "shares": SHARES.index(word),
+        "of": NONE if word is Shares.NONE else base,
+    }
+    return laid_out(edit(plan, tensors={tensor: entry}))
+
+
+def in_place(plan: Plan, result: str, operand: str) -> Plan:
+    """`result` in the bytes of `operand`, said to be in place."""
+    return shared(plan, result, operand, Shares.IN_PLACE)
+
+
+def laid_out(plan: Plan) -> Plan:
+    """Storages, slots, addresses and claims as they follow from the tensors' storages, windows and lifetimes."""
+    t = plan.tensors
+    number: dict[int, int] = {}
+    storage = [number.setdefault(old, len(number)) for old in t.storage.tolist()]
+    members = [[i for i, k in enumerate(storage) if k == new] for new in range(len(number))]
+    window, size = t.window.tolist(), t.bytes.tolist()
+    sharing = Sharing(
+        storage=storage,
+        window=window,
+        shares=[SHARES[word] for word in t.shares.tolist()],
+        of=t.of.tolist(),
+        root=[group[0] for group in members],
+        arena=[int(plan.storages.arena[old]) for old in number],
+        bytes=[max(window[i] + size[i] for i in group) for group in members],
+        alignment=[max(int(t.alignment[i]) for i in group) for group in members],
+        birth=[min(int(t.birth[i]) for i in group) for group in members],
+        death=[max(int(t.death[i]) for i in group) for group in members],
+        refused=[],
+    )
+    names = [t.name[group[0]].encode() for group in members]
+    assigned = assign(sharing, names, plan.arenas, {})
+    offsets, _ = layout.addresses(assigned, plan.arenas)
+    u32, u64 = np.uint32, np.uint64
+    rows = Storages(
+        arena=column(sharing.arena, u32),
+        bytes=column(sharing.bytes, u64),
+        alignment=column(sharing.alignment, u64),
+        birth=column(sharing.birth, u32),
+        death=column(sharing.death, u32),
+        slot=column(assigned.slot, u32),
+        offset=column([offsets[slot] for slot in assigned.slot], u64),
+    )
+    slots = Slots(column(assigned.arena, u32), column(assigned.bytes, u64), column(assigned.alignment, u64))
+    return counted(replace(plan, tensors=replace(t, storage=column(storage, u32)), storages=rows, slots=slots))
+
+
+def counted(plan: Plan) -> Plan:
+    """The claims of each arena as they follow from the storages: footprint, peak, slots and the most live."""
+    s = plan.storages
+    usage = []
+    for a in range(len(plan.arenas)):
+        rows = [k for k in range(len(s)) if int(s.arena[k]) == a]
+        live = [[k for k in rows if int(s.birth[k]) <= step <= int(s.death[k])] for step in range(plan.last_step + 1)]
+        loads, counts = [sum(int(s.bytes[k]) for k in now) for now in live], [len(now) for now in live]
+        used = plan.slots.arena.tolist().count(a)
+        footprint = max((int(s.offset[k]) + int(s.bytes[k]) for k in rows), default=0)
+        most, peak = max(counts), max(loads)
+        usage.append(Usage(footprint, peak, loads.index(peak), used, most, counts.index(most), used == most))
+    return replace(plan, usage=tuple(usage))
+
+
+def reordered(plan: Plan, order: Sequence[int]) -> Plan:
+    """The steps in another order (`order[i]` is the old step at the new place i); each tensor keeps its lifetime."""
+    steps = plan.steps
+    lists: dict[str, Any] = {}
+    for name in Steps.LISTS:
+        old = steps.listed(name)
+        lists |= _ragged(name, [old[step] for step in order])
+    picked = {name: column([int(getattr(steps, name)[step]) for step in order], dtype) for name, dtype in
+              (("op", np.uint32), ("part", np.uint8), ("body", np.uint32))}  # fmt: skip
+    names = Names.of([steps.node[step] for step in order])
+    return replace(plan, steps=replace(steps, node=names, **picked, **lists))
+
+
+def without(plan: Plan, *names: str) -> Plan:
+    """`plan` without these tensors, of which no other is a view: no row, no access, and all else laid out anew."""
+    keep = [old for old, name in enumerate(plan.tensors.name) if name not in names]
+    number = {old: new for new, old in enumerate(keep)} | {NONE: NONE}
+    columns: dict[str, Any] = {f.name: getattr(plan.tensors, f.name) for f in fields(plan.tensors)}
+    columns = {
+        name: column([values[old] for old in keep], values.dtype.type)
+        for name, values in columns.items()
+        if name != "name"
+    }
+    columns["of"] = column([number[old] for old in columns["of"].tolist()], np.uint32)
+    columns["name"] = Names.of([plan.tensors.name[old] for old in keep])
+    lists: dict[str, Any] = {}
+    for which in Steps.LISTS:
+        rows = [[number[t] for t in accesses if t in number] for accesses in plan.steps.listed(which)]
+        lists |= _ragged(which, rows)
+    return laid_out(replace(plan, tensors=replace(plan.tensors, **columns), steps=replace(plan.steps, **lists)))
+
+
+def _ragged(which: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """The two columns that hold what each step reads, writes or mutates."""
+    bounds, flat = ragged(rows)
+    return {f"{which}_at": bounds, which: flat}

@@ -1,0 +1,118 @@
+"""Plans whose lifetimes are wrong: too short at either end, beyond the steps, or not those of their storages.
+
+Most of them reuse the bytes that a lifetime gives up too early, so that running them corrupts a tensor.
+"""
+
+from __future__ import annotations
+
+from tmmu.examples.broken.editing import edit, laid_out, moved, right, row
+from tmmu.examples.broken.kinds import wrong
+from tmmu.examples.broken.models import ONE_ARENA, skip
+from tmmu.examples.broken.sketch import Sketch
+from tmmu.plan.columns import NONE, ROLES, Plan
+from tmmu.vocabulary import Role
+
+
+@wrong("lifetimes_cover_accesses", "a")
+def dies_before_its_last_reader() -> Plan:
+    """`a` is said to die at step 1, `c` takes its bytes at step 2, and step 4 reads `a`."""
+    return laid_out(edit(right(skip()), tensors={"a": {"death": 1}}))
+
+
+@wrong("lifetimes_cover_accesses", "b")
+def born_after_its_writer() -> Plan:
+    """`b` is said to be born at step 2, but step 1 writes it, over the bytes of whatever lives there then."""
+    return laid_out(edit(right(skip()), tensors={"b": {"birth": 2}}))
+
+
+@wrong("tensors_within_storages", "y")
+def lives_beyond_the_last_step() -> Plan:
+    """`y` is said to die at step 5 of a plan whose steps are 0 to 4."""
+    return laid_out(edit(right(skip()), tensors={"y": {"death": 5}}))
+
+
+@wrong("tensors_within_storages", "b")
+def dies_before_it_is_born() -> Plan:
+    """`b` is said to be born at step 2 and to die at step 1."""
+    return laid_out(edit(right(skip()), tensors={"b": {"birth": 2, "death": 1}}))
+
+
+@wrong("tensors_within_storages", "a")
+def outlives_its_storage() -> Plan:
+    """`a` lives to step 4, its storage to step 1, and `c` lies in the same slot from step 2 on."""
+    return moved(edit(right(skip()), storages={"a": {"death": 1}}), "c", onto="a")
+
+
+@wrong("tensors_within_storages", "d")
+def born_before_its_storage() -> Plan:
+    """`d` is born at step 3, its storage at step 4."""
+    return edit(right(skip()), storages={"d": {"birth": 4}})
+
+
+@wrong("lifetimes_cover_accesses", "late")
+def input_overwritten_before_its_first_reader() -> Plan:
+    """The input `late` is said to be born at its reader, step 2, and another tensor has its bytes before."""
+    m = Sketch("late-input")
+    x, late, w = m.input("x"), m.input("late"), m.weight("w", 4096)
+    a = m.node("MatMul", x, w, result="a")
+    b = m.node("MatMul", a, w, result="b")
+    plan = right(m.model(m.node("Add", b, late, result="y")))
+    return laid_out(edit(plan, tensors={"late": {"birth": 2}}))
+
+
+@wrong("lifetimes_cover_accesses", "early")
+def output_overwritten_after_its_last_step() -> Plan:
+    """The output `early` is said to die where it is made, and its bytes are reused before the caller reads them."""
+    m = Sketch("early-output")
+    x, w = m.input("x"), m.weight("w", 4096)
+    early = m.node("MatMul", x, w, result="early")
+    a = m.node("MatMul", x, w, result="a")
+    plan = right(m.model(m.node("MatMul", a, w, result="y"), early))
+    return laid_out(edit(plan, tensors={"early": {"death": 0}}))
+
+
+@wrong("lifetimes_cover_accesses", "first")
+def parameter_overwritten_after_its_last_reader() -> Plan:
+    """The parameter `first` is said to die at its only reader, and its bytes are reused: a second run is lost."""
+    m = Sketch("two-weights")
+    a = m.node("MatMul", m.input("x"), m.weight("first"), result="a")
+    second = m.weight("second")
+    b = m.node("MatMul", a, second, result="b")
+    plan = right(m.model(m.node("MatMul", b, second, result="y")), arenas=ONE_ARENA)
+    return laid_out(edit(plan, tensors={"first": {"death": 0}}))
+
+
+@wrong("lifetimes_cover_accesses", "momentum")
+def optimizer_state_born_at_its_reader() -> Plan:
+    """The optimizer state `momentum` is said to be born at step 1; step 0 has made a tensor in its bytes."""
+    m = Sketch("momentum")
+    momentum = m.input("momentum", role=Role.OPTIMIZER)
+    a = m.node("MatMul", m.input("x"), m.weight("w"), result="a")
+    plan = right(m.model(m.node("Add", a, momentum, result="y")), arenas=ONE_ARENA)
+    return laid_out(edit(plan, tensors={"momentum": {"birth": 1}}))
+
+
+@wrong("lifetimes_cover_accesses", "a")
+def saved_tensor_dies_at_its_reader() -> Plan:
+    """A forward pass saves `a` for backward, but `a` is said to die at its last reader, and its bytes are reused."""
+    m = Sketch("saved")
+    w = m.weight("w", 4096)
+    a = m.node("MatMul", m.input("x"), w, result="a", saved=True)
+    b = m.node("MatMul", a, w, result="b")
+    c = m.node("MatMul", b, w, result="c")
+    plan = right(m.model(m.node("MatMul", c, w, result="y")), mode="forward")
+    return laid_out(edit(plan, tensors={"a": {"death": 1}}))
+
+
+@wrong("lifetimes_cover_accesses", "b")
+def another_writer_is_stated() -> Plan:
+    """`b` is said to be written by step 2, but step 1 writes it."""
+    return edit(right(skip()), tensors={"b": {"writer": 2}})
+
+
+@wrong("lifetimes_cover_accesses", "b")
+def written_by_the_caller_and_by_a_step() -> Plan:
+    """`b` is said to be an input that the caller writes, but step 1 writes it."""
+    plan = right(skip())
+    assert int(plan.tensors.writer[row(plan, "b")]) == 1
+    return laid_out(edit(plan, tensors={"b": {"writer": NONE, "role": ROLES.index(Role.INPUT), "birth": 0}}))

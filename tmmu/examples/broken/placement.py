@@ -1,0 +1,119 @@
+"""Plans whose addresses are wrong: overlapping, misaligned, out of bounds, or not where slots and storages say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tmmu.examples.broken.editing import counted, edit, moved, right, slot_of
+from tmmu.examples.broken.kinds import wrong
+from tmmu.examples.broken.models import skip
+from tmmu.examples.broken.sketch import Sketch
+from tmmu.plan.columns import Plan
+from tmmu.vocabulary import UINT64_END
+
+
+@wrong("no_live_overlap", "a", "b")
+def slot_shared_by_live_storages() -> Plan:
+    """The storages of `a` and `b` have one slot and one address, and both are live when `b` is made from `a`."""
+    return moved(right(skip()), "b", onto="a")
+
+
+@wrong("no_live_overlap", "a", "x")
+def slots_overlap_by_one_byte() -> Plan:
+    """`x` has 257 bytes and `a` begins at byte 256 of the arena, so that they have exactly that byte in common."""
+    m = Sketch("one-byte")
+    x = m.input("x", 257, dtype="uint8")
+    return counted(edit(right(m.model(m.node("MatMul", x, x, result="a"))), storages={"a": {"offset": 256}}))
+
+
+@wrong("no_live_overlap", "b", "c")
+def slots_overlap_by_half() -> Plan:
+    """The slot of `c` begins in the middle of the slot of `b`."""
+    return counted(edit(right(skip()), storages={name: {"offset": 384} for name in ("c", "y")}))
+
+
+@wrong("no_live_overlap")
+def every_storage_in_one_slot() -> Plan:
+    """All storages of the arena of activations lie at its beginning, in its first slot."""
+    plan = right(skip())
+    place = {"slot": slot_of(plan, "a"), "offset": 0}
+    return counted(edit(plan, storages=dict.fromkeys(("x", "b", "c", "d", "y"), place)))
+
+
+@wrong("no_live_overlap", "b", "d")
+def one_slot_at_two_offsets() -> Plan:
+    """`x`, `b` and `d` take turns in one slot, but `d` lies beyond all slots."""
+    return counted(edit(right(skip()), storages={"d": {"offset": 768}}))
+
+
+@wrong("alignment", "c")
+def storage_misaligned() -> Plan:
+    """The third slot begins at byte 576, though its arena aligns slots to 128."""
+    plan = right(skip())
+    return counted(edit(plan, storages={name: {"offset": 576} for name in ("c", "y")}))
+
+
+@wrong("alignment", "c")
+def alignment_no_power_of_two() -> Plan:
+    """The storage of `c` is said to be aligned to 96 bytes, which is no power of two."""
+    return edit(right(skip()), storages={"c": {"alignment": 96}})
+
+
+@wrong("alignment", "v")
+def tensor_misaligned() -> Plan:
+    """`v` is a window of float32 that begins at byte 2 of its base."""
+    m = Sketch("misaligned-window")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    v = m.node("Window", a, result="v", elements=32, view=(a, 0), domain="com.example")
+    return edit(right(m.model(m.node("Relu", v, result="y", elements=32))), tensors={"v": {"window": 2}})
+
+
+@wrong("capacity")
+def capacity_exceeded() -> Plan:
+    """The arena holds 512 bytes, the plan takes 768 of it."""
+    plan = right(skip())
+    small = tuple(replace(arena, capacity=512) if arena.name == "activations" else arena for arena in plan.arenas)
+    return edit(plan, arenas=small)
+
+
+@wrong("capacity", "c")
+def footprint_understated() -> Plan:
+    """The arena is said to need 512 bytes, but its last storage ends at 768."""
+    return edit(right(skip()), usage={"activations": {"footprint": 512}})
+
+
+@wrong("capacity", field="usage[activations].footprint")
+def footprint_overstated() -> Plan:
+    """The arena is said to need 1,024 bytes, but its last slot ends at 768."""
+    return edit(right(skip()), usage={"activations": {"footprint": 1024}})
+
+
+@wrong("capacity", "c")
+def end_beyond_64_bits() -> Plan:
+    """`c` begins 128 bytes before the end of the address space, so that its end in 64 bits is byte 128."""
+    return edit(right(skip()), storages={"c": {"offset": UINT64_END - 128}})
+
+
+@wrong("tensors_within_storages", "c")
+def storage_smaller_than_its_tensor() -> Plan:
+    """The storage of `c` has 128 bytes, the tensor 256."""
+    return counted(edit(right(skip()), storages={"c": {"bytes": 128}}))
+
+
+@wrong("tensors_within_storages", "c")
+def window_beyond_the_storage() -> Plan:
+    """`c` begins at byte 64 of its storage, which has just the bytes of `c`."""
+    return edit(right(skip()), tensors={"c": {"window": 64}})
+
+
+@wrong("slot_count", "c")
+def slot_smaller_than_its_storage() -> Plan:
+    """The third slot is said to have 128 bytes, though storages of 256 lie in it."""
+    return edit(right(skip()), slots={"c": {"bytes": 128}})
+
+
+@wrong("slot_count", "c")
+def slot_of_another_arena() -> Plan:
+    """The storage of `c` lies in the arena of activations but has a slot of the arena of parameters."""
+    plan = right(skip())
+    return edit(plan, storages={"c": {"slot": slot_of(plan, "w")}})

@@ -1,0 +1,231 @@
+"""Plans in which tensors share bytes that they may not share: in place, as a view, in an alias group, or unsaid.
+
+In each of them lifetimes, storages and addresses are consistent with one another; only running the steps shows
+that some read does not find what was written for it.
+"""
+
+from __future__ import annotations
+
+from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, shared, storage_of
+from tmmu.examples.broken.kinds import wrong
+from tmmu.examples.broken.models import ONE_ARENA, first_reader, once_read, skip, twice_read
+from tmmu.examples.broken.sketch import Sketch
+from tmmu.plan.columns import SHARES, Plan
+from tmmu.vocabulary import Role, Shares
+
+
+@wrong("sharing_is_sound", "a", "r")
+def in_place_read_later() -> Plan:
+    """`r` takes the bytes of `a` in place, but a later step reads `a`."""
+    return in_place(right(twice_read()), "r", "a")
+
+
+@wrong("sharing_is_sound", "v", "r")
+def in_place_while_its_view_is_read_later() -> Plan:
+    """`r` takes the bytes of `a` in place, of which nobody reads `a` later, but its view `v`."""
+    m = Sketch("view-read-later")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    v = m.node("Flatten", a, result="v", view=(a, 0))
+    r = m.node("Relu", a, result="r")
+    return in_place(right(m.model(m.node("MatMul", r, v, result="y"))), "r", "a")
+
+
+@wrong("sharing_is_sound", "a", "r")
+def in_place_twice() -> Plan:
+    """Two steps each take the bytes of `a` in place; the second finds the result of the first."""
+    m = Sketch("taken-twice")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    r, s = m.node("Relu", a, result="r"), m.node("Neg", a, result="s")
+    plan = right(m.model(m.node("MatMul", r, s, result="y")))
+    return in_place(in_place(plan, "r", "a"), "s", "a")
+
+
+@wrong("sharing_is_sound", "r", "a")
+def matrix_product_in_place() -> Plan:
+    """A MatMul writes its result over its operand, each element of which it needs for every element of a row."""
+    return in_place(right(once_read("MatMul")), "r", "a")
+
+
+@wrong("sharing_is_sound", "r", "a")
+def softmax_in_place() -> Plan:
+    """A Softmax is said to work in place, but every element of its result depends on the whole row."""
+    return in_place(right(once_read("Softmax")), "r", "a")
+
+
+@wrong("sharing_is_sound", "r", "a")
+def running_sum_in_place() -> Plan:
+    """A CumSum is said to work in place; it reads elements before the one that it writes."""
+    return in_place(right(once_read("CumSum")), "r", "a")
+
+
+@wrong("sharing_is_sound", "y", "s")
+def broadcast_in_place() -> Plan:
+    """A sum of 64 elements takes the bytes of the single element `s` that is added to each of them."""
+    m = Sketch("broadcast")
+    w = m.weight("w", 4096)
+    a = m.node("MatMul", m.input("x"), w, result="a")
+    s = m.node("ReduceMax", a, result="s", elements=1)
+    return in_place(right(m.model(m.node("Add", a, s, result="y"))), "y", "s")
+
+
+@wrong("sharing_is_sound", "r", "a")
+def in_place_of_another_width() -> Plan:
+    """A Cast to float16 takes the first half of its float32 operand's bytes, whose elements are wider than its own."""
+    return in_place(right(once_read("Cast", dtype="float16")), "r", "a")
+
+
+@wrong("sharing_is_sound", "r", "a")
+def in_place_shifted() -> Plan:
+    """`r` lies one element after its operand `a`, so that each element that is written destroys the next one."""
+    return shared(right(once_read("Relu")), "r", "a", Shares.IN_PLACE, window=4)
+
+
+@wrong("sharing_is_sound", "r", "a")
+def in_place_unsaid() -> Plan:
+    """`r` has the bytes of its operand `a`, and the plan does not say that it is in place."""
+    return shared(right(once_read("Relu")), "r", "a", Shares.NONE)
+
+
+@wrong("sharing_is_sound", "r", "a")
+def in_place_beside_a_view_of_the_operand() -> Plan:
+    """`r` takes the bytes of its operand `a`, and its other operand `f` is a view of the same bytes."""
+    m = Sketch("two-names")
+    w = m.weight("w", 4096)
+    a = m.node("MatMul", m.input("x"), w, result="a")
+    f = m.node("Flatten", a, result="f", view=(a, 0))
+    r = m.node("Sub", a, f, result="r")
+    return in_place(right(m.model(m.node("MatMul", r, w, result="y"))), "r", "a")
+
+
+@wrong("sharing_is_sound", "r", "given")
+def in_place_on_an_input() -> Plan:
+    """`r` takes the bytes of a graph input that the caller has not donated."""
+    return in_place(right(first_reader(Role.INPUT)), "r", "given")
+
+
+@wrong("sharing_is_sound", "r", "given")
+def donation_claimed_by_the_plan() -> Plan:
+    """The plan says that the caller donates the input whose bytes `r` takes; only the caller can say that."""
+    return right(first_reader(Role.INPUT, donated=True))
+
+
+@wrong("sharing_is_sound", "r", "given")
+def in_place_on_a_parameter() -> Plan:
+    """`r` takes the bytes of a parameter, which the next run needs."""
+    return in_place(right(first_reader(Role.PARAMETER), arenas=ONE_ARENA), "r", "given")
+
+
+@wrong("sharing_is_sound", "r", "given")
+def in_place_on_optimizer_state() -> Plan:
+    """`r` takes the bytes of optimizer state, which the next iteration needs."""
+    return in_place(right(first_reader(Role.OPTIMIZER), arenas=ONE_ARENA), "r", "given")
+
+
+@wrong("sharing_is_sound", "a", "r")
+def in_place_on_an_output() -> Plan:
+    """`r` takes the bytes of `a`, which no step reads later, but the caller does."""
+    m = Sketch("kept-output")
+    w = m.weight("w", 4096)
+    a = m.node("MatMul", m.input("x"), w, result="a")
+    r = m.node("Relu", a, result="r")
+    return in_place(right(m.model(m.node("MatMul", r, w, result="y"), a)), "r", "a")
+
+
+@wrong("sharing_is_sound", "r", "a")
+def view_at_another_window() -> Plan:
+    """The Reshape `r` begins 64 bytes after its base `a`, where it shows what is left of an earlier tensor."""
+    return shared(right(once_read("Reshape")), "r", "a", Shares.VIEW, window=64)
+
+
+@wrong("sharing_is_sound", "r", "a")
+def view_beside_its_base() -> Plan:
+    """`r` is said to be a view of `a`, which writes nothing, but has bytes of its own, which nothing writes."""
+    plan = right(once_read("Reshape"))
+    return edit(plan, tensors={"r": {"shares": SHARES.index(Shares.VIEW), "of": row(plan, "a")}})
+
+
+@wrong("sharing_is_sound", "v", "b")
+def view_of_an_overwritten_base() -> Plan:
+    """`b` lies in the bytes of `a`, which is dead but for its view `v`; a later step reads `v`."""
+    m = Sketch("overwritten-base")
+    x, w = m.input("x"), m.weight("w", 4096)
+    a = m.node("MatMul", x, w, result="a")
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    b = m.node("MatMul", x, w, result="b")
+    return shared(right(m.model(m.node("Add", b, v, result="y"))), "b", "a", Shares.ALIAS)
+
+
+@wrong("sharing_is_sound", "r", "a")
+def transpose_called_a_view() -> Plan:
+    """A Transpose is said to be a view of its operand, though its elements stand in another order."""
+    return shared(right(once_read("Transpose")), "r", "a", Shares.VIEW)
+
+
+@wrong("sharing_is_sound", "r", "a")
+def view_larger_than_its_base() -> Plan:
+    """A Reshape of a tensor of 64 elements is said to show 128 of them."""
+    return shared(right(once_read("Reshape", elements=128)), "r", "a", Shares.VIEW)
+
+
+@wrong("sharing_is_sound", "r", "a")
+def dropout_of_training_called_a_view() -> Plan:
+    """In a plan for training, a Dropout with a training_mode operand is said to be a view of what it changes."""
+    m = Sketch("training-dropout")
+    w, ratio = m.weight("w", 4096), m.weight("ratio", 1)
+    training = m.input("training", 1, dtype="bool")
+    a = m.node("MatMul", m.input("x"), w, result="a")
+    r = m.node("Dropout", a, ratio, training, result="r")
+    return shared(right(m.model(m.node("MatMul", r, w, result="y")), mode="forward"), "r", "a", Shares.VIEW)
+
+
+@wrong("sharing_is_sound", "left", "right")
+def two_results_on_the_same_bytes() -> Plan:
+    """Both results of a Split lie on the same bytes."""
+    m = Sketch("split")
+    left, other = m.nodes("Split", m.input("x", 128), results=("left", "right"))
+    return shared(right(m.model(m.node("Add", left, other, result="y"))), "right", "left", Shares.ALIAS)
+
+
+@wrong("sharing_is_sound", "a", "b")
+def alias_group_with_a_stale_read() -> Plan:
+    """`a` and `b` are declared to share bytes; `a` is read after `b` was written."""
+    m = Sketch("stale-group")
+    x, w = m.input("x"), m.weight("w", 4096)
+    a = m.node("MatMul", x, w, result="a", group="g")
+    b = m.node("MatMul", x, w, result="b", group="g")
+    return right(m.model(m.node("Add", b, a, result="y")))
+
+
+@wrong("sharing_is_sound")
+def every_tensor_in_one_storage() -> Plan:
+    """All activations are said to be aliases in one storage, which satisfies every rule about storages."""
+    plan = right(skip())
+    word = {"storage": storage_of(plan, "x"), "shares": SHARES.index(Shares.ALIAS), "of": row(plan, "x")}
+    return laid_out(edit(plan, tensors=dict.fromkeys(("a", "b", "c", "d", "y"), word)))
+
+
+@wrong("sharing_is_sound", "r/MatMul.scratch0", "a")
+def scratch_over_an_operand() -> Plan:
+    """The scratch bytes of a step are those of its operand."""
+    m = Sketch("scratch")
+    w = m.weight("w", 4096)
+    a = m.node("MatMul", m.input("x"), w, result="a")
+    r = m.node("MatMul", a, w, result="r", scratch=256)
+    plan = right(m.model(m.node("MatMul", r, w, result="y")))
+    return shared(plan, "r/MatMul.scratch0", "a", Shares.NONE)
+
+
+@wrong("sharing_is_sound", "r/MatMul.scratch0", "r")
+def scratch_over_the_result() -> Plan:
+    """The scratch bytes of a step are those of its result."""
+    m = Sketch("scratch")
+    w = m.weight("w", 4096)
+    r = m.node("MatMul", m.input("x"), w, result="r", scratch=256)
+    return shared(right(m.model(m.node("MatMul", r, w, result="y"))), "r/MatMul.scratch0", "r", Shares.NONE)
+
+
+@wrong("must_not_alias", "b", "d")
+def must_not_alias_and_does() -> Plan:
+    """`b` and `d` must never have a byte in common, and have one slot, one after the other."""
+    plan = right(skip())
+    return edit(plan, must_not_alias=((row(plan, "b"), row(plan, "d")),), usage={"activations": {"minimal": False}})

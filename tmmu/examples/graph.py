@@ -1,0 +1,145 @@
+"""A small language to write an ONNX graph as an exporter would: nodes in order, names by scope, weights left outside.
+
+A weight is declared with its shape and type as external data of a file that does not ship, as a memory plan needs
+its size and never its values. Small constants, of which shapes and branches are made, are stored inline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import onnx
+from onnx import TensorProto, helper
+
+from tmmu.ir.dtypes import nbytes
+
+OPSET = 18
+"""Every example is written for this version of the ai.onnx operators."""
+
+IR_VERSION = 8
+"""The oldest file format that holds `OPSET`, so that old readers take the examples too."""
+
+DTYPES = {
+    "float32": TensorProto.FLOAT,
+    "float16": TensorProto.FLOAT16,
+    "bfloat16": TensorProto.BFLOAT16,
+    "int64": TensorProto.INT64,
+    "bool": TensorProto.BOOL,
+}
+"""The element types that the examples use, by the project's name."""
+
+Dim = int | str
+Attribute = int | float | str | Sequence[int] | onnx.GraphProto | onnx.TensorProto
+
+
+class Graph:
+    """The nodes, inputs, outputs and weights of one graph or of one body, in the order in which they are written.
+
+    Parameters
+    ----------
+    name
+        The graph's name; of a whole model also the name of its absent weight file.
+    constants_as_nodes
+        Write constants as `Constant` nodes, as tracing exporters do, and not as initializers.
+    """
+
+    def __init__(self, name: str, *, constants_as_nodes: bool = False) -> None:
+        self.name, self.constants_as_nodes = name, constants_as_nodes
+        self.parameters = 0
+        self._inputs: list[onnx.ValueInfoProto] = []
+        self._outputs: list[onnx.ValueInfoProto] = []
+        self._nodes: list[onnx.NodeProto] = []
+        self._initializers: list[onnx.TensorProto] = []
+        self._constants: dict[tuple[str, tuple[int, ...], tuple[float, ...]], str] = {}
+        self._scope: list[str] = []
+        self._names: Counter[str] = Counter()
+        self._external_bytes = 0
+
+    def inner(self, name: str) -> Graph:
+        """The body `name` of a node that is yet to be written, with names of its own within the present scope."""
+        body = Graph(name, constants_as_nodes=self.constants_as_nodes)
+        body._scope = [*self._scope, name]
+        return body
+
+    @contextlib.contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Within it, nodes are named `/<outer scopes>/<name>/…` as a module's are."""
+        self._scope.append(name)
+        try:
+            yield
+        finally:
+            self._scope.pop()
+
+    def input(self, name: str, shape: Sequence[Dim], dtype: str = "float32") -> str:
+        """A graph input; a dimension is a number, or a name that the user binds."""
+        self._inputs.append(helper.make_tensor_value_info(name, DTYPES[dtype], list(shape)))
+        return name
+
+    def output(self, name: str, shape: Sequence[Dim], dtype: str = "float32") -> None:
+        """Declare the tensor `name` to be a graph output."""
+        self._outputs.append(helper.make_tensor_value_info(name, DTYPES[dtype], list(shape)))
+
+    def weight(self, name: str, shape: Sequence[int], dtype: str = "float32") -> str:
+        """A parameter whose data lie in a file that does not ship; counted in `parameters`."""
+        size = nbytes(tuple(shape), dtype)
+        tensor = TensorProto(name=name, dims=shape, data_type=DTYPES[dtype], data_location=TensorProto.EXTERNAL)
+        for key, value in (("location", f"{self.name}.weights"), ("offset", self._external_bytes), ("length", size)):
+            tensor.external_data.add(key=key, value=str(value))
+        self._initializers.append(tensor)
+        self._external_bytes += size
+        elements = 1
+        for dim in shape:
+            elements *= dim
+        self.parameters += elements
+        return name
+
+    def constant(
+        self, values: Sequence[float] | float, dtype: str = "int64", shape: Sequence[int] | None = None
+    ) -> str:
+        """A small constant stored inline, one for each value; a bare number is a scalar, a sequence a vector."""
+        flat = tuple(values) if isinstance(values, Sequence) else (values,)
+        dims = tuple(shape) if shape is not None else (len(flat),) if isinstance(values, Sequence) else ()
+        key = (dtype, dims, flat)
+        if key not in self._constants:
+            name = f"{self.name}.constant_{len(self._constants)}"
+            tensor = helper.make_tensor(name, DTYPES[dtype], dims, flat)
+            if self.constants_as_nodes:
+                self._nodes.append(helper.make_node("Constant", [], [name], name=f"{name}/Constant", value=tensor))
+            else:
+                self._initializers.append(tensor)
+            self._constants[key] = name
+        return self._constants[key]
+
+    def node(self, op: str, *inputs: str, result: str | None = None, **attributes: Attribute) -> str:
+        """A node with one result: named by the scope and `op`, its result by the node unless `result` is given."""
+        return self.nodes(op, *inputs, results=[result], **attributes)[0]
+
+    def nodes(self, op: str, *inputs: str, results: Sequence[str | None], **attributes: Attribute) -> list[str]:
+        """A node with several results, each named as given or, for None, by the node and its position."""
+        base = "/".join(["", *self._scope, op])
+        count = self._names[base]
+        self._names[base] += 1
+        name = f"{base}_{count}" if count else base
+        outputs = [given or f"{name}_output_{position}" for position, given in enumerate(results)]
+        self._nodes.append(helper.make_node(op, list(inputs), outputs, name=name, **dict[str, Any](attributes)))
+        return outputs
+
+    def length(self, tensor: str, axis: int) -> str:
+        """One dimension of `tensor` as a scalar."""
+        return self.node("Gather", self.node("Shape", tensor), self.constant(axis), axis=0)
+
+    def dim(self, tensor: str, axis: int) -> str:
+        """One dimension of `tensor` as a vector of one element, ready to be joined to a shape."""
+        return self.node("Unsqueeze", self.length(tensor, axis), self.constant([0]))
+
+    def body(self) -> onnx.GraphProto:
+        """What was written, as the body of a node."""
+        return helper.make_graph(self._nodes, self.name, self._inputs, self._outputs, self._initializers)
+
+    def model(self) -> onnx.ModelProto:
+        """What was written, as a model."""
+        opset = helper.make_opsetid("", OPSET)
+        return helper.make_model(self.body(), producer_name="tmmu", opset_imports=[opset], ir_version=IR_VERSION)

@@ -1,0 +1,215 @@
+"""ONNX files as models: every node of the user's own graph, with the sizes that `shapes` establishes.
+
+Nodes, tensors and bodies follow the file: nothing is folded, fused or reordered. What the file does not say is
+added from the operators' definitions: which results are views, and which may be computed in place. Both stay
+within one body, since what enters or leaves a body is a copy.
+spec: T8.6, T8.12, T9.1, T10.1, T10.5, M3.2
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import onnx
+
+from tmmu.errors import TmmuError
+from tmmu.importers.onnx_sharing import ELEMENTWISE, VIEWS
+from tmmu.importers.shapes import Resolved, resolve
+from tmmu.importers.shapes.naming import domain_of
+from tmmu.importers.shapes.structure import GIVEN, Scope, structure
+from tmmu.importers.shapes.values import stored_value
+from tmmu.ir.dtypes import BITS, element_alignment, nbytes
+from tmmu.ir.validate import validate
+from tmmu.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
+
+
+def import_onnx(
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    values: Mapping[str, str] | None = None,
+    donate: Sequence[str] = (),
+    trust_shapes: bool = False,
+) -> Model:
+    """The model in the ONNX file at `path`, under the given bindings.
+
+    Parameters
+    ----------
+    path
+        The file; weights may be absent, external or larger than memory.
+    dims, shapes, values, trust_shapes
+        What fixes the shapes that the file leaves open: see `tmmu.importers.shapes.resolve`.
+    donate
+        Graph inputs and initializers whose bytes the caller gives up.
+
+    Returns
+    -------
+    Model
+        Tensors are the graph inputs, the initializers and the results in step order; nodes stand in step order, a
+        node with bodies before theirs. Branches that the bindings rule out are left out.
+
+    Raises
+    ------
+    TmmuError
+        As `resolve` does; INVALID_BINDING also where `donate` names what the caller does not write.
+
+    Notes
+    -----
+    O(nodes + accesses x depth of bodies). `spec/tmmu.md` T8.12, T9.1, T10.1, T10.5, M3.2.
+    """
+    resolved = resolve(path, dims=dims, shapes=shapes, values=values, trust_shapes=trust_shapes)
+    try:
+        model = _Import(resolved).model(_donated(resolved.graph.graph, donate))
+        validate(model)
+    except TmmuError as error:
+        raise error.in_file(os.fspath(path)) from error.__cause__
+    return model
+
+
+def _donated(graph: onnx.GraphProto, donate: Sequence[str]) -> tuple[str, ...]:
+    stored = (*(tensor.name for tensor in graph.initializer), *(s.values.name for s in graph.sparse_initializer))
+    given = {*(value.name for value in graph.input), *stored}
+    for name in donate:
+        if name not in given:
+            what, fix = "no graph input or initializer has this name", f"name one of {', '.join(sorted(given)[:12])}"
+            raise TmmuError("INVALID_BINDING", what, place=f"--donate {name}", fix=fix, binding=name)
+    return tuple(sorted(set(donate)))
+
+
+class _Import:
+    """A model in the making: rows are added in the order in which a run comes by them."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self.resolved, self.main = resolved, structure(resolved.graph.graph).main
+        self.tensors: list[Tensor] = []
+        self.rows: dict[str, int] = {}
+        self.nodes: list[Node] = []
+        self.scopes: list[Scope] = []
+        self.owners: list[int] = []
+
+    def model(self, donated: tuple[str, ...]) -> Model:
+        """Walk the graph, with a stack of its own, as bodies may nest."""
+        self._open(self.main, owner=-1)
+        work = [(self.main, MAIN, position, -1) for position in reversed(range(self.main.end))]
+        while work:
+            scope, b, position, n = work.pop()
+            if n >= 0:  # the bodies of node n are done
+                self.nodes[n] = replace(self.nodes[n], writes=self._results(scope, position))
+                continue
+            n = len(self.nodes)
+            self.nodes.append(self._node(scope, b, position))
+            bodies = [body for body in scope.bodies.get(position, ()) if body.name not in self.resolved.ruled_out]
+            if not bodies:
+                self._finish(scope, position)
+                continue
+            work.append((scope, b, position, n))
+            for inner, body in reversed([(self._open(body, n), body) for body in bodies]):
+                work.extend((body, inner, k, -1) for k in reversed(range(body.end)))
+        return Model(
+            self.resolved.graph.graph.name.replace("\0", "") or "main_graph",
+            tuple(self.tensors),
+            tuple(self.nodes),
+            tuple(map(self._body, self.scopes, self.owners)),
+            unproduced=tuple(sorted(self.resolved.unproduced)),
+            bindings=replace(self.resolved.bindings, donated=donated),
+            source_digest=self.resolved.source_digest,
+        )
+
+    def _open(self, scope: Scope, owner: int) -> int:
+        """Add what a body is given and what it stores; the number of the body."""
+        for name in (*scope.inputs, *scope.initializers):
+            if scope.scoped(name) not in self.rows:
+                given = Role.ACTIVATION if scope.parent is not None else Role.INPUT
+                self._tensor(scope.scoped(name), Role.PARAMETER if name in scope.initializers else given)
+        self.scopes.append(scope)
+        self.owners.append(owner)
+        return len(self.scopes) - 1
+
+    def _tensor(self, name: str, role: Role, view: View | None = None) -> int:
+        shape, dtype = self.resolved.sizes[name]
+        self.rows[name] = len(self.tensors)
+        self.tensors.append(Tensor(name, shape, dtype, role, nbytes(shape, dtype), element_alignment(dtype), view))
+        return self.rows[name]
+
+    def _node(self, scope: Scope, body: int, position: int) -> Node:
+        """A node that as yet writes nothing."""
+        node = scope.nodes[position]
+        reads = tuple(self._row(scope, position, name) for name in node.input if name)
+        return Node(scope.ids[position], node.op_type, reads, (), domain_of(node), body)
+
+    def _row(self, scope: Scope, position: int, name: str) -> int:
+        home = scope.find(name, position)
+        assert home is not None  # `resolve` has read the same graph
+        return self.rows[home.scoped(name)]
+
+    def _finish(self, scope: Scope, position: int) -> None:
+        """Add the results of the node that was added last, and say what they may share."""
+        node, added = scope.nodes[position], self.nodes[-1]
+        in_place: tuple[tuple[int, int], ...] = ()
+        base = self._viewed(scope, position)
+        view = View(base, 0, self.tensors[base].bytes) if base is not None else None
+        writes = self._results(scope, position, view)
+        if view is None and node.op_type in ELEMENTWISE and domain_of(node) == "" and node.output[0]:
+            operands = [node.input[k] for k in ELEMENTWISE[node.op_type] if k < len(node.input) and node.input[k]]
+            rows = dict.fromkeys(self._row(scope, position, name) for name in operands)
+            in_place = tuple((writes[0], row) for row in rows if self._interchangeable(writes[0], row))
+        self.nodes[-1] = replace(added, writes=writes, in_place=in_place)
+
+    def _results(self, scope: Scope, position: int, view: View | None = None) -> tuple[int, ...]:
+        """The tensors that a node writes: all outputs but absent and unproduced ones; `view` is that of the first."""
+        written = []
+        for k, name in enumerate(scope.nodes[position].output):
+            if name and scope.scoped(name) not in self.resolved.unproduced:
+                written.append(self._tensor(scope.scoped(name), Role.ACTIVATION, view if k == 0 else None))
+        return tuple(written)
+
+    def _viewed(self, scope: Scope, position: int) -> int | None:
+        """The tensor that the first output shows, where it is a view and its base belongs to the same body (T8)."""
+        node = scope.nodes[position]
+        if node.op_type not in VIEWS or domain_of(node) or not node.output[0]:
+            return None
+        name = node.input[0]
+        if scope.find(name, position) is not scope or (scope.parent is not None and scope.defined[name] == GIVEN):
+            return None
+        if node.op_type == "Dropout" and not self._at_inference(scope, position):
+            return None
+        return self._row(scope, position, name)
+
+    def _at_inference(self, scope: Scope, position: int) -> bool:
+        """Whether a Dropout certainly passes its operand on: it is not told to train, or told not to by a constant."""
+        node = scope.nodes[position]
+        if len(node.input) < 3 or not node.input[2]:
+            return True
+        name = node.input[2]
+        home = scope.find(name, position)
+        assert home is not None  # `resolve` has read the same graph
+        if home.parent is None and name in self.resolved.bindings.values:
+            return self.resolved.bindings.values[name].strip().lower() in ("false", "0")
+        at = home.defined[name]
+        if at == GIVEN:
+            stored = home.initializers.get(name) if name not in home.inputs else None
+        else:
+            constant = home.nodes[at]
+            is_tensor = constant.op_type == "Constant" and constant.attribute[0].name == "value"
+            stored = constant.attribute[0].t if is_tensor and domain_of(constant) == "" else None
+        value = stored_value(stored) if stored is not None else None
+        return value is not None and not value.any()
+
+    def _interchangeable(self, result: int, operand: int) -> bool:
+        """Whether two tensors have the same shape and element width."""
+        a, b = self.tensors[result], self.tensors[operand]
+        return a.shape == b.shape and BITS[a.dtype] == BITS[b.dtype]
+
+    def _body(self, scope: Scope, owner: int) -> Body:
+        inputs = tuple(self.rows[scope.scoped(name)] for name in scope.inputs if self._is_given(scope, name))
+        outputs = tuple(self._row(scope, scope.end, name) for name in scope.outputs)
+        iterates = owner >= 0 and (self.nodes[owner].op, self.nodes[owner].domain) != ("If", "")
+        return Body(owner, scope.attribute, inputs, outputs, iterates)
+
+    @staticmethod
+    def _is_given(scope: Scope, name: str) -> bool:
+        """Whether an input is one: an initializer that is listed as an input is a parameter."""
+        return name not in scope.initializers

@@ -1,0 +1,223 @@
+"""The user's word on what a file leaves open: named dimensions, whole shapes, and values of small inputs.
+
+A binding must name something in the model and contradict neither the model nor another binding. What is bound to a
+name holds for every dimension of that name; a name without a letter (`?`) is no name, as exporters write it on
+dimensions that have nothing in common. spec: T10.6, T10.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import onnx
+
+from tmmu.errors import TmmuError
+from tmmu.importers.shapes.operators import Array
+from tmmu.importers.shapes.sizes import Size, checked, from_proto, refuse, stored_type
+from tmmu.importers.shapes.structure import Scope
+
+LARGEST = (1 << 63) - 1
+"""The largest dimension that ONNX can state."""
+
+Open = list[int | str | None] | None
+"""A shape as a file states it: numbers, names, dimensions that it leaves open; None where it states no rank."""
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The sizes of the graph inputs, the values that the user gave, and what each named dimension is."""
+
+    sizes: dict[str, Size]
+    values: dict[str, Array]
+    dims: dict[str, int]
+
+
+def bind(
+    main: Scope,
+    dims: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
+    values: Mapping[str, str],
+    further_names: Iterable[str] = (),
+) -> Bound:
+    """The sizes of all graph inputs of the main graph, initializers among them excepted.
+
+    Parameters
+    ----------
+    main
+        The main graph.
+    dims, shapes, values
+        What the user bound: dimensions by name, shapes and values by graph input.
+    further_names
+        Names of dimensions that occur elsewhere in the file and may be bound too.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_BINDING for a binding that names nothing or contradicts something; INVALID_IR_SHAPES for an input
+        that is still open.
+    """
+    inputs = {value.name: value for value in main.graph.input}
+    open_shapes = {name: _open_shape(value, main.initializers.get(name)) for name, value in inputs.items()}
+    dtypes = {name: _dtype(value, main.initializers.get(name)) for name, value in inputs.items()}
+    known = _dims(dims, {*_names(open_shapes), *further_names})
+    arrays: dict[str, Array] = {}
+    for name, shape in shapes.items():
+        _named("--shape", name, inputs)
+        if any(not 0 <= dim <= LARGEST for dim in shape):
+            raise _contradiction("--shape", name, f"{_shown(shape)} has a dimension that no tensor can have")
+        open_shapes[name] = list(_agreed("--shape", name, open_shapes[name], shape, known, dims))
+    for name, text in values.items():
+        _named("--value", name, inputs)
+        arrays[name] = _parsed(name, text, dtypes[name], _closed(open_shapes[name], known))
+        open_shapes[name] = list(_agreed("--value", name, open_shapes[name], arrays[name].shape, known, dims))
+    closed = {name: _closed(shape, known) for name, shape in open_shapes.items() if name not in main.initializers}
+    unknown = [name for name, found in closed.items() if found is None or None in found]
+    if unknown:
+        flags = dict.fromkeys(flag for name in unknown for flag in _flags(name, open_shapes[name], known))
+        shape_ = open_shapes[unknown[0]]
+        shown = "of unknown rank" if shape_ is None else f"[{', '.join('?' if d is None else str(d) for d in shape_)}]"
+        what, fix = f"its shape {shown} is not fixed", f"bind it with {' '.join(flags)}"
+        raise refuse("INVALID_IR_SHAPES", f"input {unknown[0]!r}", what, fix)
+    sizes = {
+        name: checked((tuple(dim for dim in found or () if dim is not None), dtypes[name]), f"input {name!r}")
+        for name, found in closed.items()
+    }
+    return Bound(sizes, arrays, known)
+
+
+def _open_shape(value: onnx.ValueInfoProto, initializer: onnx.TensorProto | None) -> Open:
+    """What the file says of an input's shape; of one with a default, the default's shape."""
+    if initializer is not None:
+        return list(initializer.dims)
+    if not value.type.tensor_type.HasField("shape"):
+        return None
+    # Exporters write 0 or -1 for what they leave open.
+    return [
+        dim.dim_param or None if not dim.HasField("dim_value") else dim.dim_value if dim.dim_value > 0 else None
+        for dim in value.type.tensor_type.shape.dim
+    ]
+
+
+def _dtype(value: onnx.ValueInfoProto, initializer: onnx.TensorProto | None) -> str:
+    place = f"input {value.name!r}"
+    if initializer is not None:
+        dtype = stored_type(initializer, place).dtype
+    else:
+        # A copy without dimensions: those that the file leaves open may be negative numbers.
+        bare = onnx.TypeProto()
+        bare.CopyFrom(value.type)
+        if bare.WhichOneof("value") == "tensor_type":
+            bare.tensor_type.ClearField("shape")
+        dtype = from_proto(bare, place).dtype
+    if dtype is None:
+        raise refuse("INVALID_IR_SHAPES", place, "the file states no element type for it", "export the model again")
+    return dtype
+
+
+def _dims(dims: Mapping[str, int], names: set[str]) -> dict[str, int]:
+    for name, size in dims.items():
+        if name not in names:
+            fix = _listed("the names are", sorted(names))
+            raise _bad_binding("--dim", name, f"no dimension is named {name!r}", fix)
+        if not 0 <= size <= LARGEST:
+            raise _contradiction("--dim", name, f"no dimension can be {size}")
+    return dict(dims)
+
+
+def _names(shapes: Mapping[str, Open]) -> set[str]:
+    return {dim for shape in shapes.values() for dim in shape or () if isinstance(dim, str)}
+
+
+def _named(flag: str, name: str, inputs: Mapping[str, object]) -> None:
+    if name not in inputs:
+        raise _bad_binding(flag, name, f"no graph input is named {name!r}", _listed("the inputs are", list(inputs)))
+
+
+def _agreed(
+    flag: str, name: str, open_shape: Open, shape: tuple[int, ...], known: dict[str, int], given: Mapping[str, int]
+) -> tuple[int, ...]:
+    """`shape`, where it agrees with the file and the other bindings; what it says of named dimensions is noted."""
+    if open_shape is None:
+        return shape
+    if len(open_shape) != len(shape):
+        raise _contradiction(flag, name, f"{_shown(shape)} for an input of {len(open_shape)} dimensions")
+    for stated_dim, dim in zip(open_shape, shape, strict=True):
+        if isinstance(stated_dim, str):
+            if (_is_name(stated_dim) or stated_dim in given) and known.setdefault(stated_dim, dim) != dim:
+                raise _contradiction(flag, name, f"{stated_dim!r} is {known[stated_dim]} and {dim}")
+        elif stated_dim is not None and stated_dim != dim:
+            raise _contradiction(flag, name, f"{_shown(shape)} where the model says {stated_dim}, not {dim}")
+    return shape
+
+
+def _closed(open_shape: Open, known: Mapping[str, int]) -> list[int | None] | None:
+    if open_shape is None:
+        return None
+    return [known.get(dim) if isinstance(dim, str) else dim for dim in open_shape]
+
+
+def _flags(name: str, open_shape: Open, known: Mapping[str, int]) -> list[str]:
+    """The flags that would bind what is open of an input."""
+    if open_shape is None:
+        return [f"--shape {name}=..."]
+    missing = [dim for dim in open_shape if dim is None or (isinstance(dim, str) and dim not in known)]
+    if all(isinstance(dim, str) and _is_name(dim) for dim in missing):
+        return [f"--dim {dim}=N" for dim in missing]
+    shown = ["N" if dim is None else str(dim) for dim in _closed(open_shape, known) or ()]
+    return [f"--shape {name}={'x'.join(shown)}"]
+
+
+def _is_name(dim: str) -> bool:
+    return any(character.isalpha() for character in dim)
+
+
+def _parsed(name: str, text: str, dtype: str, dims: list[int | None] | None) -> Array:
+    """The value that a text gives: one number for a scalar, numbers with commas between them for one dimension."""
+    words = text.strip().removeprefix("[").removesuffix("]").split(",")
+    if dims is not None and len(dims) > 1:
+        raise _contradiction("--value", name, f"an input of {len(dims)} dimensions takes no value")
+    read = _number_of(dtype)
+    if read is None:
+        raise _contradiction("--value", name, f"values of {dtype} cannot be given")
+    try:
+        numbers = [read(word.strip()) for word in words]
+        with np.errstate(over="raise"):
+            array = np.array(numbers, np.dtype(dtype))
+    except (KeyError, ValueError, OverflowError, FloatingPointError) as error:
+        raise _contradiction("--value", name, f"{text!r} is no {dtype}") from error
+    scalar = len(words) == 1 and not dims and not text.strip().startswith("[")
+    return array.reshape(()) if scalar else array
+
+
+def _number_of(dtype: str) -> Callable[[str], float | bool] | None:
+    if dtype == "bool":
+        return _truth
+    if dtype in ("float16", "float32", "float64"):
+        return float
+    return int if dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64") else None
+
+
+def _truth(word: str) -> bool:
+    return {"true": True, "1": True, "false": False, "0": False}[word.lower()]
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _listed(words: str, names: list[str]) -> str:
+    shown = [repr(name) for name in names[:12]]
+    return f"{words} {', '.join(shown)}{', ...' if len(names) > 12 else ''}" if names else "the model has none"
+
+
+def _contradiction(flag: str, name: str, what: str) -> TmmuError:
+    return _bad_binding(flag, name, what, "give a value that the model allows")
+
+
+def _bad_binding(flag: str, name: str, what: str, fix: str) -> TmmuError:
+    return TmmuError("INVALID_BINDING", what, place=f"{flag} {name}", fix=fix, binding=name)

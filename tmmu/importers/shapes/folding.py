@@ -1,0 +1,97 @@
+"""The closed list of operators whose result is computed while shapes are worked out, and the limits of doing so.
+
+They are those of which exporters make shapes: they pick, join and rearrange numbers, and calculate with them. Each
+gives one result for the same operands on every machine; floating-point sums and powers, which do not, are left out.
+Never a random operator, a Loop or a Scan, and nothing whose size is not known beforehand. spec: T10.3, T10.4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from tmmu.importers.shapes.naming import domain_of
+from tmmu.importers.shapes.operators import Array
+from tmmu.importers.shapes.sizes import Size
+
+RESULT_LIMIT = 1 << 20
+"""The most bytes that one operand or result of a computed node may have."""
+
+TOTAL_LIMIT = 1 << 28
+"""The most bytes that the operands and results of all computed nodes of a model may have."""
+
+FOLDED = frozenset({
+    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil",
+    "Clip", "Concat", "Constant", "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor", "Gather",
+    "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max", "Min", "Mod",
+    "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pow", "Range", "ReduceMax", "ReduceMin", "ReduceProd",
+    "ReduceSum", "Reshape", "Round", "ScatterElements", "ScatterND", "Shape", "Sign", "Size", "Slice", "Split", "Sqrt",
+    "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
+})  # fmt: skip
+"""Operators of ai.onnx that may be computed."""
+
+BY_SHAPE = frozenset({"Shape", "Size"})
+"""Those that need no more of their operand than its shape."""
+
+COUNTING = frozenset({"NonZero"})
+"""Those whose result's shape depends on the operand's values; it has at most rank times elements."""
+
+_INTEGERS_ONLY = frozenset({"CumSum", "Pow", "ReduceProd", "ReduceSum"})
+_DTYPES = frozenset({
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+})  # fmt: skip
+"""Element types of which NumPy itself has numbers."""
+
+
+def is_folded(node: onnx.NodeProto) -> bool:
+    """Whether the node's operator is of the closed list."""
+    return node.op_type in FOLDED and domain_of(node) == ""
+
+
+def fits(size: Size) -> bool:
+    """Whether an operand or result of this size may be computed with."""
+    shape, dtype = size
+    return dtype in _DTYPES and np.prod(shape, dtype=object) * np.dtype(dtype).itemsize <= RESULT_LIMIT
+
+
+def dimensions(node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:
+    """The result of a Shape or Size of an operand of `shape`."""
+    if node.op_type == "Size":
+        return np.array(int(np.prod(shape, dtype=object)), np.int64)
+    settings = {attribute.name: attribute.i for attribute in node.attribute}
+    return np.array(shape[settings.get("start", 0) : settings.get("end")], np.int64)
+
+
+def compute(node: onnx.NodeProto, operands: Sequence[Array | None], opset: int) -> list[Array] | None:
+    """The results of a node of the closed list, None where it has none (a division by zero, operands that do not fit).
+
+    Parameters
+    ----------
+    node
+        The node; its operands and outputs are those of the file.
+    operands
+        The value of each operand in order, None for an absent one.
+    opset
+        The version of the ai.onnx operators.
+    """
+    if node.op_type in _INTEGERS_ONLY and any(o is not None and o.dtype.kind not in "iu" for o in operands):
+        return None
+    inputs = {name: value for name, value in zip(node.input, operands, strict=True) if value is not None}
+    anything = onnx.TypeProto()
+    graph = helper.make_graph(
+        [node],
+        "alone",
+        [helper.make_value_info(name, anything) for name in inputs],
+        [helper.make_value_info(name, anything) for name in node.output if name],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    try:
+        with np.errstate(all="raise"):
+            results = ReferenceEvaluator(model).run(None, inputs)
+    except Exception:  # whatever stops the evaluator, the value is then not known, which refuses what depends on it
+        return None
+    return [np.asarray(result) for result in results]

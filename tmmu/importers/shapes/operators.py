@@ -1,0 +1,135 @@
+"""The types of one node's results, as ONNX's own shape inference gives them for that node alone.
+
+Nothing that the file states of a result takes part: only the operator's definition, its attributes, the types of its
+operands and, where their values decide a shape, these values. spec: T10.1
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import defs, helper, numpy_helper, shape_inference
+
+from tmmu.errors import TmmuError
+from tmmu.importers.shapes.naming import domain_of
+from tmmu.importers.shapes.sizes import UNKNOWN, Size, Type, from_proto, refuse, to_proto
+
+Array = NDArray[np.generic]
+
+SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operators that keep every element; inference does not check that for all of them."""
+
+
+_SPELT_OUT = frozenset({"STFT"})
+"""Operators whose rule takes an absent attribute for another value than their definition does."""
+
+
+class Operators:
+    """The operators of one model: the versions that it imports, and what they make of their operands."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.imports = list(model.opset_import)
+        self.versions = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in self.imports}
+        self.ir_version = model.ir_version
+        self._schemas: dict[tuple[str, str], defs.OpSchema | None] = {}
+        self._protos = cache(to_proto)
+
+    def schema(self, node: onnx.NodeProto) -> defs.OpSchema | None:
+        """The definition of a node's operator, None where there is none."""
+        key = domain_of(node), node.op_type
+        if key not in self._schemas:
+            self._schemas[key] = None
+            if key[0] in self.versions:
+                with contextlib.suppress(defs.SchemaError):
+                    self._schemas[key] = defs.get_schema(node.op_type, self.versions[key[0]], key[0])
+        return self._schemas[key]
+
+    def version(self, node: onnx.NodeProto) -> int:
+        """The version since which the node's operator is as this model uses it, 0 for one that is not known."""
+        schema = self.schema(node)
+        return schema.since_version if schema is not None else 0
+
+    def may_be_left_out(self, node: onnx.NodeProto, output: int) -> bool:
+        """Whether the operator's definition makes this output optional (T9)."""
+        schema = self.schema(node)
+        return (
+            schema is not None
+            and output < len(schema.outputs)
+            and schema.outputs[output].option == defs.OpSchema.FormalParameterOption.Optional
+        )
+
+    def infer(
+        self, node: onnx.NodeProto, place: str, sizes: Mapping[str, Size], values: Mapping[str, Array]
+    ) -> list[Type]:
+        """The type of each output, unknown where the operands' types and these `values` do not decide it.
+
+        Raises INVALID_IR_SHAPES where the operands do not fit the operator.
+        """
+        schema = self.schema(node)
+        if schema is None:
+            return [UNKNOWN] * len(node.output)
+        types = {name: self._protos(size) for name, size in sizes.items()}
+        if node.op_type == "Range":  # runtimes take a vector of one for a scalar; the rule does not
+            values = {name: value.reshape(()) if value.size == 1 else value for name, value in values.items()}
+        data = {name: numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()}
+        try:
+            if has_rule(schema):
+                asked = _with_defaults(node, schema) if node.op_type in _SPELT_OUT else node
+                found = shape_inference.infer_node_outputs(
+                    schema, asked, types, data, None, self.imports, self.ir_version
+                )
+            else:
+                found = self._through_its_function(_with_defaults(node, schema), types, data)
+        except Exception as error:  # the library raises five unrelated kinds; each means that the node is wrong
+            what = " ".join(str(error).replace("[ShapeInferenceError]", "").split()) or type(error).__name__
+            raise _unfit(place, f"{node.op_type}: {what}") from error
+        types_found = [
+            from_proto(found[name], f"tensor {name!r} of {place}") if name in found else UNKNOWN for name in node.output
+        ]
+        if node.op_type in SAME_ELEMENTS and domain_of(node) == "" and (size := types_found[0].size()) is not None:
+            given = sizes[node.input[0]][0]
+            if math.prod(given) != math.prod(size[0]):
+                raise _unfit(place, f"{node.op_type}: {list(given)} cannot become {list(size[0])}")
+        return types_found
+
+    def _through_its_function(
+        self, node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], data: Mapping[str, onnx.TensorProto]
+    ) -> dict[str, onnx.TypeProto]:
+        """Of an operator that is defined by others and has no rule of its own: a model of it alone is inferred."""
+        inputs = [helper.make_value_info(name, types[name]) for name in dict.fromkeys(filter(None, node.input))]
+        outputs = [helper.make_value_info(name, onnx.TypeProto()) for name in node.output if name]
+        graph = helper.make_graph([node], "alone", inputs, outputs, list(data.values()))
+        model = helper.make_model(graph, opset_imports=self.imports, ir_version=self.ir_version)
+        inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        return {value.name: value.type for value in inferred.graph.output}
+
+
+def has_rule(schema: defs.OpSchema) -> bool:
+    """Whether the operator's definition comes with a rule for the types of its results."""
+    return bool(schema.has_type_and_shape_inference_function)
+
+
+def _with_defaults(node: onnx.NodeProto, schema: defs.OpSchema) -> onnx.NodeProto:
+    """The node with the attributes spelt out that it leaves to the operator's definition."""
+    spelt = onnx.NodeProto()
+    spelt.CopyFrom(node)
+    present = {attribute.name for attribute in node.attribute}
+    absent = [name for name in sorted(schema.attributes) if name not in present]
+    defaults = [schema.attributes[name].default_value for name in absent]
+    spelt.attribute.extend(default for default in defaults if default.type != onnx.AttributeProto.UNDEFINED)
+    return spelt
+
+
+def _unfit(place: str, what: str) -> TmmuError:
+    return refuse("INVALID_IR_SHAPES", place, what, "correct the model or its bindings")
+
+
+def names_of(node: onnx.NodeProto) -> Sequence[str]:
+    """The operands of a node, each once, absent ones left out."""
+    return list(dict.fromkeys(filter(None, node.input)))

@@ -1,0 +1,134 @@
+"""A model file as a graph: read whole but bounded, its local functions inlined, its weights' data left alone.
+
+No weight file is ever opened. The data of large weights stored inline is dropped at once, since only shapes are
+asked for and copying it would take gigabytes. What parses is not yet a model (the empty file does), so the
+fields that every model has are asked for by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+
+import onnx
+from onnx.inliner import inline_local_functions
+
+from tmmu.errors import TmmuError
+from tmmu.importers.shapes.functions import check_expansion
+from tmmu.importers.shapes.naming import bodies_of
+from tmmu.importers.shapes.sizes import refuse
+
+FILE_LIMIT = (1 << 31) - 1
+"""The largest file that is read, in bytes: no protobuf message is larger."""
+
+DATA_LIMIT = 1 << 20
+"""The most bytes of a stored tensor whose data may decide a shape (T10)."""
+
+OLDEST_OPSET = 7
+"""The first version of the ai.onnx operators that is understood."""
+
+
+def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
+    """The model in the file at `path`, local functions inlined, and the SHA-256 of the file's bytes.
+
+    Raises INVALID_IR where the file is none that can be read, with the reason.
+    """
+    data = _bytes(path)
+    digest = hashlib.sha256(data).digest()
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except Exception as error:  # protobuf's DecodeError, which comes without types
+        raise refuse("INVALID_IR", "the file", "it is no ONNX model", "export the model again") from error
+    del data
+    _check_header(model)
+    graphs, nodes = _parts(model)
+    if not all(isinstance(text, str) for text in _texts(model, graphs, nodes)):
+        raise refuse("INVALID_IR", "the file", "a name in it is no text (not UTF-8)", "export the model again")
+    _drop_data(graphs, nodes)
+    if model.functions:
+        check_expansion(model)
+        model = inline_local_functions(model)
+    if model.functions:
+        name = model.functions[0].name
+        what = "it is written for another version of the operators than the model"
+        raise refuse("INVALID_IR", f"function {name!r}", what, "convert it to the model's opset")
+    return model, digest
+
+
+def _bytes(path: str | os.PathLike[str]) -> bytes:
+    try:
+        # Opened without waiting, as a named pipe would have one wait for ever, and asked what it is afterwards.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise refuse("INVALID_IR", "the path", "it is no regular file", "name a model file")
+            if status.st_size > FILE_LIMIT:
+                fix = "store the weights outside of the model file"
+                raise refuse("INVALID_IR", "the file", f"{status.st_size} bytes, the limit is {FILE_LIMIT}", fix)
+            return file.read(FILE_LIMIT + 1)
+    except OSError as error:
+        raise refuse("INVALID_IR", "the file", f"it cannot be read ({error.strerror})", "check the path") from error
+
+
+def _check_header(model: onnx.ModelProto) -> None:
+    def bad(what: str, fix: str) -> TmmuError:
+        return refuse("INVALID_IR", "the file", what, fix)
+
+    if model.ir_version <= 0 or not model.HasField("graph") or not (model.graph.node or model.graph.output):
+        raise bad("it holds no ONNX model", "export the model again")
+    if model.ir_version > onnx.IR_VERSION:
+        raise bad(f"IR version {model.ir_version}, this onnx reads up to {onnx.IR_VERSION}", "update onnx")
+    versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
+    newest = onnx.defs.onnx_opset_version()
+    if not model.opset_import or len(set(versions)) > 1:
+        raise bad("it does not say which version of the operators it uses", "export the model again")
+    for version in versions:
+        if not OLDEST_OPSET <= version <= newest:
+            fix = "update onnx" if version > newest else "convert the model with onnx.version_converter"
+            raise bad(f"opset {version}, the versions {OLDEST_OPSET} to {newest} are known", fix)
+
+
+def _parts(model: onnx.ModelProto) -> tuple[list[onnx.GraphProto], list[onnx.NodeProto]]:
+    """All graphs and all nodes of a model, those in bodies and functions too."""
+    graphs, nodes = [model.graph], [node for function in model.functions for node in function.node]
+    at_graph = at_node = 0
+    while at_graph < len(graphs) or at_node < len(nodes):
+        if at_graph < len(graphs):
+            nodes.extend(graphs[at_graph].node)
+            at_graph += 1
+        else:
+            graphs.extend(body for _, body in bodies_of(nodes[at_node]))
+            at_node += 1
+    return graphs, nodes
+
+
+def _texts(model: onnx.ModelProto, graphs: list[onnx.GraphProto], nodes: list[onnx.NodeProto]) -> Iterator[object]:
+    """Every name that is looked at later."""
+    yield from (opset.domain for opset in model.opset_import)
+    for function in model.functions:
+        yield from (function.name, function.domain, function.overload, *function.input, *function.output)
+        yield from (opset.domain for opset in function.opset_import)
+    for graph in graphs:
+        yield graph.name
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            yield value.name
+            yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+        yield from (tensor.name for tensor in graph.initializer)
+        yield from (sparse.values.name for sparse in graph.sparse_initializer)
+    for node in nodes:
+        yield from (node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+
+
+def _drop_data(graphs: list[onnx.GraphProto], nodes: list[onnx.NodeProto]) -> None:
+    """Let go of the elements of every stored tensor that is too large to decide a shape."""
+    stored = [tensor for graph in graphs for tensor in graph.initializer]
+    for sparse in (sparse for graph in graphs for sparse in graph.sparse_initializer):
+        stored += [sparse.values, sparse.indices]
+    stored += [each.t for node in nodes for each in node.attribute if each.type == onnx.AttributeProto.TENSOR]
+    for tensor in stored:
+        if tensor.ByteSize() > DATA_LIMIT:
+            for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+                tensor.ClearField(field)

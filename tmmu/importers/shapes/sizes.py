@@ -1,0 +1,110 @@
+"""What is known of a value: its dimensions and its element type, in the project's words instead of ONNX's.
+
+A dimension that is not known is None, and so are the dimensions of a value of unknown rank and an element type
+that nothing tells. Values that are no dense tensors (strings, sequences, maps, optionals) are refused here by name.
+spec: T9.2
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import onnx
+from onnx import TensorProto, TypeProto
+
+from tmmu.errors import TmmuError
+from tmmu.ir.dtypes import BITS, nbytes
+from tmmu.vocabulary import UINT64_END
+
+Dims = tuple[int | None, ...]
+Size = tuple[tuple[int, ...], str]
+"""A known shape, and the name of its element type in `tmmu.ir.dtypes`."""
+
+_RENAMED = {"FLOAT": "float32", "DOUBLE": "float64"}
+DTYPES: dict[int, str] = {
+    number: name
+    for number, name in ((number, _RENAMED.get(word, word.lower())) for word, number in TensorProto.DataType.items())
+    if name in BITS
+}
+"""ONNX's number of each element type that a plan may hold, and the project's name for it."""
+
+NUMBERS: dict[str, int] = {name: number for number, name in DTYPES.items()}
+
+
+class Type(NamedTuple):
+    """Dimensions (None: not even the rank is known) and element type (None: unknown) of a value."""
+
+    dims: Dims | None
+    dtype: str | None
+
+    def size(self) -> Size | None:
+        """Shape and element type where both are known completely."""
+        if self.dims is None or self.dtype is None:
+            return None
+        shape = tuple(dim for dim in self.dims if dim is not None)
+        return (shape, self.dtype) if len(shape) == len(self.dims) else None
+
+    def __str__(self) -> str:
+        dims = "[...]" if self.dims is None else f"[{', '.join('?' if d is None else str(d) for d in self.dims)}]"
+        return f"{self.dtype or 'unknown type'} {dims}"
+
+
+UNKNOWN = Type(None, None)
+
+
+def refuse(code: str, place: str, what: str, fix: str) -> TmmuError:
+    """A refusal of a model; `place` is a node or a tensor by name."""
+    return TmmuError(code, what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place)
+
+
+def dtype_of(number: int, place: str) -> str | None:
+    """The name of an element type, None for undefined; strings and types without a known width are refused."""
+    if number == TensorProto.UNDEFINED:
+        return None
+    if number not in DTYPES:
+        word = TensorProto.DataType.Name(number) if number in TensorProto.DataType.values() else str(number)
+        what = f"its element type is {word}, which no plan holds"
+        raise refuse("INVALID_IR_SHAPES", place, what, "use another element type")
+    return DTYPES[number]
+
+
+def from_proto(proto: TypeProto, place: str) -> Type:
+    """What a stated or inferred type says; a negative dimension is refused."""
+    kind = proto.WhichOneof("value")
+    if kind is None:
+        return UNKNOWN
+    if kind != "tensor_type":
+        word = kind.removesuffix("_type").replace("_", " ")
+        raise refuse("INVALID_IR_SHAPES", place, f"it is a {word}, not a dense tensor", "use tensors alone")
+    tensor = proto.tensor_type
+    dtype = dtype_of(tensor.elem_type, place)
+    if not tensor.HasField("shape"):
+        return Type(None, dtype)
+    return _type(tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim), dtype, place)
+
+
+def to_proto(size: Size) -> TypeProto:
+    """A known size as ONNX writes it."""
+    return onnx.helper.make_tensor_type_proto(NUMBERS[size[1]], size[0])
+
+
+def stored_type(proto: TensorProto, place: str) -> Type:
+    """The type of a stored tensor, by its header alone: its data may lie elsewhere or be absent."""
+    return _type(tuple(proto.dims), dtype_of(proto.data_type, place), place)
+
+
+def _type(dims: Dims, dtype: str | None, place: str) -> Type:
+    if any(dim is not None and dim < 0 for dim in dims):
+        what = f"its shape {list(dims)} has a negative dimension"
+        raise refuse("INVALID_IR_SHAPES", place, what, "correct the model or its bindings")
+    return Type(dims, dtype)
+
+
+def checked(size: Size, place: str) -> Size:
+    """`size`, where its bytes and its elements (zero dimensions left out) are numbers that 64 bits hold."""
+    shape, dtype = size
+    if nbytes(shape, dtype) >= UINT64_END or math.prod(filter(None, shape)) >= UINT64_END // 2:
+        what = f"{dtype} {list(shape)} does not fit 64 bits"
+        raise refuse("ALLOCATION_OVERFLOW", place, what, "bind smaller dimensions")
+    return size

@@ -1,0 +1,222 @@
+"""Which value is which: the scopes of a model, and the proof that every name means one value that exists by then.
+
+Bodies see what is defined around them before the node that holds them. Names are defined once, a body hides no
+name that it sees, and nodes stand in an order in which every value is written before it is read: what does not hold
+is refused here, so that all later steps may walk the graph without looking back.
+spec: I1.3, I1.4, I1.8, I1.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+import onnx
+
+from tmmu.errors import TmmuError
+from tmmu.importers.shapes.naming import bodies_of, node_ids, within
+from tmmu.importers.shapes.sizes import refuse
+
+MAX_DEPTH = 64
+"""How deeply bodies may nest."""
+
+GIVEN = -1
+"""The position of what no node writes: formal inputs and initializers."""
+
+
+@dataclass(eq=False)
+class Scope:
+    """The main graph or one body. `defined` gives the position of the node that writes each value, or GIVEN.
+
+    `owner` is the position, in `parent`, of the node that holds the body; `bodies` those of each own node.
+    """
+
+    name: str
+    attribute: str
+    graph: onnx.GraphProto
+    parent: Scope | None = None
+    owner: int = GIVEN
+    depth: int = 0
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
+    defined: dict[str, int] = field(default_factory=dict)
+    bodies: dict[int, list[Scope]] = field(default_factory=dict)
+
+    def scoped(self, value: str) -> str:
+        """The model-wide name of a value that is defined here."""
+        return within(self.name, value)
+
+    def find(self, value: str, position: int) -> Scope | None:
+        """The scope that defines what the node at `position` reads as `value`. O(depth)."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.defined.get(value, scope.end) < position:
+                return scope
+            position, scope = scope.owner, scope.parent
+        return None
+
+    @property
+    def end(self) -> int:
+        """The position after the last node, where the outputs are read."""
+        return len(self.nodes)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The scopes of a model, outer before inner, the main graph first; `read` are the scoped names with a reader."""
+
+    scopes: list[Scope]
+    read: set[str]
+
+    @property
+    def main(self) -> Scope:
+        """The main graph."""
+        return self.scopes[0]
+
+
+def structure(graph: onnx.GraphProto) -> Structure:
+    """The scopes of `graph`, where every name means one value that exists when it is read.
+
+    Raises INVALID_IR or LIVENESS_CYCLE naming a node. O(nodes + accesses x depth).
+    """
+    scopes = [Scope("", "", graph)]
+    for scope in scopes:  # grows: each scope appends its bodies
+        _define(scope)
+        scopes.extend(chain.from_iterable(scope.bodies.values()))
+    _check_unique(chain.from_iterable(scope.ids for scope in scopes), "two nodes are named")
+    _check_unique(chain.from_iterable(map(scope.scoped, scope.defined) for scope in scopes), "two values are named")
+    read: set[str] = set()
+    for scope in scopes:
+        for position, node in enumerate(scope.nodes):
+            read.update(_resolved(scope, position, name) for name in node.input if name)
+        read.update(_resolved(scope, scope.end, name) for name in scope.outputs)
+    return Structure(scopes, read)
+
+
+def _define(scope: Scope) -> None:
+    """Fill in the names of a scope; a name defined twice, or already seen from outside, is refused."""
+    graph = scope.graph
+    scope.nodes, scope.ids = list(graph.node), node_ids(graph, scope.name)
+    scope.inputs, scope.outputs = [v.name for v in graph.input], [v.name for v in graph.output]
+    for tensor in (*graph.initializer, *map(_dense, graph.sparse_initializer)):
+        if tensor.name in scope.initializers:
+            raise refuse("INVALID_IR", f"initializer {tensor.name!r}", "it is stored twice", "store it once")
+        scope.initializers[tensor.name] = tensor
+    if scope.parent is not None and (both := scope.initializers.keys() & set(scope.inputs)):
+        what = f"{min(both)!r} is both its input and stored in it"
+        raise refuse("INVALID_IR", f"body {scope.name!r}", what, "keep one of the two")
+    for name in scope.inputs:
+        _add(scope, name, GIVEN, f"input of {_words(scope)}")
+    for name in (name for name in scope.initializers if name not in scope.inputs):
+        _add(scope, name, GIVEN, f"initializer of {_words(scope)}")
+    for position, node in enumerate(scope.nodes):
+        place = f"node {scope.ids[position]!r}"
+        if not node.op_type or "\0" in scope.ids[position]:
+            raise refuse("INVALID_IR", place, "it has no operator, or one with a NUL in it", "write the model again")
+        for name in filter(None, node.output):
+            _add(scope, name, position, place)
+        if held := bodies_of(node):
+            if scope.depth == MAX_DEPTH:
+                raise refuse("INVALID_IR", place, f"bodies nest deeper than {MAX_DEPTH}", "flatten the model")
+            scope.bodies[position] = [
+                Scope(f"{scope.ids[position]}/{attribute}", attribute, body, scope, position, scope.depth + 1)
+                for attribute, body in held
+            ]
+            _check_unique((attribute for attribute, _ in held), f"{place} has two bodies named")
+            if any(not attribute or "\0" in attribute for attribute, _ in held):
+                raise refuse("INVALID_IR", place, "the name of a body is empty or holds a NUL", "write the model again")
+    if scope.parent is None and len(set(scope.outputs)) != len(scope.outputs):
+        raise refuse("INVALID_IR", "the main graph", "one of its outputs is listed twice", "list each once")
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
+    """The header of the dense tensor that a sparse one stands for."""
+    return onnx.TensorProto(name=sparse.values.name, dims=sparse.dims, data_type=sparse.values.data_type)
+
+
+def _add(scope: Scope, name: str, position: int, place: str) -> None:
+    if not name or "\0" in name:
+        raise refuse("INVALID_IR", place, "a value's name is empty or holds a NUL", "rename it")
+    if name in scope.defined:
+        raise refuse("INVALID_IR", place, f"{name!r} is defined twice", "give each value a name of its own")
+    if scope.parent is not None and scope.parent.find(name, scope.owner) is not None:
+        raise refuse("INVALID_IR", place, f"{name!r} hides a value of the graph around it", "rename it")
+    scope.defined[name] = position
+
+
+def _check_unique(names: Iterator[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise refuse("INVALID_IR", "the model", f"{what} {name!r}", "rename one")
+        seen.add(name)
+
+
+def _words(scope: Scope) -> str:
+    return f"body {scope.name!r}" if scope.name else "the main graph"
+
+
+def _resolved(scope: Scope, position: int, name: str) -> str:
+    """The scoped name of what is read as `name`, or the refusal that says why there is none."""
+    home = scope.find(name, position)
+    if home is None:
+        raise _unreadable(scope, position, name)
+    return home.scoped(name)
+
+
+def _unreadable(scope: Scope, position: int, name: str) -> TmmuError:
+    at_end = position == scope.end
+    place = f"output of {_words(scope)}" if at_end else f"node {scope.ids[position]!r}"
+    around: Scope | None = scope
+    while around is not None and name not in around.defined:
+        around = around.parent
+    if around is None:
+        fix = "write the model again with the value defined"
+        return refuse("INVALID_IR", place, f"it reads {name!r}, which nothing defines", fix)
+    if (stuck := _on_cycle(around)) is not None:
+        return refuse("LIVENESS_CYCLE", f"node {around.ids[stuck]!r}", "it waits for its own result", "break the cycle")
+    writer = around.ids[around.defined[name]]
+    what = f"it reads {name!r}, which node {writer!r} writes only later"
+    return refuse("INVALID_IR", place, what, "sort the nodes topologically")
+
+
+def _on_cycle(scope: Scope) -> int | None:
+    """A node of `scope` that waits for itself, what its bodies read included; None where there is none."""
+    needs = [{scope.defined[name] for name in _needed(scope, n)} - {GIVEN} for n in range(len(scope.nodes))]
+    after: list[list[int]] = [[] for _ in needs]
+    for later, earlier in enumerate(needs):
+        for node in earlier:
+            after[node].append(later)
+    waits = [len(earlier) for earlier in needs]
+    ready = [node for node, count in enumerate(waits) if not count]
+    while ready:
+        for later in after[ready.pop()]:
+            waits[later] -= 1
+            if not waits[later]:
+                ready.append(later)
+    stuck = next((node for node, count in enumerate(waits) if count), None)
+    # From a node that waits, go to one that it waits for and that waits as well: the way leads into a cycle.
+    met: set[int] = set()
+    while stuck is not None and stuck not in met:
+        met.add(stuck)
+        stuck = min(node for node in needs[stuck] if waits[node])
+    return stuck
+
+
+def _needed(scope: Scope, position: int) -> Iterator[str]:
+    """The values of `scope` that a node reads, or something inside it, wherever they are defined."""
+    yield from (name for name in scope.nodes[position].input if name in scope.defined)
+    inside = list(scope.bodies.get(position, ()))
+    while inside:
+        body = inside.pop()
+        inside.extend(chain.from_iterable(body.bodies.values()))
+        for name in (*chain.from_iterable(node.input for node in body.nodes), *body.outputs):
+            around = body
+            while around is not scope and name not in around.defined and around.parent is not None:
+                around = around.parent
+            if around is scope and name in scope.defined:
+                yield name

@@ -1,0 +1,175 @@
+"""The value of a tensor, worked out when a shape or a branch asks for it and not before.
+
+A value is known where it follows from stored data, from what the user bound, or from known shapes, by operators of
+the closed list. With each value goes the list of defaults that it rests on: initializers that the caller might
+replace, which become bindings once they decide something. spec: T10.2, T10.3, T10.4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import onnx
+from onnx import numpy_helper
+
+from tmmu.importers.shapes.folding import BY_SHAPE, COUNTING, TOTAL_LIMIT, compute, dimensions, fits, is_folded
+from tmmu.importers.shapes.operators import Array, Operators
+from tmmu.importers.shapes.sizes import Size, stored_type
+from tmmu.importers.shapes.structure import GIVEN, Scope
+
+
+class Value(NamedTuple):
+    """A known value, and the names of the defaults that it rests on."""
+
+    array: Array
+    defaults: frozenset[str] = frozenset()
+
+
+class Place(NamedTuple):
+    """A value where it is defined."""
+
+    home: Scope
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Its model-wide name."""
+        return self.home.scoped(self.name)
+
+
+class Values:
+    """Values on demand, by place; `sizes` is shared with the walk that fills it in, `bound` are the user's values."""
+
+    def __init__(self, operators: Operators, sizes: Mapping[str, Size], bound: Mapping[str, Array]) -> None:
+        self._operators, self._sizes = operators, sizes
+        self._known: dict[str, Value | None] = {name: Value(array) for name, array in bound.items()}
+        self._same: dict[str, Place] = {}
+        self._left = TOTAL_LIMIT
+
+    def assume(self, key: str, array: Array) -> None:
+        """Say what the value of a formal input is."""
+        self._known[key] = Value(array)
+
+    def equate(self, key: str, place: Place) -> None:
+        """Say that the output `key` of an If is the value at `place` of the branch that is taken."""
+        self._same[key] = place
+
+    def of(self, scope: Scope, position: int, name: str) -> Value | None:
+        """What the node at `position` of `scope` reads as `name`, None where that is not known."""
+        return self.at(locate(scope, position, name))
+
+    def at(self, place: Place) -> Value | None:
+        """The value at `place`. Amortised over all calls: O(nodes), and no more data than `TOTAL_LIMIT`."""
+        work = [place]
+        while work:
+            here = work[-1]
+            if here.key in self._known:
+                work.pop()
+                continue
+            needed = self._needed(here)
+            if needed is None:
+                self._known[here.key] = None
+                continue
+            waiting = [other for other in needed if other.key not in self._known]
+            if waiting and not any(self._known.get(other.key, here) is None for other in needed):
+                work.extend(waiting)
+                continue
+            self._settle(here, needed)
+        return self._known[place.key]
+
+    def why_unknown(self, places: Iterable[Place]) -> Place | None:
+        """A place on which unknown values among `places` rest and which is itself the reason, if any is unknown."""
+        work, seen = list(places), set[str]()
+        while work:
+            here = work.pop()
+            if here.key in seen or self.at(here) is not None:
+                continue
+            seen.add(here.key)
+            needed = [other for other in self._needed(here) or () if self.at(other) is None]
+            if not needed:
+                return here
+            work.extend(needed)
+        return None
+
+    def _needed(self, here: Place) -> list[Place] | None:
+        """The places whose values decide the value here; None where nothing can decide it."""
+        if here.key in self._same:
+            return [self._same[here.key]]
+        position = here.home.defined[here.name]
+        if position == GIVEN:
+            return [] if here.name in here.home.initializers else None
+        node = here.home.nodes[position]
+        if not is_folded(node):
+            return None
+        if node.op_type in BY_SHAPE:
+            return []
+        return [locate(here.home, position, name) for name in node.input if name]
+
+    def _settle(self, here: Place, needed: list[Place]) -> None:
+        """Compute the value here from those it needs, which are worked out already unless one is unknown."""
+        found = [self._known.get(other.key) for other in needed]
+        operands = [value for value in found if value is not None]
+        position = here.home.defined[here.name]
+        if len(operands) < len(found):
+            self._known[here.key] = None
+        elif here.key in self._same:
+            self._known[here.key] = operands[0]
+        elif position == GIVEN:
+            tensor = here.home.initializers[here.name]
+            is_default = here.home.parent is None and here.name in here.home.inputs
+            array, defaults = stored_value(tensor), frozenset([here.name] if is_default else [])
+            self._known[here.key] = Value(array, defaults) if array is not None else None
+        else:
+            self._fold(here, position, operands)
+
+    def _fold(self, here: Place, position: int, operands: list[Value]) -> None:
+        node, home = here.home.nodes[position], here.home
+        outputs = [home.scoped(name) for name in node.output if name]
+        self._known.update(dict.fromkeys(outputs))
+        sizes = [self._sizes.get(key) for key in outputs]
+        if node.op_type in COUNTING and operands:
+            array = operands[0].array
+            sizes = [((array.ndim, array.size), "int64")]
+        if not all(size is not None and fits(size) for size in sizes):
+            return
+        if node.op_type in BY_SHAPE:
+            operand = locate(home, position, node.input[0])
+            results: list[Array] | None = [dimensions(node, self._sizes[operand.key][0])]
+        else:
+            self._left -= sum(operand.array.nbytes for operand in operands)
+            remaining = iter(operands)
+            arrays = [next(remaining).array if name else None for name in node.input]
+            if not all(array is None or array.nbytes <= TOTAL_LIMIT for array in arrays) or self._left < 0:
+                return
+            results = self._compute(node, arrays)
+        defaults = frozenset[str]().union(*(operand.defaults for operand in operands))
+        for key, size, result in zip(outputs, sizes, results or (), strict=False):
+            if node.op_type in COUNTING or size == (result.shape, result.dtype.name):
+                self._left -= result.nbytes
+                self._known[key] = Value(result, defaults)
+
+    def _compute(self, node: onnx.NodeProto, arrays: list[Array | None]) -> list[Array] | None:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            data = stored_value(node.attribute[0].t)
+            return None if data is None else [data]
+        return compute(node, arrays, self._operators.versions[""])
+
+
+def locate(scope: Scope, position: int, name: str) -> Place:
+    """Where what the node at `position` of `scope` reads as `name` is defined."""
+    home = scope.find(name, position)
+    assert home is not None  # `structure` has resolved every name that is read
+    return Place(home, name)
+
+
+def stored_value(tensor: onnx.TensorProto) -> Array | None:
+    """The elements of a stored tensor, None where they are not in the file, too many or of a foreign type."""
+    size = stored_type(tensor, f"tensor {tensor.name!r}").size()
+    if size is None or not fits(size) or tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return None
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError):  # no data, or not as many as the shape says
+        return None
+    return array if size == (array.shape, array.dtype.name) else None

@@ -1,0 +1,345 @@
+"""The shape of every tensor of a model, in one walk in the order of execution.
+
+When a node is reached, the sizes of all its operands are known; its own follow from the operator alone, or, where
+an operand's value decides them, from that value, worked out on demand. So each size is established once, nothing that
+the file states of a result is believed, and the first tensor that stays unknown is refused by name.
+spec: T9.1, T10.1, T10.2, T10.5, T10.6
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from tmmu.errors import TmmuError
+from tmmu.importers.shapes import bodies as rules
+from tmmu.importers.shapes.binding import Bound, bind
+from tmmu.importers.shapes.folding import COUNTING, is_folded
+from tmmu.importers.shapes.naming import domain_of
+from tmmu.importers.shapes.operators import Array, Operators, names_of
+from tmmu.importers.shapes.reading import read
+from tmmu.importers.shapes.sizes import UNKNOWN, Size, Type, checked, refuse, stored_type
+from tmmu.importers.shapes.stated import StatedShapes
+from tmmu.importers.shapes.structure import GIVEN, Scope, Structure, structure
+from tmmu.importers.shapes.values import Place, Value, Values, locate
+from tmmu.vocabulary import Bindings
+
+MOST_GIVEN = 64
+"""The most elements of an input whose value a user is asked to give."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A model file with the size of every tensor that a run of it makes.
+
+    `graph` is the user's own model with its local functions inlined (and without the data of large weights);
+    `source_digest` the SHA-256 of the file. `sizes` gives shape and element type by scoped name; `ruled_out` the bodies
+    that a folded condition rules out, which have no steps; `unproduced` the outputs of T9 by scoped name; `bindings`
+    what the user and the defaults fixed, where `trust_shapes` says whether a stated shape was indeed needed.
+    """
+
+    path: str
+    graph: onnx.ModelProto
+    source_digest: bytes
+    sizes: Mapping[str, Size]
+    ruled_out: frozenset[str]
+    unproduced: frozenset[str]
+    bindings: Bindings
+
+
+def resolve(
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    values: Mapping[str, str] | None = None,
+    trust_shapes: bool = False,
+) -> Resolved:
+    """The size of every tensor of the ONNX model at `path` under the given bindings (`spec/tmmu.md` T10).
+
+    Parameters
+    ----------
+    path
+        The model; weight files beside it are never opened.
+    dims, shapes, values
+        Named dimensions, shapes of graph inputs, and values of small graph inputs as text (numbers with commas between
+        them).
+    trust_shapes
+        Believe a shape that the file states where nothing else tells it.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_IR, LIVENESS_CYCLE, INVALID_IR_SHAPES, ALLOCATION_OVERFLOW or INVALID_BINDING: what is wrong, where,
+        and the flag or change that mends it.
+
+    Notes
+    -----
+    O(nodes + accesses), and at most `folding.TOTAL_LIMIT` bytes of arithmetic.
+    """
+    try:
+        model, digest = read(path)
+        found = structure(model.graph)
+        further = StatedShapes.names(found) if trust_shapes else ()
+        bound = bind(found.main, dims or {}, shapes or {}, values or {}, further)
+        believed = StatedShapes(bound.dims) if trust_shapes else None
+        walk = _Walk(Operators(model), found, bound, believed)
+        walk.run()
+    except TmmuError as error:
+        raise error.in_file(os.fspath(path)) from error.__cause__
+    defaults = {name: _text(walk.defaults[name]) for name in sorted(walk.defaults)}
+    used = believed is not None and believed.used
+    bindings = Bindings(dict(dims or {}), dict(shapes or {}), dict(values or {}), defaults, (), used)
+    return Resolved(
+        os.fspath(path), model, digest, walk.sizes, frozenset(walk.ruled_out), frozenset(walk.unproduced), bindings
+    )
+
+
+class _Walk:
+    """One execution of the model with sizes in the place of tensors."""
+
+    def __init__(self, operators: Operators, found: Structure, bound: Bound, believed: StatedShapes | None) -> None:
+        self.operators, self.structure, self.believed = operators, found, believed
+        self.sizes: dict[str, Size] = dict(bound.sizes)
+        self.values = Values(operators, self.sizes, bound.values)
+        self.ruled_out: set[str] = set()
+        self.unproduced: set[str] = set()
+        self.defaults: dict[str, Array] = {}
+
+    def run(self) -> None:
+        """Walk the main graph, entering each body where its node stands."""
+        main = self.structure.main
+        self._open(main, [])
+        work = [(main, position, False) for position in reversed(range(main.end))]
+        while work:
+            scope, position, leaving = work.pop()
+            bodies = [body for body in scope.bodies.get(position, ()) if body.name not in self.ruled_out]
+            if leaving:
+                self._record(scope, position, self._results(scope, position, bodies))
+            elif bodies:
+                work.append((scope, position, True))
+                for body in reversed(self._enter(scope, position, bodies)):
+                    work.extend((body, inner, False) for inner in reversed(range(body.end)))
+            else:
+                self._record(scope, position, self._infer(scope, position))
+
+    def _open(self, scope: Scope, formals: Sequence[Size]) -> None:
+        """Note the sizes of what a scope is given and stores."""
+        for name, size in zip(scope.inputs, formals, strict=False):
+            self.sizes[scope.scoped(name)] = size
+        for name, tensor in scope.initializers.items():
+            place = f"initializer {scope.scoped(name)!r}"
+            stored = stored_type(tensor, place).size()
+            if stored is None:
+                raise refuse("INVALID_IR_SHAPES", place, "it has no element type", "export the model again")
+            self.sizes[scope.scoped(name)] = checked(stored, place)
+
+    def _enter(self, scope: Scope, position: int, bodies: list[Scope]) -> list[Scope]:
+        """Decide which bodies run and what they are given."""
+        node, place = scope.nodes[position], _place(scope, position)
+        if domain_of(node) or node.op_type not in rules.BODIES:
+            for body in bodies:
+                self._open(body, [self._stated_input(body, value) for value in body.graph.input])
+            return bodies
+        rules.check_bodies(node, place, bodies, self.operators.version(node))
+        if node.op_type == "If":
+            bodies = self._taken(scope, position, bodies)
+            formals: Sequence[Size] = []
+        elif node.op_type == "Loop":
+            formals = rules.loop_inputs(bodies[0], self._operands(scope, position)[2:])
+            if len(node.input) > 1 and node.input[1]:
+                # The body runs only where its condition, which it is handed, is true.
+                condition = bodies[0].scoped(bodies[0].inputs[1])
+                self.values.assume(condition, np.ones(formals[1][0], np.bool_))
+        else:
+            formals, _ = rules.scan_inputs(place, rules.scan_attributes(node), self._operands(scope, position))
+        for body in bodies:
+            self._open(body, formals)
+        return bodies
+
+    def _taken(self, scope: Scope, position: int, bodies: list[Scope]) -> list[Scope]:
+        """The branches of an If that may run: one where the condition is known."""
+        node = scope.nodes[position]
+        condition = self.values.of(scope, position, node.input[0]) if node.input else None
+        holds = rules.truth(condition.array) if condition is not None else None
+        if condition is None or holds is None:
+            return bodies
+        self._decided_by(condition)
+        taken = [body for body in bodies if (body.attribute == "then_branch") == holds]
+        self.ruled_out.update(body.name for body in bodies if body not in taken)
+        for output, result in zip(node.output, taken[0].outputs, strict=False):
+            if output:
+                self.values.equate(scope.scoped(output), locate(taken[0], taken[0].end, result))
+        return taken
+
+    def _results(self, scope: Scope, position: int, bodies: list[Scope]) -> list[Type]:
+        """The types of a node's outputs, its bodies done."""
+        node, place = scope.nodes[position], _place(scope, position)
+        given = [[self.sizes[locate(body, body.end, name).key] for name in body.outputs] for body in bodies]
+        if domain_of(node) or node.op_type not in rules.BODIES:
+            return [UNKNOWN] * len(node.output)
+        if node.op_type == "If":
+            return rules.joined(place, given, len(node.output))
+        operands = self._operands(scope, position)
+        if node.op_type == "Loop":
+            if given[0][0][1] != "bool" or np.prod(given[0][0][0]) != 1:
+                raise refuse("INVALID_IR", place, "its body's first output is no condition", "write the model again")
+            trips = self._trips(scope, position, bodies[0]) if len(given[0]) - 1 > len(operands) - 2 else None
+            return rules.loop_results(place, operands[2:], given[0][1:], trips)
+        scan = rules.scan_attributes(node)
+        _, length = rules.scan_inputs(place, scan, operands)
+        return rules.scan_results(place, scan, operands[: len(operands) - scan.inputs], given[0], length)
+
+    def _trips(self, scope: Scope, position: int, body: Scope) -> int | None:
+        """How often a Loop runs, where its limit is known and its condition never ends it sooner, or at once."""
+        node = scope.nodes[position]
+        limit = self.values.of(scope, position, node.input[0]) if node.input and node.input[0] else None
+        deciding = [limit]
+        if len(node.input) > 1 and node.input[1]:
+            deciding.append(self.values.of(scope, position, node.input[1]))
+            deciding.append(self.values.of(body, body.end, body.outputs[0]))
+        known = [value for value in deciding if value is not None]
+        if limit is None or limit.array.size != 1 or len(known) < len(deciding):
+            return None
+        begins, goes_on = (rules.truth(value.array) for value in known[1:]) if len(known) > 1 else (True, True)
+        if begins and not goes_on:
+            return None
+        for value in known:
+            self._decided_by(value)
+        return max(0, int(limit.array.reshape(-1)[0])) if begins else 0
+
+    def _operands(self, scope: Scope, position: int) -> list[Size]:
+        """The sizes of a node's operands; in the place of an absent one that of a scalar."""
+        nothing: Size = ((), "bool")
+        names = scope.nodes[position].input
+        return [self.sizes[locate(scope, position, name).key] if name else nothing for name in names]
+
+    def _infer(self, scope: Scope, position: int) -> list[Type]:
+        """The types of a node's outputs from its operator: without any operand's value if that will do."""
+        node, place = scope.nodes[position], _place(scope, position)
+        places = {name: locate(scope, position, name) for name in names_of(node)}
+        sizes = {name: self.sizes[where.key] for name, where in places.items()}
+        try:
+            types = self.operators.infer(node, place, sizes, {})
+            if self._enough(scope, node, types):
+                return types
+        except TmmuError:
+            types = None  # some operators cannot do without a value
+        # What decides a shape is a number or a list of them; larger operands are not worth working out.
+        small = {name: self.values.at(where) for name, where in places.items() if len(sizes[name][0]) < 2}
+        values = {name: value for name, value in small.items() if value is not None}
+        if values or types is None:
+            arrays = {name: value.array for name, value in values.items()}
+            types = self.operators.infer(node, place, sizes, arrays)
+            if self._enough(scope, node, types):
+                self._decide(scope, node, sizes, values)
+        if node.op_type in COUNTING and is_folded(node):
+            counted = self.values.of(scope, position + 1, node.output[0])
+            if counted is not None:
+                self._decided_by(counted)
+                return [Type(counted.array.shape, counted.array.dtype.name)]
+        return types
+
+    def _enough(self, scope: Scope, node: onnx.NodeProto, types: Sequence[Type]) -> bool:
+        """Whether all outputs are known that have to be."""
+        return all(
+            type_.size() is not None or not name or self._needless(scope, node, k)
+            for k, (name, type_) in enumerate(zip(node.output, types, strict=True))
+        )
+
+    def _needless(self, scope: Scope, node: onnx.NodeProto, output: int) -> bool:
+        """Whether an output is one of T9: optional by the operator's definition, and nobody reads it."""
+        unread = scope.scoped(node.output[output]) not in self.structure.read
+        return unread and self.operators.may_be_left_out(node, output)
+
+    def _decide(
+        self, scope: Scope, node: onnx.NodeProto, sizes: Mapping[str, Size], values: Mapping[str, Value]
+    ) -> None:
+        """Note the defaults among `values` without which the node's outputs would not be known."""
+        for name, value in values.items():
+            if not value.defaults <= self.defaults.keys():
+                others = {other: values[other].array for other in values if other != name}
+                try:
+                    decisive = not self._enough(scope, node, self.operators.infer(node, "", sizes, others))
+                except TmmuError:
+                    decisive = True
+                if decisive:
+                    self._decided_by(value)
+
+    def _decided_by(self, value: Value) -> None:
+        for name in value.defaults:
+            found = self.values.at(Place(self.structure.main, name))
+            assert found is not None  # a value that rests on it is known
+            self.defaults[name] = found.array
+
+    def _record(self, scope: Scope, position: int, types: Sequence[Type]) -> None:
+        """Note the size of each output, or refuse the first that is not known."""
+        node, place = scope.nodes[position], _place(scope, position)
+        for k, (name, type_) in enumerate(zip(node.output, types, strict=False)):
+            if not name:
+                continue
+            tensor = f"tensor {scope.scoped(name)!r} of {place}"
+            size = type_.size()
+            if size is None and self.believed is not None:
+                size = self.believed.fill(scope, name, type_, tensor)
+            if size is not None:
+                self.sizes[scope.scoped(name)] = checked(size, tensor)
+            elif self._needless(scope, node, k):
+                self.unproduced.add(scope.scoped(name))
+            else:
+                raise self._unknown(scope, position, tensor)
+
+    def _unknown(self, scope: Scope, position: int, tensor: str) -> TmmuError:
+        """The refusal of a tensor of unknown shape, with the reason and the flag that would help."""
+        node, schema = scope.nodes[position], self.operators.schema(scope.nodes[position])
+        operator = f"{domain_of(node) or 'ai.onnx'}::{node.op_type}"
+        if schema is None:
+            return refuse("INVALID_IR_SHAPES", tensor, f"the operator {operator} is not known", self._trust())
+        asked = [locate(scope, position, name) for name in names_of(node)]
+        if domain_of(node) == "" and node.op_type in rules.BODIES:
+            # Of an If the condition decides; of a Loop its limit and its conditions do.
+            body = scope.bodies[position][0]
+            ends = [locate(body, body.end, body.outputs[0])] if node.op_type == "Loop" else []
+            asked = [*asked[: len(ends) + 1], *ends]
+        why = self.values.why_unknown(asked)
+        if why is None:
+            return refuse("INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust())
+        what, fix = f"its shape depends on the value of {why.key!r}", self._trust()
+        at = why.home.defined[why.name]
+        if at != GIVEN:
+            what += f", a result of {why.home.nodes[at].op_type}"
+        elif why.home.parent is None and why.name not in why.home.initializers:
+            shape = self.sizes[why.key][0]
+            if len(shape) < 2 and math.prod(shape) <= MOST_GIVEN:
+                fix = f"bind it with --value {why.key}=..."
+        return refuse("INVALID_IR_SHAPES", tensor, what, fix)
+
+    def _trust(self) -> str:
+        if self.believed is None:
+            return "--trust-shapes takes the shape that the file states"
+        return "the file states none either; export the model with fixed shapes"
+
+    def _stated_input(self, body: Scope, value: onnx.ValueInfoProto) -> Size:
+        """The size of a formal input of an operator that is not known: what the file states, if it is trusted."""
+        place = f"input {value.name!r} of body {body.name!r}"
+        size = self.believed.fill(body, value.name, UNKNOWN, place) if self.believed is not None else None
+        if size is None:
+            what = "its shape is not known, as the operator that holds the body is not"
+            raise refuse("INVALID_IR_SHAPES", place, what, self._trust())
+        return checked(size, place)
+
+
+def _place(scope: Scope, position: int) -> str:
+    return f"node {scope.ids[position]!r}"
+
+
+def _text(array: Array) -> str:
+    """A default's value as text, shortened where it is long."""
+    text = json.dumps(array.tolist(), separators=(",", ":"))
+    return text if len(text) <= 1000 else f"{text[:1000]}... ({array.size} elements)"
