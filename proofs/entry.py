@@ -29,7 +29,8 @@ def _explain(error: BaseException) -> int:
         if isinstance(error, click.exceptions.Exit):
             return error.exit_code
         if isinstance(error, click.UsageError):
-            error.show()
+            said = error.format_message()  # of several lines where it is the help text
+            print(said if "\n" in said else f"error: {said} (--help lists the options)", file=sys.stderr)
             return 2
         if isinstance(error, (click.Abort, KeyboardInterrupt)):
             print("interrupted", file=sys.stderr)

@@ -9,8 +9,8 @@ a tensor that is in scope.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from proofs.readers.bodies import Handed, handed_out, leave_accesses
 from proofs.readers.expected import Expected, ExpectedBody, ExpectedStep
@@ -20,7 +20,6 @@ from tmmu.ir.dtypes import BITS
 from tmmu.vocabulary import MAIN, Model, Node, Part, Role, View
 
 _CALLERS = frozenset({Role.PARAMETER, Role.OPTIMIZER})
-_NO_BODY = -1
 
 
 def read_ir(model: Model) -> Expected:
@@ -29,7 +28,7 @@ def read_ir(model: Model) -> Expected:
     Parameters
     ----------
     model
-        Nodes in execution order, a node with bodies before its bodies' nodes, the bodies of one node in turn.
+        Within each body nodes in execution order; the bodies of one node run in turn, where the node stands.
 
     Returns
     -------
@@ -56,15 +55,8 @@ def read_ir(model: Model) -> Expected:
     return reading.expected
 
 
-class _Frame(NamedTuple):
-    """A node with bodies that has been entered and not left, and the body in which the walk stands, if any yet."""
-
-    node: int
-    body: int
-
-
 class _Reading:
-    """The walk over one model's nodes: an `Expected` being filled, and the nodes that are entered."""
+    """The walk over one model's nodes: an `Expected` being filled, and a stack of what is still to be read."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.expected = model, Expected(bindings=model.bindings, source_digest=model.source_digest)
@@ -78,20 +70,25 @@ class _Reading:
         self.inputs = frozenset(model.inputs)
         self.home: dict[int, int] = {}
         self.formal: set[int] = set()
-        self.frames: list[_Frame] = []
+        self.inside: list[list[int]] = [[] for _ in model.bodies]
+        for index, node in enumerate(model.nodes):
+            self.inside[node.body].append(index)
+        self.work: list[Callable[[], None]] = []
 
     def run(self) -> None:
         for tensor in self.model.tensors:
             self._record(tensor.name, tensor.bytes, tensor.dtype, tensor.role, tensor.alignment, tensor.shape)
         self._caller_views()
-        for index, node in enumerate(self.model.nodes):
-            self._come_to(node.body, node.name)
-            if index in self.owned:
-                self._enter(index, node)
-            else:
-                self._whole(node)
-        self._come_to(MAIN, "the model's end")
+        self._line_up(MAIN)
+        while self.work:
+            self.work.pop()()
         self._finish()
+
+    def _line_up(self, body: int) -> None:
+        """Put the nodes of a body on the stack, the first on top."""
+        for index in reversed(self.inside[body]):
+            step = self._enter if index in self.owned else self._whole
+            self.work.append(partial(step, index))
 
     def _finish(self) -> None:
         """What the caller gives, takes and forbids; and nothing may be left that neither it nor a step writes."""
@@ -101,6 +98,10 @@ class _Reading:
         for name, count in Counter(expected.outputs).items():
             if count > 1:
                 raise invalid(f"the output is listed {count} times", name)
+        run = {step.node for step in expected.steps}
+        for node in model.nodes:
+            if node.name not in run:
+                raise invalid("the node stands in a body that no step enters", node.name, "give the body an owner")
         written = {name for step in expected.steps for name in step.writes}
         for row, name in enumerate(self.name):
             if name not in written and not self._is_callers(row):
@@ -109,29 +110,17 @@ class _Reading:
         expected.must_not_alias = frozenset(frozenset((self.name[a], self.name[b])) for a, b in model.must_not_alias)
         expected.unproduced = frozenset(model.unproduced)
 
-    def _come_to(self, body: int, place: str) -> None:
-        """Leave the nodes whose bodies end before a node that stands in `body`."""
-        while self.frames and self.frames[-1].body != body:
-            top = self.frames[-1]
-            if body != MAIN and self.model.bodies[body].owner == top.node:
-                if body < top.body:
-                    raise invalid("bodies of one node interleave", place, "list the nodes of each body together")
-                self.frames[-1] = top._replace(body=body)
-                return
-            self.frames.pop()
-            self._leave(top.node)
-        if body != MAIN and not self.frames:
-            raise invalid("the node does not follow the owner of its body", place, "list it after its body's owner")
-
-    def _whole(self, node: Node) -> None:
+    def _whole(self, index: int) -> None:
+        node = self.model.nodes[index]
         reads = self._read(node.reads, node.body, node.name)
         writes, mutates = self._write(node)
         scratch = self._scratch(node)
         self._step(node, Part.WHOLE, reads + scratch, writes + scratch, mutates)
         self._note_sharing(node)
 
-    def _enter(self, index: int, node: Node) -> None:
-        """Emit a node's enter: it reads the node's inputs and writes the formal inputs of its bodies."""
+    def _enter(self, index: int) -> None:
+        """Emit a node's enter, which writes the formal inputs of its bodies; they follow, and then its leave."""
+        node = self.model.nodes[index]
         reads = self._read(node.reads, node.body, node.name)
         formal: list[str] = []
         for body in self.owned[index]:
@@ -142,7 +131,9 @@ class _Reading:
             self.formal.update(entry.inputs)
         scratch = self._scratch(node)
         self._step(node, Part.ENTER, reads + scratch, (*formal, *scratch))
-        self.frames.append(_Frame(index, _NO_BODY))
+        self.work.append(partial(self._leave, index))
+        for body in reversed(self.owned[index]):
+            self._line_up(body)
 
     def _leave(self, index: int) -> None:
         """Emit a node's leave: it reads what the bodies hand out and writes the node's outputs."""
@@ -169,16 +160,21 @@ class _Reading:
 
     def _read(self, rows: Iterable[int], body: int, place: str) -> tuple[str, ...]:
         """The names of what is read in a body; each was written before, by a step in scope or by the caller."""
-        around = {MAIN, body, *(frame.body for frame in self.frames)}
         for row in rows:
             if row in self.home:
-                if self.home[row] not in around:
+                if not self._is_around(self.home[row], body):
                     raise invalid(f"tensor {self.name[row]!r} is read outside its body", place)
             elif row in self.to_come:
                 raise invalid(f"tensor {self.name[row]!r} is read before it is written", place, "order the nodes")
             elif not self._is_callers(row):
                 raise invalid(f"tensor {self.name[row]!r} is read but nothing writes it", place)
         return tuple(self.name[row] for row in rows)
+
+    def _is_around(self, outer: int, body: int) -> bool:
+        """Whether `outer` is `body` or a body around it; every body that is read was entered from the main graph."""
+        while body not in (outer, MAIN):
+            body = self.model.nodes[self.model.bodies[body].owner].body
+        return body == outer
 
     def _write(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of what a node writes, and of what of that it mutates."""

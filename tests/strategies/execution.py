@@ -264,10 +264,15 @@ class _Run:
             for k, value in enumerate(contents[name]):
                 self.memory.store(self.rows[name], k, value)
         self.sequence([n for n, _ in enumerate(self.steps)])
-        self.look("the caller", [self.rows[name] for name in self.meaning.taken])
+        self.look("the caller", [t for t in map(self.rows.__getitem__, self.meaning.taken) if self.written(t)])
         for name in self.meaning.taken:
             if name in self.meaning.kept and self.memory.load(self.rows[name]) != contents[name]:
                 self.seen.wrong.append(f"{name} is changed, which the caller keeps")
+
+    def written(self, t: int) -> bool:
+        """Was a tensor written in this run? What is saved in a branch that is not taken is not."""
+        writer = int(self.plan.tensors.writer[t])
+        return writer == NONE or self.steps[writer].node in self.times
 
     def look(self, who: str, tensors: Iterable[int]) -> None:
         """Note what is read."""

@@ -374,11 +374,13 @@ class _Maker:
             for b in first
             if self.home[a] == self.home[b] and self.tensors[a].role is self.tensors[b].role and last[a] < first[b]
         ]
-        groups: dict[int, str] = {}
+        members: dict[int, list[int]] = {}
         for place in places if pairs else ():
             a, b = pairs[place % len(pairs)]
-            groups[a] = groups[b] = f"group {a}"
-        return groups
+            together = sorted({*members.get(a, [a]), *members.get(b, [b])}, key=first.__getitem__)
+            if all(last[one] < first[other] for one, other in pairwise(together)):
+                members |= dict.fromkeys(together, together)
+        return {t: f"group {together[0]}" for t, together in members.items()}
 
     def _needed(self, outputs: Sequence[int]) -> tuple[dict[int, int], dict[int, float]]:
         """For each tensor that a node makes, no view: the node that makes it, and the last that needs its bytes."""

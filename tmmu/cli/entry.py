@@ -27,7 +27,8 @@ def run(arguments: list[str] | None = None) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.UsageError as error:
-        error.show()
+        said = error.format_message()  # of several lines where it is the help text
+        print(said if "\n" in said else f"error: {said} (--help lists the options)", file=sys.stderr)
         return 2
     except TmmuError as error:
         print(f"error: {error}", file=sys.stderr)

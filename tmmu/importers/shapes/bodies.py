@@ -67,6 +67,18 @@ def loop_results(place: str, states: Sizes, given: Sizes, trips: int | None) -> 
     return [*kept, *(Type((trips, *shape), dtype) for shape, dtype in given[len(states) :])]
 
 
+def trips(limit: Array, begins: Array | None = None, goes_on: Array | None = None) -> int | None:
+    """How often a Loop runs that ends at `limit`; with a condition, one that is `begins` before it and then `goes_on`.
+
+    None where one of them is not a single element.
+    """
+    conditions = [truth(each) for each in (begins, goes_on) if each is not None]
+    if limit.size != 1 or None in conditions:
+        return None
+    most = max(0, int(limit.reshape(-1)[0]))
+    return most if all(conditions) else min(most, int(bool(conditions[0])))
+
+
 class Scan(NamedTuple):
     """The attributes of a Scan: the axes of its scanned inputs and outputs, as far as they are stated."""
 

@@ -29,7 +29,8 @@ GIVEN = -1
 class Scope:
     """The main graph or one body. `defined` gives the position of the node that writes each value, or GIVEN.
 
-    `owner` is the position, in `parent`, of the node that holds the body; `bodies` those of each own node.
+    `owner` is the position, in `parent`, of the node that holds the body; `bodies` those of each own node. `listed`
+    are the `inputs` as a set: an initializer among them is a default that the caller may replace.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Scope:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
+    listed: frozenset[str] = frozenset()
     outputs: list[str] = field(default_factory=list)
     initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
     defined: dict[str, int] = field(default_factory=dict)
@@ -102,16 +104,17 @@ def _define(scope: Scope) -> None:
     graph = scope.graph
     scope.nodes, scope.ids = list(graph.node), node_ids(graph, scope.name)
     scope.inputs, scope.outputs = [v.name for v in graph.input], [v.name for v in graph.output]
+    scope.listed = frozenset(scope.inputs)
     for tensor in (*graph.initializer, *map(_dense, graph.sparse_initializer)):
         if tensor.name in scope.initializers:
             raise refuse("INVALID_IR", f"initializer {tensor.name!r}", "it is stored twice", "store it once")
         scope.initializers[tensor.name] = tensor
-    if scope.parent is not None and (both := scope.initializers.keys() & set(scope.inputs)):
+    if scope.parent is not None and (both := scope.initializers.keys() & scope.listed):
         what = f"{min(both)!r} is both its input and stored in it"
         raise refuse("INVALID_IR", f"body {scope.name!r}", what, "keep one of the two")
     for name in scope.inputs:
         _add(scope, name, GIVEN, f"input of {_words(scope)}")
-    for name in (name for name in scope.initializers if name not in scope.inputs):
+    for name in [name for name in scope.initializers if name not in scope.listed]:
         _add(scope, name, GIVEN, f"initializer of {_words(scope)}")
     for position, node in enumerate(scope.nodes):
         place = f"node {scope.ids[position]!r}"

@@ -117,7 +117,7 @@ class Values:
             self._known[here.key] = operands[0]
         elif position == GIVEN:
             tensor = here.home.initializers[here.name]
-            is_default = here.home.parent is None and here.name in here.home.inputs
+            is_default = here.home.parent is None and here.name in here.home.listed
             array, defaults = stored_value(tensor), frozenset([here.name] if is_default else [])
             self._known[here.key] = Value(array, defaults) if array is not None else None
         else:

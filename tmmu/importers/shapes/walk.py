@@ -1,4 +1,4 @@
-"""The shape of every tensor of a model, in one walk in the order of execution.
+"""The size of every tensor of a model, in one walk in the order of execution.
 
 When a node is reached, the sizes of all its operands are known; its own follow from the operator alone, or, where
 an operand's value decides them, from that value, worked out on demand. So each size is established once, nothing that
@@ -8,100 +8,28 @@ spec: T9.1, T10.1, T10.2, T10.5, T10.6
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes import bodies as rules
-from tmmu.importers.shapes.binding import Bound, bind
+from tmmu.importers.shapes.binding import Bound
 from tmmu.importers.shapes.folding import COUNTING, is_folded
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.operators import Array, Operators, names_of
-from tmmu.importers.shapes.reading import read
 from tmmu.importers.shapes.sizes import UNKNOWN, Size, Type, checked, refuse, stored_type
 from tmmu.importers.shapes.stated import StatedShapes
-from tmmu.importers.shapes.structure import GIVEN, Scope, Structure, structure
+from tmmu.importers.shapes.structure import GIVEN, Scope, Structure
 from tmmu.importers.shapes.values import Place, Value, Values, locate
-from tmmu.vocabulary import Bindings
 
 MOST_GIVEN = 64
 """The most elements of an input whose value a user is asked to give."""
 
 
-@dataclass(frozen=True)
-class Resolved:
-    """A model file with the size of every tensor that a run of it makes.
-
-    `graph` is the user's own model with its local functions inlined (and without the data of large weights);
-    `source_digest` the SHA-256 of the file. `sizes` gives shape and element type by scoped name; `ruled_out` the bodies
-    that a folded condition rules out, which have no steps; `unproduced` the outputs of T9 by scoped name; `bindings`
-    what the user and the defaults fixed, where `trust_shapes` says whether a stated shape was indeed needed.
-    """
-
-    path: str
-    graph: onnx.ModelProto
-    source_digest: bytes
-    sizes: Mapping[str, Size]
-    ruled_out: frozenset[str]
-    unproduced: frozenset[str]
-    bindings: Bindings
-
-
-def resolve(
-    path: str | os.PathLike[str],
-    *,
-    dims: Mapping[str, int] | None = None,
-    shapes: Mapping[str, tuple[int, ...]] | None = None,
-    values: Mapping[str, str] | None = None,
-    trust_shapes: bool = False,
-) -> Resolved:
-    """The size of every tensor of the ONNX model at `path` under the given bindings (`spec/tmmu.md` T10).
-
-    Parameters
-    ----------
-    path
-        The model; weight files beside it are never opened.
-    dims, shapes, values
-        Named dimensions, shapes of graph inputs, and values of small graph inputs as text (numbers with commas between
-        them).
-    trust_shapes
-        Believe a shape that the file states where nothing else tells it.
-
-    Raises
-    ------
-    TmmuError
-        INVALID_IR, LIVENESS_CYCLE, INVALID_IR_SHAPES, ALLOCATION_OVERFLOW or INVALID_BINDING: what is wrong, where,
-        and the flag or change that mends it.
-
-    Notes
-    -----
-    O(nodes + accesses), and at most `folding.TOTAL_LIMIT` bytes of arithmetic.
-    """
-    try:
-        model, digest = read(path)
-        found = structure(model.graph)
-        further = StatedShapes.names(found) if trust_shapes else ()
-        bound = bind(found.main, dims or {}, shapes or {}, values or {}, further)
-        believed = StatedShapes(bound.dims) if trust_shapes else None
-        walk = _Walk(Operators(model), found, bound, believed)
-        walk.run()
-    except TmmuError as error:
-        raise error.in_file(os.fspath(path)) from error.__cause__
-    defaults = {name: _text(walk.defaults[name]) for name in sorted(walk.defaults)}
-    used = believed is not None and believed.used
-    bindings = Bindings(dict(dims or {}), dict(shapes or {}), dict(values or {}), defaults, (), used)
-    return Resolved(
-        os.fspath(path), model, digest, walk.sizes, frozenset(walk.ruled_out), frozenset(walk.unproduced), bindings
-    )
-
-
-class _Walk:
+class Walk:
     """One execution of the model with sizes in the place of tensors."""
 
     def __init__(self, operators: Operators, found: Structure, bound: Bound, believed: StatedShapes | None) -> None:
@@ -197,22 +125,17 @@ class _Walk:
         return rules.scan_results(place, scan, operands[: len(operands) - scan.inputs], given[0], length)
 
     def _trips(self, scope: Scope, position: int, body: Scope) -> int | None:
-        """How often a Loop runs, where its limit is known and its condition never ends it sooner, or at once."""
-        node = scope.nodes[position]
-        limit = self.values.of(scope, position, node.input[0]) if node.input and node.input[0] else None
-        deciding = [limit]
-        if len(node.input) > 1 and node.input[1]:
-            deciding.append(self.values.of(scope, position, node.input[1]))
-            deciding.append(self.values.of(body, body.end, body.outputs[0]))
+        """How often a Loop runs, where its limit and its conditions are known."""
+        names = scope.nodes[position].input
+        deciding = [self.values.of(scope, position, names[0])] if names and names[0] else [None]
+        if len(names) > 1 and names[1]:
+            deciding += [self.values.of(scope, position, names[1]), self.values.of(body, body.end, body.outputs[0])]
         known = [value for value in deciding if value is not None]
-        if limit is None or limit.array.size != 1 or len(known) < len(deciding):
-            return None
-        begins, goes_on = (rules.truth(value.array) for value in known[1:]) if len(known) > 1 else (True, True)
-        if begins and not goes_on:
+        if len(known) < len(deciding):
             return None
         for value in known:
             self._decided_by(value)
-        return max(0, int(limit.array.reshape(-1)[0])) if begins else 0
+        return rules.trips(*(value.array for value in known))
 
     def _operands(self, scope: Scope, position: int) -> list[Size]:
         """The sizes of a node's operands; in the place of an absent one that of a scalar."""
@@ -337,9 +260,3 @@ class _Walk:
 
 def _place(scope: Scope, position: int) -> str:
     return f"node {scope.ids[position]!r}"
-
-
-def _text(array: Array) -> str:
-    """A default's value as text, shortened where it is long."""
-    text = json.dumps(array.tolist(), separators=(",", ":"))
-    return text if len(text) <= 1000 else f"{text[:1000]}... ({array.size} elements)"
