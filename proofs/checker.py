@@ -109,14 +109,15 @@ def overlapping(run: Program) -> Iterator[Problem]:
 def executed(run: Program) -> Iterator[Problem]:
     """Run the plan: every access within its lifetime, every read of what was written, no write over an operand."""
     memory = [Bytes(CALLER) for _ in run.arenas]
-    shown = list(range(len(run.tensors)))  # the tensor whose bytes a tensor shows: itself, or what it is a view of
+    values = list(range(len(run.tensors)))  # which tensor each value is of; a tensor that is changed gets a new one
+    shown = list(range(len(run.tensors)))  # the value that each tensor shows: its own, or what it is a view of
     written = [t.writer is None for t in run.tensors]
     for i, t in enumerate(run.tensors):
         if t.writer is None:
             memory[t.arena].write(t.address, t.address + t.bytes, i)
     for n, step in enumerate(run.steps):
         for r in (*step.reads, *step.again):
-            yield from _read(run, memory, shown, written, n, r)
+            yield from _read(run, memory, values, shown, written, n, r)
         for w in step.writes:
             t, base = run.tensors[w], run.views.get(w)
             if not t.birth <= n <= t.death:
@@ -125,33 +126,33 @@ def executed(run: Program) -> Iterator[Problem]:
                 )
             if written[w] and not (w in step.mutates or step.completes):
                 yield _problem(run, "sharing_is_sound", n, w, f"writes {t.name}, which was written before")
-            root = shown[w]
-            if w in step.mutates and run.tensors[root].writer is None and root not in run.donated:
-                changed = run.tensors[root].name
-                yield _problem(run, "sharing_is_sound", n, w, f"changes {changed}, which the caller has not donated")
+            if w in step.mutates and t.writer is None and w not in run.donated:
+                yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, which the caller has not donated")
+            if w in step.mutates and base is not None:
+                yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, a view, and with it what it shows")
             if base is None:
                 yield from _over_operands(run, step, n, w)
                 continue
-            b, shown[w] = run.tensors[base[0]], shown[base[0]]
-            if (t.arena, t.storage, t.address) != (b.arena, b.storage, b.address + base[1]) or base[
-                1
-            ] + t.bytes > b.bytes:
+            b, offset, shown[w] = run.tensors[base[0]], base[1], shown[base[0]]
+            there = (b.arena, b.storage, b.address + offset)
+            if (t.arena, t.storage, t.address) != there or offset + t.bytes > b.bytes:
                 yield _problem(
                     run, "sharing_is_sound", n, w, f"makes {t.name} a view, but not of the bytes of {b.name}", b.name
                 )
         yield from _over_each_other(run, step, n)
         for w in step.writes:
-            written[w] = True
+            t, written[w] = run.tensors[w], True
+            if w in step.mutates:  # a new value: what was made a view of the old one does not show it
+                shown[w] = len(values)
+                values.append(w)
             if w not in run.views:
-                memory[run.tensors[w].arena].write(
-                    run.tensors[w].address, run.tensors[w].address + run.tensors[w].bytes, w
-                )
+                memory[t.arena].write(t.address, t.address + t.bytes, shown[w])
     for r in run.returned:
-        yield from _read(run, memory, shown, written, len(run.steps), r)
+        yield from _read(run, memory, values, shown, written, len(run.steps), r)
 
 
 def _read(
-    run: Program, memory: list[Bytes], shown: list[int], written: list[bool], n: int, r: int
+    run: Program, memory: list[Bytes], values: list[int], shown: list[int], written: list[bool], n: int, r: int
 ) -> Iterator[Problem]:
     t = run.tensors[r]
     if not t.birth <= min(n, run.last_step) <= t.death:
@@ -163,7 +164,7 @@ def _read(
         return
     for first, end, owner in memory[t.arena].read(t.address, t.address + t.bytes):
         if owner != shown[r]:
-            other = run.tensors[owner].name if owner != CALLER else "nothing"
+            other = run.tensors[values[owner]].name if owner != CALLER else "nothing"
             text = f"reads {t.name}, whose bytes hold {other}"
             yield Problem(
                 "sharing_is_sound", (t.name, other), n, run.arenas[t.arena].name, first, end - 1, f"{run.at(n)} {text}"

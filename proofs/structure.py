@@ -31,6 +31,14 @@ def _problem(obligation: str, tensors: tuple[str, ...], step: int | None, text: 
     return Problem(obligation, tensors, step, "", None, None, text)
 
 
+def _misnested(run: Program, step: int, text: str) -> Problem:
+    """A step that stands wrong, known to people by the first tensor that it writes and the first that it reads."""
+    if step >= len(run.steps):
+        return _problem("bodies_nest", (), None, text)
+    first = (*run.steps[step].writes[:1], *run.steps[step].reads[:1])
+    return _problem("bodies_nest", tuple(run.tensors[t].name for t in first), step, text)
+
+
 def written(plan: Plan, run: Program) -> Iterator[Problem]:
     """Each tensor's writer is the first step that lists it; the caller's tensors have its roles and are born at 0."""
     first: dict[int, int] = {}
@@ -87,25 +95,21 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
             or nodes[e] != nodes[v]
             or steps.op[e] != steps.op[v]
         ):
-            yield _problem(
-                "bodies_nest",
-                (),
-                None,
-                f"body {bodies.name[b]!r} does not lie between the enter and the leave of one node",
-            )
+            text = f"body {bodies.name[b]!r} does not lie between the enter and the leave of one node"
+            yield _misnested(run, e, text)
             return
         if parent[b] == NONE or body[e] != parent[b] or body[v] != parent[b] or parent[b] >= b:
-            yield _problem("bodies_nest", (), e, f"body {bodies.name[b]!r} stands in another body than its node")
+            yield _misnested(run, e, f"body {bodies.name[b]!r} stands in another body than its node")
             return
         if not str(bodies.name[b]).startswith(f"{nodes[e]}/"):
-            yield _problem("bodies_nest", (), e, f"body {bodies.name[b]!r} is not named after its node {nodes[e]!r}")
+            yield _misnested(run, e, f"body {bodies.name[b]!r} is not named after its node {nodes[e]!r}")
         owned.setdefault(e, []).append(b)
     # Walk the steps with a stack of open nodes: which body may the next step stand in?
     open_nodes: list[tuple[int, list[int]]] = []  # (enter step, bodies of it that may still come)
     for n, (p, b) in enumerate(zip(part, body, strict=True)):
         if p is Part.LEAVE:
             if not open_nodes or leave[owned[open_nodes[-1][0]][0]] != n:
-                yield _problem("bodies_nest", (), n, f"{run.at(n)} leaves a node that it did not enter")
+                yield _misnested(run, n, f"{run.at(n)} leaves a node that it did not enter")
                 return
             open_nodes.pop()
             continue
@@ -117,19 +121,14 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
         else:
             inside = b == MAIN
         if not inside:
-            yield _problem(
-                "bodies_nest", (), n, f"{run.at(n)} stands in body {bodies.name[b]!r}, which is not open there"
-            )
+            yield _misnested(run, n, f"{run.at(n)} stands in body {bodies.name[b]!r}, which is not open there")
             return
         if p is Part.ENTER:
             if n not in owned:
-                yield _problem("bodies_nest", (), n, f"{run.at(n)} enters a node without bodies")
+                yield _misnested(run, n, f"{run.at(n)} enters a node without bodies")
                 return
             open_nodes.append((n, list(owned[n])))
-    if open_nodes:
-        n = open_nodes[-1][0]
-        yield _problem("bodies_nest", (), n, f"{run.at(n)} is never left")
-        return
+    # Nothing is open any more: the leave of every enter that passed is a later step, and was met.
     yield from _scoped(plan, run, part, body, parent, enter, leave)
 
 

@@ -95,11 +95,14 @@ def prove(proofs: dict[str, list[Query]], solver: Solver, timeout_s: float, text
     given = solver.evaluate(text, timeout_s)
     if given.failure is not None or given.text:
         return dict.fromkeys(proofs, given.failure or given.text[:200])
-    for name, cases in proofs.items():
-        for query in cases:
+    names = list(proofs)
+    for position, name in enumerate(names):
+        for query in proofs[name]:
             answer = solver.evaluate(query.refutation(), timeout_s)
-            if not answer.proof and name not in failed:
-                failed[name] = answer.failure or f"the solver answers {answer.text[:200]!r}"
+            if answer.failure is not None:  # its definitions are gone with it
+                return failed | dict.fromkeys(names[position:], answer.failure)
+            if not answer.proof:
+                failed.setdefault(name, f"the solver answers {answer.text[:200]!r}")
     return failed
 
 

@@ -108,7 +108,9 @@ def _list_type(form: Expression, known: Definitions) -> ListType:
 def _parameters(parameters: list[Expression], known: Definitions) -> tuple[tuple[str, str], ...]:
     pairs = _pairs(parameters)
     for name, sort in pairs:
-        _new(name, known)
+        # A parameter stands where no function can: it may have the name of one.
+        if name in CONSTANTS or name in (made.empty for made in known.lists.values()) or not name[0].isalpha():
+            raise Unfounded(f"{name!r} cannot be a parameter: it is a constant, or no name")
         if sort not in SORTS and sort not in known.lists:
             raise Unfounded(f"the parameter {name} has the unknown sort {sort}")
     if len(dict(pairs)) != len(pairs):

@@ -68,12 +68,13 @@ def text_of(expression: Expression) -> str:
     work: list[Expression | None] = [expression]  # None closes a list
     while work:
         item = work.pop()
+        space = "" if not out or out[-1].endswith("(") else " "
         if item is None:
             out.append(")")
         elif isinstance(item, str):
-            out.append(item if not out or out[-1] == "(" else f" {item}")
+            out.append(f"{space}{item}")
         else:
-            out.append("(" if not out or out[-1] == "(" else " (")
+            out.append(f"{space}(")
             work.append(None)
             work.extend(reversed(item))
     return "".join(out)

@@ -41,11 +41,22 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True)
 class Stays:
-    """By tensor: when it is written; when it is first read, views included; when it is last needed, views apart."""
+    """By tensor: when it is written; when it is first read, views included; when it is last needed, views apart.
+
+    `by_root` are all tensors, sorted by the tensor whose bytes they show, and `roots` those.
+    """
 
     written: Rows
     first_read: Rows
     last_needed: Rows
+    by_root: Rows
+    roots: Rows
+
+    def showing(self, root: int) -> list[int]:
+        """The tensors that show the bytes of one, itself included. O(log tensors) and one for each."""
+        lo, hi = np.searchsorted(self.roots, [root, root + 1]).tolist()
+        tensors: list[int] = self.by_root[lo:hi].tolist()
+        return tensors
 
 
 def stays(context: Context) -> Stays:
@@ -67,7 +78,8 @@ def stays(context: Context) -> Stays:
     scratch = context.plan.tensors.role == ROLES.index(Role.SCRATCH)
     other = ~(scratch[tensor] & (written[tensor] == step))  # a step's use of its own scratch is no read of a value
     np.minimum.at(first, context.root[tensor[other]], step[other])
-    return Stays(written, np.where(first == _NEVER, written + 1, first), needed)
+    by_root = np.argsort(context.root, kind="stable")
+    return Stays(written, np.where(first == _NEVER, written + 1, first), needed, by_root, context.root[by_root])
 
 
 def shared(context: Context, when: Stays) -> Iterator[list[Content]]:
@@ -100,11 +112,11 @@ def clusters(contents: list[Content]) -> Iterator[list[Content]]:
         yield cluster
 
 
-def needed_where(context: Context, when: Stays, content: Content, members: list[int], other: Content) -> int:
-    """When the bytes that `content` has in common with `other` are last needed, given the tensors that show it."""
+def needed_where(context: Context, when: Stays, content: Content, other: Content) -> int:
+    """When the bytes that `content` has in common with `other` are last needed, by any tensor that shows them."""
     t = context.plan.tensors
     last = content.written
-    for tensor in members:
+    for tensor in when.showing(content.tensor):
         window = int(t.window[tensor])
         if window < other.end and other.window < window + int(t.bytes[tensor]):
             last = max(last, int(when.last_needed[tensor]))

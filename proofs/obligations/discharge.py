@@ -48,7 +48,7 @@ def discharge(tasks: Sequence[Iterator[Batch]], solvers: Sequence[Solver], timeo
                 if drawn is None:
                     return
                 result, batch = drawn
-                answer = solver.evaluate(refutation("".join(batch.rows)), timeout_s)
+                answer = solver.evaluate(refutation("\n".join(batch.rows)), timeout_s)
                 refuted = narrow(batch, solver, timeout_s) if answer.counterexample else None
                 with lock:
                     _note(result, batch, answer, refuted)
@@ -92,7 +92,7 @@ def narrow(batch: Batch, solver: Solver, timeout_s: float) -> tuple[str, Place] 
     low, high = 0, len(batch.rows)
     while high - low > 1:
         middle = (low + high) // 2
-        if solver.evaluate(refutation("".join(batch.rows[low:middle])), timeout_s).counterexample:
+        if solver.evaluate(refutation("\n".join(batch.rows[low:middle])), timeout_s).counterexample:
             high = middle
         else:
             low = middle

@@ -9,6 +9,7 @@ spec: V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations, pairwise
@@ -17,7 +18,7 @@ import numpy as np
 
 from proofs.obligations.contents import Content, Stays, at_step, clusters, needed_where, shared, stays
 from proofs.obligations.context import CALLER, Context
-from proofs.obligations.rows import Batch, Chain, Place, Unprovable, false, listed, number, table, walk
+from proofs.obligations.rows import BATCH, Batch, Chain, Place, Unprovable, false, listed, number, table, walk
 
 NAME = "sharing_is_sound"
 SENTENCE = "Every byte of every read holds what is read, and a result takes an operand's bytes only in place."
@@ -35,8 +36,10 @@ DEFINITIONS = """
 (define-fun elsewhere ((storage Int) (window Int) (bytes Int) (of_storage Int) (of_window Int) (of_bytes Int)) Bool
   (or (distinct storage of_storage) (= 0 bytes) (<= (+ window bytes) of_window) (<= (+ of_window of_bytes) window)))
 """
-PAIRS_LIMIT = 200_000
-"""Pairs of slices that overlap in part, beyond which a plan is not looked at."""
+EFFORT_LIMIT = 2_000_000
+"""Pairs of slices that overlap in part, times the tensors that show them, beyond which a plan is not looked at."""
+Asked = list[tuple[str, Place]]
+"""Rows with their places, gathered into batches."""
 
 
 def rows(context: Context) -> Iterator[Batch]:
@@ -45,19 +48,24 @@ def rows(context: Context) -> Iterator[Batch]:
     yield from _mutations(context)
     when = stays(context)
     chains: list[list[Content]] = []
-    pairs = 0
+    asked: Asked = []
+    effort = 0
     for contents in shared(context, when):
         found = list(clusters(contents))
-        yield from listed([(text, Place((a, b))) for text, a, b in _neighbours(found)])
+        asked.extend(_neighbours(found))
         for cluster in found:
             in_order = sorted(cluster, key=lambda content: content.written)
             if _one_slice(cluster) or _one_after_the_other(in_order):
                 chains.append(in_order)
                 continue
-            pairs += len(cluster) ** 2 // 2
-            if pairs > PAIRS_LIMIT:
-                raise Unprovable(f"more than {PAIRS_LIMIT} pairs of tensors overlap in part within a storage")
-            yield from _pairs(context, when, in_order)
+            effort += len(cluster) * sum(len(when.showing(content.tensor)) for content in cluster)
+            if effort > EFFORT_LIMIT:
+                raise Unprovable("too many tensors overlap in part within a storage")
+            asked.extend(_pairs(context, when, in_order))
+        if len(asked) >= BATCH:
+            yield from listed(asked)
+            asked = []
+    yield from listed(asked)
     yield from _holding(context, chains)
 
 
@@ -91,14 +99,14 @@ def _mutations(context: Context) -> Iterator[Batch]:
     mutated = defaultdict(list)
     for s, t in zip(step.tolist(), tensor.tolist(), strict=True):
         mutated[t].append(s)
-    showing = np.isin(context.root[context.reads.tensor], tensor) & (
-        context.root[context.reads.tensor] != context.reads.tensor
-    )
+    root, reads = context.root, context.reads
+    showing = np.isin(root[reads.tensor], tensor) & (root[reads.tensor] != reads.tensor)
     stale = []
-    for s, view in zip(context.reads.step[showing].tolist(), context.reads.tensor[showing].tolist(), strict=True):
-        made = int(context.writer[view])
-        if any(made < m <= s for m in mutated[int(context.root[view])]):
-            stale.append(Place((view, int(context.root[view])), step=s))
+    for s, view in zip(reads.step[showing].tolist(), reads.tensor[showing].tolist(), strict=True):
+        steps = mutated[int(root[view])]
+        after = bisect_left(steps, int(context.writer[view]))
+        if after < len(steps) and steps[after] <= s:
+            stale.append(Place((view, int(root[view])), step=s))
     yield from false(*stale)
 
 
@@ -111,33 +119,29 @@ def _one_after_the_other(in_order: list[Content]) -> bool:
     return all(a.last_read < b.written for a, b in pairwise(in_order))
 
 
-def _neighbours(found: list[list[Content]]) -> Iterator[tuple[str, int, int]]:
+def _neighbours(found: list[list[Content]]) -> Iterator[tuple[str, Place]]:
     """Each content of a cluster ends before the first byte of the next cluster, and so before all that follow."""
     for cluster, after in pairwise(found):
         for content in cluster:
-            yield f"(ends_before {content.window} {content.bytes} {after[0].window})", content.tensor, after[0].tensor
+            yield _ends_before(content, after[0])
 
 
-def _pairs(context: Context, when: Stays, in_order: list[Content]) -> Iterator[Batch]:
+def _ends_before(a: Content, b: Content) -> tuple[str, Place]:
+    return f"(ends_before {a.window} {a.bytes} {b.window})", Place((a.tensor, b.tensor), step=max(0, b.written))
+
+
+def _pairs(context: Context, when: Stays, in_order: list[Content]) -> Iterator[tuple[str, Place]]:
     """Contents that overlap in part, each against each: their common bytes are needed no more when overwritten."""
-    members = defaultdict(list)
-    inside = np.isin(context.root, [content.tensor for content in in_order])
-    for tensor in np.flatnonzero(inside).tolist():
-        members[int(context.root[tensor])].append(tensor)
-    asked = []
     for a, b in combinations(in_order, 2):
         if a.end <= b.window or b.end <= a.window:
-            place = Place((a.tensor, b.tensor))
-            first, second = (a, b) if a.end <= b.window else (b, a)
-            asked.append((f"(ends_before {first.window} {first.bytes} {second.window})", place))
+            yield _ends_before(*((a, b) if a.end <= b.window else (b, a)))
             continue
-        needed = needed_where(context, when, a, members[a.tensor], b)
+        needed = needed_where(context, when, a, b)
         replaced = needed == b.written and _replaces(context, a, b)
         if replaced:
-            asked.extend(_in_place(context, b))
+            yield from _in_place(context, b)
         text = f"(undisturbed {number(a.written)} {number(needed)} {str(replaced).lower()} {number(b.written)})"
-        asked.append((text, Place((a.tensor, b.tensor), step=b.written)))
-    yield from listed(asked)
+        yield text, Place((a.tensor, b.tensor), step=max(0, b.written))
 
 
 def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
@@ -146,7 +150,7 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
     bounds = np.cumsum([0, *map(len, chains)])
     begins = set(bounds.tolist())
     replaces = [False] * len(contents)
-    allowed: list[tuple[str, Place]] = []
+    allowed: Asked = []
     for i in range(1, len(contents)):
         a, b = contents[i - 1], contents[i]
         if i not in begins and a.last_read == b.written and _replaces(context, a, b):
@@ -177,9 +181,17 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
 
 
 def _replaces(context: Context, a: Content, b: Content) -> bool:
-    """Whether b's tensor is the permitted in-place result of an operand that shows a's, made by the step itself."""
+    """Whether b's tensor is the permitted in-place result of an operand that shows a's, made by the step itself.
+
+    Not where the step mutates a's tensor too: these would be two results in the same bytes.
+    """
     operand = context.permissions.in_place.get(b.tensor)
-    return operand is not None and int(context.root[operand]) == a.tensor and int(context.writer[b.tensor]) == b.written
+    return (
+        operand is not None
+        and int(context.root[operand]) == a.tensor
+        and int(context.writer[b.tensor]) == b.written
+        and a.tensor not in at_step(context.writes, b.written)
+    )
 
 
 def _in_place(context: Context, content: Content) -> Iterator[tuple[str, Place]]:

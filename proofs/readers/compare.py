@@ -12,7 +12,7 @@ import numpy as np
 
 from proofs.readers.compare_steps import step_differences
 from proofs.readers.compare_tensors import tensor_differences
-from proofs.readers.difference import Difference, Key, first_positions, plan_keys, writers_of
+from proofs.readers.difference import Difference, Pairing, pairing
 from proofs.readers.expected import Expected
 from tmmu.plan.columns import NONE, SHARES, Plan
 from tmmu.vocabulary import MAIN, Part, Shares
@@ -41,30 +41,31 @@ def differences(plan: Plan, expected: Expected, donated: frozenset[str]) -> Iter
     -----
     O(steps + accesses + tensors), a few dictionary look-ups each.
     """
-    yield from step_differences(plan, expected)
-    yield from tensor_differences(plan, expected)
-    yield from _views(plan, expected)
-    yield from _bodies(plan, expected, first_positions(plan))
+    pairs = pairing(plan, expected)
+    yield from step_differences(plan, expected, pairs)
+    yield from tensor_differences(plan, expected, pairs)
+    yield from _views(plan, expected, pairs)
+    yield from _bodies(plan, expected, pairs)
     yield from _records(plan, expected)
-    yield from _bindings(plan, expected, donated)
+    yield from _bindings(plan, expected, donated, pairs)
 
 
-def _views(plan: Plan, expected: Expected) -> Iterator[Difference]:
+def _views(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
     """A tensor that the plan calls a view is one in the model, of the same base.
 
     The other way round there is no difference: a plan may give a view bytes of its own, if its step writes them.
     """
-    names, of, keys = plan.tensors.name, plan.tensors.of, list(plan_keys(plan))
+    names, of = plan.tensors.name, plan.tensors.of
     for row in np.flatnonzero(plan.tensors.shares == SHARES.index(Shares.VIEW)).tolist():
         name, base, writer = names[row], int(of[row]), int(plan.tensors.writer[row])
         stated = "nothing" if base == NONE else names[base]
         recomputed = expected.views.get(name, ("nothing", 0))[0]
         if stated != recomputed or base == NONE:
-            at, node = (None, "") if writer == NONE else (writer, keys[writer].node)
+            at, node = (None, "") if writer == NONE else (writer, pairs.keys[writer][0])
             yield Difference("view", node, (name,), at, f"a view of {stated}", f"a view of {recomputed}")
 
 
-def _bodies(plan: Plan, expected: Expected, positions: Mapping[Key, int]) -> Iterator[Difference]:
+def _bodies(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
     """Each body of the model once, in its place; row 0, the main graph, is the plan's own."""
     b = plan.bodies
     names = b.name.list()
@@ -83,7 +84,7 @@ def _bodies(plan: Plan, expected: Expected, positions: Mapping[Key, int]) -> Ite
         held_by = names[parent] if parent != NONE else "nothing"
         if held_by != model.parent:
             yield Difference("body-parent", model.owner, (), None, held_by, model.parent)
-        recomputed = tuple(positions.get(Key(model.owner, part), NONE) for part in (Part.ENTER, Part.LEAVE))
+        recomputed = tuple(pairs.positions.get((model.owner, part), NONE) for part in (Part.ENTER, Part.LEAVE))
         if stated != recomputed:
             yield Difference("body-steps", model.owner, (), stated[0], f"{name} at {stated}", f"{name} at {recomputed}")
         if bool(b.iterates[row]) != model.iterates:
@@ -104,7 +105,7 @@ def _records(plan: Plan, expected: Expected) -> Iterator[Difference]:
         yield Difference("source-digest", "", (), None, *(digest.hex() for digest in digests if digest is not None))
 
 
-def _bindings(plan: Plan, expected: Expected, donated: frozenset[str]) -> Iterator[Difference]:
+def _bindings(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pairing) -> Iterator[Difference]:
     """What a plan is bound to: the model's own bindings, and donations of what the caller writes.
 
     Whether the file's shapes are trusted is the user's to say, and so no difference: that the sizes agree is enough.
@@ -115,9 +116,8 @@ def _bindings(plan: Plan, expected: Expected, donated: frozenset[str]) -> Iterat
             if said.get(name) != says.get(name):
                 stated, recomputed = (f"{name}={texts.get(name, 'nothing')}" for texts in (said, says))
                 yield Difference("binding", "", (), None, stated, recomputed)
-    writers = writers_of(expected.steps)
     for name in sorted(donated | set(plan.bindings.donated)):
-        if name not in expected.roles or name in writers:
+        if name not in expected.roles or name in pairs.writers:
             yield Difference("donated", "", (name,), None, "donated by the caller", "not the caller's to donate")
 
 

@@ -6,49 +6,47 @@ model says, and the steps of a body stay together between its owner's `enter` an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from proofs.readers.difference import Difference, Key, first_positions, key_of, plan_keys, writers_of
+from proofs.readers.difference import Difference, Key, Pairing
 from proofs.readers.expected import Expected, ExpectedStep
 from proofs.readers.operators import known
 from tmmu.plan.columns import Plan
 from tmmu.vocabulary import Part
 
 
-def step_differences(plan: Plan, expected: Expected) -> Iterator[Difference]:
+def step_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
     """Steps missing, extra or repeated, steps that are not the model's, and steps out of order or place.
 
     Implements spec: V3.1, T8.10, T8.11 and I1.6. O(steps + accesses).
     """
-    positions = first_positions(plan)
-    model = {key_of(step): step for step in expected.steps}
-    for key, step in model.items():
-        if key not in positions:
+    for key, step in pairs.steps.items():
+        if key not in pairs.positions:
             yield Difference("missing-step", step.node, (), None, "no such step", f"{step.part} of {step.op}")
-    yield from _contents(plan, model, positions)
+    yield from _contents(plan, pairs)
     # A step that is missing or repeated was named above: from here on only its first occurrence is looked at.
-    yield from _reads_after_writes(expected.steps, positions)
-    yield from _states_differ(expected.steps, positions)
-    yield from _nesting(plan, expected, model)
+    yield from _reads_after_writes(pairs)
+    yield from _states_differ(pairs)
+    yield from _nesting(expected, pairs)
 
 
-def _contents(plan: Plan, model: Mapping[Key, ExpectedStep], positions: Mapping[Key, int]) -> Iterator[Difference]:
+def _contents(plan: Plan, pairs: Pairing) -> Iterator[Difference]:
     """Each step of the plan is one of the model's, with its operator, body and accesses."""
     names, bodies = plan.tensors.name.list(), plan.bodies.name.list()
     columns = (plan.steps.op.tolist(), plan.steps.body.tolist(), *map(plan.steps.listed, plan.steps.LISTS))
-    for at, (key, op, body, *accesses) in enumerate(zip(plan_keys(plan), *columns, strict=True)):
-        step = model.get(key)
+    for at, (key, op, body, *accesses) in enumerate(zip(pairs.keys, *columns, strict=True)):
+        (node, part), step = key, pairs.steps.get(key)
         domain, operator = plan.ops[op]
         if step is None:
-            yield Difference("extra-step", key.node, (), at, f"{key.part} of {operator}", "no such step")
+            yield Difference("extra-step", node, (), at, f"{part} of {operator}", "no such step")
             continue
-        if positions[key] != at:
-            yield Difference("repeated-step", key.node, (), at, f"steps {positions[key]} and {at}", "one step")
+        if pairs.positions[key] != at:
+            yield Difference("repeated-step", node, (), at, f"steps {pairs.positions[key]} and {at}", "one step")
             continue
         if ("" if known(domain) else domain, operator) != (step.domain, step.op):
-            yield Difference("operator", key.node, (), at, f"{domain}::{operator}", f"{step.domain}::{step.op}")
+            yield Difference("operator", node, (), at, f"{domain}::{operator}", f"{step.domain}::{step.op}")
         if bodies[body] != step.body:
-            yield Difference("body", key.node, (), at, bodies[body], step.body)
+            yield Difference("body", node, (), at, bodies[body], step.body)
         for which, rows, recomputed in zip(
             plan.steps.LISTS, accesses, (step.reads, step.writes, step.mutates), strict=True
         ):
@@ -56,7 +54,7 @@ def _contents(plan: Plan, model: Mapping[Key, ExpectedStep], positions: Mapping[
             same = stated == recomputed if which != "mutates" else set(stated) == set(recomputed)
             if not same:
                 unlike = _unlike(stated, recomputed)
-                yield Difference(which, key.node, unlike, at, ", ".join(stated), ", ".join(recomputed))
+                yield Difference(which, node, unlike, at, ", ".join(stated), ", ".join(recomputed))
 
 
 def _unlike(stated: tuple[str, ...], recomputed: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,47 +63,45 @@ def _unlike(stated: tuple[str, ...], recomputed: tuple[str, ...]) -> tuple[str, 
     return tuple(dict.fromkeys(name for name in stated + recomputed if not unlike or name in unlike))
 
 
-def _reads_after_writes(steps: Iterable[ExpectedStep], positions: Mapping[Key, int]) -> Iterator[Difference]:
+def _reads_after_writes(pairs: Pairing) -> Iterator[Difference]:
     """No tensor is read or overwritten at a step before the one that makes it."""
-    steps = list(steps)
-    written = {name: positions[key] for name, key in writers_of(steps).items() if key in positions}
-    for step in steps:
-        at = positions.get(key_of(step))
-        if at is None:
-            continue
+    positions = pairs.positions
+    written = {name: positions[key] for name, key in pairs.writers.items() if key in positions}
+    for key, step in pairs.steps.items():
+        at = positions.get(key, len(pairs.keys))
         for name in dict.fromkeys((*step.reads, *step.mutates)):
             if written.get(name, -1) > at:
                 stated = f"read at step {at}, written at step {written[name]}"
                 yield Difference("order", step.node, (name,), at, stated, "written before it is read")
 
 
-def _states_differ(steps: list[ExpectedStep], positions: Mapping[Key, int]) -> Iterator[Difference]:
+def _states_differ(pairs: Pairing) -> Iterator[Difference]:
     """Where a tensor is overwritten, each access to it finds what the same step left as in the model."""
-    mutated = {name for step in steps for name in step.mutates}
+    mutated = {name for step in pairs.steps.values() for name in step.mutates}
     if not mutated:
         return
-    as_listed = _states(steps, mutated)
-    present = [step for step in steps if key_of(step) in positions]
-    as_run = _states(sorted(present, key=lambda step: positions[key_of(step)]), mutated)
+    as_listed = _states(pairs.steps.items(), mutated)
+    order = sorted(pairs.steps.keys() & pairs.positions.keys(), key=pairs.positions.__getitem__)
+    as_run = _states([(key, pairs.steps[key]) for key in order], mutated)
     for (key, name), state in as_run.items():
         if state != as_listed[key, name]:
-            at, stated = positions[key], f"{name} as {state} leaves it"
-            yield Difference("order", key.node, (name,), at, stated, f"{name} as {as_listed[key, name]} leaves it")
+            at, stated = pairs.positions[key], f"{name} as {state} leaves it"
+            yield Difference("order", key[0], (name,), at, stated, f"{name} as {as_listed[key, name]} leaves it")
 
 
-def _states(steps: Iterable[ExpectedStep], mutated: set[str]) -> dict[tuple[Key, str], str]:
+def _states(steps: Iterable[tuple[Key, ExpectedStep]], mutated: set[str]) -> dict[tuple[Key, str], str]:
     """For each access to a tensor that some step overwrites: the node that last wrote it."""
     last: dict[str, str] = {}
     states: dict[tuple[Key, str], str] = {}
-    for step in steps:
-        for name in mutated.intersection((*step.reads, *step.mutates)):
-            states[key_of(step), name] = last.get(name, "the caller")
+    for key, step in steps:
+        for name in sorted(mutated.intersection((*step.reads, *step.mutates))):
+            states[key, name] = last.get(name, "the caller")
         for name in mutated.intersection(step.writes):
             last[name] = step.node
     return states
 
 
-def _nesting(plan: Plan, expected: Expected, model: Mapping[Key, ExpectedStep]) -> Iterator[Difference]:
+def _nesting(expected: Expected, pairs: Pairing) -> Iterator[Difference]:
     """The steps of a body stand together between its owner's enter and leave, one body after the other.
 
     Only the first violation is given: all that follows it would be out of place as well.
@@ -113,12 +109,10 @@ def _nesting(plan: Plan, expected: Expected, model: Mapping[Key, ExpectedStep]) 
     rank = {body: index for index, body in enumerate(expected.bodies)}
     main = "the main graph"
     frames: list[tuple[str, int]] = []
-    met: set[Key] = set()
-    for at, key in enumerate(plan_keys(plan)):
-        step = model.get(key)
-        if step is None or key in met:
+    for at, key in enumerate(pairs.keys):
+        step = pairs.steps.get(key)
+        if step is None or pairs.positions[key] != at:
             continue
-        met.add(key)
         around, reached = frames[-1] if frames else (main, -1)
         owner = expected.bodies[step.body].owner if step.body else main
         if step.part is Part.LEAVE:

@@ -1,11 +1,11 @@
-"""One thing in which a plan is not the model's, and the names by which plan and model speak of the same step."""
+"""One thing in which a plan is not the model's, and how steps of the two are known to be the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from proofs.readers.expected import ExpectedStep
+from proofs.readers.expected import Expected, ExpectedStep
 from tmmu.plan.columns import PARTS, Plan
 from tmmu.vocabulary import Part
 
@@ -34,34 +34,28 @@ WHAT = (
 """Every kind of difference, coarse ones first."""
 
 
-class Key(NamedTuple):
-    """A step by its node and part: unique in a model, whatever the order of its steps."""
-
-    node: str
-    part: Part
-
-    def __str__(self) -> str:
-        return f"{self.node} ({self.part})"
+Key = tuple[str, Part]
+"""A step by its node and part: unique in a model, whatever the order of its steps."""
 
 
-def plan_keys(plan: Plan) -> Iterator[Key]:
-    """The node and part of each step of a plan, in its order."""
-    return map(Key, plan.steps.node, map(PARTS.__getitem__, plan.steps.part.tolist()))
+@dataclass(frozen=True)
+class Pairing:
+    """The steps of a plan and of a model, brought together by node and part.
+
+    `keys` are the plan's steps in its order and `positions` the first of each; `steps` are the model's, `writers`
+    the one that first writes each tensor (none for what the caller writes, overwritten or not).
+    """
+
+    keys: list[Key]
+    positions: dict[Key, int]
+    steps: dict[Key, ExpectedStep]
+    writers: dict[str, Key]
 
 
-def first_positions(plan: Plan) -> dict[Key, int]:
-    """The first step of each node and part in a plan."""
-    positions: dict[Key, int] = {}
-    for step, key in enumerate(plan_keys(plan)):
-        positions.setdefault(key, step)
-    return positions
-
-
-def key_of(step: ExpectedStep) -> Key:
-    """The name of a model's step that holds in any plan of it."""
-    return Key(step.node, step.part)
-
-
-def writers_of(steps: Iterable[ExpectedStep]) -> dict[str, Key]:
-    """The step that first writes each tensor; what the caller writes has none, overwritten or not."""
-    return {name: key_of(step) for step in steps for name in step.writes if name not in step.mutates}
+def pairing(plan: Plan, expected: Expected) -> Pairing:
+    """Bring a plan's steps and a model's together. O(steps + writes)."""
+    keys = list(zip(plan.steps.node, map(PARTS.__getitem__, plan.steps.part.tolist()), strict=True))
+    positions = {key: at for at, key in zip(range(len(keys) - 1, -1, -1), reversed(keys), strict=True)}
+    steps = {(step.node, step.part): step for step in expected.steps}
+    writers = {name: key for key, step in steps.items() for name in step.writes if name not in step.mutates}
+    return Pairing(keys, positions, steps, writers)

@@ -123,7 +123,7 @@ def _judge(reply: str) -> tuple[str, str | None]:
     kind, text = reply[:1], reply[1:].strip()
     if kind != "=":
         return "", f"the solver raised: {text[:200]}"
-    if "(error" in text:
+    if "(error" in text or "unsupported" in text:
         return "", f"the solver reports {text[:200]}"
     return text, None
 

@@ -60,10 +60,15 @@ def in_order(plan: Plan, order: Sequence[int]) -> Plan:
             for name in ("op", "part", "body")}  # fmt: skip
     steps = replace(s, node=Names.of([s.node[old] for old in order]), **rows, **lists)
     writer = column([new.get(old, 0) for old in plan.tensors.writer.tolist()], plan.tensors.writer.dtype.type)
-    bounds = {name: column([new.get(old, 0) for old in getattr(plan.bodies, name).tolist()], writer.dtype.type)
-              for name in ("enter", "leave")}  # fmt: skip
+    enter, leave = (
+        column([new.get(old, 0) for old in old_steps.tolist()], writer.dtype.type)
+        for old_steps in (plan.bodies.enter, plan.bodies.leave)
+    )
     return replace(
-        plan, steps=steps, tensors=replace(plan.tensors, writer=writer), bodies=replace(plan.bodies, **bounds)
+        plan,
+        steps=steps,
+        tensors=replace(plan.tensors, writer=writer),
+        bodies=replace(plan.bodies, enter=enter, leave=leave),
     )
 
 

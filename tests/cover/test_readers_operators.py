@@ -18,12 +18,22 @@ from onnx.reference import ReferenceEvaluator
 from proofs.readers.operators import IN_PLACE, KNOWN_DOMAINS, VIEWS, is_view, iterates, overwritable, qualified
 
 Array = NDArray[Any]
+
+
+def floats(values: object) -> Array:
+    return np.array(values, dtype=np.float32)
+
+
+def integers(values: object) -> Array:
+    return np.array(values, dtype=np.int64)
+
+
 OPSET = onnx.defs.onnx_opset_version()
 SHAPE = (2, 3)
 ATTRIBUTES: dict[str, dict[str, Any]] = {
     "Cast": {"to": TensorProto.INT32}, "BitCast": {"to": TensorProto.INT32}, "BitShift": {"direction": "LEFT"},
 }  # fmt: skip
-SETTINGS = {"Clip": [np.float32(0.2), np.float32(0.7)], "CastLike": [np.float32(1)], "Trilu": [np.int64(0)]}
+SETTINGS: dict[str, list[Array]] = {"Clip": [floats(0.2), floats(0.7)], "CastLike": [floats(1)], "Trilu": [integers(0)]}
 """What an operator reads besides the operands that it may work in place of."""
 
 
@@ -49,8 +59,9 @@ def run(op: str, operands: list[Array], **attributes: Any) -> Array:
     graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info("y")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
     with np.errstate(all="ignore"):
-        result: Array = ReferenceEvaluator(model).run(None, dict(zip(names, operands, strict=True)))[0]
-    return result
+        results = ReferenceEvaluator(model).run(None, dict(zip(names, operands, strict=True)))
+    assert isinstance(results, list)
+    return np.asarray(results[0])
 
 
 def reads_at_its_own_index_alone(op: str, operands: list[Array], position: int, **attributes: Any) -> bool:
@@ -74,22 +85,22 @@ def test_what_may_work_in_place_reads_each_element_at_its_own_index(op: str) -> 
     """spec: T3.2, V2.1"""
     for position in IN_PLACE[op]:
         operands = tensors(op, max(2, position + 1) if len(IN_PLACE[op]) > 1 else 1)
-        operands += [np.asarray(setting) for setting in SETTINGS.get(op, [])]
+        operands += SETTINGS.get(op, [])
         assert reads_at_its_own_index_alone(op, operands, position)
 
 
 @pytest.mark.parametrize(
     ("op", "operands", "attributes"),
     [
-        ("Softmax", [np.float32([[1, 2, 3], [4, 5, 6]])], {}),
-        ("LogSoftmax", [np.float32([[1, 2, 3], [4, 5, 6]])], {}),
-        ("CumSum", [np.float32([1, 2, 3]), np.int64(0)], {}),
-        ("MatMul", [np.float32([[1, 2], [3, 4]]), np.float32([[1, 2], [3, 4]])], {}),
-        ("Gemm", [np.float32([[1, 2], [3, 4]]), np.float32([[1, 2], [3, 4]])], {}),
-        ("Transpose", [np.float32([[1, 2], [3, 4]])], {}),
-        ("LpNormalization", [np.float32([[1, 2, 3], [4, 5, 6]])], {}),
-        ("AveragePool", [np.float32([[[1, 2, 3, 4]]])], {"kernel_shape": [3], "pads": [1, 1]}),
-        ("Add", [np.float32([[1, 2, 3]]), np.float32([[1], [2]])], {}),
+        ("Softmax", [floats([[1, 2, 3], [4, 5, 6]])], {}),
+        ("LogSoftmax", [floats([[1, 2, 3], [4, 5, 6]])], {}),
+        ("CumSum", [floats([1, 2, 3]), integers(0)], {}),
+        ("MatMul", [floats([[1, 2], [3, 4]]), floats([[1, 2], [3, 4]])], {}),
+        ("Gemm", [floats([[1, 2], [3, 4]]), floats([[1, 2], [3, 4]])], {}),
+        ("Transpose", [floats([[1, 2], [3, 4]])], {}),
+        ("LpNormalization", [floats([[1, 2, 3], [4, 5, 6]])], {}),
+        ("AveragePool", [floats([[[1, 2, 3, 4]]])], {"kernel_shape": [3], "pads": [1, 1]}),
+        ("Add", [floats([[1, 2, 3]]), floats([[1], [2]])], {}),
     ],
 )  # fmt: skip
 def test_what_reads_neighbours_is_seen_to_and_is_not_listed(op: str, operands: list[Array], attributes: Any) -> None:
@@ -101,13 +112,13 @@ def test_what_reads_neighbours_is_seen_to_and_is_not_listed(op: str, operands: l
 @pytest.mark.parametrize("op", sorted(VIEWS))
 def test_a_view_shows_the_bytes_of_its_operand(op: str) -> None:
     """spec: V1.6"""
-    x = np.float32([[1, 2, 3], [4, 5, 6]])
-    given = {"Reshape": [x, np.int64([3, 2])], "Squeeze": [x[None], np.int64([0])], "Unsqueeze": [x, np.int64([1])]}
+    x = floats([[1, 2, 3], [4, 5, 6]])
+    given = {"Reshape": [x, integers([3, 2])], "Squeeze": [x[None], integers([0])], "Unsqueeze": [x, integers([1])]}
     assert run(op, given.get(op, [x])).tobytes() == x.tobytes()
 
 
 def test_a_copy_in_another_order_is_no_view() -> None:
-    x = np.float32([[1, 2, 3], [4, 5, 6]])
+    x = floats([[1, 2, 3], [4, 5, 6]])
     assert run("Transpose", [x]).tobytes() != x.tobytes()
     assert not is_view("", "Transpose")
 

@@ -80,6 +80,23 @@ def test_a_base_that_its_step_does_not_read_is_none() -> None:
     assert judged(through("b Relu: a -> b", "n Reshape: b -> y"), VIEW) == ({}, {}, [])
 
 
+def test_what_its_own_step_makes_is_no_base() -> None:
+    """Nor can two results of one step be views of each other, whatever the operator."""
+    model = through("n my::Fuse: p y -> p y")
+    plan = plan_of(model, shares={"p": (VIEW, "y"), "y": (VIEW, "p")}, inside={"y": ("p", 0)})
+    assert named(plan, permitted(plan, None, NOBODY)) == ({}, {})
+
+
+def test_a_believed_operator_shares_only_what_its_step_reads_and_writes() -> None:
+    for word in (VIEW, IN_PLACE):
+        unread = through("b Relu: a -> b", "n my::Fuse: b -> y")
+        assert judged(unread, word, inside={"y": ("a", 0)}) == ({}, {}, [])
+        elsewhere = through("n my::Fuse: a -> b", "m MatMul: b -> y")
+        unwritten = plan_of(elsewhere, shares={"y": (word, "a")}, inside={"y": ("a", 0)})
+        unwritten = changed(unwritten, "tensors", "y", writer=1)
+        assert named(unwritten, permitted(unwritten, None, NOBODY)) == ({}, {})
+
+
 def test_a_base_that_is_written_later_is_none() -> None:
     """Two tensors cannot be views of each other, so that chains of views end."""
     plan = plan_of(
@@ -120,11 +137,19 @@ def test_a_dropout_with_training_mode_is_a_view_only_as_believed_and_at_inferenc
     assert judged(model, VIEW, dtypes=bools) == ({"y": ("a", 0)}, {}, [DROPOUT_BELIEVED])
     assert judged(model, VIEW, dtypes=bools, mode="backward") == ({}, {}, [])
     assert judged(through("n Dropout: a ratio -> y", parameters="ratio"), VIEW) == ({"y": ("a", 0)}, {}, [])
+    other = through("n Reshape: a on -> y", parameters="on")
+    assert judged(other, VIEW, dtypes=bools, mode="backward") == ({"y": ("a", 0)}, {}, [])
 
 
 @pytest.mark.parametrize(
     ("line", "of"),
-    [("n Relu: a -> y", "a"), ("n Add: x a -> y", "a"), ("n Where: x x a -> y", "a"), ("n Sum: a x -> y", "a")],
+    [
+        ("n Relu: a -> y", "a"),
+        ("n Add: x a -> y", "a"),
+        ("n Where: x x a -> y", "a"),
+        ("n Sum: a x -> y", "a"),
+        ("n Add: a -> y", "a"),
+    ],
 )
 def test_an_elementwise_result_may_take_an_operand_that_is_read_at_its_own_index(line: str, of: str) -> None:
     """spec: T3.2"""
@@ -155,6 +180,7 @@ def test_packed_elements_do_not_show_equal_shapes_unless_there_is_one_operand() 
     nibbles = {"a": (2, 4), "y": (2, 4), "x": (2, 4)}
     assert judged(through("n Cast: a -> y", sizes=nibbles)) == ({}, {"y": "a"}, [])
     assert judged(through("n Add: a x -> y", sizes=nibbles)) == ({}, {}, [])
+    assert judged(through("n Add: a x -> y", sizes=dict.fromkeys("ayx", (2, 8)))) == ({}, {"y": "a"}, [])
 
 
 def test_what_the_caller_writes_is_taken_only_where_the_user_donates_it() -> None:
@@ -236,15 +262,25 @@ def test_a_bodys_own_initializer_is_shown_but_never_taken() -> None:
 
 
 @pytest.mark.parametrize("word", [VIEW, IN_PLACE])
-def test_enter_and_leave_share_nothing(word: Shares) -> None:
+@pytest.mark.parametrize("op", ["If", "my::Call"])
+def test_enter_and_leave_share_nothing(word: Shares, op: str) -> None:
     """spec: T8.6"""
-    formal = in_a_loop("n MatMul: f -> loop/body/z", formal="y")
-    assert judged(formal, word, of="x", donated=frozenset({"x"})) == ({}, {}, [])
-    handed = through(
-        step("n If: x ->", part=Part.ENTER), step("m MatMul: a -> b", body="n/b"),
-        step("n If: b -> y", part=Part.LEAVE), bodies={"n/b": ExpectedBody("n", "", False)},
+    donated, body = frozenset({"x"}), {"n/b": ExpectedBody("n", "", True)}
+    model = through(
+        step(f"n {op}: x -> f", part=Part.ENTER), step("m MatMul: f -> b", body="n/b"),
+        step(f"n {op}: b a -> c", part=Part.LEAVE), bodies=body,
     )  # fmt: skip
-    assert judged(handed, word, of="b") == ({}, {}, [])
+    for result, operand in (("f", "x"), ("c", "b"), ("c", "a")):
+        plan = plan_of(model, shares={result: (word, operand)}, inside={result: (operand, 0)})
+        assert named(plan, permitted(plan, None, donated)) == ({}, {})
+
+
+def test_a_formal_input_is_shared_by_nobody_not_even_outside_its_body() -> None:
+    """spec: T8.6, T8.7"""
+    model = in_a_loop("m MatMul: f -> loop/body/z", formal="f")
+    model.steps.append(step("n Identity: f -> y"))
+    late = stated(*model.steps, bodies=model.bodies)
+    assert judged(late, VIEW, "f") == judged(late, IN_PLACE, "f") == ({}, {}, [])
 
 
 def test_an_operator_of_an_unknown_domain_is_believed_and_listed() -> None:

@@ -47,12 +47,12 @@ class Step(NamedTuple):
 class Meaning:
     """What a plan's steps mean, by name, so that another plan of the same model can be run with it.
 
-    `views` gives base and first byte of each view, `overwriting` the nodes that overwrite an operand as they go,
+    `views` gives base and first byte of each view, `overwritten` the operands that a node overwrites as it goes,
     `given` and `taken` what the caller writes before and reads after the run, `kept` what must then be unchanged.
     """
 
     views: dict[str, tuple[str, int]]
-    overwriting: frozenset[str]
+    overwritten: dict[str, set[str]]
     given: tuple[str, ...]
     taken: tuple[str, ...]
     kept: frozenset[str]
@@ -168,7 +168,7 @@ def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
     t = plan.tensors
     names, roles = t.name.list(), [ROLES[k] for k in t.role.tolist()]
     views: dict[str, tuple[str, int]] = {}
-    overwriting = set[str]()
+    overwritten: dict[str, set[str]] = {}
     for step in _steps(plan):
         for w in step.writes if step.part is Part.WHOLE else ():
             of, word = int(t.of[w]), SHARES[int(t.shares[w])]
@@ -179,7 +179,7 @@ def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
             if word is Shares.VIEW and _shows(plan, step, w, of):
                 views[names[w]] = (names[of], int(t.window[w]) - int(t.window[of]))
             elif word is Shares.IN_PLACE and (domain == DECLARED or position < ELEMENTWISE.get(op, 0)):
-                overwriting.add(step.node)
+                overwritten.setdefault(step.node, set()).add(names[of])
     given = tuple(name for name, writer in zip(names, t.writer.tolist(), strict=True) if writer == NONE)
     read_after = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
     kept = frozenset(given).difference(donated)
@@ -188,7 +188,7 @@ def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
         for name, flags, role in zip(names, t.flags.tolist(), roles, strict=True)
         if flags & read_after or (role in (Role.PARAMETER, Role.OPTIMIZER) and name in kept)
     )
-    return Meaning(views, frozenset(overwriting), given, taken, kept)
+    return Meaning(views, overwritten, given, taken, kept)
 
 
 def _shows(plan: Plan, step: Step, w: int, of: int) -> bool:
@@ -362,7 +362,7 @@ class _Run:
         self.look(step.node, operands)
         self.write(step, chance, "scratch", scratch, operands)
         results = [t for t in step.writes if t not in (*scratch, *step.mutates, *self.views)]
-        if step.node in self.meaning.overwriting:
+        if step.node in self.meaning.overwritten:
             self.elementwise(step, chance, [*results, *step.mutates], operands, scratch)
             return
         self.write(step, chance, "result", results, [*operands, *scratch])
@@ -371,11 +371,17 @@ class _Run:
     def elementwise(
         self, step: Step, chance: random.Random, written: Sequence[int], operands: Sequence[int], scratch: Sequence[int]
     ) -> None:
-        """Byte i of every result from byte i of every operand, all results of one byte at once."""
+        """Byte i of every result from byte i of every operand, all results of one byte at once.
+
+        Operands that are too short are repeated; not those that are overwritten, which no other byte depends on.
+        """
+        whole = [t for t in operands if self.size[t] and self.names[t] not in self.meaning.overwritten[step.node]]
+        parts = [t for t in operands if self.names[t] in self.meaning.overwritten[step.node]]
         places = list(range(max((self.size[t] for t in written), default=0)))
         chance.shuffle(places)
         for place in places:
-            column = [self.memory.load(t)[place % self.size[t] :][:1] for t in operands if self.size[t]]
+            column = [self.memory.load(t)[place % self.size[t] :][:1] for t in whole]
+            column += [self.memory.load(t)[place : place + 1] for t in parts]
             column += [self.memory.load(t) for t in scratch]
             for k, t in enumerate(written):
                 if place < self.size[t]:
@@ -424,9 +430,8 @@ class _Run:
 
     def move(self, chance: random.Random, pairs: Sequence[tuple[int, int]]) -> None:
         """Copy values byte by byte in random order, as many bytes as the target has."""
-        places = [
-            (source, target, k) for source, target in pairs for k in range(self.size[target]) if self.size[source]
-        ]
+        places = [(source, target, k) for source, target in pairs for k in range(self.size[target])]
         chance.shuffle(places)
         for source, target, k in places:
-            self.memory.store(target, k, self.memory.load(source)[k % self.size[source]])
+            value = self.memory.load(source)
+            self.memory.store(target, k, value[k % len(value)] if value else 0)

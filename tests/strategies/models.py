@@ -12,6 +12,7 @@ Operators are those of ai.onnx where their meaning fits; of the domain `DECLARED
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -101,41 +102,75 @@ def _given(packed: int, like: int) -> Given:
     )
 
 
+class Ending(NamedTuple):
+    """What a model says beside its nodes: outputs, alias groups and conflicts to be picked, and records to be kept."""
+
+    outputs: tuple[int, ...]
+    groups: tuple[int, ...]
+    conflicts: tuple[int, ...]
+    recorded: bool
+
+
 # Hypothesis draws integers evenly up to some eight bits, and nearly always small ones beyond.
 _byte = st.integers(0, 255)
-_recipes = st.builds(
-    _recipe, st.sampled_from(KINDS), st.integers(0, 127), _byte, st.sampled_from(("",) * len(TRAITS) + TRAITS)
-)
 _givens = st.lists(st.builds(_given, st.integers(0, 63), st.integers(0, 15)), max_size=4)
+_endings = st.builds(
+    Ending,
+    _byte.map(_places), _byte.map(_places), st.lists(st.integers(0, 31), max_size=3).map(tuple), st.booleans(),
+)  # fmt: skip
+
+
+def _recipes(kinds: Sequence[str]) -> st.SearchStrategy[Recipe]:
+    traits = st.sampled_from(("",) * len(TRAITS) + TRAITS)
+    return st.builds(_recipe, st.sampled_from(kinds), st.integers(0, 127), _byte, traits)
 
 
 @st.composite
-def models(draw: st.DrawFn, *, size: int = 14) -> Model:
-    """Valid models of up to `size` nodes, bodies included.
+def models(draw: st.DrawFn, *, kinds: Sequence[str] = KINDS, size: int = 14, truthful: bool = True) -> Model:
+    """Valid models of up to `size` nodes of some `kinds`, bodies included.
 
-    Nodes stand in execution order. No tensor is larger than 16 bytes, so that every byte can be looked at.
+    Nodes stand in execution order. No tensor is larger than 16 bytes, so that every byte can be looked at. A model that
+    need not be `truthful` may declare alias groups that are needed at one time and MatMul in place, and change what the
+    caller keeps or what the same node reads.
     """
-    maker = _Maker()
-    for given in draw(_givens):
+    givens, recipes = draw(_givens), _recipes(kinds)
+    wanted = draw(st.one_of(st.lists(recipes, max_size=size // 2), st.lists(recipes, min_size=5, max_size=size)))
+    return build(givens, wanted, draw(_endings), truthful=truthful)
+
+
+def numbered(number: int) -> Model:
+    """The model of a number, the same on every machine: for tests that need a fixed list of models."""
+    chance = random.Random(number)
+    givens = [_given(chance.randrange(64), chance.randrange(16)) for _ in range(chance.randrange(5))]
+    traits = ("",) * len(TRAITS) + TRAITS
+    recipes = [
+        _recipe(chance.choice(KINDS), chance.randrange(128), chance.randrange(256), chance.choice(traits))
+        for _ in range(chance.randrange(4, 24))
+    ]
+    ending = Ending(_places(chance.randrange(256)), _places(chance.randrange(256)), (3, 4), number % 2 == 1)
+    return build(givens, recipes, ending)
+
+
+def build(givens: Sequence[Given], recipes: Sequence[Recipe], ending: Ending, *, truthful: bool = True) -> Model:
+    """The model that recipes say."""
+    maker = _Maker(truthful)
+    for given in givens:
         maker.give(given)
-    for recipe in draw(
-        st.one_of(st.lists(_recipes, max_size=size // 2), st.lists(_recipes, min_size=5, max_size=size))
-    ):
+    for recipe in recipes:
         maker.make(recipe)
     while maker.open:
         maker.end(Recipe("end", operands=(0, 1)))
-    recorded, outputs = draw(st.booleans()), maker.pick(_places(draw(_byte)))
-    groups = maker.grouped(outputs, _places(draw(_byte)))
-    conflicts = maker.conflicting(draw(st.lists(st.integers(0, 31), max_size=3)), groups)
+    outputs = maker.pick(ending.outputs)
+    groups = maker.grouped(outputs, ending.groups)
     return Model(
         "random",
         tuple(replace(x, alias_group=groups.get(t)) for t, x in enumerate(maker.tensors)),
         tuple(maker.nodes),
         (Body(-1, "", tuple(maker.listed), tuple(dict.fromkeys(outputs))), *maker.bodies[1:]),
-        conflicts,
-        unproduced=("mask",) if recorded else (),
-        bindings=Bindings({"batch": 1} if recorded else {}, donated=tuple(maker.donated)),
-        source_digest=bytes(32) if recorded else None,
+        maker.conflicting(ending.conflicts, groups),
+        unproduced=("mask",) if ending.recorded else (),
+        bindings=Bindings({"batch": 1} if ending.recorded else {}, donated=tuple(maker.donated)),
+        source_digest=bytes(32) if ending.recorded else None,
     )
 
 
@@ -158,6 +193,7 @@ class _Maker:
     of them.
     """
 
+    truthful: bool = True
     tensors: list[Tensor] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     bodies: list[Body] = field(default_factory=lambda: [Body(-1, "", (), ())])
@@ -216,7 +252,7 @@ class _Maker:
         stem = ODD_NAMES[number % len(ODD_NAMES)] if trait == "odd name" else "t"
         alignment = 1 if view else element_alignment(dtype)
         place = self.place[view.base] + view.offset if view else 0
-        if trait == "aligned" and place % 4 == 0:
+        if trait == "aligned" and place % 4 == 0 and (view is None or view.offset % 4 == 0):
             alignment = max(4, alignment)
         if trait == "strict" and view is None:
             alignment = 256
@@ -270,7 +306,9 @@ class _Maker:
         self.node("Cast", recipe, operand, [made], hints=[(made, t) for t in operand])
 
     def _matmul(self, recipe: Recipe) -> None:
-        self.node("MatMul", recipe, self.operands(recipe, 2), [self.tensor(_type(recipe.like), recipe.trait)])
+        operands, made = self.operands(recipe, 2), self.tensor(_type(recipe.like), recipe.trait)
+        hints = [] if self.truthful else [(made, t) for t in dict.fromkeys(operands)]
+        self.node("MatMul", recipe, operands, [made], hints=hints)
 
     def _concat(self, recipe: Recipe) -> None:
         self.node("Concat", recipe, self.pick(recipe.operands), [self.tensor(_type(recipe.like), recipe.trait)])
@@ -321,12 +359,14 @@ class _Maker:
     def _update(self, recipe: Recipe) -> None:
         """Overwrites a value that the caller does not keep; a result may want its bytes, or another operand's."""
         kept = {t for t in self.given if self.tensors[t].name not in self.donated}
-        free = [t for t in self.visible() if self.root[t] not in kept]
+        free = [t for t in self.visible() if (self.root[t] if self.truthful else t) not in kept]
         if not free:
             self._relu(recipe)
             return
         changed = free[-1 - (recipe.operands or (0,))[0] % len(free)]
-        others = [t for t in self.pick(recipe.operands[1:2]) if self.root[t] != self.root[changed]]
+        others = self.pick(recipe.operands[1:2])
+        if self.truthful:
+            others = [t for t in others if self.root[t] != self.root[changed]]
         made = [self.tensor(self.like(changed), recipe.trait)] if recipe.like % 2 else []
         hints = [(new, old) for new in made for old in (changed, *others)]
         self.node("Update", recipe, [changed, *others], [changed, *made], DECLARED, hints, (changed,))
@@ -372,13 +412,15 @@ class _Maker:
             (a, b)
             for a in first
             for b in first
-            if self.home[a] == self.home[b] and self.tensors[a].role is self.tensors[b].role and last[a] < first[b]
+            if self.home[a] == self.home[b] and self.tensors[a].role is self.tensors[b].role and first[a] < first[b]
         ]
+        if self.truthful:
+            pairs = [(a, b) for a, b in pairs if last[a] < first[b]]
         members: dict[int, list[int]] = {}
         for place in places if pairs else ():
             a, b = pairs[place % len(pairs)]
             together = sorted({*members.get(a, [a]), *members.get(b, [b])}, key=first.__getitem__)
-            if all(last[one] < first[other] for one, other in pairwise(together)):
+            if not self.truthful or all(last[one] < first[other] for one, other in pairwise(together)):
                 members |= dict.fromkeys(together, together)
         return {t: f"group {together[0]}" for t, together in members.items()}
 

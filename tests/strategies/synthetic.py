@@ -117,13 +117,12 @@ def training_plan(count: int, seed: int = 0, *, in_place: float = 0.0, views: fl
     )
     places = tuple(Arena(f"arena{a}", (Role.ACTIVATION,) if a == 0 else ()) for a in range(arenas))
     storages, slots, usage = _laid_out(tensors, len(needed), places, rng)
+    absent = column([NONE], np.uint32)
     return Plan(
         model="synthetic", mode="inference", layout="slots", order="given", replay_token=bytes(32), ir_hash=bytes(32),
         source_digest=None, arenas=places, usage=usage, bindings=Bindings(), ops=OPS, dtypes=("float32",),
         tensors=tensors, storages=storages, slots=slots, steps=steps,
-        bodies=Bodies(
-            Names.of([""]), *(column([NONE], np.uint32) for _ in range(3)), column([0], np.uint8)
-        ),
+        bodies=Bodies(Names.of([""]), absent, absent, absent, column([0], np.uint8)),
     )  # fmt: skip
 
 
@@ -191,7 +190,13 @@ def _usage(birth: Any, death: Any, size: Any, footprint: int, slots: int) -> Usa
         totals.append(np.cumsum(change))
     live, most = totals
     return Usage(
-        footprint, int(live.max()), int(live.argmax()), slots, int(most.max()), int(most.argmax()), bool(slots == most.max())
+        footprint,
+        int(live.max()),
+        int(live.argmax()),
+        slots,
+        int(most.max()),
+        int(most.argmax()),
+        bool(slots == most.max()),
     )
 
 

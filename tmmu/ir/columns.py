@@ -7,8 +7,7 @@ encoding. `to_object` and `from_object` are inverse to each other for every vali
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -321,9 +320,7 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
     ):  # fmt: skip
         if n >= count:
             raise ValueError("scratch points beyond the nodes")
-        scratch.setdefault(n, []).append(
-            Scratch(size, alignment, _text(arena, "scratch.arena") or None)
-        )
+        scratch.setdefault(n, []).append(Scratch(size, alignment, _text(arena, "scratch.arena") or None))
     lists = [_rows(table, key, count, tensors, "nodes") for key in ("reads", "writes", "mutates")]
     return [
         Node(

@@ -109,9 +109,9 @@ def _uncollected() -> Iterator[None]:
 
 
 def _plan(model: Model, arenas: tuple[Arena, ...], mode: str, layout: str, token: bytes) -> Planned:
-    _check_mutations(model)
     chosen = LAYOUTS[layout]
     run = program(model)
+    _check_mutations(run)
     live = liveness.analyze(run, mode)
     sharing = storages.form(run, live, arenas, mode, chosen.IN_PLACE)
     names = [run.tensors[t].name for t in sharing.root]
@@ -124,20 +124,39 @@ def _plan(model: Model, arenas: tuple[Arena, ...], mode: str, layout: str, token
     return Planned(plan, sharing.refused)
 
 
-def _check_mutations(model: Model) -> None:
-    """What the caller gave without donating it stays as it was: no node may mutate it. spec: V1.10"""
-    for node in model.nodes:
-        for t in node.mutates:
-            tensor = model.tensors[t]
-            while tensor.view is not None:
-                tensor = model.tensors[tensor.view.base]
-            if tensor.role in CALLERS and tensor.name not in model.bindings.donated:
+def _check_mutations(run: Program) -> None:
+    """Who may change a tensor: no view may be changed, nor what the caller did not donate; and once a tensor is
+    changed, no view that was made of it before may be read. spec: V1.10, I1.11
+    """
+    changed: dict[int, list[int]] = {}
+    for s, step in enumerate(run.steps):
+        for t in step.mutates:
+            tensor, place = run.tensors[t], f"node {run.model.nodes[step.node].name!r}"
+            if tensor.view is not None:
+                raise TmmuError("INVALID_IR", f"it changes {tensor.name!r}, a view", place=place, fix="change its base")
+            if tensor.role in CALLERS and tensor.name not in run.model.bindings.donated:
                 raise TmmuError(
                     "INVALID_BINDING",
                     f"it changes {tensor.name!r}, which the caller has not donated",
-                    place=f"node {node.name!r}",
+                    place=place,
                     fix=f"--donate {tensor.name}",
                     binding=tensor.name,
+                )
+            changed.setdefault(t, []).append(s)
+    if not changed:
+        return
+    made = {t: s for s, step in enumerate(run.steps) for t in step.writes if t not in step.mutates}
+    for s, step in enumerate(run.steps):
+        for t in step.reads:
+            root = t
+            while (view := run.tensors[root].view) is not None:
+                root = view.base
+            if root != t and any(made[t] < change <= s for change in changed.get(root, ())):
+                raise TmmuError(
+                    "INVALID_IR",
+                    f"it reads {run.tensors[t].name!r}, a view made before {run.tensors[root].name!r} was changed",
+                    place=f"node {run.model.nodes[step.node].name!r}",
+                    fix="make the view again, or copy the value",
                 )
 
 

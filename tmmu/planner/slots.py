@@ -29,13 +29,12 @@ class Assignment:
     alignment: list[int]
 
 
-def assign(
-    sharing: Sharing, names: list[str], arenas: tuple[Arena, ...], conflicts: dict[int, set[int]]
-) -> Assignment:
+def assign(sharing: Sharing, names: list[str], arenas: tuple[Arena, ...], conflicts: dict[int, set[int]]) -> Assignment:
     """Give every storage a slot of its arena.
 
-    `names` are the storages' names (the last tie-break: code points order as UTF-8 bytes do), `conflicts` the storages that must never share a
-    slot with a given one. O(storages x log storages) without conflicts; memory O(storages).
+    `names` are the storages' names (the last tie-break: code points order as UTF-8 bytes do), `conflicts` the
+    storages that must never share a slot with a given one. O(storages x log storages) without conflicts; memory
+    O(storages).
     """
     by_arena: list[list[int]] = [[] for _ in arenas]
     for k, a in enumerate(sharing.arena):

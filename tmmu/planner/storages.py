@@ -16,7 +16,7 @@ from tmmu.ir.dtypes import BITS
 from tmmu.ir.program import Program, defining_body
 from tmmu.ir.validate import CALLERS
 from tmmu.planner.liveness import Liveness
-from tmmu.vocabulary import Arena, Part, Role, Shares, Tensor
+from tmmu.vocabulary import Arena, Part, Shares, Tensor
 
 NO_TENSOR = -1
 

@@ -77,3 +77,17 @@ def changed_without_reading_it() -> Plan:
     a = m.node("MatMul", x, w, result="a")
     m.rewrite("Relu", x, result=a)
     return right(m.model(m.node("MatMul", a, w, result="y")))
+
+
+@wrong("sharing_is_sound", "v", "a")
+def view_read_after_its_base_was_changed() -> Plan:
+    """`v` shows `a`, a step changes `a`, and `v` is read after that, when its bytes are those of another value."""
+    m = Sketch("stale-view")
+    x, w = m.input("x"), m.weight("w", 4096)
+    a = m.node("MatMul", x, w, result="a")
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    r = m.node("MatMul", v, w, result="r")
+    m.rewrite("Relu", a, result=a)
+    plan = right(m.model(m.node("Add", r, a, result="y")))
+    late = edit(plan, tensors={"r": {"birth": 3, "writer": 3}, "v": {"death": 3}})
+    return laid_out(reordered(late, [0, 1, 3, 2, 4]))

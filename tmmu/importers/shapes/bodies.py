@@ -29,8 +29,10 @@ def check_bodies(node: onnx.NodeProto, place: str, bodies: Sequence[Scope], vers
         raise _bad(place, f"{node.op_type} has the bodies {', '.join(sorted(body.attribute for body in bodies))}")
     if node.op_type == "Scan" and version < 9:
         raise refuse("INVALID_IR", place, "Scan of opset 8 is not understood", "convert the model to opset 9 or later")
-    if node.op_type != "If" and not all(node.input[2 if node.op_type == "Loop" else 0 :]):
-        raise _bad(place, "one of its states or scanned inputs is absent")
+    if node.op_type == "If" and len(node.input) != 1:
+        raise _bad(place, f"it has {len(node.input)} inputs instead of a condition")
+    if not all(node.input[2 if node.op_type == "Loop" else 0 :]):
+        raise _bad(place, "one of its inputs is absent")
     for body in bodies:
         given, states = _given(node, len(body.inputs))
         if len(body.inputs) != given:

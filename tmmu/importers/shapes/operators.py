@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import defs, helper, numpy_helper, shape_inference
+from onnx import defs, helper, inliner, numpy_helper, shape_inference
 
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes.naming import domain_of
@@ -46,8 +46,10 @@ class Operators:
         if key not in self._schemas:
             self._schemas[key] = None
             if key[0] in self.versions:
+                # Constants were numbers with a fraction at first, by the letter; exporters wrote any, from the start.
+                version = max(self.versions[key[0]], 9 if key == ("", "Constant") else 0)
                 with contextlib.suppress(defs.SchemaError):
-                    self._schemas[key] = defs.get_schema(node.op_type, self.versions[key[0]], key[0])
+                    self._schemas[key] = defs.get_schema(node.op_type, version, key[0])
         return self._schemas[key]
 
     def version(self, node: onnx.NodeProto) -> int:
@@ -101,11 +103,13 @@ class Operators:
     def _through_its_function(
         self, node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], data: Mapping[str, onnx.TensorProto]
     ) -> dict[str, onnx.TypeProto]:
-        """Of an operator that is defined by others and has no rule of its own: a model of it alone is inferred."""
+        """Of an operator that has no rule of its own: the operators that define it are asked in its place."""
         inputs = [helper.make_value_info(name, types[name]) for name in dict.fromkeys(filter(None, node.input))]
         outputs = [helper.make_value_info(name, onnx.TypeProto()) for name in node.output if name]
         graph = helper.make_graph([node], "alone", inputs, outputs, list(data.values()))
         model = helper.make_model(graph, opset_imports=self.imports, ir_version=self.ir_version)
+        by_others = [(node.domain, node.op_type)]
+        model = inliner.inline_selected_functions(model, by_others, inline_schema_functions=True)
         inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
         return {value.name: value.type for value in inferred.graph.output}
 

@@ -94,7 +94,7 @@ class Walk:
     def _taken(self, scope: Scope, position: int, bodies: list[Scope]) -> list[Scope]:
         """The branches of an If that may run: one where the condition is known."""
         node = scope.nodes[position]
-        condition = self.values.of(scope, position, node.input[0]) if node.input else None
+        condition = self.values.of(scope, position, node.input[0])
         holds = rules.truth(condition.array) if condition is not None else None
         if condition is None or holds is None:
             return bodies
@@ -224,12 +224,11 @@ class Walk:
         operator = f"{domain_of(node) or 'ai.onnx'}::{node.op_type}"
         if schema is None:
             return refuse("INVALID_IR_SHAPES", tensor, f"the operator {operator} is not known", self._trust())
-        asked = [locate(scope, position, name) for name in names_of(node)]
-        if domain_of(node) == "" and node.op_type in rules.BODIES:
-            # Of an If the condition decides; of a Loop its limit and its conditions do.
+        names = node.input[: {"If": 1, "Loop": 2}.get(node.op_type, len(node.input))]
+        asked = [locate(scope, position, name) for name in names if name]
+        if node.op_type == "Loop":
             body = scope.bodies[position][0]
-            ends = [locate(body, body.end, body.outputs[0])] if node.op_type == "Loop" else []
-            asked = [*asked[: len(ends) + 1], *ends]
+            asked.append(locate(body, body.end, body.outputs[0]))
         why = self.values.why_unknown(asked)
         if why is None:
             return refuse("INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust())

@@ -1,0 +1,40 @@
+"""A tensor that a step changes has a new value: who may change what, and who may look at it afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from tmmu.errors import TmmuError
+from tmmu.examples.broken.sketch import Sketch
+from tmmu.planner import plan_memory
+
+
+def test_a_view_is_not_read_after_its_base_was_changed() -> None:
+    """spec: I1.11"""
+    m = Sketch("stale-view")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    m.rewrite("Relu", a, result=a)
+    model = m.model(m.node("Add", v, a, result="y"))
+    with pytest.raises(TmmuError, match="a view made before 'a' was changed") as refused:
+        plan_memory(model)
+    assert refused.value.code_id == "INVALID_IR"
+
+
+def test_a_view_made_after_the_change_may_be_read() -> None:
+    """spec: I1.11"""
+    m = Sketch("new-view")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    m.rewrite("Relu", a, result=a)
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    assert len(plan_memory(m.model(m.node("Add", v, a, result="y"))).plan.steps) == 4
+
+
+def test_a_view_is_not_changed() -> None:
+    """spec: I1.11"""
+    m = Sketch("changed-view")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    m.rewrite("Relu", v, result=v)
+    with pytest.raises(TmmuError, match="a view"):
+        plan_memory(m.model(m.node("Neg", v, result="y")))

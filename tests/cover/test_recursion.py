@@ -1,0 +1,369 @@
+"""Recursive definitions end, inductions are inductions, and the lemmas hold for the definitions as they are. spec: V4.3, V4.8"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proofs.lemmas import at_use, chains, descent, induction, of_chains, properties
+from proofs.lemmas.descent import Unfounded
+from proofs.lemmas.expressions import Expression, parse, parse_one, substitute, text_of, walk
+from proofs.lemmas.induction import Lemma, NoInduction, Query
+from proofs.obligations import PRELUDE
+from proofs.solvers import Answer
+from proofs.solvers.z3_process import Z3
+
+PROOFS = at_use.proofs_of()
+LIST = "(declare-datatypes ((L 0)) (((nil) (cell (head Int) (tail L)))))"
+SUM = "(define-fun-rec sum ((l L)) Int (ite ((_ is nil) l) 0 (+ (head l) (sum (tail l)))))"
+
+
+@pytest.fixture(scope="module")
+def solver() -> Iterator[Z3]:
+    with Z3(at_use.TEXT) as made:
+        yield made
+
+
+# Expressions
+
+
+@pytest.mark.parametrize("text", ["(a (b c) ())", "a", "(() (()))", "((_ is nil) l)"])
+def test_an_expression_is_printed_as_it_was_read(text: str) -> None:
+    assert text_of(parse_one(text)) == text
+
+
+def test_white_space_and_comments_mean_nothing() -> None:
+    assert parse(" ; a (\n(a\n b);)\n") == [["a", "b"]]
+    assert parse("") == []
+
+
+@pytest.mark.parametrize("text", ["(a", "a)", "(a))", '(a "b")', "(a |b|)", "a b", ""])
+def test_what_is_no_expression_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"bracket|symbol|expressions where one"):
+        parse_one(text)
+
+
+def test_depth_costs_no_stack() -> None:
+    deep = "(" * 50_000 + "x" + ")" * 50_000
+    expression = substitute(parse_one(deep), {"x": "y"})
+    assert sum(1 for _ in walk(expression)) == 50_001
+
+
+def test_nothing_is_substituted_below_a_binder() -> None:
+    with pytest.raises(ValueError, match="binds names"):
+        substitute(parse_one("(f (let ((x 1)) x))"), {"x": "2"})
+
+
+# Recursion ends
+
+
+def test_the_definitions_of_the_chains_descend() -> None:
+    known = descent.check(at_use.TEXT)
+    assert set(known.lists) == {"Tenants", "Slots", "Changes", "Contents"}
+    assert {"tenancy", "layout", "level", "holding", "live_at"} <= set(known.functions)
+
+
+def test_the_text_that_is_proved_is_the_text_that_plans_are_evaluated_with() -> None:
+    assert PRELUDE.startswith(chains.DEFINITIONS)
+    assert at_use.TEXT.startswith(chains.DEFINITIONS)
+    descent.check(PRELUDE)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        # It never ends, and as an axiom it makes 0 = 1.
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (+ 1 (f l))))", "does not descend"),
+        ("(define-fun-rec f ((l L)) Int (+ 1 (f l)))", "does not begin by asking"),
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) (f l) 0))", "calls itself where its list is empty"),
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is cell) l) 0 (f (tail l))))", "does not begin by asking"),
+        ("(define-fun-rec f ((n Int)) Int (ite (= n 0) 0 (f (- n 1))))", "does not begin by asking"),
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (f (tail (tail l)))))", "does not descend"),
+        ("(define-fun-rec f ((l L)(k L)) Int (ite ((_ is nil) l) 0 (f (tail k) k)))", "does not descend"),
+        ("(define-fun-rec f ((l L)(k L)) Int (ite ((_ is nil) l) 0 (f k (tail l))))", "does not descend"),
+        ("(define-fun-rec f ((l L)) L (ite ((_ is nil) l) l (f (cell 1 (f (tail l))))))", "does not descend"),
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (f)))", "does not descend"),
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) k) 0 0))", "does not know"),
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (let ((m (tail l))) (f m))))", "calls '\\(let"),
+        ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (g (tail l))))", "calls '\\(g"),
+        ("(define-fun f ((l L)) Int (f (tail l)))", "calls '\\(f"),
+        ("(define-fun f ((l L)) Int x)", "does not know"),
+        ("(define-fun f ((l L)) Int (+ 1.5 2))", "does not know"),
+        ("(define-fun f ((l L)) Int ())", "calls"),
+        ("(define-fun f ((l M)) Int 0)", "unknown sort M"),
+        ("(define-fun f ((l L)) Real 0)", "unknown sort Real"),
+        ("(define-fun f ((l L)(l Int)) Int 0)", "occurs twice"),
+        ("(define-fun f (l) Int 0)", "no name with its sort"),
+        ("(define-fun f ((nil Int)) Int 0)", "cannot be a parameter"),
+        ("(define-fun sum ((l L)) Int 0)", "cannot be defined"),
+        ("(define-fun and ((l L)) Int 0)", "cannot be defined"),
+        ("(define-fun 7 ((l L)) Int 0)", "cannot be defined"),
+        ("(define-funs-rec ((f ((l L)) Int)) (0))", "no definition"),
+        ("(declare-fun f (L) Int)", "no definition"),
+        ("(assert false)", "no definition"),
+        ("assert", "no definition"),
+        ("(declare-datatypes ((T 0)) (((leaf) (node (left T) (right T)))))", "no list of plain values"),
+        ("(declare-datatypes ((T 0)) (((none) (some (it Int) (of L)))))", "no list of plain values"),
+        ("(declare-datatypes ((T 0)) (((a) (b (a Int) (r T)))))", "occurs twice"),
+        ("(declare-datatypes ((T 0)) (((a (x Int)) (b (r T)))))", "other than one list type"),
+    ],
+)
+def test_a_definition_that_may_not_end_is_refused(text: str, reason: str) -> None:
+    assert descent.check(LIST + SUM).functions.keys() == {"sum"}
+    with pytest.raises(Unfounded, match=reason):
+        descent.check(LIST + SUM + text)
+
+
+def test_a_definition_without_end_would_prove_anything() -> None:
+    """Why `descent` is needed: Z3 takes such a definition as an axiom."""
+    endless = "(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (+ 1 (f l))))"
+    with Z3(LIST + endless) as made:
+        for claim in ("(= 7 (f l))", "(distinct 7 (f l))"):
+            assumed = f"(push)(declare-const l L)(assert ((_ is cell) l))(assert {claim})(check-sat)(pop)(check-sat)"
+            assert made.evaluate(assumed, 10).proof
+
+
+# Induction
+
+
+def false_lemma(**values: object) -> Lemma:
+    """'Every sum is 7', which a hypothesis at the list itself would prove."""
+    return Lemma("false", "Every sum is 7.", {"l": "L", "x": "Int"}, "(= 7 (sum l))", over="l")._replace(**values)  # type: ignore[arg-type]
+
+
+def test_a_false_lemma_is_not_proved() -> None:
+    known = descent.check(LIST + SUM)
+    proofs = {"false": induction.queries(false_lemma(), known, {})}
+    with Z3() as made:
+        failed = at_use.prove(proofs, made, 10, LIST + SUM)
+    assert "answers" in failed["false"]
+
+
+def test_a_false_scheme_is_refused_though_the_solver_takes_it() -> None:
+    """A hypothesis at the cell itself makes the step of a false lemma unsat; only the check notices."""
+    known = descent.check(LIST + SUM)
+    lemma = false_lemma()
+    base, step = induction.queries(lemma, known, {})
+    wrong = step._replace(hypotheses=(step.goal,))
+    with Z3(LIST + SUM) as made:
+        assert made.evaluate(wrong.refutation(), 10).proof
+    with pytest.raises(NoInduction, match="may not be assumed"):
+        induction.check(lemma, [base, wrong], known, {})
+    with pytest.raises(NoInduction, match="may not be assumed"):
+        induction.check(lemma, [base._replace(hypotheses=step.hypotheses), step], known, {})
+
+
+@pytest.mark.parametrize("at", [{"l": "l"}, {"l": "(cell its_head rest_of_list)"}, {"l": "(tail rest_of_list)"}])
+def test_a_hypothesis_is_at_the_rest_of_the_list_whatever_a_lemma_asks_for(at: dict[str, str]) -> None:
+    known = descent.check(LIST + SUM)
+    (hypothesis,) = induction.queries(false_lemma(hypotheses=(at,)), known, {})[1].hypotheses
+    assert text_of(hypothesis) == "(= 7 (sum rest_of_list))"
+
+
+def test_what_is_no_induction_is_refused() -> None:
+    known = descent.check(LIST + SUM)
+    lemma = false_lemma()
+    base, step = induction.queries(lemma, known, {})
+    for wrong, reason in (
+        ([step, base], "goals"),
+        ([base], "goals"),
+        ([base, step._replace(goal=parse_one("true"))], "goals"),
+        ([base, step._replace(constants={**step.constants, "free": "Int"})], "neither a variable"),
+        ([base, step._replace(constants={**step.constants, "its_head": "Bool"})], "neither a variable"),
+    ):
+        with pytest.raises(NoInduction, match=reason):
+            induction.check(lemma, wrong, known, {})
+    for changed, reason in (
+        (false_lemma(claim="(forall ((x Int)) (= x (sum l)))"), "binds names"),
+        (false_lemma(using=(("nobody", {}),)), "not proved before"),
+        (false_lemma(variables={"l": "L", "head": "Int"}), "name of a function"),
+        (false_lemma(variables={"l": "L", "rest_of_list": "L"}), "name of a part"),
+    ):
+        with pytest.raises(NoInduction, match=reason):
+            induction.queries(changed, known, {})
+
+
+def test_a_lemma_may_be_used_at_any_terms_once_it_is_proved() -> None:
+    known = descent.check(LIST + SUM)
+    first = Lemma("first", "Sums are sums.", {"l": "L", "x": "Int"}, "(=> (= x (sum l)) (= (sum l) x))", over="l")
+    second = false_lemma(using=(("first", {"l": "(cell 1 nil)", "x": "(+ x x)"}),))
+    step = induction.queries(second, known, {"first": first})[1]
+    assert text_of(step.hypotheses[1]) == "(=> (= (+ x x) (sum (cell 1 nil))) (= (sum (cell 1 nil)) (+ x x)))"
+    uneven = step._replace(hypotheses=(parse_one("(=> (= x (sum nil)) (= (sum nil) 7))"),))
+    base = induction.queries(second, known, {"first": first})[0]
+    with pytest.raises(NoInduction, match="may not be assumed"):
+        induction.check(second, [base, uneven], known, {"first": first})
+
+
+# The lemmas
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_every_lemma_is_proved(name: str, solver: Z3) -> None:
+    for query in PROOFS[name]:
+        assert solver.evaluate(query.refutation(), 10).proof
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_no_lemma_is_vacuous(name: str, solver: Z3) -> None:
+    """Hypotheses, premises and conclusion hold together for some values; in a step, for a list that is not empty."""
+    for query in PROOFS[name]:
+        assert solver.evaluate(query.vacuity(), 10).text == "sat\nsat"
+
+
+def test_every_lemma_says_in_english_what_it_says() -> None:
+    for lemma in of_chains.LEMMAS:
+        assert lemma.sentence[0].isupper()
+        assert lemma.sentence.endswith(".")
+        assert len(lemma.sentence.split()) > 8
+    assert len({lemma.name for lemma in of_chains.LEMMAS}) == len(of_chains.LEMMAS) == len(PROOFS)
+
+
+def test_a_vacuous_premise_is_noticed(solver: Z3) -> None:
+    nothing = Query({"x": "Int"}, (), parse_one("(=> (< x x) (= x 7))"))
+    assert solver.evaluate(nothing.refutation(), 10).proof
+    assert solver.evaluate(nothing.vacuity(), 10).text == "unsat\nsat"
+
+
+MUTANTS = [
+    ("two storages at one step", "(< since (birth tenants))", "(<= since (birth tenants))", "tenants_come_later"),
+    ("death before birth", "(<= (birth tenants) (death tenants))", "true", "tenants_are_apart_in_time"),
+    ("another offset", "(= start (offset tenants))", "true", "tenants_fit"),
+    ("one byte too many", "(<= (bytes tenants) size)", "(<= (bytes tenants) (+ 1 size))", "tenants_fit"),
+    ("any alignment", "(= 0 (mod start (alignment tenants)))", "true", "tenants_fit"),
+    ("time forgotten", "(tenancy (death tenants)", "(tenancy since", "at_most_one_tenant"),
+    ("any end of a slot's turn", "(= since until)", "true", "tenancies_join"),
+    ("slots at any offset", "(<= cursor (slot_offset slots))", "true", "slots_start_later"),
+    ("size forgotten", "(layout (+ (slot_offset slots) (slot_bytes slots))", "(layout (slot_offset slots)", "slots_are_apart_in_bytes"),
+    ("slots misaligned", "(= 0 (mod (slot_offset slots) (slot_alignment slots)))\n         (lay", "(lay", "slots_end_in_time"),
+    ("any end of an arena", "(= cursor end)", "true", "layout_goes_up"),
+    ("above the ceiling", "(<= (+ before (amount changes)) ceiling)", "true", "level_stays_below_the_ceiling"),
+    ("changes out of order", "(<= since (at changes))", "true", "nothing_changes_before"),
+    ("any total", "(= before after)", "true", "level_reaches_its_end"),
+    ("overwritten before it is read", "(or (< busy (written contents))", "(or true", "later_contents_do_not_disturb"),
+    ("replaced without permission", "(and (replaces contents) (= busy", "(and (= busy", "later_contents_do_not_disturb"),
+    ("two writes at one step", "(< made (written contents))", "true", "later_contents_do_not_disturb"),
+    ("read before its write", "(< (written contents) (first_read contents))", "true", "every_content_is_kept"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "lemma"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS])
+def test_a_mutant_of_a_chain_breaks_a_lemma(old: str, new: str, lemma: str) -> None:
+    assert chains.DEFINITIONS.count(old) == 1
+    text = chains.DEFINITIONS.replace(old, new) + properties.PROPERTIES
+    with Z3() as made:
+        failed = at_use.prove({lemma: PROOFS[lemma]}, made, 10, text)
+    assert "'sat" in failed[lemma]
+
+
+def test_a_solver_that_fails_is_asked_nothing_more() -> None:
+    tired = Counting(lasts=4)
+    failed = at_use.prove(PROOFS, tired, 1)
+    assert tired.asked == 5
+    assert list(failed) == list(PROOFS)[1:]
+    assert set(failed.values()) == {"tired"}
+
+
+# Proving at first use
+
+
+class Counting:
+    """A solver that answers everything alike, and counts."""
+
+    version = "counting 1"
+
+    def __init__(self, text: str = "unsat\nsat", given: str = "", lasts: int = 1000) -> None:
+        self.asked, self.text, self.given, self.lasts = 0, text, given, lasts
+
+    def evaluate(self, text: str, timeout_s: float) -> Answer:
+        self.asked += 1
+        failure = "tired" if self.asked > self.lasts else None
+        return Answer(self.given if text == at_use.TEXT else self.text, failure, 0.0)
+
+    def close(self) -> None:
+        pass
+
+
+def test_lemmas_are_proved_once_and_then_on_record(tmp_path: Path) -> None:
+    first, second = Counting(), Counting()
+    assert at_use.unproved("counting 1", 1, tmp_path / "a", lambda: first) == {}
+    assert first.asked == 1 + sum(map(len, PROOFS.values()))
+    assert at_use.unproved("counting 1", 1, tmp_path / "a", lambda: second) == {}
+    assert second.asked == 0
+
+
+def test_another_version_or_another_text_has_another_record() -> None:
+    digests = {
+        at_use.digest_of(PROOFS, "a"),
+        at_use.digest_of(PROOFS, "b"),
+        at_use.digest_of(PROOFS, "a", at_use.TEXT + " "),
+        at_use.digest_of({"tenants_fit": PROOFS["tenants_fit"]}, "a"),
+    }
+    assert len(digests) == 4
+
+
+@pytest.mark.parametrize("content", [b"", b"PROVED", b"\xff\0", b"0" * 64 + b" PROVED\n", None])
+def test_a_record_that_is_not_exactly_one_is_none(tmp_path: Path, content: bytes | None) -> None:
+    at_use.unproved("counting 1", 1, tmp_path, Counting)
+    (record,) = tmp_path.iterdir()
+    right = record.read_bytes()
+    record.write_bytes(right + b" " if content is None else content)
+    again = Counting()
+    assert at_use.unproved("counting 1", 1, tmp_path, lambda: again) == {}
+    assert again.asked > 0
+    assert record.read_bytes() == right
+    assert [path.name for path in tmp_path.iterdir()] == [record.name]
+
+
+def test_what_is_not_proved_is_named_and_not_recorded(tmp_path: Path) -> None:
+    failed = at_use.unproved("counting 1", 1, tmp_path, lambda: Counting("unknown\nsat"))
+    assert failed.keys() == PROOFS.keys()
+    assert list(tmp_path.iterdir()) == []
+    failed = at_use.unproved("counting 1", 1, tmp_path, lambda: Counting(given="(error)"))
+    assert set(failed.values()) == {"(error)"}
+    assert set(at_use.unproved("", 1, tmp_path).values()) == {"the solver does not start"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_proof_by_another_solver_than_the_one_in_use_is_not_recorded(tmp_path: Path) -> None:
+    assert at_use.unproved("counting 2", 1, tmp_path, Counting) == {}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    assert at_use.unproved("counting 1", 1, file, Counting) == {}
+    assert at_use.unproved("counting 1", 1, file / "below", Counting) == {}
+
+    def full(*_: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert at_use.unproved("counting 1", 1, tmp_path / "full", Counting) == {}
+    assert list((tmp_path / "full").iterdir()) == []
+
+
+def test_the_cache_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert at_use.cache_folder() == tmp_path / "tmmu" / "lemmas"
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert at_use.cache_folder() == tmp_path / ".cache" / "tmmu" / "lemmas"
+    made = Z3()
+    version = made.version
+    made.close()
+    assert at_use.unproved(version, 10) == {}
+    assert len(list(at_use.cache_folder().iterdir())) == 1
+
+
+def _symbols(expression: Expression) -> set[str]:
+    return {item for item in walk(expression) if isinstance(item, str)}
+
+
+def test_every_chain_has_lemmas_that_speak_of_it() -> None:
+    spoken = set().union(*(_symbols(parse_one(lemma.claim)) for lemma in of_chains.LEMMAS))
+    assert set(descent.check(chains.DEFINITIONS).functions) <= spoken

@@ -1,0 +1,167 @@
+"""A solver that crashes, hangs, raises or talks nonsense gives an answer that no proof can be made of. spec: V4.1, V4.6"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from proofs.solvers import Answer, refutation
+from proofs.solvers.z3_child import FRAME_LIMIT, read_frame, serve, write_frame
+from proofs.solvers.z3_process import Z3
+
+TRUE, FALSE = refutation("(< 1 2)"), refutation("(< 2 2)")
+# A question that Z3 does not answer in a lifetime.
+HARD = """(push)(declare-const a (_ BitVec 96))(declare-const b (_ BitVec 96))(declare-const c (_ BitVec 192))
+(assert (= ((_ zero_extend 96) a) ((_ zero_extend 96) a)))
+(assert (= (bvmul ((_ zero_extend 96) a) ((_ zero_extend 96) b))
+           (bvadd (bvmul #x00000000000000000000000000000000ffffffffffffffc5
+                         #x00000000000000000000000000000000ffffffffffffffad) (_ bv0 192))))
+(assert (bvugt a (_ bv1 96)))(assert (bvugt b (_ bv1 96)))(assert (bvult a b))
+(assert (= ((_ extract 95 70) a) (_ bv0 26)))(assert (= ((_ extract 95 70) b) (_ bv0 26)))(check-sat)(pop)"""
+
+
+@pytest.fixture(scope="module")
+def solver() -> Iterator[Z3]:
+    with Z3("(define-fun two () Int 2)") as made:
+        yield made
+
+
+def speaking(script: str) -> Z3:
+    """A solver whose child is a script instead of Z3; `say` writes a reply frame, `hear` reads a request."""
+    head = """
+        import os, signal, sys, time
+        def say(text):
+            body = text.encode(); sys.stdout.buffer.write(len(body).to_bytes(8, "big") + body); sys.stdout.flush()
+        def hear():
+            return sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(8), "big"))
+    """
+    return Z3(command=(sys.executable, "-c", textwrap.dedent(head) + textwrap.dedent(script)))
+
+
+def test_a_true_claim_is_discharged_and_a_false_one_is_not(solver: Z3) -> None:
+    assert solver.evaluate(TRUE, 60).proof
+    refused = solver.evaluate(FALSE, 60)
+    assert refused.counterexample
+    assert not refused.proof
+
+
+def test_definitions_of_the_prelude_are_known_to_every_child(solver: Z3) -> None:
+    assert solver.evaluate(refutation("(= two 2)"), 60).proof
+    solver.close()
+    assert solver.evaluate(refutation("(= two 2)"), 60).proof
+
+
+def test_the_version_names_the_solver(solver: Z3) -> None:
+    assert solver.version.startswith("z3 ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
+def test_a_child_that_dies_by_a_signal_proves_nothing_and_is_replaced(number: signal.Signals) -> None:
+    with Z3() as made:
+        assert made.evaluate(TRUE, 60).proof
+        assert made.pid is not None
+        os.kill(made.pid, number)
+        answer = made.evaluate(TRUE, 60)
+        assert answer.failure == f"the solver died of {number.name}"
+        assert not answer.proof
+        assert made.evaluate(FALSE, 60).counterexample
+        assert made.evaluate(TRUE, 60).proof
+
+
+def test_a_child_that_dies_while_it_thinks_proves_nothing() -> None:
+    with Z3() as made:
+        assert made.evaluate(TRUE, 60).proof
+        assert made.pid is not None
+        killer = threading.Timer(0.2, os.kill, (made.pid, signal.SIGKILL))
+        killer.start()
+        answer = made.evaluate(HARD, 60)
+        killer.join()
+        assert answer.failure == "the solver died of SIGKILL"
+
+
+def test_an_answer_that_comes_too_late_is_none() -> None:
+    with Z3() as made:
+        answer = made.evaluate(HARD, 0.2)
+        assert answer.failure == "the solver gave no answer within 0.2 s"
+        assert made.pid is None
+        assert made.evaluate(FALSE, 60).counterexample
+
+
+@pytest.mark.parametrize(
+    "poison",
+    ["(assert (", "(assert false)(asser true)", "(push)(assert false)(check-sat", "(assert (< 1 nobody))", "(pop)", ")"],
+)
+def test_a_context_that_raised_is_never_asked_again(poison: str) -> None:
+    with Z3() as made:
+        answer = made.evaluate(poison, 60)
+        assert answer.failure
+        assert not answer.proof
+        assert made.evaluate(FALSE, 60).counterexample
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("say('=mad'); hear(); say('='); hear(); say('unsat')", "raised"),
+        ("say('=mad'); hear(); say('='); hear(); say('=(error \"line 1\")')", "reports"),
+        ("say('=mad'); hear(); say('='); hear(); say('=unsat\\nsat\\nunsupported')", "reports"),
+        ("say('=mad'); hear(); say('='); hear(); sys.exit(3)", "ended with exit code 3"),
+        ("say('=mad'); hear(); say('='); hear(); os.write(1, b'unsat'); os.close(1); time.sleep(60)", "garbage"),
+        ("say('=mad'); hear(); say('='); hear(); os.write(1, b'\\xff' * 8); time.sleep(60)", "garbage"),
+        ("say('=mad'); hear(); say('=two is two')", "answers the definitions with 'two is two'"),
+        ("say('!no memory')", "no memory"),
+        ("sys.exit(1)", "ended with exit code 1"),
+        ("os.kill(os.getpid(), signal.SIGUSR1)", "died of SIGUSR1"),
+        ("os.kill(os.getpid(), signal.SIGRTMIN + 3)", "died of signal"),
+    ],
+)
+def test_a_child_that_talks_nonsense_proves_nothing(script: str, reason: str) -> None:
+    with speaking(script) as made:
+        answer = made.evaluate(TRUE, 60)
+        assert reason in (answer.failure or "")
+        assert not answer.proof
+        assert not answer.counterexample
+
+
+def test_a_solver_that_is_not_there_has_no_version_and_proves_nothing() -> None:
+    made = Z3(command=("/nowhere/z3",))
+    assert made.version == ""
+    assert "cannot be started" in (made.evaluate(TRUE, 1).failure or "")
+
+
+@pytest.mark.parametrize("text", ["unsat", "sat\nsat", "unsat\nunsat", "unsat\nsat\nsat", "unknown\nsat", "", "unsat sat"])
+def test_only_the_exact_answer_with_its_canary_is_a_proof(text: str) -> None:
+    assert not Answer(text, None, 0.0).proof
+    assert Answer("unsat\nsat", None, 0.0).proof
+    assert not Answer("unsat\nsat", "died afterwards", 0.0).proof
+
+
+def test_a_frame_that_is_cut_short_or_too_long_is_no_frame() -> None:
+    assert read_frame(io.BytesIO(b"\0" * 7 + b"\3abc")) == b"abc"
+    assert read_frame(io.BytesIO(b"\0" * 7 + b"\4abc")) is None
+    assert read_frame(io.BytesIO(b"\0" * 3)) is None
+    assert read_frame(io.BytesIO((FRAME_LIMIT + 1).to_bytes(8, "big") + b"abc")) is None
+
+
+def test_the_child_serves_until_requests_end_or_one_raises() -> None:
+    requests = io.BytesIO()
+    for text in (TRUE, "(assert (", FALSE):
+        write_frame(requests, text.encode())
+    requests.seek(0)
+    replies = io.BytesIO()
+    serve(requests, replies)
+    replies.seek(0)
+    assert (read_frame(replies) or b"").startswith(b"=z3 ")
+    assert read_frame(replies) == b"=unsat\nsat\n"
+    assert (read_frame(replies) or b"").startswith(b"!")
+    assert read_frame(replies) is None
+    ended = io.BytesIO()
+    serve(io.BytesIO(), ended)
+    assert ended.getvalue().count(b"=z3") == 1

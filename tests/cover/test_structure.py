@@ -1,0 +1,254 @@
+"""What makes a list of steps a program: each thing that does not hang together is found, and named.
+
+spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, I1.9, A1.2, V1.2, V2.3
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs import structure
+from proofs.checker import Problem
+from proofs.program import program
+from proofs.readers.sharing import Permissions
+from proofs.verify_plan import OBLIGATIONS
+from tests.strategies.small import changed, small
+from tmmu.plan.columns import NONE, PARTS, Names, Plan, column
+from tmmu.planner import plan_memory
+from tmmu.vocabulary import Part
+
+WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (Part.WHOLE, Part.ENTER, Part.LEAVE))
+Change = Callable[[Plan], Plan]
+
+
+def problems(plan: Plan) -> list[Problem]:
+    return list(structure.problems(plan, program(plan, Permissions())))
+
+
+def chain() -> Plan:
+    """Steps: 0 relu, 1 change, 2 relu2."""
+    return plan_memory(small("relu: x -> a", "change: a -> !a", "relu2: a -> b", "relu3: b -> y", parameters="w")).plan
+
+
+def nested() -> Plan:
+    """Steps: 0 enter if, 1 enter loop, 2 relu, 3 leave loop, 4 relu2, 5 leave if, 6 relu3.
+
+    Bodies: 1 if/then, 2 loop/body, 3 if/else.
+    """
+    model = small(
+        "if: c x -> y", "if/then: => r", "  loop: x -> r", "  loop/body*: i => o", "    relu: i -> o", "if/else: => s",
+        "  relu2: x -> s", "relu3: y -> z", inputs="c x", outputs="z",
+    )  # fmt: skip
+    return plan_memory(model).plan
+
+
+def test_plans_that_hang_together_have_no_problem() -> None:
+    for plan in (chain(), nested(), plan_memory(small(outputs="x")).plan):
+        assert problems(plan) == []
+
+
+def edit(table: str, row: int | str, **entries: int) -> Change:
+    return lambda plan: changed(plan, table, row, **entries)
+
+
+def listed(plan: Plan, which: str, step: int, *names: str) -> Plan:
+    """The plan with another list of reads, writes or mutations at one step."""
+    lists = plan.steps.listed(which)
+    lists[step] = tuple(plan.tensors.name.list().index(name) for name in names)
+    bounds = column(np.cumsum([0, *map(len, lists)]), np.uint32)
+    flat = column([t for tensors in lists for t in tensors], np.uint32)
+    columns: dict[str, Any] = {f"{which}_at": bounds, which: flat}
+    return replace(plan, steps=replace(plan.steps, **columns))
+
+
+def relist(which: str, step: int, *names: str) -> Change:
+    return lambda plan: listed(plan, which, step, *names)
+
+
+def renamed(table: str, row: int, name: str) -> Change:
+    """The plan with another name of a node or a body."""
+
+    def change(plan: Plan) -> Plan:
+        rows = getattr(plan, table)
+        key = "node" if table == "steps" else "name"
+        names = list(getattr(rows, key))
+        names[row] = name
+        return replace(plan, **{table: replace(rows, **{key: Names.of(names)})})
+
+    return change
+
+
+WRITTEN: list[tuple[str, Change, tuple[str, ...], str]] = [
+    ("a mutation that is not read", relist("reads", 1), ("a",), "mutates a without reading and writing it"),
+    ("a mutation that is not written", relist("writes", 1), ("a",), "mutates a without reading and writing it"),
+    ("a write of what no step writes", edit("tensors", "w", writer=NONE), (), ""),
+    ("a result without a writer", edit("tensors", "y", writer=NONE), ("y",), "which the plan says no step writes"),
+    ("a later writer than the first", edit("tensors", "a", writer=1), ("a",), "written by step 1; step 0 writes it"),
+    ("a writer of what is not written", relist("writes", 3), ("y",), "said to be written by step 3; no step writes it"),
+    (
+        "a parameter that a step writes",
+        edit("tensors", "y", role=1),
+        ("y",),
+        "has the role parameter, but a step writes it",
+    ),
+    ("an activation of the caller's", edit("tensors", "x", role=3), ("x",), "has the role activation, but the caller"),
+    ("a graph input that a step writes", edit("tensors", "b", flags=1), ("b",), "but a step writes it"),
+    ("a caller's tensor that is born later", edit("tensors", "x", birth=1), ("x",), "but born at step 1"),
+]
+
+
+@pytest.mark.parametrize(("change", "tensors", "text"), [row[1:] for row in WRITTEN], ids=[row[0] for row in WRITTEN])
+def test_writers_and_roles_agree_with_the_steps(change: Change, tensors: tuple[str, ...], text: str) -> None:
+    found = problems(change(chain()))
+    if not text:
+        assert found == []
+        return
+    assert {problem.obligation for problem in found} == {"lifetimes_cover_accesses"}
+    assert any(problem.tensors == tensors and text in problem.text for problem in found)
+
+
+NO_RANGE = "does not lie between the enter and the leave of one node"
+NESTED: list[tuple[str, Change, str]] = [
+    ("a body without enter", edit("bodies", 2, enter=NONE), f"body 'loop/body' {NO_RANGE}"),
+    ("a body without leave", edit("bodies", 2, leave=NONE), f"body 'loop/body' {NO_RANGE}"),
+    ("a body that ends before it begins", edit("bodies", 2, enter=3, leave=1), NO_RANGE),
+    ("a body that begins at a whole step", edit("bodies", 2, enter=2), NO_RANGE),
+    ("a body that ends at a whole step", edit("bodies", 2, leave=4), NO_RANGE),
+    ("a body between two nodes", edit("bodies", 2, leave=5), NO_RANGE),
+    ("a leave of another operation", edit("steps", 3, op=0), NO_RANGE),
+    ("a body without parent", edit("bodies", 2, parent=NONE), "body 'loop/body' stands in another body than its node"),
+    ("a body in another body", edit("bodies", 2, parent=0), "stands in another body than its node"),
+    ("a leave in another body", edit("steps", 3, body=0), "stands in another body than its node"),
+    (
+        "a body of another name",
+        renamed("bodies", 2, "other/body"),
+        "body 'other/body' is not named after its node 'loop'",
+    ),
+    (
+        "a step in a body that is not open",
+        edit("steps", 6, body=1),
+        "stands in body 'if/then', which is not open there",
+    ),
+    ("a step of the main graph inside a body", edit("steps", 2, body=0), "stands in body '', which is not open there"),
+    (
+        "an enter without bodies",
+        lambda plan: changed(changed(plan, "steps", 2, part=ENTER), "steps", 2),
+        "step 2 (relu) enters a node without bodies",
+    ),
+    ("a leave without an enter", edit("steps", 6, part=LEAVE), "step 6 (relu3) leaves a node that it did not enter"),
+    ("a leave of another node", edit("steps", 2, part=LEAVE), "step 2 (relu) leaves a node that it did not enter"),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), [row[1:] for row in NESTED], ids=[row[0] for row in NESTED])
+def test_bodies_nest(change: Change, text: str) -> None:
+    found = problems(change(nested()))
+    assert {problem.obligation for problem in found} == {"bodies_nest"}
+    assert any(text in problem.text for problem in found)
+
+
+def test_bodies_of_one_node_do_not_interleave() -> None:
+    """Two steps of each arm, then the middle two exchanged."""
+    model = small(
+        "if: x -> y", "if/then: => b", "  relu: x -> a", "  relu2: a -> b", "if/else: => d", "  relu3: x -> c",
+        "  relu4: c -> d",
+    )  # fmt: skip
+    plan = plan_memory(model).plan
+    assert plan.steps.body.tolist() == [0, 1, 1, 2, 2, 0]
+    interleaved = changed(changed(plan, "steps", 2, body=2), "steps", 3, body=1)
+    [problem] = problems(interleaved)
+    assert (problem.obligation, problem.step) == ("bodies_nest", 3)
+    assert "stands in body 'if/then', which is not open there" in problem.text
+
+
+SCOPED: list[tuple[str, Change, str | None]] = [
+    ("a value of a body read after it", relist("reads", 6, "r"), "r"),
+    ("a formal input read outside", relist("reads", 4, "i"), "i"),
+    ("a value of one arm read in the other", relist("reads", 4, "r"), "r"),
+    ("a value of an inner body read by the outer node's leave", relist("reads", 5, "o", "s"), "o"),
+    ("a captured value", relist("reads", 2, "i", "x"), None),
+    ("an outer formal or result read inside", relist("reads", 4, "c"), None),
+]
+
+
+@pytest.mark.parametrize(("change", "name"), [row[1:] for row in SCOPED], ids=[row[0] for row in SCOPED])
+def test_a_value_leaves_a_body_through_its_leave_alone(change: Change, name: str | None) -> None:
+    found = problems(change(nested()))
+    assert [problem.tensors for problem in found] == ([] if name is None else [(name,)])
+    assert all("from inside another body" in problem.text for problem in found)
+
+
+def test_tensors_that_must_not_alias_share_no_byte_at_any_step() -> None:
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    assert problems(replace(plan, must_not_alias=((0, 1),))) == []
+    [problem] = problems(replace(plan, must_not_alias=((0, 2),)))
+    assert problem == Problem(
+        "must_not_alias", ("x", "b"), None, "activations", 128, 191,
+        "x and b must not alias, but their storages share bytes",
+    )  # fmt: skip
+    [itself] = problems(replace(plan, must_not_alias=((0, 0),)))
+    assert itself.tensors == ("x", "x")
+
+
+def test_tensors_of_two_arenas_or_of_no_bytes_share_nothing() -> None:
+    apart = plan_memory(small("add: w x -> y", parameters="w", must_not_alias=[("w", "x")])).plan
+    assert problems(apart) == []
+    empty = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0})).plan
+    assert problems(replace(empty, must_not_alias=((0, 1), (1, 1)))) == []
+
+
+SLOTS: list[tuple[str, Change, str, str]] = [
+    ("a slot in another arena", edit("slots", 0, arena=0), "slot_count", "does not fit its slot in arena, bytes"),
+    ("a slot that is too small", edit("slots", 0, bytes=63), "slot_count", "does not fit its slot"),
+    ("a slot aligned less than its storage", edit("storages", 0, alignment=256), "slot_count", "does not fit its slot"),
+    ("a slot aligned less than its arena", edit("slots", 1, alignment=64), "slot_count", "does not fit its slot"),
+    ("a slot whose alignment is no power of two", edit("slots", 1, alignment=192), "alignment", "as its slot, to 192"),
+    ("a slot whose alignment is 0", edit("slots", 1, alignment=0), "alignment", "as its slot, to 0"),
+    ("a slot aligned more strictly than it lies", edit("slots", 1, alignment=256), "alignment", "as its slot, to 256"),
+    (
+        "a slot for two that live together",
+        edit("storages", 1, slot=1),
+        "no_live_overlap",
+        "have one slot and are both live",
+    ),
+    ("a slot at two offsets", edit("storages", 0, offset=256), "no_live_overlap", "have one slot at two offsets"),
+]
+
+
+@pytest.mark.parametrize(("change", "obligation", "text"), [row[1:] for row in SLOTS], ids=[row[0] for row in SLOTS])
+def test_storages_take_turns_in_slots_that_fit_them(change: Change, obligation: str, text: str) -> None:
+    """Storages of x, a, b and y in turn: slots 1, 0, 1, 0."""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    assert plan.storages.slot.tolist() == [1, 0, 1, 0]
+    found = problems(change(plan))
+    assert any(problem.obligation == obligation and text in problem.text for problem in found)
+
+
+def test_two_tenants_of_one_slot_at_one_step_are_named_with_step_and_bytes() -> None:
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> y")).plan
+    found = problems(changed(plan, "storages", "a", slot=1, offset=128))
+    text = "x and a have one slot and are both live at step 0"
+    assert Problem("no_live_overlap", ("x", "a"), 0, "activations", 128, 191, text) in found
+
+
+def test_every_obligation_that_is_named_is_listed_by_the_verdict() -> None:
+    folder = Path(__file__).resolve().parents[2] / "proofs"
+    source = "".join((folder / f"{module}.py").read_text() for module in ("checker", "structure", "claims"))
+    named = set(re.findall(r'(?:_?[Pp]roblem|FalseField|false)\(\s*(?:run, )?"([a-z_]+)"', source))
+    assert len(named) >= 9
+    assert named <= set(OBLIGATIONS)
+
+
+def test_a_step_that_stands_wrong_is_known_by_what_it_writes_and_reads() -> None:
+    """spec: C1.5"""
+    [problem] = problems(changed(nested(), "steps", 6, body=1))
+    assert (problem.tensors, problem.step) == (("z", "y"), 6)
+    [nowhere] = problems(changed(nested(), "bodies", 2, enter=NONE))
+    assert (nowhere.tensors, nowhere.step) == ((), None)
