@@ -174,8 +174,8 @@ def _read(
 
 def _over_operands(run: Program, step: RunStep, n: int, w: int) -> Iterator[Problem]:
     """A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand."""
-    for r in step.reads:
-        if not _meet(run, r, w) or (r == w and w in step.mutates):
+    for r in (*step.reads, *step.again):
+        if not _meet(run, r, w) or (r == w and (w in step.mutates or step.completes)):
             continue
         a, b = run.tensors[r], run.tensors[w]
         if run.in_place.get(w) != r or (a.address, a.bytes) != (b.address, b.bytes):

@@ -14,7 +14,7 @@ import click
 from proofs import formats, verify_plan
 from proofs.flags import bound, existing, shapes, sizes
 from proofs.verify_plan import NO_PLAN, REQUIRABLE, Disagreement, Options, Verdict
-from tmmu.errors import TmmuError
+from tmmu.errors import TmmuError, one_line
 
 ORDER = (70, 1, NO_PLAN, 3, 0)
 """Which exit code counts where several files have different ones: the first of these that occurred."""
@@ -77,7 +77,7 @@ def command(
         except TmmuError as error:
             verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
         except Disagreement as error:
-            raise click.UsageError(f"{path}: {error}") from error
+            raise click.UsageError(one_line(f"{path}: {error}")) from error
         except OSError as error:
             raise click.UsageError(f"{path}: {error.strerror}") from error
         finally:

@@ -1,30 +1,62 @@
-"""The verify-plan command's outermost layer: no crash may look like a verdict (C1.1)."""
+"""The outermost layer of the commands: no crash may look like a verdict (C1.1).
+
+Whatever ends a command but its own answer ends in `explain`, which gives each kind of end a code of its own: 2 for the
+command line, 4 for a refusal, 70 for everything that nobody expected. spec: C1.1, C1.7
+"""
 
 from __future__ import annotations
 
 import io
+import os
 import sys
 import traceback
+from typing import NoReturn
+
+INTERNAL = 70
+"""The exit code of what is no answer at all."""
 
 
 def main() -> None:
-    """Run the command and exit with its code; 70 for any exception that it did not expect."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
+    """Run verify-plan and exit with its code."""
+    make_printable()
+    leave(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """The exit code of one command line of verify-plan."""
     try:
         from proofs.command import command
 
-        sys.exit(command.main(standalone_mode=False) or 0)
-    except SystemExit:
-        raise
+        code = int(command.main(arguments, standalone_mode=False) or 0)
+        print(end="", flush=True)
+        return code
     except BaseException as error:  # everything else, keyboard interrupts included, is no verdict
-        sys.exit(_explain(error))
+        return explain(error)
 
 
-def _explain(error: BaseException) -> int:
+def make_printable() -> None:
+    """A name that the terminal cannot show is printed as an escape: it is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def leave(code: int) -> NoReturn:
+    """Exit with `code`, also where nobody reads the output: the interpreter would fail over the rest of it, with 120."""
+    try:
+        print(end="", flush=True)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+    sys.exit(code)
+
+
+def explain(error: BaseException) -> int:
+    """One line for what the user can mend, all that is known for what he cannot; and the exit code."""
     try:
         import click
+
+        from tmmu.errors import TmmuError
 
         if isinstance(error, click.exceptions.Exit):
             return error.exit_code
@@ -32,14 +64,25 @@ def _explain(error: BaseException) -> int:
             said = error.format_message()  # of several lines where it is the help text
             print(said if "\n" in said else f"error: {said} (--help lists the options)", file=sys.stderr)
             return 2
+        if isinstance(error, TmmuError):
+            print(f"error: {error}", file=sys.stderr)
+            return 2 if error.code_id == "INVALID_BINDING" else 4
         if isinstance(error, (click.Abort, KeyboardInterrupt)):
             print("interrupted", file=sys.stderr)
-            return 70
+            return INTERNAL
     except ImportError:
         pass
+    if unheard(error):
+        print("error: nobody reads the output", file=sys.stderr)
+        return INTERNAL
     traceback.print_exception(error)
     print("internal error: this is a bug, and no verdict", file=sys.stderr)
-    return 70
+    return INTERNAL
+
+
+def unheard(error: BaseException) -> bool:
+    """Has the reader of the output gone? (Click exits with 1 over a closed pipe, which would look like a verdict.)"""
+    return isinstance(error, (BrokenPipeError, SystemExit))
 
 
 if __name__ == "__main__":

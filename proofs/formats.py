@@ -1,6 +1,6 @@
 """Verdicts as text, JSON, JUnit XML and SARIF 2.1.0: the same facts for people, scripts, CI and code hosts.
 
-spec: C1.3, C1.4, C1.5
+spec: C1.3, C1.4, C1.5, C1.8
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def as_json(verdicts: Sequence[Verdict]) -> str:
 
 
 def as_junit(verdicts: Sequence[Verdict]) -> str:
-    """One test suite a file, one test case an obligation; a file that could not be read is an error."""
+    """One test suite a file, one test case an obligation; a file that could not be read is an error.
+
+    The verdict and the witness (as JSON) are properties of the suite.
+    """
     suites = Xml.Element("testsuites", name="verify-plan")
     for verdict in verdicts:
         cases = verdict.obligations or [
@@ -79,6 +82,10 @@ def as_junit(verdicts: Sequence[Verdict]) -> str:
         errors = [c for c in cases if c["verdict"] not in ("PROVED", "REFUTED")]
         counts = {"tests": str(len(cases)), "failures": str(len(wrong)), "errors": str(len(errors))}
         suite = Xml.SubElement(suites, "testsuite", {"name": one_line(verdict.file), **counts})
+        said = {"verdict": verdict.verdict, "witness": json.dumps(verdict.witness)}
+        properties = Xml.SubElement(suite, "properties")
+        for name, value in said.items():
+            Xml.SubElement(properties, "property", name=name, value=value)
         for case in cases:
             element = Xml.SubElement(suite, "testcase", classname=one_line(verdict.file), name=case["name"])
             if case["verdict"] != "PROVED":

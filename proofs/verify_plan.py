@@ -95,12 +95,23 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
     progress("reading")
     stated = file.load(path)
     plan = stated.plan
-    expected = _expected(plan, options)
+    _agree(plan, options)
+    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], _scope(options), model=options.model)
+    result.assumptions = _assumptions(plan, options)
+    result.claims = _claims(plan)
+    try:
+        expected = _expected(plan, options)
+    except TmmuError as error:
+        if error.code_id != "INVALID_BINDING":
+            raise
+        # The bindings are the plan's own: a model that they do not fit is not the one that was planned.
+        bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
+        stated_as = ", ".join(f"{name}={value}" for name, value in bound.items())
+        _refute(result, [compare.Difference("binding", "", (), None, stated_as, error.what)])
+        return result
     permissions = permitted(plan, expected, options.donated)
     run = program(plan, permissions, options.donated)
-    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], _scope(options), model=options.model)
-    result.assumptions = _assumptions(plan, options, permissions.believed)
-    result.claims = _claims(plan)
+    result.assumptions["believed_operators"] = permissions.believed
     progress("checking")
     found = list(islice(_false(stated, plan, run, expected, options), 100))
     if found:
@@ -108,14 +119,18 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
         return result
     progress("proving")
     outcomes = obligations.prove(
-        plan, permissions, timeout_s=options.timeout, workers=options.workers, definition_limit=options.definition_limit
+        plan,
+        permissions,
+        timeout_s=options.timeout,
+        workers=options.workers,
+        definition_limit=options.definition_limit,
+        donated=options.donated,
     )
     _conclude(result, plan, outcomes, options)
     return result
 
 
 def _expected(plan: Plan, options: Options) -> Expected | None:
-    _agree(plan, options)
     if options.model is None:
         return None
     bindings = plan.bindings
@@ -168,13 +183,13 @@ def _scope(options: Options) -> str:
     return "against the model" if options.model is not None else "for the steps it states"
 
 
-def _assumptions(plan: Plan, options: Options, believed: list[str]) -> dict[str, Any]:
+def _assumptions(plan: Plan, options: Options) -> dict[str, Any]:
     bindings = bindings_object(plan.bindings)
     return {
         **{key: bindings[key] for key in ("dims", "shapes", "values", "defaults")},
         "donated": sorted(options.donated),
         "trusted_shapes": options.trust_shapes,
-        "believed_operators": believed,
+        "believed_operators": [],
     }
 
 

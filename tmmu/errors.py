@@ -1,7 +1,7 @@
 """Failure codes and the one exception that carries them (R5, `spec/errors.md`).
 
 Every refusal names the file, the place and the fix, in one line. `ErrorRecord` is the same failure as the
-documents' record; its fields are those of the registry below.
+documents' record; its fields are those of the registry below. spec: R5.1, R5.2, R5.3
 """
 
 from __future__ import annotations

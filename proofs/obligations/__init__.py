@@ -28,7 +28,7 @@ from proofs.obligations import (
     slot_count,
     tensors_within_storages,
 )
-from proofs.obligations.context import Context, context
+from proofs.obligations.context import Context, view_of
 from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Batch, Place
 from proofs.readers.sharing import Permissions
@@ -114,7 +114,7 @@ def prove(
     -----
     O(n log n) for n storages and accesses; about 60 MiB for each solver process, apart from the plan itself.
     """
-    view = context(plan, permissions, donated)
+    view = view_of(plan, permissions, donated)
     size = len(plan.storages) + len(view.reads.step) + len(view.writes.step)
     solvers = [Z3(PRELUDE) for _ in range(max(1, workers if size > MANY else 1))]
     with ThreadPoolExecutor(max_workers=1) as aside:

@@ -53,5 +53,5 @@ def rows(context: Context) -> Iterator[Batch]:
         columns = [evidence.slot_offset[used], slots.alignment[used], arena_alignment[slots.arena[used]]]
         yield from distinct("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))
     else:
-        columns = [s.offset, s.alignment, arena_alignment[s.arena]]
-        yield from distinct("slot_aligned", columns, lambda i: Place(storages=(i,)))
+        columns = [s.offset, arena_alignment[s.arena], slots.alignment[s.slot]]
+        yield from distinct("storage_aligned", columns, lambda i: Place(storages=(i,)))

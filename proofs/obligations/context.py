@@ -68,7 +68,7 @@ class Context:
     faults: tuple[int, ...]
 
 
-def context(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
+def view_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
     """Everything that the obligations share. O(plan × depth of bodies)."""
     t = plan.tensors
     reads, writes, mutations = (_accesses(plan, which) for which in ("reads", "writes", "mutates"))
@@ -89,7 +89,7 @@ def context(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
         changes=changes,
         writer=writer,
         root=_roots(plan, permissions),
-        returned=_returned(plan) & ~given_up,
+        returned=_returned(plan, given_up),
         donated=given_up,
         loops=loops,
         results=results,
@@ -108,12 +108,12 @@ def span(accesses: Accesses, first: int, last: int) -> slice:
     return slice(lo, hi)
 
 
-def _returned(plan: Plan) -> Mask:
-    """What the caller reads at the end: outputs, in mode `forward` what is saved, parameters, optimizer state."""
+def _returned(plan: Plan, given_up: Mask) -> Mask:
+    """What the caller reads at the end: outputs; what is saved, in mode `forward`; parameters and state that it owns."""
     t = plan.tensors
     flags = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
     kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
-    returned: Mask = (t.flags & flags != 0) | np.isin(t.role, kept)
+    returned: Mask = (t.flags & flags != 0) | (np.isin(t.role, kept) & ~given_up)
     return returned
 
 
@@ -131,23 +131,30 @@ def _roots(plan: Plan, permissions: Permissions) -> Rows:
 
 
 def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
-    """The nodes that iterate, inner ones before outer ones, and the steps at which brackets do not match."""
+    """The nodes that iterate, inner ones before outer ones, and the steps at which brackets do not match.
+
+    A body whose range is no bracket is a fault too: steps and bodies must tell the same story.
+    """
     part, op = plan.steps.part, plan.steps.op
     enter, leave = PARTS.index(Part.ENTER), PARTS.index(Part.LEAVE)
     opened: list[int] = []
+    brackets: set[Loop] = set()
     loops: list[Loop] = []
     faults: list[int] = []
     for step in np.flatnonzero((part == enter) | (part == leave)).tolist():
         if part[step] == enter:
             opened.append(step)
             if len(opened) > DEPTH_LIMIT:
-                return tuple(loops), (*faults, step)
+                return (), (step,)
         elif not opened or op[opened[-1]] != op[step]:
             faults.append(step)
         else:
-            first = opened.pop()
+            bracket = Loop(opened.pop(), step)
+            brackets.add(bracket)
             if iterates(*plan.ops[int(op[step])]):
-                loops.append(Loop(first, step))
+                loops.append(bracket)
+    ranges = zip(plan.bodies.enter[1:].tolist(), plan.bodies.leave[1:].tolist(), strict=True)
+    faults += [min(first, plan.last_step) for first, last in ranges if (first, last) not in brackets]
     return tuple(loops), (*faults, *opened)
 
 

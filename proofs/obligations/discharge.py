@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from proofs.obligations.rows import Batch, Place, Unprovable
 from proofs.solvers import Answer, Solver, refutation
 
+NOTHING = Batch(["true"], lambda _: Place(), 0)
+"""What an obligation asks that has nothing to ask: a solver that cannot answer this proves nothing."""
+
 
 @dataclass
 class Result:
@@ -69,11 +72,15 @@ def discharge(tasks: Sequence[Iterator[Batch]], solvers: Sequence[Solver], timeo
 
 def _draw(tasks: Sequence[Iterator[Batch]], results: Sequence[Result]) -> Iterator[tuple[Result, Batch]]:
     for task, result in zip(tasks, results, strict=True):
+        empty = True
         try:
             for batch in task:
+                empty = False
                 yield result, batch
                 if not result.proved:
                     break
+            if empty:
+                yield result, NOTHING
         except Unprovable as reason:
             result.failure = str(reason)
 

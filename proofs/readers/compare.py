@@ -58,11 +58,11 @@ def _views(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Differenc
     names, of = plan.tensors.name, plan.tensors.of
     for row in np.flatnonzero(plan.tensors.shares == SHARES.index(Shares.VIEW)).tolist():
         name, base, writer = names[row], int(of[row]), int(plan.tensors.writer[row])
-        stated = "nothing" if base == NONE else names[base]
-        recomputed = expected.views.get(name, ("nothing", 0))[0]
-        if stated != recomputed or base == NONE:
+        stated = f"a view of {'nothing' if base == NONE else names[base]}"
+        recomputed = f"a view of {expected.views[name][0]}" if name in expected.views else "no view"
+        if stated != recomputed:
             at, node = (None, "") if writer == NONE else (writer, pairs.keys[writer][0])
-            yield Difference("view", node, (name,), at, f"a view of {stated}", f"a view of {recomputed}")
+            yield Difference("view", node, (name,), at, stated, recomputed)
 
 
 def _bodies(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
@@ -122,7 +122,7 @@ def _bindings(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pa
 
 
 def _presence(stated: bool, what: str) -> tuple[str, str]:
-    return (what, f"not {what}") if stated else (f"not {what}", what)
+    return (what, "nothing of the kind") if stated else ("nothing of the kind", what)
 
 
 def _texts(bindings: Mapping[str, object]) -> dict[str, str]:

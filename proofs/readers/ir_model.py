@@ -192,8 +192,8 @@ class _Reading:
         return self.name[row]
 
     def _is_callers(self, row: int) -> bool:
-        """Whether the caller writes a tensor before step 0."""
-        return row not in self.to_come and (row in self.inputs or self.model.tensors[row].role in _CALLERS)
+        """Whether the caller writes a tensor that no step does."""
+        return row in self.inputs or self.model.tensors[row].role in _CALLERS
 
     def _scratch(self, node: Node) -> tuple[str, ...]:
         names = tuple(f"{node.name}.scratch{k}" for k in range(len(node.scratch)))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto
 
 from proofs.readers.bodies import handed_out, leave_accesses
 from proofs.readers.expected import Expected, ExpectedBody, ExpectedStep
@@ -255,7 +255,7 @@ class _Reading:
         """Remember the value of a Constant: a Dropout may take its training_mode from it."""
         if node.op_type == "Constant" and known(node.domain) and node.output:
             for attribute in node.attribute:
-                if attribute.name == "value" and attribute.type == AttributeProto.TENSOR:
+                if attribute.name == "value":
                     self.constants[scope.scoped(node.output[0])] = attribute.t
 
     def _note_sharing(self, scope: _Scope, node: NodeProto, domain: str) -> None:

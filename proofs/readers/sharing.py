@@ -189,7 +189,23 @@ class _Judge:
         # A body's initializer is written once and needed again whenever the body runs again: donated or not, never.
         if self.writer[root] == NONE and (self.name[root] not in self.donated or self.body[word.step] != MAIN):
             return False
-        return not any(row != word.of and self.permissions.root(row) == root for row in self._reads(word.step))
+        return not any(
+            row != word.of and self.permissions.root(row) == root and self._touch(row, word.of)
+            for row in self._reads(word.step)
+        )
+
+    def _touch(self, row: int, other: int) -> bool:
+        """Whether two tensors that show one root have a byte of it in common (T3.7)."""
+        first, second = self._first_byte(row), self._first_byte(other)
+        return first < second + self.bytes[other] and second < first + self.bytes[row]
+
+    def _first_byte(self, row: int) -> int:
+        """The byte of its root with which a tensor begins."""
+        offset = 0
+        while row in self.permissions.views:
+            row, step = self.permissions.views[row]
+            offset += step
+        return offset
 
     def _at_inference(self, reads: list[int]) -> bool:
         """Whether a Dropout passes its operand on: without training_mode (its one operand of bools) or believed."""

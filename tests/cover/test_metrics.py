@@ -18,7 +18,7 @@ from tmmu.vocabulary import Arena, Role
 
 
 def chain() -> Plan:
-    """Slot 0 (100 bytes) holds `x` over 0 to 1 and `y` at 2, slot 1 (64) `a` over 0 to 1, slot 2 (10) `b` over 1 to 2."""
+    """Slot 0 (100 bytes): `x` over 0 to 1, `y` at 2; slot 1 (64): `a` over 0 to 1; slot 2 (10): `b` over 1 to 2."""
     model = small("relu: x -> a", "add: a x -> b", "relu2: b -> y", sizes={"x": 100, "b": 10, "y": 64})
     return plan_memory(model, (Arena("all", tuple(Role), alignment=1), Arena("spare", ()))).plan
 

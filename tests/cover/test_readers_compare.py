@@ -139,6 +139,17 @@ def test_a_step_twice_is_named() -> None:
     )
 
 
+def test_a_node_entered_twice_is_not_out_of_place_as_well() -> None:
+    found = kinds(in_order(plan_of(branches()), (0, 1, 1, 2, 3, 4, 5, 6, 7)), branches())
+    assert "repeated-step" in found
+    assert "nesting" not in found
+
+
+def test_scratch_is_read_at_the_step_that_writes_it() -> None:
+    model = stated(step("n MatMul: x n.scratch0 -> y n.scratch0"))
+    assert kinds(plan_of(model), model) == []
+
+
 def test_a_node_run_whole_that_has_bodies_is_named() -> None:
     plan = changed(plan_of(branches()), "steps", 1, part=0)
     assert kinds(plan, branches())[:2] == ["missing-step", "extra-step"]
@@ -263,9 +274,8 @@ def test_a_view_is_the_models_or_named() -> None:
         found = list(differences(plan_of(model, shares={"e": (Shares.VIEW, of)}), model, NOBODY))
         assert found == [Difference("view", "other", ("e",), 6, f"a view of {said}", "a view of a")]
     caller = plan_of(model, shares={"w": (Shares.VIEW, "x")})
-    assert list(differences(caller, model, NOBODY)) == [
-        Difference("view", "", ("w",), None, "a view of x", "a view of nothing")
-    ]
+    assert list(differences(caller, model, NOBODY)) == [Difference("view", "", ("w",), None, "a view of x", "no view")]
+    assert kinds(plan_of(model, shares={"w": (Shares.VIEW, "")}), model) == ["view"]
 
 
 @pytest.mark.parametrize(
@@ -296,14 +306,17 @@ def test_what_is_unproduced_is_the_models() -> None:
     assert kinds(plan_of(model), model) == []
     plan = replace(plan_of(model), unproduced=("other",))
     assert [(d.what, d.tensors, d.stated) for d in differences(plan, model, NOBODY)] == [
-        ("unproduced", ("mask",), "not unproduced"), ("unproduced", ("other",), "unproduced"),
+        ("unproduced", ("mask",), "nothing of the kind"), ("unproduced", ("other",), "unproduced"),
     ]  # fmt: skip
 
 
 def test_must_not_alias_is_the_models() -> None:
     model = branches()
-    for pairs in ((), ((0, 1), (2, 3))):
-        assert "must-not-alias" in kinds(replace(plan_of(model), must_not_alias=pairs), model)
+    assert list(differences(replace(plan_of(model), must_not_alias=()), model, NOBODY)) == [
+        Difference("must-not-alias", "", ("a", "e"), None, "nothing of the kind", "must not alias")
+    ]
+    more = replace(plan_of(model), must_not_alias=(*plan_of(model).must_not_alias, (0, 1)))
+    assert [(d.what, d.stated) for d in differences(more, model, NOBODY)] == [("must-not-alias", "must not alias")]
     first, second = plan_of(model).must_not_alias[0]
     assert kinds(replace(plan_of(model), must_not_alias=((second, first),)), model) == []
 

@@ -161,6 +161,7 @@ def test_what_the_tables_do_not_say_is_believed(model: Model, believed: list[str
         small("relu: x -> y(x)", like={"y": {"shape": (8, 8)}}),
         small("neg: x -> a", "relu: x -> y(a)"),
         small("relu: x -> y(x)", nodes={"relu": {"in_place": ((0, 1),)}}),
+        small("relu: x w -> y", nodes={"relu": {"in_place": ((0, 1),)}}, parameters="w"),
         small("neg: x -> y", "relu: x -> !y(x)"),
         small("neg: x -> a", "relu: x -> y", views={"y": ("a", 0)}),
         small("neg: x -> y", "relu: x y -> !y", views={"y": ("x", 0)}, nodes={"neg": {"reads": ()}}),

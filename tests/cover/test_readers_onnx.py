@@ -301,6 +301,9 @@ def test_only_a_branch_of_an_if_is_ruled_out_and_never_both() -> None:
     assert len(guessed(IF, ruled_out="pick/then_branch").bodies) == 1
     assert "only one branch" in refused(IF, ruled_out="pick/then_branch pick/else_branch")
     assert "only one branch" in refused(LOOP, ruled_out="loop/body")
+    two = """g (float[2] x) => (float[2] y) { [n] y = Call(x) <b = b () => (float[2] a) { a = Relu(x) },
+                                                              c = c () => (float[2] a) { a = Relu(x) }> }"""
+    assert "only one branch" in refused(two, ruled_out="n/b")
 
 
 def test_a_body_without_nodes_is_a_body_all_the_same() -> None:
@@ -359,7 +362,7 @@ def test_any_other_value_without_shape_is_refused_by_name(text: str, unknown: st
         ("(float[2] x) => (float[2] a) { y = Relu(x) }", "value 'a' is read but nothing defines it"),
         ("(float[2] x) => (float[2] y) { y = Relu(x) y = Relu(x) }", "Relu#1: value 'y' is defined twice"),
         ("(float[2] x) => (float[2] y) { x = Relu(x) y = Relu(x) }", "value 'x' is defined twice"),
-        ("(float[2] x, float[2] x) => (float[2] y) { y = Relu(x) }", "value 'x' is defined twice"),
+        ("(float[2] x, float[2] x) => (float[2] y) { y = Relu(x) }", "m.onnx: x: value 'x' is defined twice"),
         ("(float[2] x) => (float[2] y, float[2] y) { y = Relu(x) }", "graph output 'y' is listed 2 times"),
         # A body that captures what its owner makes, what stands after its owner, or what it defines later itself.
         ("(bool c) => (float[2] y) { y = Call(c) <b = b () => (float[2] a) { a = Relu(y) }> }", "'y' is read before"),
@@ -423,6 +426,7 @@ def test_a_dropout_is_a_view_where_it_certainly_does_not_train() -> None:
     assert not given(nodes=(helper.make_node("Constant", [], ["on"], value=on),))
     assert not given(nodes=(helper.make_node("Constant", [], ["on"], value_int=0),))
     assert not given(nodes=(helper.make_node("Constant", [], ["on"], domain="my", value=off),))
+    assert not given(nodes=(helper.make_node("ConstantOfShape", [], ["on"], value=off),))
 
 
 def test_a_dropout_of_old_is_no_view() -> None:
@@ -431,6 +435,7 @@ def test_a_dropout_of_old_is_no_view() -> None:
     for version, is_view in ((6, False), (7, True)):
         head = f'<ir_version: 3, opset_import: ["" : {version}]>'
         assert bool(guessed(model_of(text, head)).views) is is_view
+        assert guessed(model_of(text.replace("Dropout", "Reshape"), head)).views == {"y": ("x", 0)}
 
 
 def test_a_view_of_a_view_is_one_and_of_what_a_body_did_not_make_is_none() -> None:
@@ -451,6 +456,11 @@ def test_a_result_of_another_size_is_neither_view_nor_in_place(tmp_path: Path) -
         "g (float[2] x) => (int32[2] i, float16[2] h) { i = Cast <to = 6> (x) h = Cast <to = 10> (x) }", tmp_path
     )
     assert cast.in_place == {("i", "x")}
+    # A file whose sizes are wrong: Reshape does not make bytes.
+    model = model_of("g (float[2] x) => (float[4] y) { y = Reshape(x) }")
+    sizes = {"x": ((2,), "float32"), "y": ((4,), "float32")}
+    grown = expected_of(Resolved("m", model, bytes(32), sizes, frozenset(), frozenset(), Bindings()))
+    assert grown.views == {}
     shaped = read("g (float[1,4] x, float[4] z) => (float[1,4] y) { y = Add(x, z) }", tmp_path)
     assert shaped.in_place == {("y", "x")}
 
@@ -470,7 +480,8 @@ def test_sparse_initializers_are_parameters() -> None:
 
 def test_a_constant_without_output_is_a_step_that_writes_nothing() -> None:
     model = model_of("g (float[2] x) => (float[2] y) { y = Relu(x) }")
-    model.graph.node.append(helper.make_node("Constant", [], [], value_int=1))
+    value = helper.make_tensor("v", TensorProto.BOOL, [], [False])
+    model.graph.node.append(helper.make_node("Constant", [], [], value=value))
     assert guessed(model).steps[1].writes == ()
 
 

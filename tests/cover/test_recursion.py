@@ -1,4 +1,7 @@
-"""Recursive definitions end, inductions are inductions, and the lemmas hold for the definitions as they are. spec: V4.3, V4.8"""
+"""Recursive definitions end, inductions are inductions, and the lemmas hold for the definitions as they are.
+
+spec: V4.3, V4.8
+"""
 
 from __future__ import annotations
 

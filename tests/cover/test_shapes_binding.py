@@ -123,10 +123,6 @@ def test_all_flags_that_are_missing_are_named_at_once(tmp_path: Path) -> None:
     assert refusal(tmp_path, OPEN, dims={"batch": 1}).fix == "bind it with --dim seq=N"
 
 
-def shown(found: Any, name: str) -> tuple[tuple[int, ...], str]:
-    return found.sizes[name]
-
-
 @pytest.mark.parametrize(
     ("dtype", "dims", "text", "shape"),
     [

@@ -123,7 +123,7 @@ def test_a_default_that_decides_a_branch_is_a_binding(tmp_path: Path) -> None:
     model = model_of(text)
     model.graph.initializer.append(helper.make_tensor("c", TensorProto.BOOL, [], [True]))
     found = resolved(tmp_path, model)
-    assert (found.ruled_out, dict(found.bindings.defaults)) == ({"If#0/else_branch"}, {"c": "true"})
+    assert (set(found.ruled_out), dict(found.bindings.defaults)) == ({"If#0/else_branch"}, {"c": "true"})
 
 
 def test_a_default_that_decides_how_often_a_loop_runs_is_a_binding(tmp_path: Path) -> None:
@@ -144,6 +144,14 @@ def test_of_several_defaults_only_those_that_decide_are_bindings(tmp_path: Path)
     model.graph.initializer.extend([with_default("pads", [1, 2]), fill])
     found = resolved(tmp_path, model)
     assert (found.sizes["y"][0], dict(found.bindings.defaults)) == ((5,), {"pads": "[1,2]"})
+
+
+def test_a_default_without_which_a_node_is_wrong_is_a_binding(tmp_path: Path) -> None:
+    """spec: T10.2"""
+    model = model_of("main (float[4, 4] x, int64[1] k) => (y) { y, i = TopK (x, k) }")
+    model.graph.initializer.append(with_default("k", [2]))
+    found = resolved(tmp_path, model)
+    assert (found.sizes["y"][0], dict(found.bindings.defaults)) == ((4, 2), {"k": "[2]"})
 
 
 def test_the_user_may_replace_a_default(tmp_path: Path) -> None:
@@ -202,6 +210,8 @@ def test_an_unknown_operator_is_refused_by_name(tmp_path: Path) -> None:
     error = refusal(tmp_path, model_of("main (float[2] x) => (y) { y = local.Fused (x) }", more=', "local" : 1'))
     assert (error.code_id, error.place) == ("INVALID_IR_SHAPES", "tensor 'y' of node 'Fused#0'")
     assert "the operator local::Fused is not known; --trust-shapes takes" in str(error)
+    error = refusal(tmp_path, "main (float[2] x) => (y) { y = local.Fused (x) }")
+    assert "the operator local::Fused is not known" in str(error)
     assert "ai.onnx::Fused is not known" in str(refusal(tmp_path, "main (float[2] x) => (y) { y = Fused (x) }"))
 
 
@@ -246,6 +256,11 @@ def test_a_stated_shape_completes_what_is_known_and_does_not_contradict_it(tmp_p
     error = refusal(tmp_path, text.replace("float[STATED]", "int64[1, 3]"), trust_shapes=True)
     assert "the file states int64 [1, 3] where it is float32 [?, 3]" in str(error)
     assert "Compress" in str(refusal(tmp_path, text.replace(" <float[STATED] t>", ""), trust_shapes=True))
+
+
+def test_a_type_that_is_stated_without_a_shape_does_not_suffice(tmp_path: Path) -> None:
+    text = "main (float[2, 3] x, bool[2] c) => (y) <float[] t> { t = Compress <axis = 0> (x, c) y = Relu (t) }"
+    assert "the file states none either" in str(refusal(tmp_path, text, trust_shapes=True))
 
 
 def test_a_stated_dimension_that_is_no_number_is_open(tmp_path: Path) -> None:
@@ -322,9 +337,9 @@ def test_operands_that_do_not_fit_are_refused_at_their_node(tmp_path: Path, text
 
 def test_a_result_that_overflows_is_refused_by_name(tmp_path: Path) -> None:
     """spec: A1.3"""
-    text = "main (float[4, 4] x) => (y) { r = Constant <value_ints = [1048576, 1048576]> () a = Tile (x, r) y = Tile (a, r) }"
+    text = "main (float[4, 4] x) => (y) <int64[2] r = {1048576, 1048576}> { a = Tile (x, r) y = Tile (a, r) }"
     error = refusal(tmp_path, text)
-    assert (error.code_id, error.place) == ("ALLOCATION_OVERFLOW", "tensor 'y' of node 'Tile#2'")
+    assert (error.code_id, error.place) == ("ALLOCATION_OVERFLOW", "tensor 'y' of node 'Tile#1'")
 
 
 @pytest.mark.parametrize("dtype", sorted(BITS))
@@ -368,6 +383,20 @@ def test_a_transform_of_real_numbers_gives_half_a_spectrum_unless_it_says_otherw
     assert resolved(tmp_path, text).sizes["y"][0] == (1, 15, 9, 2)
     whole = text.replace("STFT (", "STFT <onesided = 0> (")
     assert resolved(tmp_path, whole).sizes["y"][0] == (1, 15, 16, 2)
+
+
+def test_values_that_do_not_suffice_leave_a_shape_unknown(tmp_path: Path) -> None:
+    """spec: T10.6"""
+    text = "main (int64 end) => (y) <int64 start = {2}, int64 step = {2}> { y = Range (start, end, step) }"
+    error = refusal(tmp_path, text)
+    assert "its shape depends on the value of 'end'; bind it with --value end=..." in str(error)
+    assert resolved(tmp_path, text, values={"end": "9"}).sizes["y"][0] == (4,)
+
+
+def test_what_depends_on_data_is_not_asked_for(tmp_path: Path) -> None:
+    """spec: T10.6"""
+    error = refusal(tmp_path, "main (float[2, 3] x, bool[2] c) => (y) { y = Compress <axis = 0> (x, c) }")
+    assert "no rule of ai.onnx::Compress gives its shape; --trust-shapes" in str(error)
 
 
 def test_a_range_may_be_given_vectors_of_one(tmp_path: Path) -> None:

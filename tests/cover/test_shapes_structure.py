@@ -56,6 +56,11 @@ def test_two_branches_may_use_the_same_names(tmp_path: Path) -> None:
             "node 'late': it reads 'a', which node 'early' writes only later; sort the nodes topologically",
         ),
         (
+            "main (float[3] x) => (float[3] y) { [n1] y = Add (a, b) [n2] a = Relu (x) [n3] b = Relu (x) }",
+            "INVALID_IR",
+            "node 'n1': it reads 'a', which node 'n2' writes only later",
+        ),
+        (
             "main (float[3] x) => (float[3] y) { [n1] a = Add (x, b) [n2] b = Relu (a) [n3] y = Relu (b) }",
             "LIVENESS_CYCLE",
             "node 'n1': it waits for its own result",

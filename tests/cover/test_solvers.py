@@ -1,4 +1,7 @@
-"""A solver that crashes, hangs, raises or talks nonsense gives an answer that no proof can be made of. spec: V4.1, V4.6"""
+"""A solver that crashes, hangs, raises or talks nonsense gives an answer that no proof can be made of.
+
+spec: V4.1, V4.6
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,14 @@ def test_an_answer_that_comes_too_late_is_none() -> None:
 
 @pytest.mark.parametrize(
     "poison",
-    ["(assert (", "(assert false)(asser true)", "(push)(assert false)(check-sat", "(assert (< 1 nobody))", "(pop)", ")"],
+    [
+        "(assert (",
+        "(assert false)(asser true)",
+        "(push)(assert false)(check-sat",
+        "(assert (< 1 nobody))",
+        "(pop)",
+        ")",
+    ],
 )
 def test_a_context_that_raised_is_never_asked_again(poison: str) -> None:
     with Z3() as made:
@@ -136,7 +146,9 @@ def test_a_solver_that_is_not_there_has_no_version_and_proves_nothing() -> None:
     assert "cannot be started" in (made.evaluate(TRUE, 1).failure or "")
 
 
-@pytest.mark.parametrize("text", ["unsat", "sat\nsat", "unsat\nunsat", "unsat\nsat\nsat", "unknown\nsat", "", "unsat sat"])
+@pytest.mark.parametrize(
+    "text", ["unsat", "sat\nsat", "unsat\nunsat", "unsat\nsat\nsat", "unknown\nsat", "", "unsat sat"]
+)
 def test_only_the_exact_answer_with_its_canary_is_a_proof(text: str) -> None:
     assert not Answer(text, None, 0.0).proof
     assert Answer("unsat\nsat", None, 0.0).proof

@@ -357,9 +357,8 @@ class _Maker:
         self.node("Pair", recipe, operands, [a, b], DECLARED, [(a, first), (b, last), (b, first)])
 
     def _update(self, recipe: Recipe) -> None:
-        """Overwrites a value that the caller does not keep; a result may want its bytes, or another operand's."""
-        kept = {t for t in self.given if self.tensors[t].name not in self.donated}
-        free = [t for t in self.visible() if (self.root[t] if self.truthful else t) not in kept]
+        """Overwrites a value; a result may want its bytes, or another operand's. Its views are used no more."""
+        free = [t for t in self.visible() if not self.truthful or self._changeable(t)]
         if not free:
             self._relu(recipe)
             return
@@ -367,9 +366,17 @@ class _Maker:
         others = self.pick(recipe.operands[1:2])
         if self.truthful:
             others = [t for t in others if self.root[t] != self.root[changed]]
+            self.inner.values = [t for t in self.inner.values if t == changed or self.root[t] != changed]
         made = [self.tensor(self.like(changed), recipe.trait)] if recipe.like % 2 else []
         hints = [(new, old) for new in made for old in (changed, *others)]
         self.node("Update", recipe, [changed, *others], [changed, *made], DECLARED, hints, (changed,))
+
+    def _changeable(self, t: int) -> bool:
+        """No view, nothing that the caller keeps, and all its views are of the innermost body, where they can end."""
+        views = [v for v in range(len(self.tensors)) if v != t and self.root[v] == t]
+        ends = all(self.home[v] == self.inner.body and not self.tensors[v].saved_for_backward for v in views)
+        kept = t in self.given and self.tensors[t].name not in self.donated
+        return self.root[t] == t and ends and not kept
 
     def hold(self, recipe: Recipe) -> None:
         """A node whose first body is opened; its results are made when the last is closed: none is read inside."""

@@ -58,7 +58,7 @@ def training_plan(count: int, seed: int = 0, *, in_place: float = 0.0, views: fl
     operand = np.arange(count)
     other = np.maximum(0, operand - rng.integers(1, 12, count))
     mirrored = (operand >= count // 2) & (operand % 5 < 2)
-    other = np.where(mirrored, count - operand, other)
+    other = np.where(mirrored, np.minimum(operand, count - operand), other)
     last_read = np.zeros(count + 1, np.int64)
     last_read[operand] = operand
     np.maximum.at(last_read, other[kind == WRITES], operand[kind == WRITES])

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from proofs.flags import bound, existing, shapes, sizes
-from tmmu.errors import TmmuError
+from tmmu.errors import TmmuError, one_line
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -97,11 +97,11 @@ def plan(
     file.save(planned.plan, target)
     click.echo(f"wrote {target}")
     for line in shown.summary(planned.plan):
-        click.echo(line)
+        click.echo(one_line(line))
     click.echo(shown.hints(planned.plan, planned.refused))
     if why:
         for refused in planned.refused:
-            click.echo(f"  {refused.node}: {refused.result} in place of {refused.operand}: {refused.reason}")
+            click.echo(one_line(f"  {refused.node}: {refused.result} in place of {refused.operand}: {refused.reason}"))
     return 0
 
 

@@ -152,7 +152,7 @@ class _Import:
         base = self._viewed(scope, position)
         view = View(base, 0, self.tensors[base].bytes) if base is not None else None
         writes = self._results(scope, position, view)
-        if view is None and node.op_type in ELEMENTWISE and domain_of(node) == "" and node.output[0]:
+        if view is None and node.op_type in ELEMENTWISE and domain_of(node) == "":
             operands = [node.input[k] for k in ELEMENTWISE[node.op_type] if k < len(node.input) and node.input[k]]
             rows = dict.fromkeys(self._row(scope, position, name) for name in operands)
             in_place = tuple((writes[0], row) for row in rows if self._interchangeable(writes[0], row))
@@ -169,7 +169,7 @@ class _Import:
     def _viewed(self, scope: Scope, position: int) -> int | None:
         """The tensor that the first output shows, where it is a view and its base belongs to the same body (T8)."""
         node = scope.nodes[position]
-        if node.op_type not in VIEWS or domain_of(node) or not node.output[0]:
+        if node.op_type not in VIEWS or domain_of(node):
             return None
         name = node.input[0]
         if scope.find(name, position) is not scope or (scope.parent is not None and scope.defined[name] == GIVEN):
@@ -187,7 +187,7 @@ class _Import:
         home = scope.find(name, position)
         assert home is not None  # `resolve` has read the same graph
         if home.parent is None and name in self.resolved.bindings.values:
-            return self.resolved.bindings.values[name].strip().lower() in ("false", "0")
+            return self.resolved.bindings.values[name].lower() in ("false", "0")
         at = home.defined[name]
         if at == GIVEN:
             stored = home.initializers.get(name) if name not in home.inputs else None

@@ -2,7 +2,7 @@
 
 Planning is pure: the same model, arenas, mode, layout and token give the same plan on every machine. Nothing here
 reads a clock, the environment or a file, and no float occurs.
-spec: R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M3.6
+spec: D1.1, D1.2, R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M3.6
 """
 
 from __future__ import annotations

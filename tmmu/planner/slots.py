@@ -2,7 +2,7 @@
 
 Lifetimes are intervals, so their conflict graph is an interval graph: the scan uses exactly as many slots as
 storages are live at once, and no assignment can use fewer. A slot is as large and as strictly aligned as its
-largest and strictest storage. spec: T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A7.1
+largest and strictest storage. spec: T6.5, T6.1, T6.2, T6.3, T5.1, T5.2, T7.1, A7.1
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Views and alias groups are facts of the model. An in-place hint is a wish: it is granted only where nobody can
 tell the difference, decided step by step in the order of the results, each against what the earlier ones left.
 A hint that is not granted is reported with the reason.
-spec: T2.1, T2.2, T2.3, T2.4, T2.7, T2.8, T2.9, T3.1, T3.2, T3.3, T3.4, T3.5, T3.6, T3.7, T3.8, T3.9, T8.6, T8.7
+spec: T2.1, T2.2, T2.3, T2.4, T2.7, T2.8, T2.9, T3.1, T3.2, T3.3, T3.4, T3.5, T3.6, T3.7, T3.8, T3.9,
+T4.1, T4.2, T4.3, T8.6, T8.7
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ def bodies_of(node: onnx.NodeProto) -> list[tuple[str, onnx.GraphProto]]:
     return found
 
 
-def domain_of(node: onnx.NodeProto) -> str:
-    """The operator's domain, empty for ai.onnx under either of its names."""
-    return "" if node.domain == "ai.onnx" else node.domain
+def domain_of(operator: onnx.NodeProto | onnx.OperatorSetIdProto) -> str:
+    """The domain of a node's operator, or of a set of them: empty for ai.onnx under either of its names."""
+    return "" if operator.domain == "ai.onnx" else operator.domain
 
 
 def _usable(name: str) -> bool:

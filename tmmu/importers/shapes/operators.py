@@ -35,7 +35,7 @@ class Operators:
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self.imports = list(model.opset_import)
-        self.versions = {"" if each.domain == "ai.onnx" else each.domain: each.version for each in self.imports}
+        self.versions = {domain_of(each): each.version for each in self.imports}
         self.ir_version = model.ir_version
         self._schemas: dict[tuple[str, str], defs.OpSchema | None] = {}
         self._protos = cache(to_proto)

@@ -25,6 +25,9 @@ from tmmu.importers.shapes.stated import StatedShapes
 from tmmu.importers.shapes.structure import GIVEN, Scope, Structure
 from tmmu.importers.shapes.values import Place, Value, Values, locate
 
+BY_DATA = frozenset({"Compress", "ImageDecoder", "NonMaxSuppression", "Unique"})
+"""Operators whose rules ask for no value, though the shape of what they give depends on one."""
+
 MOST_GIVEN = 64
 """The most elements of an input whose value a user is asked to give."""
 
@@ -148,20 +151,17 @@ class Walk:
         node, place = scope.nodes[position], _place(scope, position)
         places = {name: locate(scope, position, name) for name in names_of(node)}
         sizes = {name: self.sizes[where.key] for name, where in places.items()}
-        try:
-            types = self.operators.infer(node, place, sizes, {})
-            if self._enough(scope, node, types):
-                return types
-        except TmmuError:
-            types = None  # some operators cannot do without a value
+        types = self.operators.infer(node, place, sizes, {})
+        if self._enough(scope, node, types):
+            return types
         # What decides a shape is a number or a list of them; larger operands are not worth working out.
         small = {name: self.values.at(where) for name, where in places.items() if len(sizes[name][0]) < 2}
         values = {name: value for name, value in small.items() if value is not None}
-        if values or types is None:
+        if values:
             arrays = {name: value.array for name, value in values.items()}
             types = self.operators.infer(node, place, sizes, arrays)
             if self._enough(scope, node, types):
-                self._decide(scope, node, sizes, values)
+                self._decide(scope, position, sizes, values)
         if node.op_type in COUNTING and is_folded(node):
             counted = self.values.of(scope, position + 1, node.output[0])
             if counted is not None:
@@ -181,18 +181,13 @@ class Walk:
         unread = scope.scoped(node.output[output]) not in self.structure.read
         return unread and self.operators.may_be_left_out(node, output)
 
-    def _decide(
-        self, scope: Scope, node: onnx.NodeProto, sizes: Mapping[str, Size], values: Mapping[str, Value]
-    ) -> None:
+    def _decide(self, scope: Scope, position: int, sizes: Mapping[str, Size], values: Mapping[str, Value]) -> None:
         """Note the defaults among `values` without which the node's outputs would not be known."""
+        node, place = scope.nodes[position], _place(scope, position)
         for name, value in values.items():
             if not value.defaults <= self.defaults.keys():
                 others = {other: values[other].array for other in values if other != name}
-                try:
-                    decisive = not self._enough(scope, node, self.operators.infer(node, "", sizes, others))
-                except TmmuError:
-                    decisive = True
-                if decisive:
+                if not self._enough(scope, node, self.operators.infer(node, place, sizes, others)):
                     self._decided_by(value)
 
     def _decided_by(self, value: Value) -> None:
@@ -229,7 +224,7 @@ class Walk:
         if node.op_type == "Loop":
             body = scope.bodies[position][0]
             asked.append(locate(body, body.end, body.outputs[0]))
-        why = self.values.why_unknown(asked)
+        why = self.values.why_unknown(asked) if node.op_type not in BY_DATA else None
         if why is None:
             return refuse("INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust())
         what, fix = f"its shape depends on the value of {why.key!r}", self._trust()

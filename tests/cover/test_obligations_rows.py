@@ -1,0 +1,387 @@
+"""Rows are drawn whole, in batches, with their places; only the exact answer of a solver discharges them.
+
+spec: V4.1, V4.3, V4.6, V4.7, T7.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from proofs import obligations
+from proofs.certificate import certificate
+from proofs.lemmas import at_use
+from proofs.obligations import OBLIGATIONS, PRELUDE, UNKNOWN, definition, no_live_overlap
+from proofs.obligations.context import view_of
+from proofs.obligations.discharge import discharge
+from proofs.obligations.rows import (
+    BATCH,
+    PIECE,
+    Batch,
+    Chain,
+    Place,
+    Unprovable,
+    calls,
+    distinct,
+    false,
+    listed,
+    number,
+    table,
+    walk,
+)
+from proofs.readers.sharing import Permissions, permitted
+from proofs.solvers import Answer, refutation
+from proofs.solvers.z3_process import Z3
+from tests.strategies.synthetic import claiming, edited, training_plan
+
+NOBODY = Permissions()
+
+
+@dataclass
+class Scripted:
+    """A solver that answers by a function of the text, and keeps what it was asked."""
+
+    answers: object
+    version: str = "scripted"
+
+    def __post_init__(self) -> None:
+        self.asked: list[str] = []
+
+    def evaluate(self, text: str, timeout_s: float) -> Answer:
+        self.asked.append(text)
+        found = self.answers(text) if callable(self.answers) else self.answers
+        return found if isinstance(found, Answer) else Answer(str(found), None, 0.5)
+
+    def close(self) -> None:
+        pass
+
+
+def rows_of(batches: Iterator[Batch]) -> list[str]:
+    return [row for batch in batches for row in batch.rows]
+
+
+# Rows
+
+
+def test_numbers_are_literals_of_the_standard() -> None:
+    assert [number(x) for x in (0, 7, -7, 2**64)] == ["0", "7", "(- 7)", "18446744073709551616"]
+
+
+def test_large_numbers_are_exact() -> None:
+    assert calls("(f %d)", [np.array([2**64 - 1], np.uint64)]) == ["(f 18446744073709551615)"]
+
+
+def test_a_table_has_a_call_for_each_row_and_knows_its_place() -> None:
+    count = 2 * BATCH + 1
+    batches = list(table("f", [np.arange(count), np.arange(count) + 5], lambda i: Place((i,))))
+    assert [len(batch.rows) for batch in batches] == [BATCH, BATCH, 1]
+    assert batches[1].rows[3] == f"(f {BATCH + 3} {BATCH + 8})"
+    assert batches[1].place(3) == Place((BATCH + 3,))
+    assert list(table("f", [np.arange(0)], lambda i: Place((i,)))) == []
+
+
+def test_rows_that_are_alike_are_asked_once() -> None:
+    columns = [np.array([3, 1, 3, 3, 1]), np.array([0, 2, 0, 1, 2])]
+    (batch,) = distinct("f", columns, lambda i: Place((i,)))
+    assert sorted(batch.rows) == ["(f 1 2)", "(f 3 0)", "(f 3 1)"]
+    assert {row: batch.place(i).tensors[0] for i, row in enumerate(batch.rows)} == {
+        "(f 1 2)": 1,
+        "(f 3 0)": 0,
+        "(f 3 1)": 3,
+    }
+    assert list(distinct("f", [np.arange(0)], lambda i: Place())) == []
+
+
+def test_few_rows_keep_their_places_over_batches() -> None:
+    batches = list(listed([(str(i), Place((i,))) for i in range(BATCH + 2)]))
+    assert batches[1].rows == [str(BATCH), str(BATCH + 1)]
+    assert batches[1].place(1) == Place((BATCH + 1,))
+    assert rows_of(false(Place(), Place())) == ["false", "false"]
+
+
+@pytest.mark.parametrize(
+    "lengths", [[1], [PIECE], [PIECE + 1], [0, 3, 0], [3 * BATCH + 7], [1] * BATCH + [PIECE * 2, 1]]
+)
+def test_a_chain_is_walked_from_end_to_end_in_pieces(lengths: list[int]) -> None:
+    bounds = np.cumsum([0, *lengths])
+    chain = Chain(
+        "walk", "nil", bounds,
+        cells=lambda lo, hi: [f"(c {i} " for i in range(lo, hi)],
+        states=lambda at: [str(i) for i in at.tolist()],
+        initial=lambda group: f"start{group}",
+        constants=lambda group: f" k{group}",
+    )  # fmt: skip
+    expected = []
+    for group, (first, end) in enumerate(zip(bounds.tolist(), bounds.tolist()[1:], strict=False)):
+        for lo in range(first, end, PIECE):
+            hi = min(lo + PIECE, end)
+            state = f"start{group}" if lo == first else str(lo - 1)
+            cells = "".join(f"(c {i} " for i in range(lo, hi))
+            expected.append(f"(walk {state} {hi - 1} k{group} {cells}nil{')' * (hi - lo + 1)}")
+    batches = list(walk(chain, lambda lo, hi: Place((lo, hi))))
+    assert rows_of(iter(batches)) == expected
+    assert sum(batch.weight for batch in batches) == sum(lengths)
+    assert all(batch.weight <= BATCH + PIECE for batch in batches)
+    last = batches[-1]
+    assert last.place(len(last.rows) - 1).tensors[1] == sum(lengths)
+
+
+# Discharging
+
+
+def batches(*rows: str) -> Iterator[Batch]:
+    yield from listed([(row, Place((i,))) for i, row in enumerate(rows)])
+
+
+def test_a_false_row_is_found_among_many() -> None:
+    rows = ["(< 1 2)"] * 700
+    rows[443] = "(< 2 2)"
+    with Z3() as solver:
+        (result,) = discharge([batches(*rows)], [solver], 60)
+    assert result.refuted == ("(< 2 2)", Place((443,)))
+    assert not result.proved
+
+
+def test_several_false_rows_in_one_batch_are_false() -> None:
+    with Z3() as solver:
+        (result,) = discharge([batches("false", "false", "true")], [solver], 60)
+    assert result.refuted is not None
+    assert result.refuted[0] == "false"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "unsat", "unknown\nsat", "unsat\nunsat", "unsat\nunknown", "sat\nunsat", Answer("unsat\nsat", "died", 0.0)],
+)
+def test_any_other_answer_leaves_an_obligation_open(answer: str | Answer) -> None:
+    (result,) = discharge([batches("(< 1 2)")], [Scripted(answer)], 60)
+    assert result.failure
+    assert result.refuted is None
+    assert not result.proved
+
+
+def test_a_no_that_the_solver_does_not_say_twice_is_open() -> None:
+    whole = refutation("a\nb")
+    (result,) = discharge(
+        [batches("a", "b")], [Scripted(lambda text: "sat\nsat" if text == whole else "unsat\nsat")], 60
+    )
+    assert result.refuted is None
+    assert "sat" in (result.failure or "")
+
+
+def test_nothing_more_is_asked_after_a_failure_but_the_next_obligation_is() -> None:
+    many = [f"(= {i} {i})" for i in range(3 * BATCH)]
+    solver = Scripted(lambda text: "unknown\nsat" if "(= 0 0)" in text else "unsat\nsat")
+    first, second = discharge([batches(*many), batches("(< 1 2)")], [solver], 60)
+    assert (first.proved, first.rows, second.proved) == (False, BATCH, True)
+    assert len(solver.asked) == 2
+
+
+def test_an_obligation_without_a_proof_is_open_and_the_next_is_not() -> None:
+    def none() -> Iterator[Batch]:
+        yield from batches("(< 1 2)")
+        raise Unprovable("no proof is known")
+
+    first, second = discharge([none(), batches("(< 1 2)")], [Scripted("unsat\nsat")], 60)
+    assert first.failure == "no proof is known"
+    assert second.proved
+
+
+def test_solvers_share_the_work() -> None:
+    solvers = [Z3(), Z3()]
+    results = discharge([batches(*(f"(< {i} {i + 1})" for i in range(20 * BATCH))) for _ in range(2)], solvers, 60)
+    pids = [solver.pid for solver in solvers]
+    for solver in solvers:
+        solver.close()
+    assert all(result.proved for result in results)
+    assert [result.rows for result in results] == [20 * BATCH] * 2
+    assert None not in pids
+
+
+def test_an_error_in_drawing_rows_is_raised_in_the_callers_thread() -> None:
+    def broken() -> Iterator[Batch]:
+        yield from batches("(< 1 2)")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        discharge([broken()], [Scripted("unsat\nsat"), Scripted("unsat\nsat")], 60)
+
+
+# All obligations together
+
+
+def test_a_right_plan_is_proved_by_one_solver_and_by_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = training_plan(60, in_place=0.3, views=0.3, arenas=2)
+    permissions = permitted(plan, None, frozenset())
+    one = obligations.prove(plan, permissions, timeout_s=60)
+    monkeypatch.setattr(obligations, "MANY", 0)
+    two = obligations.prove(plan, permissions, timeout_s=60)
+    assert {outcome.verdict for outcome in one} == {"PROVED"}
+    assert [(o.name, o.rows) for o in one] == [(o.name, o.rows) for o in two]
+    names = [obligation.NAME for obligation in OBLIGATIONS]
+    assert [outcome.name for outcome in one] == [*names, "lemmas", "definition"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 51, 1100])
+def test_plans_of_all_sizes_are_proved(count: int) -> None:
+    plan = training_plan(count, seed=count, in_place=0.2, views=0.2)
+    outcomes = obligations.prove(plan, permitted(plan, None, frozenset()), timeout_s=60, definition_limit=100)
+    assert {outcome.verdict for outcome in outcomes} == {"PROVED"}
+    assert ("definition" in {outcome.name for outcome in outcomes}) == (len(plan.storages) <= 100)
+
+
+def test_a_false_row_names_its_tensors_and_its_step() -> None:
+    plan = edited(training_plan(30), "tensors", 9, death=9)
+    found = {o.name: o for o in obligations.prove(plan, NOBODY, timeout_s=60, definition_limit=0)}
+    outcome = found["lifetimes_cover_accesses"]
+    assert outcome.verdict == "VIOLATED"
+    assert outcome.hint.startswith("t8 at step ")
+    assert found["alignment"].verdict == "PROVED"
+
+
+def test_an_unproved_lemma_opens_what_rests_on_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_use, "unproved", lambda *_: {"level_reaches_its_end": "a reason"})
+    found = {o.name: o for o in obligations.prove(training_plan(5), NOBODY, timeout_s=60)}
+    assert {name for name, o in found.items() if o.verdict == UNKNOWN} == {"peak", "slot_count", "lemmas"}
+    assert found["peak"].note == "it rests on the lemma level_reaches_its_end, which is not proved: a reason"
+
+
+def test_every_lemma_that_an_obligation_rests_on_exists() -> None:
+    named = {name for obligation in OBLIGATIONS for name in obligation.LEMMAS}
+    assert named <= at_use.proofs_of().keys()
+    assert all(obligation.SENTENCE.endswith(".") for obligation in OBLIGATIONS)
+
+
+def test_a_solver_that_does_not_start_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(obligations, "Z3", lambda *_: Z3(command=("/nowhere/z3",)))
+    outcomes = obligations.prove(training_plan(5), NOBODY, timeout_s=60)
+    proved = {outcome.name for outcome in outcomes if outcome.verdict == "PROVED"}
+    assert proved == set()
+    assert all("cannot be started" in o.note or "does not start" in o.note for o in outcomes)
+
+
+def test_a_layout_without_a_proof_is_unknown() -> None:
+    plan = replace(training_plan(5), layout="spiral")
+    found = {o.name: o for o in obligations.prove(plan, NOBODY, timeout_s=60)}
+    assert found["no_live_overlap"].verdict == UNKNOWN
+    assert "spiral" in found["no_live_overlap"].note
+    assert found["alignment"].verdict == "PROVED"
+
+
+def test_another_layout_is_proved_by_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(no_live_overlap.LAYOUTS, "spiral", lambda _: batches("(< 1 2)"))
+    plan = replace(training_plan(5), layout="spiral")
+    assert {o.verdict for o in obligations.prove(plan, NOBODY, timeout_s=60)} == {"PROVED"}
+
+
+# The evidence is not trusted
+
+
+def test_evidence_that_leaves_something_out_proves_nothing() -> None:
+    plan = training_plan(40, arenas=2)
+    right = view_of(plan, NOBODY)
+    evidence = certificate(plan)
+    first = evidence.changes[0]
+    backwards = replace(first, step=first.step[::-1], storage=first.storage[::-1], frees=first.frees[::-1])
+    wrong = {
+        "a storage twice": replace(evidence, tenants=np.concatenate([evidence.tenants[:1], evidence.tenants[:-1]])),
+        "in another's slot": replace(evidence, tenants=evidence.tenants[::-1].copy()),
+        "a slot left out": replace(evidence, slots=(evidence.slots[0][1:], evidence.slots[1])),
+        "in another arena": replace(evidence, slots=evidence.slots[::-1]),
+        "slots not by offset": replace(evidence, slots=(evidence.slots[0][::-1], evidence.slots[1])),
+        "a change left out": replace(
+            evidence, changes=(replace(first, storage=first.storage * 0), evidence.changes[1])
+        ),
+        "a change at another step": replace(
+            evidence, changes=(replace(first, step=first.step + 1), evidence.changes[1])
+        ),
+        "changes backwards": replace(evidence, changes=(backwards, evidence.changes[1])),
+        "no live storage": replace(evidence, live=evidence.live * 0 - 1),
+        "one live storage for all": replace(evidence, live=evidence.live * 0),
+        "live at another step": replace(evidence, live=evidence.tenants[evidence.tenants_at[:-1]]),
+        "slots elsewhere": replace(evidence, slot_offset=evidence.slot_offset + np.uint64(128)),
+    }
+    with Z3(PRELUDE) as solver:
+        for name, changed in wrong.items():
+            view = replace(right, certificate=changed)
+            results = discharge([o.rows(view) for o in OBLIGATIONS], [solver], 60)
+            assert any(result.refuted for result in results), name
+        results = discharge([o.rows(right) for o in OBLIGATIONS], [solver], 60)
+        assert all(result.proved for result in results)
+
+
+# The definition
+
+
+def test_the_definition_names_the_pair_that_collides() -> None:
+    plan = training_plan(40)
+    storages = plan.storages
+    live = np.flatnonzero((storages.birth <= 20) & (storages.death >= 20) & (storages.bytes > 0))
+    a, b = live[:2].tolist()
+    wrong = edited(plan, "storages", a, offset=int(storages.offset[b]))
+    with Z3() as solver:
+        answer, pair = definition.ask(wrong, solver, 60)
+    assert answer.counterexample
+    assert pair is not None
+    assert a in pair
+    outcome = obligations.prove(wrong, NOBODY, timeout_s=60)[-1]
+    assert (outcome.name, outcome.verdict) == ("definition", "VIOLATED")
+    assert plan.tensors.name[int(np.flatnonzero(plan.tensors.storage == a)[0])] in outcome.hint
+
+
+def test_the_definition_gives_zero_bytes_no_byte_and_ends_beyond_64_bits_theirs() -> None:
+    plan = training_plan(12, seed=4)
+    rows = definition.table(edited(plan, "storages", 3, bytes=0))
+    assert 3 not in rows.storage
+    far = definition.table(edited(plan, "storages", 3, offset=2**64 - 1, bytes=2**64 - 1))
+    assert max(far.end) == 2**65 - 2
+    assert f"bv{2**65 - 2} 65" in definition.definitions(far)
+
+
+def test_the_definition_is_not_asked_of_a_single_storage() -> None:
+    plan = training_plan(1, seed=2)
+    alone = edited(plan, "storages", 0, bytes=0)
+    asked = Scripted("sat")
+    answer, _ = definition.ask(alone, asked, 60)
+    assert answer.proof
+    assert asked.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        (["unknown", "sat"], "answers 'unknown"),
+        (["unsat", "unsat"], "answers 'unsat\\nunsat'"),
+        (["unsat", Answer("", "died", 0.0)], "died"),
+        ([Answer("", "too late", 0.0)], "too late"),
+    ],
+)
+def test_the_definition_is_proved_by_the_exact_answer_alone(
+    answers: list[str | Answer], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(answers)
+    with Z3() as whole:
+        monkeypatch.setattr(whole, "evaluate", Scripted(lambda _: left.pop(0)).evaluate)
+        monkeypatch.setattr(obligations, "Z3", lambda: whole)
+        outcome = obligations._definition(training_plan(9), 60)
+    assert outcome.verdict == UNKNOWN
+    assert reason in outcome.note
+
+
+def test_a_pair_that_cannot_be_read_is_no_pair() -> None:
+    answers = iter(["sat", Answer("", "died", 0.0)])
+    answer, pair = definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)
+    assert answer.counterexample
+    assert pair is None
+    answers = iter(["sat", "((i 7))"])
+    assert definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)[1] is None
+
+
+def test_claims_that_are_not_made_are_not_asked() -> None:
+    plan = claiming(training_plan(20), minimal=False)
+    with Z3(PRELUDE) as solver:
+        results = discharge([o.rows(view_of(plan, NOBODY)) for o in OBLIGATIONS], [solver], 60)
+    assert all(result.proved for result in results)

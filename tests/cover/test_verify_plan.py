@@ -1,0 +1,376 @@
+"""From a plan file to a verdict: PROVED needs everything at once, a confirmed witness is REFUTED, the rest UNKNOWN.
+
+spec: V4.1, V4.2, V4.4, V4.5, V4.6, V4.7, V5.1, V5.2, V5.3, V5.4, V5.5, C1.6, V1.8
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs import obligations, verify_plan
+from proofs.obligations import Outcome
+from proofs.verify_plan import BY_COMPARISON, OBLIGATIONS, REQUIRABLE, Disagreement, Options, Verdict, verify
+from tests.cover.test_ir_columns import full
+from tests.strategies.small import changed, small
+from tmmu import canonical
+from tmmu.errors import TmmuError
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+from tmmu.vocabulary import Bindings, Model
+
+CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w")
+
+
+def saved(plan: Plan, folder: Path) -> str:
+    file.save(plan, folder / "p.cbor")
+    return str(folder / "p.cbor")
+
+
+def modelled(model: Model, folder: Path) -> str:
+    files.save(model, folder / "m.ir.cbor")
+    return str(folder / "m.ir.cbor")
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Let the solver's side answer `outcomes`; the list is what it was asked."""
+    asked: list[dict[str, Any]] = []
+
+    def prove(_plan: Plan, _permissions: object, **options: Any) -> list[Outcome]:
+        asked.append(options)
+        return list(outcomes)
+
+    monkeypatch.setattr(obligations, "prove", prove)
+    return asked
+
+
+ALL = [Outcome(name, "PROVED", 3, 0.1) for name in OBLIGATIONS if name not in BY_COMPARISON]
+
+
+# Proved.
+
+
+def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tmp_path: Path) -> None:
+    for model in (CHAIN, small(outputs="x"), small(inputs="", outputs="")):
+        plan, path = saved(plan_memory(model).plan, tmp_path), modelled(model, tmp_path)
+        alone, against = verify(plan), verify(plan, Options(model=path))
+        assert (alone.verdict, alone.exit, alone.scope) == ("PROVED", 0, "for the steps it states")
+        assert (against.verdict, against.exit, against.scope) == ("PROVED", 0, "against the model")
+        assert alone.line == f"PROVED {plan} for the steps it states"
+        assert against.line == f"PROVED {plan} against {path}"
+        assert (alone.witness, alone.notes) == (None, [])
+
+
+def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -> None:
+    plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
+    against = {entry["name"]: entry for entry in verify(plan, Options(model=path)).obligations}
+    assert list(against) == [*OBLIGATIONS, "lemmas", "definition"]
+    assert {entry["verdict"] for entry in against.values()} == {"PROVED"}
+    assert [name for name, entry in against.items() if entry["detail"] == "by comparison"] == list(BY_COMPARISON)
+    assert against["lifetimes_cover_accesses"]["rows"] > 0
+    alone = [entry["name"] for entry in verify(plan).obligations]
+    assert alone == [name for name in against if name != "steps_are_the_model"]
+
+
+def test_a_plan_with_bodies_scratch_views_mutations_and_donations_is_proved(tmp_path: Path) -> None:
+    model = full()
+    model = replace(model, bindings=replace(model.bindings, shapes={}))
+    options = Options(model=modelled(model, tmp_path), donated=frozenset({"x", "s"}))
+    assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
+    # In mode `forward` the caller reads what is saved, and its alias group lets another tensor take its bytes.
+    forward = verify(saved(plan_memory(model, mode="forward").plan, tmp_path), options)
+    assert forward.witness is not None
+    assert (forward.verdict, forward.witness["tensors"]) == ("REFUTED", ["sum", "y"])
+
+
+def test_the_definition_itself_is_asked_up_to_the_limit(tmp_path: Path) -> None:
+    plan = saved(plan_memory(CHAIN).plan, tmp_path)
+    count = len(plan_memory(CHAIN).plan.storages)
+    for limit, asked in ((count, True), (count - 1, False), (0, False)):
+        names = [entry["name"] for entry in verify(plan, Options(definition_limit=limit)).obligations]
+        assert ("definition" in names) is asked
+
+
+def test_what_the_user_asks_for_reaches_the_solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answered(monkeypatch, ALL)
+    model = replace(CHAIN, bindings=Bindings(donated=("x",)))
+    options = Options(timeout=7.0, workers=3, definition_limit=11, donated=frozenset({"x"}))
+    assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
+    expected = {"timeout_s": 7.0, "workers": 3, "definition_limit": 11, "donated": frozenset({"x"})}
+    assert asked == [expected]
+
+
+def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(monkeypatch, ALL)
+    told: list[str] = []
+    verify(saved(plan_memory(CHAIN).plan, tmp_path), progress=told.append)
+    assert told == ["reading", "checking", "proving"]
+
+
+# Refuted.
+
+
+def test_a_wrong_place_is_refuted_with_its_witness(tmp_path: Path) -> None:
+    """spec: C1.5"""
+    plan = plan_memory(CHAIN).plan
+    x, a = (int(plan.tensors.storage[plan.tensors.name.list().index(name)]) for name in "xa")
+    wrong = changed(plan, "storages", a, offset=int(plan.storages.offset[x]), slot=int(plan.storages.slot[x]))
+    verdict = verify(saved(wrong, tmp_path))
+    assert (verdict.verdict, verdict.exit) == ("REFUTED", 1)
+    assert verdict.witness is not None
+    assert verdict.witness["obligation"] == "no_live_overlap"
+    assert set(verdict.witness["tensors"]) == {"x", "a"}
+    assert (verdict.witness["steps"], verdict.witness["arena"]) == ([0], "activations")
+    assert (verdict.witness["first_byte"], verdict.witness["last_byte"]) == (128, 191)
+    broken = {entry["name"] for entry in verdict.obligations if entry["verdict"] == "REFUTED"}
+    assert "no_live_overlap" in broken
+    assert [entry["name"] for entry in verdict.obligations] == list(OBLIGATIONS)
+    assert {entry["verdict"] for entry in verdict.obligations} == {"REFUTED", "UNKNOWN"}
+    assert 1 <= len(verdict.notes) <= 5
+
+
+def test_a_witness_refutes_whatever_the_solver_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answered(monkeypatch, ALL)
+    wrong = changed(plan_memory(CHAIN).plan, "tensors", "y", birth=1)
+    assert verify(saved(wrong, tmp_path)).verdict == "REFUTED"
+    assert asked == []  # it need not even be asked
+
+
+def test_a_false_claim_is_refuted_with_its_field(tmp_path: Path) -> None:
+    plan = plan_memory(CHAIN).plan
+    usage = (*plan.usage[:2], plan.usage[2]._replace(peak_live_bytes=64), plan.usage[3])
+    verdict = verify(saved(replace(plan, usage=usage), tmp_path))
+    assert (verdict.verdict, verdict.witness) == (
+        "REFUTED",
+        {
+            "obligation": "peak",
+            "text": "usage[activations].peak_live_bytes is stated as 64; it is 128",
+            "field": "usage[activations].peak_live_bytes",
+            "stated": "64",
+            "recomputed": "128",
+        },
+    )
+
+
+def test_a_false_hash_is_refuted_with_both_values(tmp_path: Path) -> None:
+    root = file.to_object(plan_memory(CHAIN).plan)
+    right = root["file_digest"]
+    (tmp_path / "p.cbor").write_bytes(canonical.encode(root | {"file_digest": bytes(32)}))
+    verdict = verify(str(tmp_path / "p.cbor"))
+    assert verdict.verdict == "REFUTED"
+    assert verdict.witness is not None
+    assert (verdict.witness["obligation"], verdict.witness["field"]) == ("hashes", "file_digest")
+    assert (verdict.witness["stated"], verdict.witness["recomputed"]) == ("00" * 32, right.hex())
+
+
+def test_the_plan_of_another_model_is_refuted_with_what_differs(tmp_path: Path) -> None:
+    other = small("relu: x -> a", "relu2: a -> b", "tanh: b -> y", parameters="w")
+    path = modelled(other, tmp_path)
+    verdict = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(model=path))
+    assert verdict.verdict == "REFUTED"
+    assert verdict.line == f"REFUTED {tmp_path / 'p.cbor'} against {path}"
+    assert verdict.witness is not None
+    assert verdict.witness["obligation"] == "steps_are_the_model"
+    assert {"field", "stated", "recomputed", "tensors", "steps", "text"} <= set(verdict.witness)
+    broken = {entry["name"] for entry in verdict.obligations if entry["verdict"] == "REFUTED"}
+    assert "steps_are_the_model" in broken
+
+
+def test_a_plan_with_endless_problems_is_refuted_by_the_first_hundred(tmp_path: Path) -> None:
+    lines = [f"add{k}: a{k} -> a{k + 1}" for k in range(300)]
+    plan = plan_memory(small(*lines, inputs="a0", outputs="a300")).plan
+    late = replace(plan.tensors, birth=plan.tensors.birth[::-1].copy())
+    verdict = verify(saved(replace(plan, tensors=late), tmp_path))
+    assert (verdict.verdict, len(verdict.notes)) == ("REFUTED", 5)
+
+
+# Unknown.
+
+
+@pytest.mark.parametrize("verdict", ["UNKNOWN", "VIOLATED", "anything"])
+def test_one_obligation_that_is_not_proved_leaves_all_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: str
+) -> None:
+    for k, good in enumerate(ALL):
+        bad = replace(good, verdict=verdict, note="timeout", hint="row 7")
+        answered(monkeypatch, [*ALL[:k], bad, *ALL[k + 1 :]])
+        found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
+        assert (found.verdict, found.exit, found.witness) == ("UNKNOWN", 3, None)
+        [entry] = [entry for entry in found.obligations if entry["verdict"] != "PROVED"]
+        assert (entry["name"], entry["verdict"]) == (good.name, "UNKNOWN")
+        assert any(note.startswith(f"{good.name}: the solver") for note in found.notes)
+
+
+def test_a_solver_that_disagrees_with_the_checker_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = [replace(o, verdict="VIOLATED", hint="a, b") if o.name == "peak" else o for o in ALL]
+    answered(monkeypatch, bad)
+    found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
+    assert found.notes == ["peak: the solver says no where the naive checker finds nothing (a, b)"]
+
+
+def test_an_obligation_that_the_solver_was_not_asked_is_not_proved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for missing in ALL:
+        answered(monkeypatch, [outcome for outcome in ALL if outcome is not missing])
+        found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
+        assert (found.verdict, found.notes) == ("UNKNOWN", [f"{missing.name}: the solver was not asked"])
+    answered(monkeypatch, [])
+    assert verify(saved(plan_memory(CHAIN).plan, tmp_path)).verdict == "UNKNOWN"
+
+
+def test_a_lemma_or_a_definition_that_is_not_proved_leaves_all_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V4.3"""
+    for name in ("lemmas", "definition"):
+        answered(monkeypatch, [*ALL, Outcome(name, "UNKNOWN", 1, 0.1, note="unknown")])
+        found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
+        assert (found.verdict, found.notes) == ("UNKNOWN", [f"{name}: the solver gave no answer (unknown)"])
+
+
+# What is required, claimed and assumed.
+
+
+def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(monkeypatch, ALL)
+    joined = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")])
+    for model, required, missing in (
+        (CHAIN, ("model",), ["required but missing: model"]),
+        (CHAIN, ("slot-count",), []),
+        (joined, ("slot-count",), ["required but missing: slot-count"]),
+        (joined, REQUIRABLE, ["required but missing: model", "required but missing: slot-count"]),
+    ):
+        found = verify(saved(plan_memory(model).plan, tmp_path), Options(require=required))
+        assert (found.verdict, found.exit) == (("UNKNOWN", 3) if missing else ("PROVED", 0))
+        assert [note for note in found.notes if note.startswith("required")] == missing
+    path = modelled(CHAIN, tmp_path)
+    options = Options(model=path, require=REQUIRABLE)
+    assert verify(saved(plan_memory(CHAIN).plan, tmp_path), options).verdict == "PROVED"
+
+
+def test_a_claim_that_is_not_made_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(monkeypatch, ALL)
+    joined = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")], parameters="w")
+    found = verify(saved(plan_memory(joined).plan, tmp_path))
+    assert found.notes == ["slot count == max live is not claimed for arena activations"]
+    assert {name: claim["slot_count"] for name, claim in found.claims.items()} == {
+        "parameters": "minimal",
+        "activations": "not claimed",
+    }
+    assert found.claims["activations"]["peak_live_bytes"] == 128
+
+
+def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered(monkeypatch, ALL)
+    bindings = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}, {"k": "3"}, ("x",), True)
+    plan = saved(plan_memory(replace(CHAIN, bindings=bindings)).plan, tmp_path)
+    stated = {"dims": {"n": 4}, "shapes": {"x": [64]}, "values": {"rate": "16"}, "defaults": {"k": "3"}}
+    assert verify(plan).assumptions == stated | {"donated": [], "trusted_shapes": False, "believed_operators": []}
+    asked = Options(None, {"n": 4}, {"x": (64,)}, {"rate": "16"}, frozenset({"x", "w"}), True)
+    assert verify(plan, asked).assumptions == stated | {
+        "donated": ["w", "x"], "trusted_shapes": True, "believed_operators": [],
+    }  # fmt: skip
+
+
+def test_an_operation_taken_at_its_word_is_an_assumption(tmp_path: Path) -> None:
+    """spec: V2.2"""
+    model = small("relu: x -> a", "own: a -> y(a)", nodes={"own": {"domain": "com.example"}})
+    plan = saved(plan_memory(model).plan, tmp_path)
+    for options in (Options(), Options(model=modelled(model, tmp_path))):
+        found = verify(plan, options)
+        assert (found.verdict, found.assumptions["believed_operators"]) == ("PROVED", ["com.example::Own"])
+
+
+def test_the_plans_word_on_donation_does_not_count(tmp_path: Path) -> None:
+    plan = saved(plan_memory(small("relu: x -> y(x)", donated=["x"])).plan, tmp_path)
+    assert verify(plan).verdict == "REFUTED"
+    assert verify(plan, Options(donated=frozenset({"x"}))).verdict == "PROVED"
+
+
+DISAGREEING: list[tuple[Options, str]] = [
+    (Options(dims={"n": 5}), "--dim n=5: the plan was made with 4"),
+    (Options(dims={"m": 4}), "--dim m=4: the plan was made with nothing"),
+    (Options(shapes={"x": (8, 8)}), "--shape x=(8, 8): the plan was made with (64,)"),
+    (Options(values={"rate": "17"}), "--value rate=17: the plan was made with 16"),
+    (Options(donated=frozenset({"y"})), "--donate y: the plan has no graph input or parameter of this name"),
+    (Options(donated=frozenset({"nobody"})), "--donate nobody: the plan has no graph input"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), DISAGREEING, ids=[message for _, message in DISAGREEING])
+def test_a_binding_that_is_not_the_plans_is_an_error_of_the_user(
+    tmp_path: Path, options: Options, message: str
+) -> None:
+    bindings = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"})
+    plan = saved(plan_memory(replace(CHAIN, bindings=bindings)).plan, tmp_path)
+    with pytest.raises(Disagreement) as refused:
+        verify(plan, options)
+    assert str(refused.value).startswith(message)
+
+
+# No verdict.
+
+
+def test_a_model_that_cannot_be_read_is_refused_by_its_name(tmp_path: Path) -> None:
+    plan = saved(plan_memory(CHAIN).plan, tmp_path)
+    for name, code in (("m.ir.cbor", "INVALID_IR"), ("m.onnx", "INVALID_IR")):
+        (tmp_path / name).write_bytes(b"no model")
+        with pytest.raises(TmmuError) as refused:
+            verify(plan, Options(model=str(tmp_path / name)))
+        assert (refused.value.code_id, refused.value.file) == (code, str(tmp_path / name))
+
+
+def test_bytes_that_are_no_plan_are_refused_by_their_name(tmp_path: Path) -> None:
+    (tmp_path / "p.cbor").write_bytes(b"no plan")
+    with pytest.raises(TmmuError) as refused:
+        verify(str(tmp_path / "p.cbor"))
+    assert (refused.value.code_id, refused.value.file) == ("INVALID_PLAN", str(tmp_path / "p.cbor"))
+
+
+def test_an_onnx_model_is_read_with_the_plans_bindings(tmp_path: Path) -> None:
+    """The reader gets the plan's dims, shapes and values, but the user's own word on trust and donation. spec: V5.5"""
+    import onnx
+    from onnx import TensorProto, helper
+
+    from tmmu.cli.models import load
+
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"], name="relu")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert onnx.load(path)
+    plan = plan_memory(load(str(path), {"n": 4}, {}, {}, (), False)).plan
+    assert plan.source_digest == hashlib.sha256(path.read_bytes()).digest()
+    found = verify(saved(plan, tmp_path), Options(model=str(path), dims={"n": 4}))
+    assert (found.verdict, found.assumptions["dims"]) == ("PROVED", {"n": 4})
+    for wrong in ({"n": 5}, {"n": 4, "m": 4}):
+        false = saved(replace(plan, bindings=replace(plan.bindings, dims=wrong)), tmp_path)
+        found = verify(false, Options(model=str(path)))
+        assert found.verdict == "REFUTED"
+    # A binding that names nothing in the model is the plan's, not the user's: this is the plan of another model.
+    assert found.witness is not None
+    assert (found.witness["field"], found.witness["stated"]) == ("binding", "m=4, n=4")
+    assert "no dimension is named 'm'" in found.witness["recomputed"]
+
+
+def test_the_verdict_lists_no_obligation_twice() -> None:
+    assert len(set(OBLIGATIONS)) == len(OBLIGATIONS)
+    assert set(BY_COMPARISON) < set(OBLIGATIONS)
+    assert {o.NAME for o in obligations.OBLIGATIONS} == set(OBLIGATIONS) - set(BY_COMPARISON)
+    assert isinstance(Verdict("p", "ERROR", 4, "").line, str)
+    assert verify_plan.EXITS == {"PROVED": 0, "REFUTED": 1, "UNKNOWN": 3}
