@@ -42,7 +42,7 @@ def make_printable() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """Exit with `code`, also where nobody reads the output: the interpreter would fail over the rest of it, with 120."""
+    """Exit with `code`, also where nobody reads the output: Python itself would fail over the rest of it, with 120."""
     try:
         print(end="", flush=True)
     except OSError:

@@ -70,7 +70,7 @@ def stays(context: Context) -> Stays:
     for loop in context.loops:
         for accesses in (context.reads, context.writes):
             tensor = accesses.tensor[span(accesses, loop.enter, loop.leave)]
-            again = tensor[written[context.root[tensor]] <= loop.enter]
+            again = tensor[written[tensor] <= loop.enter]
             needed[again] = np.maximum(needed[again], loop.leave)
     needed[context.returned] = context.last + 1
     first = np.full(len(written), _NEVER)
@@ -100,16 +100,14 @@ def shared(context: Context, when: Stays) -> Iterator[list[Content]]:
 
 def clusters(contents: list[Content]) -> Iterator[list[Content]]:
     """Cut the contents of one storage, sorted by window, wherever no byte of one reaches into the next."""
-    cluster: list[Content] = []
-    end = 0
-    for content in contents:
-        if cluster and content.window >= end:
+    cluster, end = contents[:1], contents[0].end
+    for content in contents[1:]:
+        if content.window >= end:
             yield cluster
             cluster = []
         cluster.append(content)
         end = max(end, content.end)
-    if cluster:
-        yield cluster
+    yield cluster
 
 
 def needed_where(context: Context, when: Stays, content: Content, other: Content) -> int:

@@ -109,7 +109,7 @@ def span(accesses: Accesses, first: int, last: int) -> slice:
 
 
 def _returned(plan: Plan, given_up: Mask) -> Mask:
-    """What the caller reads at the end: outputs; what is saved, in mode `forward`; parameters and state that it owns."""
+    """What the caller reads at the end: outputs, in mode `forward` what is saved, parameters and state that it owns."""
     t = plan.tensors
     flags = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
     kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))

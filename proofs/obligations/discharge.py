@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proofs.obligations.rows import Batch, Place, Unprovable
+from proofs.obligations.rows import Batch, Place, Unprovable, gathered
 from proofs.solvers import Answer, Solver, refutation
 
 NOTHING = Batch(["true"], lambda _: Place(), 0)
@@ -74,7 +74,7 @@ def _draw(tasks: Sequence[Iterator[Batch]], results: Sequence[Result]) -> Iterat
     for task, result in zip(tasks, results, strict=True):
         empty = True
         try:
-            for batch in task:
+            for batch in gathered(task):
                 empty = False
                 yield result, batch
                 if not result.proved:

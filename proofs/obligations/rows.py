@@ -7,8 +7,9 @@ storages and step each of its rows speaks of, for the case that one is false. sp
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,6 +101,31 @@ def _nth(places: Sequence[Place]) -> Callable[[int], Place]:
 def false(*places: Place) -> Iterator[Batch]:
     """Rows that say no: what the plan lacks so plainly that there is no number to ask about."""
     return listed([("false", place) for place in places])
+
+
+def gathered(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same rows in fewer batches: small ones are put together until they are worth a query."""
+    small: list[Batch] = []
+    for batch in batches:
+        small.append(batch)
+        if sum(one.weight for one in small) >= BATCH:
+            yield _joined(small)
+            small = []
+    if small:
+        yield _joined(small)
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
+    ends = list(accumulate(len(batch.rows) for batch in batches))
+
+    def place(i: int) -> Place:
+        which = bisect_right(ends, i)
+        return batches[which].place(i - (ends[which - 1] if which else 0))
+
+    rows = [row for batch in batches for row in batch.rows]
+    return Batch(rows, place, sum(batch.weight for batch in batches))
 
 
 class Chain(NamedTuple):

@@ -45,8 +45,8 @@ Asked = list[tuple[str, Place]]
 def rows(context: Context) -> Iterator[Batch]:
     """A row for each view; a cell for each content of the storages that have several."""
     yield from _views(context)
-    yield from _mutations(context)
     when = stays(context)
+    yield from _mutations(context, when)
     chains: list[list[Content]] = []
     asked: Asked = []
     effort = 0
@@ -84,30 +84,23 @@ def _views(context: Context) -> Iterator[Batch]:
     yield from false(*(Place((row,)) for row in endless))
 
 
-def _mutations(context: Context) -> Iterator[Batch]:
-    """A step mutates what the caller donated or a step made, never a view, and no older view of it is read again."""
+def _mutations(context: Context, when: Stays) -> Iterator[Batch]:
+    """A step mutates what the caller donated or a step made, never a view; and no older view of it is needed later."""
     step, tensor = context.writes.step[context.changes], context.writes.tensor[context.changes]
     links = context.permissions.views
-    refused = [
-        Place((t,), step=s)
-        for s, t in zip(step.tolist(), tensor.tolist(), strict=True)
-        if t in links or (context.writer[t] == CALLER and not context.donated[t])
-    ]
-    yield from false(*refused)
-    if not len(tensor) or not links:
-        return
+    refused: list[Place] = []
     mutated = defaultdict(list)
     for s, t in zip(step.tolist(), tensor.tolist(), strict=True):
         mutated[t].append(s)
-    root, reads = context.root, context.reads
-    showing = np.isin(root[reads.tensor], tensor) & (root[reads.tensor] != reads.tensor)
-    stale = []
-    for s, view in zip(reads.step[showing].tolist(), reads.tensor[showing].tolist(), strict=True):
-        steps = mutated[int(root[view])]
-        after = bisect_left(steps, int(context.writer[view]))
-        if after < len(steps) and steps[after] <= s:
-            stale.append(Place((view, int(root[view])), step=s))
-    yield from false(*stale)
+        if t in links or (context.writer[t] == CALLER and not context.donated[t]):
+            refused.append(Place((t,), step=s))
+    for view in links if mutated else ():
+        root, made, needed = int(context.root[view]), int(context.writer[view]), int(when.last_needed[view])
+        steps = mutated.get(root, [])
+        after = bisect_left(steps, made)
+        if made < needed and after < len(steps) and steps[after] <= needed:
+            refused.append(Place((view, root), step=steps[after]))
+    yield from false(*refused)
 
 
 def _one_slice(cluster: list[Content]) -> bool:

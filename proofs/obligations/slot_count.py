@@ -49,10 +49,3 @@ def rows(context: Context) -> Iterator[Batch]:
 
 def _tenant(witness: Rows, step: int) -> Callable[[int], Place]:
     return lambda i: Place(storages=(int(witness[i]),), step=step)
-
-
-def notes(context: Context) -> str:
-    """The arenas for which minimality is not claimed."""
-    arenas = zip(context.plan.arenas, context.plan.usage, strict=True)
-    absent = [arena.name for arena, usage in arenas if usage.slots and not usage.minimal]
-    return f"not claimed to be minimal: {', '.join(absent)}" if absent else ""

@@ -43,13 +43,8 @@ def bodies_of(node: NodeProto) -> list[tuple[str, GraphProto]]:
 
 
 def is_false(tensor: TensorProto) -> bool:
-    """Whether a constant's data is present and is the one bool false."""
-    elements = 1
-    for dim in tensor.dims:
-        elements *= dim
-    if elements != 1 or tensor.data_type != TensorProto.BOOL or tensor.data_location == TensorProto.EXTERNAL:
-        return False
-    return tensor.raw_data == b"\0" or list(tensor.int32_data) == [0]
+    """Whether a constant's data is in the file and is the one bool false."""
+    return tensor.data_type == TensorProto.BOOL and (tensor.raw_data == b"\0" or list(tensor.int32_data) == [0])
 
 
 def opsets(model: onnx.ModelProto) -> dict[str, int]:

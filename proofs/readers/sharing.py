@@ -197,7 +197,7 @@ class _Judge:
     def _touch(self, row: int, other: int) -> bool:
         """Whether two tensors that show one root have a byte of it in common (T3.7)."""
         first, second = self._first_byte(row), self._first_byte(other)
-        return first < second + self.bytes[other] and second < first + self.bytes[row]
+        return bool(first < second + self.bytes[other] and second < first + self.bytes[row])
 
     def _first_byte(self, row: int) -> int:
         """The byte of its root with which a tensor begins."""

@@ -1,6 +1,6 @@
 """What people ask of a plan, counted again by hand.
 
-spec: R3.1, R3.2, C2.3, C2.4
+spec: R3.1, R3.2, R3.3, C2.3, C2.4
 """
 
 from __future__ import annotations

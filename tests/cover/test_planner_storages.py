@@ -302,6 +302,10 @@ REFUSED: list[tuple[Model, str]] = [
         small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)", must_not_alias=[("y", "a")]),
         "the two must not alias",
     ),
+    (
+        small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)", must_not_alias=[("y", "b")]),
+        "the two must not alias",
+    ),
 ]
 
 

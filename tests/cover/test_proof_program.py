@@ -79,6 +79,13 @@ def test_scratch_that_is_read_before_it_is_written_is_a_read() -> None:
     assert ("lifetimes_cover_accesses", ("relu2.scratch0",), 0) in found
 
 
+def test_scratch_that_its_step_does_not_write_is_read_as_it_was() -> None:
+    plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
+    steps = replace(plan.steps, writes=plan.steps.writes[[0, 0]])
+    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(replace(plan, steps=steps), Permissions()))]
+    assert ("lifetimes_cover_accesses", "relu.scratch0") in found
+
+
 def test_only_scratch_is_exempt_from_being_read_in_the_step_that_writes_it() -> None:
     plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
     activation = changed(plan, "tensors", "relu.scratch0", role=3)

@@ -281,6 +281,17 @@ def test_several_bodies_under_one_attribute_are_numbered() -> None:
     assert expected.steps[-1].reads == ("s/cases[0]/a", "s/cases[1]/b")
 
 
+def test_only_the_branches_of_an_if_change_places() -> None:
+    """spec: T8.10"""
+    text = """g (float[2] x) => (float[2] y) { [n] y = OP(x) <else_branch = b () => (float[2] a) { a = Relu(x) },
+                                                               then_branch = c () => (float[2] a) { a = Relu(x) }> }"""
+    stored = ["n/else_branch", "n/then_branch"]
+    assert list(guessed(text.replace("OP", "If")).bodies) == stored[::-1]
+    assert (
+        list(guessed(text.replace("OP", "Call")).bodies) == list(guessed(text.replace("OP", "my.If")).bodies) == stored
+    )
+
+
 def test_a_branch_that_is_ruled_out_has_no_steps_and_no_tensors(tmp_path: Path) -> None:
     """spec: T10.5, V3.3"""
     text = """g (float[2] x, bool c) => (float[2] y) {

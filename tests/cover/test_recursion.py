@@ -55,6 +55,11 @@ def test_depth_costs_no_stack() -> None:
     assert sum(1 for _ in walk(expression)) == 50_001
 
 
+def test_a_symbol_alone_is_substituted_too() -> None:
+    assert substitute("x", {"x": ["f", "y"]}) == ["f", "y"]
+    assert substitute("x", {"y": "z"}) == "x"
+
+
 def test_nothing_is_substituted_below_a_binder() -> None:
     with pytest.raises(ValueError, match="binds names"):
         substitute(parse_one("(f (let ((x 1)) x))"), {"x": "2"})
@@ -225,6 +230,11 @@ def test_every_lemma_says_in_english_what_it_says() -> None:
     assert len({lemma.name for lemma in of_chains.LEMMAS}) == len(of_chains.LEMMAS) == len(PROOFS)
 
 
+def test_a_claim_without_a_premise_is_not_vacuous_if_it_can_hold(solver: Z3) -> None:
+    assert solver.evaluate(Query({"x": "Int"}, (), parse_one("(< x 7)")).vacuity(), 10).text == "sat\nsat"
+    assert solver.evaluate(Query({"x": "Int"}, (), parse_one("(< x x)")).vacuity(), 10).text == "unsat\nsat"
+
+
 def test_a_vacuous_premise_is_noticed(solver: Z3) -> None:
     nothing = Query({"x": "Int"}, (), parse_one("(=> (< x x) (= x 7))"))
     assert solver.evaluate(nothing.refutation(), 10).proof
@@ -240,14 +250,17 @@ MUTANTS = [
     ("time forgotten", "(tenancy (death tenants)", "(tenancy since", "at_most_one_tenant"),
     ("any end of a slot's turn", "(= since until)", "true", "tenancies_join"),
     ("slots at any offset", "(<= cursor (slot_offset slots))", "true", "slots_start_later"),
-    ("size forgotten", "(layout (+ (slot_offset slots) (slot_bytes slots))", "(layout (slot_offset slots)", "slots_are_apart_in_bytes"),
-    ("slots misaligned", "(= 0 (mod (slot_offset slots) (slot_alignment slots)))\n         (lay", "(lay", "slots_end_in_time"),
+    ("size forgotten", "(layout (+ (slot_offset slots) (slot_bytes slots))", "(layout (slot_offset slots)",
+     "slots_are_apart_in_bytes"),
+    ("slots misaligned", "(= 0 (mod (slot_offset slots) (slot_alignment slots)))\n         (lay", "(lay",
+     "slots_end_in_time"),
     ("any end of an arena", "(= cursor end)", "true", "layout_goes_up"),
     ("above the ceiling", "(<= (+ before (amount changes)) ceiling)", "true", "level_stays_below_the_ceiling"),
     ("changes out of order", "(<= since (at changes))", "true", "nothing_changes_before"),
     ("any total", "(= before after)", "true", "level_reaches_its_end"),
     ("overwritten before it is read", "(or (< busy (written contents))", "(or true", "later_contents_do_not_disturb"),
-    ("replaced without permission", "(and (replaces contents) (= busy", "(and (= busy", "later_contents_do_not_disturb"),
+    ("replaced without permission", "(and (replaces contents) (= busy", "(and (= busy",
+     "later_contents_do_not_disturb"),
     ("two writes at one step", "(< made (written contents))", "true", "later_contents_do_not_disturb"),
     ("read before its write", "(< (written contents) (first_read contents))", "true", "every_content_is_kept"),
 ]  # fmt: skip

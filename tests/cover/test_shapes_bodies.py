@@ -47,7 +47,32 @@ def test_a_branch_that_is_ruled_out_need_not_fit_the_shapes(tmp_path: Path) -> N
     assert resolved(tmp_path, model, values={"rate": "9"}).sizes["y"][0] == (4,)
     error = refusal(tmp_path, model, values={"rate": "8"})
     assert (error.code_id, error.place) == ("INVALID_IR_SHAPES", "node 'n/else_branch/MatMul#0'")
-    assert refusal(tmp_path, model).place == "node 'n/else_branch/MatMul#0'"  # undecided, both have to fit
+    assert "or decide the branch" not in str(error)
+    error = refusal(tmp_path, model)  # undecided, both have to fit
+    assert error.place == "node 'n/else_branch/MatMul#0'"
+    assert "or decide the branch with --value rate=..." in str(error)
+
+
+def test_the_flag_is_that_of_the_innermost_branch_that_a_flag_decides(tmp_path: Path) -> None:
+    """spec: T10.6"""
+    text = """main (float[4] x, float[5] w, bool c, int64 n) => (y) {
+        y = If (c) <then_branch = t () => (p) { p = Relu (x) }, else_branch = e () => (q) {
+            q = Loop (n, , x) <body = b (int64 i, bool go, v) => (go, u) {
+                even = Equal (i, n)
+                u = If (even) <then_branch = g () => (r) { r = Add (v, w) }, else_branch = h () => (s) { s = Abs (v) }>
+            }>
+        }>
+    }"""
+    error = refusal(tmp_path, text)
+    assert error.place == "node 'If#0/else_branch/Loop#0/body/If#1/then_branch/Add#0'"
+    assert str(error.fix).endswith(", or decide the branch with --value c=...")
+    assert resolved(tmp_path, text, values={"c": "true"}).sizes["y"][0] == (4,)
+    without = text.replace("bool c, int64 n", "int64 n").replace("y = If (c)", "c = Less (n, n) z = Not (c) y = If (z)")
+    assert "or decide the branch with --value n=..." in str(refusal(tmp_path, without))
+    unhelped = text.replace("bool c, int64 n", "int64 n, float[2, 2] f").replace(
+        "y = If (c)", "t = ReduceMax <keepdims = 0> (f) c = Cast <to = 9> (t) y = If (c)"
+    )
+    assert "or decide" not in str(refusal(tmp_path, unhelped))
 
 
 def test_a_condition_that_follows_from_shapes_rules_a_branch_out(tmp_path: Path) -> None:
@@ -163,6 +188,12 @@ def test_what_a_loop_collects_is_as_long_as_it_runs(
 ) -> None:
     found = resolved(tmp_path, loop(body, results="y, all"), values=values)
     assert found.sizes["all"] == ((length, 4), "float32")
+
+
+def test_a_loop_may_have_no_state(tmp_path: Path) -> None:
+    text = "main (int64 n) => (all) { all = Loop (n) <body = b (int64 i, bool d) => (d, s) { s = Neg (i) }> }"
+    assert resolved(tmp_path, text, values={"n": "6"}).sizes["all"] == ((6,), "int64")
+    assert "bind it with --value n=..." in str(refusal(tmp_path, text))
 
 
 def test_without_a_condition_a_loop_runs_to_its_limit(tmp_path: Path) -> None:

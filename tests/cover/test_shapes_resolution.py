@@ -393,6 +393,14 @@ def test_values_that_do_not_suffice_leave_a_shape_unknown(tmp_path: Path) -> Non
     assert resolved(tmp_path, text, values={"end": "9"}).sizes["y"][0] == (4,)
 
 
+def test_of_several_unknown_values_the_one_that_matters_is_asked_for(tmp_path: Path) -> None:
+    """spec: T10.6"""
+    error = refusal(tmp_path, "main (int64 x, int64[2] pads) => (y) { y = Expand (x, pads) }")
+    assert error.fix == "bind it with --value pads=..."
+    error = refusal(tmp_path, "main (float[2] x, int64[2] pads, float fill) => (y) { y = Pad (x, pads, fill) }")
+    assert error.fix == "bind it with --value pads=..."
+
+
 def test_what_depends_on_data_is_not_asked_for(tmp_path: Path) -> None:
     """spec: T10.6"""
     error = refusal(tmp_path, "main (float[2, 3] x, bool[2] c) => (y) { y = Compress <axis = 0> (x, c) }")

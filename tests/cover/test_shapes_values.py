@@ -88,6 +88,14 @@ def test_counting_what_is_not_zero_gives_a_shape(tmp_path: Path) -> None:
     assert shape_of(tmp_path, arithmetic.replace("(two)", "(nine)")) == (5, 6, *range(9))
 
 
+def test_all_values_that_are_missing_are_named_at_once(tmp_path: Path) -> None:
+    """spec: T10.6"""
+    text = "main (float one, int64[1] n, int64[1] m) => (y) { t = Add (n, m) y = Expand (one, t) }"
+    assert refusal(tmp_path, text).fix == "bind it with --value n=... --value m=..."
+    assert refusal(tmp_path, text, values={"n": "[1]"}).fix == "bind it with --value m=..."
+    assert resolved(tmp_path, text, values={"n": "[1]", "m": "[2]"}).sizes["y"][0] == (3,)
+
+
 def test_what_is_not_zero_of_an_unknown_value_is_not_counted(tmp_path: Path) -> None:
     """spec: T10.6"""
     text = "main (float[2, 3] x) => (y) { y = NonZero (x) }"

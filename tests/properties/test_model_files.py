@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -19,7 +18,7 @@ from tmmu.errors import TmmuError
 from tmmu.ir import columns, files
 from tmmu.ir.order import stable_topological
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import MAIN, Model, Node
+from tmmu.vocabulary import MAIN, Model
 
 WITHOUT_CHANGES = [kind for kind in KINDS if kind != "update"]
 

@@ -39,10 +39,10 @@ TYPES: tuple[Type, ...] = (
 WHOLE_VIEWS = ("Reshape", "Identity", "Flatten", "Squeeze", "Unsqueeze")
 LEAVES = ("relu", "add", "matmul", "view", "window", "cast", "concat", "split", "pair", "update")
 HOLDERS = ("if", "loop", "scan")
-KINDS = (*LEAVES, "end", *HOLDERS, "end", "relu", "add", "add", "view", "window", "pair")
-"""What a recipe makes: a node; a node whose body is opened; or the end of the innermost open body."""
+KINDS = (*LEAVES, "end", *HOLDERS, "end", "relu", "relu", "add", "add", "window", "window", "view", "pair")
+"""What a recipe makes: a node; a node whose body is opened; or the end of the innermost open body. Some more often."""
 
-TRAITS = ("saved", "gradient", "aligned", "strict", "scratch", "scratch elsewhere", "envelope", "odd name")
+TRAITS = ("saved", "gradient", "aligned", "aligned", "strict", "scratch", "scratch elsewhere", "envelope", "odd name")
 ODD_NAMES = ("é", "～", "😀", "T", "~")
 """Names whose order by UTF-8 bytes differs from the one by UTF-16 units, by case or by what a locale says."""
 
@@ -294,8 +294,14 @@ class _Maker:
         self.node("Relu", recipe, operand, [made], hints=[(made, operand[0])])
 
     def _add(self, recipe: Recipe) -> None:
-        """The result is like the first operand; the second may have to be broadcast, and its hint be wrong."""
+        """The result is like the first operand; the second may have to be broadcast, and its hint be wrong.
+
+        One in four adds what shows the same bytes, where there is such a thing, and wants them.
+        """
         operands = self.operands(recipe, 2)
+        if operands and recipe.like % 4 == 3:
+            same = [t for t in self.visible() if self.root[t] == self.root[operands[0]] and t != operands[0]]
+            operands, recipe = [operands[0], *same[-1:]], recipe._replace(hints=recipe.hints | 1)
         made = self.tensor(self.like(operands[0]) if operands else _type(recipe.like), recipe.trait)
         self.node("Add", recipe, operands, [made], hints=[(made, t) for t in dict.fromkeys(operands)])
 
@@ -452,34 +458,34 @@ class _Maker:
         return first, last
 
     def conflicting(self, places: Sequence[int], groups: dict[int, str]) -> tuple[tuple[int, int], ...]:
-        """Neighbours among `places` that do not share bytes already, declared never to do so."""
+        """Pairs that do not share bytes already, declared never to do so; a result and its operand now and then."""
+        hints = [pair for node in self.nodes for pair in node.in_place]
+        count = len(self.tensors)
         found = {}
         for x, y in pairwise(places) if self.tensors else ():
-            a, b = x % len(self.tensors), y % len(self.tensors)
+            a, b = hints[x // 2 % len(hints)] if hints and x % 2 else (x % count, y % count)
             one, other = (groups.get(self.root[t], self.root[t]) for t in (a, b))
             if one != other:
                 found[frozenset((a, b))] = (a, b)
         return tuple(found.values())
 
 
-ARENA_NAMES = tuple(arena.name for arena in DEFAULT)
-
-
 @st.composite
 def arenas(draw: st.DrawFn) -> tuple[Arena, ...]:
-    """The default arenas in any order, some roles moved, with other alignments, and others of them kept for good."""
-    moved = draw(st.dictionaries(st.sampled_from(tuple(Role)), st.sampled_from(ARENA_NAMES), max_size=3))
-    made = []
-    for default in DEFAULT:
-        kept = tuple(role for role in default.roles if moved.get(role, default.name) == default.name)
-        come = tuple(role for role, name in moved.items() if name == default.name and role not in kept)
-        made.append(
-            replace(
-                default,
-                roles=kept + come,
-                alignment=draw(st.sampled_from((128, 1, 2, 8, 512))),
-                reuse=draw(st.sampled_from((default.reuse, default.reuse, not default.reuse))),
-                capacity=draw(st.sampled_from((default.capacity, 1 << 32))),
-            )
+    """The default arenas in any order, with other alignments, others kept for good, and all or some roles moved."""
+    names, roles = [arena.name for arena in DEFAULT], tuple(Role)
+    home = {role: arena.name for arena in DEFAULT for role in arena.roles}
+    if draw(st.booleans()):
+        home = dict.fromkeys(roles, "activations")
+    home |= draw(st.dictionaries(st.sampled_from(roles), st.sampled_from(names), max_size=2))
+    made = [
+        replace(
+            arena,
+            roles=tuple(role for role in roles if home[role] == arena.name),
+            alignment=draw(st.sampled_from((128, 1, 2, 8, 512))),
+            reuse=draw(st.sampled_from((arena.reuse, arena.reuse, not arena.reuse))),
+            capacity=draw(st.sampled_from((arena.capacity, 1 << 32))),
         )
+        for arena in DEFAULT
+    ]
     return tuple(draw(st.permutations(made)))

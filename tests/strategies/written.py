@@ -12,6 +12,7 @@ lives from its first to its last access, so that what is wrong with a plan is wh
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Written:
     """
 
     def __init__(self, text: str, *, given: dict[str, str], outputs: str = "", size: int = 8, **sizes: int) -> None:
-        self.names = list(given)
+        self.row = {name: row for row, name in enumerate(given)}
         self.home = {name: name for name in given}
         self.window: dict[str, int] = {}
         self.writer: dict[str, int] = {}
@@ -66,19 +67,19 @@ class Written:
             for word in left.split():
                 name, _, home = word.lstrip("!").partition(":")
                 name, _, window = name.partition("@")
-                if name not in self.names:
-                    self.names.append(name)
+                if name not in self.row:
+                    self.row[name] = len(self.row)
                     self.home[name] = self.home[home] if home else name
                     self.window[name] = int(window or 0)
                     self.writer[name] = number
                     self.size[name] = sizes.get(name, size)
-                wrote.append(self.names.index(name))
+                wrote.append(self.row[name])
                 if word.startswith("!"):
-                    changed.append(self.names.index(name))
+                    changed.append(self.row[name])
             self.lists["writes"].append(tuple(wrote))
             self.lists["mutates"].append(tuple(changed))
-            self.lists["reads"].append(tuple(self.names.index(name) for name in operands))
-        self.given, self.outputs = given, outputs.split()
+            self.lists["reads"].append(tuple(self.row[name] for name in operands))
+        self.given, self.outputs, self.names = given, outputs.split(), list(self.row)
 
     def plan(self, lives: Lives | None = None) -> Plan:
         """The plan; `lives` are lifetimes other than those that follow from the accesses."""
@@ -94,17 +95,17 @@ class Written:
             if name in self.outputs or self.given.get(name) in ("param", "state"):
                 death[name] = last
             birth[name], death[name] = (lives or {}).get(name, (birth[name], death[name]))
-        homes = list(dict.fromkeys(self.home[name] for name in self.names))
-        rows = [homes.index(self.home[name]) for name in self.names]
+        homes = {home: k for k, home in enumerate(dict.fromkeys(self.home[name] for name in self.names))}
+        rows = [homes[self.home[name]] for name in self.names]
         size = [0] * len(homes)
         first, final = [10**9] * len(homes), [0] * len(homes)
         for name, k in zip(self.names, rows, strict=True):
             size[k] = max(size[k], self.window.get(name, 0) + self.size[name])
             first[k], final[k] = min(first[k], birth[name]), max(final[k], death[name])
         count = len(self.names)
-        at = [16 * sum(-(-max(1, z) // 16) for z in size[:k]) for k in range(len(size))]
-        live = [sum(z for z, b, d in zip(size, first, final, strict=True) if b <= s <= d) for s in range(steps or 1)]
-        most = [sum(b <= s <= d for b, d in zip(first, final, strict=True)) for s in range(steps or 1)]
+        at = [16 * blocks for blocks in accumulate((-(-max(1, z) // 16) for z in size), initial=0)][: len(size)]
+        live = running(first, final, size, steps)
+        most = running(first, final, [1] * len(size), steps)
         end = at[-1] + max(1, size[-1]) if size else 0
         usage = Usage(end, max(live), live.index(max(live)), len(size), max(most), most.index(max(most)), False)
         role = [ROLES.index(CALLER.get(self.given.get(name, ""), Role.ACTIVATION)) for name in self.names]
@@ -155,11 +156,20 @@ class Written:
         for word in views.split():
             name, _, base = word.partition(":")
             base, _, offset = base.partition("+")
-            result.views[self.names.index(name)] = self.names.index(base), int(offset or 0)
+            result.views[self.row[name]] = self.row[base], int(offset or 0)
         for word in in_place.split():
             name, _, operand = word.partition(":")
-            result.in_place[self.names.index(name)] = self.names.index(operand)
+            result.in_place[self.row[name]] = self.row[operand]
         return result
+
+
+def running(first: list[int], final: list[int], amount: list[int], steps: int) -> list[int]:
+    """The total amount that is live at each step."""
+    change = [0] * (max(1, steps) + 1)
+    for b, d, x in zip(first, final, amount, strict=True):
+        change[b] += x
+        change[d + 1] -= x
+    return list(accumulate(change))[:-1]
 
 
 def _bodies(parts: list[str]) -> Bodies:

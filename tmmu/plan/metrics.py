@@ -1,6 +1,7 @@
 """What people ask of a plan: how large, how well reused, what is live at the peak (R3, `spec/tmmu.md`).
 
-Counts are integers from the plan; ratios are computed here, for people, and stand in no plan. spec: R3.1, R3.2, R3.3, C2.3
+Counts are integers from the plan; ratios are computed here, for people, and stand in no plan.
+spec: R3.1, R3.2, R3.3, C2.3
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ replace, which become bindings once they decide something. spec: T10.2, T10.3, T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import onnx
@@ -78,19 +78,19 @@ class Values:
             self._settle(here, needed)
         return self._known[place.key]
 
-    def why_unknown(self, places: Iterable[Place]) -> Place | None:
-        """A place on which unknown values among `places` rest and which is itself the reason, if any is unknown."""
-        work, seen = list(places), set[str]()
+    def reasons(self, place: Place) -> list[Place]:
+        """The places on which the value at `place` rests that are unknown by themselves; none where it is known."""
+        work, seen, found = [place], set[str](), []
         while work:
             here = work.pop()
             if here.key in seen or self.at(here) is not None:
                 continue
             seen.add(here.key)
             needed = [other for other in self._needed(here) or () if self.at(other) is None]
+            work.extend(reversed(needed))
             if not needed:
-                return here
-            work.extend(needed)
-        return None
+                found.append(here)
+        return found
 
     def _needed(self, here: Place) -> list[Place] | None:
         """The places whose values decide the value here; None where nothing can decide it."""
@@ -140,9 +140,7 @@ class Values:
             self._left -= sum(operand.array.nbytes for operand in operands)
             remaining = iter(operands)
             arrays = [next(remaining).array if name else None for name in node.input]
-            if not all(array is None or array.nbytes <= TOTAL_LIMIT for array in arrays) or self._left < 0:
-                return
-            results = self._compute(node, arrays)
+            results = self._compute(node, arrays) if self._left >= 0 else None
         defaults = frozenset[str]().union(*(operand.defaults for operand in operands))
         for key, size, result in zip(outputs, sizes, results or (), strict=False):
             if node.op_type in COUNTING or size == (result.shape, result.dtype.name):

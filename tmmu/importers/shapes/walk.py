@@ -51,14 +51,19 @@ class Walk:
         while work:
             scope, position, leaving = work.pop()
             bodies = [body for body in scope.bodies.get(position, ()) if body.name not in self.ruled_out]
-            if leaving:
-                self._record(scope, position, self._results(scope, position, bodies))
-            elif bodies:
-                work.append((scope, position, True))
-                for body in reversed(self._enter(scope, position, bodies)):
-                    work.extend((body, inner, False) for inner in reversed(range(body.end)))
-            else:
-                self._record(scope, position, self._infer(scope, position))
+            try:
+                if leaving:
+                    self._record(scope, position, self._results(scope, position, bodies))
+                elif bodies:
+                    work.append((scope, position, True))
+                    for body in reversed(self._enter(scope, position, bodies)):
+                        work.extend((body, inner, False) for inner in reversed(range(body.end)))
+                else:
+                    self._record(scope, position, self._infer(scope, position))
+            except TmmuError as error:
+                if flags := self._deciding_flags(scope):
+                    error.fix = f"{error.fix}, or decide the branch with {flags}"
+                raise
 
     def _open(self, scope: Scope, formals: Sequence[Size]) -> None:
         """Note the sizes of what a scope is given and stores."""
@@ -119,10 +124,12 @@ class Walk:
             return rules.joined(place, given, len(node.output))
         operands = self._operands(scope, position)
         if node.op_type == "Loop":
-            if given[0][0][1] != "bool" or np.prod(given[0][0][0]) != 1:
+            (shape, dtype), *results = given[0]
+            if dtype != "bool" or math.prod(shape) != 1:
                 raise refuse("INVALID_IR", place, "its body's first output is no condition", "write the model again")
-            trips = self._trips(scope, position, bodies[0]) if len(given[0]) - 1 > len(operands) - 2 else None
-            return rules.loop_results(place, operands[2:], given[0][1:], trips)
+            collects = len(results) > len(operands[2:])
+            trips = self._trips(scope, position, bodies[0]) if collects else None
+            return rules.loop_results(place, operands[2:], results, trips)
         scan = rules.scan_attributes(node)
         _, length = rules.scan_inputs(place, scan, operands)
         return rules.scan_results(place, scan, operands[: len(operands) - scan.inputs], given[0], length)
@@ -219,23 +226,47 @@ class Walk:
         operator = f"{domain_of(node) or 'ai.onnx'}::{node.op_type}"
         if schema is None:
             return refuse("INVALID_IR_SHAPES", tensor, f"the operator {operator} is not known", self._trust())
-        names = node.input[: {"If": 1, "Loop": 2}.get(node.op_type, len(node.input))]
-        asked = [locate(scope, position, name) for name in names if name]
-        if node.op_type == "Loop":
-            body = scope.bodies[position][0]
-            asked.append(locate(body, body.end, body.outputs[0]))
-        why = self.values.why_unknown(asked) if node.op_type not in BY_DATA else None
-        if why is None:
+        if node.op_type in ("If", "Loop"):
+            asked = [locate(scope, position, name) for name in node.input[:2] if name]
+            if len(node.input) > 1 and node.input[1]:
+                body = scope.bodies[position][0]
+                asked.append(locate(body, body.end, body.outputs[0]))
+        else:
+            # The operand that decides a shape is seldom the first, and seldom a number with a fraction.
+            asked = [locate(scope, position, name) for name in (*node.input[1:], *node.input[:1]) if name]
+            asked.sort(key=lambda place: "float" in self.sizes[place.key][1])
+        unknown = [place for place in asked if self.values.at(place) is None and node.op_type not in BY_DATA]
+        if not unknown:
             return refuse("INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust())
-        what, fix = f"its shape depends on the value of {why.key!r}", self._trust()
-        at = why.home.defined[why.name]
+        reasons = self.values.reasons(unknown[0])
+        flags = self._flags(reasons)
+        why = next((place for place in reasons if self._flag(place) is None), reasons[0])
+        what, at = f"its shape depends on the value of {why.key!r}", why.home.defined[why.name]
         if at != GIVEN:
             what += f", a result of {why.home.nodes[at].op_type}"
-        elif why.home.parent is None and why.name not in why.home.initializers:
-            shape = self.sizes[why.key][0]
-            if len(shape) < 2 and math.prod(shape) <= MOST_GIVEN:
-                fix = f"bind it with --value {why.key}=..."
-        return refuse("INVALID_IR_SHAPES", tensor, what, fix)
+        return refuse("INVALID_IR_SHAPES", tensor, what, f"bind it with {flags}" if flags else self._trust())
+
+    def _flags(self, reasons: Sequence[Place]) -> str:
+        """The flags that would give all values that are the `reasons`; none where one of them cannot be given."""
+        flags = [self._flag(why) for why in reasons]
+        return "" if None in flags else " ".join(map(str, flags))
+
+    def _flag(self, why: Place) -> str | None:
+        """The flag that would give the value at `why`: it has to be that of a small graph input."""
+        if why.home.parent is not None or why.name in why.home.initializers or why.name not in why.home.listed:
+            return None
+        shape = self.sizes[why.key][0]
+        return f"--value {why.key}=..." if len(shape) < 2 and math.prod(shape) <= MOST_GIVEN else None
+
+    def _deciding_flags(self, scope: Scope) -> str:
+        """The flags that would decide whether the innermost undecided If around `scope` comes to it at all."""
+        while scope.parent is not None:
+            node, position, scope = scope.parent.nodes[scope.owner], scope.owner, scope.parent
+            if node.op_type == "If" and domain_of(node) == "":
+                flags = self._flags(self.values.reasons(locate(scope, position, node.input[0])))
+                if flags:
+                    return flags
+        return ""
 
     def _trust(self) -> str:
         if self.believed is None:

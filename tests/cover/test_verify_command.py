@@ -1,0 +1,383 @@
+"""verify-plan: exit codes, formats, one clear line for each bad input, and no crash that looks like a verdict.
+
+spec: C1.1, C1.2, C1.3, C1.4, C1.6, C1.7, C1.8, C2.6, R5.2, V4.6
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.metadata
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import click
+import pytest
+
+import tmmu.cli.entry
+from proofs import entry, verify_plan
+from proofs.command import ORDER, _progress
+from proofs.entry import explain, run
+from proofs.verify_plan import Disagreement, Options, Verdict
+from tests.strategies.small import changed, small
+from tmmu.errors import TmmuError
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.planner import plan_memory
+from tmmu.vocabulary import Bindings, Model
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")
+
+
+def bound() -> Model:
+    return replace(CHAIN, bindings=Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a right plan, a wrong one, bytes that are none, and the model; it is where the command runs."""
+    plan = plan_memory(bound()).plan
+    file.save(plan, tmp_path / "right.cbor")
+    file.save(changed(plan, "tensors", "y", birth=1), tmp_path / "wrong.cbor")
+    (tmp_path / "none.cbor").write_bytes(b"no plan")
+    files.save(bound(), tmp_path / "m.ir.cbor")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code of a command line, and what it printed."""
+    code = run(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_each_verdict_has_its_exit_code_and_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ran(capsys, "right.cbor", "--model", "m.ir.cbor")
+    assert (code, out.splitlines()[0], err) == (0, "PROVED right.cbor against m.ir.cbor", "")
+    assert "  bindings: n=4, x=64, rate=16" in out.splitlines()
+    code, out, err = ran(capsys, "wrong.cbor")
+    assert (code, out.splitlines()[0], err) == (1, "REFUTED wrong.cbor for the steps it states", "")
+    code, out, err = ran(capsys, "right.cbor", "--require", "model")
+    assert (code, out.splitlines()[0], err) == (3, "UNKNOWN right.cbor for the steps it states", "")
+    assert "  note: required but missing: model" in out.splitlines()
+    code, out, err = ran(capsys, "none.cbor")
+    assert (code, out) == (4, "")
+    assert err.startswith("error: none.cbor: not a canonical CBOR plan")
+    assert err.endswith("[INVALID_PLAN]\n")
+
+
+def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {0: "right.cbor", 1: "wrong.cbor", 4: "none.cbor", 3: "m.ir.cbor"}
+    assert ORDER == (70, 1, 4, 3, 0)
+
+    def verify(path: str, *_: object) -> Verdict:
+        code = next(code for code, name in names.items() if name == path)
+        if code == 4:
+            raise TmmuError("INVALID_PLAN", "no plan", file=path)
+        word = {0: "PROVED", 1: "REFUTED", 3: "UNKNOWN"}[code]
+        keys = ("dims", "shapes", "values", "defaults", "donated", "believed_operators", "trusted_shapes")
+        assumed: dict[str, Any] = {key: {} for key in keys}
+        return Verdict(path, word, code, "for the steps it states", assumptions=assumed)
+
+    monkeypatch.setattr(verify_plan, "verify", verify)
+    for count in (1, 2, 3):
+        for codes in product(names, repeat=count):
+            code, out, err = ran(capsys, *(names[code] for code in codes))
+            assert code == next(first for first in ORDER if first in codes)
+            lines = [line for line in (out + err).splitlines() if not line.startswith("  ")]
+            assert len(lines) == count
+
+
+def test_an_exception_for_one_file_counts_before_every_verdict(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = verify_plan.verify
+
+    def verify(path: str, *rest: Any) -> Verdict:
+        if path == "none.cbor":
+            raise RuntimeError("boom")
+        return real(path, *rest)
+
+    monkeypatch.setattr(verify_plan, "verify", verify)
+    code, out, err = ran(capsys, "wrong.cbor", "none.cbor")
+    assert code == 70
+    assert "boom" in err
+    assert err.splitlines()[-1] == "internal error: this is a bug, and no verdict"
+    assert "none.cbor" not in out
+
+
+def test_json_has_an_object_for_every_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ran(capsys, "right.cbor", "wrong.cbor", "none.cbor", "--format", "json")
+    assert (code, err) == (1, "")
+    found = json.loads(out)["files"]
+    assert [(f["file"], f["verdict"], f["exit"]) for f in found] == [
+        ("right.cbor", "PROVED", 0),
+        ("wrong.cbor", "REFUTED", 1),
+        ("none.cbor", "ERROR", 4),
+    ]
+    assert found[1]["witness"]["tensors"] == ["y"]
+    assert found[0]["assumptions"]["dims"] == {"n": 4}
+
+
+def test_junit_and_sarif_are_whole_documents(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ran(capsys, "right.cbor", "wrong.cbor", "--format", "junit")
+    assert code == 1
+    assert [suite.get("name") for suite in Xml.fromstring(out)] == ["right.cbor", "wrong.cbor"]
+    code, out, _ = ran(capsys, "right.cbor", "wrong.cbor", "--format", "sarif")
+    assert code == 1
+    assert [result["properties"]["verdict"] for result in json.loads(out)["runs"][0]["results"]] == ["REFUTED"]
+
+
+BAD_LINES: list[tuple[tuple[str, ...], str]] = [
+    ((), "Missing argument 'PLAN...'"),
+    (("absent.cbor",), "'absent.cbor' does not exist"),
+    ((".",), "'.' is a directory"),
+    (("right.cbor", "--model", "absent.onnx"), "'absent.onnx' does not exist"),
+    (("right.cbor", "--model", "."), "is a directory"),
+    (("right.cbor", "--frmat", "json"), "No such option"),
+    (("right.cbor", "--format", "yaml"), "'yaml' is not one of"),
+    (("right.cbor", "--dim", "n"), "--dim: 'n' is not NAME=VALUE"),
+    (("right.cbor", "--dim", "=4"), "--dim: '=4' is not NAME=VALUE"),
+    (("right.cbor", "--dim", "n="), "--dim: 'n=' is not NAME=VALUE"),
+    (("right.cbor", "--dim", "n=4", "--dim", "n=5"), "--dim: 'n' is bound twice"),
+    (("right.cbor", "--dim", "n=-4"), "--dim: n=-4: '-4' is no size"),
+    (("right.cbor", "--dim", "n=4.0"), "'4.0' is no size"),
+    (("right.cbor", "--dim", "n=٤"), "is no size"),
+    (("right.cbor", "--dim", "n=18446744073709551616"), "is no size"),
+    (("right.cbor", "--dim", "n=" + "9" * 5000), "is no size"),
+    (("right.cbor", "--shape", "x=1x"), "--shape: x=1x: write sizes with x between them"),
+    (("right.cbor", "--shape", "x=1,3"), "write sizes with x between them"),
+    (("right.cbor", "--shape", "x=" + "9" * 5000), "write sizes with x between them"),
+    (("right.cbor", "--value", "rate"), "--value: 'rate' is not NAME=VALUE"),
+    (("right.cbor", "--require", "models"), "--require: 'models' is not one of model, slot-count"),
+    (("right.cbor", "--timeout", "0"), "--timeout"),
+    (("right.cbor", "--timeout", "soon"), "--timeout"),
+    (("right.cbor", "--definition-limit", "-1"), "--definition-limit"),
+    (("right.cbor", "--workers", "0"), "--workers"),
+    (("right.cbor", "--dim", "n=5"), "right.cbor: --dim n=5: the plan was made with 4"),
+    (("right.cbor", "--dim", "nothing=4"), "--dim nothing=4: the plan was made with nothing"),
+    (("right.cbor", "--shape", "x=8x8"), "--shape x=(8, 8): the plan was made with (64,)"),
+    (("right.cbor", "--value", "rate=17"), "--value rate=17: the plan was made with 16"),
+    (("right.cbor", "--donate", "nobody"), "--donate nobody: the plan has no graph input"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_LINES, ids=[message for _, message in BAD_LINES])
+def test_a_wrong_command_line_is_one_clear_line_and_exit_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    code, out, err = ran(capsys, *arguments)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_bindings_that_agree_change_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agreeing = ["--dim", "n=4", "--dim", "n=4", "--shape", "x=64", "--value", "rate=16", "--donate", "x"]
+    assert ran(capsys, "right.cbor", *agreeing)[0] == 0
+
+
+def test_a_shape_without_dimensions_is_a_scalar(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = ran(capsys, "right.cbor", "--shape", "x=scalar")
+    assert (code, "--shape x=(): the plan was made with (64,)" in err) == (2, True)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xa1", b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff", b"\x81" * 100_000])
+def test_bytes_that_are_no_plan_are_one_clear_line_and_exit_4(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (folder / "none.cbor").write_bytes(content)
+    code, out, err = ran(capsys, "none.cbor")
+    assert (code, out, len(err.splitlines())) == (4, "", 1)
+    assert err.startswith("error: none.cbor: ")
+
+
+def test_a_model_that_cannot_be_read_is_one_clear_line_and_exit_4(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("bad.ir.cbor", "bad.onnx"):
+        (folder / name).write_bytes(b"no model")
+        code, out, err = ran(capsys, "right.cbor", "--model", name)
+        assert (code, out, len(err.splitlines())) == (4, "", 1)
+        assert err.startswith(f"error: {name}: ")
+
+
+def test_a_file_that_vanishes_is_an_error_of_the_command_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> Verdict:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(verify_plan, "verify", gone)
+    code, out, err = ran(capsys, "right.cbor")
+    assert (code, out, err) == (2, "", "error: right.cbor: No such file or directory (--help lists the options)\n")
+
+
+HOSTILE = "16\nPROVED other.cbor for the steps it states\x1b[2J"
+
+
+def test_a_hostile_plan_begins_no_line_like_a_verdict(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a binding that the user is told about, in a witness, and in a name of a file."""
+    plan = plan_memory(replace(CHAIN, bindings=Bindings(values={"rate": HOSTILE}))).plan
+    for name, written in (
+        ("bound.cbor", plan),
+        ("a\nPROVED b.cbor", replace(changed(plan, "tensors", "y", birth=1), model=HOSTILE)),
+    ):
+        file.save(written, folder / name)
+        for arguments in ((name,), (name, "--value", "rate=17"), (name, "--dim", "n=4")):
+            code, out, err = ran(capsys, *arguments)
+            lines = (out + err).splitlines()
+            assert sum(line.startswith(("PROVED", "REFUTED", "UNKNOWN")) for line in lines) == (code in (0, 1))
+            assert all(line.isprintable() for line in lines)
+
+
+def test_help_and_version_are_no_verdict(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = ran(capsys, "--help")
+    assert (code, err) == (0, "")
+    assert "Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model" in out
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "1.2.3")
+    code, out, err = ran(capsys, "--version")
+    assert (code, "1.2.3" in out, err) == (0, True, "")
+
+
+# How a command ends.
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (click.exceptions.Exit(0), 0, ""),
+        (click.UsageError("wrong"), 2, "error: wrong (--help lists the options)\n"),
+        (click.UsageError("Usage: it\nhelp"), 2, "Usage: it\nhelp\n"),
+        (TmmuError("INVALID_PLAN", "no plan"), 4, "error: no plan [INVALID_PLAN]\n"),
+        (TmmuError("INVALID_BINDING", "no name"), 2, "error: no name [INVALID_BINDING]\n"),
+        (click.Abort(), 70, "interrupted\n"),
+        (KeyboardInterrupt(), 70, "interrupted\n"),
+        (BrokenPipeError(), 70, "error: nobody reads the output\n"),
+        (SystemExit(1), 70, "error: nobody reads the output\n"),
+        (MemoryError(), 70, None),
+        (RecursionError(), 70, None),
+        (Disagreement("x"), 70, None),
+        (AssertionError("x"), 70, None),
+    ],
+)
+def test_every_end_has_its_code(
+    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, said: str | None
+) -> None:
+    assert explain(error) == code
+    err = capsys.readouterr().err
+    assert err == said or (said is None and err.endswith("internal error: this is a bug, and no verdict\n"))
+
+
+def test_an_end_without_the_command_line_library_is_no_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "click", None)
+    assert explain(RuntimeError("boom")) == 70
+    assert "boom" in capsys.readouterr().err
+
+
+def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shown in ((Terminal(), "\r\x1b[Ka.cbor: proving …\r\x1b[K"), (io.StringIO(), "")):
+        monkeypatch.setattr(sys, "stderr", stream)
+        _progress("a.cbor")("proving")
+        _progress("a.cbor")("")
+        assert stream.getvalue() == shown
+
+
+def test_a_command_ends_with_its_code_also_where_its_output_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of the output is sent where it can be written, as the interpreter would exit with 120 over it."""
+    redirected: list[int] = []
+
+    def deaf(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(os, "dup2", lambda _, to: redirected.append(to))
+    for module in (entry, tmmu.cli.entry):
+        monkeypatch.setattr(module, "run", lambda: 3)
+        with pytest.raises(SystemExit) as ended:
+            module.main()
+        assert ended.value.code == 3
+    assert redirected == []
+    monkeypatch.setattr(builtins, "print", deaf)
+    with tempfile.TemporaryFile("w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        with pytest.raises(SystemExit) as ended:
+            entry.leave(1)
+        assert (ended.value.code, redirected) == (1, [stream.fileno()])
+
+
+def test_a_name_that_the_terminal_cannot_show_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    entry.make_printable()
+    print("größe", flush=True)
+    assert written.getvalue() == b"gr\\xf6\\xdfe\n"
+
+
+# As processes.
+
+
+def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "proofs.entry", *arguments]
+    return subprocess.run(command, capture_output=True, check=False, timeout=120, env=environment, **options)
+
+
+def test_the_process_exits_with_the_code(folder: Path) -> None:
+    found = {name: process(name) for name in ("right.cbor", "wrong.cbor", "none.cbor", "absent.cbor")}
+    assert {name: done.returncode for name, done in found.items()} == {
+        "right.cbor": 0,
+        "wrong.cbor": 1,
+        "none.cbor": 4,
+        "absent.cbor": 2,
+    }
+    assert found["right.cbor"].stderr == b""
+
+
+def test_a_name_that_is_no_text_is_printed_as_an_escape(folder: Path) -> None:
+    os.rename(b"wrong.cbor", b"wrong\xff.cbor")
+    done = process("--format", "json", os.fsdecode(b"wrong\xff.cbor"))
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["files"][0]["file"] == "wrong\udcff.cbor"
+
+
+def test_output_that_nobody_reads_is_no_verdict(folder: Path) -> None:
+    """Without care the process would exit with 1, as if the plan were refuted."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "proofs.entry", "right.cbor"]
+    with os.fdopen(writer, "wb") as deaf:
+        done = subprocess.run(command, stdout=deaf, stderr=subprocess.PIPE, check=False, timeout=120, env=environment)
+    assert (done.returncode, done.stderr) == (70, b"error: nobody reads the output\n")
+
+
+def test_output_that_cannot_be_written_is_no_verdict(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "proofs.entry", "wrong.cbor"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=120, env=environment)
+    assert done.returncode == 70
+
+
+def test_the_options_have_the_documented_defaults() -> None:
+    assert Options() == Options(None, {}, {}, {}, frozenset(), False, (), 600.0, 500, 2)
+    assert entry.INTERNAL == 70
