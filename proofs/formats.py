@@ -16,6 +16,9 @@ from xml.etree import ElementTree as Xml
 from proofs.verify_plan import Verdict
 from tmmu.errors import one_line
 
+SHOWN = 8
+"""Bindings that text output names; JSON has all of them."""
+
 SARIF_LEVELS = {"PROVED": "none", "REFUTED": "error", "UNKNOWN": "warning", "ERROR": "error"}
 
 
@@ -38,7 +41,8 @@ def _text(verdict: Verdict) -> Iterator[str]:
     bound = {**verdict.assumptions["dims"], **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
         if value:
-            yield f"  {what}: {', '.join(f'{name}={_shape(x)}' for name, x in value.items())}"
+            shown = ", ".join(f"{name}={_shape(x)}" for name, x in list(value.items())[:SHOWN])
+            yield f"  {what}: {shown}{f' and {len(value) - SHOWN} more' if len(value) > SHOWN else ''}"
     for what in ("donated", "believed_operators"):
         if verdict.assumptions[what]:
             yield f"  {what.replace('_', ' ')}: {', '.join(verdict.assumptions[what])}"

@@ -20,12 +20,16 @@ NOTHING = Batch(["true"], lambda _: Place(), 0)
 
 @dataclass
 class Result:
-    """How far an obligation came: rows and solver seconds; a row that is false with its place; or why it is open."""
+    """How far an obligation came: rows and solver seconds; a row that is false with its place; or why it is open.
+
+    Of several false rows it is the one that was drawn first, whichever solver was faster: `batch` is where that stands.
+    """
 
     rows: int = 0
     seconds: float = 0.0
     refuted: tuple[str, Place] | None = None
     failure: str | None = None
+    batch: int = 0
 
     @property
     def proved(self) -> bool:
@@ -50,11 +54,11 @@ def discharge(tasks: Sequence[Iterator[Batch]], solvers: Sequence[Solver], timeo
                     drawn = None if raised else next(source, None)
                 if drawn is None:
                     return
-                result, batch = drawn
+                result, number, batch = drawn
                 answer = solver.evaluate(refutation("\n".join(batch.rows)), timeout_s)
                 refuted = narrow(batch, solver, timeout_s) if answer.counterexample else None
                 with lock:
-                    _note(result, batch, answer, refuted)
+                    _note(result, number, batch, answer, refuted)
         except BaseException as error:  # handed to the caller, whose thread alone may raise it
             with lock:
                 raised.append(error)
@@ -70,26 +74,27 @@ def discharge(tasks: Sequence[Iterator[Batch]], solvers: Sequence[Solver], timeo
     return results
 
 
-def _draw(tasks: Sequence[Iterator[Batch]], results: Sequence[Result]) -> Iterator[tuple[Result, Batch]]:
+def _draw(tasks: Sequence[Iterator[Batch]], results: Sequence[Result]) -> Iterator[tuple[Result, int, Batch]]:
     for task, result in zip(tasks, results, strict=True):
         empty = True
         try:
-            for batch in gathered(task):
+            for number, batch in enumerate(gathered(task)):
                 empty = False
-                yield result, batch
+                yield result, number, batch
                 if not result.proved:
                     break
             if empty:
-                yield result, NOTHING
+                yield result, 0, NOTHING
         except Unprovable as reason:
             result.failure = str(reason)
 
 
-def _note(result: Result, batch: Batch, answer: Answer, refuted: tuple[str, Place] | None) -> None:
+def _note(result: Result, number: int, batch: Batch, answer: Answer, refuted: tuple[str, Place] | None) -> None:
     result.rows += batch.weight
     result.seconds += answer.seconds
     if refuted is not None:
-        result.refuted = result.refuted or refuted
+        if result.refuted is None or number < result.batch:
+            result.refuted, result.batch = refuted, number
     elif not answer.proof:
         result.failure = result.failure or answer.failure or f"the solver answers {answer.text[:200]!r}"
 

@@ -5,6 +5,7 @@ spec: V4.1, V4.3, V4.6, V4.7, T7.2
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -143,6 +144,27 @@ def test_a_false_row_is_found_among_many() -> None:
         (result,) = discharge([batches(*rows)], [solver], 60)
     assert result.refuted == ("(< 2 2)", Place((443,)))
     assert not result.proved
+
+
+def test_the_false_row_that_is_named_is_the_first_whichever_solver_is_faster() -> None:
+    """The solver that is given the first batch answers only after the other has refuted the second."""
+    second_is_done = threading.Event()
+
+    def answer(text: str) -> str:
+        if "first" in text:
+            second_is_done.wait(30)
+        return "sat\nsat"
+
+    class Noticing(Scripted):
+        def evaluate(self, text: str, timeout_s: float) -> Answer:
+            if "first" not in text and self.asked and "second" in self.asked[-1]:
+                second_is_done.set()  # it came back for more
+            return super().evaluate(text, timeout_s)
+
+    rows = ["first"] * BATCH + ["second"] * BATCH
+    solvers = [Noticing(answer), Noticing(answer)]
+    results = discharge([batches(*rows), batches("other"), batches("other")], solvers, 60)
+    assert results[0].refuted == ("first", Place((0,)))
 
 
 def test_several_false_rows_in_one_batch_are_false() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tmmu.errors import one_line
@@ -31,13 +31,19 @@ def size(count: int) -> str:
     return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
 
 
+def few(defaults: Mapping[str, str], limit: int = 8) -> str:
+    """Initializers that are graph inputs too, the first of them by name (old files list every one as an input)."""
+    listed = ", ".join(f"{name}={value}" for name, value in list(defaults.items())[:limit])
+    return listed if len(defaults) <= limit else f"{listed} and {len(defaults) - limit} more"
+
+
 def summary(plan: Plan) -> Iterator[str]:
     """The bindings, and one line for each arena that holds anything."""
     bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
     if bound:
         yield f"  bindings: {', '.join(f'{name}={_bound(value)}' for name, value in bound.items())}"
     if plan.bindings.defaults:
-        yield f"  defaults: {', '.join(f'{name}={value}' for name, value in plan.bindings.defaults.items())}"
+        yield f"  defaults: {few(plan.bindings.defaults)}"
     if plan.bindings.donated:
         yield f"  donated: {', '.join(plan.bindings.donated)}"
     if plan.bindings.trust_shapes:
