@@ -26,7 +26,8 @@ Byte = tuple[int, int]
 
 
 def small_enough(plan: Plan) -> bool:
-    return max([0, *plan.tensors.bytes.tolist(), *plan.storages.bytes.tolist()]) <= MOST_BYTES
+    """Can every byte of a (changed) plan be looked at?"""
+    return all(size <= MOST_BYTES for size in (*plan.tensors.bytes.tolist(), *plan.storages.bytes.tolist()))
 
 
 def bytes_of(plan: Plan, storage: int, first: int, size: int) -> list[Byte]:

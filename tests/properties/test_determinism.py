@@ -22,6 +22,7 @@ from tests.strategies.models import arenas, models, numbered
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
+from tmmu.plan.gate import HASHES
 from tmmu.planner import plan_memory, replay_token
 from tmmu.vocabulary import Arena, Model
 
@@ -65,7 +66,7 @@ def test_the_token_changes_the_plan_hash_and_nothing_else(model: Model, seed: in
     unlike = {field.name for field in fields(Plan) if getattr(one, field.name) != getattr(other, field.name)}
     assert unlike == ({"replay_token"} if seed else set())
     objects = file.to_object(one), file.to_object(other)
-    changed = {key for key in file.HASHES if objects[0][key] != objects[1][key]}
+    changed = {key for key in HASHES if objects[0][key] != objects[1][key]}
     assert changed == ({"plan_hash", "file_digest"} if seed else set())
 
 

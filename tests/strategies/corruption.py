@@ -44,7 +44,7 @@ class Change(NamedTuple):
 def changes(columns: tuple[tuple[str, str], ...] = COLUMNS) -> st.SearchStrategy[list[Change]]:
     """One change, seldom two or three."""
     change = st.builds(
-        lambda place, row, how, by: Change(*place, row, how, by),
+        lambda place, row, how, by: Change(place[0], place[1], row, how, by),
         st.sampled_from(columns), st.integers(0, 63), st.sampled_from(("other", "more", "less", "nothing")),
         st.integers(1, 31),
     )  # fmt: skip
