@@ -203,6 +203,15 @@ def test_a_storage_inside_another_and_one_around_two_are_found() -> None:
     assert [p.tensors for p in overlaps((0, 10, 0, 3), (20, 30, 0, 3), (5, 25, 1, 1))] == [("a", "c"), ("b", "c")]
 
 
+def test_the_neighbour_on_either_side_is_looked_at() -> None:
+    assert [p.tensors for p in overlaps((10, 20, 0, 3), (30, 40, 0, 3), (5, 15, 1, 1))] == [("a", "c")]
+    assert [p.tensors for p in overlaps((10, 20, 0, 3), (30, 40, 0, 3), (35, 45, 1, 1))] == [("b", "c")]
+
+
+def test_a_storage_that_dies_before_its_birth_does_not_end_another() -> None:
+    assert [p.tensors for p in overlaps((0, 10, 5, 2), (20, 30, 0, 9), (25, 35, 8, 9))] == [("b", "c")]
+
+
 def test_two_storages_at_the_very_same_place_are_found() -> None:
     assert [p.tensors for p in overlaps((0, 10, 0, 3), (0, 10, 0, 3))] == [("a", "b")]
     assert [p.tensors for p in overlaps((0, 10, 0, 5), (0, 10, 1, 2), (0, 10, 3, 4))] == [("a", "b"), ("a", "c")]
@@ -386,6 +395,22 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
         [],
     ),
     ("a result listed twice", run({"a": (0, 0, 0, 0)}, [("", "a a")]), []),
+    (
+        "two results that overlap around one of no bytes",
+        run(
+            {"a": (0, 0, 0, 0), "z": (32, 0, 0, 0), "b": (40, 0, 0, 0)},
+            [("", "a z b")],
+            together=["a z b"],
+            sizes={"z": 0},
+        ),
+        [("sharing_is_sound", ("b", "a"), 0)],
+    ),
+    (
+        "a mutation over another operand",
+        run({"a": (0, 0, 1, 0), "b": (32, 0, 1, 0)}, [("", "b"), ("a b", "a")], mutates={1: "a"}, together=["a b"]),
+        [("lifetimes_cover_accesses", ("a",), 1), ("sharing_is_sound", ("a", "b"), 1)],
+    ),
+    ("a copy that a leave completes", run({"a": (0, 0, 1, 0)}, [("", "a"), ("a", "a")], completes=[1]), []),
     # Views.
     (
         "a view",
@@ -468,6 +493,26 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
 @pytest.mark.parametrize(("plan", "expected"), [row[1:] for row in EXECUTED], ids=[row[0] for row in EXECUTED])
 def test_a_run_finds_what_is_wrong_and_nothing_else(plan: Program, expected: list[Any]) -> None:
     assert found(plan) == expected
+
+
+@pytest.mark.parametrize(("size", "last"), [(64, 191), (1, 128), (0, 128)])
+def test_the_bytes_of_a_problem_are_the_first_and_the_last(size: int, last: int) -> None:
+    """Of nothing both are where it would be. spec: C1.5"""
+    plan = run({"a": (128, 0, 0, 0)}, [("", "a"), ("a", "")], sizes={"a": size}, completes=[0])
+    late = with_storage(with_tensor(with_arena(plan, footprint=1, capacity=1), 0, alignment=3), 0, alignment=3)
+    found = [p for p in problems(late) if p.obligation in ("alignment", "capacity", "lifetimes_cover_accesses")]
+    assert {p.obligation for p in found} == {"alignment", "capacity", "lifetimes_cover_accesses"}
+    assert {(p.arena, p.first_byte, p.last_byte) for p in found} == {("memory", 128, last)}
+
+
+def test_a_read_is_wrong_once_whatever_its_bytes_hold() -> None:
+    plan = run(
+        {"a": (0, 0, 3, 0), "b": (0, 1, 1, 1), "c": (32, 2, 2, 2)},
+        [("", "a"), ("", "b"), ("", "c"), ("a", "")],
+        together=["a b c"],
+        sizes={"b": 32, "c": 32},
+    )
+    assert found(plan) == [("sharing_is_sound", ("a", "b"), 3)]
 
 
 def test_a_stale_read_is_named_in_full() -> None:

@@ -96,7 +96,11 @@ def test_a_claimed_minimum_is_false_where_must_not_alias_joins_storages() -> Non
 
 def test_a_pair_that_lives_together_or_in_two_arenas_joins_nothing() -> None:
     assert false(plan_memory(conflicting(("x", "a"))).plan) == []
-    apart = small("add: w x -> a", "relu: a -> y", parameters="w", must_not_alias=[("w", "y")])
+    gradient = {"g": {"role": Role.GRADIENT}}
+    apart = small(
+        "relu: x -> g", "relu2: g -> a", "relu3: a -> y", like=gradient, must_not_alias=[("g", "y"), ("y", "g")]
+    )
+    assert [used.minimal for used in plan_memory(apart).plan.usage] == [True] * 4
     assert false(plan_memory(apart).plan) == []
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from proofs.checker import problems
+from proofs.program import program
+from proofs.readers.sharing import permitted
 from tmmu.errors import TmmuError
+from tmmu.examples.broken import KINDS
 from tmmu.examples.broken.sketch import Sketch
 from tmmu.planner import plan_memory
 
@@ -38,3 +42,10 @@ def test_a_view_is_not_changed() -> None:
     m.rewrite("Relu", v, result=v)
     with pytest.raises(TmmuError, match="a view"):
         plan_memory(m.model(m.node("Neg", v, result="y")))
+
+
+def test_a_view_of_a_changed_tensor_is_stale_for_the_checker() -> None:
+    """The naive checker says no where the plan was made for another order. spec: V1.5, V1.7"""
+    plan = KINDS["view-read-after-its-base-was-changed"].build().plan
+    run = program(plan, permitted(plan, None, frozenset()))
+    assert [(p.obligation, p.tensors, p.step) for p in problems(run)] == [("sharing_is_sound", ("v", "a"), 3)]
