@@ -68,6 +68,8 @@ def placed(run: Program) -> Iterator[Problem]:
             yield Problem("tensors_within_storages", *where, f"{t.name} reaches beyond its storage in bytes or steps")
         if not _power_of_two(t.alignment) or t.address % t.alignment:
             yield Problem("alignment", *where, f"{t.name} at {t.address} is not aligned to {t.alignment}")
+        elif _power_of_two(s.alignment) and t.alignment > s.alignment:
+            yield Problem("alignment", *where, f"{t.name} requires {t.alignment}, its storage only {s.alignment}")
 
 
 def _power_of_two(value: int) -> bool:

@@ -140,6 +140,7 @@ PLACES: list[tuple[str, Program, list[tuple[str, str]]]] = [
     ("a tensor at an odd address", with_tensor(RIGHT, 1, alignment=128), [("alignment", "a")]),
     ("a tensor whose alignment is no power of two", with_tensor(RIGHT, 0, alignment=6), [("alignment", "x")]),
     ("a tensor whose alignment is 0", with_tensor(RIGHT, 0, alignment=0), [("alignment", "x")]),
+    ("a tensor stricter than its storage", with_tensor(RIGHT, 0, alignment=4), [("alignment", "x")]),
     ("a tensor that reaches beyond its storage", with_tensor(RIGHT, 0, window=1), [("tensors_within_storages", "x")]),
     ("a tensor that is born before its storage", with_storage(RIGHT, 2, birth=0), []),
     ("a tensor that dies after its storage", with_storage(RIGHT, 1, death=0), [("tensors_within_storages", "a")]),

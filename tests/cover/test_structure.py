@@ -22,10 +22,11 @@ from proofs.verify_plan import OBLIGATIONS
 from tests.strategies.small import changed, small
 from tmmu.plan.columns import NONE, PARTS, Names, Plan, column
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Part
+from tmmu.vocabulary import Part, Scratch
 
 WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (Part.WHOLE, Part.ENTER, Part.LEAVE))
 Change = Callable[[Plan], Plan]
+SCRATCH = (Scratch(8, 1),)
 
 
 def problems(plan: Plan) -> list[Problem]:
@@ -50,7 +51,20 @@ def nested() -> Plan:
 
 
 def test_plans_that_hang_together_have_no_problem() -> None:
-    for plan in (chain(), nested(), plan_memory(small(outputs="x")).plan):
+    models = [
+        small(outputs="x"),
+        small("change: x -> !x", outputs="x", donated=["x"]),
+        small("relu: x -> y", like={"y": {"alignment": 256}}),
+        small(
+            "relu: x -> a",
+            "loop: x -> y",
+            "loop/body*: i => o",
+            "  add: i a -> o",
+            nodes={"loop": {"scratch": SCRATCH}},
+        ),
+        small("if: x -> y", "if/then: => a", "  relu: x -> a", "if2: y -> z", "if2/then: => y", outputs="z"),
+    ]
+    for plan in (chain(), nested(), *(plan_memory(model).plan for model in models)):
         assert problems(plan) == []
 
 
@@ -114,6 +128,14 @@ def test_writers_and_roles_agree_with_the_steps(change: Change, tensors: tuple[s
     assert any(problem.tensors == tensors and text in problem.text for problem in found)
 
 
+def inside_itself(plan: Plan) -> Plan:
+    """The first body as its own parent, with its node's steps in it: going outwards would never end."""
+    plan = changed(plan, "bodies", 1, parent=1)
+    for step in (0, 5):
+        plan = changed(plan, "steps", step, body=1)
+    return plan
+
+
 NO_RANGE = "does not lie between the enter and the leave of one node"
 NESTED: list[tuple[str, Change, str]] = [
     ("a body without enter", edit("bodies", 2, enter=NONE), f"body 'loop/body' {NO_RANGE}"),
@@ -122,9 +144,12 @@ NESTED: list[tuple[str, Change, str]] = [
     ("a body that begins at a whole step", edit("bodies", 2, enter=2), NO_RANGE),
     ("a body that ends at a whole step", edit("bodies", 2, leave=4), NO_RANGE),
     ("a body between two nodes", edit("bodies", 2, leave=5), NO_RANGE),
+    ("an enter that is a whole step", edit("steps", 1, part=WHOLE), NO_RANGE),
     ("a leave of another operation", edit("steps", 3, op=0), NO_RANGE),
     ("a body without parent", edit("bodies", 2, parent=NONE), "body 'loop/body' stands in another body than its node"),
     ("a body in another body", edit("bodies", 2, parent=0), "stands in another body than its node"),
+    ("an enter in another body", edit("steps", 1, body=0), "body 'loop/body' stands in another body than its node"),
+    ("a body inside itself", inside_itself, "body 'if/then' stands in another body than its node"),
     ("a leave in another body", edit("steps", 3, body=0), "stands in another body than its node"),
     (
         "a body of another name",
@@ -168,6 +193,34 @@ def test_bodies_of_one_node_do_not_interleave() -> None:
     assert "stands in body 'if/then', which is not open there" in problem.text
 
 
+def test_a_body_lies_in_one_node_even_where_two_have_one_operation() -> None:
+    model = small("if: x -> y", "if/then: => x", "if2: y -> z", "if2/then: => y", outputs="z")
+    plan = plan_memory(model).plan
+    assert plan.steps.part.tolist() == [ENTER, LEAVE, ENTER, LEAVE]
+    [problem] = problems(changed(plan, "bodies", 1, leave=3))
+    assert "body 'if/then' does not lie between the enter and the leave of one node" in problem.text
+
+
+def test_a_single_body_keeps_its_values_to_itself() -> None:
+    model = small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o", "relu2: y -> z", outputs="z")
+    plan = plan_memory(model).plan
+    assert problems(plan) == []
+    for name in ("i", "o"):
+        [problem] = problems(listed(plan, "reads", 3, name))
+        assert (problem.obligation, problem.tensors, problem.step) == ("bodies_nest", (name,), 3)
+
+
+def test_a_layout_of_its_own_asks_nothing_of_where_slots_lie() -> None:
+    """What its addresses must keep is for its own obligations; `slots` are logical there. spec: A7.1"""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    apart = changed(changed(plan, "storages", 0, offset=256), "slots", 1, alignment=256)
+    assert {problem.obligation for problem in problems(apart)} == {"alignment", "no_live_overlap"}
+    assert problems(replace(apart, layout="packed")) == []
+    odd = changed(plan, "slots", 1, alignment=256)
+    assert [problem.obligation for problem in problems(odd)] == ["alignment", "alignment"]
+    assert problems(replace(odd, layout="packed")) == []
+
+
 SCOPED: list[tuple[str, Change, str | None]] = [
     ("a value of a body read after it", relist("reads", 6, "r"), "r"),
     ("a formal input read outside", relist("reads", 4, "i"), "i"),
@@ -209,7 +262,7 @@ SLOTS: list[tuple[str, Change, str, str]] = [
     ("a slot that is too small", edit("slots", 0, bytes=63), "slot_count", "does not fit its slot"),
     ("a slot aligned less than its storage", edit("storages", 0, alignment=256), "slot_count", "does not fit its slot"),
     ("a slot aligned less than its arena", edit("slots", 1, alignment=64), "slot_count", "does not fit its slot"),
-    ("a slot whose alignment is no power of two", edit("slots", 1, alignment=192), "alignment", "as its slot, to 192"),
+    ("a slot whose alignment is no power of two", edit("slots", 0, alignment=192), "alignment", "as its slot, to 192"),
     ("a slot whose alignment is 0", edit("slots", 1, alignment=0), "alignment", "as its slot, to 0"),
     ("a slot aligned more strictly than it lies", edit("slots", 1, alignment=256), "alignment", "as its slot, to 256"),
     (
