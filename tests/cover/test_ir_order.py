@@ -93,6 +93,7 @@ def test_bodies_are_ordered_for_themselves_and_stay_with_their_node() -> None:
     again = stable_topological(model)
     assert [node.name for node in again.nodes] == ["loop", "relu", "add", "relu2"]
     assert [again.nodes[body.owner].name for body in again.bodies[1:]] == ["loop"]
+    assert again.bodies[0] == model.bodies[0]
     assert [node.body for node in again.nodes] == [0, 1, 1, 0]
 
 
@@ -110,6 +111,7 @@ def test_nodes_of_a_body_that_stand_elsewhere_are_moved_behind_their_node() -> N
         (("loop: x -> y", "loop/body: i => o", "  add: i z -> o", "relu: y -> z"), {"loop", "relu"}),
         (("loop: x -> y", "loop/body: i => o", "  add: o i -> o"), {"add"}),
         (("if: x -> y", "if/then: => y"), {"if"}),
+        (("loop: x -> y", "loop/body: i => o", "  change: y i -> !y o"), {"loop"}),
     ],
 )
 def test_a_circle_is_refused_naming_one_of_its_nodes(lines: tuple[str, ...], circle: set[str]) -> None:

@@ -57,6 +57,8 @@ def test_parameters_and_optimizer_state_live_throughout() -> None:
 def test_what_is_saved_is_kept_in_mode_forward_alone(mode: str, death: int) -> None:
     model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", like={"a": {"saved_for_backward": True}})
     assert lifetimes(model, mode)["a"] == (0, death)
+    assert lifetimes(model, mode)["b"] == (1, 2)
+    assert lifetimes(model, mode)["x"] == (0, 0)
 
 
 def test_a_saved_tensor_that_nobody_reads_is_kept() -> None:

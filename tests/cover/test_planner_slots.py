@@ -89,6 +89,11 @@ def test_a_forbidden_slot_is_passed_over_and_stays_free() -> None:
     assert given_out(*rows, conflicts={3: {0, 1}, 0: {3}, 1: {3}}).slot == [0, 1, 0, 2, 0]
 
 
+def test_of_the_slots_that_are_allowed_the_lowest_is_taken() -> None:
+    rows: tuple[Row, ...] = ((0, 0, 9), (0, 0, 8), (0, 0, 7), (1, 1, 9), (1, 1, 8))
+    assert given_out(*rows, conflicts={3: {0}, 0: {3}}).slot == [0, 1, 2, 1, 0]
+
+
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 6), st.integers(0, 3)).map(lambda r: (r[0], r[0] + r[1], r[2])),
     max_size=24,

@@ -77,7 +77,7 @@ def test_a_storage_reaches_over_all_its_members_in_bytes_steps_and_alignment() -
     found = formed(model)
     s, k = found.sharing, found.sharing.storage[found.row["a"]]
     assert found.together() == {frozenset("ac")}
-    assert found.word("c") == "alias a"
+    assert (found.word("a"), found.word("c")) == ("none", "alias a")
     assert (s.bytes[k], s.alignment[k], s.birth[k], s.death[k]) == (256, 32, 0, 3)
 
 
@@ -128,6 +128,7 @@ def test_a_role_without_an_arena_is_refused() -> None:
     with pytest.raises(TmmuError, match="no arena for the role activation") as refused:
         formed(small("relu: x -> y"), arenas=(Arena("a", (Role.INPUT,)),))
     assert (refused.value.code_id, refused.value.place) == ("INVALID_ARENA_CONFIG", "tensor 'y'")
+    assert refused.value.diagnostics["arena"] == "activation"
 
 
 def test_scratch_lies_in_the_arena_that_it_names() -> None:
@@ -138,6 +139,7 @@ def test_scratch_lies_in_the_arena_that_it_names() -> None:
     with pytest.raises(TmmuError, match="no arena 'nowhere'") as refused:
         formed(model)
     assert (refused.value.code_id, refused.value.place) == ("INVALID_ARENA_CONFIG", "tensor 'relu.scratch0'")
+    assert refused.value.diagnostics["arena"] == "nowhere"
 
 
 # Granted.
@@ -180,6 +182,11 @@ def test_another_operand_of_the_storage_that_touches_no_byte_is_no_obstacle() ->
         views={"v": ("a", 0), "w": ("a", 32)},
     )  # fmt: skip
     assert formed(model).together() == {frozenset("avwy")}
+    after = small(
+        "relu: x -> a", "split: a -> v w", "add: v w -> y(w)", sizes={"v": 32, "w": 32, "y": 32},
+        views={"v": ("a", 0), "w": ("a", 32)},
+    )  # fmt: skip
+    assert formed(after).together() == {frozenset("avwy")}
 
 
 def test_results_are_decided_in_output_order_each_against_what_the_earlier_ones_left() -> None:
@@ -338,6 +345,7 @@ def test_what_is_saved_is_kept_in_mode_forward_alone() -> None:
     model = small("relu: x -> a", "relu2: a -> y(a)", like={"a": {"saved_for_backward": True}})
     assert formed(model).reasons() == []
     assert formed(model, "forward").reasons() == ["relu2: y of a: the operand is kept: it is saved for backward"]
+    assert formed(small("relu: x -> a", "relu2: a -> y(a)"), "forward").reasons() == []
 
 
 def test_a_layout_that_gives_every_result_bytes_of_its_own_grants_nothing() -> None:

@@ -22,7 +22,7 @@ from proofs.verify_plan import OBLIGATIONS
 from tests.strategies.small import changed, small
 from tmmu.plan.columns import NONE, PARTS, Names, Plan, column
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Part, Scratch
+from tmmu.vocabulary import Arena, Part, Role, Scratch
 
 WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (Part.WHOLE, Part.ENTER, Part.LEAVE))
 Change = Callable[[Plan], Plan]
@@ -66,6 +66,8 @@ def test_plans_that_hang_together_have_no_problem() -> None:
     ]
     for plan in (chain(), nested(), *(plan_memory(model).plan for model in models)):
         assert problems(plan) == []
+    unaligned = (Arena("all", tuple(Role), alignment=1),)
+    assert problems(plan_memory(small("relu: x -> y"), unaligned).plan) == []
 
 
 def edit(table: str, row: int | str, **entries: int) -> Change:
@@ -289,6 +291,9 @@ def test_two_tenants_of_one_slot_at_one_step_are_named_with_step_and_bytes() -> 
     found = problems(changed(plan, "storages", "a", slot=1, offset=128))
     text = "x and a have one slot and are both live at step 0"
     assert Problem("no_live_overlap", ("x", "a"), 0, "activations", 128, 191, text) in found
+    apart = problems(changed(plan, "storages", "a", slot=1, offset=160))
+    assert Problem("no_live_overlap", ("x", "a"), 0, "activations", 160, 191, text) in apart
+    assert any(problem.text == "x and a have one slot at two offsets" for problem in apart)
 
 
 def test_every_obligation_that_is_named_is_listed_by_the_verdict() -> None:
@@ -303,5 +308,7 @@ def test_a_step_that_stands_wrong_is_known_by_what_it_writes_and_reads() -> None
     """spec: C1.5"""
     [problem] = problems(changed(nested(), "steps", 6, body=1))
     assert (problem.tensors, problem.step) == (("z", "y"), 6)
+    [two] = problems(changed(nested(), "steps", 5, body=1))
+    assert (two.tensors, two.step) == (("c",), 0)  # an enter without formal inputs, of two that it reads
     [nowhere] = problems(changed(nested(), "bodies", 2, enter=NONE))
     assert (nowhere.tensors, nowhere.step) == ((), None)

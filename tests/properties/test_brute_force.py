@@ -15,8 +15,9 @@ from proofs import checker
 from proofs.program import program
 from proofs.readers.sharing import Permissions, permitted
 from tests.strategies.corruption import COLUMNS, PLACES, Change, changed, changes
-from tests.strategies.execution import MOST_BYTES
-from tests.strategies.models import LEAVES, arenas, models
+from tests.strategies.machine import MOST_BYTES
+from tests.strategies.models import arenas, models
+from tests.strategies.recipes import LEAVES
 from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan
 from tmmu.planner import plan_memory
 from tmmu.vocabulary import Arena, Model, Role

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.strategies.corruption import COLUMNS, PLACES, Change, changed, changes
 from tests.strategies.execution import NotRunnable, difference, mean, observe, unlike
-from tests.strategies.models import HOLDERS, KINDS, models, numbered
+from tests.strategies.models import models, numbered
 from tests.strategies.objections import objections
+from tests.strategies.recipes import HOLDERS, KINDS
 from tests.strategies.small import changed as with_entries
 from tests.strategies.small import small
 from tmmu.plan.columns import Plan

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from proofs.readers.compare import differences
 from proofs.readers.ir_model import read_ir
-from tests.strategies.models import KINDS, models
+from tests.strategies.models import models
+from tests.strategies.recipes import KINDS
 from tmmu import canonical
 from tmmu.errors import TmmuError
 from tmmu.ir import columns, files

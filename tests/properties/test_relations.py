@@ -24,10 +24,11 @@ def at_most(one: dict[str, tuple[int, int]], other: dict[str, tuple[int, int]]) 
 
 
 @given(models())
-def test_in_place_results_never_make_more_live(model: Model) -> None:
-    """spec: T3.9"""
+def test_in_place_results_never_make_more_storages_live(model: Model) -> None:
+    """(They may keep more bytes live: a small result in a window of a large tensor keeps all of it.) spec: T3.9"""
     without = replace(model, nodes=tuple(replace(node, in_place=()) for node in model.nodes))
-    assert at_most(needs(plan_memory(model).plan), needs(plan_memory(without).plan))
+    for one, other in zip(plan_memory(model).plan.usage, plan_memory(without).plan.usage, strict=True):
+        assert one.max_live <= other.max_live
 
 
 @given(models(), st.lists(st.integers(0, 15), max_size=3))

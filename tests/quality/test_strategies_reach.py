@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from tests.strategies.corruption import COLUMNS, Change, changed, changes
 from tests.strategies.execution import NotRunnable, difference
-from tests.strategies.models import DECLARED, HOLDERS, LEAVES, arenas, models
+from tests.strategies.models import arenas, models
+from tests.strategies.recipes import DECLARED, HOLDERS, LEAVES
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import SHARES, Bodies, Plan, Slots, Steps, Storages, Tensors
 from tmmu.planner import DEFAULT, plan_memory, storages

@@ -48,7 +48,7 @@ def dependencies(model: Model) -> list[tuple[int, int]]:
     for n, node in enumerate(model.nodes):
         for t in (*node.reads, *returned.get(n, ())):
             here = unit(n, home[t])
-            if t in writer and not (t in node.mutates and writer[t] == here):
+            if t in writer:
                 edges.append((writer[t], here))
             if t in mutated:
                 if last_change.get(t, here) != here:
