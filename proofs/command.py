@@ -33,7 +33,10 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
 @click.option("--require", default="", metavar="LIST", help=f"Make a missing one UNKNOWN: {', '.join(REQUIRABLE)}.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "junit", "sarif"]), default="text")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, help="Seconds for the solver, a file."
+    "--timeout",
+    type=click.IntRange(1, 1_000_000),
+    default=600,
+    help="Seconds for the solver, a query.",
 )
 @click.option(
     "--definition-limit",
@@ -53,7 +56,7 @@ def command(
     trust_shapes: bool,
     require: str,
     style: str,
-    timeout: float,
+    timeout: int,
     definition_limit: int,
     workers: int,
 ) -> int:
@@ -96,7 +99,7 @@ def _progress(path: str) -> Callable[[str], None]:
     """One line on a terminal that says what is being done, wiped when done; nothing in a pipe."""
 
     def show(what: str) -> None:
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write(f"\r\033[K{f'{path}: {what} …' if what else ''}")
             sys.stderr.flush()
 

@@ -6,6 +6,8 @@ command line, 4 for a refusal, 70 for everything that nobody expected. spec: C1.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import os
 import sys
@@ -42,13 +44,19 @@ def make_printable() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """Exit with `code`, also where nobody reads the output: Python itself would fail over the rest of it, with 120."""
-    try:
-        print(end="", flush=True)
-    except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-    sys.exit(code)
+    """Exit with `code` and nothing else: over output that cannot be written, Python ends with a code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+    os._exit(code)
+
+
+def say(line: str) -> None:
+    """Print to the standard error, where there is one that takes it."""
+    with contextlib.suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)
 
 
 def explain(error: BaseException) -> int:
@@ -62,21 +70,23 @@ def explain(error: BaseException) -> int:
             return error.exit_code
         if isinstance(error, click.UsageError):
             said = error.format_message()  # of several lines where it is the help text
-            print(said if "\n" in said else f"error: {said} (--help lists the options)", file=sys.stderr)
+            say(said if "\n" in said else f"error: {said} (--help lists the options)")
             return 2
         if isinstance(error, TmmuError):
-            print(f"error: {error}", file=sys.stderr)
+            say(f"error: {error}")
             return 2 if error.code_id == "INVALID_BINDING" else 4
         if isinstance(error, (click.Abort, KeyboardInterrupt)):
-            print("interrupted", file=sys.stderr)
+            say("interrupted")
             return INTERNAL
     except ImportError:
         pass
     if unheard(error):
-        print("error: nobody reads the output", file=sys.stderr)
+        say("error: nobody reads the output")
         return INTERNAL
-    traceback.print_exception(error)
-    print("internal error: this is a bug, and no verdict", file=sys.stderr)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        say(f"error: the output cannot be written ({error.strerror})")
+        return INTERNAL
+    say("".join(traceback.format_exception(error)) + "internal error: this is a bug, and no verdict")
     return INTERNAL
 
 

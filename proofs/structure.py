@@ -13,8 +13,8 @@ from itertools import pairwise
 
 from proofs.checker import Problem
 from proofs.program import Program
-from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, Plan
-from tmmu.vocabulary import MAIN, Part, Role
+from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, SHARES, Plan
+from tmmu.vocabulary import MAIN, Part, Role, Shares
 
 CALLERS = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
 
@@ -23,7 +23,9 @@ def problems(plan: Plan, run: Program) -> Iterator[Problem]:
     """Everything that does not hang together. O(plan x depth of bodies)."""
     yield from written(plan, run)
     yield from nested(plan, run)
+    yield from copied(plan, run)
     yield from kept_apart(plan, run)
+    yield from housed(plan, run)
     yield from slotted(plan, run)
 
 
@@ -163,6 +165,20 @@ def _scoped(
                 )
 
 
+def copied(plan: Plan, run: Program) -> Iterator[Problem]:
+    """What a leave returns of a formal input or of a value from outside, it first copies to bytes of its own."""
+    reads, writes, scratch = plan.steps.listed("reads"), plan.steps.listed("writes"), ROLES.index(Role.SCRATCH)
+    ranges = zip(plan.bodies.enter.tolist(), plan.bodies.leave.tolist(), strict=True)
+    for enter, leave in sorted(set(ranges)):
+        if enter == NONE or leave == NONE:
+            continue
+        for r, following in pairwise((*reads[leave], None)):
+            made = run.tensors[r].writer
+            if (made is None or made <= enter) and plan.tensors.role[r] != scratch and following not in writes[leave]:
+                text = f"{run.at(leave)} returns {run.tensors[r].name}, which its body did not make, without a copy"
+                yield _problem("bodies_nest", (run.tensors[r].name,), leave, text)
+
+
 def kept_apart(plan: Plan, run: Program) -> Iterator[Problem]:
     """Tensors that must not alias share no byte of an arena, at any step."""
     for a, b in plan.must_not_alias:
@@ -172,6 +188,31 @@ def kept_apart(plan: Plan, run: Program) -> Iterator[Problem]:
             names = (run.tensors[a].name, run.tensors[b].name)
             text = f"{names[0]} and {names[1]} must not alias, but their storages share bytes"
             yield Problem("must_not_alias", names, None, run.arenas[s.arena].name, first, end - 1, text)
+
+
+def _slots_apart(
+    plan: Plan, run: Program, slots: list[tuple[int, int, int]], tenants: dict[int, list[int]]
+) -> Iterator[Problem]:
+    """In layout `slots` no byte of an arena is in two slots, whoever lives there."""
+    if plan.layout != "slots":
+        return
+    placed = sorted((slots[slot][0], run.storages[members[0]].offset, slot) for slot, members in tenants.items())
+    for (arena, first, slot), (other_arena, start, other) in pairwise(placed):
+        end = first + slots[slot][1]
+        if arena == other_arena and start < end:
+            names = (run.storage_names[tenants[slot][0]], run.storage_names[tenants[other][0]])
+            text = f"the slots of {names[0]} and {names[1]} have bytes in common"
+            yield Problem("no_live_overlap", names, None, run.arenas[arena].name, start, end - 1, text)
+
+
+def housed(plan: Plan, run: Program) -> Iterator[Problem]:
+    """A tensor that shares with no other lies in an arena that holds its role; scratch may name any arena."""
+    held = [frozenset(ROLES.index(role) for role in arena.roles) | {ROLES.index(Role.SCRATCH)} for arena in plan.arenas]
+    alone = SHARES.index(Shares.NONE)
+    for t, role, word in zip(run.tensors, plan.tensors.role.tolist(), plan.tensors.shares.tolist(), strict=True):
+        if word == alone and role not in held[t.arena]:
+            text = f"{t.name} has the role {ROLES[role]}, which {run.arenas[t.arena].name} does not hold"
+            yield _problem("roles_have_arenas", (t.name,), None, text)
 
 
 def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
@@ -189,8 +230,13 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
             text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
             yield _problem("alignment", (name,), None, text)
         tenants.setdefault(s.slot, []).append(k)
+    yield from _slots_apart(plan, run, slots, tenants)
     for members in tenants.values():
         members.sort(key=lambda k: run.storages[k].birth)
+        if len(members) > 1 and not plan.arenas[run.storages[members[0]].arena].reuse:
+            names = tuple(run.storage_names[k] for k in members[:2])
+            text = f"{names[0]} and {names[1]} have one slot of an arena that does not reuse"
+            yield _problem("slot_count", names, None, text)
         for a, b in pairwise(members):
             s, t = run.storages[a], run.storages[b]
             if t.birth <= s.death:

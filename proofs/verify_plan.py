@@ -32,12 +32,12 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 NO_PLAN = 4
 
 OBLIGATIONS = (
-    "hashes", "steps_are_the_model", "bodies_nest", "no_live_overlap", "alignment", "capacity",
+    "hashes", "steps_are_the_model", "bodies_nest", "roles_have_arenas", "no_live_overlap", "alignment", "capacity",
     "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound", "must_not_alias", "slot_count", "peak",
 )  # fmt: skip
 """Every obligation that a verdict lists, in this order."""
 
-BY_COMPARISON = ("hashes", "steps_are_the_model", "bodies_nest")
+BY_COMPARISON = ("hashes", "steps_are_the_model", "bodies_nest", "roles_have_arenas")
 """Those of them that no solver is asked: values are compared, steps are walked."""
 
 REQUIRABLE = ("model", "slot-count")

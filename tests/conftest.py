@@ -1,7 +1,7 @@
 """How Hypothesis runs: the profile `fast` in every run, `soak` for long ones; HYPOTHESIS_PROFILE chooses.
 
-Under CI the examples follow from the tests alone, so that a run can be repeated to the letter; elsewhere every run looks
-at new ones. Nothing has a deadline: a slow machine is no error.
+Under CI the examples follow from the tests alone, so that a run can be repeated to the letter; elsewhere every run
+looks at new ones. Nothing has a deadline: a slow machine is no error.
 """
 
 from __future__ import annotations

@@ -88,6 +88,28 @@ def _column(tag: Any, *_: Any) -> Any:
     return np.frombuffer(tag.value, dtype)
 
 
+ITEMS_LIMIT = 1_000_000
+"""The most data items that a file may hold; a column is one item, so that large plans need few."""
+
+
+def _refuse_many_items(data: bytes) -> None:
+    """Walk the heads of the items, without building any, and stop at the limit: memory stays that of the input.
+
+    Malformed input ends the walk; the decoder says what is wrong with it.
+    """
+    at = count = 0
+    while at < len(data):
+        count += 1
+        if count > ITEMS_LIMIT:
+            raise cbor2.CBORDecodeError(f"more than {ITEMS_LIMIT} data items")
+        kind, extra = data[at] >> 5, data[at] & 31
+        width = 1 << (extra - 24) if 24 <= extra <= 27 else 0
+        if extra > 27:
+            return
+        value = int.from_bytes(data[at + 1 : at + 1 + width], "big") if width else extra
+        at += 1 + width + (value if kind in (2, 3) else 0)
+
+
 def decode(data: bytes, what: str = "file") -> Any:
     """The value that `data` encodes, where it is exactly what `encode` writes; else INVALID_PLAN.
 
@@ -95,6 +117,7 @@ def decode(data: bytes, what: str = "file") -> Any:
     foreign tags, nesting beyond `MAX_DEPTH`. Memory is bounded by a small multiple of the input. spec: R1.3, R1.4
     """
     try:
+        _refuse_many_items(data)
         value = cbor2.loads(
             data,
             max_depth=MAX_DEPTH,

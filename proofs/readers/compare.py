@@ -101,8 +101,8 @@ def _records(plan: Plan, expected: Expected) -> Iterator[Difference]:
     for pair in sorted(pairs ^ expected.must_not_alias, key=sorted):
         yield Difference("must-not-alias", "", tuple(sorted(pair)), None, *_presence(pair in pairs, "must not alias"))
     digests = plan.source_digest, expected.source_digest
-    if None not in digests and digests[0] != digests[1]:
-        yield Difference("source-digest", "", (), None, *(digest.hex() for digest in digests if digest is not None))
+    if digests[1] is not None and digests[0] != digests[1]:
+        yield Difference("source-digest", "", (), None, *("" if digest is None else digest.hex() for digest in digests))
 
 
 def _bindings(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pairing) -> Iterator[Difference]:

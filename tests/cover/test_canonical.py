@@ -143,6 +143,7 @@ HOSTILE = {
     "a million nested indefinite arrays": b"\x9f" * 1_000_000,
     "keys that collide": b"\xb9\x4e\x20" + b"".join(cbor2.dumps(k * (2**61 - 1)) + b"\x00" for k in range(1, 20_001)),
     "a billion laughs": laughs(40),
+    "two million items": b"\x9a\x00\x1e\x84\x80" + bytes(2_000_000),
     "13 nested arrays": b"\x81" * 13 + b"\x00",
 }
 
@@ -162,6 +163,17 @@ def test_nesting_up_to_the_limit_is_read() -> None:
     for _ in range(canonical.MAX_DEPTH - 1):
         value = [value]
     assert canonical.decode(canonical.encode(value)) == value
+
+
+def test_a_file_of_too_many_items_is_refused_before_any_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each item of one byte would become an object of many; a column of any length is one item, and its tag another."""
+    monkeypatch.setattr(canonical, "ITEMS_LIMIT", 10)
+    values: list[Any] = [[0] * 9, {"a": [0] * 7}, ["x" * 300] * 9, [b"x" * 70_000, 1 << 40], np.zeros(1000, np.uint64)]
+    for value in values:
+        canonical.decode(canonical.encode(value))
+    for value in ([0] * 10, {"a": [0] * 8}, ["x" * 300] * 10, [[[]] * 5] * 2):
+        with pytest.raises(TmmuError, match="more than 10 data items"):
+            canonical.decode(canonical.encode(value))
 
 
 def test_every_tag_that_is_no_column_is_refused() -> None:
@@ -341,3 +353,12 @@ def test_a_file_up_to_the_limit_is_read_and_a_larger_one_is_refused_unread(tmp_p
 def test_a_device_without_end_is_not_read() -> None:
     with pytest.raises(TmmuError, match="no regular file"):
         canonical.read_bounded("/dev/zero", 1 << 34)
+
+
+def test_a_file_of_very_many_items_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten empty arrays cost ten bytes in the file and a thousand in memory. spec: R1.4"""
+    many = canonical.encode({"a": [[] for _ in range(10)]})
+    assert canonical.decode(many) == {"a": [[] for _ in range(10)]}
+    monkeypatch.setattr(canonical, "ITEMS_LIMIT", 12)
+    with pytest.raises(TmmuError, match="more than 12 data items"):
+        canonical.decode(many)

@@ -101,6 +101,22 @@ def test_a_refuted_plan_is_one_line_and_its_witness() -> None:
     ]
 
 
+def test_of_many_bindings_the_first_are_shown_and_the_rest_counted() -> None:
+    verdict = proved()
+    eight = "a=1, b=1, c=1, d=1, e=1, f=1, g=1, h=1"
+    lines = {"abcdefgh": eight, "abcdefghi": f"{eight} and 1 more", "abcdefghij": f"{eight} and 2 more"}
+    for names, line in lines.items():
+        verdict.assumptions["defaults"] = dict.fromkeys(names, "1")
+        assert f"  defaults: {line}" in formats.text(verdict)
+
+
+def test_what_the_plan_or_the_model_lacks_is_called_nothing() -> None:
+    verdict = false_hash()
+    assert verdict.witness is not None
+    verdict.witness |= {"stated": "", "recomputed": "relu"}
+    assert list(formats.text(verdict))[-2:] == ["  stated: nothing", "  recomputed: relu"]
+
+
 def test_an_open_question_is_one_line_and_its_reasons() -> None:
     assert list(formats.text(unknown())) == [
         "UNKNOWN c.cbor for the steps it states",
@@ -222,6 +238,8 @@ def test_sarif_gives_message_place_and_witness() -> None:
     [nowhere] = sarif(unread())["results"]
     assert "logicalLocations" not in nowhere["locations"][0]
     assert nowhere["message"]["text"] == unread().notes[0]
+    silent = Verdict("s.cbor", "UNKNOWN", 3, "for the steps it states")
+    assert sarif(silent)["results"][0]["message"]["text"] == "UNKNOWN"
 
 
 @pytest.mark.parametrize(("file", "uri"), [("a b#c?.cbor", "a%20b%23c%3F.cbor"), ("größe\udcff", "gr%C3%B6%C3%9Fe%FF")])

@@ -61,6 +61,9 @@ def test_models_that_can_be_planned_are_accepted() -> None:
     validate(small("relu: x -> y", donated=["x", "w"], parameters="w"))
     validate(small("view: x -> y", views={"y": ("x", 32)}, sizes={"y": 32}, like={"y": {"alignment": 32}}))
     validate(small("relu: x -> y", like={"y": {"envelope": ((0, 64),)}}))
+    validate(small("relu: x -> y", like={"y": {"envelope": ((64, 64),)}}))
+    validate(small("relu: x -> y", sizes={"x": 0, "y": 0}, nodes={"relu": {"scratch": (Scratch(0, 1),)}}))
+    validate(small("relu: x -> y", like={"x": {"alias_group": "g"}, "y": {"alias_group": "g"}}))
     validate(small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o", "  relu2: o -> p", views={"p": ("o", 0)}))
 
 
@@ -161,6 +164,12 @@ REFUSED: list[tuple[str, Model, str, str]] = [
         small(*BODY, like={"i": {"role": Role.PARAMETER}}),
         "INVALID_IR",
         "tensor 'i': a formal input that the caller writes",
+    ),
+    (
+        "a mutation by a node with bodies",
+        small("loop: x -> !x", "loop/body: i => i", outputs="x"),
+        "INVALID_IR",
+        "node 'loop': it has bodies and changes a tensor",
     ),
     # Who sees what.
     ("a read into a body", small(*BODY[:3], "relu2: o -> a"), "INVALID_IR", "node 'relu2': it reads 'o'"),

@@ -95,6 +95,8 @@ def test_the_largest_at_the_peak_are_what_is_live_there_by_size() -> None:
     assert metrics.largest_at_peak(chain(), 0) == [("x", 100, 0, 1), ("a", 64, 0, 1), ("b", 10, 1, 2)]
     assert metrics.largest_at_peak(chain(), 0, count=1) == [("x", 100, 0, 1)]
     assert metrics.largest_at_peak(chain(), 1) == []
+    wide = small("add: x -> y", inputs=" ".join(f"x{k}" for k in range(12)) + " x")
+    assert len(metrics.largest_at_peak(plan_memory(wide).plan, 2)) == 10
 
 
 def test_a_storage_without_a_tensor_has_a_name_of_its_own() -> None:

@@ -191,6 +191,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("tensors.name", b"x", f"tensors.name: 1 names where the table has {TENSORS} rows"),
     ("tensors.name", b"\0".join([b"x"] * TENSORS), "tensors.name: a name is empty or used twice"),
     ("tensors.name", bytes(TENSORS - 1), "tensors.name: a name is empty or used twice"),
+    ("tensors.name", "\0".join(["", *"abcdefghijklmn"[: TENSORS - 1]]).encode(), "tensors.name: a name is empty"),
     ("tensors.role", u32(*[0] * TENSORS), "tensors.role: no column of uint8"),
     ("tensors.role", [0] * TENSORS, "tensors.role: no column of uint8"),
     ("tensors.role", u8(*[0] * (TENSORS - 1)), f"tensors.role: {TENSORS - 1} rows where the table has {TENSORS}"),
@@ -201,6 +202,12 @@ WRONG: list[tuple[str, Any, str]] = [
     ("tensors.storage", u32(*[0] * (TENSORS - 1), NONE), f"tensors.storage row {TENSORS - 1}"),
     ("tensors.writer", u32(*[STEPS] * TENSORS), "tensors.writer row 0"),
     ("tensors.of", u32(*[TENSORS] * TENSORS), "tensors.of row 0"),
+    ("tensors.of", u32(*[0] * TENSORS), "tensors.of: a tensor shares with none and names one"),
+    (
+        "tensors.of",
+        u32(*[NONE] * TENSORS),
+        "tensors.of: a tensor shares with none and names one, or shares and names none",
+    ),
     ("storages.arena", u32(*[4] * STORAGES), "storages.arena row 0: points beyond 4 rows"),
     ("storages.slot", u32(*[SLOTS] * STORAGES), "storages.slot row 0"),
     ("storages.bytes", u64(), f"storages.bytes: 0 rows where the table has {STORAGES}"),
@@ -210,11 +217,14 @@ WRONG: list[tuple[str, Any, str]] = [
     ("steps.count", NONE, "steps.count"),
     ("steps.node", b"\0".join([b"n"] * STEPS), "steps.node: a node is empty or executed twice"),
     ("steps.node", bytes(STEPS - 1), "steps.node: a node is empty or executed twice"),
+    ("steps.node", "\0".join(["", *"abcdefghijklmn"[: STEPS - 1]]).encode(), "steps.node: a node is empty"),
     ("steps.part", u8(*[3] * STEPS), "steps.part row 0|executed twice"),
     ("steps.body", u32(*[2] * STEPS), "steps.body row 0"),
     ("steps.reads", u32(0), f"steps.reads_at: no bounds of {STEPS} rows"),
     ("steps.reads_at", u32(*[0] * STEPS), "steps.reads_at: no bounds"),
     ("steps.writes_at", u32(1, *[0] * STEPS), "steps.writes_at: no bounds"),
+    ("steps.writes_at", u32(*plan().steps.writes_at.tolist(), len(plan().steps.writes)), "steps.writes_at: no bounds"),
+    ("steps.writes_at", u32(1, *plan().steps.writes_at.tolist()[1:]), "steps.writes_at: no bounds"),
     ("steps.mutates_at", u32(0, 1, *[0] * (STEPS - 2), 1), "steps.mutates_at: no bounds"),
     # Bodies.
     ("bodies.name", b"\0", "bodies: the first body is not the main graph, or a body's name repeats"),
@@ -254,6 +264,29 @@ def accepted(read: Callable[[], Stated]) -> Stated | None:
         if error.code_id != "INVALID_PLAN":
             raise
         return None
+
+
+NOTHING: list[tuple[str, Any, str]] = [
+    ("tensors.name", b"x", "tensors.name: 0 names where the table has 0 rows"),
+    ("steps.node", b"n", "steps.node: 0 names where the table has 0 rows"),
+    (
+        "bodies",
+        {"name": b"", "parent": u32(), "enter": u32(), "leave": u32(), "iterates": u8()},
+        "bodies: the first body",
+    ),
+    ("usage.0.peak_step", 1, r"usage\[0\].peak_step: 1 is no integer from 0 to 0"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), NOTHING)
+def test_a_plan_of_nothing_holds_nothing(path: str, value: Any, message: str) -> None:
+    root = file.to_object(plan_memory(small(inputs="", outputs="")).plan)
+    assert from_object(root)
+    table, key = at(root, path)
+    table[key] = value
+    with pytest.raises(TmmuError, match=message) as refused:
+        from_object(root)
+    assert refused.value.code_id == "INVALID_PLAN"
 
 
 def places(value: Any, path: str = "") -> list[str]:

@@ -98,6 +98,8 @@ def test_sums_beyond_63_bits_are_exact() -> None:
     assert usage(model) == Usage(large + 5, large + 5, 0, 2, 2, 0, True)
     model = small("add: x b -> y", inputs="x b", sizes={"x": large, "y": 5, "b": large})
     assert usage(model) == Usage(2 * large + 5, 2 * large + 5, 0, 3, 3, 0, True)
+    model = small("relu: x -> y", sizes={"x": 1 << 62, "y": 1 << 62})
+    assert usage(model) == Usage(1 << 63, 1 << 63, 0, 2, 2, 0, True)
 
 
 def test_a_footprint_beyond_64_bits_is_refused() -> None:
@@ -125,8 +127,17 @@ def test_must_not_alias_keeps_slots_apart_and_the_claim_is_not_made_where_it_cou
     assert plan.storages.slot[0] != plan.storages.slot[2]
 
 
+def test_a_conflict_costs_the_claim_also_where_as_many_slots_are_needed_anyway() -> None:
+    """The graph is no interval graph any more: that the count is the minimum would be luck."""
+    model = small("relu: x -> a", "relu2: a -> b", "split: b -> c d", "add: b c d -> y", must_not_alias=[("b", "x")])
+    found = plan_memory(model).plan.usage[2]
+    assert (found.slots, found.max_live, found.minimal) == (4, 4, False)
+
+
 def test_a_conflict_of_two_arenas_costs_neither_its_claim() -> None:
-    model = small("add: w x -> a", "relu: a -> y", parameters="w", must_not_alias=[("w", "y"), ("w", "x")])
+    gradient = {"g": {"role": Role.GRADIENT}}
+    pairs = [("g", "y"), ("y", "g")]
+    model = small("relu: x -> g", "relu2: g -> a", "relu3: a -> y", like=gradient, must_not_alias=pairs)
     assert all(used.minimal for used in plan_memory(model).plan.usage)
 
 
@@ -164,6 +175,22 @@ def test_what_the_caller_has_not_donated_may_not_be_changed() -> None:
     assert (refused.value.code_id, refused.value.place) == ("INVALID_BINDING", "node 'change'")
     plan_memory(replace(model, bindings=replace(model.bindings, donated=("w",))))
     plan_memory(small("relu: x -> a", "change: a -> !a", outputs="a"))
+
+
+def test_a_view_is_not_read_in_the_step_that_changes_its_base_nor_made_there() -> None:
+    """spec: I1.11"""
+    reads = ("relu: x -> a", "view: a -> v", "change: a v -> !a")
+    makes = ("relu: x -> a", "both: a -> v !a", "add: v a -> y")
+    for lines in (reads, makes):
+        with pytest.raises(TmmuError, match="a view made before 'a' was changed") as refused:
+            plan_memory(small(*lines, outputs="a", views={"v": ("a", 0)}))
+        assert refused.value.code_id == "INVALID_IR"
+    plan_memory(small("relu: x -> a", "view: a -> v", "add: v -> y", "change: a -> !a", views={"v": ("a", 0)}))
+
+
+def test_a_body_may_run_from_the_first_step_on() -> None:
+    plan = plan_memory(small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")).plan
+    assert (plan.bodies.enter.tolist(), plan.bodies.leave.tolist()) == ([NONE, 0], [NONE, 2])
 
 
 def test_an_empty_model_and_a_model_without_nodes_have_plans() -> None:

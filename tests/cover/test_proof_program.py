@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from proofs import checker
 from proofs.program import Program, loops, program
 from proofs.readers.sharing import Permissions, permitted
 from tests.strategies.small import changed, small
-from tmmu.plan.columns import NONE, Plan
+from tmmu.plan.columns import NONE, Plan, column
 from tmmu.planner import plan_memory
 from tmmu.vocabulary import Model, Role, Scratch
 
@@ -93,11 +94,18 @@ def test_only_scratch_is_exempt_from_being_read_in_the_step_that_writes_it() -> 
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
-LOOP = ("relu: x -> a", "loop: x -> y z", "loop/body*: i => o a", "  add: i a w -> o", "relu2: y -> q")
+def test_scratch_that_its_step_changes_is_read_as_it_was() -> None:
+    plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
+    steps = replace(plan.steps, mutates=plan.steps.writes[[1]], mutates_at=column([0, 1], np.uint32))
+    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(replace(plan, steps=steps), Permissions()))]
+    assert ("lifetimes_cover_accesses", "relu.scratch0") in found
+
+
+LOOP = ("relu: u -> a", "loop: x -> y z", "loop/body*: i => o a", "  add: i a w -> o", "relu2: y -> q")
 
 
 def loop() -> Plan:
-    return plan_memory(small(*LOOP, outputs="q", parameters="w")).plan
+    return plan_memory(small(*LOOP, inputs="x u", outputs="q", parameters="w")).plan
 
 
 def test_a_leave_reads_again_what_the_loop_is_given_captures_or_returns() -> None:

@@ -350,9 +350,11 @@ def test_only_what_the_caller_writes_is_donated() -> None:
         assert kinds(replace(plan_of(model), bindings=Bindings(donated=(name,))), model) == ["donated"]
 
 
-def test_the_source_is_the_models_where_both_are_known() -> None:
+def test_the_source_is_the_models_where_the_model_has_one() -> None:
     """spec: R2.5"""
     model = replace(branches(), source_digest=b"m" * 32)
     assert kinds(plan_of(model), model) == []
     assert kinds(replace(plan_of(model), source_digest=b"p" * 32), model) == ["source-digest"]
-    assert kinds(replace(plan_of(model), source_digest=None), model) == []
+    assert kinds(replace(plan_of(model), source_digest=None), model) == ["source-digest"]
+    unnamed = replace(model, source_digest=None)
+    assert kinds(plan_of(model), unnamed) == []

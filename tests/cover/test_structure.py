@@ -20,7 +20,7 @@ from proofs.program import program
 from proofs.readers.sharing import Permissions
 from proofs.verify_plan import OBLIGATIONS
 from tests.strategies.small import changed, small
-from tmmu.plan.columns import NONE, PARTS, Names, Plan, column
+from tmmu.plan.columns import NONE, PARTS, ROLES, Names, Plan, column
 from tmmu.planner import plan_memory
 from tmmu.vocabulary import Arena, Part, Role, Scratch
 
@@ -63,6 +63,7 @@ def test_plans_that_hang_together_have_no_problem() -> None:
             nodes={"loop": {"scratch": SCRATCH}},
         ),
         small("if: x -> y", "if/then: => a", "  relu: x -> a", "if2: y -> z", "if2/then: => y", outputs="z"),
+        small("if: -> y", "if/then: =>", inputs=""),
     ]
     for plan in (chain(), nested(), *(plan_memory(model).plan for model in models)):
         assert problems(plan) == []
@@ -122,7 +123,8 @@ WRITTEN: list[tuple[str, Change, tuple[str, ...], str]] = [
 
 @pytest.mark.parametrize(("change", "tensors", "text"), [row[1:] for row in WRITTEN], ids=[row[0] for row in WRITTEN])
 def test_writers_and_roles_agree_with_the_steps(change: Change, tensors: tuple[str, ...], text: str) -> None:
-    found = problems(change(chain()))
+    plan = change(chain())
+    found = list(structure.written(plan, program(plan, Permissions())))
     if not text:
         assert found == []
         return
@@ -238,6 +240,76 @@ def test_a_value_leaves_a_body_through_its_leave_alone(change: Change, name: str
     found = problems(change(nested()))
     assert [problem.tensors for problem in found] == ([] if name is None else [(name,)])
     assert all("from inside another body" in problem.text for problem in found)
+
+
+def swap() -> Plan:
+    """A loop that swaps its two values. Steps: 0 relu, 1 enter, 2 leave, which copies both."""
+    model = small("relu: x -> a", "loop: x x -> y z", "loop/body*: i j => j i", outputs="y z")
+    return plan_memory(model).plan
+
+
+COPIED: list[tuple[str, tuple[str, ...], tuple[str, ...], str | None]] = [
+    ("as it is", ("j", "loop/body/j.copy0", "i", "loop/body/i.copy1"), ("y", "z"), None),
+    ("a formal input without a copy", ("j", "i", "loop/body/i.copy1"), ("y", "z"), "j"),
+    ("the last one without a copy", ("j", "loop/body/j.copy0", "i"), ("y", "z"), "i"),
+    ("a captured value without a copy", ("a", "i", "loop/body/i.copy1"), ("y", "z"), "a"),
+    ("what the caller gave without a copy", ("x", "i", "loop/body/i.copy1"), ("y", "z"), "x"),
+    ("a copy of something else", ("j", "i", "loop/body/i.copy1"), ("loop/body/j.copy0", "y", "z"), "j"),
+]
+
+
+@pytest.mark.parametrize(("reads", "results", "name"), [row[1:] for row in COPIED], ids=[row[0] for row in COPIED])
+def test_what_a_body_did_not_make_is_copied_before_it_is_returned(
+    reads: tuple[str, ...], results: tuple[str, ...], name: str | None
+) -> None:
+    """spec: T8.8"""
+    copies = [tensor for tensor in reads if ".copy" in tensor]
+    plan = listed(listed(swap(), "reads", 2, *reads), "writes", 2, *dict.fromkeys((*copies, *results)))
+    found = list(structure.copied(plan, program(plan, Permissions())))
+    assert [(p.obligation, p.tensors, p.step) for p in found] == ([] if name is None else [("bodies_nest", (name,), 2)])
+    assert all("did not make, without a copy" in problem.text for problem in found)
+
+
+def test_a_body_without_a_leave_copies_nothing() -> None:
+    for entries in ({"enter": NONE}, {"leave": NONE}):
+        plan = changed(swap(), "bodies", 1, **entries)
+        assert list(structure.copied(plan, program(plan, Permissions()))) == []
+
+
+def test_a_tensor_lies_where_its_role_belongs() -> None:
+    """spec: T2.9, M3.4"""
+    plan = plan_memory(small("view: w -> v", "add: v x -> y", parameters="w", views={"v": ("w", 0)})).plan
+    assert problems(plan) == []  # a view of a parameter lies with it
+    [problem] = problems(changed(plan, "tensors", "y", role=ROLES.index(Role.GRADIENT)))
+    assert (problem.obligation, problem.tensors) == ("roles_have_arenas", ("y",))
+    assert problem.text == "y has the role gradient, which activations does not hold"
+    scratch = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "gradients"),)}})).plan
+    assert problems(scratch) == []
+
+
+def test_an_arena_that_does_not_reuse_has_no_slot_for_two() -> None:
+    """spec: M3.1"""
+    kept = (Arena("all", tuple(Role), reuse=False),)
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept).plan
+    assert problems(plan) == []
+    x, b = (plan.tensors.name.list().index(name) for name in "xb")
+    place = {"slot": int(plan.storages.slot[x]), "offset": int(plan.storages.offset[x])}
+    [problem] = problems(changed(plan, "storages", b, **place))
+    assert (problem.obligation, problem.tensors) == ("slot_count", ("x", "b"))
+    assert "of an arena that does not reuse" in problem.text
+
+
+def test_slots_share_no_byte_whoever_lives_there() -> None:
+    """The second slot begins within the first, whose storages are small there and dead then. spec: A1.1"""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", sizes={"x": 256})).plan
+    assert problems(plan) == []
+    assert plan.storages.offset.tolist() == [0, 256, 0, 256]
+    closer = changed(changed(plan, "storages", "a", offset=128), "storages", "y", offset=128)
+    [problem] = [p for p in problems(closer) if "the slots of" in p.text]
+    assert problem == Problem(
+        "no_live_overlap", ("x", "a"), None, "activations", 128, 255, "the slots of x and a have bytes in common"
+    )
+    assert not any("the slots of" in p.text for p in problems(replace(closer, layout="packed")))
 
 
 def test_tensors_that_must_not_alias_share_no_byte_at_any_step() -> None:

@@ -101,6 +101,7 @@ def misplaced(plan: Plan) -> Iterator[bool]:
         steps, around = range(int(t.birth[r]), int(t.death[r]) + 1), range(int(s.birth[k]), int(s.death[k]) + 1)
         yield not steps or steps[0] not in around or steps[-1] not in around
         yield (int(s.offset[k]) + int(t.window[r])) % int(t.alignment[r]) != 0
+        yield int(s.alignment[k]) % int(t.alignment[r]) != 0
 
 
 @given(models(kinds=[kind for kind in LEAVES if kind != "update"]), changes(COLUMNS[:9]))

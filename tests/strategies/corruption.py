@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tmmu.errors import TmmuError
 from tmmu.plan import file
-from tmmu.plan.columns import NONE, Plan, column
+from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Plan, column
 
 COLUMNS = (
     ("storages", "offset"), ("tensors", "storage"), ("tensors", "window"), ("storages", "death"),
@@ -70,11 +70,24 @@ def _changed(plan: Plan, change: Change) -> Plan:
     if not len(old):
         return plan
     values, row = old.tolist(), change.row % len(old)
-    end = int(np.iinfo(old.dtype).max) + 1
+    others = sorted(set(values) - {values[row]}) or values[row : row + 1]
+    end = _end(plan, change.column) or int(np.iinfo(old.dtype).max) + 1
     values[row] = {
-        "other": values[(row + change.by) % len(old)],
+        "other": others[change.by % len(others)],
         "more": (values[row] + change.by) % end,
         "less": (values[row] - change.by) % end,
-        "nothing": NONE if old.dtype == np.uint32 else 0,
+        "nothing": NONE if change.column in ("of", "writer", "parent", "enter", "leave") else 0,
     }[change.how]
     return replace(plan, **{change.table: replace(table, **{change.column: column(values, old.dtype.type)})})
+
+
+def _end(plan: Plan, name: str) -> int | None:
+    """What the entries of a column stay below, where they are rows of a table, words or steps."""
+    tensors, steps = len(plan.tensors), len(plan.steps)
+    return {
+        "storage": len(plan.storages), "slot": len(plan.slots), "arena": len(plan.arenas), "of": tensors,
+        "reads": tensors, "writes": tensors, "mutates": tensors, "writer": steps, "birth": steps, "death": steps,
+        "enter": steps, "leave": steps, "body": len(plan.bodies), "parent": len(plan.bodies), "op": len(plan.ops),
+        "dtype": len(plan.dtypes), "part": len(PARTS), "role": len(ROLES), "shares": len(SHARES), "flags": 8,
+        "iterates": 2,
+    }.get(name)  # fmt: skip

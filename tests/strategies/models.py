@@ -80,10 +80,11 @@ def numbered(number: int) -> Model:
     traits = ("",) * len(TRAITS) + TRAITS
     recipes = [
         _recipe(chance.choice(KINDS), chance.randrange(128), chance.randrange(256), chance.choice(traits))
-        for _ in range(chance.randrange(4, 24))
+        for _ in range(chance.randrange(24))
     ]
-    ending = Ending(_places(chance.randrange(256)), _places(chance.randrange(256)), (3, 4), number % 2 == 1)
-    return build(givens, recipes, ending)
+    outputs, groups = (_places(chance.randrange(256)) for _ in range(2))
+    conflicts = tuple(chance.randrange(32) for _ in range(chance.randrange(4)))
+    return build(givens, recipes, Ending(outputs, groups, conflicts, recorded=number % 2 == 1))
 
 
 @st.composite

@@ -33,10 +33,21 @@ TYPES: tuple[Type, ...] = (
 WHOLE_VIEWS = ("Reshape", "Identity", "Flatten", "Squeeze", "Unsqueeze")
 LEAVES = ("relu", "add", "matmul", "view", "window", "cast", "concat", "split", "pair", "update")
 HOLDERS = ("if", "loop", "scan")
-KINDS = (*LEAVES, "end", *HOLDERS, "end", "relu", "relu", "add", "add", "window", "window", "view", "pair")
+KINDS = (*LEAVES, "end", *HOLDERS, "end", *("relu", "add", "window") * 3, "pair", "update")
 """What a recipe makes: a node; a node whose body is opened; or the end of the innermost open body. Some more often."""
 
-TRAITS = ("saved", "gradient", "aligned", "aligned", "strict", "scratch", "scratch elsewhere", "envelope", "odd name")
+TRAITS = (
+    "saved",
+    "gradient",
+    "aligned",
+    "aligned",
+    "aligned",
+    "strict",
+    "scratch",
+    "scratch elsewhere",
+    "envelope",
+    "odd name",
+)
 ODD_NAMES = ("é", "～", "😀", "T", "~")
 """Names whose order by UTF-8 bytes differs from the one by UTF-16 units, by case or by what a locale says."""
 
@@ -217,15 +228,17 @@ class Maker:
             self.node("RandomNormal", recipe, (), [self.tensor(_type(recipe.like), recipe.trait)])
             return
         made = self.tensor(self.like(operand[0]), recipe.trait)
+        if self.tensors[operand[0]].view is not None:
+            recipe = recipe._replace(hints=1)  # windows are seldom free to be taken, so each is wanted
         self.node("Relu", recipe, operand, [made], hints=[(made, operand[0])])
 
     def _add(self, recipe: Recipe) -> None:
         """The result is like the first operand; the second may have to be broadcast, and its hint be wrong.
 
-        One in four adds what shows the same bytes, where there is such a thing, and wants them.
+        One in two adds what shows the same bytes, where there is such a thing, and wants them.
         """
         operands = self.operands(recipe, 2)
-        if operands and recipe.like % 4 == 3:
+        if operands and recipe.like % 2:
             same = [t for t in self.visible() if self.root[t] == self.root[operands[0]] and t != operands[0]]
             operands, recipe = [operands[0], *same[-1:]], recipe._replace(hints=recipe.hints | 1)
         made = self.tensor(self.like(operands[0]) if operands else _type(recipe.like), recipe.trait)

@@ -118,7 +118,8 @@ def _check_writers(model: Model) -> None:
         raise _bad("INVALID_IR", f"tensor {twice!r}", "it is an input of two bodies, or twice of one", "list it once")
     given = set(listed)
     written = set(given)
-    for node in model.nodes:
+    with_bodies = {body.owner for body in model.bodies[1:]}
+    for n, node in enumerate(model.nodes):
         place = f"node {node.name!r}"
         if len(set(node.writes)) != len(node.writes):
             raise _bad("INVALID_IR", place, "it writes one tensor twice", "list every result once")
@@ -129,6 +130,9 @@ def _check_writers(model: Model) -> None:
                 "it mutates a tensor that it does not read and write",
                 "list it among reads and writes",
             )
+        if node.mutates and n in with_bodies:
+            what = "it has bodies and changes a tensor"
+            raise _bad("INVALID_IR", place, what, "change the tensor in a node after it")
         for t in set(node.writes) - set(node.mutates):
             if t in written or model.tensors[t].role in CALLERS:
                 raise _bad(

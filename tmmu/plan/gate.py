@@ -16,7 +16,7 @@ from tmmu.errors import TmmuError
 from tmmu.ir.columns import read_bindings
 from tmmu.ir.dtypes import BITS
 from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Bodies, Names, Plan, Slots, Steps, Storages, Table, Tensors
-from tmmu.vocabulary import UINT64_END, Arena, Role, Usage
+from tmmu.vocabulary import UINT64_END, Arena, Role, Shares, Usage
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
 LAYOUTS = ("slots",)
@@ -255,6 +255,8 @@ def _check_references(
     _index(tensors.storage, len(storages), "tensors.storage")
     _index(tensors.writer, len(steps), "tensors.writer", absent=True)
     _index(tensors.of, len(tensors), "tensors.of", absent=True)
+    if ((tensors.shares == SHARES.index(Shares.NONE)) != (tensors.of == NONE)).any():
+        raise _refuse("tensors.of", "a tensor shares with none and names one, or shares and names none")
     _index(storages.arena, arenas, "storages.arena")
     _index(storages.slot, len(slots), "storages.slot")
     _index(slots.arena, arenas, "slots.arena")

@@ -151,7 +151,7 @@ def _check_mutations(run: Program) -> None:
             root = t
             while (view := run.tensors[root].view) is not None:
                 root = view.base
-            if root != t and any(made[t] < change <= s for change in changed.get(root, ())):
+            if root != t and any(made[t] <= change <= s for change in changed.get(root, ())):
                 raise TmmuError(
                     "INVALID_IR",
                     f"it reads {run.tensors[t].name!r}, a view made before {run.tensors[root].name!r} was changed",
