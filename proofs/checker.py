@@ -52,7 +52,7 @@ def placed(run: Program) -> Iterator[Problem]:
                 *where,
                 f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}",
             )
-        if s.offset + s.bytes > arena.footprint or arena.footprint > arena.capacity:
+        if s.offset + s.bytes > arena.end or arena.footprint > arena.capacity:
             yield Problem(
                 "capacity",
                 *where,

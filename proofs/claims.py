@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from proofs.layouts import BY_SLOTS, scattered
 from proofs.program import Program
 from tmmu.plan.columns import Plan
 
@@ -28,7 +29,6 @@ def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
     per_arena: list[list[int]] = [[] for _ in plan.arenas]
     for k, s in enumerate(run.storages):
         per_arena[s.arena].append(k)
-    slot_bytes = plan.slots.bytes.tolist()
     slots_of: list[list[int]] = [[] for _ in plan.arenas]
     for slot, a in enumerate(plan.slots.arena.tolist()):
         slots_of[a].append(slot)
@@ -44,9 +44,7 @@ def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
             if stated != found:
                 yield FalseField(obligation, f"usage[{name}].{field}", str(stated), str(found))
 
-        # A storage of zero bytes takes one byte of its slot (T7).
-        footprint = max((run.storages[k].offset + slot_bytes[run.storages[k].slot] for k in members), default=0)
-        yield from false("capacity", "footprint", usage.footprint, footprint)
+        yield from false("capacity", "footprint", usage.footprint, _footprint(plan, run, a, members))
         yield from false("peak", "peak_live_bytes", usage.peak_live_bytes, max(live.values(), default=0))
         yield from false("peak", "peak_live_bytes at peak_step", usage.peak_live_bytes, _at(live, usage.peak_step))
         yield from false("slot_count", "max_live", usage.max_live, max(count.values(), default=0))
@@ -57,6 +55,18 @@ def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
             yield FalseField("slot_count", f"usage[{name}].slots", str(usage.slots), str(usage.max_live))
         if usage.minimal and a in joined:
             yield FalseField("slot_count", f"usage[{name}].minimal", "true", "false: must_not_alias joins storages")
+
+
+def _footprint(plan: Plan, run: Program, arena: int, members: list[int]) -> int:
+    """The end of the last slot; where slots have no address, of the last storage; where addresses are scattered, the
+    bytes of all slots. A storage of zero bytes takes one byte (T7). spec: A3.1, A2.4, A8.6
+    """
+    storages = [run.storages[k] for k in members]
+    if scattered(plan, arena):
+        return int(sum(plan.slots.bytes[slot].item() for slot in {s.slot for s in storages}))
+    if plan.layout in BY_SLOTS:
+        return max((s.offset + int(plan.slots.bytes[s.slot]) for s in storages), default=0)
+    return max((s.offset + max(1, s.bytes) for s in storages), default=0)
 
 
 def _running(run: Program, members: list[int], amounts: list[int]) -> dict[int, int]:

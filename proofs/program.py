@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from proofs.layouts import end_of_addresses
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, NONE, PARTS, ROLES, Plan
@@ -23,12 +24,21 @@ CALLER = -1
 
 
 class PlacedArena(NamedTuple):
-    """An arena: its name, capacity, the alignment of its slots, and the footprint that the plan states."""
+    """An arena: its name, capacity, the alignment of its slots, and the footprint that the plan states.
+
+    `addresses` is where its addresses end, if not at the footprint.
+    """
 
     name: str
     capacity: int
     alignment: int
     footprint: int
+    addresses: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The byte at or before which every storage must end."""
+        return self.footprint if self.addresses is None else self.addresses
 
 
 class PlacedStorage(NamedTuple):
@@ -96,7 +106,8 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     """The checker's view of a plan that has passed the gate. O(plan)."""
     t, s = plan.tensors, plan.storages
     arenas = [
-        PlacedArena(a.name, a.capacity, a.alignment, u.footprint) for a, u in zip(plan.arenas, plan.usage, strict=True)
+        PlacedArena(a.name, a.capacity, a.alignment, u.footprint, end_of_addresses(plan, i))
+        for i, (a, u) in enumerate(zip(plan.arenas, plan.usage, strict=True))
     ]
     rows = (s.arena, s.bytes, s.alignment, s.birth, s.death, s.slot, s.offset)
     storages = [PlacedStorage(*row) for row in zip(*(c.tolist() for c in rows), strict=True)]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from proofs.checker import Problem
+from proofs.layouts import BY_SLOTS
 from proofs.program import Program
 from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, SHARES, Plan
 from tmmu.vocabulary import MAIN, Part, Role, Shares
@@ -193,8 +194,8 @@ def kept_apart(plan: Plan, run: Program) -> Iterator[Problem]:
 def _slots_apart(
     plan: Plan, run: Program, slots: list[tuple[int, int, int]], tenants: dict[int, list[int]]
 ) -> Iterator[Problem]:
-    """In layout `slots` no byte of an arena is in two slots, whoever lives there."""
-    if plan.layout != "slots":
+    """Where slots have addresses of their own, no byte of an arena is in two slots, whoever lives there."""
+    if plan.layout not in BY_SLOTS:
         return
     placed = sorted((slots[slot][0], run.storages[members[0]].offset, slot) for slot, members in tenants.items())
     for (arena, first, slot), (other_arena, start, other) in pairwise(placed):
@@ -226,7 +227,7 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
             yield _problem(
                 "slot_count", (name,), None, f"the storage of {name} does not fit its slot in arena, bytes or alignment"
             )
-        if plan.layout == "slots" and (alignment < 1 or alignment & (alignment - 1) or s.offset % alignment):
+        if plan.layout in BY_SLOTS and (alignment < 1 or alignment & (alignment - 1) or s.offset % alignment):
             text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
             yield _problem("alignment", (name,), None, text)
         tenants.setdefault(s.slot, []).append(k)
@@ -246,8 +247,9 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
                     max(s.offset, t.offset),
                     max(s.offset, t.offset, min(s.offset + s.bytes, t.offset + t.bytes) - 1),
                 )
-                yield Problem("no_live_overlap", names, t.birth, run.arenas[s.arena].name, first, last, text)
-            if plan.layout == "slots" and s.offset != t.offset:
+                broken = "no_live_overlap" if plan.layout in BY_SLOTS else "slot_count"
+                yield Problem(broken, names, t.birth, run.arenas[s.arena].name, first, last, text)
+            if plan.layout in BY_SLOTS and s.offset != t.offset:
                 names = (run.storage_names[a], run.storage_names[b])
                 yield _problem(
                     "no_live_overlap", names, None, f"{names[0]} and {names[1]} have one slot at two offsets"

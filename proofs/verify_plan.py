@@ -2,7 +2,7 @@
 
 A confirmed witness is REFUTED whatever the solver says. PROVED needs everything at once: every hash recomputes, the
 steps are the model's where one is given, the naive checker finds nothing, and every obligation is discharged by the
-solver with its canary. Anything in between is UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5
+solver with its canary. Anything in between is UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, A2.6
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from typing import Any
 from proofs import checker, claims, obligations, structure
 from proofs.checker import Problem
 from proofs.claims import FalseField
+from proofs.layouts import SCATTERED
 from proofs.program import Program, program
 from proofs.readers import compare
 from proofs.readers.expected import Expected
+from proofs.readers.recomputation import with_recomputation
 from proofs.readers.sharing import permitted
+from proofs.readers.training import in_mode
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
 from tmmu.plan import file
@@ -111,7 +114,8 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
         return result
     permissions = permitted(plan, expected, options.donated)
     run = program(plan, permissions, options.donated)
-    result.assumptions["believed_operators"] = permissions.believed
+    repeated = sorted(f"{op} gives the same values again" for op in (expected.repeated if expected is not None else ()))
+    result.assumptions["believed_operators"] = [*permissions.believed, *repeated]
     progress("checking")
     found = list(islice(_false(stated, plan, run, expected, options), 100))
     if found:
@@ -136,7 +140,7 @@ def _expected(plan: Plan, options: Options) -> Expected | None:
     bindings = plan.bindings
     trusted = Bindings(bindings.dims, bindings.shapes, bindings.values, {}, (), options.trust_shapes)
     try:
-        return read_model(options.model, trusted)
+        return with_recomputation(in_mode(read_model(options.model, trusted), plan.mode), plan)
     except TmmuError as error:
         error.in_file(options.model)
         raise
@@ -195,7 +199,11 @@ def _assumptions(plan: Plan, options: Options) -> dict[str, Any]:
 
 def _claims(plan: Plan) -> dict[str, Any]:
     return {
-        arena.name: {**usage._asdict(), "slot_count": "minimal" if usage.minimal else "not claimed"}
+        arena.name: {
+            **usage._asdict(),
+            "slot_count": "minimal" if usage.minimal else "not claimed",
+            "footprint_is_optimal": "not proved",
+        }
         for arena, usage in zip(plan.arenas, plan.usage, strict=True)
         if usage.slots
     }
@@ -296,11 +304,23 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
     result.notes += [f"required but missing: {name}" for name in missing]
     if not (unproved or unasked or missing):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
+    _optimal(result, plan, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
+    if plan.layout in SCATTERED:
+        result.notes.append(f"layout {plan.layout}: addresses are no offsets, so the plan does not conform to 001 II.F")
     result.notes += [
         f"slot count == max live is not claimed for arena {arena.name}"
         for arena, usage in zip(plan.arenas, plan.usage, strict=True)
         if usage.slots and not usage.minimal
     ]
+
+
+def _optimal(result: Verdict, plan: Plan, proved: set[str]) -> None:
+    """No placement needs fewer bytes than are live at one step: a footprint of just these is the least. spec: V5.6"""
+    if not {"capacity", "peak"} <= proved:
+        return
+    for arena, usage in zip(plan.arenas, plan.usage, strict=True):
+        if usage.slots and usage.footprint == usage.peak_live_bytes:
+            result.claims[arena.name]["footprint_is_optimal"] = "proved"
 
 
 def _holds(requirement: str, plan: Plan, options: Options) -> bool:

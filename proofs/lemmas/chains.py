@@ -46,5 +46,16 @@ DEFINITIONS = """
          (or (< busy (written contents)) (and (replaces contents) (= busy (written contents))))
          (< (written contents) (first_read contents)) (<= (written contents) (last_read contents))
          (holding (written contents) (last_read contents) made_last busy_last (next_contents contents)))))
+
+; The edges on one side of a storage, by step: at each of its steps there is one, and no edge at any other step.
+(declare-datatypes ((Edges 0)) (((no_edges) (edge (first_step Int) (last_step Int) (next_edges Edges)))))
+(define-fun-rec tiling ((since Int) (until Int) (edges Edges)) Bool
+  (ite ((_ is no_edges) edges) (= since until)
+    (and (= (first_step edges) (+ since 1)) (<= (first_step edges) (last_step edges))
+         (tiling (last_step edges) until (next_edges edges)))))
+
+; An edge leads up: what lies above begins at or after the end of what lies below, and has a byte.
+(define-fun stacked ((end_below Int) (offset_above Int) (end_above Int)) Bool
+  (and (<= 0 end_below) (<= end_below offset_above) (< offset_above end_above)))
 """
 """SMT-LIB; accepted by `proofs.lemmas.descent`."""

@@ -212,5 +212,146 @@ HOLDING = (
     ),
 )
 
-LEMMAS: tuple[Lemma, ...] = (*TENANCY, *LAYOUT, *LEVEL, *HOLDING)
+_TILING = {"since": "Int", "until": "Int", "edges": "Edges"}
+_TILING_OK = "(tiling since until edges)"
+_AFTER_EDGE = {"since": "its_last_step"}
+
+TILING = (
+    Lemma(
+        "no_edge_comes_too_early",
+        "A list of edges that passes `tiling` has none up to the step after which it starts, and ends no earlier.",
+        {**_TILING, "step": "Int"},
+        f"(=> {_TILING_OK} (and (<= since until) (=> (<= step since) (= 0 (edges_at step edges)))))",
+        over="edges",
+        hypotheses=(_AFTER_EDGE,),
+    ),
+    Lemma(
+        "one_edge_at_each_step",
+        "A list of edges that passes `tiling` has exactly one edge at each step of its storage.",
+        {**_TILING, "step": "Int"},
+        f"(=> (and (< since step) (<= step until) {_TILING_OK}) (= 1 (edges_at step edges)))",
+        over="edges",
+        hypotheses=(_AFTER_EDGE,),
+        using=(("no_edge_comes_too_early", {**_AFTER_EDGE, "edges": "rest_of_list"}),),
+    ),
+    Lemma(
+        "no_edge_at_another_step",
+        "A list of edges that passes `tiling` has no edge at a step at which its storage is not live.",
+        {**_TILING, "step": "Int"},
+        f"(=> (and (or (<= step since) (< until step)) {_TILING_OK}) (= 0 (edges_at step edges)))",
+        over="edges",
+        hypotheses=(_AFTER_EDGE,),
+        using=(("no_edge_comes_too_early", {**_AFTER_EDGE, "edges": "rest_of_list"}),),
+    ),
+    Lemma(
+        "tilings_join",
+        "Two lists of edges that pass `tiling`, the second from where the first ended, pass it as one.",
+        {**_TILING, "between": "Int", "more": "Edges"},
+        "(=> (and (tiling since between edges) (tiling between until more))"
+        " (tiling since until (join_edges edges more)))",
+        over="edges",
+        hypotheses=(_AFTER_EDGE,),
+    ),
+)
+
+# At one step. `tall` and `long` stand for how far an induction on addresses has to go: there are lists of any length.
+_COLUMN_OK = "(each_rests_alone column) (each_is_stacked column column)"
+_LOW_ONE, _LOW_OTHER = "(low_of one column)", "(low_of other column)"
+_UNDER_ONE, _UNDER_OTHER = "(below_of one column)", "(below_of other column)"
+_IN_REACH = f"(<= (- 1) {_LOW_ONE}) (<= (- 1) {_LOW_OTHER}) (< (+ {_LOW_ONE} {_LOW_OTHER} 2) (size_of tall))"
+_TWO = {"column": "Column", "one": "Int", "other": "Int"}
+
+
+def _stacked(*which: str) -> tuple[tuple[str, dict[str, str]], ...]:
+    """What is known of each of some storages, live or not."""
+    facts = [("what_is_live_is_stacked", {"some": "column", "one": term}) for term in which]
+    return (*facts, *(("what_is_not_live_has_no_byte", {"one": term}) for term in which))
+
+
+COLUMN = (
+    Lemma(
+        "what_rests_elsewhere_does_not_rest_here",
+        "Where no storage rests on a given one, that is not what any live storage rests on.",
+        {"column": "Column", "which": "Int", "one": "Int"},
+        "(=> (and (none_rests_on which column) (is_live one column)) (distinct which (below_of one column)))",
+        over="column",
+    ),
+    Lemma(
+        "one_storage_rests_on_each",
+        "Where each storage of a column rests alone, two that rest on the same one are the same.",
+        _TWO,
+        "(=> (and (each_rests_alone column) (is_live one column) (is_live other column)"
+        f" (= {_UNDER_ONE} {_UNDER_OTHER})) (= one other))",
+        over="column",
+        using=tuple(
+            (
+                "what_rests_elsewhere_does_not_rest_here",
+                {"which": "its_rests_on", "column": "rest_of_list", "one": term},
+            )
+            for term in ("one", "other")
+        ),
+    ),
+    Lemma(
+        "what_is_live_is_stacked",
+        "Each live storage of a stacked column rests on the floor or on a live storage, whose end is not above it.",
+        {"some": "Column", "column": "Column", "one": "Int"},
+        "(=> (and (each_is_stacked some column) (is_live one some))"
+        " (and (<= 1 one) (or (= 0 (below_of one some)) (is_live (below_of one some) column))"
+        " (stacked (high_of (below_of one some) column) (low_of one some) (high_of one some))))",
+        over="some",
+    ),
+    Lemma(
+        "what_is_not_live_has_no_byte",
+        "What is not live in a column counts as the floor, which lies below byte 0.",
+        {"column": "Column", "one": "Int"},
+        "(=> (not (is_live one column))"
+        " (and (= 0 (below_of one column)) (= (low_of one column) (- 1)) (= 0 (high_of one column))))",
+        over="column",
+    ),
+    Lemma(
+        "nothing_lies_between_neighbours",
+        "In a stacked column where each storage rests alone, no two begin at one byte, and none begins between another"
+        " and what that rests on.",
+        {**_TWO, "tall": "Column"},
+        f"(=> (and {_COLUMN_OK} (or (= 0 one) (is_live one column)) (or (= 0 other) (is_live other column))"
+        f" (distinct one other) {_IN_REACH})"
+        f" (and (distinct {_LOW_ONE} {_LOW_OTHER})"
+        f" (=> (< {_LOW_OTHER} {_LOW_ONE}) (<= {_LOW_OTHER} (low_of {_UNDER_ONE} column)))"
+        f" (=> (< {_LOW_ONE} {_LOW_OTHER}) (<= {_LOW_ONE} (low_of {_UNDER_OTHER} column)))))",
+        over="tall",
+        hypotheses=({"one": _UNDER_ONE}, {"other": _UNDER_OTHER}, {"one": _UNDER_ONE, "other": _UNDER_OTHER}),
+        using=(*_stacked("one", "other", _UNDER_ONE, _UNDER_OTHER), ("one_storage_rests_on_each", {})),
+    ),
+    Lemma(
+        "what_begins_below_ends_below",
+        "In such a column a storage that begins below another ends at or below the byte where that begins.",
+        {**_TWO, "tall": "Column", "long": "Column"},
+        f"(=> (and {_COLUMN_OK} (or (= 0 one) (is_live one column)) (is_live other column)"
+        f" {_IN_REACH} (< {_LOW_ONE} (size_of long)) (< {_LOW_OTHER} {_LOW_ONE}))"
+        f" (<= (high_of other column) {_LOW_ONE}))",
+        over="long",
+        hypotheses=({"one": _UNDER_ONE},),
+        using=(
+            *_stacked("one", "other", _UNDER_ONE),
+            ("nothing_lies_between_neighbours", {}),
+            ("nothing_lies_between_neighbours", {"one": _UNDER_ONE}),
+        ),
+    ),
+    Lemma(
+        "live_storages_are_apart_in_bytes",
+        "Two storages of a stacked column where each rests alone have no byte in common.",
+        {**_TWO, "tall": "Column", "long": "Column"},
+        f"(=> (and {_COLUMN_OK} (is_live one column) (is_live other column) (distinct one other)"
+        f" (< (+ {_LOW_ONE} {_LOW_OTHER} 2) (size_of tall)) (< (+ {_LOW_ONE} {_LOW_OTHER}) (size_of long)))"
+        f" (or (<= (high_of one column) {_LOW_OTHER}) (<= (high_of other column) {_LOW_ONE})))",
+        using=(
+            *_stacked("one", "other"),
+            ("nothing_lies_between_neighbours", {}),
+            ("what_begins_below_ends_below", {}),
+            ("what_begins_below_ends_below", {"one": "other", "other": "one"}),
+        ),
+    ),
+)
+
+LEMMAS: tuple[Lemma, ...] = (*TENANCY, *LAYOUT, *LEVEL, *HOLDING, *TILING, *COLUMN)
 """In the order in which they are proved."""

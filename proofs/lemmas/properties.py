@@ -58,5 +58,37 @@ PROPERTIES = """
     (and (< (written contents) (first_read contents))
          (none_disturbs (written contents) (last_read contents) (next_contents contents))
          (each_kept (next_contents contents)))))
+
+(define-fun-rec join_edges ((front Edges) (back Edges)) Edges
+  (ite ((_ is no_edges) front) back (edge (first_step front) (last_step front) (join_edges (next_edges front) back))))
+(define-fun-rec edges_at ((step Int) (edges Edges)) Int
+  (ite ((_ is no_edges) edges) 0
+    (+ (ite (and (<= (first_step edges) step) (<= step (last_step edges))) 1 0) (edges_at step (next_edges edges)))))
+
+; What is live in an arena at one step: the number of each storage (from 1), the number of the one that the edge below
+; it comes from (0: the floor of the arena, which ends at byte 0), its offset and its end.
+(declare-datatypes ((Column 0)) (((nothing_live) (live
+  (itself Int) (rests_on Int) (low Int) (high Int) (others Column)))))
+(define-fun-rec is_live ((which Int) (column Column)) Bool
+  (ite ((_ is nothing_live) column) false (or (= which (itself column)) (is_live which (others column)))))
+(define-fun-rec below_of ((which Int) (column Column)) Int
+  (ite ((_ is nothing_live) column) 0
+    (ite (= which (itself column)) (rests_on column) (below_of which (others column)))))
+(define-fun-rec low_of ((which Int) (column Column)) Int
+  (ite ((_ is nothing_live) column) (- 1) (ite (= which (itself column)) (low column) (low_of which (others column)))))
+(define-fun-rec high_of ((which Int) (column Column)) Int
+  (ite ((_ is nothing_live) column) 0 (ite (= which (itself column)) (high column) (high_of which (others column)))))
+(define-fun-rec none_rests_on ((which Int) (column Column)) Bool
+  (ite ((_ is nothing_live) column) true
+    (and (distinct which (rests_on column)) (none_rests_on which (others column)))))
+(define-fun-rec each_rests_alone ((column Column)) Bool
+  (ite ((_ is nothing_live) column) true
+    (and (none_rests_on (rests_on column) (others column)) (each_rests_alone (others column)))))
+(define-fun-rec each_is_stacked ((some Column) (column Column)) Bool
+  (ite ((_ is nothing_live) some) true
+    (and (<= 1 (itself some)) (or (= 0 (rests_on some)) (is_live (rests_on some) column))
+         (stacked (high_of (rests_on some) column) (low some) (high some)) (each_is_stacked (others some) column))))
+(define-fun-rec size_of ((column Column)) Int
+  (ite ((_ is nothing_live) column) 0 (+ 1 (size_of (others column)))))
 """
 """SMT-LIB, to be read after `proofs.lemmas.chains.DEFINITIONS`; accepted by `proofs.lemmas.descent`."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from proofs.layouts import BY_SLOTS
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Place, distinct, table
 
@@ -25,6 +26,7 @@ DEFINITIONS = """
   (and (= 0 (mod (+ offset window) alignment)) (= 0 (mod storage_alignment alignment))))
 (define-fun slot_aligned ((offset Int) (alignment Int) (arena_alignment Int)) Bool
   (and (= 0 (mod offset alignment)) (= 0 (mod alignment arena_alignment))))
+(define-fun aligned_in_arena ((offset Int) (arena_alignment Int)) Bool (= 0 (mod offset arena_alignment)))
 """
 
 
@@ -48,10 +50,11 @@ def rows(context: Context) -> Iterator[Batch]:
     home = t.storage
     columns = [s.offset[home], t.window, t.alignment, s.alignment[home]]
     yield from distinct("tensor_aligned", columns, lambda i: Place((i,)))
-    if plan.layout == "slots":  # elsewhere a slot has no address of its own
-        first = evidence.tenants[evidence.tenants_at[used]]
-        columns = [evidence.slot_offset[used], slots.alignment[used], arena_alignment[slots.arena[used]]]
-        yield from distinct("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))
-    else:
-        columns = [s.offset, arena_alignment[s.arena], slots.alignment[s.slot]]
-        yield from distinct("storage_aligned", columns, lambda i: Place(storages=(i,)))
+    first = evidence.tenants[evidence.tenants_at[used]]
+    # Where a slot has no address of its own, the arena's alignment is asked of each storage instead.
+    start = evidence.slot_offset[used] if plan.layout in BY_SLOTS else np.zeros(len(used), np.uint64)
+    columns = [start, slots.alignment[used], arena_alignment[slots.arena[used]]]
+    yield from distinct("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))
+    if plan.layout not in BY_SLOTS:
+        columns = [s.offset, arena_alignment[s.arena]]
+        yield from distinct("aligned_in_arena", columns, lambda i: Place(storages=(i,)))

@@ -1,51 +1,66 @@
 """No byte of an arena belongs to two storages that live at one step.
 
-How that is shown depends on the layout. In `slots` the storages of a slot take turns in time (`tenancy`), and the
-slots of an arena lie one behind the other (`layout`): two storages that live at one step are in two slots then, and
-two slots have no byte in common. A storage of zero bytes is counted as one, as the planner does. spec: V1.1, T7.1, A1.2
+How that is shown depends on the layout. In `slots` and `hashed` the storages of a slot take turns in time (`tenancy`),
+and the slots of an arena lie one behind the other (`layout`): two storages that live at one step are in two slots
+then, and two slots have no byte in common. A storage of zero bytes is counted as one, as the planner does. Wherever
+else storages lie, it is shown by the edges between neighbours (`proofs.obligations.by_edges`).
+spec: V1.1, T7.1, A1.2, A2.3
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
+from proofs.layouts import BY_SLOTS
+from proofs.obligations import by_edges
 from proofs.obligations.context import Context
-from proofs.obligations.rows import Batch, Chain, Place, Unprovable, calls, distinct, false, walk
+from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, walk
 
 NAME = "no_live_overlap"
 SENTENCE = "No byte of an arena belongs to two storages that live at one step."
 LEMMAS: tuple[str, ...] = (
     "tenants_are_apart_in_time", "tenants_fit", "tenancies_join", "slots_are_apart_in_bytes", "slots_end_in_time",
-    "layouts_join", "storages_of_two_slots_are_apart",
+    "layouts_join", "storages_of_two_slots_are_apart", *by_edges.LEMMAS,
 )  # fmt: skip
-DEFINITIONS = """
+DEFINITIONS = (
+    """
 (define-fun in_arena ((storage_arena Int) (slot_arena Int)) Bool (= storage_arena slot_arena))
 """
+    + by_edges.DEFINITIONS
+)
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """The rows of the plan's layout; `Unprovable` where there is no proof for it."""
-    if context.plan.layout not in LAYOUTS:
-        raise Unprovable(f"there is no proof for the layout {context.plan.layout!r}")
-    yield from LAYOUTS[context.plan.layout](context)
+    """The rows that show it for the plan's layout."""
+    if context.plan.layout in BY_SLOTS:
+        yield from tenancies(context)
+        yield from _slots(context)
+    else:
+        yield from by_edges.rows(context)
 
 
-def by_slots(context: Context) -> Iterator[Batch]:
-    """Each slot's storages by birth, each arena's slots by offset: O(storages + slots) cells."""
+def tenancies(context: Context) -> Iterator[Batch]:
+    """The storages of each slot take turns in it and fit: O(storages) cells.
+
+    Where slots have no address of their own, each is taken to begin at byte 0, and so is what lies in it.
+    """
     plan, evidence = context.plan, context.certificate
+    addressed = plan.layout in BY_SLOTS
     s, slots, order = plan.storages, plan.slots, evidence.tenants
     if not np.array_equal(np.sort(order), np.arange(len(s))) or not _grouped(context):
         yield from false(Place())  # the evidence leaves a storage out, or puts one into another's slot
         return
     yield from distinct("in_arena", [s.arena, slots.arena[s.slot]], lambda i: Place(storages=(i,)))
-    start, size = evidence.slot_offset, slots.bytes
+    size = slots.bytes
+    start = evidence.slot_offset if addressed else np.zeros(len(slots), np.uint64)
+    offset = s.offset if addressed else np.zeros(len(s), np.uint64)
 
     def tenants(lo: int, hi: int) -> list[str]:
         at = order[lo:hi]
         extent = np.maximum(s.bytes[at], np.uint64(1))
-        return calls("(tenant %d %d %d %d %d ", [s.birth[at], s.death[at], s.offset[at], extent, s.alignment[at]])
+        return calls("(tenant %d %d %d %d %d ", [s.birth[at], s.death[at], offset[at], extent, s.alignment[at]])
 
     yield from walk(
         Chain(
@@ -56,7 +71,6 @@ def by_slots(context: Context) -> Iterator[Batch]:
         ),
         lambda lo, hi: Place(storages=order[lo:hi].tolist()),
     )  # fmt: skip
-    yield from _slots(context)
 
 
 def _grouped(context: Context) -> bool:
@@ -68,6 +82,7 @@ def _grouped(context: Context) -> bool:
 
 
 def _slots(context: Context) -> Iterator[Batch]:
+    """The slots of each arena by offset, one behind the other: O(slots) cells."""
     plan, evidence = context.plan, context.certificate
     slots, offset = plan.slots, evidence.slot_offset
     # A slot that holds no storage has no address, and no byte of it is used.
@@ -96,7 +111,3 @@ def _slots(context: Context) -> Iterator[Batch]:
         ),
         lambda lo, hi: Place(storages=evidence.tenants[evidence.tenants_at[order[lo:hi]]].tolist()),
     )  # fmt: skip
-
-
-LAYOUTS: dict[str, Callable[[Context], Iterator[Batch]]] = {"slots": by_slots}
-"""How the absence of overlap is shown in each layout; to prove another is to add a file and an entry."""

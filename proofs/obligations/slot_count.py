@@ -1,8 +1,8 @@
 """The slots of each arena are as many as stated; where a plan claims that no fewer would do, they are.
 
-A slot holds one storage at a time (`tenancy`), so that slots are never fewer than the storages live at one step. Where
-at one step every slot holds a live storage, they are not more either. Where the claim is not made, the most live is
-counted. spec: V5.1, T5.2, T6.4
+A slot holds one storage at a time (`tenancy`, asked here where `no_live_overlap` is shown without slots), so that slots
+are never fewer than the storages live at one step. Where at one step every slot holds a live storage, they are not
+more either. Where the claim is not made, the most live is counted. spec: V5.1, T5.2, T6.4
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from proofs.obligations import levels
+from proofs.layouts import BY_SLOTS
+from proofs.obligations import levels, no_live_overlap
 from proofs.obligations.context import Context, Rows
 from proofs.obligations.rows import Batch, Place, listed, table
 
@@ -29,6 +30,8 @@ def rows(context: Context) -> Iterator[Batch]:
     """A row for each slot where minimality is claimed, two cells for each storage where it is not."""
     plan, live = context.plan, context.certificate.live
     s, unit = plan.storages, np.ones(len(plan.storages), np.uint64)
+    if plan.layout not in BY_SLOTS:
+        yield from no_live_overlap.tenancies(context)
     for arena, usage in enumerate(plan.usage):
         mine = np.flatnonzero(plan.slots.arena == arena)
         most, step = usage.max_live, usage.max_live_step

@@ -6,11 +6,11 @@ model says, and the steps of a body stay together between its owner's `enter` an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from proofs.readers.difference import Difference, Key, Pairing
 from proofs.readers.expected import Expected, ExpectedStep
-from proofs.readers.operators import known
+from proofs.readers.operators import plain
 from tmmu.plan.columns import Plan
 from tmmu.vocabulary import Part
 
@@ -26,7 +26,7 @@ def step_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator
     yield from _contents(plan, pairs)
     # A step that is missing or repeated was named above: from here on only its first occurrence is looked at.
     yield from _reads_after_writes(pairs)
-    yield from _states_differ(pairs)
+    yield from _states_differ(expected, pairs)
     yield from _nesting(expected, pairs)
 
 
@@ -43,7 +43,7 @@ def _contents(plan: Plan, pairs: Pairing) -> Iterator[Difference]:
         if pairs.positions[key] != at:
             yield Difference("repeated-step", node, (), at, f"steps {pairs.positions[key]} and {at}", "one step")
             continue
-        if ("" if known(domain) else domain, operator) != (step.domain, step.op):
+        if (plain(domain), operator) != (step.domain, step.op):
             yield Difference("operator", node, (), at, f"{domain}::{operator}", f"{step.domain}::{step.op}")
         if bodies[body] != step.body:
             yield Difference("body", node, (), at, bodies[body], step.body)
@@ -75,29 +75,53 @@ def _reads_after_writes(pairs: Pairing) -> Iterator[Difference]:
                 yield Difference("order", step.node, (name,), at, stated, "written before it is read")
 
 
-def _states_differ(pairs: Pairing) -> Iterator[Difference]:
-    """Where a tensor is overwritten, each access to it finds what the same step left as in the model."""
-    mutated = {name for step in pairs.steps.values() for name in step.mutates}
+def _states_differ(expected: Expected, pairs: Pairing) -> Iterator[Difference]:
+    """Where bytes are overwritten, each access to them finds what the same step left as in the model.
+
+    A tensor and its views are the same bytes: what a step changes through one of them is read through the others.
+    spec: V3.4
+    """
+    bases = _bases(expected)
+    mutated = {bases[name] for step in pairs.steps.values() for name in step.mutates}
     if not mutated:
         return
-    as_listed = _states(pairs.steps.items(), mutated)
+    as_listed = _states(pairs.steps.items(), bases, mutated)
     order = sorted(pairs.steps.keys() & pairs.positions.keys(), key=pairs.positions.__getitem__)
-    as_run = _states([(key, pairs.steps[key]) for key in order], mutated)
+    as_run = _states([(key, pairs.steps[key]) for key in order], bases, mutated)
     for (key, name), state in as_run.items():
         if state != as_listed[key, name]:
             at, stated = pairs.positions[key], f"{name} as {state} leaves it"
             yield Difference("order", key[0], (name,), at, stated, f"{name} as {as_listed[key, name]} leaves it")
 
 
-def _states(steps: Iterable[tuple[Key, ExpectedStep]], mutated: set[str]) -> dict[tuple[Key, str], str]:
-    """For each access to a tensor that some step overwrites: the node that last wrote it."""
+def _bases(expected: Expected) -> dict[str, str]:
+    """For each name the tensor whose bytes it shows, through views of views; views in a circle end anywhere in it."""
+    found: dict[str, str] = {}
+    for step in expected.steps:
+        for name in (*step.reads, *step.writes):
+            chain: dict[str, None] = {}
+            while name not in found and name not in chain and name in expected.views:
+                chain[name] = None
+                name = expected.views[name][0]
+            base = found.setdefault(name, name)
+            found.update(dict.fromkeys(chain, base))
+    return found
+
+
+def _states(
+    steps: Iterable[tuple[Key, ExpectedStep]], bases: Mapping[str, str], mutated: set[str]
+) -> dict[tuple[Key, str], str]:
+    """For each access to bytes that some step overwrites: the node that last wrote them."""
     last: dict[str, str] = {}
     states: dict[tuple[Key, str], str] = {}
     for key, step in steps:
-        for name in sorted(mutated.intersection((*step.reads, *step.mutates))):
-            states[key, name] = last.get(name, "the caller")
-        for name in mutated.intersection(step.writes):
-            last[name] = step.node
+        for name in dict.fromkeys((*step.reads, *step.mutates)):
+            if bases[name] in mutated:
+                states[key, name] = last.get(bases[name], "the caller")
+        for name in step.writes:
+            # What makes a view writes nothing.
+            if bases[name] in mutated and (bases[name] == name or name in step.mutates):
+                last[bases[name]] = step.node
     return states
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tmmu.vocabulary import Bindings, Part, Role
+from tmmu.vocabulary import Bindings, Part, Phase, Role
 
 
 class ExpectedStep(NamedTuple):
@@ -44,7 +44,9 @@ class Expected:
     `sizes` gives (bytes, bits of an element) of every tensor, `alignments` the least alignment of each. `views`
     maps a result to its base and the byte offset in it; `in_place` holds (result, operand) pairs: both are what
     the tables of `operators` or a declaring model permit, never across a body's boundary. `believed` are the
-    operators (`domain::op`) for which that is the model's word alone.
+    operators (`domain::op`) for which that is the model's word alone. `floating` are the tensors that can have a
+    gradient, `grouped` those in a declared alias group, and `phases` gives the phase of each other than forward node.
+    `repeated` are operators of unknown domains that a plan runs again: that they give the same values is believed.
     """
 
     steps: list[ExpectedStep] = field(default_factory=list)
@@ -61,5 +63,9 @@ class Expected:
     must_not_alias: frozenset[frozenset[str]] = frozenset()
     unproduced: frozenset[str] = frozenset()
     believed: list[str] = field(default_factory=list)
+    floating: set[str] = field(default_factory=set)
+    grouped: frozenset[str] = frozenset()
+    phases: dict[str, Phase] = field(default_factory=dict)
+    repeated: set[str] = field(default_factory=set)
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None

@@ -15,9 +15,9 @@ from functools import partial
 from proofs.readers.bodies import Handed, handed_out, leave_accesses
 from proofs.readers.expected import Expected, ExpectedBody, ExpectedStep
 from proofs.readers.ir_tables import body_names, check_indices, check_names, inner_bodies, invalid
-from proofs.readers.operators import is_view, known, overwritable, qualified
+from proofs.readers.operators import is_floating, is_view, overwritable, plain, qualified, shows_in_every_result
 from tmmu.ir.dtypes import BITS
-from tmmu.vocabulary import MAIN, Model, Node, Part, Role, View
+from tmmu.vocabulary import MAIN, Model, Node, Part, Phase, Role, View
 
 _CALLERS = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
@@ -106,6 +106,8 @@ class _Reading:
         for row, name in enumerate(self.name):
             if name not in written and not self._is_callers(row):
                 raise invalid("nothing writes the tensor", name, "list it among the inputs, or give it a node")
+        expected.phases = {node.name: node.phase for node in model.nodes if node.phase is not Phase.FORWARD}
+        expected.grouped = frozenset(tensor.name for tensor in model.tensors if tensor.alias_group is not None)
         expected.saved = frozenset(tensor.name for tensor in model.tensors if tensor.saved_for_backward)
         expected.must_not_alias = frozenset(frozenset((self.name[a], self.name[b])) for a, b in model.must_not_alias)
         expected.unproduced = frozenset(model.unproduced)
@@ -207,6 +209,8 @@ class _Reading:
         self._check_new(copy)
         expected.sizes[copy], expected.roles[copy] = expected.sizes[tensor], Role.SCRATCH
         expected.shapes[copy], expected.alignments[copy] = expected.shapes[tensor], expected.alignments[tensor]
+        if tensor in expected.floating:
+            expected.floating.add(copy)
 
     def _check_new(self, name: str) -> None:
         if name in self.expected.sizes:
@@ -221,6 +225,8 @@ class _Reading:
             raise invalid("bytes and alignment must be positive", name)
         self.expected.sizes[name], self.expected.shapes[name] = (size, BITS[dtype]), shape
         self.expected.roles[name], self.expected.alignments[name] = role, alignment
+        if is_floating(dtype):
+            self.expected.floating.add(name)
 
     def _caller_views(self) -> None:
         """Note the views that no step makes: windows in bytes that the caller writes. Each chain of them must end."""
@@ -263,7 +269,7 @@ class _Reading:
                 continue
             expected.views[self.name[row]] = (self.name[view.base], view.offset)
             whole = view.bytes == tensors[view.base].bytes and tensors[row].dtype == tensors[view.base].dtype
-            first = position == 0 and node.reads[0] == view.base
+            first = node.reads[0] == view.base and (position == 0 or shows_in_every_result(_domain(node), node.op))
             believed |= not (whole and first and is_view(_domain(node), node.op))
         for result, operand in node.in_place:
             if not self._may_take(node, result, operand):
@@ -293,4 +299,4 @@ class _Reading:
 
 
 def _domain(node: Node) -> str:
-    return "" if known(node.domain) else node.domain
+    return plain(node.domain)

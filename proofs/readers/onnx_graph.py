@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
 
-from proofs.readers.operators import known
+from proofs.readers.operators import plain
 
 
 def node_names(graph: GraphProto, scope: str) -> list[str]:
@@ -37,7 +37,7 @@ def bodies_of(node: NodeProto) -> list[tuple[str, GraphProto]]:
             found.append((attribute.name, attribute.g))
         elif attribute.type == AttributeProto.GRAPHS:
             found.extend((f"{attribute.name}[{index}]", graph) for index, graph in enumerate(attribute.graphs))
-    if known(node.domain) and node.op_type == "If":
+    if not plain(node.domain) and node.op_type == "If":
         found.sort(key=lambda body: body[0] != "then_branch")
     return found
 
@@ -54,7 +54,7 @@ def opsets(model: onnx.ModelProto) -> dict[str, int]:
 
 def short_domain(domain: str) -> str:
     """The domain as steps name it: empty for ai.onnx."""
-    return "" if known(domain) else domain
+    return plain(domain)
 
 
 def is_optional_output(node: NodeProto, position: int, opset: dict[str, int]) -> bool:

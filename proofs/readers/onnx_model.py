@@ -27,7 +27,7 @@ from proofs.readers.onnx_graph import (
     opsets,
     short_domain,
 )
-from proofs.readers.operators import is_view, iterates, known, overwritable
+from proofs.readers.operators import is_floating, is_view, iterates, overwritable, plain
 from tmmu.errors import TmmuError
 from tmmu.importers import shapes
 from tmmu.ir.dtypes import BITS, element_alignment, nbytes
@@ -234,6 +234,8 @@ class _Reading:
         self.expected.sizes[name] = (nbytes(shape, dtype), BITS[dtype])
         self.expected.alignments[name] = element_alignment(dtype)
         self.expected.roles[name] = role
+        if is_floating(dtype):
+            self.expected.floating.add(name)
 
     def _look_up(self, scope: _Scope, value: str, reader: str) -> str:
         """The tensor that a name stands for: this graph's own, or one captured from a graph around it."""
@@ -253,7 +255,7 @@ class _Reading:
 
     def _note_constant(self, scope: _Scope, node: NodeProto) -> None:
         """Remember the value of a Constant: a Dropout may take its training_mode from it."""
-        if node.op_type == "Constant" and known(node.domain) and node.output:
+        if node.op_type == "Constant" and not plain(node.domain) and node.output:
             for attribute in node.attribute:
                 if attribute.name == "value":
                     self.constants[scope.scoped(node.output[0])] = attribute.t

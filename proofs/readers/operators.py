@@ -46,9 +46,58 @@ No operand before the listed ones is optional, so that a position is the same wi
 """
 
 
+GRADIENTS = "tmmu.grad"
+"""The domain of the gradient operators of ai.onnx: operand 0 is the gradient of the forward result (spec: M2.4)."""
+
+GRADIENT_VIEWS = frozenset({"AddGrad", "SumGrad"})
+"""Every result that is as large as operand 0 shows it: a summand's gradient is the sum's, unless it is broadcast."""
+
+_ROW_BY_ROW = frozenset({"CastGrad", "CastLikeGrad", "TriluGrad"})
+_GRADIENT_OF_UNARY = tuple(f"{op}Grad" for op in (*_UNARY, *_UNARY_WITH_SETTINGS))
+_GRADIENT_OF_OTHERS = (
+    "DivGrad",
+    "MaxGrad",
+    "MeanGrad",
+    "MinGrad",
+    "MulGrad",
+    "PReluGrad",
+    "PowGrad",
+    "SubGrad",
+    "WhereGrad",
+)
+GRADIENTS_IN_PLACE = frozenset({*_GRADIENT_OF_UNARY, *_GRADIENT_OF_OTHERS}) - _ROW_BY_ROW
+"""Result 0 may take the bytes of operand 0: by the chain rule its element is that of operand 0 times a factor.
+
+Further results are written first: they read operand 0 too.
+"""
+
+
 def known(domain: str) -> bool:
     """Whether the tables speak for the operators of `domain` (spec: V2.1)."""
-    return domain in KNOWN_DOMAINS
+    return domain in KNOWN_DOMAINS or domain == GRADIENTS
+
+
+def plain(domain: str) -> str:
+    """A domain as steps are compared by: empty for ai.onnx.
+
+    >>> plain("ai.onnx"), plain("tmmu.grad")
+    ('', 'tmmu.grad')
+    """
+    return "" if domain in KNOWN_DOMAINS else domain
+
+
+def is_floating(dtype: str) -> bool:
+    """Whether values of this element type can have a gradient.
+
+    >>> is_floating("bfloat16"), is_floating("int8")
+    (True, False)
+    """
+    return dtype.startswith(("float", "bfloat", "complex"))
+
+
+def shows_in_every_result(domain: str, op: str) -> bool:
+    """Whether each result of the operator that is as large as operand 0 shows it, and not result 0 alone."""
+    return domain == GRADIENTS and op in GRADIENT_VIEWS
 
 
 def is_view(domain: str, op: str) -> bool:
@@ -57,7 +106,7 @@ def is_view(domain: str, op: str) -> bool:
     >>> is_view("", "Reshape"), is_view("", "Transpose"), is_view("com.example", "Reshape")
     (True, False, False)
     """
-    return known(domain) and op in VIEWS
+    return op in VIEWS if domain in KNOWN_DOMAINS else shows_in_every_result(domain, op)
 
 
 def overwritable(domain: str, op: str) -> tuple[int, ...]:
@@ -66,7 +115,9 @@ def overwritable(domain: str, op: str) -> tuple[int, ...]:
     >>> overwritable("", "Add"), overwritable("", "MatMul"), overwritable("com.example", "Add")
     ((0, 1), (), ())
     """
-    return IN_PLACE.get(op, ()) if known(domain) else ()
+    if domain == GRADIENTS:
+        return (0,) if op in GRADIENTS_IN_PLACE else ()
+    return IN_PLACE.get(op, ()) if domain in KNOWN_DOMAINS else ()
 
 
 def iterates(domain: str, op: str) -> bool:
@@ -75,7 +126,7 @@ def iterates(domain: str, op: str) -> bool:
     >>> iterates("", "If"), iterates("", "Scan"), iterates("com.example", "If")
     (False, True, True)
     """
-    return not (known(domain) and op == "If")
+    return not (domain in KNOWN_DOMAINS and op == "If")
 
 
 def qualified(domain: str, op: str) -> str:

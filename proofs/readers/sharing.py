@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from proofs.readers.expected import Expected
-from proofs.readers.operators import is_view, known, overwritable, qualified
+from proofs.readers.operators import is_view, known, overwritable, qualified, shows_in_every_result
 from tmmu.ir.dtypes import BITS
 from tmmu.plan.columns import NONE, PARTS, SHARES, U32, Plan
 from tmmu.vocabulary import MAIN, Part, Shares
@@ -132,7 +132,8 @@ class _Judge:
         domain, op = self.plan.ops[self.op[word.step]]
         reads, writes = self._reads(word.step), self._writes(word.step)
         whole = self.bytes[word.row] == self.bytes[word.of] and self.dtype[word.row] == self.dtype[word.of]
-        by_table = is_view(domain, op) and whole and (writes[0], reads[0]) == (word.row, word.of)
+        result = writes[0] == word.row or shows_in_every_result(domain, op)
+        by_table = is_view(domain, op) and whole and result and reads[0] == word.of
         if self.expected is not None:
             stated = self._stated_view(word)
             return stated if stated is not None and (by_table or self._believe_model(domain, op)) else None

@@ -11,17 +11,19 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.benchmarks.orders import orders
+
 SIZES = (1_000, 10_000, 100_000)
 
 
-def growth() -> None:
+def growth(layout: str) -> None:
     """Plan, check and verify at three sizes: seconds, growth exponent, peak memory."""
-    print("transformer-like training graphs, layout slots")
+    print(f"transformer-like training graphs, layout {layout}")
     print(f"{'what':8} {'tensors':>9} {'seconds':>9} {'exponent':>9} {'peak MiB':>9} {'child MiB':>10}")
     for what in ("plan", "check", "verify"):
         before: tuple[int, float] | None = None
         for count in SIZES:
-            command = [sys.executable, "-m", "tests.benchmarks.measure", what, str(count)]
+            command = [sys.executable, "-m", "tests.benchmarks.measure", what, str(count), layout]
             got = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             seconds = got["seconds"]
             exponent = "" if before is None else f"{math.log(seconds / before[1]) / math.log(count / before[0]):.2f}"
@@ -62,5 +64,7 @@ def _seconds(command: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    growth()
+    for layout in ("slots", "packed"):
+        growth(layout)
     networks()
+    orders()

@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: `python -m tests.benchmarks.measure WHAT N` prints JSON.
+"""One measurement in a process of its own: `python -m tests.benchmarks.measure WHAT N LAYOUT` prints JSON.
 
 A fresh process makes the peak memory that of the thing measured. Seconds are wall time of the work itself, without
 interpreter start and imports, but for the commands, which are timed whole.
@@ -21,25 +21,25 @@ def _megabytes(who: int) -> float:
     return resource.getrusage(who).ru_maxrss / 1024
 
 
-def plan(count: int) -> float:
+def plan(count: int, layout: str) -> float:
     """Model in memory to plan in memory, the check apart."""
     from tmmu.planner import plan_memory
 
     model = training_model(count)
-    return _timed(lambda: plan_memory(model))
+    return _timed(lambda: plan_memory(model, layout=layout))
 
 
-def check(count: int) -> float:
+def check(count: int, layout: str) -> float:
     """The check that `tmmu plan` makes before it writes."""
     from tmmu.cli.checking import check as checked
     from tmmu.planner import plan_memory
 
     model = training_model(count)
-    made = plan_memory(model).plan
+    made = plan_memory(model, layout=layout).plan
     return _timed(lambda: checked(made, model, is_ir=False))
 
 
-def verify(count: int) -> float:
+def verify(count: int, layout: str) -> float:
     """Plan file to verdict, two solver processes."""
     from proofs.verify_plan import Options
     from proofs.verify_plan import verify as verified
@@ -51,7 +51,7 @@ def verify(count: int) -> float:
         if not pid:
             from tmmu.planner import plan_memory
 
-            file.save(plan_memory(training_model(count)).plan, path)
+            file.save(plan_memory(training_model(count), layout=layout).plan, path)
             os._exit(0)
         os.waitpid(pid, 0)
         verdicts = []
@@ -66,12 +66,12 @@ def _timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-MEASURES: dict[str, Callable[[int], float]] = {"plan": plan, "check": check, "verify": verify}
+MEASURES: dict[str, Callable[[int, str], float]] = {"plan": plan, "check": check, "verify": verify}
 
 
 def main() -> None:
     """Measure and print seconds, peak MiB of this process, and of the largest child."""
-    seconds = MEASURES[sys.argv[1]](int(sys.argv[2]))
+    seconds = MEASURES[sys.argv[1]](int(sys.argv[2]), sys.argv[3])
     own, child = _megabytes(resource.RUSAGE_SELF), _megabytes(resource.RUSAGE_CHILDREN)
     print(json.dumps({"seconds": seconds, "peak_mib": own, "child_mib": child}))
 

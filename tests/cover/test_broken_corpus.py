@@ -53,9 +53,9 @@ def verified(path: Path, *flags: str) -> tuple[int, dict[str, Any]]:
 def test_every_kind_is_refuted_with_its_obligation_and_witness(kind: Broken, tmp_path: Path) -> None:
     """spec: C2.5, V4.4, C1.5"""
     written = [Path(path) for path in examples.write(f"broken/{kind.name}", tmp_path / "b.cbor")]
-    model = tmp_path / "b.onnx"
-    assert written == [tmp_path / "b.cbor", *([model] if model.exists() else [])]
-    code, answer = verified(written[0], *(["--model", str(model)] if model.exists() else []))
+    beside = [path for path in (tmp_path / "b.onnx", tmp_path / "b.ir.cbor") if path.exists()]
+    assert written == [tmp_path / "b.cbor", *beside]
+    code, answer = verified(written[0], *(flag for path in beside for flag in ("--model", str(path))))
     assert (code, answer["verdict"]) == (1, "REFUTED")
     refuted = {entry["name"] for entry in answer["obligations"] if entry["verdict"] == "REFUTED"}
     assert kind.obligation in refuted

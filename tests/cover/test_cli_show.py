@@ -66,13 +66,16 @@ def test_sizes_have_units(count: int, text: str) -> None:
 
 def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys, "p.cbor").splitlines()
-    assert lines[0] == f"small: 6 steps, 11 tensors, {len(plan().storages)} storages; mode inference, layout slots"
+    assert (
+        lines[0]
+        == f"small: 6 steps, 11 tensors, {len(plan().storages)} storages; mode inference, layout slots, order given"
+    )
     assert "  bindings: n=4, x=4x16, rate=16000" in lines
     assert "  defaults: k=3" in lines
     assert "  donated: s, x" in lines
     assert "  trusted: the shapes that the model file states" in lines
     for arena in metrics.arenas(plan()):
-        [line] = [line for line in lines if line.startswith(f"  {arena['name']}: ")]
+        [line] = [line for line in lines if line.startswith(f"  {arena['name']}: footprint ")]
         for number in ("footprint_bytes", "peak_live_bytes", "slots", "max_live"):
             assert str(arena[number]) in line
         assert f"ratio {arena['footprint_per_peak']:.3f}" in line
@@ -121,7 +124,9 @@ def test_tensors_and_steps_have_a_line_each(folder: Path, capsys: pytest.Capture
 def test_a_plan_of_nothing_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: M3.6"""
     file.save(plan_memory(small(inputs="", outputs="")).plan, folder / "p.cbor")
-    assert shown(capsys, "p.cbor") == "small: 0 steps, 0 tensors, 0 storages; mode inference, layout slots\n"
+    assert (
+        shown(capsys, "p.cbor") == "small: 0 steps, 0 tensors, 0 storages; mode inference, layout slots, order given\n"
+    )
     for what in ("tensors", "steps"):
         assert shown(capsys, "p.cbor", f"--{what}", "--format", "csv") == "\n"
         assert json.loads(shown(capsys, "p.cbor", f"--{what}", "--format", "json")) == {what: []}

@@ -127,3 +127,20 @@ def test_a_value_of_another_body_is_refused() -> None:
     with pytest.raises(TmmuError, match="from inside another body") as refused:
         stable_topological(model)
     assert refused.value.code_id == "INVALID_IR"
+
+
+def test_accesses_inside_a_node_keep_their_order_around_a_change_as_well() -> None:
+    """spec: I1.6"""
+    model = small(
+        "make: x -> t",
+        "if: x -> r",
+        "if/then: => b",
+        "  read: t -> a",
+        "  change: t -> !t",
+        "  read2: t a -> b",
+        "after: t r -> y",
+    )
+    assert waits(model) >= {("read", "change"), ("change", "read2"), ("make", "if"), ("if", "after")}
+    names = {node.name: node.body for node in model.nodes}
+    assert all(names[earlier] == names[later] for earlier, later in waits(model))
+    assert ordered(model) == [node.name for node in model.nodes]

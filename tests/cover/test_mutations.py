@@ -20,7 +20,7 @@ def test_a_view_is_not_read_after_its_base_was_changed() -> None:
     v = m.node("Reshape", a, result="v", view=(a, 0))
     m.rewrite("Relu", a, result=a)
     model = m.model(m.node("Add", v, a, result="y"))
-    with pytest.raises(TmmuError, match="a view made before 'a' was changed") as refused:
+    with pytest.raises(TmmuError, match="a view made before 'a' was changed, is read after it") as refused:
         plan_memory(model)
     assert refused.value.code_id == "INVALID_IR"
 
@@ -49,3 +49,13 @@ def test_a_view_of_a_changed_tensor_is_stale_for_the_checker() -> None:
     plan = KINDS["view-read-after-its-base-was-changed"].build().plan
     run = program(plan, permitted(plan, None, frozenset()))
     assert [(p.obligation, p.tensors, p.step) for p in problems(run)] == [("sharing_is_sound", ("v", "a"), 3)]
+
+
+def test_a_view_that_the_caller_reads_is_read_after_every_change() -> None:
+    """spec: I1.11"""
+    m = Sketch("stale-output")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    m.rewrite("Relu", a, result=a)
+    with pytest.raises(TmmuError, match="a view made before 'a' was changed"):
+        plan_memory(m.model(v))

@@ -152,8 +152,8 @@ def test_a_capacity_is_compared_with_the_footprint() -> None:
 
 
 def test_an_unknown_mode_is_refused() -> None:
-    for mode in ("training", "backward", ""):
-        with pytest.raises(TmmuError, match="use one of inference, forward") as refused:
+    for mode, fix in (("training", "use one of"), ("backward", "expand it to a joint graph"), ("", "use one of")):
+        with pytest.raises(TmmuError, match=fix) as refused:
             plan_memory(small("relu: x -> y"), mode=mode)
         assert (refused.value.code_id, refused.value.diagnostics["mode"]) == ("MODE_VIOLATION", mode)
 

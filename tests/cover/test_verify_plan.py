@@ -25,7 +25,7 @@ from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Bindings, Model
+from tmmu.vocabulary import Bindings, Model, Phase
 
 CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w")
 
@@ -82,7 +82,8 @@ def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -
 
 def test_a_plan_with_bodies_scratch_views_mutations_and_donations_is_proved(tmp_path: Path) -> None:
     model = full()
-    model = replace(model, bindings=replace(model.bindings, shapes={}))
+    nodes = tuple(replace(node, phase=Phase.FORWARD) for node in model.nodes)
+    model = replace(model, nodes=nodes, bindings=replace(model.bindings, shapes={}))
     options = Options(model=modelled(model, tmp_path), donated=frozenset({"x", "s"}))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
     # In mode `forward` the caller reads what is saved, and its alias group lets another tensor take its bytes.

@@ -37,17 +37,11 @@ KINDS = (*LEAVES, "end", *HOLDERS, "end", *("relu", "add", "window") * 3, "pair"
 """What a recipe makes: a node; a node whose body is opened; or the end of the innermost open body. Some more often."""
 
 TRAITS = (
-    "saved",
-    "gradient",
-    "aligned",
-    "aligned",
-    "aligned",
-    "strict",
-    "scratch",
-    "scratch elsewhere",
-    "envelope",
+    "saved", "gradient", "aligned", "aligned", "aligned", "strict", "scratch", "scratch elsewhere", "envelope",
     "odd name",
-)
+)  # fmt: skip
+"""What sets a node or its results apart; a recipe has one of these, or none."""
+
 ODD_NAMES = ("é", "～", "😀", "T", "~")
 """Names whose order by UTF-8 bytes differs from the one by UTF-16 units, by case or by what a locale says."""
 

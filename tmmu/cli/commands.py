@@ -5,12 +5,14 @@ spec: C2.1, C2.2, C2.3, C2.4, C2.6
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import click
 
 from proofs.flags import bound, existing, shapes, sizes
+from tmmu.cli import layouts, training
 from tmmu.errors import TmmuError, one_line
 
 
@@ -53,8 +55,15 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
 @click.option(
     "--trust-shapes", is_flag=True, help="Believe the shapes that the file states where none can be inferred."
 )
-@click.option("--mode", type=click.Choice(["inference", "forward"]), default="inference", show_default=True)
-@click.option("--layout", type=click.Choice(["slots"]), default="slots", show_default=True)
+@training.options
+@layouts.options
+@click.option(
+    "--order",
+    type=click.Choice(["given", "memory"]),
+    default="given",
+    show_default=True,
+    help="The model's execution order, or one that lowers the peak of live bytes.",
+)
 @click.option("--arenas", type=existing, help="An arena configuration (TOML).")
 @click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, help="The seed of the replay token.")
 @click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes.")
@@ -67,8 +76,13 @@ def plan(
     value: dict[str, str],
     donate: tuple[str, ...],
     trust_shapes: bool,
-    mode: str,
+    mode: str | None,
+    preset: str | None,
+    budget: int | None,
     layout: str,
+    address_token: str | None,
+    fallback: str | None,
+    order: str,
     arenas: str | None,
     seed: int,
     replay_token: str | None,
@@ -81,6 +95,8 @@ def plan(
     from tmmu.cli.models import load
     from tmmu.plan import file
     from tmmu.planner import arenas as configuration
+    from tmmu.planner.remat import check_budget
+    from tmmu.planner.training.modes import chosen, prepare
 
     target = output or f"{Path(model).name.removesuffix('.cbor').removesuffix('.ir').removesuffix('.onnx')}.plan.cbor"
     if os.path.realpath(target) == os.path.realpath(model):
@@ -89,8 +105,15 @@ def plan(
     config = planner.DEFAULT if arenas is None else configuration.load(arenas)
     loaded = load(model, sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
     try:
-        planned = planner.plan_memory(loaded, config, mode=mode, layout=layout, token=token)
-        check(planned.plan, loaded, is_ir=model.endswith(".cbor"))
+        run_mode, _ = chosen(mode, preset, budget)
+        graph = prepare(loaded, run_mode, config, budget)
+        planned = planner.plan_memory(
+            graph, config, mode=run_mode, layout=layout, order=order, token=token,
+            address_token=layouts.read_token(address_token), fallback=fallback,
+        )  # fmt: skip
+        if budget is not None:
+            check_budget(planned.plan, budget)
+        check(planned.plan, graph, is_ir=model.endswith(".cbor"))
     except TmmuError as error:
         error.in_file(model)
         raise
@@ -98,10 +121,73 @@ def plan(
     click.echo(f"wrote {target}")
     for line in shown.summary(planned.plan):
         click.echo(one_line(line))
+    for line in layouts.remarks(planned.plan):
+        click.echo(one_line(line))
+    for line in training.summary(loaded, graph):
+        click.echo(one_line(line))
     click.echo(shown.hints(planned.plan, planned.refused))
     if why:
         for refused in planned.refused:
             click.echo(one_line(f"  {refused.node}: {refused.result} in place of {refused.operand}: {refused.reason}"))
+    return 0
+
+
+@tmmu.command()
+@click.argument("model", type=existing)
+@bound("--dim", "The size of a symbolic dimension.")
+@bound("--shape", "The shape of an input, as in images=1x3x640x640.")
+@bound("--value", "The value of an input that decides a shape or a branch.")
+@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this input up.")
+@click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the file states.")
+@training.options
+@layouts.address_token
+@click.option("--order", type=click.Choice(["given", "memory"]), default="given", show_default=True)
+@click.option("--arenas", type=existing, help="An arena configuration (TOML).")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def compare(
+    model: str,
+    dim: dict[str, str],
+    shape: dict[str, str],
+    value: dict[str, str],
+    donate: tuple[str, ...],
+    trust_shapes: bool,
+    mode: str | None,
+    preset: str | None,
+    budget: int | None,
+    address_token: str | None,
+    order: str,
+    arenas: str | None,
+    style: str,
+) -> int:
+    """Plan MODEL under every layout and print what each needs; hashed where an address token is given."""
+    from tmmu import planner
+    from tmmu.cli.checking import check
+    from tmmu.cli.models import load
+    from tmmu.planner import arenas as configuration
+    from tmmu.planner.training.modes import chosen, prepare
+
+    config = planner.DEFAULT if arenas is None else configuration.load(arenas)
+    loaded = load(model, sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
+    secret = layouts.read_token(address_token)
+    found = []
+    try:
+        run_mode, _ = chosen(mode, preset, budget)
+        graph = prepare(loaded, run_mode, config, budget)
+        for layout in layouts.LAYOUTS:
+            if layout == "hashed" and secret is None:
+                continue
+            token = secret if layout == "hashed" else None
+            made = planner.plan_memory(graph, config, mode=run_mode, layout=layout, order=order, address_token=token)
+            check(made.plan, graph, is_ir=model.endswith(".cbor"))
+            found += layouts.rows(made.plan)
+    except TmmuError as error:
+        error.in_file(model)
+        raise
+    if style == "json":
+        click.echo(json.dumps(layouts.document(found), indent=1, ensure_ascii=False))
+    else:
+        for line in layouts.table(found):
+            click.echo(one_line(line))
     return 0
 
 
@@ -131,6 +217,10 @@ def show(plan: str, what: str | None, style: str) -> int:
 
     if style == "csv" and what is None:
         raise click.UsageError("--format csv goes with --tensors or --steps")
-    for chunk in shown.render(file.load(plan).plan, what, style):
+    loaded = file.load(plan).plan
+    for chunk in shown.render(loaded, what, style):
         click.echo(chunk)
+    if what is None and style == "text":
+        for line in layouts.remarks(loaded):
+            click.echo(one_line(line))
     return 0

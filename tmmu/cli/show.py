@@ -98,13 +98,14 @@ def _document(plan: Plan) -> dict[str, Any]:
         "bindings": bindings_object(plan.bindings), "unproduced": list(plan.unproduced), "rank": plan.rank,
         "world_size": plan.world_size, "replay_token": plan.replay_token.hex(), "ir_hash": plan.ir_hash.hex(),
         "source_digest": plan.source_digest and plan.source_digest.hex(),
+        "address_token_digest": plan.address_token_digest and plan.address_token_digest.hex(),
         **{name: hashes[name].hex() for name in HASHES},
     }  # fmt: skip
 
 
 def _text(plan: Plan) -> Iterator[str]:
     counts = f"{len(plan.steps)} steps, {len(plan.tensors)} tensors, {len(plan.storages)} storages"
-    yield f"{plan.model}: {counts}; mode {plan.mode}, layout {plan.layout}"
+    yield f"{plan.model}: {counts}; mode {plan.mode}, layout {plan.layout}, order {plan.order}"
     yield from summary(plan)
     for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True)):
         if usage.slots and arena.reuse:

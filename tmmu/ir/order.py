@@ -1,7 +1,7 @@
 """Execution order: which node must come before which, and the stable topological order (the default).
 
 A node with bodies and everything inside it is one unit of the graph around it, so each body is ordered for
-itself. Where a tensor is mutated, its accesses keep the order in which the model lists them. spec: I1.6, I1.7
+itself. Where a tensor is mutated, its accesses keep the order in which the model lists them. spec: I1.6, I1.7, O1.6
 """
 
 from __future__ import annotations
@@ -14,18 +14,22 @@ from tmmu.ir.program import defining_body
 from tmmu.vocabulary import MAIN, Model
 
 
-def dependencies(model: Model) -> list[tuple[int, int]]:
+def dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]]:
     """Pairs (earlier, later) of nodes of one body: a read after its write, accesses around a mutation.
 
+    A tensor and its views are one thing here: what a mutation changes is seen through all of them. With `grouped`
+    so are the members of an alias group, and each write to one of them is a change: it ends what another held.
     An edge from a node to itself means that it needs its own result, or that a node inside it does.
     O(accesses x depth).
     """
     home = defining_body(model)
     writer = {t: n for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
-    mutated = {t for node in model.nodes for t in node.mutates}
+    root, shared = _roots(model, grouped)
+    mutated = {root[t] for node in model.nodes for t in node.mutates} | shared
 
-    def unit(n: int, body: int) -> int:
-        """The node of `body` that is `n` or holds it."""
+    def units(n: int, body: int) -> list[int]:
+        """`n` and the nodes that hold it, up to the one that stands in `body`."""
+        found = [n]
         while model.nodes[n].body != body:
             if model.nodes[n].body == MAIN:
                 raise TmmuError(
@@ -35,7 +39,8 @@ def dependencies(model: Model) -> list[tuple[int, int]]:
                     fix="return the tensor from that body",
                 )
             n = model.bodies[model.nodes[n].body].owner
-        return n
+            found.append(n)
+        return found
 
     # A body that returns what it captured reads it, when its owner leaves.
     returned: dict[int, list[int]] = {}
@@ -43,23 +48,50 @@ def dependencies(model: Model) -> list[tuple[int, int]]:
         returned.setdefault(body.owner, []).extend(t for t in body.outputs if home[t] != b)
 
     edges = []
-    last_change: dict[int, int] = {}
-    reads_since: dict[int, list[int]] = {}
+    # By the tensor and a body: what is changed inside a node is changed by that node for the body around it.
+    last_change: dict[tuple[int, int], int] = {}
+    reads_since: dict[tuple[int, int], list[int]] = {}
     for n, node in enumerate(model.nodes):
         for t in (*node.reads, *returned.get(n, ())):
-            here = unit(n, home[t])
+            around = units(n, home[t])
             if t in writer:
-                edges.append((writer[t], here))
-            if t in mutated:
-                if last_change.get(t, here) != here:
-                    edges.append((last_change[t], here))
-                reads_since.setdefault(t, []).append(here)
-        for t in node.mutates:
-            here = unit(n, home[t])
-            before = [*reads_since.pop(t, ()), last_change.get(t, here), writer.get(t, here)]
-            edges.extend((other, here) for other in before if other != here)
-            last_change[t] = here
+                edges.append((writer[t], around[-1]))
+            for here in around if root[t] in mutated else ():
+                key = (root[t], model.nodes[here].body)
+                if last_change.get(key, here) != here:
+                    edges.append((last_change[key], here))
+                reads_since.setdefault(key, []).append(here)
+        changes = node.writes if shared else node.mutates
+        for t in changes:
+            if t not in node.mutates and (root[t] not in shared or model.tensors[t].view is not None):
+                continue
+            around = units(n, home[t])
+            if writer.get(t, around[-1]) != around[-1]:
+                edges.append((writer[t], around[-1]))
+            for here in around:
+                key = (root[t], model.nodes[here].body)
+                before = [*reads_since.pop(key, ()), last_change.get(key, here)]
+                edges.extend((other, here) for other in before if other != here)
+                last_change[key] = here
     return edges
+
+
+def _roots(model: Model, grouped: bool) -> tuple[list[int], set[int]]:
+    """For each tensor the one that stands for its bytes, and which of these stand for an alias group."""
+    parent, first = list(range(len(model.tensors))), dict[str, int]()
+
+    def find(t: int) -> int:
+        while parent[t] != t:
+            parent[t] = parent[parent[t]]
+            t = parent[t]
+        return t
+
+    for t, tensor in enumerate(model.tensors):
+        if tensor.view is not None:
+            parent[find(t)] = find(tensor.view.base)
+        if grouped and tensor.alias_group is not None:
+            parent[find(t)] = find(first.setdefault(tensor.alias_group, t))
+    return [find(t) for t in range(len(model.tensors))], {find(t) for t in first.values()}
 
 
 def stable_topological(model: Model) -> Model:
@@ -100,7 +132,7 @@ def stable_topological(model: Model) -> Model:
             operator="UML_OS.Model.AnalyzeLiveness_v1",
             node_id=model.nodes[stuck].name,
         )
-    return _renumber(model, order)
+    return arranged(model, order)
 
 
 def _in_a_circle(waits_for: dict[int, int], waits: list[int]) -> int:
@@ -137,7 +169,8 @@ def _sequence(model: Model, order: list[list[int]]) -> list[int]:
     return result
 
 
-def _renumber(model: Model, order: list[list[int]]) -> Model:
+def arranged(model: Model, order: list[list[int]]) -> Model:
+    """`model` with the nodes of each body in the order given for it, each body's nodes right after its owner."""
     sequence = _sequence(model, order)
     place = {n: k for k, n in enumerate(sequence)}
     bodies = tuple(replace(body, owner=place[body.owner] if body.owner >= 0 else -1) for body in model.bodies)

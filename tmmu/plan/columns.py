@@ -212,6 +212,8 @@ class Plan:
     world_size: int = 1
     shard_spec: dict[str, Any] = field(default_factory=dict)
     """How tensors are split over ranks (R7); empty for one rank."""
+    address_token_digest: bytes | None = None
+    """The SHA-256 of the token that the addresses of the layout `hashed` derive from (A2)."""
 
     @property
     def last_step(self) -> int:

@@ -72,6 +72,7 @@ def without_hashes(plan: Plan) -> dict[str, Any]:
         "bodies": _table(plan.bodies),
         "must_not_alias": [list(pair) for pair in plan.must_not_alias],
         "unproduced": list(plan.unproduced),
+        "address_token_digest": plan.address_token_digest,
     }
 
 

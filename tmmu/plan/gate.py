@@ -2,7 +2,7 @@
 
 Every key is there and none is unknown, every column has its type and its table's length, every index is in range,
 names are unique, integers are exact. Whether the plan is *right* is not asked. Each refusal names the place.
-spec: P1.1, P1.2, R8.1
+spec: P1.1, P1.2, R8.1, O1.1
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Bodies, Names, Plan, S
 from tmmu.vocabulary import UINT64_END, Arena, Role, Shares, Usage
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
-LAYOUTS = ("slots",)
+LAYOUTS = ("slots", "packed", "pools", "hashed")
+ORDERS = ("given", "memory")
 MODES = ("inference", "forward", "backward")
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest", "file_digest")
 KEYS = (
     "format", "spec_version", "model", "mode", "layout", "order", "replay_token", "ir_hash", "source_digest",
     "rank", "world_size", "shard_spec", "arena_config", "usage", "bindings", "ops", "dtypes", "tensors", "storages",
-    "slots", "steps", "bodies", "must_not_alias", "unproduced", *HASHES,
+    "slots", "steps", "bodies", "must_not_alias", "unproduced", "address_token_digest", *HASHES,
 )  # fmt: skip
 """Every key of a plan file: all of them are there, and no other."""
 Rows = TypeVar("Rows", bound=Table)
@@ -175,6 +176,14 @@ def _hash(value: Any, place: str, absent: bool = False) -> bytes:
     return value
 
 
+def _address_token(value: dict[str, Any]) -> bytes | None:
+    """The digest of the token behind hashed addresses: there for that layout, and for no other. spec: A2.5"""
+    digest = _hash(value["address_token_digest"], "address_token_digest", absent=True) or None
+    if (digest is None) == (value["layout"] == "hashed"):
+        raise _refuse("address_token_digest", "it is there for the layout hashed, and null for every other")
+    return digest
+
+
 def _shard_spec(value: Any) -> dict[str, Any]:
     return _keys(value, (), "shard_spec")  # sharding is not known to this version
 
@@ -182,7 +191,7 @@ def _shard_spec(value: Any) -> dict[str, Any]:
 def from_object(value: Any) -> Stated:
     """The plan in a decoded object. Every index is in range, every column has its table's length. spec: P1.2, P1.3"""
     value = _keys(value, KEYS, "plan")
-    known = {"format": (FORMAT,), "spec_version": (SPEC_VERSION,), "layout": LAYOUTS, "mode": MODES}
+    known = {"format": (FORMAT,), "spec_version": (SPEC_VERSION,), "layout": LAYOUTS, "mode": MODES, "order": ORDERS}
     for key, allowed in known.items():
         if _text(value[key], key) not in allowed:
             raise _refuse(key, f"{value[key]!r} is not known; it is {' or '.join(map(repr, allowed))}")
@@ -222,12 +231,12 @@ def from_object(value: Any) -> Stated:
         raise _refuse("rank", f"{rank} of {world} ranks")
     source = _hash(value["source_digest"], "source_digest", absent=True) or None
     plan = Plan(
-        _text(value["model"], "model"), value["mode"], value["layout"], _text(value["order"], "order"),
+        _text(value["model"], "model"), value["mode"], value["layout"], value["order"],
         _hash(value["replay_token"], "replay_token"), _hash(value["ir_hash"], "ir_hash"), source, arenas, usage,
         bindings, tuple(ops), types, tensors, storages, slots, steps, bodies,
         tuple((a, b) for a, b in pairs),
         tuple(_text(x, "unproduced") for x in _list(value["unproduced"], "unproduced")), rank, world,
-        _shard_spec(value["shard_spec"]),
+        _shard_spec(value["shard_spec"]), address_token_digest=_address_token(value),
     )  # fmt: skip
     return Stated(plan, {key: _hash(value[key], key) for key in HASHES})
 

@@ -2,15 +2,16 @@
 
 Planning is pure: the same model, arenas, mode, layout and token give the same plan on every machine. Nothing here
 reads a clock, the environment or a file, and no float occurs.
-spec: D1.1, D1.2, R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M3.6
+spec: D1.1, D1.2, R2.1, A4.1, A4.2, A4.3, A4.4, A7.1, M1.2, M1.3, M2.13, M3.6
 """
 
 from __future__ import annotations
 
 import gc
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -25,13 +26,17 @@ from tmmu.plan import columns as table
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, Names, Plan, column
 from tmmu.planner import liveness, slots, storages
 from tmmu.planner.arenas import DEFAULT, check
+from tmmu.planner.layouts import hashed, packed, pools
 from tmmu.planner.layouts import slots as slots_layout
+from tmmu.planner.layouts.request import Request
+from tmmu.planner.orders import ORDERS
+from tmmu.planner.placed import Placed
 from tmmu.planner.storages import Refused, Sharing
-from tmmu.vocabulary import MAIN, Arena, Model, Usage
+from tmmu.vocabulary import MAIN, Arena, Model, Phase, Usage
 
-MODES = ("inference", "forward")
-LAYOUTS = {"slots": slots_layout}
-"""Every layout by name; adding one is adding a file with `IN_PLACE` and `addresses`."""
+MODES = ("inference", "forward", "backward")
+LAYOUTS = {"slots": slots_layout, "packed": packed, "pools": pools, "hashed": hashed}
+"""Every layout by name; adding one is adding a file with `IN_PLACE` and `place`."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,10 @@ def plan_memory(
     *,
     mode: str = "inference",
     layout: str = "slots",
+    order: str = "given",
     token: bytes | None = None,
+    address_token: bytes | None = None,
+    fallback: str | None = None,
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
 
@@ -69,16 +77,24 @@ def plan_memory(
     arenas
         Which arena holds which role, how large each may be, and how it is aligned.
     mode
-        "inference" retains nothing; "forward" keeps what is saved for backward to the end.
+        "inference" retains nothing; "forward" keeps what is saved for backward to the end; "backward" runs both
+        halves of a joint graph (`tmmu.planner.training.modes.prepare` makes one).
     layout
         A key of `LAYOUTS`.
+    order
+        A key of `ORDERS`: the execution order that is planned.
     token
         The 32-byte replay token; by default that of seed 0. It moves no slot and no offset.
+    address_token
+        What the layout `hashed` derives addresses from, 64 bytes or more; no other layout takes one.
+    fallback
+        "packed": use it where the layout is `slots`, an arena is too small for its slots, and packed fits.
 
     Raises
     ------
     TmmuError
-        INVALID_ARENA_CONFIG, ARENA_TOO_SMALL, ALLOCATION_OVERFLOW, MODE_VIOLATION, or INVALID_IR.
+        INVALID_ARENA_CONFIG, ARENA_TOO_SMALL, ALLOCATION_OVERFLOW, ADDRESS_COLLISION, MODE_VIOLATION, INVALID_BINDING
+        or INVALID_IR.
 
     Notes
     -----
@@ -88,12 +104,28 @@ def plan_memory(
         raise TmmuError(
             "MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode
         )
+    if mode == "backward" and model.nodes and all(node.phase is Phase.FORWARD for node in model.nodes):
+        raise TmmuError(
+            "MODE_VIOLATION",
+            "mode 'backward' of a model that has only forward nodes",
+            place=f"model {model.name!r}",
+            fix="expand it to a joint graph first",
+            mode=mode,
+        )
     if token is not None and len(token) != 32:
         raise TmmuError(
             "INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token"
         )
+    if address_token is not None and layout != "hashed":
+        raise TmmuError(
+            "INVALID_BINDING",
+            f"an address token binds nothing in the layout {layout}",
+            fix="drop it, or choose --layout hashed",
+            binding="address_token",
+        )
     with _uncollected():
-        return _plan(model, check(arenas), mode, layout, token or replay_token())
+        tokens = token or replay_token(), address_token
+        return _plan(model, check(arenas), mode, layout, order, *tokens, fallback)
 
 
 @contextmanager
@@ -108,8 +140,18 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _plan(model: Model, arenas: tuple[Arena, ...], mode: str, layout: str, token: bytes) -> Planned:
+def _plan(
+    model: Model,
+    arenas: tuple[Arena, ...],
+    mode: str,
+    layout: str,
+    order: str,
+    token: bytes,
+    address_token: bytes | None,
+    fallback: str | None,
+) -> Planned:
     chosen = LAYOUTS[layout]
+    graph, model = model, ORDERS[order](model, arenas, mode, chosen.IN_PLACE)
     run = program(model)
     _check_mutations(run)
     live = liveness.analyze(run, mode)
@@ -117,10 +159,14 @@ def _plan(model: Model, arenas: tuple[Arena, ...], mode: str, layout: str, token
     names = [run.tensors[t].name for t in sharing.root]
     conflicts = _conflicting_storages(model, sharing)
     assigned = slots.assign(sharing, names, arenas, conflicts)
-    offsets, footprint = chosen.addresses(assigned, arenas)
-    usage = _usage(sharing, assigned, arenas, footprint, conflicts, max(1, len(run.steps)))
-    _check_capacity(arenas, usage)
-    plan = _columns(run, live, sharing, assigned, offsets, arenas, usage, mode, layout, token)
+    made = [live.writer[t] for t in sharing.root]
+    request = Request(sharing, assigned, arenas, conflicts, made, address_token)
+    layout, placed = _place(request, layout, fallback)
+    usage = _usage(sharing, assigned, arenas, placed.footprint, conflicts, max(1, len(run.steps)))
+    _check_capacity(request, layout, usage)
+    plan = _columns(run, live, sharing, assigned, placed.offset, arenas, usage, mode, layout, order, token, graph)
+    if address_token is not None:
+        plan = replace(plan, address_token_digest=hashlib.sha256(address_token).digest())
     return Planned(plan, sharing.refused)
 
 
@@ -146,18 +192,21 @@ def _check_mutations(run: Program) -> None:
     if not changed:
         return
     made = {t: s for s, step in enumerate(run.steps) for t in step.writes if t not in step.mutates}
-    for s, step in enumerate(run.steps):
-        for t in step.reads:
-            root = t
-            while (view := run.tensors[root].view) is not None:
-                root = view.base
-            if root != t and any(made[t] <= change <= s for change in changed.get(root, ())):
-                raise TmmuError(
-                    "INVALID_IR",
-                    f"it reads {run.tensors[t].name!r}, a view made before {run.tensors[root].name!r} was changed",
-                    place=f"node {run.model.nodes[step.node].name!r}",
-                    fix="make the view again, or copy the value",
-                )
+    reads = [(s, step.node, t) for s, step in enumerate(run.steps) for t in step.reads]
+    # The caller reads outputs after the last step; the node that made one is named for it.
+    end = len(run.steps)
+    reads += [(end, run.steps[made[t]].node, t) for t in run.model.outputs if t in made]
+    for s, node, t in reads:
+        root = t
+        while (view := run.tensors[root].view) is not None:
+            root = view.base
+        if root != t and any(made[t] <= change <= s for change in changed.get(root, ())):
+            raise TmmuError(
+                "INVALID_IR",
+                f"{run.tensors[t].name!r}, a view made before {run.tensors[root].name!r} was changed, is read after it",
+                place=f"node {run.model.nodes[node].name!r}",
+                fix="make the view again, or copy the value",
+            )
 
 
 def _conflicting_storages(model: Model, sharing: Sharing) -> dict[int, set[int]]:
@@ -218,15 +267,33 @@ def _running(born: np.ndarray, gone: np.ndarray, amount: list[int], steps: int, 
     return total
 
 
-def _check_capacity(arenas: tuple[Arena, ...], usage: tuple[Usage, ...]) -> None:
-    for arena, used in zip(arenas, usage, strict=True):
+def _place(request: Request, layout: str, fallback: str | None) -> tuple[str, Placed]:
+    """The layout that is used, and its placement: where slots do not fit, packed if asked for. spec: A8.5"""
+    placed = LAYOUTS[layout].place(request)
+    if layout == "slots" and fallback == "packed" and not _fits(placed, request):
+        tighter = packed.place(request)
+        if _fits(tighter, request):
+            return "packed", tighter
+    return layout, placed
+
+
+def _fits(placed: Placed, request: Request) -> bool:
+    return all(used <= arena.capacity for used, arena in zip(placed.footprint, request.arenas, strict=True))
+
+
+def _check_capacity(request: Request, layout: str, usage: tuple[Usage, ...]) -> None:
+    """ARENA_TOO_SMALL where a footprint exceeds its capacity; for slots it says whether packed would fit. spec: A8.4"""
+    for a, (arena, used) in enumerate(zip(request.arenas, usage, strict=True)):
         if used.footprint > arena.capacity:
+            fix = "raise the capacity, or plan smaller shapes"
+            if layout == "slots" and (tighter := packed.place(request).footprint[a]) <= arena.capacity:
+                fix = f"packed needs {tighter}, which fits: --layout packed, or --fallback packed"
             raise TmmuError(
                 "ARENA_TOO_SMALL",
                 f"{used.footprint} bytes are needed ({used.peak_live_bytes} live at step {used.peak_step}), "
                 f"its capacity is {arena.capacity}",
                 place=f"arena {arena.name!r}",
-                fix="raise the capacity, or plan smaller shapes",
+                fix=fix,
                 arena=arena.name,
                 capacity=arena.capacity,
                 required=used.footprint,
@@ -243,9 +310,11 @@ def _columns(
     usage: tuple[Usage, ...],
     mode: str,
     layout: str,
+    order: str,
     token: bytes,
+    graph: Model,
 ) -> Plan:
-    """Every fact of the plan, as columns."""
+    """Every fact of the plan, as columns; `graph` is the model in its own order. spec: O1.7"""
     model, tensors, steps = run.model, run.tensors, run.steps
     outputs, inputs = set(model.outputs), set(model.inputs)
     dtypes, dtype = index_of([x.dtype for x in tensors])
@@ -259,9 +328,9 @@ def _columns(
         model=model.name,
         mode=mode,
         layout=layout,
-        order="given",
+        order=order,
         replay_token=token,
-        ir_hash=ir_columns.digest(model),
+        ir_hash=ir_columns.digest(graph),
         source_digest=model.source_digest,
         arenas=arenas,
         usage=usage,
@@ -296,7 +365,7 @@ def _columns(
             birth=column(sharing.birth, u32),
             death=column(sharing.death, u32),
             slot=column(assigned.slot, u32),
-            offset=column([offsets[k] for k in assigned.slot], u64),
+            offset=column(offsets, u64),
         ),
         slots=table.Slots(
             arena=column(assigned.arena, u32),

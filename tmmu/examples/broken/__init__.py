@@ -9,18 +9,21 @@ from tmmu.examples.broken import (
     bodies,
     claims,
     hashes,
+    layouts,
     lifetimes,
     mico,
+    orders,
     other_model,
     placement,
     sharing,
     steps,
+    training,
 )
 from tmmu.examples.broken.kinds import Broken, Wrong
 
 __all__ = ["KINDS", "Broken", "Wrong"]
 
-_MODULES = (bodies, claims, hashes, lifetimes, mico, other_model, placement, sharing, steps)
+_MODULES = (bodies, claims, hashes, layouts, lifetimes, mico, orders, other_model, placement, sharing, steps, training)
 
 KINDS: dict[str, Broken] = {
     kind.name: kind

@@ -6,21 +6,21 @@ slot's offset. spec: A1.1, A1.2, A3.1, A3.2
 
 from __future__ import annotations
 
-from tmmu.errors import TmmuError
+from tmmu.planner.layouts.request import Request
+from tmmu.planner.placed import Placed, align_up, overflow
 from tmmu.planner.slots import Assignment
 from tmmu.vocabulary import UINT64_END, Arena
+
+__all__ = ["IN_PLACE", "addresses", "align_up", "place", "prefix_sums"]
 
 IN_PLACE = True
 """Does the layout know in-place results?"""
 
 
-def align_up(offset: int, alignment: int) -> int:
-    """The least multiple of `alignment`, a power of two, that is not below `offset`.
-
-    >>> align_up(0, 128), align_up(1, 128), align_up(256, 128)
-    (0, 128, 256)
-    """
-    return (offset + alignment - 1) & -alignment
+def place(request: Request) -> Placed:
+    """Each storage at the offset of its slot. O(storages). Raises as `addresses` does."""
+    offsets, footprint = addresses(request.slots, request.arenas)
+    return Placed([offsets[slot] for slot in request.slots.slot], footprint)
 
 
 def addresses(slots: Assignment, arenas: tuple[Arena, ...]) -> tuple[list[int], list[int]]:
@@ -28,20 +28,17 @@ def addresses(slots: Assignment, arenas: tuple[Arena, ...]) -> tuple[list[int], 
 
     Raises ALLOCATION_OVERFLOW where an offset or an end does not fit 64 bits.
     """
-    offsets = []
-    footprint = [0] * len(arenas)
-    for k, (a, size, alignment) in enumerate(zip(slots.arena, slots.bytes, slots.alignment, strict=True)):
-        offset = align_up(footprint[a], alignment)
+    found = prefix_sums(slots, len(arenas))
+    for k, (a, size, offset) in enumerate(zip(slots.arena, slots.bytes, found.offset, strict=True)):
         if offset + size >= UINT64_END:
-            raise TmmuError(
-                "ALLOCATION_OVERFLOW",
-                f"slot {k} would end at {offset + size}, beyond 64 bits",
-                place=f"arena {arenas[a].name!r}",
-                fix="plan smaller shapes",
-                arena=arenas[a].name,
-                offset=offset,
-                size=size,
-            )
-        offsets.append(offset)
-        footprint[a] = offset + size
-    return offsets, footprint
+            raise overflow(f"slot {k}", arenas[a].name, offset, size)
+    return found.offset, found.footprint
+
+
+def prefix_sums(slots: Assignment, arenas: int) -> Placed:
+    """The same in exact integers, which may leave 64 bits: for each slot its offset, for each arena its footprint."""
+    offsets, footprint = [], [0] * arenas
+    for a, size, alignment in zip(slots.arena, slots.bytes, slots.alignment, strict=True):
+        offsets.append(align_up(footprint[a], alignment))
+        footprint[a] = offsets[-1] + size
+    return Placed(offsets, footprint)

@@ -1,0 +1,93 @@
+"""Public sets of buffers: `python -m tests.benchmarks.sets DIR` packs every set in a folder, and proves each plan.
+
+A set is a CSV file `id,lower,upper,size` whose lifetimes are half-open, [lower, upper). The table gives the bytes that
+are live at the peak, the footprint, their ratio and the verdict; the sets of one folder that have one capacity in their
+names (as in `A.1048576.csv`) have a geometric mean of ratios.
+Sets in a folder named `idealloc` are read with both ends open, as their authors say.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from proofs.verify_plan import Options, verify
+from tmmu.plan import file
+from tmmu.planner import plan_memory
+from tmmu.vocabulary import Arena, Body, Model, Node, Role, Tensor
+
+BUFFERS = (Arena("buffers", (Role.ACTIVATION,), alignment=1),)
+
+
+def read(path: Path) -> list[tuple[str, int, int, int]]:
+    """(name, birth, death, bytes) of each buffer, births and deaths as ranks of all moments, both included."""
+    with open(path, newline="") as lines:
+        rows = [(row["id"], int(row["lower"]), int(row["upper"]), int(row["size"])) for row in csv.DictReader(lines)]
+    first = 1 if path.parent.name == "idealloc" else 0
+    spans = [(name, lower + first, upper - 1, size) for name, lower, upper, size in rows if lower + first < upper]
+    births = sorted({birth for _, birth, _, _ in spans})
+    step = {birth: n for n, birth in enumerate(births)}
+    # Between two births nothing but deaths happens: a buffer is live up to the last birth that it sees.
+    last = _last_before(births, {death for _, _, death, _ in spans})
+    return [(name, step[birth], step[last[death]], size) for name, birth, death, size in spans]
+
+
+def _last_before(births: list[int], deaths: set[int]) -> dict[int, int]:
+    """For each death the last birth that is not after it."""
+    found, n = {}, 0
+    for death in sorted(deaths):
+        while n < len(births) and births[n] <= death:
+            n += 1
+        found[death] = births[n - 1]
+    return found
+
+
+def model(name: str, buffers: list[tuple[str, int, int, int]]) -> Model:
+    """A model with one step for each birth, that writes what is born and reads what dies."""
+    tensors = tuple(Tensor(f"b{name}", (size,), "uint8", Role.ACTIVATION, size) for name, _, _, size in buffers)
+    steps = 1 + max(death for _, _, death, _ in buffers)
+    reads: list[list[int]] = [[] for _ in range(steps)]
+    writes: list[list[int]] = [[] for _ in range(steps)]
+    for t, (_, birth, death, _) in enumerate(buffers):
+        writes[birth].append(t)
+        if death > birth:
+            reads[death].append(t)
+    nodes = tuple(Node(f"n{s}", "MatMul", tuple(reads[s]), tuple(writes[s])) for s in range(steps))
+    return Model(name, tensors, nodes, (Body(-1, "", (), ()),))
+
+
+def main(folder: str) -> None:
+    """Print the table of all sets below `folder`."""
+    head = f"{'set':28} {'buffers':>8} {'peak live':>12} {'packed':>12} {'ratio':>8}"
+    print(f"{head} {'slots':>7} {'plan s':>7} {'verify s':>9}")
+    ratios: dict[str, list[float]] = {}
+    for path in sorted(Path(folder).rglob("*.csv")):
+        graph = model(path.stem, read(path))
+        loose = plan_memory(graph, BUFFERS, layout="slots").plan.usage[0]
+        start = time.perf_counter()
+        plan = plan_memory(graph, BUFFERS, layout="packed").plan
+        planned = time.perf_counter() - start
+        with tempfile.TemporaryDirectory() as place:
+            file.save(plan, Path(place) / "plan.cbor")
+            start = time.perf_counter()
+            verdict = verify(str(Path(place) / "plan.cbor"), Options())
+            proved = time.perf_counter() - start
+        usage = plan.usage[0]
+        ratio = usage.footprint / usage.peak_live_bytes
+        ratios.setdefault(f"{path.parent.name} {path.stem.partition('.')[2]}".strip(), []).append(ratio)
+        print(
+            f"{path.stem:28} {len(plan.storages):>8} {usage.peak_live_bytes:>12} {usage.footprint:>12} {ratio:>8.4f} "
+            f"{loose.footprint / usage.peak_live_bytes:>7.3f} {planned:>7.2f} {proved:>9.2f} {verdict.verdict}",
+            flush=True,
+        )
+    for group, found in ratios.items():
+        mean = math.exp(sum(map(math.log, found)) / len(found))
+        print(f"geometric mean of {len(found)} in {group}: {mean:.4f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

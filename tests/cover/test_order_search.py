@@ -1,0 +1,270 @@
+"""The parts of the order `memory`: what is alive, the search over sets, list scheduling, cuts, lazy units.
+
+spec: O1.3, O1.4, O1.5
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.strategies.small import small
+from tmmu.ir.program import program
+from tmmu.planner import DEFAULT, liveness, storages
+from tmmu.planner.orders import exact, portfolio
+from tmmu.planner.orders.depth_first import depth_first
+from tmmu.planner.orders.exact import search
+from tmmu.planner.orders.graph import Graph, bodies, loads, unavoidable
+from tmmu.planner.orders.greedy import from_the_end, greedy
+from tmmu.planner.orders.lazy import with_lazy, without_lazy
+from tmmu.planner.orders.portfolio import lowered
+from tmmu.planner.orders.segments import segments
+from tmmu.vocabulary import MAIN, Model
+
+ACTIVATIONS = frozenset((2,))
+
+BRANCHES = small(
+    "split: x -> a",
+    "up: a -> b",
+    "up2: a -> c",
+    "down: b -> d",
+    "down2: c -> e",
+    "join: d e -> y",
+    sizes={"b": 1000, "c": 1000, "d": 1, "e": 1, "x": 1, "a": 10, "y": 1},
+)
+"""Two branches, each with a large value inside: one after the other they need 1,011 bytes, side by side 2,010."""
+
+
+def graph_of(model: Model, body: int = MAIN, *, mode: str = "inference", in_place: bool = False) -> Graph:
+    run = program(model)
+    live = liveness.analyze(run, mode)
+    sharing = storages.form(run, live, DEFAULT, mode, False)
+    return bodies(run, live, sharing, ACTIVATIONS, mode, in_place)[body][1]
+
+
+def allowed(graph: Graph, order: list[int]) -> bool:
+    place = {n: p for p, n in enumerate(order)}
+    return sorted(order) == list(range(len(graph))) and all(
+        place[m] < place[n] for n in range(len(graph)) for m in graph.before[n]
+    )
+
+
+def wide(branches: int) -> Graph:
+    """Branches of two units between a first and a last one: what the first of each makes is large."""
+    lines = ["first: x -> a", *(f"up{k}: a -> u{k}" for k in range(branches))]
+    lines += [*(f"down{k}: u{k} -> d{k}" for k in range(branches))]
+    join = " ".join(f"d{k}" for k in range(branches))
+    sizes = {f"u{k}": 100 + k for k in range(branches)} | {f"d{k}": 1 for k in range(branches)}
+    return graph_of(small(*lines, f"join: {join} -> y", sizes={"x": 1, "a": 1, "y": 1} | sizes))
+
+
+def test_what_is_alive_while_each_unit_runs() -> None:
+    graph = graph_of(BRANCHES)
+    assert loads(graph, range(6)) == [11, 1010, 2010, 2001, 1002, 3]
+    assert loads(graph, [0, 1, 3, 2, 4, 5]) == [11, 1010, 1011, 1011, 1002, 3]
+    assert [unavoidable(graph, n) for n in range(6)] == [11, 1010, 1010, 1001, 1001, 3]
+
+
+def test_the_search_finds_the_least_peak() -> None:
+    found = search(graph_of(BRANCHES), 0, 2010, 1000)
+    assert found.complete
+    assert found.order == [0, 1, 3, 2, 4, 5]
+
+
+def test_a_bound_that_no_order_stays_below_is_a_complete_search_without_an_order() -> None:
+    order, complete, _ = search(graph_of(BRANCHES), 0, 1011, 1000)
+    assert (order, complete) == (None, True)
+
+
+def test_a_search_beyond_its_limit_is_not_complete() -> None:
+    graph = wide(12)
+    order, complete, moves = search(graph, 0, 1 << 40, 20)
+    assert (order, complete) == (None, False)
+    assert 20 < moves <= 40
+    assert search(wide(4), 0, 1 << 40, 1000).complete
+
+
+def test_a_move_among_many_units_counts_as_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = wide(6)
+    cheap = search(graph, 0, 1 << 40, 100_000).moves
+    monkeypatch.setattr(exact, "BITS", 4)
+    assert search(graph, 0, 1 << 40, 100_000).moves == cheap * (1 + len(graph) // 4)
+
+
+def test_chains_cost_one_set_a_unit() -> None:
+    lines = [f"relu{k}: t{k} -> t{k + 1}" for k in range(200)]
+    graph = graph_of(small(*lines, inputs="t0", outputs="t200"))
+    assert search(graph, 0, 1 << 40, 400).moves <= 201
+
+
+@pytest.mark.parametrize("recent", [True, False])
+@pytest.mark.parametrize("largest", [True, False])
+def test_list_scheduling_finishes_a_branch_before_the_next(recent: bool, largest: bool) -> None:
+    graph = graph_of(BRANCHES)
+    for order in (greedy(graph, recent=recent, largest=largest), from_the_end(graph, recent=recent, largest=largest)):
+        assert allowed(graph, order)
+        assert max(loads(graph, order)) == 1011
+
+
+def test_ties_fall_to_the_first_unit_or_to_the_one_that_became_ready_last() -> None:
+    model = small("one: x -> a", "two: x -> b", "three: a -> c", "join: b c -> y", outputs="y c b a x")
+    graph = graph_of(model)
+    assert greedy(graph, recent=False) == [0, 1, 2, 3]
+    assert greedy(graph, recent=True) == [0, 2, 1, 3]
+
+
+def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
+    model = small(
+        "low: x -> s",
+        "high: x -> h",
+        "down: h -> t",
+        "join: s t -> y",
+        sizes={"x": 1, "s": 50, "h": 900, "t": 1, "y": 1},
+    )
+    graph = graph_of(model)
+    assert depth_first(graph, by_need=True) == [1, 2, 0, 3]
+    assert depth_first(graph, by_need=False) == [0, 1, 2, 3]
+    assert depth_first(wide(5), by_need=True) == [0, 5, 10, 4, 9, 3, 8, 2, 7, 1, 6, 11]
+
+
+def test_a_graph_falls_apart_at_units_that_all_others_come_before_or_after() -> None:
+    assert segments(graph_of(BRANCHES)) == [(1, 5)]
+    twice = small("a: x -> a", "b: a -> b", "c: a -> c", "d: b c -> d", "e: d -> e", "f: d -> f", "g: e f -> y")
+    assert segments(graph_of(twice)) == [(1, 3), (4, 6)]
+    apart = small("a: x -> a", "b: x -> b", outputs="a b")
+    assert segments(graph_of(apart)) == [(0, 2)]
+    # `c` waits for `a` and `b` comes before it in every order only by chance: they may change places.
+    skipping = small("a: x -> a", "b: x -> b", "c: a -> c", "d: b c -> y")
+    assert segments(graph_of(skipping)) == [(0, 3)]
+
+
+def test_constants_wait_until_they_are_needed() -> None:
+    model = small("zero: -> k", "one: -> w", "relu: x -> a", "mul: a w -> b", "add: b k -> y")
+    graph = graph_of(model)
+    left, smaller = without_lazy(graph)
+    assert left == [2, 3, 4]
+    assert with_lazy(graph, left, [0, 1, 2]) == [2, 1, 3, 0, 4]
+    # They begin with whoever needs them first, and are gone with the last.
+    assert max(loads(smaller, [0, 1, 2])) == max(loads(graph, [2, 1, 3, 0, 4]))
+
+
+def test_what_ends_something_or_needs_more_while_it_runs_is_not_lazy() -> None:
+    chain = small("relu: x -> a", "relu2: a -> y")
+    assert without_lazy(graph_of(chain))[0] == [0, 1]
+    # One reader of either result would hold both.
+    several = small("both: -> p q", "read: p -> a", "read2: q -> b", "add: a b -> y", inputs="")
+    assert without_lazy(graph_of(several))[0] == [0, 1, 2, 3]
+    shared = small("one: -> p", "read: p -> a", "read2: p -> b", "add: a b -> y", inputs="")
+    assert without_lazy(graph_of(shared))[0] == [1, 2, 3]
+
+
+def test_an_input_that_nobody_reads_is_alive_at_the_first_step() -> None:
+    sizes = {"a": 100, "b": 1, "idle": 70, "x": 1, "y": 1}
+    model = small("big: x -> a", "tiny: x -> b", "add: a b -> y", inputs="x idle", sizes=sizes)
+    graph = graph_of(model)
+    assert graph.unread == 70
+    assert loads(graph, [0, 1, 2])[0] == 171
+    assert lowered(graph) == [1, 0, 2]
+    # A constant is made meanwhile, although it could wait.
+    constant = small("big: x -> a", "tiny: -> b", "add: a b -> y", inputs="x idle", sizes=sizes)
+    assert lowered(graph_of(constant)) == [1, 0, 2]
+
+
+def test_an_accepted_hint_saves_the_result_and_a_second_result_saves_nothing() -> None:
+    model = small("make: x -> a", "pair: a -> b(a) c(a)", "add: b c -> y")
+    graph = graph_of(model, in_place=True)
+    assert len(graph.hints[1]) == 2
+    assert loads(graph, [0, 1, 2]) == [128, 128, 192]
+    assert loads(graph_of(model), [0, 1, 2]) == [128, 192, 192]
+    assert search(graph, 0, 1 << 40, 100).order == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("model", "mode"),
+    [
+        (small("relu: x -> y(x)"), "inference"),
+        (small("make: x -> a", "relu: a -> y(a)", outputs="y a"), "inference"),
+        (small("make: x -> a", "relu: a -> y(a)", sizes={"y": 8}), "inference"),
+        (small("make: x -> a", "view: a -> v", "both: a v -> y(a)", views={"v": ("a", 0)}), "inference"),
+        (small("make: x -> a", "relu: a -> y(a)", like={"a": {"saved_for_backward": True}}), "backward"),
+        (small("make: x -> a", "both: a -> y(a) !a", outputs="y"), "inference"),
+        (small("make: x -> a", "if: a -> y(a)", "if/then: =>"), "inference"),
+    ],
+)
+def test_hints_that_the_planner_would_refuse_save_nothing(model: Model, mode: str) -> None:
+    assert not any(graph_of(model, mode=mode, in_place=True).hints)
+
+
+def test_a_donated_input_may_be_taken() -> None:
+    graph = graph_of(small("relu: x -> y(x)", donated=("x",)), in_place=True)
+    assert graph.hints == [[(1, 0)]]
+
+
+def test_a_node_with_bodies_is_one_unit_that_needs_what_is_inside_it() -> None:
+    model = small(
+        "make: x -> a",
+        "loop: a -> y",
+        "loop/body*: f => g",
+        "  relu: f -> h",
+        "  relu2: h -> g",
+        sizes={"h": 1000, "f": 10, "g": 10},
+    )
+    main, inside = graph_of(model), graph_of(model, 1)
+    assert len(main) == len(inside) == 2
+    assert main.inner[1] >= 1010
+    assert main.users == [[0], [0, 1], [1]]
+    # What a loop is given lives throughout, and what its body returns to the end.
+    assert inside.bytes == [1000, 10]
+    assert inside.kept == [False, True]
+
+
+def test_what_decides_no_peak_keeps_its_place() -> None:
+    """Of two pairs of branches the first decides the peak, also when it has been lowered; the second stays."""
+    lines = ("first: x -> a", "b: a -> b", "c: a -> c", "d: b -> d", "e: c -> e", "mid: d e -> m")
+    again = ("b2: m -> p", "c2: m -> q", "d2: p -> r", "e2: q -> s", "join: r s -> y")
+    sizes = {"b": 1000, "c": 1000, "d": 1, "e": 1, "p": 100, "q": 100, "r": 1, "s": 1}
+    assert lowered(graph_of(small(*lines, *again, sizes=sizes))) == [0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_a_large_segment_is_ordered_by_rules_and_improved_around_its_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = wide(14)
+    monkeypatch.setattr(portfolio, "_heuristics", lambda graph: ())
+    monkeypatch.setattr(portfolio, "MOVES", 4000)
+    monkeypatch.setattr(portfolio, "WINDOW", 4)
+    order = lowered(graph)
+    assert allowed(graph, order)
+    worst, best = max(loads(graph, range(len(graph)))), max(loads(graph, wide_best(14)))
+    assert best < max(loads(graph, order)) < worst
+
+
+def test_a_segment_that_the_rules_do_not_settle_is_searched_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "_heuristics", lambda graph: ())
+    assert lowered(graph_of(BRANCHES)) == [0, 1, 3, 2, 4, 5]
+
+
+def test_windows_are_tried_no_more_often_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = wide(14)
+    monkeypatch.setattr(portfolio, "_heuristics", lambda graph: ())
+    monkeypatch.setattr(portfolio, "MOVES", 4000)
+    monkeypatch.setattr(portfolio, "WINDOW", 4)
+    peaks = []
+    for rounds in (0, 1, 24):
+        monkeypatch.setattr(portfolio, "ROUNDS", rounds)
+        peaks.append(max(loads(graph, lowered(graph))))
+    assert peaks[0] > peaks[1] > peaks[2]
+
+
+def wide_best(branches: int) -> list[int]:
+    """The branches one after the other, the largest value first."""
+    turns = reversed(range(branches))
+    return [0, *(n for k in turns for n in (1 + k, 1 + branches + k)), 2 * branches + 1]
+
+
+def test_no_window_is_tried_where_no_move_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = wide(14)
+    monkeypatch.setattr(portfolio, "MOVES", 0)
+    order = lowered(graph)
+    assert max(loads(graph, order)) == max(loads(graph, wide_best(14)))
+
+
+def test_a_body_without_units_has_no_order() -> None:
+    assert lowered(graph_of(small(outputs="x"))) == []

@@ -1,0 +1,145 @@
+"""Wrong plans of the layouts that are not `slots`: packed byte by byte, in pools, or hashed over 64 bits."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from tmmu.examples.broken.editing import counted, edit, offset_of, slot_of
+from tmmu.examples.broken.kinds import wrong
+from tmmu.examples.broken.models import skip
+from tmmu.examples.broken.sketch import Sketch
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+from tmmu.vocabulary import UINT64_END, Model
+
+
+def uneven() -> Model:
+    """Storages of unequal size, which slots of their own would make larger than need be.
+
+    Steps: 0 makes `a` (512 bytes) of `x` (256), 1 `b` (128) of `a`, 2 `c` (1,024) of `b`, 3 the output `y` (256) of
+    `b` and `c`.
+    """
+    m = Sketch("uneven")
+    a = m.node("MatMul", m.input("x"), result="a", elements=128)
+    b = m.node("MatMul", a, result="b", elements=32)
+    c = m.node("MatMul", b, result="c", elements=256)
+    return m.model(m.node("MatMul", b, c, result="y"))
+
+
+def packed() -> Plan:
+    """The right plan of `uneven`, packed."""
+    return plan_memory(uneven(), layout="packed").plan
+
+
+def pooled() -> Plan:
+    """The right plan of `skip` in pools."""
+    return plan_memory(skip(), layout="pools").plan
+
+
+TOKEN = hashlib.sha512(b"a token that everybody knows").digest()
+
+
+def scattered(plan: Plan) -> Plan:
+    """A plan with slots, said to be hashed: its addresses are as good as any, its footprint the sum of its slots."""
+    return replace(plan, layout="hashed", address_token_digest=hashlib.sha256(TOKEN).digest())
+
+
+def hashed() -> Plan:
+    """A right plan of the layout `hashed`, whose slots lie in sequence as they might by chance."""
+    return scattered(plan_memory(skip(), layout="slots").plan)
+
+
+@wrong("no_live_overlap", "b", "c")
+def packed_storage_inside_another() -> Plan:
+    """`b` lies within the bytes of `c`, which is written while `b` is read."""
+    plan = packed()
+    return counted(edit(plan, storages={"b": {"offset": offset_of(plan, "c") + 896}}))
+
+
+@wrong("no_live_overlap", "b", "c")
+def packed_storages_overlap_by_one_byte() -> Plan:
+    """`b` begins at the last byte of `c`, as in a plan that takes the last byte for the first one free."""
+    plan = packed()
+    lax = tuple(replace(arena, alignment=1) for arena in plan.arenas)
+    place = {"offset": offset_of(plan, "c") + 1023, "alignment": 1}
+    return counted(edit(plan, storages={"b": place}, tensors={"b": {"alignment": 1}}, arenas=lax))
+
+
+@wrong("no_live_overlap", "a", "x")
+def packed_storages_all_at_byte_0() -> Plan:
+    """All storages begin at byte 0: each would be right if all others were dead."""
+    return counted(edit(packed(), storages={name: {"offset": 0} for name in ("x", "a", "b", "c", "y")}))
+
+
+@wrong("slot_count", "a", "b")
+def packed_slot_shared_by_live_storages() -> Plan:
+    """No byte is shared, but `a` and `b` are said to take turns in one logical slot, and live at one step."""
+    plan = packed()
+    return edit(plan, storages={"b": {"slot": slot_of(plan, "a")}})
+
+
+@wrong("alignment", "b")
+def packed_storage_misaligned() -> Plan:
+    """`b` begins 4 bytes after a multiple of 128, which suits its elements but not its arena."""
+    plan = packed()
+    return counted(edit(plan, storages={"b": {"offset": offset_of(plan, "b") + 4}}))
+
+
+@wrong("capacity", field="usage[activations].footprint")
+def packed_footprint_overstated() -> Plan:
+    """The arena is said to need 128 bytes more than the end of its last storage."""
+    return _with_footprint(packed(), 128)
+
+
+@wrong("capacity")
+def packed_footprint_understated() -> Plan:
+    """The arena is said to need 128 bytes less than the end of its last storage."""
+    return _with_footprint(packed(), -128)
+
+
+@wrong("no_live_overlap", "b", "c")
+def pool_shared_by_live_storages() -> Plan:
+    """`b` and `c` are in one pool, although `c` is made from `b`."""
+    plan = pooled()
+    return edit(plan, storages={"c": {"offset": offset_of(plan, "b")}})
+
+
+@wrong("no_live_overlap", "a", "x")
+def hashed_slots_collide() -> Plan:
+    """Two slots have half of their bytes in common, and so have what lies in them."""
+    plan = hashed()
+    return edit(plan, storages={name: {"offset": offset_of(plan, "a") + 128} for name in ("x", "b", "d")})
+
+
+@wrong("no_live_overlap", "big", "q")
+def hashed_slots_collide_at_different_steps() -> Plan:
+    """Two slots have bytes in common though what lies there never lives at one step: no mapping can hold both slots.
+
+    The slot of `p` is as large as `big`, which was there before it, and reaches over the slot of `q`.
+    """
+    m = Sketch("collision")
+    big = m.node("MatMul", m.input("x"), result="big", elements=256)
+    p, q = m.nodes("Split", m.node("MatMul", big, result="s"), results=("p", "q"))
+    plan = scattered(plan_memory(m.model(m.node("MatMul", p, q, result="y")), layout="slots").plan)
+    return edit(plan, storages={"q": {"offset": offset_of(plan, "big") + 512}})
+
+
+@wrong("capacity", field="usage[activations].footprint")
+def hashed_footprint_is_an_end() -> Plan:
+    """The arena is said to need all bytes up to the end of its last slot, not those of its slots."""
+    plan = hashed()
+    offset = 1 << 40
+    moved = edit(plan, storages={name: {"offset": offset} for name in ("c", "y")})
+    return edit(moved, usage={"activations": {"footprint": offset + 256}})
+
+
+@wrong("capacity", "c")
+def hashed_slot_ends_beyond_64_bits() -> Plan:
+    """The slot of `c` begins 128 bytes before the end of the address space."""
+    return edit(hashed(), storages={name: {"offset": UINT64_END - 128} for name in ("c", "y")})
+
+
+def _with_footprint(plan: Plan, more: int) -> Plan:
+    used = next(u for a, u in zip(plan.arenas, plan.usage, strict=True) if a.name == "activations")
+    return edit(plan, usage={"activations": {"footprint": used.footprint + more}})

@@ -1,0 +1,246 @@
+"""Fitting boxes under each other: a box is a storage's steps × bytes, and boxes that meet in time must not in bytes.
+
+Three greedy engines, each exact in integers and deterministic: an allocator run over the steps (`best_fit`) for any
+number of boxes, and lowest-fit in a given order, once with lists of neighbours for boxes that have few
+(`Neighbours`), once with NumPy scans for boxes that have many (`lowest_fit`). Layouts choose among what they return.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.planner.placed import align_up
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Births, deaths (included), sizes (at least 1) and alignments; `apart` are boxes that may share no byte ever."""
+
+    birth: list[int]
+    death: list[int]
+    size: list[int]
+    alignment: list[int]
+    apart: Mapping[int, Sequence[int]]
+
+    def __len__(self) -> int:
+        return len(self.birth)
+
+    def peak(self) -> int:
+        """The most bytes live at one step: no placement is smaller. O(n log n)."""
+        return self._peak(self.size)
+
+    def least(self) -> int:
+        """A bound that counts alignment in: what is live is padded to a multiple of it, but for what lies on top."""
+        step = min(self.alignment, default=1)
+        padded = [align_up(size, step) for size in self.size]
+        spared = max((p - size for p, size in zip(padded, self.size, strict=True)), default=0)
+        return max(self.peak(), self._peak(padded) - spared)
+
+    def _peak(self, sizes: list[int]) -> int:
+        changes: dict[int, int] = {}
+        for b, d, size in zip(self.birth, self.death, sizes, strict=True):
+            changes[b] = changes.get(b, 0) + size
+            changes[d + 1] = changes.get(d + 1, 0) - size
+        live = most = 0
+        for step in sorted(changes):
+            live += changes[step]
+            most = max(most, live)
+        return most
+
+    def meetings(self) -> int:
+        """How many ordered pairs of boxes meet in time. O(n log n)."""
+        births, deaths = np.sort(np.array(self.birth)), np.sort(np.array(self.death))
+        begun = np.searchsorted(births, np.array(self.death), "right")
+        gone = np.searchsorted(deaths, np.array(self.birth), "left")
+        return int((begun - gone).sum()) - len(self)
+
+    def keeps_apart(self, offsets: list[int]) -> bool:
+        """Does a placement keep the boxes apart that may never share a byte?"""
+        return all(
+            offsets[i] + self.size[i] <= offsets[j] or offsets[j] + self.size[j] <= offsets[i]
+            for i, others in self.apart.items()
+            for j in others
+        )
+
+
+class Placing(NamedTuple):
+    """The offset of each box, and the end of the last."""
+
+    offsets: list[int]
+    height: int
+
+
+class Stuck(NamedTuple):
+    """A placement given up at the first box whose end is not below the height to beat; `work` is what it cost."""
+
+    box: int
+    work: int
+
+
+class Neighbours:
+    """Lowest-fit for boxes with few neighbours in time: O(meetings) memory, O(meetings log n) an order."""
+
+    def __init__(self, boxes: Boxes) -> None:
+        self.boxes = boxes
+        self.of: list[list[int]] = [list(boxes.apart.get(i, ())) for i in range(len(boxes))]
+        live: dict[int, None] = {}
+        dying: list[tuple[int, int]] = []
+        for i in sorted(range(len(boxes)), key=lambda i: boxes.birth[i]):
+            while dying and dying[0][0] < boxes.birth[i]:
+                del live[heapq.heappop(dying)[1]]
+            self.of[i].extend(live)
+            for j in live:
+                self.of[j].append(i)
+            live[i] = None
+            heapq.heappush(dying, (boxes.death[i], i))
+
+    def place(self, order: Sequence[int], below: int) -> Placing | Stuck:
+        """Each box of `order` at the lowest free aligned offset; `Stuck` where an end would not be below `below`."""
+        size, alignment = self.boxes.size, self.boxes.alignment
+        low, end = [-1] * len(order), [0] * len(order)
+        height = work = 0
+        for i in order:
+            work += len(self.of[i]) + FIXED
+            at, need, mask = 0, size[i], -alignment[i]
+            for start, stop in sorted([(low[j], end[j]) for j in self.of[i] if low[j] >= 0]):
+                if start - at >= need:
+                    break
+                if stop > at:
+                    at = (stop - mask - 1) & mask
+            low[i], end[i] = at, at + need
+            height = max(height, at + need)
+            if height >= below:
+                return Stuck(i, work)
+        return Placing(low, height)
+
+    def improve(self, order: Sequence[int], best: Placing, bound: int, work: int) -> Placing:
+        """Place in `order`, then again and again with the box that was in the way moved forward, until `work` is spent.
+
+        The box that first fails to end below the best height so far goes halfway forward among those of its
+        neighbours that were placed before it. Returns the best placement, `best` if none was better. Ends early at
+        `bound`, and after `TURNS` turns for each box. `work` counts neighbours looked at, so that the result is the
+        same on every machine. spec: A8.3
+        """
+        order = list(order)
+        for _ in range(TURNS * len(order)):
+            if work <= 0 or best.height <= bound:
+                break
+            found = self.place(order, best.height)
+            if isinstance(found, Placing):
+                best = found
+                top = next(i for i in order if found.offsets[i] + self.boxes.size[i] == found.height)
+                found = Stuck(top, sum(map(len, self.of)) + FIXED * len(order))
+            work -= found.work
+            place = order.index(found.box)
+            mine = set(self.of[found.box])
+            before = [k for k in range(place) if order[k] in mine]
+            if not before:
+                break  # it lies at the bottom already: the bound is its own size
+            order.insert(before[len(before) // 2], order.pop(place))
+        return best
+
+
+TURNS = 4
+"""How often an order of n boxes is changed, for each of them: small arenas are not searched for long."""
+FIXED = 20
+"""What placing a box costs apart from its neighbours, in neighbours looked at."""
+
+
+def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Placing:
+    """Place boxes in `order`, each at the lowest free offset. O(n²) in NumPy scans; sums must fit 63 bits."""
+    births, deaths = np.array(boxes.birth, np.int64), np.array(boxes.death, np.int64)
+    n = len(order)
+    b, d = births[order], deaths[order]  # in placing order, so that what is placed is a prefix
+    low, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    offsets, height = [0] * n, 0
+    for k, i in enumerate(order):
+        meets = np.flatnonzero((b[:k] <= d[k]) & (d[:k] >= b[k]))
+        at = _gap(low[meets], end[meets], boxes.size[i], boxes.alignment[i])
+        low[k], end[k], offsets[i] = at, at + boxes.size[i], at
+        height = max(height, at + boxes.size[i])
+    return Placing(offsets, height)
+
+
+def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: int) -> int:
+    """The lowest aligned offset with `size` free bytes between the intervals [low, end)."""
+    if not len(low):
+        return 0
+    by_address = np.argsort(low, kind="stable")
+    starts = low[by_address]
+    free = np.zeros(len(starts) + 1, np.int64)
+    free[1:] = (np.maximum.accumulate(end[by_address]) + (alignment - 1)) & -alignment
+    room = starts - free[:-1] >= size
+    first = int(room.argmax())
+    return int(free[first]) if room[first] else int(free[-1])
+
+
+def best_fit(boxes: Boxes) -> Placing:
+    """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n)."""
+    offsets = [0] * len(boxes)
+    free = _Free()
+    live: list[tuple[int, int]] = []
+    for i in sorted(range(len(boxes)), key=lambda i: (boxes.birth[i], -boxes.size[i], i)):
+        while live and live[0][0] < boxes.birth[i]:
+            j = heapq.heappop(live)[1]
+            free.give(offsets[j], offsets[j] + boxes.size[j])
+        offsets[i] = free.take(boxes.size[i], boxes.alignment[i])
+        heapq.heappush(live, (boxes.death[i], i))
+    return Placing(offsets, max((at + size for at, size in zip(offsets, boxes.size, strict=True)), default=0))
+
+
+class _Free:
+    """Free blocks below the top of an arena, by size and by both of their ends; the top grows where nothing fits."""
+
+    TRIES = 8
+    """How many blocks, smallest first, may fail for their alignment before the top is raised."""
+
+    def __init__(self) -> None:
+        self.by_size: list[tuple[int, int]] = []
+        self.end_of: dict[int, int] = {}
+        self.start_of: dict[int, int] = {}
+        self.top = 0
+
+    def _add(self, start: int, end: int) -> None:
+        if start < end:
+            bisect.insort(self.by_size, (end - start, start))
+            self.end_of[start], self.start_of[end] = end, start
+
+    def _remove(self, start: int, end: int) -> None:
+        del self.by_size[bisect.bisect_left(self.by_size, (end - start, start))]
+        del self.end_of[start], self.start_of[end]
+
+    def give(self, start: int, end: int) -> None:
+        """Free [start, end), joined with the free blocks on either side, or given back to the top."""
+        before, after = self.start_of.get(start), self.end_of.get(end)
+        if before is not None:
+            self._remove(before, start)
+            start = before
+        if after is not None:
+            self._remove(end, after)
+            end = after
+        if end == self.top:
+            self.top = start
+        else:
+            self._add(start, end)
+
+    def take(self, size: int, alignment: int) -> int:
+        """The offset of `size` bytes, now used."""
+        at = bisect.bisect_left(self.by_size, (size, -1))
+        for block, start in self.by_size[at : at + self.TRIES]:
+            offset, end = align_up(start, alignment), start + block
+            if offset + size <= end:
+                self._remove(start, end)
+                self._add(start, offset)
+                self._add(offset + size, end)
+                return offset
+        offset = align_up(self.top, alignment)
+        self._add(self.top, offset)
+        self.top = offset + size
+        return offset

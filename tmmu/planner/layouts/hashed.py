@@ -1,0 +1,95 @@
+"""Layout `hashed`: 000's addresses, scattered over 64 bits by a hash of a token; 001 forbids them.
+
+The address of slot k of an arena is BLAKE3(token, "tmmu_va", the arena's name, k in 8 bytes), of which the first 8
+bytes count, little-endian, rounded down to the slot's alignment. The address space is [0, 2^64); what an arena
+needs of real memory, and what is compared with its capacity, is the sum of its slots. Nothing keeps two slots from
+meeting, so that is looked for. Such a plan does not conform to 001 II.F, which wants offsets. spec: A2.1 to A2.5
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tmmu.errors import TmmuError
+from tmmu.planner.layouts import slots
+from tmmu.planner.layouts.request import Request
+from tmmu.planner.placed import Placed, overflow
+from tmmu.vocabulary import UINT64_END
+
+IN_PLACE = True
+
+TOKEN_BYTES = 64
+"""The least length of an address token."""
+
+
+def place(request: Request) -> Placed:
+    """Each storage at the address of its slot; arenas that do not reuse in sequence. O(slots log slots).
+
+    Raises INVALID_BINDING without a token of at least 64 bytes or without the package blake3, ALLOCATION_OVERFLOW for
+    a slot that would end beyond 2^64, ADDRESS_COLLISION for two slots that have a byte in common.
+    """
+    token = checked(request.address_token)
+    sequence = slots.prefix_sums(request.slots, len(request.arenas))
+    offset, footprint = sequence.offset, sequence.footprint
+    for a, arena in enumerate(request.arenas):
+        mine = [k for k, of in enumerate(request.slots.arena) if of == a]
+        if arena.reuse:
+            for number, k in enumerate(mine):
+                offset[k] = address(token, arena.name, number) & -request.slots.alignment[k]
+                if offset[k] + request.slots.bytes[k] > UINT64_END:
+                    raise overflow(f"slot {number}", arena.name, offset[k], request.slots.bytes[k])
+            _look_for_collisions(request, mine, offset)
+            footprint[a] = sum(request.slots.bytes[k] for k in mine)
+        if footprint[a] >= UINT64_END:
+            raise overflow("the last slot", arena.name, footprint[a], 0)
+    return Placed([offset[slot] for slot in request.slots.slot], footprint)
+
+
+def checked(token: bytes | None) -> bytes:
+    """The token, long enough; and the package that hashes it is there. spec: A2.5"""
+    if token is None or len(token) < TOKEN_BYTES:
+        given = "no address token" if token is None else f"an address token of {len(token)} bytes"
+        raise TmmuError(
+            "INVALID_BINDING",
+            f"the layout hashed was given {given}",
+            fix=f"give a file of at least {TOKEN_BYTES} random bytes with --address-token FILE",
+            binding="address_token",
+        )
+    try:
+        import blake3  # noqa: F401  # whether it is there is asked before anything is hashed
+    except ImportError as error:
+        raise TmmuError(
+            "INVALID_BINDING",
+            "the layout hashed needs the package blake3",
+            fix="pip install 'tmmu[hashed]'",
+            binding="layout",
+        ) from error
+    return token
+
+
+def address(token: bytes, arena: str, slot: int) -> int:
+    """Where 000 puts a slot, before it is rounded down. `slot` is its number in its arena. spec: A2.1
+
+    >>> 0 <= address(bytes(64), "activations", 0) < 1 << 64
+    True
+    """
+    from blake3 import blake3
+
+    digest = blake3(token + b"tmmu_va" + arena.encode() + slot.to_bytes(8, "little")).digest()
+    return int.from_bytes(digest[:8], "little")
+
+
+def _look_for_collisions(request: Request, mine: list[int], offset: list[int]) -> None:
+    by_address = sorted(range(len(mine)), key=lambda number: offset[mine[number]])
+    for one, other in pairwise(by_address):
+        k, j = mine[one], mine[other]
+        if offset[k] + request.slots.bytes[k] > offset[j]:
+            arena = request.arenas[request.slots.arena[k]].name
+            raise TmmuError(
+                "ADDRESS_COLLISION",
+                f"slots {min(one, other)} and {max(one, other)} have bytes in common from {offset[j]} on",
+                place=f"arena {arena!r}",
+                fix="use another address token, or a layout with offsets",
+                arena=arena,
+                logical_slot=max(one, other),
+            )

@@ -1,0 +1,91 @@
+"""Layout `packed`: byte offsets, as tight as a portfolio of greedy placements makes them.
+
+The slots layout is the first candidate, so that packed never needs more; an allocator run over the steps is the
+second; then come greedy orders, each improved by moving forward what was in the way. The smallest footprint wins, the
+earlier candidate on a tie (R9). Effort is counted in looks at boxes, never in time, so that the result is the same on
+every machine. Logical slots are kept beside it. spec: A8.1, A8.2, A8.3, A8.6, R9.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tmmu.planner.fitting import FIXED, Boxes, Neighbours, Placing, best_fit, lowest_fit
+from tmmu.planner.layouts import slots
+from tmmu.planner.layouts.request import Request
+from tmmu.planner.placed import Placed, overflow
+from tmmu.vocabulary import UINT64_END
+
+IN_PLACE = True
+
+WORK = 4_000_000
+"""How many neighbours the greedy orders of one arena may look at together: well under a second."""
+FEW = WORK // 4
+"""The most neighbours in an arena for which lists of them are made."""
+SCANS = 60_000
+"""For larger arenas, how many boxes may be placed by scanning all others, counting a thousand meetings as one more."""
+INT64_SAFE = 1 << 62
+
+Key = Callable[[Boxes, int], tuple[int, ...]]
+
+ORDERS: tuple[Key, ...] = (
+    lambda x, i: (-x.size[i], x.birth[i] - x.death[i]),  # larger first, then longer
+    lambda x, i: (-x.size[i] * (x.death[i] - x.birth[i] + 1),),  # larger bytes x steps first
+    lambda x, i: (x.birth[i] - x.death[i], -x.size[i]),  # longer first, then larger
+    lambda x, i: (x.birth[i], -x.size[i]),  # earlier birth first
+    lambda x, i: (-x.death[i], -x.size[i]),  # later death first
+    lambda x, i: (-x.size[i].bit_length(), x.birth[i] - x.death[i], -x.size[i]),  # by power of two, then longer
+)
+"""The greedy orders, in the order in which ties between them are decided."""
+
+
+def place(request: Request) -> Placed:
+    """The offset of each storage and the footprint of each arena.
+
+    O(n log n) for arenas of many storages that meet many others, at most `WORK` looks besides for small ones. Raises
+    ALLOCATION_OVERFLOW where an end does not fit 64 bits.
+    """
+    offset, footprint = _by_slots(request)
+    for a, members in enumerate(request.members()):
+        if members and request.arenas[a].reuse:
+            first = Placing([offset[k] for k in members], footprint[a])
+            placing = pack(request.boxes(members), first)
+            footprint[a] = placing.height
+            for k, at in zip(members, placing.offsets, strict=True):
+                offset[k] = at
+        if footprint[a] >= UINT64_END:
+            raise overflow("the last storage", request.arenas[a].name, footprint[a], 0)
+    return Placed(offset, footprint)
+
+
+def _by_slots(request: Request) -> Placed:
+    """The slots layout's placement in exact integers: where it leaves 64 bits, another candidate may still fit."""
+    found = slots.prefix_sums(request.slots, len(request.arenas))
+    return Placed([found.offset[slot] for slot in request.slots.slot], found.footprint)
+
+
+def pack(boxes: Boxes, first: Placing) -> Placing:
+    """The best placement of the portfolio; `first` is one that is right already."""
+    bound = boxes.least()
+    best = first
+    if best.height > bound:
+        found = best_fit(boxes)
+        if found.height < best.height and boxes.keeps_apart(found.offsets):
+            best = found
+    if best.height <= bound:
+        return best
+    meetings = boxes.meetings()
+    if meetings + FIXED * len(boxes) <= FEW:
+        neighbours = Neighbours(boxes)
+        for key in ORDERS:
+            best = neighbours.improve(_sorted(boxes, key), best, bound, WORK // len(ORDERS))
+    elif sum(boxes.size) + len(boxes) * max(boxes.alignment) < INT64_SAFE:
+        for key in ORDERS[: SCANS // (len(boxes) + meetings // 1000)]:
+            found = lowest_fit(boxes, _sorted(boxes, key))
+            if bound <= found.height < best.height and boxes.keeps_apart(found.offsets):
+                best = found
+    return best
+
+
+def _sorted(boxes: Boxes, key: Key) -> list[int]:
+    return sorted(range(len(boxes)), key=lambda i: (*key(boxes, i), boxes.birth[i], i))

@@ -1,0 +1,72 @@
+"""Layout `pools`: MiCo's memory pools, each a range of addresses that storages take turns in (004).
+
+The largest storage comes first, of equal ones the one that is made first, inputs before all; each joins the first pool
+in which nothing lives at one of its steps, or opens a new one. A pool is as large as its largest member, and pools
+lie one behind the other. No result is in place. Pools are not the logical slots: they may be more than the most
+storages live at once, because a large storage may open a pool before the two it could have stood between are met.
+spec: A9.1, A9.2, A9.3
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tmmu.planner.fitting import Boxes
+from tmmu.planner.layouts import slots
+from tmmu.planner.layouts.request import Request
+from tmmu.planner.placed import Placed, align_up, overflow
+from tmmu.vocabulary import UINT64_END
+
+IN_PLACE = False
+
+
+def place(request: Request) -> Placed:
+    """The offset of each storage, that of its pool, and the footprint of each arena, the end of its last pool.
+
+    O(n²) for n storages of an arena, in NumPy scans. Raises ALLOCATION_OVERFLOW where an end does not fit 64 bits.
+    """
+    sequence = slots.prefix_sums(request.slots, len(request.arenas))
+    offset, footprint = [sequence.offset[slot] for slot in request.slots.slot], sequence.footprint
+    for a, members in enumerate(request.members()):
+        if members and request.arenas[a].reuse:
+            boxes = request.boxes(members)
+            ranked = sorted((-boxes.size[i], request.made[k], i) for i, k in enumerate(members))
+            order = [i for *_, i in ranked]
+            pool = join(boxes, order)
+            starts, footprint[a] = _in_sequence(boxes, order, pool)
+            for k, p in zip(members, pool, strict=True):
+                offset[k] = starts[p]
+        if footprint[a] >= UINT64_END:
+            raise overflow("the last pool", request.arenas[a].name, footprint[a], 0)
+    return Placed(offset, footprint)
+
+
+def join(boxes: Boxes, order: list[int]) -> list[int]:
+    """The pool of each box: in `order`, the first in which no box lives at one of its steps. spec: A9.1"""
+    births, deaths = np.array(boxes.birth, np.int64)[order], np.array(boxes.death, np.int64)[order]
+    pools = np.zeros(len(order), np.int64)  # in placing order
+    result = [0] * len(order)
+    opened = 0
+    placed: set[int] = set()
+    for k, i in enumerate(order):
+        taken = np.zeros(opened + 1, np.bool_)
+        taken[pools[:k][(births[:k] <= deaths[k]) & (deaths[:k] >= births[k])]] = True
+        taken[[result[j] for j in boxes.apart.get(i, ()) if j in placed]] = True
+        pools[k] = result[i] = int(taken.argmin())
+        opened = max(opened, result[i] + 1)
+        placed.add(i)
+    return result
+
+
+def _in_sequence(boxes: Boxes, order: list[int], pool: list[int]) -> tuple[list[int], int]:
+    """Where each pool starts, and the end of the last."""
+    count = max(pool) + 1
+    size, alignment = [0] * count, [1] * count
+    for i in order:
+        size[pool[i]] = max(size[pool[i]], boxes.size[i])
+        alignment[pool[i]] = max(alignment[pool[i]], boxes.alignment[i])
+    starts, end = [], 0
+    for extent, strictest in zip(size, alignment, strict=True):
+        starts.append(align_up(end, strictest))
+        end = starts[-1] + extent
+    return starts, end

@@ -1,0 +1,25 @@
+"""Execution order: how the nodes of a model are put in order before anything else is planned.
+
+`given` is the order of the model. `memory` lowers the peak of live bytes: the graph falls apart where one node
+separates all before it from all after it, each part is searched exactly as far as a bounded number of states goes,
+published heuristics do the rest, and what comes out is measured by the planner's own liveness and storages. An order
+is a new model with the same tensors, so nothing that follows knows of it. spec: O1.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tmmu.planner.orders.portfolio import memory
+from tmmu.vocabulary import Arena, Model
+
+__all__ = ["ORDERS"]
+
+
+def given(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool) -> Model:
+    """The model as it is."""
+    return model
+
+
+ORDERS: dict[str, Callable[[Model, tuple[Arena, ...], str, bool], Model]] = {"given": given, "memory": memory}
+"""Every order by name: a function of the model, the arenas, the mode, and whether the layout knows in-place results."""

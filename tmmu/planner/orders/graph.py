@@ -1,0 +1,270 @@
+"""What matters of a body for its order: units that wait for each other, and buffers that they keep alive.
+
+A *unit* is a node of the body with everything inside it; a *buffer* is a storage, alive from the first to the last
+unit that touches it. Which buffers are alive after some units have run depends on which have run and not on their
+order: this is what makes a search over sets of units (and not over orders) enough. A `Graph` is a body or a part of
+one that runs without a break; both are searched by the same functions. spec: O1.5, O1.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tmmu.ir.dtypes import BITS
+from tmmu.ir.order import dependencies
+from tmmu.ir.program import Program
+from tmmu.planner.liveness import NO_STEP, Liveness
+from tmmu.planner.storages import Sharing
+from tmmu.vocabulary import MAIN, Part, Role
+
+
+@dataclass
+class Graph:
+    """Units 0 … n - 1, in an order that their edges allow, and the buffers that they touch.
+
+    `after` and `before` are the edges by unit. `touches` are the buffers of each unit, `inner` the bytes it needs
+    besides while it runs, `hints` its in-place pairs (result buffer, operand buffer). Of each buffer there are the
+    bytes, the units that touch it, whether it is `opened` (alive before the first unit) and `kept` (alive after the
+    last). `live` bytes are alive before the first unit, and `unread` more while it runs.
+    """
+
+    before: list[list[int]]
+    after: list[list[int]]
+    touches: list[list[int]]
+    inner: list[int]
+    hints: list[list[tuple[int, int]]]
+    bytes: list[int]
+    users: list[list[int]]
+    opened: list[bool]
+    kept: list[bool]
+    live: int = 0
+    unread: int = 0
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+
+def loads(graph: Graph, order: Sequence[int]) -> list[int]:
+    """The bytes that are alive while each unit of `order` runs. O(units + touches)."""
+    left, seen, live, result = [len(users) for users in graph.users], list(graph.opened), graph.live, []
+    for at, n in enumerate(order):
+        for k in graph.touches[n]:
+            if not seen[k]:
+                seen[k] = True
+                live += graph.bytes[k]
+            left[k] -= 1
+        load = live + graph.inner[n] + (0 if at else graph.unread)
+        taken = set[int]()
+        for result_buffer, operand in graph.hints[n]:
+            if not left[operand] and operand not in taken:
+                taken.add(operand)
+                load -= graph.bytes[result_buffer]
+        result.append(load)
+        live -= sum(graph.bytes[k] for k in graph.touches[n] if not left[k] and not graph.kept[k])
+    return result
+
+
+def unavoidable(graph: Graph, n: int) -> int:
+    """Bytes that are alive while `n` runs, whatever the order."""
+    least = graph.inner[n] + sum(graph.bytes[k] for k in graph.touches[n])
+    return least - sum(graph.bytes[result] for result, _ in graph.hints[n])
+
+
+@dataclass
+class Order:
+    """An order of a graph's units: `units` in order, the place of each, and of each buffer its first and last place.
+
+    A buffer that is opened has its first place before the first unit, one that is kept its last after the last.
+    """
+
+    units: list[int]
+    place: list[int]
+    first: list[int]
+    last: list[int]
+
+    @staticmethod
+    def of(graph: Graph, units: list[int]) -> Order:
+        """The places that follow from `units`. O(units + touches)."""
+        place = [0] * len(units)
+        for p, n in enumerate(units):
+            place[n] = p
+        first = [-1 if graph.opened[k] else min(place[n] for n in users) for k, users in enumerate(graph.users)]
+        last = [len(units) if graph.kept[k] else max(place[n] for n in users) for k, users in enumerate(graph.users)]
+        return Order(units, place, first, last)
+
+
+def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
+    """The units at places `start` to `end` - 1 as a graph of its own, unit i at place `start` + i.
+
+    `live` is that of the whole; whoever needs it adds what the places before have made. O(touches of these units).
+    """
+    chosen, place = order.units[start:end], order.place
+    number: dict[int, int] = {}
+    touches = [[number.setdefault(k, len(number)) for k in graph.touches[n]] for n in chosen]
+    users: list[list[int]] = [[] for _ in number]
+    for i, buffers in enumerate(touches):
+        for k in buffers:
+            users[k].append(i)
+    opened = [order.first[k] < start for k in number]
+    return Graph(
+        [[place[m] - start for m in graph.before[n] if place[m] >= start] for n in chosen],
+        [[place[m] - start for m in graph.after[n] if place[m] < end] for n in chosen],
+        touches,
+        [graph.inner[n] for n in chosen],
+        [[(number[r], number[o]) for r, o in graph.hints[n]] for n in chosen],
+        [graph.bytes[k] for k in number],
+        users,
+        opened,
+        [order.last[k] >= end for k in number],
+        0,
+        0 if start else graph.unread,
+    )
+
+
+def bodies(
+    run: Program, live: Liveness, sharing: Sharing, weighed: frozenset[int], mode: str, in_place: bool
+) -> list[tuple[list[int], Graph]]:
+    """For each body its nodes in order, and their graph, with the buffers of the arenas `weighed` alone.
+
+    `sharing` are the storages without in-place results. O(accesses x depth).
+    """
+    model = run.model
+    units: list[list[int]] = [[] for _ in model.bodies]
+    for n, node in enumerate(model.nodes):
+        units[node.body].append(n)
+    rank = {n: i for nodes in units for i, n in enumerate(nodes)}
+    start, end, holders = _spans(run)
+    # For each body the buffers touched in it: by which units, from the first step of the first to the last of the last.
+    touched: list[dict[int, _Use]] = [{} for _ in model.bodies]
+    for step in run.steps:
+        buffers = [
+            k
+            for k in dict.fromkeys(sharing.storage[t] for t in (*step.reads, *step.writes))
+            if sharing.arena[k] in weighed and sharing.bytes[k]
+        ]
+        n, b = step.node, step.body
+        while True:
+            for k in buffers:
+                use = touched[b].setdefault(k, _Use(start[n], end[n], {}))
+                use.units[rank[n]], use.last = None, max(use.last, end[n])
+            if b == MAIN:
+                break
+            n = model.bodies[b].owner
+            b = model.nodes[n].body
+    edges: list[dict[tuple[int, int], None]] = [{} for _ in model.bodies]
+    for earlier, later in dependencies(model, grouped=True):
+        edges[model.nodes[later].body][rank[earlier], rank[later]] = None
+    opened = {sharing.storage[t] for t, writer in enumerate(live.writer) if writer == NO_STEP}
+    kept = {sharing.storage[t] for t in model.outputs} | {
+        sharing.storage[t]
+        for t, tensor in enumerate(run.tensors)
+        if tensor.role in (Role.PARAMETER, Role.OPTIMIZER) or (mode == "forward" and tensor.saved_for_backward)
+    }
+    made = []
+    for b, nodes in enumerate(units):
+        before, after, touches = ([list[int]() for _ in nodes] for _ in range(3))
+        hints = [list[tuple[int, int]]() for _ in nodes]
+        graph = Graph(before, after, touches, [0] * len(nodes), hints, [], [], [], [])
+        for earlier, later in edges[b]:
+            graph.before[later].append(earlier)
+            graph.after[earlier].append(later)
+        number = _buffers(graph, touched[b], sharing, opened, kept, model.bodies[b].iterates)
+        if b == MAIN:
+            used = {k for use in touched for k in use} | kept
+            graph.unread = sum(
+                size for k, size in enumerate(sharing.bytes) if sharing.arena[k] in weighed and k not in used
+            )
+        for n in nodes if in_place else ():
+            if n not in holders:
+                graph.hints[rank[n]] = _pairs(run, n, sharing, number, graph, mode)
+        made.append((nodes, graph))
+    return made
+
+
+def _spans(run: Program) -> tuple[list[int], list[int], set[int]]:
+    """The first and the last step of each node, and the nodes with bodies."""
+    start, end, holders = [0] * len(run.model.nodes), [0] * len(run.model.nodes), set[int]()
+    for s, step in enumerate(run.steps):
+        end[step.node] = s
+        if step.part is Part.LEAVE:
+            holders.add(step.node)
+        else:
+            start[step.node] = s
+    return start, end, holders
+
+
+@dataclass
+class _Use:
+    """A buffer's use in a body: the first step, the units and the last step that touch it."""
+
+    first: int
+    last: int
+    units: dict[int, None]
+
+
+def _buffers(
+    graph: Graph, touched: dict[int, _Use], sharing: Sharing, opened: set[int], kept: set[int], iterates: bool
+) -> dict[int, int]:
+    """Fill in the buffers of a body; the number of each storage that is one.
+
+    What lives throughout is left out. What one unit alone touches is inside it: at most so much at one step.
+    """
+    number: dict[int, int] = {}
+    inside: dict[int, list[tuple[int, int]]] = {}
+    for k, use in touched.items():
+        is_opened = k in opened or sharing.birth[k] < use.first
+        is_kept = k in kept or sharing.death[k] > use.last
+        if is_opened and (is_kept or iterates):
+            continue
+        if len(use.units) == 1 and not is_opened and not is_kept:
+            changes = inside.setdefault(next(iter(use.units)), [])
+            changes += [(sharing.birth[k], sharing.bytes[k]), (sharing.death[k] + 1, -sharing.bytes[k])]
+            continue
+        number[k] = len(graph.bytes)
+        for n in use.units:
+            graph.touches[n].append(number[k])
+        graph.bytes.append(sharing.bytes[k])
+        graph.users.append(list(use.units))
+        graph.opened.append(is_opened)
+        graph.kept.append(is_kept)
+        graph.live += sharing.bytes[k] * is_opened
+    for n, changes in inside.items():
+        now = 0
+        for _, change in sorted(changes):
+            now += change
+            graph.inner[n] = max(graph.inner[n], now)
+    return number
+
+
+def _pairs(
+    run: Program, n: int, sharing: Sharing, number: dict[int, int], graph: Graph, mode: str
+) -> list[tuple[int, int]]:
+    """The in-place pairs of a node that are granted wherever the operand is needed no more, at most one a result.
+
+    What `tmmu.planner.storages` would grant in rarer cases is passed over: it decides in the end.
+    """
+    model, tensors, node = run.model, run.tensors, run.model.nodes[n]
+    place = {t: k for k, t in enumerate(node.writes)}
+    pairs: dict[int, int] = {}
+    for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
+        r, o = sharing.storage[result], sharing.storage[operand]
+        made, taken = tensors[result], tensors[operand]
+        if (
+            r in number
+            and o in number
+            and number[r] not in pairs
+            and not graph.kept[number[o]]
+            and not (mode != "inference" and taken.saved_for_backward)
+            and (not graph.opened[number[o]] or tensors[sharing.root[o]].name in model.bindings.donated)
+            and sharing.root[r] == result
+            and made.alias_group is None
+            and made.shape == taken.shape
+            and BITS[made.dtype] == BITS[taken.dtype]
+            and sharing.arena[r] == sharing.arena[o]
+            and sharing.bytes[r] == sharing.bytes[o]
+            and all(t == operand or sharing.storage[t] != o for t in node.reads)
+            and all(sharing.storage[t] != o for t in node.writes)
+        ):
+            pairs[number[r]] = number[o]
+    return list(pairs.items())

@@ -1,0 +1,97 @@
+"""List scheduling by memory: of the units that may come next, the one that leaves the least alive.
+
+The rule is that of instruction scheduling for few registers (Goodman and Hsu, "Code scheduling and register
+allocation in large basic blocks", 1988): what a unit adds less what it frees. Ties go to the unit that became ready
+last, which follows a chain to its end, or to the one that stands first. Backwards the same rule fills the order from
+its end: a buffer is then opened by its last user and freed by its first. spec: O1.4
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+
+from tmmu.planner.orders.graph import Graph
+
+
+def greedy(graph: Graph, *, recent: bool, largest: bool = False) -> list[int]:
+    """An order of all units. O((units + touches + edges) log units).
+
+    Parameters
+    ----------
+    graph
+        A body or a part of one.
+    recent
+        Ties go to the unit that became ready last; else to the first in the graph's own order.
+    largest
+        What counts first is what a unit frees, and then what it adds.
+    """
+    left = [len(users) for users in graph.users]
+    seen = list(graph.opened)
+    waits = [len(before) for before in graph.before]
+    since = [0] * len(graph)
+    heap: list[tuple[int, int, int, int]] = []
+    current: list[tuple[int, int, int, int] | None] = [None] * len(graph)
+
+    def put(n: int) -> None:
+        """Enter a unit that is ready with what it would change now."""
+        added = sum(graph.bytes[k] for k in graph.touches[n] if not seen[k])
+        freed = sum(graph.bytes[k] for k in graph.touches[n] if left[k] == 1 and not graph.kept[k])
+        tie = -since[n] if recent else 0
+        entry = (-freed, added, tie, n) if largest else (added - freed, added, tie, n)
+        if entry != current[n]:
+            current[n] = entry
+            heapq.heappush(heap, entry)
+
+    for n, count in enumerate(waits):
+        if not count:
+            put(n)
+    order: list[int] = []
+    done = [False] * len(graph)
+    while heap:
+        entry = heapq.heappop(heap)
+        n = entry[-1]
+        if done[n] or entry != current[n]:
+            continue
+        done[n] = True
+        order.append(n)
+        changed: dict[int, None] = {}
+        for k in graph.touches[n]:
+            left[k] -= 1
+            if not seen[k] or left[k] == 1:
+                changed.update((m, None) for m in graph.users[k] if not waits[m] and not done[m])
+            seen[k] = True
+        for m in graph.after[n]:
+            waits[m] -= 1
+            if not waits[m]:
+                since[m] = len(order)
+                changed[m] = None
+        for m in changed:
+            put(m)
+    return order
+
+
+def backwards(graph: Graph) -> Graph:
+    """The same graph run from its end; unit i is the i-th from the end, so that ties fall the other way round too."""
+    last = len(graph) - 1
+
+    def turned(rows: list[list[int]]) -> list[list[int]]:
+        return [[last - m for m in rows[n]] for n in range(last, -1, -1)]
+
+    return replace(
+        graph,
+        before=turned(graph.after),
+        after=turned(graph.before),
+        touches=graph.touches[::-1],
+        inner=graph.inner[::-1],
+        hints=graph.hints[::-1],
+        users=[[last - n for n in users] for users in graph.users],
+        opened=graph.kept,
+        kept=graph.opened,
+    )
+
+
+def from_the_end(graph: Graph, *, recent: bool, largest: bool = False) -> list[int]:
+    """`greedy` on the graph run backwards, as an order of the graph itself."""
+    last = len(graph) - 1
+    return [last - n for n in reversed(greedy(backwards(graph), recent=recent, largest=largest))]

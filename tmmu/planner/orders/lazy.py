@@ -1,0 +1,61 @@
+"""Units that only make something wait until it is needed: constants, and what follows from constants alone.
+
+A unit that waits for nothing and ends nothing is never worse off right before the first unit that waits for it: all
+that is alive in between gets less, and that unit's own load covers both. So it is left out of the search, where it
+would separate no units and multiply the sets, and put back afterwards. spec: O1.3
+"""
+
+from __future__ import annotations
+
+from tmmu.planner.orders.graph import Graph
+
+
+def without_lazy(graph: Graph) -> tuple[list[int], Graph]:
+    """The units that are left, in order, and their graph; unit i of it is the i-th of them. O(units + touches)."""
+    lazy = [
+        not graph.before[n]
+        and bool(graph.after[n])
+        and not graph.inner[n]
+        and not graph.hints[n]
+        and not graph.unread
+        and not any(graph.opened[k] for k in graph.touches[n])
+        # Whoever brings it along holds its buffers, as a user of them would.
+        and (len(graph.after[n]) == 1 or all(set(graph.after[n]) <= set(graph.users[k]) for k in graph.touches[n]))
+        for n in range(len(graph))
+    ]
+    left = [n for n in range(len(graph)) if not lazy[n]]
+    if len(left) == len(graph):
+        return left, graph
+    number = {n: i for i, n in enumerate(left)}
+    users: list[list[int]] = []
+    for old in graph.users:
+        found = dict.fromkeys(m for n in old for m in (graph.after[n] if lazy[n] else (n,)))
+        users.append([number[n] for n in found])
+    touches: list[list[int]] = [[] for _ in left]
+    for k, found_users in enumerate(users):
+        for n in found_users:
+            touches[n].append(k)
+    return left, Graph(
+        [[number[m] for m in graph.before[n] if not lazy[m]] for n in left],
+        [[number[m] for m in graph.after[n]] for n in left],
+        touches,
+        [graph.inner[n] for n in left],
+        [graph.hints[n] for n in left],
+        graph.bytes,
+        users,
+        graph.opened,
+        graph.kept,
+        graph.live,
+        graph.unread,
+    )
+
+
+def with_lazy(graph: Graph, left: list[int], order: list[int]) -> list[int]:
+    """The order of all units: each lazy one right before the first that waits for it, in the order of the model."""
+    kept, result, done = set(left), list[int](), set[int]()
+    for i in order:
+        n = left[i]
+        waiting = sorted(m for m in graph.before[n] if m not in kept and m not in done)
+        done.update(waiting)
+        result += [*waiting, n]
+    return result

@@ -1,0 +1,195 @@
+"""The order `memory`: the least peak of live bytes that the search and the heuristics find, never above the given one.
+
+Only what decides the peak is touched: of the segments of a body the one with the highest peak is improved, then the
+next, as long as one reaches above what cannot be avoided. Whatever a search believes of in-place results and of bodies
+inside units, the orders that it finds are measured by the planner's own liveness and storages, and the best one
+counts. All bounds count moves, and no clock is read. spec: O1.1, O1.2, O1.3, O1.4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tmmu.ir.order import arranged
+from tmmu.ir.program import Program, program
+from tmmu.planner import liveness, storages
+from tmmu.planner.orders.depth_first import depth_first
+from tmmu.planner.orders.exact import search
+from tmmu.planner.orders.graph import Graph, Order, bodies, loads, part, unavoidable
+from tmmu.planner.orders.greedy import from_the_end, greedy
+from tmmu.planner.orders.lazy import with_lazy, without_lazy
+from tmmu.planner.orders.segments import segments
+from tmmu.vocabulary import MAIN, Arena, Model, Role
+
+MOVES = 200_000
+"""How many moves the searches of one body may look at, all together; one among many units counts as several."""
+
+WINDOW = 16
+"""How many units before and after the peak are ordered anew together, in a segment too large to be searched whole."""
+
+ROUNDS = 24
+"""How often the units around the peak of such a segment are ordered anew."""
+
+
+def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool) -> Model:
+    """`model` in the order of lowest peak that is found; `model` itself where none is lower.
+
+    Parameters
+    ----------
+    model
+        A valid model whose nodes stand in an order that it allows.
+    arenas, mode
+        As for the plan that is to be made: they say which bytes are alive together.
+    in_place
+        Whether the layout knows in-place results.
+
+    Notes
+    -----
+    The sum of the peaks of all arenas that are reused is lowered, and that of the activations never raised.
+    O(N log N) besides the searches, which look at `MOVES` moves a body at most.
+    """
+    reused = [a for a, arena in enumerate(arenas) if arena.reuse]
+    holds = [a for a in reused if Role.ACTIVATION in arenas[a].roles]
+    best, lowest = model, measured(model, arenas, mode, in_place)
+    limit = sum(lowest[a] for a in holds)
+    hints = in_place and any(node.in_place for node in model.nodes)
+    filled = frozenset(a for a in reused if lowest[a])
+    for weighed in dict.fromkeys((filled, filled & set(holds))):
+        for hinted in (True, False) if hints else (False,):
+            candidate = model
+            for inner in (True, False):  # first what is inside nodes, then the main graph around it
+                if inner and len(model.bodies) == 1:
+                    continue
+                candidate = _reordered(candidate, arenas, mode, weighed, hinted, inner)
+                if candidate is best or candidate is model:
+                    continue
+                peaks = measured(candidate, arenas, mode, in_place)
+                fits = sum(peaks[a] for a in holds) <= limit
+                if fits and sum(peaks[a] for a in reused) < sum(lowest[a] for a in reused):
+                    best, lowest = candidate, peaks
+    return best
+
+
+def measured(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool) -> list[int]:
+    """The peak live bytes of each arena, as a plan in this order states them. O(N log N)."""
+    run = program(model)
+    sharing = storages.form(run, liveness.analyze(run, mode), arenas, mode, in_place)
+    changes: list[list[int]] = [[0] * (len(run.steps) + 2) for _ in arenas]
+    for a, size, birth, death in zip(sharing.arena, sharing.bytes, sharing.birth, sharing.death, strict=True):
+        changes[a][birth] += size
+        changes[a][death + 1] -= size
+    return [max(accumulate(of_arena)) for of_arena in changes]
+
+
+def _reordered(
+    model: Model, arenas: tuple[Arena, ...], mode: str, weighed: frozenset[int], hinted: bool, inner: bool
+) -> Model:
+    """`model` with the main graph in a better order, or with all other bodies; `model` where there is none."""
+    run: Program = program(model)
+    live = liveness.analyze(run, mode)
+    sharing = storages.form(run, live, arenas, mode, False)
+    order, changed = [], False
+    for b, (nodes, graph) in enumerate(bodies(run, live, sharing, weighed, mode, hinted)):
+        units = list(range(len(nodes)))
+        if inner == (b != MAIN) and len(nodes) > 1:
+            units = lowered(graph)
+        changed = changed or units != list(range(len(nodes)))
+        order.append([nodes[i] for i in units])
+    return arranged(model, order) if changed else model
+
+
+def lowered(graph: Graph) -> list[int]:
+    """The units of a body in the order of lowest peak that is found, the given order where none is lower."""
+    left, smaller = without_lazy(graph)
+    order = list(range(len(smaller)))
+    places = Order.of(smaller, order)
+    running = _alive(smaller)
+    whole = loads(smaller, order)
+    # No order of this body stays below the floor, so no segment has to.
+    floor = max(unavoidable(smaller, n) for n in range(len(smaller))) if order else 0
+    cuts = segments(smaller)
+    within = set().union(*(range(start, end) for start, end in cuts)) if cuts else set[int]()
+    floor = max(floor, max((whole[n] for n in order if n not in within), default=0))
+    moves = MOVES
+    for peak, start, end in sorted(((max(whole[a:b]), a, b) for a, b in cuts), key=lambda cut: (-cut[0], cut[1])):
+        if peak <= floor:
+            break
+        segment = part(smaller, places, start, end)
+        segment.live = running[start]
+        chosen, reached, used = _segment(segment, floor, moves)
+        order[start:end] = [start + i for i in chosen]
+        floor, moves = max(floor, reached), moves - used
+    result, given = with_lazy(graph, left, order), list(range(len(graph)))
+    return result if max(loads(graph, result), default=0) < max(loads(graph, given), default=0) else given
+
+
+def _alive(graph: Graph) -> list[int]:
+    """The bytes alive before each unit of the graph's own order."""
+    changes = [0] * (len(graph) + 1)
+    for k, users in enumerate(graph.users):
+        if not graph.opened[k]:
+            changes[min(users) + 1] += graph.bytes[k]
+        if not graph.kept[k]:
+            changes[max(users) + 1] -= graph.bytes[k]
+    changes[0] = graph.live
+    return list(accumulate(changes))
+
+
+def _segment(graph: Graph, floor: int, moves: int) -> tuple[list[int], int, int]:
+    """The best order of a segment, its peak, and the moves that were looked at."""
+    best = list(range(len(graph)))
+    peak = max(loads(graph, best))
+    for candidate in _heuristics(graph):
+        reached = max(loads(graph, candidate))
+        if reached < peak:
+            best, peak = candidate, reached
+    used = 0
+    if peak > floor:
+        # Half for the whole segment: what it does not finish, windows may still improve.
+        order, complete, used = search(graph, floor, peak, moves // 2)
+        if order is not None:
+            best = order
+        elif not complete:
+            best, more = _windows(graph, best, floor, moves - used)
+            used += more
+    return best, max(loads(graph, best)), used
+
+
+def _heuristics(graph: Graph) -> Sequence[list[int]]:
+    """Orders by published rules, best guess first."""
+    return [
+        order(graph, recent=recent, largest=largest)
+        for largest in (False, True)
+        for order in (greedy, from_the_end)
+        for recent in (True, False)
+    ] + [depth_first(graph, by_need=by_need) for by_need in (True, False)]
+
+
+def _windows(graph: Graph, order: list[int], floor: int, moves: int) -> tuple[list[int], int]:
+    """`order` with the units around its peak ordered anew, again and again; and the moves that were looked at."""
+    used = 0
+    for _ in range(ROUNDS):
+        now = loads(graph, order)
+        peak = max(now)
+        at = now.index(peak)
+        start, end = max(0, at - WINDOW), min(len(order), at + WINDOW + 1)
+        if peak <= floor or used >= moves:
+            break
+        places = Order.of(graph, order)
+        window = part(graph, places, start, end)
+        window.live = graph.live + _made(graph, places, start)
+        found = search(window, floor, peak, min(moves - used, moves // 4))
+        used += found.moves
+        if found.order is None:
+            break
+        order = [*order[:start], *(order[start + i] for i in found.order), *order[end:]]
+    return order, used
+
+
+def _made(graph: Graph, order: Order, start: int) -> int:
+    """How many bytes more are alive before place `start` than before the first."""
+    made = 0
+    for size, first, last in zip(graph.bytes, order.first, order.last, strict=True):
+        made += size * (0 <= first < start <= last) - size * (first < 0 and last < start)
+    return made

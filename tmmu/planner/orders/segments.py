@@ -1,0 +1,45 @@
+"""Where a graph falls apart: units that every other unit must come before or after.
+
+Such a unit has one place in every order, and the units before it are the same in every order. What is alive there is
+then fixed, so the stretches between them can be ordered one by one, and the peak of the whole is the highest of
+theirs. Residual networks fall apart at every addition. spec: O1.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tmmu.planner.orders.graph import Graph
+
+
+def segments(graph: Graph) -> list[tuple[int, int]]:
+    """The stretches (start, end) of units that may change places, longer than one unit. O(units + edges)."""
+    result, start = [], 0
+    for cut in (*_separating(graph), len(graph)):
+        if cut - start > 1:
+            result.append((start, cut))
+        start = cut + 1
+    return result
+
+
+def _separating(graph: Graph) -> Iterator[int]:
+    last = len(graph) - 1
+    above = _comparable(graph.before)
+    below = _comparable([[last - m for m in graph.after[n]] for n in range(last, -1, -1)])
+    for n in range(len(graph)):
+        if above[n] and below[last - n]:
+            yield n
+
+
+def _comparable(before: Sequence[Sequence[int]]) -> list[bool]:
+    """Does each unit come after all units in front of it, in every order?
+
+    It does where it waits for each of those that nothing else in front of it waits for.
+    """
+    result, ends = [], set[int]()
+    for n, waits_for in enumerate(before):
+        waits = set(waits_for)
+        result.append(len(ends) <= len(waits) and ends <= waits)
+        ends -= waits
+        ends.add(n)
+    return result

@@ -1,0 +1,212 @@
+"""What to compute again so that a training graph fits a budget: several policies tried, the cheapest that fits kept.
+
+A policy is judged by the plan that it leads to: the bytes of the storages, views and in-place results included, that
+are live at one step in the arenas that reuse. Fitting comes first, then the fewest operations repeated, then the
+lower peak, then the order in which the policies are tried. spec: M1.8, M1.10, M1.11
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from tmmu.errors import TmmuError
+from tmmu.ir.program import program
+from tmmu.plan.columns import Plan
+from tmmu.planner import liveness, storages
+from tmmu.planner.remat import exact
+from tmmu.planner.remat.rewrite import Joint, Policy, Rewritten, follow, joint_of, rewrite
+from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, chen, exhaustive, segmented
+from tmmu.vocabulary import UINT64_END, Arena, Model
+
+EFFORT, LIMIT = 80_000, 400_000
+"""About how many nodes are planned while one policy is improved, and while policies are tried: bounds the time."""
+
+
+def rematerialise(joint: Model, arenas: tuple[Arena, ...], budget: int) -> Model:
+    """The joint graph `joint` with forward values computed again so that at most `budget` bytes are live at a step.
+
+    Parameters
+    ----------
+    joint
+        A graph with both halves; one that fits as it is is returned unchanged.
+    arenas
+        Where tensors lie: the bytes of all arenas that reuse are counted together.
+    budget
+        Bytes.
+
+    Raises
+    ------
+    TmmuError
+        ARENA_TOO_SMALL where no policy fits, with the least peak that one reached.
+
+    Notes
+    -----
+    `spec/tmmu.md` M1.8 to M1.11. Some hundred policies at O(nodes + accesses) each.
+    """
+    search = _Search(joint_of(joint), arenas, budget)
+    if search.unchanged <= budget:
+        return joint
+    best = search.best()
+    if best is None:
+        raise TmmuError(
+            "ARENA_TOO_SMALL",
+            f"a budget of {budget} bytes cannot be met: at least {search.least} are live at one step "
+            f"({search.unchanged} without recomputation)",
+            place="activations and gradients",
+            fix="raise the budget, or plan smaller shapes",
+            arena="activations",
+            capacity=budget,
+            required=search.least,
+        )
+    return best.model
+
+
+def peak(model: Model, arenas: tuple[Arena, ...]) -> int:
+    """The most bytes live at one step in the arenas that reuse, all together, in mode backward. O(nodes + accesses)."""
+    run = program(model)
+    sharing = storages.form(run, liveness.analyze(run, "backward"), arenas, "backward")
+    change = [0] * (len(run.steps) + 2)
+    for arena, size, birth, death in zip(sharing.arena, sharing.bytes, sharing.birth, sharing.death, strict=True):
+        if arenas[arena].reuse:
+            change[birth] += size
+            change[death + 1] -= size
+    return max(accumulate(change))
+
+
+def check_budget(plan: Plan, budget: int) -> None:
+    """Raise ARENA_TOO_SMALL where a plan has more than `budget` bytes live at a step in the arenas that reuse.
+
+    A graph is fitted in its given order and with results in place; another order, or a layout that allows none, may
+    need more. spec: M1.11
+    """
+    s = plan.storages
+    change = [0] * (plan.last_step + 2)
+    for arena, size, birth, death in zip(
+        s.arena.tolist(), s.bytes.tolist(), s.birth.tolist(), s.death.tolist(), strict=True
+    ):
+        if plan.arenas[arena].reuse:
+            change[birth] += size
+            change[death + 1] -= size
+    if (found := max(accumulate(change))) > budget:
+        raise TmmuError(
+            "ARENA_TOO_SMALL",
+            f"{found} bytes are live at one step in this layout and order, the budget is {budget}",
+            place="activations and gradients",
+            fix="raise the budget, or choose another layout or order",
+            arena="activations",
+            capacity=budget,
+            required=found,
+        )
+
+
+@dataclass
+class _Search:
+    """The policies tried so far, and the least peak that one of them reached."""
+
+    joint: Joint
+    arenas: tuple[Arena, ...]
+    budget: int
+    tried: dict[Policy, tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.classes = Classes(self.joint)
+        self.unchanged = self.least = peak(self.joint.model, self.arenas)
+        self.spent = 0
+
+    def judge(self, policy: Policy) -> tuple[int, int]:
+        """The peak and the repeated operations of a policy."""
+        if policy not in self.tried:
+            made = rewrite(self.joint, policy)
+            self.tried[policy] = self._peak(made) if made.complete else UINT64_END, made.cost
+        return self.tried[policy]
+
+    def _peak(self, made: Rewritten) -> int:
+        self.spent += len(made.nodes)
+        found = peak(made.model, self.arenas)
+        self.least = min(self.least, found)
+        return found
+
+    def best(self) -> Rewritten | None:
+        """The schedule to use, or None where none fits."""
+        found = [made for made in (self._by_policy(), self._by_search()) if made is not None]
+        return min(found, key=lambda made: made.cost, default=None)
+
+    def _by_search(self) -> Rewritten | None:
+        """The cheapest of all schedules of a small graph, as far as it fits without in-place results."""
+        script = exact.search(self.joint, self.arenas, self.budget)
+        made = None if script is None else follow(self.joint, script)
+        return made if made is not None and self._peak(made) <= self.budget else None
+
+    def _by_policy(self) -> Rewritten | None:
+        """The cheapest policy that fits, among all of them for a small graph."""
+        if len(self.classes.roots) <= EXHAUSTIVE:
+            return self._cheapest_of_all()
+        self.judge(chen(self.classes))
+        self._by_worth()
+        for policy in segmented(self.classes):
+            if self.spent < LIMIT:
+                self.judge(policy)
+        for policy in sorted(self._fitting(), key=self._rank)[:3]:
+            self._improve(policy)
+        best = min(self._fitting(), key=self._rank, default=None)
+        return None if best is None else rewrite(self.joint, best)
+
+    def _fitting(self) -> list[Policy]:
+        return [policy for policy, (found, _) in self.tried.items() if found <= self.budget]
+
+    def _rank(self, policy: Policy) -> tuple[int, int]:
+        found, cost = self.tried[policy]
+        return cost, found
+
+    def _cheapest_of_all(self) -> Rewritten | None:
+        """Every policy by its cost, until one fits."""
+        priced = sorted(
+            (rewrite(self.joint, policy).cost, k, policy) for k, policy in enumerate(exhaustive(self.classes))
+        )
+        for _, _, policy in priced:
+            if self.judge(policy)[0] <= self.budget:
+                return rewrite(self.joint, policy)
+        return None
+
+    def _by_worth(self) -> None:
+        """Drop ever more of what frees the most bytes for an operation: the fewest that fit, by bisection."""
+        every = self.classes.all
+        order = self.classes.by_worth
+        for held in (None, frozenset[int]()):
+            low, high = 0, len(order)
+            while low < high:
+                middle = (low + high) // 2
+                if self.judge(Policy(every - frozenset(order[:middle]), held))[0] <= self.budget:
+                    high = middle
+                else:
+                    low = middle + 1
+            self.judge(Policy(every - frozenset(order[:low]), held))
+
+    def _improve(self, policy: Policy) -> None:
+        """Keep again what costs most to repeat for its bytes: as much as fits by bisection, then one by one."""
+        cost, tensors, limit = self.joint.cost, self.joint.model.tensors, self.spent + EFFORT
+
+        def worth(root: int) -> tuple[int, int]:
+            return -(cost[self.joint.writer[root]] << 64) // (tensors[root].bytes + 1), root
+
+        order = sorted(self.classes.all - policy.kept, key=worth)
+        low, high = 0, len(order)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.judge(Policy(policy.kept | frozenset(order[:middle]), policy.held))[0] <= self.budget:
+                low = middle
+            else:
+                high = middle - 1
+        policy = self._better(policy, Policy(policy.kept | frozenset(order[:low]), policy.held))
+        for root in order[low:]:
+            if self.spent > limit:
+                return
+            policy = self._better(policy, Policy(policy.kept | {root}, policy.held))
+            if policy.held is not None and root not in policy.held:
+                policy = self._better(policy, Policy(policy.kept, policy.held | {root}))
+
+    def _better(self, policy: Policy, other: Policy) -> Policy:
+        """`other` where it fits and repeats less, or as much with a lower peak; else `policy`."""
+        fits = self.judge(other)[0] <= self.budget
+        return other if fits and self._rank(other) < self._rank(policy) else policy

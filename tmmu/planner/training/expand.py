@@ -1,0 +1,270 @@
+"""The joint graph of a forward one: one gradient step for each node that takes part, in reverse order (M2).
+
+Gradients flow from the graph outputs to the parameters and nowhere else. A gradient to which several nodes contribute
+is their sum, added up in the order of the consumers and their operands, whatever the order in which the contributions
+are made: the numbers of a run depend on it.
+spec: M2.1 to M2.12, M2.14
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from tmmu.errors import TmmuError
+from tmmu.ir.dtypes import BITS
+from tmmu.ir.validate import validate
+from tmmu.planner.training import gradients
+from tmmu.vocabulary import MAIN, Model, Node, Phase, Role, Tensor, View
+
+PERSISTENT = (Role.PARAMETER, Role.OPTIMIZER)
+
+
+def expand(model: Model) -> Model:
+    """The joint forward and backward graph of `model`, whose nodes stand in execution order.
+
+    Parameters
+    ----------
+    model
+        A valid model. One that has backward nodes of its own, or no nodes, is returned as it is.
+
+    Returns
+    -------
+    Model
+        The forward nodes, their gradient steps in reverse order with the additions that they need, then the optimizer
+        nodes. For each floating graph output `y` that depends on a parameter there is an input `y.seed`; the gradient
+        of `w` is `w.grad`.
+
+    Raises
+    ------
+    TmmuError
+        MODE_VIOLATION where no parameter has a gradient, where a forward node has bodies or changes a tensor, or where
+        a declared alias group holds what backward reads; INVALID_IR where a name of the model is one that is needed.
+
+    Notes
+    -----
+    O(nodes + accesses). `spec/tmmu.md` M2.1 to M2.12.
+    """
+    if not model.nodes or any(node.phase is Phase.BACKWARD for node in model.nodes):
+        return model
+    _check_plain(model)
+    joint = _Expansion(model).joint()
+    validate(joint)
+    return joint
+
+
+def refuse(node: str, what: str) -> TmmuError:
+    """What cannot be differentiated, by the node or tensor at fault."""
+    return TmmuError("MODE_VIOLATION", what, place=node, fix="plan it with --mode inference", mode="backward")
+
+
+def _check_plain(model: Model) -> None:
+    for body in model.bodies[1:]:
+        node = model.nodes[body.owner]
+        raise refuse(f"node {node.name!r}", f"{node.op} has a body, and no gradient is made for bodies")
+    for node in model.nodes:
+        if node.phase is Phase.FORWARD and node.mutates:
+            raise refuse(f"node {node.name!r}", "it changes a tensor in place, which has no gradient")
+
+
+@dataclass
+class _Expansion:
+    """A joint graph in the making: tensors and backward nodes are appended."""
+
+    model: Model
+    tensors: list[Tensor] = field(default_factory=list)
+    backward: list[Node] = field(default_factory=list)
+    gradient: dict[int, int] = field(default_factory=dict)
+    parts: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+
+    def joint(self) -> Model:
+        model = self.model
+        self.tensors = list(model.tensors)
+        self.forward = [n for n, node in enumerate(model.nodes) if node.phase is Phase.FORWARD]
+        self.sources = _sources(model)
+        needs = self._depending()
+        self.edges = self._edges(needs)
+        if not self.edges:
+            raise refuse(f"model {model.name!r}", "no output depends on a parameter by operations that have gradients")
+        # The consumers of each tensor in the order in which their parts are added; edges stand in reverse node order.
+        self.consumers: dict[int, list[int]] = {}
+        self.place: dict[tuple[int, int], int] = {}
+        for n, edges in reversed(self.edges.items()):
+            for p, t in edges:
+                self.place[n, p] = len(self.consumers.setdefault(t, []))
+                self.consumers[t].append(n)
+        self.expected = self._optimizer_reads()
+        seeds = self._seeds(needs)
+        for n in reversed(self.forward):
+            if n in self.edges:
+                self._step(n)
+                for t in dict.fromkeys(t for _, t in self.edges[n]):
+                    if self.consumers[t][0] == n:
+                        self._sum(t)
+        return self._finished(seeds)
+
+    def _depending(self) -> set[int]:
+        """The floating tensors that depend on a source by operations that have gradients."""
+        found = set(self.sources)
+        for n in self.forward:
+            node = self.model.nodes[n]
+            if any(t in found and gradients.reads(node, p) is not None for p, t in enumerate(node.reads)):
+                found.update(t for t in node.writes if gradients.is_floating(self.tensors[t]))
+        return found
+
+    def _edges(self, needs: set[int]) -> dict[int, list[tuple[int, int]]]:
+        """For each node with a gradient step the operands (position, tensor) that it contributes to."""
+        wanted = needs.intersection(self.model.outputs)
+        edges = {}
+        for n in reversed(self.forward):
+            node = self.model.nodes[n]
+            if wanted.isdisjoint(node.writes):
+                continue
+            found = [(p, t) for p, t in enumerate(node.reads) if t in needs and gradients.reads(node, p) is not None]
+            if found:
+                edges[n] = found
+                wanted.update(t for _, t in found)
+        return edges
+
+    def _optimizer_reads(self) -> dict[int, int]:
+        """The gradients that an optimizer node reads: inputs of the model that are named after a parameter."""
+        model = self.model
+        named = {tensor.name: t for t, tensor in enumerate(model.tensors)}
+        read = {t for node in model.nodes if node.phase is Phase.OPTIMIZER for t in node.reads}
+        found = {}
+        for w in self.sources:
+            t = named.get(f"{model.tensors[w].name}.grad", -1)
+            like = t in read and t in model.inputs and w in self.consumers
+            if like and (model.tensors[t].shape, model.tensors[t].dtype) == (
+                model.tensors[w].shape,
+                model.tensors[w].dtype,
+            ):
+                found[w] = t
+                self.tensors[t] = replace(model.tensors[t], role=Role.GRADIENT)
+        return found
+
+    def _seeds(self, needs: set[int]) -> list[int]:
+        """An input for the gradient of each output; its part comes last, as the caller reads after the last step."""
+        seeds = []
+        for y in self.model.outputs:
+            if y in needs:
+                seed = self._like(y, f"{self.tensors[y].name}.seed", Role.INPUT)
+                seeds.append(seed)
+                if y in self.consumers:
+                    self.parts[y] = [(len(self.consumers[y]), seed)]
+                else:
+                    self.gradient[y] = seed
+        return seeds
+
+    def _like(self, t: int, name: str, role: Role = Role.GRADIENT, view: View | None = None) -> int:
+        like = self.tensors[t]
+        self.tensors.append(
+            Tensor(name, like.shape, like.dtype, role, like.bytes, like.alignment, view, envelope=like.envelope)
+        )
+        return len(self.tensors) - 1
+
+    def _whole(self, t: int, view: View | None = None) -> int:
+        """The tensor `<t>.grad`; where an optimizer node reads it, the model has it already."""
+        if t not in self.expected:
+            return self._like(t, f"{self.tensors[t].name}.grad", view=view)
+        self.tensors[self.expected[t]] = replace(self.tensors[self.expected[t]], view=view)
+        return self.expected[t]
+
+    def _step(self, n: int) -> None:
+        """The gradient step of node `n`: it reads gradients, then what is saved; it writes a part for each operand."""
+        node, edges = self.model.nodes[n], self.edges[n]
+        given = [self.gradient[t] for t in node.writes if t in self.gradient]
+        saved = {t for p, _ in edges for t in gradients.reads(node, p) or ()}
+        read = dict.fromkeys([*given, *(t for t in (*node.reads, *node.writes) if t in saved)])
+        first = self.tensors[given[0]]
+        back = node.domain in gradients.ONNX and self._is_view(node)
+        passing = node.domain in gradients.ONNX and node.op in gradients.PASSING
+        writes = []
+        for p, t in edges:
+            shown = back or (passing and math.prod(self.tensors[t].shape) == math.prod(first.shape))
+            view = View(given[0], 0, first.bytes) if shown else None
+            if len(self.consumers[t]) == 1 and t not in self.parts:
+                part = self.gradient[t] = self._whole(t, view)
+            else:
+                place = self.place[n, p]
+                part = self._like(t, f"{self.tensors[t].name}.grad.part{place}", view=view)
+                self.parts.setdefault(t, []).append((place, part))
+            writes.append(part)
+        domain, op = ("", "Reshape") if back else gradients.operator(node)
+        hints = self._hint(node, writes[0], given[0]) if not back else ()
+        made = Node(f"{node.name}.grad", op, tuple(read), tuple(writes), domain, MAIN, hints, phase=Phase.BACKWARD)
+        self.backward.append(made)
+
+    def _is_view(self, node: Node) -> bool:
+        """Whether the gradient of a node is its result's gradient in another shape."""
+        operand, result = self.tensors[node.reads[0]], self.tensors[node.writes[0]]
+        whole = View(node.reads[0], 0, operand.bytes)
+        if node.op == "Dropout":
+            return result.view is not None and result.view._replace(strides=None) == whole
+        same = operand.dtype == result.dtype and math.prod(operand.shape) == math.prod(result.shape)
+        return node.op in gradients.VIEWS and same
+
+    def _hint(self, node: Node, result: int, operand: int) -> tuple[tuple[int, int], ...]:
+        r, o = self.tensors[result], self.tensors[operand]
+        fits = r.shape == o.shape and BITS[r.dtype] == BITS[o.dtype] and r.view is None
+        return (
+            ((result, operand),) if fits and node.domain in gradients.ONNX and node.op in gradients.ELEMENTWISE else ()
+        )
+
+    def _sum(self, t: int) -> None:
+        """Add up the parts of a gradient, in the order of consumers and operands."""
+        if t not in self.parts:
+            return
+        name = self.tensors[t].name
+        total, *others = [part for _, part in sorted(self.parts[t])]
+        for k, part in enumerate(others, 1):
+            added = self._whole(t) if k == len(others) else self._like(t, f"{name}.grad.sum{k}")
+            hints = tuple((added, operand) for operand in (total, part))
+            node = Node(f"{name}.grad.add{k}", "Add", (total, part), (added,), "", MAIN, hints, phase=Phase.BACKWARD)
+            self.backward.append(node)
+            total = added
+        self.gradient[t] = total
+
+    def _finished(self, seeds: list[int]) -> Model:
+        model = self.model
+        later = [node for node in model.nodes if node.phase is Phase.OPTIMIZER]
+        forward = [model.nodes[n] for n in self.forward]
+        tensors = mark_saved(self.tensors, forward, self.backward)
+        read = set(self.expected.values())
+        results = dict.fromkeys(self.gradient[w] for w in self.sources if w in self.gradient and w not in self.expected)
+        outputs = (*model.outputs, *(g for g in results if g not in model.outputs))
+        inputs = (*(t for t in model.inputs if t not in read), *seeds)
+        for tensor in tensors:
+            if tensor.alias_group is not None and tensor.saved_for_backward:
+                raise refuse(f"tensor {tensor.name!r}", "backward reads it, and it shares bytes in an alias group")
+        main = replace(model.bodies[MAIN], inputs=inputs, outputs=outputs)
+        return replace(model, tensors=tuple(tensors), nodes=(*forward, *self.backward, *later), bodies=(main,))
+
+
+def mark_saved(tensors: list[Tensor], forward: list[Node], backward: list[Node]) -> list[Tensor]:
+    """The tensors with `saved_for_backward` where a backward node reads what a forward node or the caller wrote.
+
+    Parameters and optimizer state are there anyway, and gradients, seeds and recomputed tensors belong to backward.
+    """
+    written = {t for node in backward for t in node.writes}
+    forward_reads = {t for node in forward for t in (*node.reads, *node.writes)}
+    saved = {t for node in backward for t in node.reads if t not in written and t in forward_reads}
+    return [
+        replace(tensor, saved_for_backward=t in saved and tensor.role not in PERSISTENT)
+        if tensor.saved_for_backward != (t in saved and tensor.role not in PERSISTENT)
+        else tensor
+        for t, tensor in enumerate(tensors)
+    ]
+
+
+def _sources(model: Model) -> list[int]:
+    """What gradients are wanted of: the floating parameters; where there are none, the floating graph inputs.
+
+    A parameter without dimensions is a constant that an exporter wrote down, and has no gradient.
+    """
+    parameters = [
+        t
+        for t, tensor in enumerate(model.tensors)
+        if tensor.role is Role.PARAMETER and gradients.is_floating(tensor) and tensor.shape
+    ]
+    return parameters or [t for t in model.inputs if gradients.is_floating(model.tensors[t])]

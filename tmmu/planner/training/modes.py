@@ -1,0 +1,159 @@
+"""Modes and presets: which part of training is planned, and what becomes of a model for it (M1).
+
+`inference` runs the forward nodes and retains nothing; `forward` runs them and keeps for the caller what backward will
+read; `backward` runs both halves, and the optimizer nodes if there are any. A preset says how training is planned:
+`train_full` computes everything once, `remat_enabled` computes again what does not fit a budget.
+spec: M1.4, M1.5, M1.6, M1.7
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tmmu.errors import TmmuError
+from tmmu.planner.remat import rematerialise
+from tmmu.planner.training.expand import expand, mark_saved
+from tmmu.vocabulary import MAIN, Arena, Model, Node, Phase
+
+PRESETS: dict[str, tuple[str, ...]] = {
+    "inference": ("inference",),
+    "train_full": ("backward", "forward"),
+    "remat_enabled": ("backward",),
+}
+"""The modes of each preset, the one that it stands for by itself first."""
+
+
+def chosen(mode: str | None, preset: str | None, budget: int | None) -> tuple[str, str]:
+    """The mode and preset that are meant; either may be left out. MODE_VIOLATION for a pair that is none.
+
+    >>> chosen(None, None, None), chosen("backward", None, None), chosen(None, "remat_enabled", 1 << 30)
+    (('inference', 'inference'), ('backward', 'train_full'), ('backward', 'remat_enabled'))
+    """
+    if preset is None:
+        preset = "inference" if mode in (None, "inference") else "train_full"
+    if preset not in PRESETS:
+        raise _violation(f"preset {preset!r} is not known", f"use one of {', '.join(PRESETS)}", preset)
+    if mode is None:
+        mode = PRESETS[preset][0]
+    if mode not in PRESETS[preset]:
+        raise _violation(
+            f"mode {mode!r} does not go with preset {preset!r}", f"it goes with {' or '.join(PRESETS[preset])}", mode
+        )
+    if (budget is not None) != (preset == "remat_enabled"):
+        raise _violation(
+            "a budget and the preset 'remat_enabled' belong together",
+            "give both --preset remat_enabled and --budget, or neither",
+            mode,
+        )
+    return mode, preset
+
+
+def _violation(what: str, fix: str, mode: str) -> TmmuError:
+    return TmmuError("MODE_VIOLATION", what, place="mode and preset", fix=fix, mode=mode)
+
+
+def prepare(model: Model, mode: str, arenas: tuple[Arena, ...], budget: int | None = None) -> Model:
+    """The graph that is planned in `mode`: halves that it does not run are left out or made, and fitted to a budget.
+
+    Parameters
+    ----------
+    model
+        A valid model in execution order.
+    mode
+        One that `chosen` returned.
+    arenas
+        Where tensors lie: only arenas that reuse count for the budget.
+    budget
+        The most bytes that may be live at a step in the arenas that reuse, or None for what the graph needs.
+
+    Raises
+    ------
+    TmmuError
+        MODE_VIOLATION as `expand` does; ARENA_TOO_SMALL where the budget cannot be met, naming the least that can.
+    """
+    if mode == "inference":
+        return forward_half(model)
+    if mode == "forward":
+        own = any(node.phase is Phase.BACKWARD for node in model.nodes)
+        # A model that says what is saved and has no backward half is believed.
+        declared = not own and any(tensor.saved_for_backward for tensor in model.tensors)
+        return forward_half(model if declared else _marked(expand(model)))
+    joint = expand(model)
+    return joint if budget is None else rematerialise(joint, arenas, budget)
+
+
+def _marked(joint: Model) -> Model:
+    """`joint` with what its backward half reads marked as saved, besides what it declares."""
+    forward, backward = ([n for n in joint.nodes if n.phase is phase] for phase in (Phase.FORWARD, Phase.BACKWARD))
+    marked = mark_saved(list(joint.tensors), forward, backward)
+    both = (
+        tensor if tensor.saved_for_backward or not old.saved_for_backward else old
+        for tensor, old in zip(marked, joint.tensors, strict=True)
+    )
+    return replace(joint, tensors=tuple(both))
+
+
+def forward_half(model: Model) -> Model:
+    """`model` without its backward and optimizer nodes and without the tensors that they alone touch. spec: M1.4"""
+    body = _forward_bodies(model)
+    position = [n for n, node in enumerate(model.nodes) if node.phase is Phase.FORWARD and node.body in body]
+    if len(position) == len(model.nodes):
+        return model
+    kept = [model.nodes[n] for n in position]
+    touched = {t for node in kept for t in (*node.reads, *node.writes)}
+    touched.update(t for b in body if b != MAIN for t in (*model.bodies[b].inputs, *model.bodies[b].outputs))
+    elsewhere = {t for node in model.nodes for t in (*node.reads, *node.writes)}
+    elsewhere.update(t for inner in model.bodies[1:] for t in (*inner.inputs, *inner.outputs))
+    stays = [t in touched or t not in elsewhere for t in range(len(model.tensors))]
+    for t in range(len(model.tensors)):
+        base = t
+        while stays[t] and (view := model.tensors[base].view) is not None:  # a view keeps what it shows
+            base = view.base
+            stays[base] = True
+    row = dict(zip((t for t, stay in enumerate(stays) if stay), range(len(stays)), strict=False))
+
+    def rows(old: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(row[t] for t in old if t in row)
+
+    def node_of(node: Node) -> Node:
+        hints = tuple((row[result], row[operand]) for result, operand in node.in_place)
+        return replace(
+            node,
+            body=body[node.body],
+            reads=rows(node.reads),
+            writes=rows(node.writes),
+            mutates=rows(node.mutates),
+            in_place=hints,
+        )
+
+    tensors = [
+        replace(tensor, view=tensor.view._replace(base=row[tensor.view.base])) if tensor.view is not None else tensor
+        for t, tensor in enumerate(model.tensors)
+        if t in row
+    ]
+    place = {-1: -1} | {n: k for k, n in enumerate(position)}
+    bodies = tuple(
+        replace(inner, owner=place[inner.owner], inputs=rows(inner.inputs), outputs=rows(inner.outputs))
+        for b, inner in enumerate(model.bodies)
+        if b in body
+    )
+    names = {tensor.name for tensor in tensors}
+    bindings = replace(model.bindings, donated=tuple(name for name in model.bindings.donated if name in names))
+    return replace(
+        model,
+        tensors=tuple(tensors),
+        nodes=tuple(map(node_of, kept)),
+        bodies=bodies,
+        must_not_alias=tuple((row[a], row[b]) for a, b in model.must_not_alias if a in row and b in row),
+        bindings=bindings,
+    )
+
+
+def _forward_bodies(model: Model) -> dict[int, int]:
+    """The bodies that forward nodes own, the main graph among them, with their numbers in the forward half."""
+    found = {MAIN: MAIN}
+    for b, body in enumerate(model.bodies[1:], 1):
+        owner = model.nodes[body.owner]
+        if owner.phase is Phase.FORWARD and owner.body in found:
+            found[b] = len(found)
+    return found
