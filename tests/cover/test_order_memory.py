@@ -176,6 +176,16 @@ def test_a_plan_in_another_order_is_the_models_and_one_against_an_edge_is_not() 
     assert (difference.stated, difference.recomputed) == ("v as change leaves it", "v as make leaves it")
 
 
+def test_a_read_moved_over_a_change_is_not_the_models() -> None:
+    """spec: I1.6, V3.4"""
+    model = small("make: x -> t", "read: t -> a", "change: t -> !t", "add: a t -> y")
+    assert not found(plan_memory(model).plan, model)
+    moved = reordered(plan_memory(model).plan, [0, 2, 1, 3])
+    (difference,) = [d for d in found(moved, model) if d.what == "order"]
+    assert (difference.node, difference.tensors) == ("read", ("t",))
+    assert (difference.stated, difference.recomputed) == ("t as change leaves it", "t as make leaves it")
+
+
 def test_views_of_views_and_views_in_a_circle_come_to_an_end() -> None:
     lines = [
         "make: x -> v0",

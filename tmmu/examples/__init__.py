@@ -59,7 +59,7 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
         One of `names()`.
     path
         Where the model or the plan goes. A wrong plan that takes a model to refute also writes it, beside the plan
-        and with the suffix `.onnx` or `.ir.cbor`.
+        and with the suffix `.onnx`.
 
     Raises
     ------
@@ -86,11 +86,9 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
     made = kind.build()
     written = []
     if made.model is not None:
-        beside = target.with_suffix(made.suffix)
+        beside = target.with_suffix(".onnx")
         if beside == target:
-            raise ValueError(
-                f"{target} would be both the plan and its model; choose a path that does not end in {made.suffix}"
-            )
+            raise ValueError(f"{target} would be both the plan and its model; choose a path that does not end in .onnx")
         canonical.write_atomically(beside, made.model)
         written.append(str(beside))
     canonical.write_atomically(target, made.encode())
