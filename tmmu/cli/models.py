@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tmmu.errors import TmmuError
 from tmmu.ir import files, order, validate
@@ -26,7 +27,6 @@ def load(
         raise TmmuError("INVALID_IR", "reading ONNX needs the package onnx", fix="pip install 'tmmu[onnx]'") from error
     try:
         model = import_onnx(path, dims=dims, shapes=shapes, values=values, donate=donate, trust_shapes=trust_shapes)
-        validate.validate(model)
         return order.stable_topological(model)
     except TmmuError as error:
         error.in_file(path)
@@ -42,8 +42,6 @@ def _ir(
     trust_shapes: bool,
 ) -> Model:
     """An IR file states every shape: only donation can still be bound."""
-    from dataclasses import replace
-
     model = files.load(path)
     given = [*dims, *shapes, *values, *(["--trust-shapes"] if trust_shapes else [])]
     if given:
@@ -58,8 +56,6 @@ def _ir(
 
 def donated(model: Model, names: Sequence[str], path: str) -> Bindings:
     """The model's bindings with `names` donated; each must be a tensor that the caller writes."""
-    from dataclasses import replace
-
     callers = {model.tensors[t].name for t in model.inputs} | {
         tensor.name for tensor in model.tensors if tensor.role in validate.CALLERS
     }
