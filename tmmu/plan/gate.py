@@ -19,6 +19,7 @@ from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Bodies, Names, Plan, S
 from tmmu.vocabulary import UINT64_END, Arena, Role, Shares, Usage
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
+"""What every plan file says of itself. A change of lifetimes, slots or addresses is a new major version. spec: R8.1, R8.2"""
 LAYOUTS = ("slots", "packed", "pools", "hashed")
 ORDERS = ("given", "memory")
 MODES = ("inference", "forward", "backward")
