@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from proofs import homes
 from proofs.checker import Problem
 from proofs.layouts import BY_SLOTS
 from proofs.program import Program
-from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, SHARES, Plan
-from tmmu.vocabulary import MAIN, Part, Role, Shares
+from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, Plan
+from tmmu.vocabulary import MAIN, Part, Role
 
 CALLERS = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
 
@@ -26,7 +27,7 @@ def problems(plan: Plan, run: Program) -> Iterator[Problem]:
     yield from nested(plan, run)
     yield from copied(plan, run)
     yield from kept_apart(plan, run)
-    yield from housed(plan, run)
+    yield from homes.problems(plan, run)
     yield from slotted(plan, run)
 
 
@@ -204,16 +205,6 @@ def _slots_apart(
             names = (run.storage_names[tenants[slot][0]], run.storage_names[tenants[other][0]])
             text = f"the slots of {names[0]} and {names[1]} have bytes in common"
             yield Problem("no_live_overlap", names, None, run.arenas[arena].name, start, end - 1, text)
-
-
-def housed(plan: Plan, run: Program) -> Iterator[Problem]:
-    """A tensor that shares with no other lies in an arena that holds its role; scratch may name any arena."""
-    held = [frozenset(ROLES.index(role) for role in arena.roles) | {ROLES.index(Role.SCRATCH)} for arena in plan.arenas]
-    alone = SHARES.index(Shares.NONE)
-    for t, role, word in zip(run.tensors, plan.tensors.role.tolist(), plan.tensors.shares.tolist(), strict=True):
-        if word == alone and role not in held[t.arena]:
-            text = f"{t.name} has the role {ROLES[role]}, which {run.arenas[t.arena].name} does not hold"
-            yield _problem("roles_have_arenas", (t.name,), None, text)
 
 
 def slotted(plan: Plan, run: Program) -> Iterator[Problem]:

@@ -208,10 +208,11 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """One contiguous memory of a device: which roles it holds, how large it may be, how its content is aligned.
+    """One contiguous part of a memory: which roles it holds, how large it may be, how its content is aligned.
 
     `reuse` is false for persistent arenas: their storages live over all steps and never share a slot.
-    `page_size` rounds the backing memory, not the plan.
+    `page_size` rounds the backing memory, not the plan. `memory` names a memory of `device`; where it is empty, no
+    other arena counts against the same bytes.
     """
 
     name: str
@@ -221,6 +222,49 @@ class Arena:
     page_size: int = 4096
     reuse: bool = True
     device: str = "default"
+    memory: str = ""
+
+
+class Memory(NamedTuple):
+    """Bytes of a device that its arenas divide among them: together they end within `capacity`."""
+
+    name: str
+    capacity: int
+
+
+class Device(NamedTuple):
+    """What runs nodes and has memories: it runs those whose name or operator one of its patterns matches."""
+
+    name: str
+    memories: tuple[Memory, ...] = ()
+    nodes: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+
+
+class Rule(NamedTuple):
+    """Where tensors may lie: the arenas that they may use, the first one first; one arena pins them.
+
+    A tensor is meant if it has one of the `roles`, its name one of the patterns `names`, and its node (the one that
+    writes it, or the first that reads what the caller writes) an operator in `ops` and a device in `devices`. What
+    is empty asks nothing. In a pattern `*` stands for any text, every other character for itself.
+    """
+
+    arenas: tuple[str, ...]
+    roles: tuple[Role, ...] = ()
+    names: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+
+class ArenaPolicy(NamedTuple):
+    """The devices, and the rules that say which arenas a tensor may use; where none does, its role says it (M3)."""
+
+    devices: tuple[Device, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+ANYWHERE = ArenaPolicy()
+"""No devices and no rules: each tensor lies in the arena of its role."""
 
 
 class Usage(NamedTuple):

@@ -3,7 +3,8 @@
 The footprint is the end of the last slot; where slots have no address of their own, of the last storage. Where
 addresses are scattered over 64 bits, storages end within those, and the footprint is the sum of all slots. All sums
 are exact integers, so that an end beyond 64 bits is beyond every capacity instead of wrapping to a small one.
-spec: V1.3, A3.1, A1.3, A2.4, A8.6
+The arenas of a memory lie in it one behind the other.
+spec: V1.3, A3.1, A1.3, A2.4, A8.6, M3.10
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from proofs import homes
 from proofs.layouts import BY_SLOTS, scattered
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Place, distinct, listed
 
 NAME = "capacity"
-SENTENCE = "Every storage ends within the footprint of its arena, and that within its capacity."
+SENTENCE = "Every storage ends within its arena's footprint, that within its capacity, and arenas within their memory."
 LEMMAS: tuple[str, ...] = ()
 TERMS = 50
 """The most sizes that one row adds up."""
@@ -28,11 +30,13 @@ DEFINITIONS = """
 (define-fun ends_at ((offset Int) (bytes Int) (footprint Int)) Bool (= (+ offset bytes) footprint))
 (define-fun holds_footprint ((footprint Int) (capacity Int)) Bool
   (and (<= footprint capacity) (< capacity 18446744073709551616)))
+(define-fun lies_behind ((before Int) (needs Int) (base Int) (alignment Int) (footprint Int) (capacity Int)) Bool
+  (and (<= (+ before needs) base) (= 0 (mod base alignment)) (<= (+ base footprint) capacity)))
 """
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """A row for each different extent of a storage, and two for each arena."""
+    """A row for each different extent of a storage, and two for each arena, three where it divides a memory."""
     plan, evidence = context.plan, context.certificate
     s, slots = plan.storages, plan.slots
     footprint = np.array([usage.footprint for usage in plan.usage], np.uint64)
@@ -65,6 +69,10 @@ def rows(context: Context) -> Iterator[Batch]:
         tenant = int(evidence.tenants[evidence.tenants_at[last]])
         row = f"(ends_at {int(s.offset[tenant])} {int(slots.bytes[last])} {usage.footprint})"
         found.append((row, Place(storages=(tenant,))))
+    for at in homes.places(plan):
+        needed = plan.usage[at.arena].footprint
+        row = f"(lies_behind {at.before} {at.needs} {at.base} {at.alignment} {needed} {at.capacity})"
+        found.append((row, Place(storages=np.flatnonzero(s.arena == at.arena)[:1].tolist())))
     yield from listed(found)
 
 

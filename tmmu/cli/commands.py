@@ -14,6 +14,7 @@ import click
 from proofs.flags import bound, existing, shapes, sizes
 from tmmu.cli import layouts, training
 from tmmu.errors import TmmuError, one_line
+from tmmu.vocabulary import ANYWHERE
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -94,7 +95,7 @@ def plan(
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
     from tmmu.plan import file
-    from tmmu.planner import arenas as configuration
+    from tmmu.planner import arena_file
     from tmmu.planner.remat import check_budget
     from tmmu.planner.training.modes import chosen, prepare
 
@@ -102,14 +103,14 @@ def plan(
     if os.path.realpath(target) == os.path.realpath(model):
         raise click.UsageError(f"{target} is the model itself; choose another file with -o")
     token = _token(seed, replay_token)
-    config = planner.DEFAULT if arenas is None else configuration.load(arenas)
+    config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
     loaded = load(model, sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
     try:
         run_mode, _ = chosen(mode, preset, budget)
-        graph = prepare(loaded, run_mode, config, budget)
+        graph = prepare(loaded, run_mode, config, budget, policy)
         planned = planner.plan_memory(
             graph, config, mode=run_mode, layout=layout, order=order, token=token,
-            address_token=layouts.read_token(address_token), fallback=fallback,
+            address_token=layouts.read_token(address_token), fallback=fallback, policy=policy,
         )  # fmt: skip
         if budget is not None:
             check_budget(planned.plan, budget)
@@ -163,21 +164,23 @@ def compare(
     from tmmu import planner
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
-    from tmmu.planner import arenas as configuration
+    from tmmu.planner import arena_file
     from tmmu.planner.training.modes import chosen, prepare
 
-    config = planner.DEFAULT if arenas is None else configuration.load(arenas)
+    config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
     loaded = load(model, sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
     secret = layouts.read_token(address_token)
     found = []
     try:
         run_mode, _ = chosen(mode, preset, budget)
-        graph = prepare(loaded, run_mode, config, budget)
+        graph = prepare(loaded, run_mode, config, budget, policy)
         for layout in layouts.LAYOUTS:
             if layout == "hashed" and secret is None:
                 continue
             token = secret if layout == "hashed" else None
-            made = planner.plan_memory(graph, config, mode=run_mode, layout=layout, order=order, address_token=token)
+            made = planner.plan_memory(
+                graph, config, mode=run_mode, layout=layout, order=order, address_token=token, policy=policy
+            )
             check(made.plan, graph, is_ir=model.endswith(".cbor"))
             found += layouts.rows(made.plan)
     except TmmuError as error:

@@ -15,7 +15,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.vocabulary import Arena, Bindings, Lifetime, Part, Placement, Role, Shares, Slot, Storage, Usage
+from tmmu.vocabulary import (
+    ANYWHERE,
+    Arena,
+    ArenaPolicy,
+    Bindings,
+    Lifetime,
+    Part,
+    Placement,
+    Role,
+    Shares,
+    Slot,
+    Storage,
+    Usage,
+)
 
 U8 = NDArray[np.uint8]
 U32 = NDArray[np.uint32]
@@ -214,6 +227,8 @@ class Plan:
     """How tensors are split over ranks (R7); empty for one rank."""
     address_token_digest: bytes | None = None
     """The SHA-256 of the token that the addresses of the layout `hashed` derive from (A2)."""
+    policy: ArenaPolicy = ANYWHERE
+    """The devices, and the rules that said which arenas each tensor may use (M3)."""
 
     @property
     def last_step(self) -> int:

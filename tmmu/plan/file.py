@@ -17,21 +17,38 @@ from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
 from tmmu.plan.columns import Names, Plan, Table
 from tmmu.plan.gate import COLUMNS, FORMAT, HASHES, SPEC_VERSION, Stated, from_object
-from tmmu.vocabulary import Arena
+from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy
 
 LIMIT = 1 << 34
 """The largest plan file that is read, in bytes."""
 
 
-def arena_config(arenas: Sequence[Arena]) -> list[dict[str, Any]]:
+def arena_config(arenas: Sequence[Arena], policy: ArenaPolicy = ANYWHERE) -> dict[str, Any]:
     """The configuration object whose digest is `arena_config_hash`. spec: R2.4"""
-    return [
-        {
-            "name": a.name, "roles": [str(role) for role in a.roles], "capacity": a.capacity, "alignment": a.alignment,
-            "page_size": a.page_size, "reuse": a.reuse, "device": a.device,
-        }
-        for a in arenas
-    ]  # fmt: skip
+    return {
+        "arenas": [
+            {
+                "name": a.name, "roles": [str(role) for role in a.roles], "capacity": a.capacity,
+                "alignment": a.alignment, "page_size": a.page_size, "reuse": a.reuse, "device": a.device,
+                "memory": a.memory,
+            }
+            for a in arenas
+        ],
+        "devices": [
+            {
+                "name": device.name, "memories": [dict(memory._asdict()) for memory in device.memories],
+                "nodes": list(device.nodes), "ops": list(device.ops),
+            }
+            for device in policy.devices
+        ],
+        "rules": [
+            {
+                "arenas": list(rule.arenas), "roles": [str(role) for role in rule.roles], "names": list(rule.names),
+                "ops": list(rule.ops), "devices": list(rule.devices),
+            }
+            for rule in policy.rules
+        ],
+    }  # fmt: skip
 
 
 def _table(table: Table) -> dict[str, Any]:
@@ -60,7 +77,7 @@ def without_hashes(plan: Plan) -> dict[str, Any]:
         "rank": plan.rank,
         "world_size": plan.world_size,
         "shard_spec": plan.shard_spec,
-        "arena_config": arena_config(plan.arenas),
+        "arena_config": arena_config(plan.arenas, plan.policy),
         "usage": [dict(usage._asdict()) for usage in plan.usage],
         "bindings": bindings_object(plan.bindings),
         "ops": [list(pair) for pair in plan.ops],

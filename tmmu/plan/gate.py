@@ -7,16 +7,20 @@ spec: P1.1, P1.2, R8.1, O1.1
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tmmu.errors import TmmuError
 from tmmu.ir.columns import read_bindings
 from tmmu.ir.dtypes import BITS
+from tmmu.plan import configuration
 from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Bodies, Names, Plan, Slots, Steps, Storages, Table, Tensors
-from tmmu.vocabulary import UINT64_END, Arena, Role, Shares, Usage
+from tmmu.plan.fields import array as _list
+from tmmu.plan.fields import integer as _integer
+from tmmu.plan.fields import keys as _keys
+from tmmu.plan.fields import refuse as _refuse
+from tmmu.plan.fields import text as _text
+from tmmu.vocabulary import UINT64_END, Shares, Usage
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
 """What every plan file says of itself. A change of lifetimes, slots or addresses is a new major version. spec: R8.1, R8.2"""
@@ -57,40 +61,6 @@ class Stated(NamedTuple):
 
     plan: Plan
     hashes: dict[str, bytes]
-
-
-def _refuse(place: str, what: str) -> TmmuError:
-    return TmmuError("INVALID_PLAN", what, place=place, fix="write the plan again with the tool that made it")
-
-
-def _integer(value: Any, place: str, end: int = UINT64_END, least: int = 0) -> int:
-    if type(value) is not int or not least <= value < end:
-        raise _refuse(place, f"{value!r} is no integer from {least} to {end - 1}")
-    return value
-
-
-def _text(value: Any, place: str) -> str:
-    if type(value) is not str:
-        raise _refuse(place, f"{value!r} is no text")
-    return value
-
-
-def _keys(value: Any, keys: Sequence[str], place: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _refuse(place, "no map")
-    for key in keys:
-        if key not in value:
-            raise _refuse(place, f"the key {key!r} is missing")
-    for key in value:
-        if key not in keys:
-            raise _refuse(place, f"the key {key!r} is unknown")
-    return value
-
-
-def _list(value: Any, place: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise _refuse(place, "no array")
-    return value
 
 
 def _read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
@@ -136,26 +106,6 @@ def _index(column: Any, rows: int, place: str, absent: bool = False) -> None:
         raise _refuse(f"{place} row {int(outside.argmax())}", f"points beyond {rows} rows")
 
 
-def _read_arena(value: Any, place: str) -> Arena:
-    value = _keys(value, ("name", "roles", "capacity", "alignment", "page_size", "reuse", "device"), place)
-    roles = []
-    for role in _list(value["roles"], f"{place}.roles"):
-        if _text(role, f"{place}.roles") not in tuple(Role):
-            raise _refuse(f"{place}.roles", f"unknown role {role!r}")
-        roles.append(Role(role))
-    if type(value["reuse"]) is not bool:
-        raise _refuse(f"{place}.reuse", "no boolean")
-    return Arena(
-        _text(value["name"], f"{place}.name"),
-        tuple(roles),
-        _integer(value["capacity"], f"{place}.capacity", least=1),
-        _integer(value["alignment"], f"{place}.alignment", least=1),
-        _integer(value["page_size"], f"{place}.page_size", least=1),
-        value["reuse"],
-        _text(value["device"], f"{place}.device"),
-    )
-
-
 def _read_usage(value: Any, steps: int, place: str) -> Usage:
     value = _keys(value, Usage._fields, place)
     if type(value["minimal"]) is not bool:
@@ -196,13 +146,11 @@ def from_object(value: Any) -> Stated:
     for key, allowed in known.items():
         if _text(value[key], key) not in allowed:
             raise _refuse(key, f"{value[key]!r} is not known; it is {' or '.join(map(repr, allowed))}")
-    arenas = tuple(
-        _read_arena(a, f"arena_config[{i}]") for i, a in enumerate(_list(value["arena_config"], "arena_config"))
-    )
+    arenas, policy = configuration.read(value["arena_config"])
     steps = _read_steps(value["steps"])
     usage = tuple(_read_usage(u, len(steps), f"usage[{i}]") for i, u in enumerate(_list(value["usage"], "usage")))
-    if len(usage) != len(arenas) or len({a.name for a in arenas}) != len(arenas):
-        raise _refuse("usage", "not one entry for each arena, or an arena's name repeats")
+    if len(usage) != len(arenas):
+        raise _refuse("usage", "not one entry for each arena")
     ops = []
     for i, pair in enumerate(_list(value["ops"], "ops")):
         if len(_list(pair, f"ops[{i}]")) != 2:
@@ -238,6 +186,7 @@ def from_object(value: Any) -> Stated:
         tuple((a, b) for a, b in pairs),
         tuple(_text(x, "unproduced") for x in _list(value["unproduced"], "unproduced")), rank, world,
         _shard_spec(value["shard_spec"]), address_token_digest=_address_token(value),
+        policy=policy,
     )  # fmt: skip
     return Stated(plan, {key: _hash(value[key], key) for key in HASHES})
 

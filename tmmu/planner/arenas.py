@@ -1,26 +1,14 @@
-"""Arena configurations: the default one, and reading one from TOML (M3).
+"""Arena configurations: the default one, and what makes one wrong (M3).
 
-```toml
-[arenas.activations]
-roles = ["input", "activation", "scratch"]   # who lies here
-capacity = 1073741824                        # bytes; default 2**64 - 1
-alignment = 128                              # a power of two
-page_size = 4096                             # rounds the backing memory
-reuse = true                                 # false: persistent, nothing shares
-```
-
-spec: M3.1, M3.2, M3.3, M3.4, M3.5
+spec: M3.1, M3.3, M3.4, M3.9
 """
 
 from __future__ import annotations
 
-import os
-import tomllib
-from typing import Any
+from collections.abc import Iterable
 
-from tmmu.canonical import read_bounded
 from tmmu.errors import TmmuError
-from tmmu.vocabulary import UINT64_END, Arena, Role
+from tmmu.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Role, Rule
 
 DEFAULT: tuple[Arena, ...] = (
     Arena("parameters", (Role.PARAMETER,), reuse=False),
@@ -30,67 +18,84 @@ DEFAULT: tuple[Arena, ...] = (
 )
 """Parameters and optimizer state persistent, activations (graph inputs and outputs too) and gradients reused."""
 
-LIMIT = 1 << 20
-"""The largest configuration that is read, in bytes."""
-
-KEYS = ("roles", "capacity", "alignment", "page_size", "reuse", "device")
+DEVICE = "default"
+"""The device of an arena that names none; it needs no table and has no memories of its own."""
 
 
-def _bad(arena: str, what: str, fix: str) -> TmmuError:
-    return TmmuError("INVALID_ARENA_CONFIG", what, place=f"arena {arena!r}", fix=fix, arena=arena)
+def wrong(place: str, what: str, fix: str, arena: str = "") -> TmmuError:
+    """INVALID_ARENA_CONFIG at a place of the configuration."""
+    return TmmuError("INVALID_ARENA_CONFIG", what, place=place, fix=fix, arena=arena)
 
 
-def check(arenas: tuple[Arena, ...]) -> tuple[Arena, ...]:
-    """`arenas` as they are, or INVALID_ARENA_CONFIG naming the arena and what is wrong with it."""
-    names: set[str] = set()
+def check(arenas: tuple[Arena, ...], policy: ArenaPolicy = ANYWHERE) -> tuple[Arena, ...]:
+    """`arenas` as they are, or INVALID_ARENA_CONFIG naming the arena, device or rule and what is wrong with it."""
+    if not arenas:
+        raise wrong("arena ''", "there is no arena", "configure at least one")
+    memories = _check_devices(policy)
     placed: dict[Role, str] = {}
+    _check_names("arena", (arena.name for arena in arenas))
     for arena in arenas:
-        if not arena.name or "\0" in arena.name or arena.name in names:
-            raise _bad(arena.name, "its name is empty or used twice", "give every arena a name of its own")
-        names.add(arena.name)
+        place = f"arena {arena.name!r}"
         for role in arena.roles:
             if role in placed:
-                raise _bad(arena.name, f"the role {role} belongs to {placed[role]!r} already", "list each role once")
+                what = f"the role {role} belongs to {placed[role]!r} already"
+                raise wrong(place, what, "list each role once", arena.name)
             placed[role] = arena.name
-        if not 1 <= arena.capacity < UINT64_END:
-            raise _bad(
-                arena.name, f"capacity {arena.capacity} is not from 1 to 2**64 - 1", "state its capacity in bytes"
-            )
-        for what, value in (("alignment", arena.alignment), ("page_size", arena.page_size)):
+        _check_capacity(place, arena.capacity, arena.name)
+        for key, value in (("alignment", arena.alignment), ("page_size", arena.page_size)):
             if not 1 <= value < UINT64_END or value & (value - 1):
-                raise _bad(arena.name, f"{what} {value} is no power of two", "use a power of two")
-    if not arenas:
-        raise _bad("", "there is no arena", "configure at least one")
+                raise wrong(place, f"{key} {value} is no power of two", "use a power of two", arena.name)
+        if arena.device not in memories:
+            known = ", ".join(memories)
+            raise wrong(place, f"unknown device {arena.device!r}", f"name one of {known}, or add its table", arena.name)
+        if arena.memory and arena.memory not in memories[arena.device]:
+            what = f"the device {arena.device!r} has no memory {arena.memory!r}"
+            raise wrong(place, what, f"add it to [devices.{arena.device}]", arena.name)
+    for number, rule in enumerate(policy.rules, 1):
+        _check_rule(f"rule {number}", rule, {arena.name: arena for arena in arenas}, memories)
     return arenas
 
 
-def load(path: str | os.PathLike[str]) -> tuple[Arena, ...]:
-    """The arenas of a TOML file, in the order of the file; INVALID_ARENA_CONFIG names the file and the place."""
-    try:
-        try:
-            document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_ARENA_CONFIG").decode())
-        except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, a number or a nesting without end
-            raise TmmuError("INVALID_ARENA_CONFIG", f"no TOML: {error}", fix="see the README's example") from error
-        tables = document.pop("arenas", None)
-        if document or not isinstance(tables, dict):
-            what = f"unknown key {next(iter(document))!r}" if document else "no [arenas.NAME] tables"
-            raise TmmuError("INVALID_ARENA_CONFIG", what, fix="write one [arenas.NAME] table for each arena")
-        return check(tuple(_arena(name, table) for name, table in tables.items()))
-    except TmmuError as error:
-        error.in_file(os.fspath(path))
-        raise
+def _check_names(kind: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if not name or "\0" in name or name in seen:
+            what = "its name is empty or used twice"
+            raise wrong(f"{kind} {name!r}", what, f"give every {kind} a name of its own", name)
+        seen.add(name)
 
 
-def _arena(name: str, table: Any) -> Arena:
-    if not isinstance(table, dict):
-        raise _bad(name, "it is no table", f"write [arenas.{name}]")
-    for key in table:
-        if key not in KEYS:
-            raise _bad(name, f"unknown key {key!r}", f"use {', '.join(KEYS)}")
-    roles = table.get("roles", [])
-    if not isinstance(roles, list) or any(role not in tuple(Role) for role in roles):
-        raise _bad(name, f"roles {roles!r}", f"list some of {', '.join(Role)}")
-    for key, kind in (("capacity", int), ("alignment", int), ("page_size", int), ("reuse", bool), ("device", str)):
-        if key in table and type(table[key]) is not kind:
-            raise _bad(name, f"{key} {table[key]!r} is no {kind.__name__}", "correct its type")
-    return Arena(name, tuple(Role(role) for role in roles), **{key: table[key] for key in KEYS[1:] if key in table})
+def _check_capacity(place: str, capacity: int, arena: str = "") -> None:
+    if not 1 <= capacity < UINT64_END:
+        what = f"capacity {capacity} is not from 1 to 2**64 - 1"
+        raise wrong(place, what, "state its capacity in bytes", arena)
+
+
+def _check_devices(policy: ArenaPolicy) -> dict[str, set[str]]:
+    """The names of each device's memories."""
+    _check_names("device", (device.name for device in policy.devices))
+    for device in policy.devices:
+        _check_names("memory", (memory.name for memory in device.memories))
+        for memory in device.memories:
+            _check_capacity(f"memory '{device.name}/{memory.name}'", memory.capacity)
+    found = {device.name: {memory.name for memory in device.memories} for device in policy.devices}
+    return {DEVICE: set(), **found}
+
+
+def _check_rule(place: str, rule: Rule, arenas: dict[str, Arena], devices: dict[str, set[str]]) -> None:
+    """A rule lists arenas that are there, each once, that all reuse or none; and asks for devices that are there."""
+    if not rule.arenas:
+        raise wrong(place, "it lists no arena", "list the arenas that may be used, best first")
+    for name in rule.arenas:
+        if name not in arenas:
+            raise wrong(place, f"unknown arena {name!r}", f"use {', '.join(arenas)}", name)
+        if rule.arenas.count(name) > 1:
+            raise wrong(place, f"it lists the arena {name!r} twice", "list each arena once", name)
+    first = arenas[rule.arenas[0]]
+    for name in rule.arenas:
+        if arenas[name].reuse != first.reuse:
+            what = f"of {first.name!r} and {name!r} one reuses and one does not"
+            raise wrong(place, what, "list arenas of one kind", name)
+    for device in rule.devices:
+        if device not in devices or device == DEVICE:
+            raise wrong(place, f"unknown device {device!r}", "name a device that has a table")

@@ -26,17 +26,12 @@ from tmmu.plan import columns as table
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, Names, Plan, column
 from tmmu.planner import liveness, slots, storages
 from tmmu.planner.arenas import DEFAULT, check
-from tmmu.planner.layouts import hashed, packed, pools
-from tmmu.planner.layouts import slots as slots_layout
-from tmmu.planner.layouts.request import Request
 from tmmu.planner.orders import ORDERS
-from tmmu.planner.placed import Placed
+from tmmu.planner.placing import LAYOUTS, Storing, fitted, too_small
 from tmmu.planner.storages import Refused, Sharing
-from tmmu.vocabulary import MAIN, Arena, Model, Phase, Usage
+from tmmu.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Phase, Usage
 
 MODES = ("inference", "forward", "backward")
-LAYOUTS = {"slots": slots_layout, "packed": packed, "pools": pools, "hashed": hashed}
-"""Every layout by name; adding one is adding a file with `IN_PLACE` and `place`."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +62,7 @@ def plan_memory(
     token: bytes | None = None,
     address_token: bytes | None = None,
     fallback: str | None = None,
+    policy: ArenaPolicy = ANYWHERE,
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
 
@@ -89,6 +85,8 @@ def plan_memory(
         What the layout `hashed` derives addresses from, 64 bytes or more; no other layout takes one.
     fallback
         "packed": use it where the layout is `slots`, an arena is too small for its slots, and packed fits.
+    policy
+        The devices with their memories, and which arenas a tensor may use where its role does not say it.
 
     Raises
     ------
@@ -125,7 +123,7 @@ def plan_memory(
         )
     with _uncollected():
         tokens = token or replay_token(), address_token
-        return _plan(model, check(arenas), mode, layout, order, *tokens, fallback)
+        return _plan(model, check(arenas, policy), mode, layout, order, *tokens, fallback, policy)
 
 
 @contextmanager
@@ -149,22 +147,23 @@ def _plan(
     token: bytes,
     address_token: bytes | None,
     fallback: str | None,
+    policy: ArenaPolicy,
 ) -> Planned:
     chosen = LAYOUTS[layout]
-    graph, model = model, ORDERS[order](model, arenas, mode, chosen.IN_PLACE)
+    graph, model = model, ORDERS[order](model, arenas, mode, chosen.IN_PLACE, policy)
     run = program(model)
     _check_mutations(run)
     live = liveness.analyze(run, mode)
-    sharing = storages.form(run, live, arenas, mode, chosen.IN_PLACE)
-    names = [run.tensors[t].name for t in sharing.root]
+    sharing = storages.form(run, live, arenas, mode, chosen.IN_PLACE, policy)
     conflicts = _conflicting_storages(model, sharing)
-    assigned = slots.assign(sharing, names, arenas, conflicts)
-    made = [live.writer[t] for t in sharing.root]
-    request = Request(sharing, assigned, arenas, conflicts, made, address_token)
-    layout, placed = _place(request, layout, fallback)
+    storing = Storing(run, live, sharing, arenas, policy, conflicts, address_token)
+    layout, found = fitted(storing, layout, fallback)
+    sharing, assigned, placed = found.request.sharing, found.request.slots, found.placed
     usage = _usage(sharing, assigned, arenas, placed.footprint, conflicts, max(1, len(run.steps)))
-    _check_capacity(request, layout, usage)
+    if found.over:
+        raise too_small(storing, found, layout, usage)
     plan = _columns(run, live, sharing, assigned, placed.offset, arenas, usage, mode, layout, order, token, graph)
+    plan = replace(plan, policy=policy)
     if address_token is not None:
         plan = replace(plan, address_token_digest=hashlib.sha256(address_token).digest())
     return Planned(plan, sharing.refused)
@@ -265,39 +264,6 @@ def _running(born: np.ndarray, gone: np.ndarray, amount: list[int], steps: int, 
     np.subtract.at(delta, gone, amount)
     total: list[int] = np.cumsum(delta[:steps]).tolist()
     return total
-
-
-def _place(request: Request, layout: str, fallback: str | None) -> tuple[str, Placed]:
-    """The layout that is used, and its placement: where slots do not fit, packed if asked for. spec: A8.5"""
-    placed = LAYOUTS[layout].place(request)
-    if layout == "slots" and fallback == "packed" and not _fits(placed, request):
-        tighter = packed.place(request)
-        if _fits(tighter, request):
-            return "packed", tighter
-    return layout, placed
-
-
-def _fits(placed: Placed, request: Request) -> bool:
-    return all(used <= arena.capacity for used, arena in zip(placed.footprint, request.arenas, strict=True))
-
-
-def _check_capacity(request: Request, layout: str, usage: tuple[Usage, ...]) -> None:
-    """ARENA_TOO_SMALL where a footprint exceeds its capacity; for slots it says whether packed would fit. spec: A8.4"""
-    for a, (arena, used) in enumerate(zip(request.arenas, usage, strict=True)):
-        if used.footprint > arena.capacity:
-            fix = "raise the capacity, or plan smaller shapes"
-            if layout == "slots" and (tighter := packed.place(request).footprint[a]) <= arena.capacity:
-                fix = f"packed needs {tighter}, which fits: --layout packed, or --fallback packed"
-            raise TmmuError(
-                "ARENA_TOO_SMALL",
-                f"{used.footprint} bytes are needed ({used.peak_live_bytes} live at step {used.peak_step}), "
-                f"its capacity is {arena.capacity}",
-                place=f"arena {arena.name!r}",
-                fix=fix,
-                arena=arena.name,
-                capacity=arena.capacity,
-                required=used.footprint,
-            )
 
 
 def _columns(

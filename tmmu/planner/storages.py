@@ -9,15 +9,17 @@ T4.1, T4.2, T4.3, T8.6, T8.7
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tmmu.errors import TmmuError
 from tmmu.ir.dtypes import BITS
 from tmmu.ir.program import Program, defining_body
 from tmmu.ir.validate import CALLERS
+from tmmu.planner import permitted
 from tmmu.planner.liveness import Liveness
-from tmmu.vocabulary import Arena, Part, Shares, Tensor
+from tmmu.planner.permitted import Choices
+from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Part, Shares, Tensor
 
 NO_TENSOR = -1
 
@@ -35,7 +37,8 @@ class Refused(NamedTuple):
 class Sharing:
     """For each tensor its storage, its window in it and the plan's word on why; for each storage its facts.
 
-    A storage's arena is that of its root, the tensor that the others share with.
+    A storage may lie in the arenas that its root may use, the tensor that the others share with: `choices`, best
+    first. `arena` is the first of them until `tmmu.planner.choosing` has chosen.
     """
 
     storage: list[int]
@@ -49,27 +52,7 @@ class Sharing:
     birth: list[int]
     death: list[int]
     refused: list[Refused]
-
-
-def arena_of_tensors(program: Program, arenas: tuple[Arena, ...]) -> list[int]:
-    """The arena of each tensor's role; a scratch request may name its own. INVALID_ARENA_CONFIG if there is none."""
-    by_role = {role: a for a, arena in enumerate(arenas) for role in arena.roles}
-    by_name = {arena.name: a for a, arena in enumerate(arenas)}
-    found = []
-    for t, tensor in enumerate(program.tensors):
-        wanted = program.scratch_arena.get(t)
-        arena = by_name.get(wanted) if wanted is not None else by_role.get(tensor.role)
-        if arena is None:
-            missing = f"arena {wanted!r}" if wanted is not None else f"arena for the role {tensor.role}"
-            raise TmmuError(
-                "INVALID_ARENA_CONFIG",
-                f"the configuration has no {missing}",
-                place=f"tensor {tensor.name!r}",
-                fix="add it to the arena configuration",
-                arena=wanted or str(tensor.role),
-            )
-        found.append(arena)
-    return found
+    choices: list[Choices] = field(default_factory=list)
 
 
 class _Classes:
@@ -108,14 +91,21 @@ class _Classes:
         self.kept[into] = self.kept[into] or self.kept[other]
 
 
-def form(program: Program, live: Liveness, arenas: tuple[Arena, ...], mode: str, in_place: bool = True) -> Sharing:
+def form(
+    program: Program,
+    live: Liveness,
+    arenas: tuple[Arena, ...],
+    mode: str,
+    in_place: bool = True,
+    policy: ArenaPolicy = ANYWHERE,
+) -> Sharing:
     """The storages of a program, in order of their first member. O(tensors + accesses + hints).
 
     `in_place` is false for layouts that give every result bytes of its own. Raises INVALID_IR for an alias group
     that spans arenas or for two tensors that must not alias and do.
     """
     tensors, model = program.tensors, program.model
-    arena = arena_of_tensors(program, arenas)
+    arena = permitted.of_tensors(program, arenas, policy)
     index = {tensor.name: t for t, tensor in enumerate(tensors)} if model.bindings.donated else {}
     classes = _Classes(program, live, mode, frozenset(index[name] for name in model.bindings.donated))
     shares, of = [Shares.NONE] * len(tensors), [NO_TENSOR] * len(tensors)
@@ -138,7 +128,7 @@ def form(program: Program, live: Liveness, arenas: tuple[Arena, ...], mode: str,
 
 
 def _join_groups(
-    tensors: tuple[Tensor, ...], arena: list[int], classes: _Classes, shares: list[Shares], of: list[int]
+    tensors: tuple[Tensor, ...], arena: list[Choices], classes: _Classes, shares: list[Shares], of: list[int]
 ) -> None:
     """Declared alias groups: all members start at byte 0 of one storage."""
     groups: dict[str, int] = {}
@@ -153,14 +143,14 @@ def _join_groups(
                 "INVALID_IR",
                 f"{tensors[first].name!r} and {tensor.name!r} belong to different arenas",
                 place=f"alias group {tensor.alias_group!r}",
-                fix="give its members roles of one arena",
+                fix="give its members roles of one arena, or one rule for all",
             )
         classes.union(first, t)
         shares[t], of[t] = Shares.ALIAS, first
 
 
 def _walk(
-    program: Program, arena: list[int], classes: _Classes, shares: list[Shares], of: list[int], in_place: bool
+    program: Program, arena: list[Choices], classes: _Classes, shares: list[Shares], of: list[int], in_place: bool
 ) -> tuple[list[int], list[Refused]]:
     """The window of each tensor in its storage, and the hints that were refused; granted ones join classes.
 
@@ -201,7 +191,8 @@ def _walk(
             elif BITS[tensors[operand].dtype] != BITS[tensors[result].dtype]:
                 reason = "the operand has another element width"
             elif arena[x] != arena[result]:
-                reason = "the operand lies in another arena"
+                alone = len(arena[x]) == len(arena[result]) == 1
+                reason = "the operand lies in another arena" if alone else "the operand may use other arenas"
             elif home[operand] != step.body or operand in formal:
                 reason = "the operand comes from outside the body"
             elif classes.kept[x]:
@@ -256,7 +247,7 @@ class _Conflicts:
 def _collect(
     tensors: tuple[Tensor, ...],
     live: Liveness,
-    arena: list[int],
+    arena: list[Choices],
     classes: _Classes,
     window: list[int],
     shares: list[Shares],
@@ -277,4 +268,6 @@ def _collect(
             alignment[k] = max(alignment[k], tensors[t].alignment)
             birth[k] = min(birth[k], live.birth[t])
             death[k] = max(death[k], live.death[t])
-    return Sharing(storage, window, shares, of, root, [arena[t] for t in root], size, alignment, birth, death, refused)
+    choices = [arena[t] for t in root]
+    first = [of_storage[0] for of_storage in choices]
+    return Sharing(storage, window, shares, of, root, first, size, alignment, birth, death, refused, choices)

@@ -11,15 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tmmu.planner.orders.portfolio import memory
-from tmmu.vocabulary import Arena, Model
+from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 
 __all__ = ["ORDERS"]
 
 
-def given(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool) -> Model:
+def given(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE) -> Model:
     """The model as it is."""
     return model
 
 
-ORDERS: dict[str, Callable[[Model, tuple[Arena, ...], str, bool], Model]] = {"given": given, "memory": memory}
-"""Every order by name: a function of the model, the arenas, the mode, and whether the layout knows in-place results."""
+ORDERS: dict[str, Callable[[Model, tuple[Arena, ...], str, bool, ArenaPolicy], Model]] = {
+    "given": given,
+    "memory": memory,
+}
+"""Every order by name: a function of model, arenas and mode, whether the layout knows in-place results, and which
+arenas a tensor may use."""

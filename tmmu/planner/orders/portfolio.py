@@ -20,7 +20,7 @@ from tmmu.planner.orders.graph import Graph, Order, bodies, loads, part, unavoid
 from tmmu.planner.orders.greedy import from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
 from tmmu.planner.orders.segments import segments
-from tmmu.vocabulary import MAIN, Arena, Model, Role
+from tmmu.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Role
 
 MOVES = 200_000
 """How many moves the searches of one body may look at, all together; one among many units counts as several."""
@@ -32,15 +32,16 @@ ROUNDS = 24
 """How often the units around the peak of such a segment are ordered anew."""
 
 
-def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool) -> Model:
+def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE) -> Model:
     """`model` in the order of lowest peak that is found; `model` itself where none is lower.
 
     Parameters
     ----------
     model
         A valid model whose nodes stand in an order that it allows.
-    arenas, mode
-        As for the plan that is to be made: they say which bytes are alive together.
+    arenas, mode, policy
+        As for the plan that is to be made: they say which bytes are alive together. Each storage is taken to lie in
+        the first arena that it may use.
     in_place
         Whether the layout knows in-place results.
 
@@ -51,7 +52,7 @@ def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool) -
     """
     reused = [a for a, arena in enumerate(arenas) if arena.reuse]
     holds = [a for a in reused if Role.ACTIVATION in arenas[a].roles]
-    best, lowest = model, measured(model, arenas, mode, in_place)
+    best, lowest = model, measured(model, arenas, mode, in_place, policy)
     limit = sum(lowest[a] for a in holds)
     hints = in_place and any(node.in_place for node in model.nodes)
     filled = frozenset(a for a in reused if lowest[a])
@@ -61,20 +62,22 @@ def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool) -
             for inner in (True, False):  # first what is inside nodes, then the main graph around it
                 if inner and len(model.bodies) == 1:
                     continue
-                candidate = _reordered(candidate, arenas, mode, weighed, hinted, inner)
+                candidate = _reordered(candidate, arenas, mode, policy, weighed, hinted, inner)
                 if candidate is best or candidate is model:
                     continue
-                peaks = measured(candidate, arenas, mode, in_place)
+                peaks = measured(candidate, arenas, mode, in_place, policy)
                 fits = sum(peaks[a] for a in holds) <= limit
                 if fits and sum(peaks[a] for a in reused) < sum(lowest[a] for a in reused):
                     best, lowest = candidate, peaks
     return best
 
 
-def measured(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool) -> list[int]:
+def measured(
+    model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
+) -> list[int]:
     """The peak live bytes of each arena, as a plan in this order states them. O(N log N)."""
     run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, mode), arenas, mode, in_place)
+    sharing = storages.form(run, liveness.analyze(run, mode), arenas, mode, in_place, policy)
     changes: list[list[int]] = [[0] * (len(run.steps) + 2) for _ in arenas]
     for a, size, birth, death in zip(sharing.arena, sharing.bytes, sharing.birth, sharing.death, strict=True):
         changes[a][birth] += size
@@ -83,12 +86,18 @@ def measured(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool)
 
 
 def _reordered(
-    model: Model, arenas: tuple[Arena, ...], mode: str, weighed: frozenset[int], hinted: bool, inner: bool
+    model: Model,
+    arenas: tuple[Arena, ...],
+    mode: str,
+    policy: ArenaPolicy,
+    weighed: frozenset[int],
+    hinted: bool,
+    inner: bool,
 ) -> Model:
     """`model` with the main graph in a better order, or with all other bodies; `model` where there is none."""
     run: Program = program(model)
     live = liveness.analyze(run, mode)
-    sharing = storages.form(run, live, arenas, mode, False)
+    sharing = storages.form(run, live, arenas, mode, False, policy)
     order, changed = [], False
     for b, (nodes, graph) in enumerate(bodies(run, live, sharing, weighed, mode, hinted)):
         units = list(range(len(nodes)))

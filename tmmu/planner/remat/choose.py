@@ -17,20 +17,20 @@ from tmmu.planner import liveness, storages
 from tmmu.planner.remat import exact
 from tmmu.planner.remat.rewrite import Joint, Policy, Rewritten, follow, joint_of, rewrite
 from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, chen, exhaustive, segmented
-from tmmu.vocabulary import UINT64_END, Arena, Model
+from tmmu.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Model
 
 EFFORT, LIMIT = 80_000, 400_000
 """About how many nodes are planned while one policy is improved, and while policies are tried: bounds the time."""
 
 
-def rematerialise(joint: Model, arenas: tuple[Arena, ...], budget: int) -> Model:
+def rematerialise(joint: Model, arenas: tuple[Arena, ...], budget: int, arena_policy: ArenaPolicy = ANYWHERE) -> Model:
     """The joint graph `joint` with forward values computed again so that at most `budget` bytes are live at a step.
 
     Parameters
     ----------
     joint
         A graph with both halves; one that fits as it is is returned unchanged.
-    arenas
+    arenas, arena_policy
         Where tensors lie: the bytes of all arenas that reuse are counted together.
     budget
         Bytes.
@@ -44,7 +44,7 @@ def rematerialise(joint: Model, arenas: tuple[Arena, ...], budget: int) -> Model
     -----
     `spec/tmmu.md` M1.8 to M1.11. Some hundred policies at O(nodes + accesses) each.
     """
-    search = _Search(joint_of(joint), arenas, budget)
+    search = _Search(joint_of(joint), arenas, budget, arena_policy)
     if search.unchanged <= budget:
         return joint
     best = search.best()
@@ -62,10 +62,10 @@ def rematerialise(joint: Model, arenas: tuple[Arena, ...], budget: int) -> Model
     return best.model
 
 
-def peak(model: Model, arenas: tuple[Arena, ...]) -> int:
+def peak(model: Model, arenas: tuple[Arena, ...], arena_policy: ArenaPolicy = ANYWHERE) -> int:
     """The most bytes live at one step in the arenas that reuse, all together, in mode backward. O(nodes + accesses)."""
     run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, "backward"), arenas, "backward")
+    sharing = storages.form(run, liveness.analyze(run, "backward"), arenas, "backward", policy=arena_policy)
     change = [0] * (len(run.steps) + 2)
     for arena, size, birth, death in zip(sharing.arena, sharing.bytes, sharing.birth, sharing.death, strict=True):
         if arenas[arena].reuse:
@@ -107,11 +107,12 @@ class _Search:
     joint: Joint
     arenas: tuple[Arena, ...]
     budget: int
+    arena_policy: ArenaPolicy = ANYWHERE
     tried: dict[Policy, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.classes = Classes(self.joint)
-        self.unchanged = self.least = peak(self.joint.model, self.arenas)
+        self.unchanged = self.least = peak(self.joint.model, self.arenas, self.arena_policy)
         self.spent = 0
 
     def judge(self, policy: Policy) -> tuple[int, int]:
@@ -123,7 +124,7 @@ class _Search:
 
     def _peak(self, made: Rewritten) -> int:
         self.spent += len(made.nodes)
-        found = peak(made.model, self.arenas)
+        found = peak(made.model, self.arenas, self.arena_policy)
         self.least = min(self.least, found)
         return found
 
@@ -134,7 +135,7 @@ class _Search:
 
     def _by_search(self) -> Rewritten | None:
         """The cheapest of all schedules of a small graph, as far as it fits without in-place results."""
-        script = exact.search(self.joint, self.arenas, self.budget)
+        script = exact.search(self.joint, self.arenas, self.budget, self.arena_policy)
         made = None if script is None else follow(self.joint, script)
         return made if made is not None and self._peak(made) <= self.budget else None
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tmmu.ir.program import program
 from tmmu.planner import liveness, storages
 from tmmu.planner.remat.rewrite import Joint, Script
-from tmmu.vocabulary import Arena, Phase, Role
+from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Phase, Role
 
 VALUES = 10
 """The most values that may be dropped: the states are two to this power for each node."""
@@ -35,9 +35,9 @@ class _Space:
     """The node that makes each value again; -1 for one that only the caller gives."""
 
 
-def search(joint: Joint, arenas: tuple[Arena, ...], budget: int) -> Script | None:
+def search(joint: Joint, arenas: tuple[Arena, ...], budget: int, policy: ArenaPolicy = ANYWHERE) -> Script | None:
     """The cheapest script whose live bytes fit `budget`, or None where none does or the graph is too large."""
-    space = _space(joint, arenas)
+    space = _space(joint, arenas, policy)
     if space is None:
         return None
     nodes = joint.model.nodes
@@ -86,7 +86,7 @@ def _script(came: dict[tuple[int, int], tuple[tuple[int, int], int]], end: tuple
     return script
 
 
-def _space(joint: Joint, arenas: tuple[Arena, ...]) -> _Space | None:
+def _space(joint: Joint, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> _Space | None:
     """The search space of a graph, or None where it is too large."""
     model = joint.model
     if len(model.nodes) > NODES or len(model.bodies) > 1:
@@ -101,7 +101,7 @@ def _space(joint: Joint, arenas: tuple[Arena, ...]) -> _Space | None:
         return None
     bit = {root: 1 << k for k, root in enumerate(roots)}
     run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, "backward"), arenas, "backward", in_place=False)
+    sharing = storages.form(run, liveness.analyze(run, "backward"), arenas, "backward", False, policy)
     ours = {sharing.storage[root] for root in roots}
     at, before = [0] * len(model.nodes), [0] * len(model.nodes)
     for storage, (birth, death) in enumerate(zip(sharing.birth, sharing.death, strict=True)):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tmmu.errors import TmmuError
 from tmmu.planner.remat import rematerialise
 from tmmu.planner.training.expand import expand, mark_saved
-from tmmu.vocabulary import MAIN, Arena, Model, Node, Phase
+from tmmu.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Node, Phase
 
 PRESETS: dict[str, tuple[str, ...]] = {
     "inference": ("inference",),
@@ -52,7 +52,9 @@ def _violation(what: str, fix: str, mode: str) -> TmmuError:
     return TmmuError("MODE_VIOLATION", what, place="mode and preset", fix=fix, mode=mode)
 
 
-def prepare(model: Model, mode: str, arenas: tuple[Arena, ...], budget: int | None = None) -> Model:
+def prepare(
+    model: Model, mode: str, arenas: tuple[Arena, ...], budget: int | None = None, policy: ArenaPolicy = ANYWHERE
+) -> Model:
     """The graph that is planned in `mode`: halves that it does not run are left out or made, and fitted to a budget.
 
     Parameters
@@ -61,7 +63,7 @@ def prepare(model: Model, mode: str, arenas: tuple[Arena, ...], budget: int | No
         A valid model in execution order.
     mode
         One that `chosen` returned.
-    arenas
+    arenas, policy
         Where tensors lie: only arenas that reuse count for the budget.
     budget
         The most bytes that may be live at a step in the arenas that reuse, or None for what the graph needs.
@@ -79,7 +81,7 @@ def prepare(model: Model, mode: str, arenas: tuple[Arena, ...], budget: int | No
         declared = not own and any(tensor.saved_for_backward for tensor in model.tensors)
         return forward_half(model if declared else _marked(expand(model)))
     joint = expand(model)
-    return joint if budget is None else rematerialise(joint, arenas, budget)
+    return joint if budget is None else rematerialise(joint, arenas, budget, policy)
 
 
 def _marked(joint: Model) -> Model:

@@ -1,0 +1,139 @@
+"""Reading an arena configuration from TOML (M3).
+
+```toml
+[devices.npu]
+memories = { sram = 1048576, dram = 8589934592 }   # bytes that the arenas of a memory divide among them
+nodes = ["encoder/*"]                              # which nodes run here, by name ...
+ops = ["Conv", "MatMul"]                           # ... or by operator; a rule may ask for that
+
+[arenas.weights]
+roles = ["parameter", "optimizer"]                 # who lies here if no rule says otherwise
+reuse = false                                      # persistent: every storage has a slot of its own
+device = "npu"
+memory = "dram"
+
+[arenas.fast]
+device = "npu"
+memory = "sram"
+capacity = 786432                                  # of its own; default 2**64 - 1
+alignment = 128                                    # a power of two
+page_size = 4096                                   # rounds the backing memory
+
+[arenas.activations]
+roles = ["input", "activation", "gradient", "scratch"]
+device = "npu"
+memory = "dram"
+
+[[rules]]                                          # the first rule that matches a tensor counts
+names = ["logits"]
+arenas = ["activations"]                           # a list of one pins
+
+[[rules]]
+roles = ["activation"]
+devices = ["npu"]
+arenas = ["fast", "activations"]                   # best first
+```
+
+spec: M3.4, M3.5, M3.7, M3.8
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import Any, NamedTuple
+
+from tmmu.canonical import read_bounded
+from tmmu.errors import TmmuError
+from tmmu.planner.arenas import check, wrong
+from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
+
+LIMIT = 1 << 20
+"""The largest configuration that is read, in bytes."""
+
+KINDS: dict[str, dict[str, type]] = {
+    "arena": {
+        "roles": list, "capacity": int, "alignment": int, "page_size": int, "reuse": bool, "device": str, "memory": str,
+    },
+    "device": {"memories": dict, "nodes": list, "ops": list},
+    "rule": {"arenas": list, "roles": list, "names": list, "ops": list, "devices": list},
+}  # fmt: skip
+"""The keys of each table, and the types of their values."""
+
+
+class Configuration(NamedTuple):
+    """What a file says: the arenas in its order, and which of them each tensor may use."""
+
+    arenas: tuple[Arena, ...]
+    policy: ArenaPolicy
+
+
+def load(path: str | os.PathLike[str]) -> Configuration:
+    """The configuration in a TOML file; INVALID_ARENA_CONFIG names the file and the place."""
+    try:
+        try:
+            document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_ARENA_CONFIG").decode())
+        except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, a number or a nesting without end
+            raise TmmuError("INVALID_ARENA_CONFIG", f"no TOML: {error}", fix="see the README's example") from error
+        return _read(document)
+    except TmmuError as error:
+        error.in_file(os.fspath(path))
+        raise
+
+
+def _read(document: dict[str, Any]) -> Configuration:
+    tables, devices, rules = document.pop("arenas", None), document.pop("devices", {}), document.pop("rules", [])
+    if document or not isinstance(tables, dict):
+        what = f"unknown key {next(iter(document))!r}" if document else "no [arenas.NAME] tables"
+        raise TmmuError("INVALID_ARENA_CONFIG", what, fix="write one [arenas.NAME] table for each arena")
+    if not isinstance(devices, dict):
+        raise TmmuError("INVALID_ARENA_CONFIG", "devices are no tables", fix="write [devices.NAME]")
+    if not isinstance(rules, list):
+        raise TmmuError("INVALID_ARENA_CONFIG", "rules are no list of tables", fix="write [[rules]]")
+    policy = ArenaPolicy(
+        tuple(_device(name, table) for name, table in devices.items()),
+        tuple(_rule(number, table) for number, table in enumerate(rules, 1)),
+    )
+    arenas = tuple(_arena(name, table) for name, table in tables.items())
+    return Configuration(check(arenas, policy), policy)
+
+
+def _table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
+    """A table of known keys with values of their types; lists are of texts."""
+    if not isinstance(table, dict):
+        raise wrong(place, "it is no table", fix)
+    fields: dict[str, Any] = table
+    for key, value in fields.items():
+        expected = KINDS[kind].get(key)
+        if expected is None:
+            raise wrong(place, f"unknown key {key!r}", f"use {', '.join(KINDS[kind])}")
+        if not isinstance(value, expected) or isinstance(value, bool) != (expected is bool):
+            raise wrong(place, f"{key} {value!r} is no {expected.__name__}", "correct its type")
+        if key == "roles" and any(role not in tuple(Role) for role in value):
+            raise wrong(place, f"roles {value!r}", f"list some of {', '.join(Role)}")
+        if expected is list and any(type(item) is not str or not item for item in value):
+            raise wrong(place, f"{key} {value!r} is no list of names", "list texts")
+    return fields
+
+
+def _arena(name: str, table: Any) -> Arena:
+    fields = _table("arena", f"arena {name!r}", table, f"write [arenas.{name}]")
+    roles = tuple(Role(role) for role in fields.get("roles", ()))
+    return Arena(name, roles, **{key: value for key, value in fields.items() if key != "roles"})
+
+
+def _device(name: str, table: Any) -> Device:
+    place = f"device {name!r}"
+    fields = _table("device", place, table, f"write [devices.{name}]")
+    for memory, capacity in fields.get("memories", {}).items():
+        if type(capacity) is not int:
+            raise wrong(place, f"the capacity {capacity!r} of memory {memory!r} is no int", "state it in bytes")
+    memories = tuple(Memory(*item) for item in fields.get("memories", {}).items())
+    return Device(name, memories, tuple(fields.get("nodes", ())), tuple(fields.get("ops", ())))
+
+
+def _rule(number: int, table: Any) -> Rule:
+    fields = _table("rule", f"rule {number}", table, "write [[rules]]")
+    roles = tuple(Role(role) for role in fields.get("roles", ()))
+    names, ops, devices = (tuple(fields.get(key, ())) for key in ("names", "ops", "devices"))
+    return Rule(tuple(fields.get("arenas", ())), roles, names, ops, devices)

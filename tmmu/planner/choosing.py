@@ -1,0 +1,231 @@
+"""Which of its arenas each storage lies in (M3).
+
+All storages in their first choice is the first candidate. Where that does not fit, storages with one choice are placed
+first, and the others come in an order, each to the first of its arenas that has room for its bytes at every step of
+its life; the layout then says what the arenas need. A layout needs more than is live: what it was seen to lose is
+kept free the next time. The first candidate that fits is taken, and where none does, the one that is least over.
+
+The orders, one after the other: *hot first*, by accesses for each step alive (which is bytes moved for each byte and
+step that is occupied); the order in which slots are given; and larger first. This is a heuristic: dividing storages
+among arenas is as hard as packing bins. Nothing is timed and nothing is random. spec: M3.11, M3.12
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.errors import TmmuError
+from tmmu.planner.layouts.request import Request
+from tmmu.planner.memories import divide, strictest
+from tmmu.planner.placed import Placed
+from tmmu.planner.storages import Sharing
+from tmmu.vocabulary import Arena, ArenaPolicy
+
+ROUNDS = 6
+"""How often one order is tried, each time with what the layout was seen to lose kept free."""
+INT64_SAFE = 1 << 62
+
+Key = Callable[[Sharing, list[int], int], tuple[int, ...]]
+
+ORDERS: tuple[Key, ...] = (
+    lambda s, uses, k: (-(uses[k] << 64) // (s.death[k] - s.birth[k] + 1), s.birth[k], -s.bytes[k]),  # hot first
+    lambda s, uses, k: (s.birth[k], -s.bytes[k]),  # as slots are given
+    lambda s, uses, k: (-s.bytes[k] * (s.death[k] - s.birth[k] + 1), s.birth[k]),  # larger bytes x steps first
+)
+"""The orders in which storages choose; ties fall by name."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Storages in arenas, laid out: `over` are the bytes that arenas and memories lack, 0 where everything fits."""
+
+    request: Request
+    placed: Placed
+    over: int
+
+
+def choose(
+    sharing: Sharing,
+    names: Sequence[str],
+    uses: list[int],
+    arenas: tuple[Arena, ...],
+    policy: ArenaPolicy,
+    lay: Callable[[Sharing], tuple[Request, Placed]],
+) -> Candidate:
+    """The first candidate that fits, or the one that is least over.
+
+    Parameters
+    ----------
+    sharing
+        The storages, with their choices.
+    names, uses
+        The name of each storage, and how often steps read or write it.
+    arenas, policy
+        Capacities of arenas and of memories.
+    lay
+        The layout: slots and addresses for storages in arenas.
+
+    Raises
+    ------
+    TmmuError
+        What `lay` raises, where it does so for every candidate.
+
+    Notes
+    -----
+    At most `1 + ROUNDS x len(ORDERS)` layouts; and for each, for every storage, a look at its steps.
+    """
+    best: Candidate | None = None
+    refusal: TmmuError | None = None
+    seen: set[tuple[int, ...]] = set()
+
+    def attempt(arena: list[int]) -> Candidate | None:
+        nonlocal best, refusal
+        seen.add(tuple(arena))
+        try:
+            request, placed = lay(replace(sharing, arena=arena))
+        except TmmuError as error:
+            if all(len(choices) == 1 for choices in sharing.choices):
+                raise
+            refusal = refusal or error
+            return None
+        found = Candidate(request, placed, _over(request, placed, arenas, policy))
+        if best is None or found.over < best.over:
+            best = found
+        return found
+
+    first = attempt([choices[0] for choices in sharing.choices])
+    several = [k for k, choices in enumerate(sharing.choices) if len(choices) > 1]
+    if several and not (first and not first.over):
+        for key in ORDERS:
+            order = sorted(several, key=lambda k, key=key: (*key(sharing, uses, k), names[k]))  # type: ignore[misc]  # a default binds the loop's value
+            if _fits_in(order, sharing, arenas, policy, attempt, seen):
+                break
+    if best is None:
+        assert refusal is not None
+        raise refusal
+    return best
+
+
+def _fits_in(
+    order: list[int],
+    sharing: Sharing,
+    arenas: tuple[Arena, ...],
+    policy: ArenaPolicy,
+    attempt: Callable[[list[int]], Candidate | None],
+    seen: set[tuple[int, ...]],
+) -> bool:
+    """Try one order, keeping more and more free, until a candidate fits or nothing new comes of it."""
+    lost = [0] * len(arenas)
+    for _ in range(ROUNDS):
+        filling = _Filling(sharing, arenas, policy, lost)
+        arena = filling.fill(order)
+        if tuple(arena) in seen:
+            return False
+        found = attempt(arena)
+        if found is None:
+            return False
+        if not found.over:
+            return True
+        lost = _lost(found, filling, arenas, policy, lost)
+    return False
+
+
+def _over(request: Request, placed: Placed, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> int:
+    """The bytes by which arenas and memories are too small, all together."""
+    divisions = divide(arenas, policy, placed.footprint, strictest(arenas, request.slots))
+    beyond = [used - arena.capacity for used, arena in zip(placed.footprint, arenas, strict=True)]
+    beyond += [division.end - division.capacity for division in divisions]
+    return sum(max(0, excess) for excess in beyond)
+
+
+def _lost(
+    found: Candidate, filling: _Filling, arenas: tuple[Arena, ...], policy: ArenaPolicy, lost: list[int]
+) -> list[int]:
+    """What to keep free in each arena besides live bytes: in one that is too small, what its layout lost there."""
+    footprint = found.placed.footprint
+    short = [used - arena.capacity for used, arena in zip(footprint, arenas, strict=True)]
+    for division in divide(arenas, policy, footprint, strictest(arenas, found.request.slots)):
+        for a in division.arenas:
+            short[a] = max(short[a], division.end - division.capacity)
+    new = list(lost)
+    for a, excess in enumerate(short):
+        if excess > 0:
+            seen = footprint[a] - filling.top[a]
+            new[a] = seen if seen > lost[a] else lost[a] + excess
+    return new
+
+
+class _Filling:
+    """Arenas as they fill up: the bytes live at each step of each, and the most at any."""
+
+    def __init__(self, sharing: Sharing, arenas: tuple[Arena, ...], policy: ArenaPolicy, lost: list[int]) -> None:
+        self.sharing, self.arenas, self.lost = sharing, arenas, lost
+        self.size = [max(1, size) for size in sharing.bytes]
+        self.last = max(sharing.death, default=0)
+        self.dtype: Any = np.int64 if sum(self.size) < INT64_SAFE else object
+        self.live: dict[int, NDArray[Any]] = {}
+        self.top = [0] * len(arenas)
+        nothing = [0] * len(arenas)
+        self.shared: dict[int, tuple[int, list[int]]] = {
+            a: (division.capacity, division.arenas)
+            for division in divide(arenas, policy, nothing, [1] * len(arenas))
+            for a in division.arenas
+        }
+
+    def fill(self, order: list[int]) -> list[int]:
+        """The arena of each storage: those with one choice in it, then those of `order`, each where there is room.
+
+        Where there is none it goes to its last choice, which is then too small.
+        """
+        arena = [choices[0] for choices in self.sharing.choices]
+        moving = set(order)
+        self._settle([k for k in range(len(arena)) if k not in moving], arena)
+        for k in order:
+            choices = self.sharing.choices[k]
+            arena[k] = next((a for a in choices if self._has_room(a, k)), choices[-1])
+            self._add(arena[k], k)
+        return arena
+
+    def _span(self, a: int, k: int) -> slice:
+        """The steps at which a storage occupies its arena: all of them where it does not reuse."""
+        return slice(self.sharing.birth[k], self.sharing.death[k] + 1) if self.arenas[a].reuse else slice(None)
+
+    def _steps(self, a: int) -> NDArray[Any]:
+        if a not in self.live:
+            self.live[a] = np.zeros(self.last + 1, self.dtype)
+        return self.live[a]
+
+    def _settle(self, members: list[int], arena: list[int]) -> None:
+        """Put many storages into their arenas at once. O(storages + steps of each arena)."""
+        changes: dict[int, list[int]] = {}
+        for k in members:
+            change = changes.setdefault(arena[k], [0] * (self.last + 2))
+            start, end, _ = self._span(arena[k], k).indices(self.last + 1)
+            change[start] += self.size[k]
+            change[end] -= self.size[k]
+        for a, change in changes.items():
+            self.live[a] = np.array(list(accumulate(change[:-1])), self.dtype)
+            self.top[a] = int(self.live[a].max())
+
+    def _with(self, a: int, k: int) -> int:
+        """The most bytes live in the arena if the storage lay there."""
+        return max(self.top[a], int(self._steps(a)[self._span(a, k)].max()) + self.size[k])
+
+    def _has_room(self, a: int, k: int) -> bool:
+        top = self._with(a, k) + self.lost[a]
+        if top > self.arenas[a].capacity:
+            return False
+        if a not in self.shared:
+            return True
+        capacity, together = self.shared[a]
+        return top + sum(self.top[o] + self.lost[o] for o in together if o != a and self.top[o]) <= capacity
+
+    def _add(self, a: int, k: int) -> None:
+        self.top[a] = self._with(a, k)
+        self._steps(a)[self._span(a, k)] += self.size[k]

@@ -1,0 +1,51 @@
+"""Arenas that divide a memory: one behind the other, each as strictly aligned as its strictest slot (M3).
+
+An arena that holds nothing takes no byte. spec: M3.10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tmmu.planner.placed import align_up
+from tmmu.planner.slots import Assignment
+from tmmu.vocabulary import Arena, ArenaPolicy
+
+
+class Division(NamedTuple):
+    """A memory, `device/name`, with the rows of its arenas, where each begins, and where the last one ends."""
+
+    name: str
+    capacity: int
+    arenas: list[int]
+    bases: list[int]
+    end: int
+
+
+def divide(
+    arenas: Sequence[Arena], policy: ArenaPolicy, footprint: Sequence[int], strictest: Sequence[int]
+) -> list[Division]:
+    """Every memory that has arenas, in the order of the configuration. `strictest` are alignments. O(arenas)."""
+    members: dict[tuple[str, str], list[int]] = {}
+    for a, arena in enumerate(arenas):
+        if arena.memory:
+            members.setdefault((arena.device, arena.memory), []).append(a)
+    found = []
+    for device in policy.devices:
+        for memory in device.memories:
+            rows, bases, end = members.get((device.name, memory.name), []), list[int](), 0
+            for a in rows:
+                bases.append(align_up(end, strictest[a]) if footprint[a] else end)
+                end = bases[-1] + footprint[a]
+            if rows:
+                found.append(Division(f"{device.name}/{memory.name}", memory.capacity, rows, bases, end))
+    return found
+
+
+def strictest(arenas: Sequence[Arena], slots: Assignment) -> list[int]:
+    """The strictest alignment that a slot of each arena has, at least the arena's own."""
+    found = [arena.alignment for arena in arenas]
+    for a, alignment in zip(slots.arena, slots.alignment, strict=True):
+        found[a] = max(found[a], alignment)
+    return found

@@ -1,0 +1,160 @@
+"""Which arenas each tensor may use: those that its node asked for, its first matching rule lists, or its role has (M3).
+
+The node of a tensor is the one that writes it, or the first that reads what the caller writes. The device of a node is
+the first that has a pattern for its name or its operator. spec: M3.7, M3.8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tmmu.errors import TmmuError
+from tmmu.ir.program import Program
+from tmmu.plan.columns import ROLES, Plan
+from tmmu.vocabulary import Arena, ArenaPolicy, Role, Rule
+
+Choices = tuple[int, ...]
+"""Rows of arenas, the first choice first."""
+
+ROLE = -1
+"""Where a tensor's choices come from if no rule matches it."""
+
+
+class Asked(NamedTuple):
+    """What rules look at: a tensor's role and name, and the name and operator of its node, if it has one."""
+
+    role: Role
+    name: str
+    node: str | None
+    op: str | None
+
+
+class Permitted(NamedTuple):
+    """The choices of a tensor, empty where there is no arena for it, and the row of the rule that gives them."""
+
+    choices: Choices
+    rule: int
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Does `name` fit `pattern`, in which `*` stands for any text? Linear in both but for repeated pieces.
+
+    >>> matches("layer*/w", "layer1/w"), matches("a*a", "a"), matches("x[0]", "x[0]")
+    (True, False, True)
+    """
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == name
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    for piece in rest[:-1]:
+        found = name.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return name.endswith(rest[-1]) and len(name) - len(rest[-1]) >= at
+
+
+def _any(patterns: Sequence[str], text: str | None) -> bool:
+    return text is not None and any(matches(pattern, text) for pattern in patterns)
+
+
+class Directory:
+    """The configuration, ready to be asked about tensors one after the other."""
+
+    def __init__(self, arenas: Sequence[Arena], policy: ArenaPolicy) -> None:
+        number = {arena.name: a for a, arena in enumerate(arenas)}
+        self.by_role: dict[Role, Choices] = {role: (a,) for a, arena in enumerate(arenas) for role in arena.roles}
+        self.by_rule: list[Choices] = [tuple(number[name] for name in rule.arenas) for rule in policy.rules]
+        self.policy = policy
+        self.runs_on: dict[tuple[str, str], str | None] = {}
+
+    def device(self, asked: Asked) -> str | None:
+        """The device of the tensor's node, None where it has none."""
+        if asked.node is None or asked.op is None:
+            return None
+        key = asked.node, asked.op
+        if key not in self.runs_on:
+            fitting = (d.name for d in self.policy.devices if _any(d.nodes, asked.node) or _any(d.ops, asked.op))
+            self.runs_on[key] = next(fitting, None)
+        return self.runs_on[key]
+
+    def look_up(self, asked: Asked) -> Permitted:
+        """The choices by the first rule that matches, else by the role."""
+        for r, rule in enumerate(self.policy.rules):
+            if self._meant(rule, asked):
+                return Permitted(self.by_rule[r], r)
+        return Permitted(self.by_role.get(asked.role, ()), ROLE)
+
+    def _meant(self, rule: Rule, asked: Asked) -> bool:
+        return (
+            (not rule.roles or asked.role in rule.roles)
+            and (not rule.names or _any(rule.names, asked.name))
+            and (not rule.ops or _any(rule.ops, asked.op))
+            and (not rule.devices or self.device(asked) in rule.devices)
+        )
+
+
+def _first_steps(tensors: int, accesses: Iterable[tuple[Sequence[int], Sequence[int]]]) -> list[int | None]:
+    """The step of each tensor's node: the first that writes it, else the first that reads it. `accesses` by step."""
+    writer: list[int | None] = [None] * tensors
+    reader: list[int | None] = [None] * tensors
+    for s, (reads, writes) in enumerate(accesses):
+        for t in reads:
+            if reader[t] is None:
+                reader[t] = s
+        for t in writes:
+            if writer[t] is None:
+                writer[t] = s
+    return [r if w is None else w for w, r in zip(writer, reader, strict=True)]
+
+
+def of_tensors(run: Program, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[Choices]:
+    """The arenas that each tensor may use, best first. O((tensors + accesses) x rules).
+
+    A scratch request may name its arena. A caller's tensor that a step changes is still the caller's. Raises
+    INVALID_ARENA_CONFIG for a tensor that no arena is for.
+    """
+    directory, by_name = Directory(arenas, policy), {arena.name: a for a, arena in enumerate(arenas)}
+    steps: Sequence[int | None] = [None] * len(run.tensors)
+    if policy.rules:
+        steps = _first_steps(
+            len(run.tensors), ((s.reads, [w for w in s.writes if w not in s.mutates]) for s in run.steps)
+        )
+    found: list[Choices] = []
+    for t, (tensor, step) in enumerate(zip(run.tensors, steps, strict=True)):
+        wanted = run.scratch_arena.get(t)
+        if wanted is not None:
+            choices: Choices = (by_name[wanted],) if wanted in by_name else ()
+        else:
+            node = None if step is None else run.model.nodes[run.steps[step].node]
+            of_node = (None, None) if node is None else (node.name, node.op)
+            asked = Asked(tensor.role, tensor.name, *of_node)
+            choices = directory.look_up(asked).choices
+        if not choices:
+            missing = f"arena {wanted!r}" if wanted is not None else f"arena for the role {tensor.role}"
+            raise TmmuError(
+                "INVALID_ARENA_CONFIG",
+                f"the configuration has no {missing}",
+                place=f"tensor {tensor.name!r}",
+                fix="add it to the arena configuration",
+                arena=wanted or str(tensor.role),
+            )
+        found.append(choices)
+    return found
+
+
+def of_plan(plan: Plan) -> list[Permitted]:
+    """The same for the tensors of a plan, with the rule; a scratch request's own arena is not known to a plan."""
+    directory = Directory(plan.arenas, plan.policy)
+    reads, writes, mutates = (plan.steps.listed(which) for which in plan.steps.LISTS)
+    accesses = ((r, [t for t in w if t not in m]) for r, w, m in zip(reads, writes, mutates, strict=True))
+    nodes, ops = plan.steps.node.list(), plan.steps.op.tolist()
+    found = []
+    steps = _first_steps(len(plan.tensors), accesses)
+    for name, role, step in zip(plan.tensors.name, plan.tensors.role.tolist(), steps, strict=True):
+        node, op = (None, None) if step is None else (nodes[step], plan.ops[ops[step]][1])
+        found.append(directory.look_up(Asked(ROLES[role], name, node, op)))
+    return found
