@@ -25,12 +25,22 @@ from tmmu.errors import TmmuError
 from tmmu.plan import file
 from tmmu.plan.columns import NONE, Plan
 from tmmu.plan.gate import HASHES, KEYS, Stated, from_object
-from tmmu.planner import plan_memory, replay_token
+from tmmu.planner import DEFAULT, plan_memory, replay_token
+from tmmu.vocabulary import ArenaPolicy, Device, Memory, Role, Rule
+
+POLICY = ArenaPolicy(
+    (Device("npu", (Memory("sram", 1 << 20),), ("relu*",), ("Add",)),),
+    (
+        Rule(("activations", "gradients"), (Role.ACTIVATION,), ("y*",), ("Relu",), ("npu",)),
+        Rule(("parameters",), (), ("w",)),
+    ),
+)
 
 
 def plan() -> Plan:
     """A plan in which every table and list has a row."""
-    return plan_memory(full()).plan
+    arenas = (*DEFAULT[:3], replace(DEFAULT[3], device="npu", memory="sram"))
+    return plan_memory(full(), arenas, policy=POLICY).plan
 
 
 PLAN = file.encode(plan())
@@ -113,7 +123,12 @@ def u64(*values: int) -> np.ndarray[Any, Any]:
 
 
 TENSORS, STEPS, STORAGES, SLOTS = map(len, (plan().tensors, plan().steps, plan().storages, plan().slots))
-ARENA = {"name": "a", "roles": [], "capacity": 1, "alignment": 1, "page_size": 1, "reuse": True, "device": "d"}
+ARENA = {"name": "a", "roles": [], "capacity": 1, "alignment": 1, "page_size": 1, "reuse": True, "device": "d"} | {
+    "memory": ""
+}
+SRAM = {"name": "sram", "capacity": 1 << 20}
+NPU = {"name": "npu", "memories": [SRAM], "nodes": [], "ops": []}
+RULE = {"arenas": ["parameters"], "roles": [], "names": [], "ops": [], "devices": []}
 WRONG: list[tuple[str, Any, str]] = [
     # Keys and single values.
     ("format", "tmmu-ir", "format: 'tmmu-ir' is not known"),
@@ -138,19 +153,32 @@ WRONG: list[tuple[str, Any, str]] = [
     ("source_digest", b"", "source_digest: no SHA-256"),
     ("plan_hash", bytes(33), "plan_hash: no SHA-256"),
     # Arenas and what is claimed of them.
-    ("arena_config", {}, "arena_config: no array"),
-    ("arena_config.0", 5, r"arena_config\[0\]: no map"),
-    ("arena_config.1.name", b"a", r"arena_config\[1\].name"),
-    ("arena_config.1.name", "parameters", "usage: not one entry for each arena, or an arena's name repeats"),
-    ("arena_config.1.roles", "input", r"arena_config\[1\].roles: no array"),
-    ("arena_config.1.roles", ["weights"], r"arena_config\[1\].roles: unknown role 'weights'"),
-    ("arena_config.1.roles", [u8(0, 0)], r"arena_config\[1\].roles: .* is no text"),
-    ("arena_config.1.capacity", 0, r"arena_config\[1\].capacity: 0 is no integer from 1"),
-    ("arena_config.1.alignment", 0, r"arena_config\[1\].alignment"),
-    ("arena_config.1.page_size", "4096", r"arena_config\[1\].page_size"),
-    ("arena_config.1.reuse", 1, r"arena_config\[1\].reuse: no boolean"),
-    ("arena_config.1.device", None, r"arena_config\[1\].device"),
-    ("arena_config", [ARENA], "usage: not one entry"),
+    ("arena_config", [], "arena_config: no map"),
+    ("arena_config.arenas.0", 5, r"arena_config.arenas\[0\]: no map"),
+    ("arena_config.arenas.1.name", b"a", r"arena_config.arenas\[1\].name"),
+    ("arena_config.arenas.1.name", "parameters", "arena_config.arenas: a name repeats"),
+    ("arena_config.arenas.1.roles", "input", r"arena_config.arenas\[1\].roles: no array"),
+    ("arena_config.arenas.1.roles", ["weights"], r"arena_config.arenas\[1\].roles: unknown role 'weights'"),
+    ("arena_config.arenas.1.roles", [u8(0, 0)], r"arena_config.arenas\[1\].roles: .* is no text"),
+    ("arena_config.arenas.1.capacity", 0, r"arena_config.arenas\[1\].capacity: 0 is no integer from 1"),
+    ("arena_config.arenas.1.alignment", 0, r"arena_config.arenas\[1\].alignment"),
+    ("arena_config.arenas.1.page_size", "4096", r"arena_config.arenas\[1\].page_size"),
+    ("arena_config.arenas.1.reuse", 1, r"arena_config.arenas\[1\].reuse: no boolean"),
+    ("arena_config.arenas.1.device", None, r"arena_config.arenas\[1\].device"),
+    ("arena_config.arenas.1.memory", "flash", r"arena_config.arenas\[1\].memory: the device has no memory 'flash'"),
+    ("arena_config.arenas", [ARENA], "usage: not one entry"),
+    ("arena_config.devices", {}, "arena_config.devices: no array"),
+    ("arena_config.devices", [NPU, NPU], "arena_config.devices: a name repeats"),
+    ("arena_config.devices", [NPU | {"memories": [SRAM, SRAM]}], r"arena_config.devices\[0\].memories: a name repeats"),
+    ("arena_config.devices", [NPU | {"memories": [{"name": "m", "capacity": 0}]}], r"memories\[0\].capacity: 0"),
+    ("arena_config.devices", [], r"arenas\[3\].memory: the device has no memory 'sram'"),
+    ("arena_config.devices", [NPU | {"ops": ["Conv", 5]}], r"arena_config.devices\[0\].ops: 5 is no text"),
+    ("arena_config.rules", [RULE | {"arenas": []}], r"arena_config.rules\[0\].arenas: no arena"),
+    ("arena_config.rules", [RULE | {"arenas": ["here"]}], r"rules\[0\].arenas: 'here' is not in the configuration"),
+    ("arena_config.rules", [RULE, RULE | {"arenas": ["parameters"] * 2}], r"rules\[1\].arenas: a name repeats"),
+    ("arena_config.rules", [RULE | {"devices": ["gpu"]}], r"rules\[0\].devices: 'gpu' is not in the configuration"),
+    ("arena_config.rules", [RULE | {"roles": ["weights"]}], r"rules\[0\].roles: unknown role 'weights'"),
+    ("arena_config.rules", [RULE | {"more": 1}], r"rules\[0\]: the key 'more' is unknown"),
     ("usage", [], "usage: not one entry"),
     ("usage", 5, "usage: no array"),
     ("usage.2", {}, r"usage\[2\]: the key 'footprint' is missing"),

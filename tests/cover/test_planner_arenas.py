@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.strategies.small import small
 from tmmu.errors import TmmuError
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import arena_file as file_of
 from tmmu.planner import arenas as configuration
-from tmmu.vocabulary import Arena, Role
+from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
 
 
 def test_the_default_is_the_documented_one() -> None:
@@ -30,6 +32,10 @@ def test_the_default_is_the_documented_one() -> None:
 
 def test_every_role_has_an_arena_by_default() -> None:
     assert {role for arena in DEFAULT for role in arena.roles} == set(Role)
+
+
+def replace_device(**fields: Any) -> Device:
+    return Device("npu")._replace(**fields)
 
 
 GOOD = Arena("a", (Role.INPUT,))
@@ -49,6 +55,49 @@ WRONG: list[tuple[tuple[Arena, ...], str]] = [
 ]
 
 
+NPU = Device("npu", (Memory("sram", 1024),))
+WRONG_POLICIES: list[tuple[ArenaPolicy, str]] = [
+    (ArenaPolicy((NPU, NPU)), "device 'npu': its name is empty or used twice"),
+    (ArenaPolicy((replace_device(name=""),)), "device '': its name is empty"),
+    (
+        ArenaPolicy((replace_device(memories=(Memory("m", 1), Memory("m", 2))),)),
+        "memory 'm': its name is empty or used",
+    ),
+    (ArenaPolicy((replace_device(memories=(Memory("m", 0),)),)), "memory 'npu/m': capacity 0 is not from 1"),
+    (ArenaPolicy((replace_device(memories=(Memory("m", 1 << 64),)),)), "memory 'npu/m': capacity 18446744073709551616"),
+    (ArenaPolicy((), (Rule(()),)), "rule 1: it lists no arena"),
+    (ArenaPolicy((), (Rule(("a",)), Rule(("x",)))), "rule 2: unknown arena 'x'"),
+    (ArenaPolicy((), (Rule(("a", "b", "a")),)), "rule 1: it lists the arena 'a' twice"),
+    (ArenaPolicy((), (Rule(("a", "kept")),)), "rule 1: of 'a' and 'kept' one reuses and one does not"),
+    (ArenaPolicy((), (Rule(("a",), devices=("npu",)),)), "rule 1: unknown device 'npu'"),
+    (ArenaPolicy((), (Rule(("a",), devices=("default",)),)), "rule 1: unknown device 'default'"),
+]
+
+
+@pytest.mark.parametrize(("policy", "message"), WRONG_POLICIES, ids=[message for _, message in WRONG_POLICIES])
+def test_devices_and_rules_that_cannot_be_are_refused(policy: ArenaPolicy, message: str) -> None:
+    """spec: M3.9"""
+    arenas = (Arena("a", tuple(Role)), Arena("b", ()), Arena("kept", (), reuse=False))
+    with pytest.raises(TmmuError, match=message) as refused:
+        plan_memory(small(outputs="x"), arenas, policy=policy)
+    assert refused.value.code_id == "INVALID_ARENA_CONFIG"
+    assert refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("arena", "message"),
+    [
+        (Arena("a", (), device="gpu"), "arena 'a': unknown device 'gpu'; name one of default, npu"),
+        (Arena("a", (), device="npu", memory="dram"), "arena 'a': the device 'npu' has no memory 'dram'"),
+        (Arena("a", (), memory="sram"), "arena 'a': the device 'default' has no memory 'sram'"),
+    ],
+)
+def test_an_arena_of_a_device_or_memory_that_is_not_there_is_refused(arena: Arena, message: str) -> None:
+    """spec: M3.9"""
+    with pytest.raises(TmmuError, match=message):
+        configuration.check((arena,), ArenaPolicy((NPU,)))
+
+
 @pytest.mark.parametrize(("arenas", "message"), WRONG, ids=[message for _, message in WRONG])
 def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[Arena, ...], message: str) -> None:
     with pytest.raises(TmmuError, match=message) as refused:
@@ -57,18 +106,21 @@ def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[Arena, ...], me
     assert refused.value.fix
 
 
-def loaded(folder: Path, text: str | bytes) -> tuple[Arena, ...]:
+def loaded(folder: Path, text: str | bytes) -> file_of.Configuration:
     path = folder / "arenas.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return configuration.load(path)
+    return file_of.load(path)
 
 
 def test_a_file_is_read_in_its_own_order_with_the_defaults_filled_in(tmp_path: Path) -> None:
     text = """
+        [devices.npu.memories]
+        dram = 1048576
         [arenas.weights]
         roles = ["parameter", "optimizer"]
         reuse = false
         device = "npu"
+        memory = "dram"
         [arenas."scratch pad"]
         roles = ["input", "activation", "gradient", "scratch"]
         capacity = 4096
@@ -76,17 +128,22 @@ def test_a_file_is_read_in_its_own_order_with_the_defaults_filled_in(tmp_path: P
         page_size = 16384
         [arenas.spare]
     """
-    assert loaded(tmp_path, text) == (
-        Arena("weights", (Role.PARAMETER, Role.OPTIMIZER), reuse=False, device="npu"),
+    assert loaded(tmp_path, text).arenas == (
+        Arena("weights", (Role.PARAMETER, Role.OPTIMIZER), reuse=False, device="npu", memory="dram"),
         Arena("scratch pad", (Role.INPUT, Role.ACTIVATION, Role.GRADIENT, Role.SCRATCH), 4096, 64, 16384),
         Arena("spare", ()),
     )
 
 
 def test_the_example_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
-    example = str(configuration.__doc__).split("```toml")[1].split("```")[0]
-    [arena] = loaded(tmp_path, example)
-    assert (arena.name, arena.capacity) == ("activations", 1 << 30)
+    example = str(file_of.__doc__).split("```toml")[1].split("```")[0]
+    found = loaded(tmp_path, example)
+    lie = {a.name: a.memory for a in found.arenas}
+    assert lie == {"weights": "dram", "fast": "sram", "activations": "dram"}
+    assert found.policy.devices == (
+        Device("npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 33)), ("encoder/*",), ("Conv", "MatMul")),
+    )
+    assert [rule.arenas for rule in found.policy.rules] == [("activations",), ("fast", "activations")]
 
 
 BAD_FILES: list[tuple[str | bytes, str]] = [
@@ -109,7 +166,19 @@ BAD_FILES: list[tuple[str | bytes, str]] = [
     ("[arenas.a]\nalignment = '128'\n", "arena 'a': alignment '128' is no int"),
     ("[arenas.a]\nreuse = 1\n", "arena 'a': reuse 1 is no bool"),
     ("[arenas.a]\ndevice = 1\n", "arena 'a': device 1 is no str"),
-    (" " * (configuration.LIMIT + 1), "more than the limit"),
+    (" " * (file_of.LIMIT + 1), "more than the limit"),
+    ("devices = 5\n[arenas.a]\n", "devices are no tables"),
+    ("rules = 5\n[arenas.a]\n", "rules are no list of tables"),
+    ("rules = [5]\n[arenas.a]\n", "rule 1: it is no table"),
+    ("[devices]\nnpu = 5\n[arenas.a]\n", "device 'npu': it is no table"),
+    ("[devices.npu]\nmemory = 5\n[arenas.a]\n", "device 'npu': unknown key 'memory'"),
+    ("[devices.npu.memories]\nsram = '1 MiB'\n[arenas.a]\n", "device 'npu': the capacity '1 MiB' of memory 'sram'"),
+    ("[devices.npu.memories]\nsram = true\n[arenas.a]\n", "device 'npu': the capacity True of memory 'sram'"),
+    ("[devices.npu]\nops = [5]\n[arenas.a]\n", r"device 'npu': ops \[5\] is no list of names"),
+    ("[[rules]]\narenas = ['']\n[arenas.a]\n", r"rule 1: arenas \[''\] is no list of names"),
+    ("[[rules]]\nroles = ['weights']\n[arenas.a]\n", r"rule 1: roles \['weights'\]"),
+    ("[[rules]]\narena = ['a']\n[arenas.a]\n", "rule 1: unknown key 'arena'"),
+    ("[[rules]]\n[arenas.a]\n", "rule 1: it lists no arena"),
 ]
 
 

@@ -92,6 +92,7 @@ def plan(
     """Plan the memory of MODEL (ONNX, or IR as .ir.cbor), check the plan, and write it."""
     from tmmu import planner
     from tmmu.cli import show as shown
+    from tmmu.cli import storages
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
     from tmmu.plan import file
@@ -122,7 +123,7 @@ def plan(
     click.echo(f"wrote {target}")
     for line in shown.summary(planned.plan):
         click.echo(one_line(line))
-    for line in layouts.remarks(planned.plan):
+    for line in (*layouts.remarks(planned.plan), *storages.remarks(planned.plan)):
         click.echo(one_line(line))
     for line in training.summary(loaded, graph):
         click.echo(one_line(line))
@@ -212,18 +213,20 @@ def _token(seed: int, text: str | None) -> bytes:
 @click.argument("plan", type=existing)
 @click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")
 @click.option("--steps", "what", flag_value="steps", help="A row for each step.")
+@click.option("--storages", "what", flag_value="storages", help="A row for each storage: why it lies where it does.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 def show(plan: str, what: str | None, style: str) -> int:
-    """Explain PLAN: its arenas, what is live at the peak, its tensors, its steps."""
+    """Explain PLAN: its arenas, what is live at the peak, its tensors, its storages, its steps."""
     from tmmu.cli import show as shown
+    from tmmu.cli import storages
     from tmmu.plan import file
 
     if style == "csv" and what is None:
-        raise click.UsageError("--format csv goes with --tensors or --steps")
+        raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
     loaded = file.load(plan).plan
     for chunk in shown.render(loaded, what, style):
         click.echo(chunk)
     if what is None and style == "text":
-        for line in layouts.remarks(loaded):
+        for line in (*layouts.remarks(loaded), *storages.remarks(loaded)):
             click.echo(one_line(line))
     return 0

@@ -77,13 +77,21 @@ def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
         else:
             yield from map(one_line, _text(plan))
         return
-    rows = metrics.tensors(plan) if what == "tensors" else metrics.steps(plan)
+    rows = _rows(plan, what)
     if style == "json":
         yield json.dumps({what: rows}, indent=1, ensure_ascii=False)
     elif style == "csv":
         yield _csv(rows)
     else:
         yield from (one_line(_line(what, row)) for row in rows)
+
+
+def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:
+    if what == "storages":
+        from tmmu.cli import storages
+
+        return storages.rows(plan)
+    return metrics.tensors(plan) if what == "tensors" else metrics.steps(plan)
 
 
 def _document(plan: Plan) -> dict[str, Any]:
@@ -126,6 +134,10 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _line(what: str, row: dict[str, Any]) -> str:
+    if what == "storages":
+        from tmmu.cli import storages
+
+        return storages.line(row)
     if what == "tensors":
         shared = f" {row['shares']} of {row['of']}" if row["of"] is not None else ""
         end = row["offset"] + row["bytes"]

@@ -49,6 +49,7 @@ def arenas(plan: Plan) -> list[dict[str, Any]]:
             {
                 "name": arena.name,
                 "device": arena.device,
+                "memory": arena.memory,
                 "roles": [str(role) for role in arena.roles],
                 "reuse": arena.reuse,
                 "capacity": arena.capacity,

@@ -107,7 +107,8 @@ def _table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
         expected = KINDS[kind].get(key)
         if expected is None:
             raise wrong(place, f"unknown key {key!r}", f"use {', '.join(KINDS[kind])}")
-        if not isinstance(value, expected) or isinstance(value, bool) != (expected is bool):
+        is_right = isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
+        if not is_right:
             raise wrong(place, f"{key} {value!r} is no {expected.__name__}", "correct its type")
         if key == "roles" and any(role not in tuple(Role) for role in value):
             raise wrong(place, f"roles {value!r}", f"list some of {', '.join(Role)}")

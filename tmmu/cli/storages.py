@@ -1,0 +1,131 @@
+"""Why each storage lies where it does: worked out from the plan, so that what is said is true of it.
+
+A plan states the arena of a storage and the rules, not the reasons of whoever chose. For each choice that was passed
+over this looks at what lies there in the plan: at which step the storage would be too much, and by how many bytes.
+spec: M3.14, M3.15
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+from tmmu.cli.show import size
+from tmmu.plan.columns import SHARES, Plan
+from tmmu.planner import permitted
+from tmmu.planner.layouts.request import of_plan
+from tmmu.planner.memories import Division, divide, strictest
+from tmmu.planner.permitted import ROLE, Permitted
+from tmmu.vocabulary import Shares
+
+
+def divisions(plan: Plan) -> list[Division]:
+    """How the arenas of a plan divide its memories."""
+    footprint = [usage.footprint for usage in plan.usage]
+    return divide(plan.arenas, plan.policy, footprint, strictest(plan.arenas, of_plan(plan).slots))
+
+
+def remarks(plan: Plan) -> Iterator[str]:
+    """How far each memory is filled, and which rules decide for no tensor."""
+    for memory in divisions(plan) if plan.policy.devices else ():
+        parts = ", ".join(plan.arenas[a].name for a in memory.arenas)
+        yield f"  memory {memory.name}: {parts} end at {memory.end} of {memory.capacity} ({size(memory.capacity)})"
+    if plan.policy.rules:
+        used = {found.rule for found in permitted.of_plan(plan)}
+        for r in range(len(plan.policy.rules)):
+            if r not in used:
+                yield f"  rule {r + 1} decides for no tensor: its patterns match none, or earlier rules come first"
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    """One record a storage, in row order: its bytes, lifetime, arena and offset, its choices, and why it lies there."""
+    s, members = plan.storages, _members(plan)
+    looked_up = permitted.of_plan(plan)
+    names, arena_names = plan.tensors.name.list(), [arena.name for arena in plan.arenas]
+    room = _Room(plan)
+    columns = (s.arena, s.bytes, s.birth, s.death, s.offset)
+    result = []
+    for k, (arena, count, birth, death, offset) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        found = looked_up[members[k]] if k in members else Permitted((), ROLE)
+        result.append(
+            {
+                "storage": k, "name": names[members[k]] if k in members else f"storage {k}",
+                "arena": arena_names[arena], "offset": offset, "bytes": count, "birth": birth, "death": death,
+                "choices": [arena_names[a] for a in found.choices],
+                "why": _why(plan, found, arena, k, room),
+            }
+        )  # fmt: skip
+    return result
+
+
+def _members(plan: Plan) -> dict[int, int]:
+    """The first tensor of each storage that is no view: what rules said of it holds for the storage."""
+    views = SHARES.index(Shares.VIEW)
+    first: dict[int, int] = {}
+    for wanted in (False, True):
+        for t, (k, word) in enumerate(zip(plan.tensors.storage.tolist(), plan.tensors.shares.tolist(), strict=True)):
+            if (word == views) == wanted:
+                first.setdefault(k, t)
+    return first
+
+
+def _why(plan: Plan, found: Permitted, arena: int, k: int, room: _Room) -> str:
+    """One sentence without its stop."""
+    if arena not in found.choices:
+        return "its node asks for this arena"
+    if found.rule == ROLE:
+        return "the arena of its role"
+    if len(found.choices) == 1:
+        return f"pinned by rule {found.rule + 1}"
+    place = found.choices.index(arena)
+    which = f"choice {place + 1} of rule {found.rule + 1}"
+    return "; ".join([which, *(room.full(other, k) for other in found.choices[:place])])
+
+
+class _Room:
+    """What is live in each arena at each step, made when first asked for."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.live: dict[int, list[int]] = {}
+        self.division = {a: division for division in divisions(plan) for a in division.arenas}
+
+    def _live(self, arena: int) -> list[int]:
+        if arena not in self.live:
+            plan, s = self.plan, self.plan.storages
+            end = plan.last_step + 1
+            change = [0] * (end + 1)
+            here = s.arena == arena
+            for birth, death, count in zip(
+                s.birth[here].tolist(), s.death[here].tolist(), s.bytes[here].tolist(), strict=True
+            ):
+                first, last = (birth, min(death, end - 1)) if plan.arenas[arena].reuse else (0, end - 1)
+                change[first] += max(1, count)
+                change[last + 1] -= max(1, count)
+            self.live[arena] = list(accumulate(change[:-1]))
+        return self.live[arena]
+
+    def full(self, arena: int, k: int) -> str:
+        """Why the storage `k` does not lie in `arena`, in which it might."""
+        plan, live = self.plan, self._live(arena)
+        where, usage = plan.arenas[arena], plan.usage[arena]
+        first, last = int(plan.storages.birth[k]), int(plan.storages.death[k])
+        if not where.reuse:
+            first, last = 0, len(live) - 1
+        step = max(range(first, last + 1), key=lambda n: live[n])
+        needed = live[step] + max(1, int(plan.storages.bytes[k]))
+        if needed > where.capacity:
+            return f"{where.name} is full at step {step}, by {needed - where.capacity} bytes"
+        division = self.division.get(arena)
+        if division is not None:
+            others = sum(plan.usage[a].footprint for a in division.arenas if a != arena)
+            if (excess := others + max(needed, usage.peak_live_bytes) - division.capacity) > 0:
+                return f"the memory {division.name} of {where.name} is full at step {step}, by {excess} bytes"
+        return f"{where.name} has room for it live, but no place was found: it needs {usage.footprint} as it is"
+
+
+def line(row: dict[str, Any]) -> str:
+    """A row as text."""
+    where = f"{row['arena']} [{row['offset']}, {row['offset'] + row['bytes']})"
+    return f"{row['name']}  {where}  steps [{row['birth']}, {row['death']}]  {row['why']}"
