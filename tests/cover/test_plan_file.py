@@ -166,7 +166,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("arena_config.arenas.1.reuse", 1, r"arena_config.arenas\[1\].reuse: no boolean"),
     ("arena_config.arenas.1.device", None, r"arena_config.arenas\[1\].device"),
     ("arena_config.arenas.1.memory", "flash", r"arena_config.arenas\[1\].memory: the device has no memory 'flash'"),
-    ("arena_config.arenas", [ARENA], "usage: not one entry"),
+    ("arena_config.arenas", [ARENA], r"rules\[0\].arenas: 'activations' is not in the configuration"),
     ("arena_config.devices", {}, "arena_config.devices: no array"),
     ("arena_config.devices", [NPU, NPU], "arena_config.devices: a name repeats"),
     ("arena_config.devices", [NPU | {"memories": [SRAM, SRAM]}], r"arena_config.devices\[0\].memories: a name repeats"),

@@ -17,7 +17,7 @@ import pytest
 from proofs import structure
 from proofs.checker import Problem
 from proofs.program import program
-from proofs.readers.sharing import Permissions
+from proofs.readers.sharing import Permissions, permitted
 from proofs.verify_plan import OBLIGATIONS
 from tests.strategies.small import changed, small
 from tmmu.plan.columns import NONE, PARTS, ROLES, Names, Plan, column
@@ -30,7 +30,7 @@ SCRATCH = (Scratch(8, 1),)
 
 
 def problems(plan: Plan) -> list[Problem]:
-    return list(structure.problems(plan, program(plan, Permissions())))
+    return list(structure.problems(plan, program(plan, permitted(plan, None, frozenset()))))
 
 
 def chain() -> Plan:
@@ -278,7 +278,7 @@ def test_a_body_without_a_leave_copies_nothing() -> None:
 
 def test_a_tensor_lies_where_its_role_belongs() -> None:
     """spec: T2.9, M3.4"""
-    plan = plan_memory(small("view: w -> v", "add: v x -> y", parameters="w", views={"v": ("w", 0)})).plan
+    plan = plan_memory(small("reshape: w -> v", "add: v x -> y", parameters="w", views={"v": ("w", 0)})).plan
     assert problems(plan) == []  # a view of a parameter lies with it
     [problem] = problems(changed(plan, "tensors", "y", role=ROLES.index(Role.GRADIENT)))
     assert (problem.obligation, problem.tensors) == ("roles_have_arenas", ("y",))

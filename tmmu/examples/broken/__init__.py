@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from tmmu.examples.broken import (
+    arenas,
     bodies,
     claims,
     hashes,
@@ -23,7 +24,9 @@ from tmmu.examples.broken.kinds import Broken, Wrong
 
 __all__ = ["KINDS", "Broken", "Wrong"]
 
-_MODULES = (bodies, claims, hashes, layouts, lifetimes, mico, orders, other_model, placement, sharing, steps, training)
+_MODULES = (
+    arenas, bodies, claims, hashes, layouts, lifetimes, mico, orders, other_model, placement, sharing, steps, training,
+)  # fmt: skip
 
 KINDS: dict[str, Broken] = {
     kind.name: kind

@@ -1,0 +1,86 @@
+"""Wrong plans of several arenas and memories: a tensor where no rule lets it lie, a memory that is overfull."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tmmu.examples.broken.editing import counted, edit, laid_out, row
+from tmmu.examples.broken.kinds import wrong
+from tmmu.examples.broken.models import skip
+from tmmu.plan.columns import SHARES, Plan
+from tmmu.planner import plan_memory
+from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule, Shares
+
+FAST, SLOW = 0, 1
+ARENAS = (
+    Arena("fast", (), capacity=4096, device="npu", memory="sram"),
+    Arena("slow", (Role.INPUT, Role.ACTIVATION, Role.SCRATCH), device="npu", memory="dram"),
+    Arena("kept", (Role.PARAMETER,), reuse=False, device="npu", memory="dram"),
+)
+DEVICE = Device("npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 30)), ops=("MatMul",))
+
+
+def _ruled(*rules: Rule, device: Device = DEVICE) -> Plan:
+    """The right plan of `skip` under these rules."""
+    return plan_memory(skip(), ARENAS, policy=ArenaPolicy((device,), rules)).plan
+
+
+def _told(plan: Plan, *rules: Rule) -> Plan:
+    """The plan, said to have been made under other rules."""
+    return replace(plan, policy=plan.policy._replace(rules=rules))
+
+
+@wrong("roles_have_arenas", "b")
+def tensor_in_an_arena_that_its_rule_forbids() -> Plan:
+    """`b` is pinned to the arena `slow` and lies in `fast`, where it overlaps nothing."""
+    plan = _ruled(Rule(("fast",), (Role.ACTIVATION,)))
+    return _told(plan, Rule(("slow",), names=("b",)), Rule(("fast",), (Role.ACTIVATION,)))
+
+
+@wrong("roles_have_arenas", "c")
+def tensor_where_a_later_rule_would_let_it_lie() -> Plan:
+    """The second rule lists the arena in which `c` lies; the first rule that matches `c` does not."""
+    plan = _ruled(Rule(("fast",), names=("c",)))
+    return _told(plan, Rule(("slow",), (Role.ACTIVATION,)), Rule(("fast", "slow"), names=("c",)))
+
+
+@wrong("roles_have_arenas", "d")
+def tensor_in_an_arena_of_another_role() -> Plan:
+    """No rule matches `d`, an activation, and it lies in `fast`, which holds no role."""
+    plan = _ruled(Rule(("fast",), names=("d",)))
+    return _told(plan, Rule(("fast",), names=("d*d",)))
+
+
+@wrong("roles_have_arenas", "w")
+def parameter_where_its_device_forbids_it() -> Plan:
+    """What nodes of the device `npu` read or write is pinned to `kept`; a parameter that one reads lies in `slow`."""
+    plan = _ruled(Rule(("slow",), (Role.PARAMETER,)))
+    return _told(plan, Rule(("kept",), (Role.PARAMETER,), devices=("npu",)), Rule(("slow",), (Role.PARAMETER,)))
+
+
+@wrong("roles_have_arenas", "d")
+def forbidden_arena_hidden_behind_an_alias() -> Plan:
+    """`d` may lie in `slow` alone; it lies in `fast`, in the storage of `a`, and is said to be an alias of it."""
+    plan = _ruled(Rule(("fast",), names=("a",)))
+    at = int(plan.tensors.storage[row(plan, "a")])
+    entry = {"storage": at, "shares": SHARES.index(Shares.ALIAS), "of": row(plan, "a")}
+    return laid_out(edit(plan, tensors={"d": entry}))
+
+
+@wrong("capacity", "w")
+def memory_overfull_though_each_arena_fits() -> Plan:
+    """`slow` and `kept` are within their capacities; the memory that they divide ends before the second of them."""
+    plan = _ruled()
+    needed = sum(usage.footprint for usage in plan.usage)
+    small = DEVICE._replace(memories=(DEVICE.memories[0], Memory("dram", needed - 1)))
+    return replace(plan, policy=ArenaPolicy((small,), ()))
+
+
+@wrong("capacity")
+def memory_overfull_by_alignment() -> Plan:
+    """The bytes of `slow` and `kept` fit into their memory, but `kept` begins at the next multiple of 4,096."""
+    arenas = (*ARENAS[:2], replace(ARENAS[2], alignment=4096))
+    plan = plan_memory(skip(), arenas, policy=ArenaPolicy((DEVICE,), ())).plan
+    needed = sum(usage.footprint for usage in plan.usage)
+    small = DEVICE._replace(memories=(DEVICE.memories[0], Memory("dram", needed)))
+    return counted(replace(plan, policy=ArenaPolicy((small,), ())))
