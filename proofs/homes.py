@@ -3,7 +3,7 @@
 Rules are read from the last to the first, each over all tensors at once, so that the first that matches is the one
 that stays. A tensor's node is the step that writes it, or the first that reads what no step writes. A view lies with
 what it shows, whatever rules say of it; scratch may lie anywhere, as its node may ask for an arena of its own.
-spec: M3.7, M3.8, M3.10, T2.9, T2.7, T3.3
+spec: M3.7, M3.8, M3.10, M3.16, T2.9, T2.7, T3.3
 """
 
 from __future__ import annotations

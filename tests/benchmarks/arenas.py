@@ -1,0 +1,77 @@
+"""How often the choice among arenas misses a division that fits: `python -m tests.benchmarks.arenas [LAYOUT]`.
+
+Small random models in two or three arenas that are together little larger than what is live, some in one memory. All
+ways to divide the storages are laid out; a miss is a model of which one fits, and the planner says that none does.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import replace
+from itertools import product
+
+from tmmu.ir.program import program
+from tmmu.planner import liveness, plan_memory, storages
+from tmmu.planner.placing import Storing
+from tmmu.vocabulary import Arena, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
+
+MODELS = 1_000
+NODES = 7
+SIZES = (64, 128, 192, 256, 320, 512, 1024)
+
+
+def model(chance: random.Random) -> Model:
+    """A chain of `NODES` nodes, each of which also reads one or two values made before."""
+    sizes = [chance.choice(SIZES) for _ in range(NODES + 1)]
+    tensors = tuple(
+        Tensor(f"t{i}", (size,), "uint8", Role.INPUT if i == 0 else Role.ACTIVATION, size)
+        for i, size in enumerate(sizes)
+    )
+    reads = [tuple({i, *chance.choices(range(i + 1), k=chance.randrange(3))}) for i in range(NODES)]
+    nodes = tuple(Node(f"n{i}", "MatMul", reads[i], (i + 1,)) for i in range(NODES))
+    return Model("random", tensors, nodes, (Body(-1, "", (0,), (NODES,)),))
+
+
+def configuration(chance: random.Random, peak: int) -> tuple[tuple[Arena, ...], ArenaPolicy]:
+    """Two or three arenas for all tensors: together from 1 to 1.5 times the peak, half of the time in one memory."""
+    count, total = chance.choice((2, 3)), peak * chance.randrange(100, 151) // 100
+    cuts = sorted(chance.randrange(1, total) for _ in range(count - 1))
+    parts = [b - a for a, b in zip([0, *cuts], [*cuts, total], strict=True)]
+    memory = chance.choice(("", "sram"))
+    names = ("a", "b", "c")[:count]
+    arenas = tuple(
+        Arena(name, tuple(Role) if name == "a" else (), max(1, part + (part // 4 if memory else 0)), 64, memory=memory)
+        for name, part in zip(names, parts, strict=True)
+    )
+    device = Device("default", (Memory("sram", total),))
+    return arenas, ArenaPolicy((device,), (Rule(names),))
+
+
+def missed(layout: str, count: int = MODELS) -> tuple[int, int, int]:
+    """How many models fit, how many of those the planner misses, and how many do not fit in any way."""
+    fits = misses = none = 0
+    for number in range(count):
+        chance = random.Random(number)
+        graph = model(chance)
+        arenas, policy = configuration(chance, plan_memory(graph).plan.usage[2].peak_live_bytes)
+        run = program(graph)
+        live = liveness.analyze(run, "inference")
+        sharing = storages.form(run, live, arenas, "inference", policy=policy)
+        storing = Storing(run, live, sharing, arenas, policy, {}, None)
+        if not storing.laid_out(layout).over:
+            fits += 1
+            continue
+        ways = product(range(len(arenas)), repeat=len(sharing.root))
+        pinned = (replace(sharing, choices=[(a,) for a in way]) for way in ways)
+        if any(not replace(storing, sharing=one).laid_out(layout).over for one in pinned):
+            fits, misses = fits + 1, misses + 1
+        else:
+            none += 1
+    return fits, misses, none
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ("packed", "slots"):
+        fit, miss, no = missed(name)
+        print(f"{name}: of {MODELS} models {fit} fit in some way, of which {miss} are missed; {no} fit in none", flush=True)
