@@ -74,4 +74,7 @@ def missed(layout: str, count: int = MODELS) -> tuple[int, int, int]:
 if __name__ == "__main__":
     for name in sys.argv[1:] or ("packed", "slots"):
         fit, miss, no = missed(name)
-        print(f"{name}: of {MODELS} models {fit} fit in some way, of which {miss} are missed; {no} fit in none", flush=True)
+        print(
+            f"{name}: of {MODELS} models {fit} fit in some way, of which {miss} are missed; {no} fit in none",
+            flush=True,
+        )

@@ -110,9 +110,7 @@ def test_what_fits_by_rules_and_memories_is_proved(
 
 
 @given(models(), configurations())
-def test_planner_and_checker_read_the_rules_alike(
-    model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy]
-) -> None:
+def test_planner_and_checker_read_the_rules_alike(model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy]) -> None:
     arenas = tuple(replace(arena, capacity=LARGE << 20, memory="") for arena in config[0])
     plan = planned(model, (arenas, config[1]), "slots")
     if plan is not None:

@@ -6,7 +6,8 @@ its life; the layout then says what the arenas need. A layout needs more than is
 kept free the next time. The first candidate that fits is taken, and where none does, the one that is least over.
 
 The orders, one after the other: *hot first*, by accesses for each step alive (which is bytes moved for each byte and
-step that is occupied); the order in which slots are given; and larger first. This is a heuristic: dividing storages
+step that is occupied); the order in which slots are given; and larger first. Where no order leads to a fit, storages take the arena that is then
+left with the least room instead of the first that has room. This is a heuristic: dividing storages
 among arenas is as hard as packing bins. Nothing is timed and nothing is random. spec: M3.11, M3.12
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def choose(
 
     Notes
     -----
-    At most `1 + ROUNDS x len(ORDERS)` layouts; and for each, for every storage, a look at its steps.
+    At most `1 + 2 x ROUNDS x len(ORDERS)` layouts; and for each, for every storage, a look at its steps.
     """
     best: Candidate | None = None
     refusal: TmmuError | None = None
@@ -102,9 +103,9 @@ def choose(
     first = attempt([choices[0] for choices in sharing.choices])
     several = [k for k, choices in enumerate(sharing.choices) if len(choices) > 1]
     if several and not (first and not first.over):
-        for key in ORDERS:
+        for tightest, key in product((False, True), ORDERS):
             order = sorted(several, key=lambda k, key=key: (*key(sharing, uses, k), names[k]))  # type: ignore[misc]  # a default binds the loop's value
-            if _fits_in(order, sharing, arenas, policy, attempt, seen):
+            if _fits_in(order, tightest, sharing, arenas, policy, attempt, seen):
                 break
     if best is None:
         assert refusal is not None
@@ -114,6 +115,7 @@ def choose(
 
 def _fits_in(
     order: list[int],
+    tightest: bool,
     sharing: Sharing,
     arenas: tuple[Arena, ...],
     policy: ArenaPolicy,
@@ -124,7 +126,7 @@ def _fits_in(
     lost = [0] * len(arenas)
     for _ in range(ROUNDS):
         filling = _Filling(sharing, arenas, policy, lost)
-        arena = filling.fill(order)
+        arena = filling.fill(order, tightest)
         if tuple(arena) in seen:
             return False
         found = attempt(arena)
@@ -178,7 +180,7 @@ class _Filling:
             for a in division.arenas
         }
 
-    def fill(self, order: list[int]) -> list[int]:
+    def fill(self, order: list[int], tightest: bool) -> list[int]:
         """The arena of each storage: those with one choice in it, then those of `order`, each where there is room.
 
         Where there is none it goes to its last choice, which is then too small.
@@ -187,10 +189,17 @@ class _Filling:
         moving = set(order)
         self._settle([k for k in range(len(arena)) if k not in moving], arena)
         for k in order:
-            choices = self.sharing.choices[k]
-            arena[k] = next((a for a in choices if self._has_room(a, k)), choices[-1])
+            arena[k] = self._pick(k, tightest)
             self._add(arena[k], k)
         return arena
+
+    def _pick(self, k: int, tightest: bool) -> int:
+        """The first choice with room, or the one that is then left with the least; the last where none has room."""
+        choices = self.sharing.choices[k]
+        roomy = (a for a in choices if self._has_room(a, k))
+        if tightest:
+            return min(roomy, key=lambda a: self.arenas[a].capacity - self._with(a, k), default=choices[-1])
+        return next(roomy, choices[-1])
 
     def _span(self, a: int, k: int) -> slice:
         """The steps at which a storage occupies its arena: all of them where it does not reuse."""
