@@ -6,8 +6,8 @@ spec: M3.7, M3.8, M3.10, M3.11, M3.12
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -15,13 +15,14 @@ from proofs import checker, claims, homes, obligations, structure
 from proofs.program import program
 from proofs.readers.ir_model import read_ir
 from proofs.readers.sharing import permitted
+from tests.benchmarks.arenas import missed
 from tests.strategies.models import models
 from tmmu.errors import TmmuError
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner import permitted as by_planner
 from tmmu.planner import plan_memory
 from tmmu.planner.permitted import matches
-from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Model, Role, Rule
+from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Model, Role, Rule, Shares
 
 TOKEN = bytes(range(64))
 LAYOUTS = ("slots", "packed", "pools", "hashed")
@@ -74,7 +75,8 @@ def planned(
             model, config[0], layout=layout, address_token=token, policy=config[1], fallback=fallback
         ).plan
     except TmmuError as error:
-        assert error.code_id in {"ARENA_TOO_SMALL", "INVALID_IR"}
+        if error.code_id not in {"ARENA_TOO_SMALL", "INVALID_IR"}:
+            raise
         return None
 
 
@@ -129,25 +131,66 @@ def test_both_readings_of_a_pattern_agree_with_its_definition(pattern: str, text
     assert matches(pattern, text) == homes.fits(pattern, text) == means(pattern, text)
 
 
-def solutions(model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy], plan: Plan) -> list[Plan]:
-    """Every plan that fits, of all ways to pin each tensor to one arena that its rule lists. `plan` has room for all."""
-    number = {arena.name: a for a, arena in enumerate(config[0])}
-    rules = homes.rule_of(plan).tolist()
+BRUTE = 150
+"""Models of the benchmark that are divided in all ways here."""
+
+
+@pytest.mark.parametrize("layout", ["packed", "slots"])
+def test_the_choice_misses_few_divisions_that_fit(layout: str) -> None:
+    """It is a heuristic, and the models are made tight: one in ten may be missed. spec: M3.12"""
+    fit, miss, none = missed(layout, BRUTE)
+    assert fit + none == BRUTE
+    assert none > 0
+    assert miss * 10 <= fit
+
+
+def simple_greedy(plan: Plan, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> dict[int, int] | None:
+    """The arena of each storage of `plan` by the simple greedy, or None where one has no room.
+
+    Storages with one choice come first, then the others by birth, size and name; each takes the first arena that has
+    room for what is live.
+    """
+    number = {arena.name: a for a, arena in enumerate(arenas)}
     lists = [
-        config[1].rules[rule].arenas if rule >= 0 else tuple(a.name for a in config[0] if ROLES[role] in a.roles)
-        for rule, role in zip(rules, plan.tensors.role.tolist(), strict=True)
+        [number[name] for name in policy.rules[found.rule].arenas] if found.rule >= 0 else list(found.choices)
+        for found in by_planner.of_plan(plan)
     ]
-    storage, roots = plan.tensors.storage.tolist(), {}
-    for t, k in enumerate(storage):
-        roots.setdefault(k, t)
-    found = []
-    for chosen in product(*(lists[t] for t in roots.values())):
-        home = dict(zip(roots, chosen, strict=True))
-        pins = tuple(
-            Rule((home[k],), names=(name,)) for name, k in zip(plan.tensors.name, storage, strict=True)
-        )  # fmt: skip
-        assert set(home.values()) <= set(number)
-        pinned = planned(model, (config[0], config[1]._replace(rules=pins)), plan.layout)
-        if pinned is not None:
-            found.append(pinned)
-    return found
+    s, names = plan.storages, plan.tensors.name.list()
+    root: dict[int, int] = {}
+    for t, (k, word) in enumerate(zip(plan.tensors.storage.tolist(), plan.tensors.shares.tolist(), strict=True)):
+        if word != SHARES.index(Shares.VIEW):
+            root.setdefault(k, t)
+    if any(int(s.arena[k]) not in lists[t] for k, t in root.items()):
+        return None  # scratch that asks for an arena of its own
+    rank = {k: (len(lists[t]) > 1, int(s.birth[k]), -int(s.bytes[k]), names[t]) for k, t in root.items()}
+    live = [[0] * (plan.last_step + 1) for _ in arenas]
+    home: dict[int, int] = {}
+    for k in sorted(root, key=rank.__getitem__):
+        choices, count = lists[root[k]], max(1, int(s.bytes[k]))
+        span = range(int(s.birth[k]), int(s.death[k]) + 1) if arenas[choices[0]].reuse else range(plan.last_step + 1)
+        found = next((a for a in choices if all(live[a][n] + count <= arenas[a].capacity for n in span)), None)
+        if found is None:
+            return None
+        home[k] = found
+        for n in span:
+            live[found][n] += count
+    return home
+
+
+@given(models(size=8), configurations())
+def test_where_the_simple_greedy_fits_planning_does_not_fail(
+    model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy]
+) -> None:
+    arenas = tuple(replace(arena, memory="") for arena in config[0])
+    large = tuple(replace(arena, capacity=LARGE << 20) for arena in arenas)
+    plan = planned(model, (large, config[1]), "slots")
+    home = None if plan is None else simple_greedy(plan, arenas, config[1])
+    if plan is None or home is None:
+        return
+    storage = plan.tensors.storage.tolist()
+    pins = tuple(
+        Rule((arenas[home[k]].name,), names=(name,)) for name, k in zip(plan.tensors.name, storage, strict=True)
+    )
+    greedy = planned(model, (arenas, config[1]._replace(rules=pins)), "slots")
+    if greedy is not None and greedy.tensors.storage.tolist() == storage:
+        assert planned(model, (arenas, config[1]), "slots") is not None

@@ -6,9 +6,9 @@ its life; the layout then says what the arenas need. A layout needs more than is
 kept free the next time. The first candidate that fits is taken, and where none does, the one that is least over.
 
 The orders, one after the other: *hot first*, by accesses for each step alive (which is bytes moved for each byte and
-step that is occupied); the order in which slots are given; and larger first. Where no order leads to a fit, storages take the arena that is then
-left with the least room instead of the first that has room. This is a heuristic: dividing storages
-among arenas is as hard as packing bins. Nothing is timed and nothing is random. spec: M3.11, M3.12
+step that is occupied); the order in which slots are given; and larger first. Where no order leads to a fit, storages
+take the arena that is then left with the least room, instead of the first that has room. This is a heuristic:
+dividing storages among arenas is as hard as packing bins. Nothing is timed and nothing is random. spec: M3.11, M3.12
 """
 
 from __future__ import annotations
