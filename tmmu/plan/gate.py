@@ -23,7 +23,10 @@ from tmmu.plan.fields import text as _text
 from tmmu.vocabulary import UINT64_END, Shares, Usage
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
-"""What every plan file says of itself. A change of lifetimes, slots or addresses is a new major version. spec: R8.1, R8.2"""
+"""What every plan file says of itself. Other lifetimes, slots or addresses are a new major version.
+
+spec: R8.1, R8.2
+"""
 LAYOUTS = ("slots", "packed", "pools", "hashed")
 ORDERS = ("given", "memory")
 MODES = ("inference", "forward", "backward")
