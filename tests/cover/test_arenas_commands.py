@@ -263,3 +263,37 @@ def test_a_plan_that_is_said_to_have_other_rules_is_refuted(folder: Path, capsys
     file.save(replace(plan, policy=plan.policy._replace(rules=(pinned,))), "q.cbor")
     assert entry.run(["q.cbor"]) == 1
     assert "y lies in slow; rule 1 allows fast" in capsys.readouterr().out
+
+
+def test_what_shares_bytes_may_use_the_same_arenas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A hint is refused with that as its reason, an alias group is refused whole. spec: T2.7, T3.3, T3.9"""
+    model = small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)")
+    files.save(model, folder / "m.ir.cbor")
+    configured(folder)
+    code, said = planned(folder, capsys, "--why")
+    assert code == 0
+    assert "relu3: y in place of b: the operand may use other arenas" in said
+    assert "relu2" not in said
+    files.save(small("relu: x -> a", "relu2: a -> y", like={key: {"alias_group": "g"} for key in "ay"}), "m.ir.cbor")
+    code, said = planned(folder, capsys)
+    assert code != 0
+    assert "alias group 'g': 'a' and 'y' belong to different arenas; give its members roles of one arena" in said
+
+
+def test_a_view_lies_with_its_base_whatever_rules_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = small("relu: x -> a", "reshape: a -> v", "matmul: v -> y", views={"v": ("a", 0)})
+    files.save(model, folder / "m.ir.cbor")
+    configured(folder, rules='[[rules]]\nnames = ["v"]\narenas = ["fast"]\n')
+    assert planned(folder, capsys)[0] == 0
+    assert {row["arena"] for row in shown(capsys).values()} == {"slow"}
+    assert entry.run(["p.cbor", "--model", "m.ir.cbor"]) == 0
+
+
+def test_the_same_choice_is_made_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: M3.11"""
+    configured(folder, sram=640)
+    plans = []
+    for _ in range(2):
+        assert planned(folder, capsys)[0] == 0
+        plans.append((folder / "p.cbor").read_bytes())
+    assert plans[0] == plans[1]

@@ -83,11 +83,14 @@ def choose(
     """
     best: Candidate | None = None
     refusal: TmmuError | None = None
-    seen: set[tuple[int, ...]] = set()
+    tried: dict[tuple[int, ...], Candidate | None] = {}
 
     def attempt(arena: list[int]) -> Candidate | None:
         nonlocal best, refusal
-        seen.add(tuple(arena))
+        key = tuple(arena)
+        if key in tried:
+            return tried[key]
+        tried[key] = None
         try:
             request, placed = lay(replace(sharing, arena=arena))
         except TmmuError as error:
@@ -95,7 +98,7 @@ def choose(
                 raise
             refusal = refusal or error
             return None
-        found = Candidate(request, placed, _over(request, placed, arenas, policy))
+        tried[key] = found = Candidate(request, placed, _over(request, placed, arenas, policy))
         if best is None or found.over < best.over:
             best = found
         return found
@@ -105,7 +108,7 @@ def choose(
     if several and not (first and not first.over):
         for tightest, key in product((False, True), ORDERS):
             order = sorted(several, key=lambda k, key=key: (*key(sharing, uses, k), names[k]))  # type: ignore[misc]  # a default binds the loop's value
-            if _fits_in(order, tightest, sharing, arenas, policy, attempt, seen):
+            if _fits_in(order, tightest, sharing, arenas, policy, attempt):
                 break
     if best is None:
         assert refusal is not None
@@ -120,16 +123,12 @@ def _fits_in(
     arenas: tuple[Arena, ...],
     policy: ArenaPolicy,
     attempt: Callable[[list[int]], Candidate | None],
-    seen: set[tuple[int, ...]],
 ) -> bool:
     """Try one order, keeping more and more free, until a candidate fits or nothing new comes of it."""
     lost = [0] * len(arenas)
     for _ in range(ROUNDS):
         filling = _Filling(sharing, arenas, policy, lost)
-        arena = filling.fill(order, tightest)
-        if tuple(arena) in seen:
-            return False
-        found = attempt(arena)
+        found = attempt(filling.fill(order, tightest))
         if found is None:
             return False
         if not found.over:
@@ -149,7 +148,7 @@ def _over(request: Request, placed: Placed, arenas: tuple[Arena, ...], policy: A
 def _lost(
     found: Candidate, filling: _Filling, arenas: tuple[Arena, ...], policy: ArenaPolicy, lost: list[int]
 ) -> list[int]:
-    """What to keep free in each arena besides live bytes: in one that is too small, what its layout lost there."""
+    """What to keep free in each arena besides live bytes: in one that is too small, the share that its layout lost."""
     footprint = found.placed.footprint
     short = [used - arena.capacity for used, arena in zip(footprint, arenas, strict=True)]
     for division in divide(arenas, policy, footprint, strictest(arenas, found.request.slots)):
@@ -158,8 +157,9 @@ def _lost(
     new = list(lost)
     for a, excess in enumerate(short):
         if excess > 0:
-            seen = footprint[a] - filling.top[a]
-            new[a] = seen if seen > lost[a] else lost[a] + excess
+            room = max(0, footprint[a] - excess)
+            share = room - room * filling.top[a] // max(1, footprint[a])
+            new[a] = share if share > lost[a] else lost[a] + excess
     return new
 
 
