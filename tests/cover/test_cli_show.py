@@ -163,7 +163,7 @@ def test_a_hostile_name_begins_no_line(folder: Path, capsys: pytest.CaptureFixtu
         ((), 2, "Missing argument 'PLAN'"),
         (("absent.cbor",), 2, "'absent.cbor' does not exist"),
         ((".",), 2, "is a directory"),
-        (("p.cbor", "--format", "csv"), 2, "--format csv goes with --tensors or --steps"),
+        (("p.cbor", "--format", "csv"), 2, "--format csv goes with --tensors, --steps or --storages"),
         (("p.cbor", "--format", "xml"), 2, "'xml' is not one of"),
         (("empty.cbor",), 4, "empty.cbor: not a canonical CBOR plan"),
         (("torn.cbor",), 4, "torn.cbor: not a canonical CBOR plan"),

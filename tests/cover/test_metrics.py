@@ -39,7 +39,8 @@ def test_an_arena_is_described_by_integers_and_their_ratios() -> None:
     used, spare = metrics.arenas(plan)
     fragmentation = 1 - Fraction(100 * 2 + 64 * 2 + 10 * 2 + 64 * 1, 100 * 2 + 64 * 2 + 10 * 2 + 100 * 1)
     expected = {
-        "name": "all", "device": "default", "reuse": True, "capacity": (1 << 64) - 1, "alignment": 1, "page_size": 4096,
+        "name": "all", "device": "default", "memory": "", "reuse": True,
+        "capacity": (1 << 64) - 1, "alignment": 1, "page_size": 4096,
         "footprint_bytes": 174, "peak_live_bytes": 174, "peak_step": 1, "footprint_per_peak": 1.0,
         "tensors": 4, "storages": 4, "slots": 3, "max_live": 3, "max_live_step": 1, "slot_count_is_minimal": True,
         "slot_bytes": 174, "memory_reuse_ratio": 0.25, "storage_reuse_ratio": 0.25,

@@ -7,8 +7,9 @@ kept free the next time. The first candidate that fits is taken, and where none 
 
 The orders, one after the other: *hot first*, by accesses for each step alive (which is bytes moved for each byte and
 step that is occupied); the order in which slots are given; and larger first. Where no order leads to a fit, storages
-take the arena that is then left with the least room, instead of the first that has room. This is a heuristic:
-dividing storages among arenas is as hard as packing bins. Nothing is timed and nothing is random. spec: M3.11, M3.12
+take the arena that is then left with the least room, instead of the first that has room; all storages in their last
+choice come last. This is a heuristic: dividing storages among arenas is as hard as packing bins. Nothing is timed and
+nothing is random. spec: M3.11, M3.12
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from tmmu.vocabulary import Arena, ArenaPolicy
 
 ROUNDS = 6
 """How often one order is tried, each time with what the layout was seen to lose kept free."""
+EFFORT = 400_000
+"""How many storages are laid out in all while candidates are tried; what M3.12 asks for is tried beyond that."""
 INT64_SAFE = 1 << 62
 
 Key = Callable[[Sharing, list[int], int], tuple[int, ...]]
@@ -40,6 +43,8 @@ ORDERS: tuple[Key, ...] = (
     lambda s, uses, k: (-s.bytes[k] * (s.death[k] - s.birth[k] + 1), s.birth[k]),  # larger bytes x steps first
 )
 """The orders in which storages choose; ties fall by name."""
+SIMPLE = 1
+"""The order of the simple greedy, which is always tried (M3.12)."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,8 @@ def choose(
 
     Notes
     -----
-    At most `1 + 2 x ROUNDS x len(ORDERS)` layouts; and for each, for every storage, a look at its steps.
+    At most `3 + 2 x ROUNDS x len(ORDERS)` layouts, and of large models `3 + EFFORT / storages`; and for each, for
+    every storage, a look at its steps.
     """
     best: Candidate | None = None
     refusal: TmmuError | None = None
@@ -106,10 +112,16 @@ def choose(
     first = attempt([choices[0] for choices in sharing.choices])
     several = [k for k, choices in enumerate(sharing.choices) if len(choices) > 1]
     if several and not (first and not first.over):
-        for tightest, key in product((False, True), ORDERS):
-            order = sorted(several, key=lambda k, key=key: (*key(sharing, uses, k), names[k]))  # type: ignore[misc]  # a default binds the loop's value
-            if _fits_in(order, tightest, sharing, arenas, policy, attempt):
+        orders = [sorted(several, key=lambda k, key=key: (*key(sharing, uses, k), names[k])) for key in ORDERS]  # type: ignore[misc]  # a default binds the loop's value
+        nothing = [0] * len(arenas)
+        for tightest, order in product((False, True), orders):
+            rounds = min(ROUNDS, EFFORT // len(sharing.root) - len(tried))
+            if _fits_in(order, tightest, rounds, sharing, arenas, policy, attempt):
                 break
+        else:
+            if best is None or best.over:
+                attempt(_Filling(sharing, arenas, policy, nothing).fill(orders[SIMPLE], tightest=False))
+                attempt([choices[-1] for choices in sharing.choices])
     if best is None:
         assert refusal is not None
         raise refusal
@@ -119,6 +131,7 @@ def choose(
 def _fits_in(
     order: list[int],
     tightest: bool,
+    rounds: int,
     sharing: Sharing,
     arenas: tuple[Arena, ...],
     policy: ArenaPolicy,
@@ -126,7 +139,7 @@ def _fits_in(
 ) -> bool:
     """Try one order, keeping more and more free, until a candidate fits or nothing new comes of it."""
     lost = [0] * len(arenas)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         filling = _Filling(sharing, arenas, policy, lost)
         found = attempt(filling.fill(order, tightest))
         if found is None:
