@@ -20,9 +20,10 @@ from proofs.program import program
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify_plan import OBLIGATIONS
 from tests.strategies.small import changed, small
-from tmmu.plan.columns import NONE, PARTS, ROLES, Names, Plan, column
+from tmmu.examples.broken.editing import edit, laid_out, row, storage_of
+from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Names, Plan, column
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Arena, Part, Role, Scratch
+from tmmu.vocabulary import Arena, Part, Role, Scratch, Shares
 
 WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (Part.WHOLE, Part.ENTER, Part.LEAVE))
 Change = Callable[[Plan], Plan]
@@ -285,6 +286,16 @@ def test_a_tensor_lies_where_its_role_belongs() -> None:
     assert problem.text == "y has the role gradient, which activations does not hold"
     scratch = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "gradients"),)}})).plan
     assert problems(scratch) == []
+
+
+def test_an_arena_cannot_be_hidden_behind_a_word_for_sharing() -> None:
+    """`d` is said to be an alias of `a`, a gradient, and lies in its arena. spec: M3.16"""
+    like = {"a": {"role": Role.GRADIENT}}
+    model = small("matmul: x -> a", "matmul2: a -> b", "matmul3: b -> d", like=like, outputs="d")
+    plan = plan_memory(model).plan
+    entry = {"storage": storage_of(plan, "a"), "shares": SHARES.index(Shares.ALIAS), "of": row(plan, "a")}
+    [problem] = problems(laid_out(edit(plan, tensors={"d": entry})))
+    assert problem.text == "d has the role activation, which gradients does not hold"
 
 
 def test_an_arena_that_does_not_reuse_has_no_slot_for_two() -> None:
