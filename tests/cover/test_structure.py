@@ -20,7 +20,7 @@ from proofs.program import program
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify_plan import OBLIGATIONS
 from tests.strategies.small import changed, small
-from tmmu.examples.broken.editing import edit, laid_out, row, storage_of
+from tmmu.examples.broken import editing
 from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Names, Plan, column
 from tmmu.planner import plan_memory
 from tmmu.vocabulary import Arena, Part, Role, Scratch, Shares
@@ -293,8 +293,12 @@ def test_an_arena_cannot_be_hidden_behind_a_word_for_sharing() -> None:
     like = {"a": {"role": Role.GRADIENT}}
     model = small("matmul: x -> a", "matmul2: a -> b", "matmul3: b -> d", like=like, outputs="d")
     plan = plan_memory(model).plan
-    entry = {"storage": storage_of(plan, "a"), "shares": SHARES.index(Shares.ALIAS), "of": row(plan, "a")}
-    [problem] = problems(laid_out(edit(plan, tensors={"d": entry})))
+    entry = {
+        "storage": editing.storage_of(plan, "a"),
+        "shares": SHARES.index(Shares.ALIAS),
+        "of": editing.row(plan, "a"),
+    }
+    [problem] = problems(editing.laid_out(editing.edit(plan, tensors={"d": entry})))
     assert problem.text == "d has the role activation, which gradients does not hold"
 
 
