@@ -1,7 +1,7 @@
 """verify-plan: prove memory plans, or show why they are wrong.
 
 One verdict a file; the exit code says the worst of them. Text, JSON, JUnit and SARIF say the same thing.
-spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, V5.5
+spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C4.3, V4.10, V5.5
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import click
 
 from proofs import formats, verify_plan
 from proofs.flags import bound, existing, shapes, sizes
+from proofs.solvers.process import SOLVERS
 from proofs.verify_plan import NO_PLAN, REQUIRABLE, Disagreement, Options, Verdict
 from tmmu.errors import TmmuError, one_line
 
@@ -44,6 +45,19 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
     default=500,
     help="Storages up to which the definition itself is asked.",
 )
+@click.option(
+    "--solver",
+    type=click.Choice([*SOLVERS, "both"]),
+    default="z3",
+    show_default=True,
+    help="Who discharges the obligations; with both, each must.",
+)
+@click.option(
+    "--smt2",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write the obligations of proved plans, and the lemmas, as SMT-LIB 2 into DIR.",
+)
 @click.option("--workers", type=click.IntRange(1, 64), default=2, help="Solver processes.")
 @click.version_option(package_name="tmmu")
 def command(
@@ -58,6 +72,8 @@ def command(
     style: str,
     timeout: int,
     definition_limit: int,
+    solver: str,
+    smt2: str | None,
     workers: int,
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
@@ -71,7 +87,7 @@ def command(
             raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
     options = Options(
         model, sizes("--dim", dim), shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers,
+        definition_limit, workers, tuple(SOLVERS) if solver == "both" else (solver,), smt2,
     )  # fmt: skip
     verdicts = []
     for path in plans:

@@ -36,6 +36,24 @@ def run(arguments: list[str] | None = None) -> int:
         return explain(error)
 
 
+def prove_lemmas() -> None:
+    """Run prove-lemmas and exit with its code."""
+    make_printable()
+    leave(run_prove_lemmas())
+
+
+def run_prove_lemmas(arguments: list[str] | None = None) -> int:
+    """The exit code of one command line of prove-lemmas."""
+    try:
+        from proofs.prove_lemmas import command
+
+        code = int(command.main(arguments, standalone_mode=False) or 0)
+        print(end="", flush=True)
+        return code
+    except BaseException as error:
+        return explain(error)
+
+
 def make_printable() -> None:
     """A name that the terminal cannot show is printed as an escape: it is no reason to fail."""
     for stream in (sys.stdout, sys.stderr):

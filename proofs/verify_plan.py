@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from proofs import checker, claims, obligations, structure
@@ -21,7 +22,7 @@ from proofs.program import Program, program
 from proofs.readers import compare
 from proofs.readers.expected import Expected
 from proofs.readers.recomputation import with_recomputation
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import Permissions, permitted
 from proofs.readers.training import in_mode
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
@@ -61,6 +62,8 @@ class Options:
     timeout: float = 600.0
     definition_limit: int = 500
     workers: int = 2
+    solvers: tuple[str, ...] = ("z3",)
+    smt2: str | None = None
 
 
 class Disagreement(Exception):
@@ -122,7 +125,8 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
         _refute(result, found)
         return result
     progress("proving")
-    outcomes = obligations.prove(
+    outcomes = obligations.prove_with(
+        options.solvers,
         plan,
         permissions,
         timeout_s=options.timeout,
@@ -131,7 +135,25 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
         donated=options.donated,
     )
     _conclude(result, plan, outcomes, options)
+    if options.smt2 is not None:
+        _export(result, plan, permissions, outcomes, options)
     return result
+
+
+def _export(
+    result: Verdict, plan: Plan, permissions: Permissions, outcomes: Sequence[obligations.Outcome], options: Options
+) -> None:
+    """Write what was discharged as SMT-LIB; a status is stated only where a solver has confirmed it. spec: C4.3"""
+    from proofs import smtlib
+    from proofs.lemmas.families import OF_CHAINS
+
+    assert options.smt2 is not None
+    if any(outcome.verdict != PROVED for outcome in outcomes):
+        result.notes.append(f"nothing is written to {options.smt2}: not every obligation is discharged")
+        return
+    folder = smtlib.folder_of(options.smt2, result.file)
+    smtlib.write_plan(folder, plan, permissions, options.donated, options.definition_limit)
+    smtlib.write_lemmas(Path(options.smt2) / "lemmas", [lemma.name for lemma in OF_CHAINS])
 
 
 def _expected(plan: Plan, options: Options) -> Expected | None:
@@ -283,18 +305,9 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
             elif name != "steps_are_the_model" or options.model is not None:
                 result.obligations.append({"name": name, "verdict": PROVED, "detail": "by comparison"})
             continue
-        proved = outcome.verdict == PROVED
-        entry = {"name": name, "verdict": PROVED if proved else UNKNOWN, "rows": outcome.rows, "detail": outcome.note}
-        result.obligations.append(entry)
-    for outcome in by_name.values():  # the lemmas and the query straight from the definition
-        proved = outcome.verdict == PROVED
-        entry = {
-            "name": outcome.name,
-            "verdict": PROVED if proved else UNKNOWN,
-            "rows": outcome.rows,
-            "detail": outcome.note,
-        }
-        result.obligations.append(entry)
+        result.obligations.append(_entry(outcome))
+    # The lemmas, and the query straight from the definition.
+    result.obligations += [_entry(outcome) for outcome in by_name.values()]
     unproved = [o for o in outcomes if o.verdict != PROVED]
     missing = [name for name in options.require if not _holds(name, plan, options)]
     for outcome in unproved:
@@ -312,6 +325,12 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
         for arena, usage in zip(plan.arenas, plan.usage, strict=True)
         if usage.slots and not usage.minimal
     ]
+
+
+def _entry(outcome: obligations.Outcome) -> dict[str, Any]:
+    verdict = PROVED if outcome.verdict == PROVED else UNKNOWN
+    entry = {"name": outcome.name, "verdict": verdict, "rows": outcome.rows, "detail": outcome.note}
+    return {**entry, "solvers": outcome.solvers}
 
 
 def _optimal(result: Verdict, plan: Plan, proved: set[str]) -> None:

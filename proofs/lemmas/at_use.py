@@ -17,11 +17,11 @@ from pathlib import Path
 
 from proofs.lemmas import descent
 from proofs.lemmas.chains import DEFINITIONS
+from proofs.lemmas.families import OF_CHAINS as LEMMAS
 from proofs.lemmas.induction import Lemma, Query, queries
-from proofs.lemmas.of_chains import LEMMAS
 from proofs.lemmas.properties import PROPERTIES
 from proofs.solvers import Solver
-from proofs.solvers.z3_process import Z3
+from proofs.solvers.process import Z3
 
 COUNT = len(LEMMAS)
 TEXT = DEFINITIONS + PROPERTIES

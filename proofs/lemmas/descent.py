@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from proofs.lemmas.expressions import Expression, parse, text_of, walk
 
-BUILT_IN = frozenset({"and", "or", "not", "=>", "=", "distinct", "ite", "+", "-", "*", "mod", "<", "<=", ">", ">="})
+BUILT_IN = frozenset(
+    {"and", "or", "not", "=>", "=", "distinct", "ite", "+", "-", "*", "div", "mod", "<", "<=", ">", ">="}
+)
 """The functions of SMT-LIB that definitions may call."""
 CONSTANTS = frozenset({"true", "false"})
 SORTS = frozenset({"Int", "Bool"})

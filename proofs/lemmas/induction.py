@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from proofs.lemmas.descent import BUILT_IN, Definitions, ListType
 from proofs.lemmas.expressions import BINDERS, Expression, parse_one, substitute, text_of, walk
+from proofs.lemmas.statements import Mutant
 
 REST = "rest_of_list"
 """The constant that stands for the rest of the cell in a step."""
@@ -25,7 +26,7 @@ class Lemma(NamedTuple):
     instances at which the step may use the lemma itself at the rest of the list: each gives terms for other variables
     (what it does not name stays). `using` are lemmas proved before, each with terms for its variables. Terms may
     speak of the variables, of the cell's fields as `its_<field>`, and of `rest_of_list`. Without `over` there is no
-    induction.
+    induction. `mutants` change one place of the definitions or of the claim, `(prove claim)`, and make it false.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Lemma(NamedTuple):
     over: str | None = None
     hypotheses: tuple[Mapping[str, str], ...] = ({},)
     using: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    mutants: tuple[Mutant, ...] = ()
 
 
 class Query(NamedTuple):

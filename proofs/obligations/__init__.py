@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -32,7 +32,7 @@ from proofs.obligations.context import Context, view_of
 from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Batch, Place
 from proofs.readers.sharing import Permissions
-from proofs.solvers.z3_process import Z3
+from proofs.solvers.process import SOLVERS, SolverProcess, command_of
 from tmmu.plan.columns import Plan
 
 PROVED, VIOLATED, UNKNOWN = "PROVED", "VIOLATED", "UNKNOWN"
@@ -69,7 +69,10 @@ MANY = 10_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one obligation: `note` says why it is open, `hint` which row is false, and of what it speaks."""
+    """What came of one obligation: `note` says why it is open, `hint` which row is false, and of what it speaks.
+
+    `solvers` is what each solver that was asked said.
+    """
 
     name: str
     verdict: str
@@ -77,12 +80,53 @@ class Outcome:
     seconds: float
     note: str = ""
     hint: str = ""
+    solvers: dict[str, str] = field(default_factory=dict)
+
+
+def prove_with(
+    solvers: Sequence[str],
+    plan: Plan,
+    permissions: Permissions,
+    *,
+    timeout_s: float = 600.0,
+    workers: int = 2,
+    definition_limit: int = 500,
+    donated: frozenset[str] = frozenset(),
+) -> list[Outcome]:
+    """What several solvers say of each obligation together: PROVED where each of them proves it.
+
+    `solvers` are names of `proofs.solvers.process.SOLVERS`; the rest is as for `prove`. Where they do not agree, the
+    obligation is UNKNOWN and its note says who said what. spec: V4.6, V4.10
+    """  # fmt: skip
+    found = {
+        name: prove(
+            plan, permissions, solver=name, timeout_s=timeout_s, workers=workers,
+            definition_limit=definition_limit, donated=donated,
+        )
+        for name in solvers
+    }  # fmt: skip
+    return [_agreed(dict(zip(found, outcomes, strict=True))) for outcomes in zip(*found.values(), strict=True)]
+
+
+def _agreed(outcomes: dict[str, Outcome]) -> Outcome:
+    """One outcome for one obligation, of what each solver said."""
+    first = next(iter(outcomes.values()))
+    said = {name: outcome.verdict for name, outcome in outcomes.items()}
+    seconds = sum(outcome.seconds for outcome in outcomes.values())
+    if len(set(said.values())) == 1:
+        return replace(first, seconds=seconds, solvers=said)
+    notes = "; ".join(
+        f"{name} says {outcome.verdict}{f': {outcome.note or outcome.hint}' if outcome.verdict != PROVED else ''}"
+        for name, outcome in outcomes.items()
+    )
+    return Outcome(first.name, UNKNOWN, first.rows, seconds, note=f"the solvers disagree: {notes}", solvers=said)
 
 
 def prove(
     plan: Plan,
     permissions: Permissions,
     *,
+    solver: str = "z3",
     timeout_s: float = 600.0,
     workers: int = 2,
     definition_limit: int = 500,
@@ -96,6 +140,8 @@ def prove(
         Any plan; whether it is right is what is asked.
     permissions
         The views and in-place results that count, by the checker's own tables.
+    solver
+        The name of the solver that is asked.
     timeout_s
         Seconds for each query of a thousand rows, which takes milliseconds.
     workers
@@ -116,16 +162,16 @@ def prove(
     """
     view = view_of(plan, permissions, donated)
     size = len(plan.storages) + len(view.reads.step) + len(view.writes.step)
-    solvers = [Z3(PRELUDE) for _ in range(max(1, workers if size > MANY else 1))]
+    solvers = [SOLVERS[solver](PRELUDE) for _ in range(max(1, workers if size > MANY else 1))]
     with ThreadPoolExecutor(max_workers=1) as aside:
         # The question of the definition keeps a solver of its own busy meanwhile.
-        asked = aside.submit(_definition, plan, timeout_s) if len(plan.storages) <= definition_limit else None
+        asked = aside.submit(_definition, plan, timeout_s, solver) if len(plan.storages) <= definition_limit else None
         try:
-            unproved = at_use.unproved(solvers[0].version, timeout_s)
+            unproved = at_use.unproved(solvers[0].version, timeout_s, start=SOLVERS[solver])
             results = discharge([obligation.rows(view) for obligation in OBLIGATIONS], solvers, timeout_s)
         finally:
-            for solver in solvers:
-                solver.close()
+            for process in solvers:
+                process.close()
         outcomes = [_outcome(o, r, unproved, plan) for o, r in zip(OBLIGATIONS, results, strict=True)]
         return [*outcomes, _lemmas(unproved), *([asked.result()] if asked else [])]
 
@@ -149,9 +195,9 @@ def _lemmas(unproved: dict[str, str]) -> Outcome:
     return Outcome("lemmas", UNKNOWN if unproved else PROVED, at_use.COUNT, 0.0, note=note)
 
 
-def _definition(plan: Plan, timeout_s: float) -> Outcome:
-    with Z3() as solver:
-        answer, pair = definition.ask(plan, solver, timeout_s)
+def _definition(plan: Plan, timeout_s: float, solver: str) -> Outcome:
+    with SolverProcess(command=command_of(solver)) as process:
+        answer, pair = definition.ask(plan, process, timeout_s)
     count = len(plan.storages)
     if answer.proof:
         return Outcome(definition.NAME, PROVED, count, answer.seconds)

@@ -16,7 +16,7 @@ from proofs.obligations.discharge import discharge
 from proofs.readers.expected import Expected
 from proofs.readers.ir_model import read_ir
 from proofs.readers.sharing import permitted
-from proofs.solvers.z3_process import Z3
+from proofs.solvers.process import Z3
 from tests.strategies.corruption import COLUMNS, Change, changed
 from tests.strategies.models import numbered
 from tests.strategies.objections import objections

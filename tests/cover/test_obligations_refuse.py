@@ -17,7 +17,7 @@ from proofs.obligations import context as contexts
 from proofs.obligations.context import view_of
 from proofs.obligations.discharge import Result, discharge
 from proofs.readers.sharing import Permissions, permitted
-from proofs.solvers.z3_process import Z3
+from proofs.solvers.process import Z3
 from tests.strategies.synthetic import claiming, edited, training_plan, with_steps
 from tests.strategies.written import Lives, Written
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan

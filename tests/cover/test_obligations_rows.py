@@ -35,7 +35,7 @@ from proofs.obligations.rows import (
 )
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers import Answer, refutation
-from proofs.solvers.z3_process import Z3
+from proofs.solvers.process import Z3
 from tests.strategies.synthetic import claiming, edited, training_plan
 
 NOBODY = Permissions()
@@ -265,7 +265,7 @@ def test_a_false_row_names_its_tensors_and_its_step() -> None:
 
 
 def test_an_unproved_lemma_opens_what_rests_on_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_use, "unproved", lambda *_: {"level_reaches_its_end": "a reason"})
+    monkeypatch.setattr(at_use, "unproved", lambda *_, **__: {"level_reaches_its_end": "a reason"})
     found = {o.name: o for o in obligations.prove(training_plan(5), NOBODY, timeout_s=60)}
     assert {name for name, o in found.items() if o.verdict == UNKNOWN} == {"peak", "slot_count", "lemmas"}
     assert found["peak"].note == "it rests on the lemma level_reaches_its_end, which is not proved: a reason"
@@ -278,7 +278,9 @@ def test_every_lemma_that_an_obligation_rests_on_exists() -> None:
 
 
 def test_a_solver_that_does_not_start_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(obligations, "Z3", lambda *_: Z3(command=("/nowhere/z3",)))
+    nowhere = ("/nowhere/z3",)
+    monkeypatch.setitem(obligations.SOLVERS, "z3", lambda *_: Z3(command=nowhere))
+    monkeypatch.setattr(obligations, "command_of", lambda _: nowhere)
     outcomes = obligations.prove(training_plan(5), NOBODY, timeout_s=60)
     proved = {outcome.name for outcome in outcomes if outcome.verdict == "PROVED"}
     assert proved == set()
@@ -378,8 +380,8 @@ def test_the_definition_is_proved_by_the_exact_answer_alone(
     left = list(answers)
     with Z3() as whole:
         monkeypatch.setattr(whole, "evaluate", Scripted(lambda _: left.pop(0)).evaluate)
-        monkeypatch.setattr(obligations, "Z3", lambda: whole)
-        outcome = obligations._definition(training_plan(9), 60)
+        monkeypatch.setattr(obligations, "SolverProcess", lambda **_: whole)
+        outcome = obligations._definition(training_plan(9), 60, "z3")
     assert outcome.verdict == UNKNOWN
     assert reason in outcome.note
 

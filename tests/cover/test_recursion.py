@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import at_use, chains, descent, induction, of_chains, properties
+from proofs.lemmas import at_use, chains, column, descent, families, induction, tiling
 from proofs.lemmas.descent import Unfounded
 from proofs.lemmas.expressions import Expression, parse, parse_one, substitute, text_of, walk
 from proofs.lemmas.induction import Lemma, NoInduction, Query
 from proofs.obligations import PRELUDE
 from proofs.solvers import Answer
-from proofs.solvers.z3_process import Z3
+from proofs.solvers.process import Z3
 
 PROOFS = at_use.proofs_of()
 LIST = "(declare-datatypes ((L 0)) (((nil) (cell (head Int) (tail L)))))"
@@ -222,16 +222,16 @@ def test_no_lemma_is_vacuous(name: str, solver: Z3) -> None:
     for query in steps or [base]:
         assert solver.evaluate(query.vacuity(), 10).text == "sat\nsat"
     # The empty list has no members: a lemma about members says nothing of it, and its base holds for that reason.
-    about_members = name in {lemma.name for lemma in (*of_chains.TILING, *of_chains.COLUMN)}
+    about_members = name in {lemma.name for lemma in (*tiling.LEMMAS, *column.LEMMAS)}
     assert about_members or solver.evaluate(base.vacuity(), 10).text == "sat\nsat"
 
 
 def test_every_lemma_says_in_english_what_it_says() -> None:
-    for lemma in of_chains.LEMMAS:
+    for lemma in families.OF_CHAINS:
         assert lemma.sentence[0].isupper()
         assert lemma.sentence.endswith(".")
         assert len(lemma.sentence.split()) > 8
-    assert len({lemma.name for lemma in of_chains.LEMMAS}) == len(of_chains.LEMMAS) == len(PROOFS)
+    assert len({lemma.name for lemma in families.OF_CHAINS}) == len(families.OF_CHAINS) == len(PROOFS)
 
 
 def test_a_claim_without_a_premise_is_not_vacuous_if_it_can_hold(solver: Z3) -> None:
@@ -243,40 +243,6 @@ def test_a_vacuous_premise_is_noticed(solver: Z3) -> None:
     nothing = Query({"x": "Int"}, (), parse_one("(=> (< x x) (= x 7))"))
     assert solver.evaluate(nothing.refutation(), 10).proof
     assert solver.evaluate(nothing.vacuity(), 10).text == "unsat\nsat"
-
-
-MUTANTS = [
-    ("two storages at one step", "(< since (birth tenants))", "(<= since (birth tenants))", "tenants_come_later"),
-    ("death before birth", "(<= (birth tenants) (death tenants))", "true", "tenants_are_apart_in_time"),
-    ("another offset", "(= start (offset tenants))", "true", "tenants_fit"),
-    ("one byte too many", "(<= (bytes tenants) size)", "(<= (bytes tenants) (+ 1 size))", "tenants_fit"),
-    ("any alignment", "(= 0 (mod start (alignment tenants)))", "true", "tenants_fit"),
-    ("time forgotten", "(tenancy (death tenants)", "(tenancy since", "at_most_one_tenant"),
-    ("any end of a slot's turn", "vacant) tenants) (= since until)", "vacant) tenants) true", "tenancies_join"),
-    ("slots at any offset", "(<= cursor (slot_offset slots))", "true", "slots_start_later"),
-    ("size forgotten", "(layout (+ (slot_offset slots) (slot_bytes slots))", "(layout (slot_offset slots)",
-     "slots_are_apart_in_bytes"),
-    ("slots misaligned", "(= 0 (mod (slot_offset slots) (slot_alignment slots)))\n         (lay", "(lay",
-     "slots_end_in_time"),
-    ("any end of an arena", "(= cursor end)", "true", "layout_goes_up"),
-    ("above the ceiling", "(<= (+ before (amount changes)) ceiling)", "true", "level_stays_below_the_ceiling"),
-    ("changes out of order", "(<= since (at changes))", "true", "nothing_changes_before"),
-    ("any total", "(= before after)", "true", "level_reaches_its_end"),
-    ("overwritten before it is read", "(or (< busy (written contents))", "(or true", "later_contents_do_not_disturb"),
-    ("replaced without permission", "(and (replaces contents) (= busy", "(and (= busy",
-     "later_contents_do_not_disturb"),
-    ("two writes at one step", "(< made (written contents))", "true", "later_contents_do_not_disturb"),
-    ("read before its write", "(< (written contents) (first_read contents))", "true", "every_content_is_kept"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "new", "lemma"), [m[1:] for m in MUTANTS], ids=[m[0] for m in MUTANTS])
-def test_a_mutant_of_a_chain_breaks_a_lemma(old: str, new: str, lemma: str) -> None:
-    assert chains.DEFINITIONS.count(old) == 1
-    text = chains.DEFINITIONS.replace(old, new) + properties.PROPERTIES
-    with Z3() as made:
-        failed = at_use.prove({lemma: PROOFS[lemma]}, made, 10, text)
-    assert "'sat" in failed[lemma]
 
 
 def test_a_solver_that_fails_is_asked_nothing_more() -> None:
@@ -385,5 +351,5 @@ def _symbols(expression: Expression) -> set[str]:
 
 
 def test_every_chain_has_lemmas_that_speak_of_it() -> None:
-    spoken = set().union(*(_symbols(parse_one(lemma.claim)) for lemma in of_chains.LEMMAS))
+    spoken = set().union(*(_symbols(parse_one(lemma.claim)) for lemma in families.OF_CHAINS))
     assert set(descent.check(chains.DEFINITIONS).functions) <= spoken

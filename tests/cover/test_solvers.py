@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import pytest
 
 from proofs.solvers import Answer, refutation
-from proofs.solvers.z3_child import FRAME_LIMIT, read_frame, serve, write_frame
-from proofs.solvers.z3_process import Z3
+from proofs.solvers.child import FRAME_LIMIT, read_frame, serve, write_frame
+from proofs.solvers.process import Z3
 
 TRUE, FALSE = refutation("(< 1 2)"), refutation("(< 2 2)")
 # A question that Z3 does not answer in a lifetime.
@@ -168,12 +168,12 @@ def test_the_child_serves_until_requests_end_or_one_raises() -> None:
         write_frame(requests, text.encode())
     requests.seek(0)
     replies = io.BytesIO()
-    serve(requests, replies)
+    serve("z3", requests, replies)
     replies.seek(0)
     assert (read_frame(replies) or b"").startswith(b"=z3 ")
     assert read_frame(replies) == b"=unsat\nsat\n"
     assert (read_frame(replies) or b"").startswith(b"!")
     assert read_frame(replies) is None
     ended = io.BytesIO()
-    serve(io.BytesIO(), ended)
+    serve("z3", io.BytesIO(), ended)
     assert ended.getvalue().count(b"=z3") == 1

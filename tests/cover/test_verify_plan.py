@@ -105,7 +105,7 @@ def test_what_the_user_asks_for_reaches_the_solver(tmp_path: Path, monkeypatch: 
     model = replace(CHAIN, bindings=Bindings(donated=("x",)))
     options = Options(timeout=7.0, workers=3, definition_limit=11, donated=frozenset({"x"}))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
-    expected = {"timeout_s": 7.0, "workers": 3, "definition_limit": 11, "donated": frozenset({"x"})}
+    expected = {"solver": "z3", "timeout_s": 7.0, "workers": 3, "definition_limit": 11, "donated": frozenset({"x"})}
     assert asked == [expected]
 
 

@@ -22,7 +22,7 @@ from proofs.obligations.discharge import discharge
 from proofs.program import program
 from proofs.readers.ir_model import read_ir
 from proofs.readers.sharing import permitted
-from proofs.solvers.z3_process import Z3
+from proofs.solvers.process import Z3
 from tests.strategies.models import arenas, models
 from tmmu.examples.broken.models import skip
 from tmmu.plan.columns import Plan, Storages, column

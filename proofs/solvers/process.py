@@ -1,4 +1,4 @@
-"""Z3 in a child process that is replaced whenever anything about it is in doubt.
+"""A solver in a child process that is replaced whenever anything about it is in doubt.
 
 A solver is a large program that may crash, hang or print nonsense; none of that may reach a verdict or this process.
 So it is spoken to through pipes with a deadline, and a child that died, raised, printed an error or answered too
@@ -14,26 +14,33 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Self
 
+from proofs.lemmas.unfold import Scope
 from proofs.solvers import Answer
-from proofs.solvers.z3_child import read_frame, write_frame
+from proofs.solvers.child import read_frame, write_frame
 
-CHILD = Path(__file__).with_name("z3_child.py")
+CHILD = Path(__file__).with_name("child.py")
 START_S = 60.0
-"""Seconds that a child may take to import Z3, on a slow disk."""
+"""Seconds that a child may take to import its solver, on a slow disk."""
 
 
-class Z3:
-    """A Z3 child process that is started when first asked and evaluates `prelude` before anything else."""
+def command_of(name: str) -> tuple[str, ...]:
+    """The command that runs the solver `name` ("z3" or "cvc5")."""
+    return (sys.executable, "-P", str(CHILD), name)
 
-    def __init__(self, prelude: str = "", command: tuple[str, ...] = (sys.executable, "-P", str(CHILD))) -> None:
+
+class SolverProcess:
+    """A solver's child process that is started when first asked and evaluates `prelude` before anything else."""
+
+    def __init__(self, prelude: str = "", command: tuple[str, ...] = command_of("z3")) -> None:
         self.prelude, self._command = prelude, command
         self._process: subprocess.Popen[bytes] | None = None
         self._version = ""
 
     @property
     def version(self) -> str:
-        """Z3's name and full version; "" where no child can be started."""
+        """The solver's name and full version; "" where no child can be started."""
         if not self._version:
             self._start()
         return self._version
@@ -62,7 +69,7 @@ class Z3:
                     pipe.close()  # type: ignore[union-attr]  # both were opened as pipes
             process.wait()
 
-    def __enter__(self) -> Z3:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,8 +125,42 @@ class Z3:
         return _judge(reply.decode(errors="replace"))
 
 
+class Z3(SolverProcess):
+    """Z3, the solver that verdicts are made with."""
+
+
+class CVC5(SolverProcess):
+    """cvc5, the second opinion: it shares no code with Z3.
+
+    It takes recursive functions as axioms with quantifiers, unfolds them slowly, and looks for models in vain. So
+    definitions are kept here. What can be unfolded in a refutation is; the definitions are given with it where calls
+    are left, inside its scope; and the canary is asked outside, in the same context.
+    """
+
+    def __init__(self, prelude: str = "", command: tuple[str, ...] = command_of("cvc5")) -> None:
+        options = prelude if prelude.startswith("(set-option") else ""
+        super().__init__(options, command)
+        self._definitions = prelude.removeprefix(options)
+        self._prepared: tuple[str, Scope] | None = None
+
+    def evaluate(self, text: str, timeout_s: float) -> Answer:
+        """As Z3 does; text that is no refutation is kept for those that follow, and answered with nothing."""
+        if not text.startswith("(push)") or not text.endswith("(pop)(check-sat)"):
+            self._definitions += text
+            return Answer("", None, 0.0)
+        if self._prepared is None or self._prepared[0] != self._definitions:
+            self._prepared = self._definitions, Scope(self._definitions)
+        commands = text.removeprefix("(push)").removesuffix("(check-sat)(pop)(check-sat)")
+        asked = "".join(self._prepared[1].unfolded(commands))
+        return super().evaluate(f"(push){asked}(check-sat)(pop)(check-sat)", timeout_s)
+
+
+SOLVERS: dict[str, type[SolverProcess]] = {"z3": Z3, "cvc5": CVC5}
+"""Every solver by its name."""
+
+
 def _judge(reply: str) -> tuple[str, str | None]:
-    """What a reply says: Z3 reports some errors as text, and after any of them its context cannot be relied on."""
+    """What a reply says: solvers report some errors as text, and after any of them its context cannot be relied on."""
     kind, text = reply[:1], reply[1:].strip()
     if kind != "=":
         return "", f"the solver raised: {text[:200]}"

@@ -1,0 +1,79 @@
+"""A case in which a mutant of a lemma about lists is false: short lists of unknown values, found by a solver.
+
+The proof of a lemma by induction breaks in its step, whose model says nothing to a reader. So the mutated claim itself
+is asked about lists of up to a few cells, all lengths in turn, shortest first: what the solver finds is a case that
+anybody can follow by hand. spec: V4.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from proofs.lemmas import descent
+from proofs.lemmas.expressions import Expression, parse_one, substitute, text_of
+from proofs.lemmas.induction import Lemma
+from proofs.lemmas.statements import Mutant
+from proofs.solvers import Solver
+
+LONGEST = 5
+"""The most cells of one list."""
+CELLS = 9
+"""The most cells of all lists of a case together."""
+
+
+def countermodel(lemma: Lemma, mutant: Mutant, definitions: str, solver: Solver, timeout_s: float) -> str | None:
+    """Values that make the mutated lemma false, as text; None where no case of this size does.
+
+    `solver` has read nothing; it is closed with what it read. Raises ValueError for a mutant that does not apply,
+    `Unfounded` where the mutated definitions may not end.
+    """
+    text, _, goal = mutant.applied(f"{definitions}\n(prove {lemma.claim})").rpartition("(prove ")
+    claim = parse_one(f"({goal}")[0]
+    known = descent.check(text)
+    try:
+        if solver.evaluate(f"(set-option :produce-models true){text}", timeout_s).text:
+            return None
+        for constants, case in cases(lemma, claim, known):
+            declared = "".join(f"(declare-const {name} {sort})" for name, sort in constants)
+            asked = f"(push){declared}(assert (not {text_of(case)}))(check-sat)"
+            answer = solver.evaluate(asked, timeout_s)
+            if answer.failure is not None:
+                return None
+            if answer.text == "sat":
+                return values_of([name for name, _ in constants], solver, timeout_s)
+            solver.evaluate("(pop)", timeout_s)
+        return None
+    finally:
+        solver.close()
+
+
+def values_of(names: list[str], solver: Solver, timeout_s: float) -> str:
+    """The values of some constants in the model that the solver holds, as `name = value` with commas between."""
+    if not names:
+        return "no values: it is false as it stands"
+    answer = solver.evaluate(f"(get-value ({' '.join(names)}))", timeout_s)
+    pairs = parse_one(answer.text) if answer.failure is None and answer.text else []
+    return ", ".join(f"{text_of(pair[0])} = {text_of(pair[1])}" for pair in pairs if isinstance(pair, list))
+
+
+def cases(
+    lemma: Lemma, claim: Expression, known: descent.Definitions
+) -> Iterator[tuple[list[tuple[str, str]], Expression]]:
+    """The claim with each list of some length, and the constants that it then speaks of; shortest first."""
+    lists = [(name, known.lists[sort]) for name, sort in lemma.variables.items() if sort in known.lists]
+    plain = [(name, sort) for name, sort in lemma.variables.items() if sort not in known.lists]
+    sizes = [size for size in product(range(LONGEST + 1), repeat=len(lists)) if sum(size) <= CELLS]
+    for size in sorted(sizes, key=lambda size: (sum(size), size)):
+        constants, values = list(plain), {}
+        for (name, made), length in zip(lists, size, strict=True):
+            built: Expression = made.empty
+            for k in reversed(range(length)):
+                fields = [(f"{name}_{k}_{field}", sort) for field, sort in made.fields]
+                constants += fields
+                built = [made.cell, *(field for field, _ in fields), built]
+            values[name] = built
+        yield constants, substitute(claim, values)
+
+
+__all__ = ["CELLS", "LONGEST", "cases", "countermodel", "values_of"]

@@ -1,0 +1,61 @@
+"""Every lemma by the file that holds it: what each speaks of, and in which order they are proved.
+
+A family of lemmas about lists has definitions of its own, which a solver reads before its queries; statements need
+none. Adding a lemma is adding it to a file here, or a file. spec: V4.3, V4.9
+"""
+
+from __future__ import annotations
+
+from proofs.lemmas import (
+    align_up,
+    clique_bound,
+    column,
+    execution,
+    holding,
+    layout,
+    level,
+    linear_scan,
+    liveness,
+    prefix_sums,
+    sharding_cover,
+    size_maxima,
+    tenancy,
+    tiling,
+    zeroing,
+)
+from proofs.lemmas.induction import Lemma
+from proofs.lemmas.statements import Statement
+
+OF_CHAINS: tuple[Lemma, ...] = (
+    *tenancy.LEMMAS,
+    *layout.LEMMAS,
+    *level.LEMMAS,
+    *holding.LEMMAS,
+    *tiling.LEMMAS,
+    *column.LEMMAS,
+)
+"""The lemmas that carry a plan's rows to its properties, in the order in which they are proved."""
+
+LISTS: dict[str, tuple[str, tuple[Lemma, ...], tuple[Lemma, ...]]] = {
+    "tenancy": (tenancy.DEFINITIONS, tenancy.LEMMAS, ()),
+    "layout": (layout.DEFINITIONS, layout.LEMMAS, ()),
+    "prefix_sums": (prefix_sums.DEFINITIONS, prefix_sums.LEMMAS, layout.LEMMAS),
+    "level": (level.DEFINITIONS, level.LEMMAS, ()),
+    "holding": (holding.DEFINITIONS, holding.LEMMAS, ()),
+    "tiling": (tiling.DEFINITIONS, tiling.LEMMAS, ()),
+    "column": (column.DEFINITIONS, column.LEMMAS, ()),
+    "clique_bound": (clique_bound.DEFINITIONS, clique_bound.LEMMAS, ()),
+}
+"""The families of lemmas about lists: definitions, lemmas, each of which may use those before it, and those of another
+family that they may use as well."""
+
+STATEMENTS: dict[str, tuple[Statement, ...]] = {
+    "align_up": align_up.STATEMENTS,
+    "linear_scan": linear_scan.STATEMENTS,
+    "liveness": liveness.STATEMENTS,
+    "execution": execution.STATEMENTS,
+    "zeroing": zeroing.STATEMENTS,
+    "sharding_cover": sharding_cover.STATEMENTS,
+    "size_maxima": size_maxima.STATEMENTS,
+}
+"""The families of statements without lists."""

@@ -1,0 +1,220 @@
+"""Each lemma with all that is asked of it: its proof under several seeds, its twin, and its mutants with their cases.
+
+PROVED: every query of the proof is discharged under every seed, the twin has a model, and every mutant is false in a
+case that is shown. REFUTED: a mutant is not false, or a twin has no model, which says that the lemma says nothing, or a
+statement that is decided as it stands has a countermodel itself. Anything else is UNKNOWN. spec: V4.3, V4.8, V4.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from proofs.lemmas import at_use, descent
+from proofs.lemmas.countermodel import cases, countermodel, values_of
+from proofs.lemmas.expressions import Expression, parse, parse_one, text_of
+from proofs.lemmas.families import LISTS, STATEMENTS
+from proofs.lemmas.induction import Lemma
+from proofs.lemmas.statements import Statement
+from proofs.solvers import Solver
+from proofs.solvers.process import SOLVERS, Z3
+
+PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
+
+
+@dataclass
+class Report:
+    """What came of one lemma: in which file it stands, and what each solver said of its proof.
+
+    `twin` is a case in which hypotheses and goal hold, `mutants_refuted` a case for each mutant in which it is false,
+    `open` what is not as it must be.
+    """
+
+    name: str
+    file: str
+    sentence: str
+    verdict: str = PROVED
+    solvers: dict[str, str] = field(default_factory=dict)
+    seeds: int = 1
+    seconds: float = 0.0
+    twin: str = ""
+    mutants_refuted: dict[str, str] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+
+
+def names() -> list[str]:
+    """The names of all lemmas, file by file."""
+    return [lemma.name for lemmas in by_file().values() for lemma in lemmas]
+
+
+def by_file() -> dict[str, Sequence[Lemma | Statement]]:
+    """Every lemma, by the file in which it stands."""
+    return {**{file: lemmas for file, (_, lemmas, _) in LISTS.items()}, **STATEMENTS}
+
+
+def prove_all(
+    wanted: Sequence[str] = (), *, solvers: Sequence[str] = ("z3",), seeds: int = 1, timeout_s: float = 20.0
+) -> Iterator[Report]:
+    """Prove lemmas, two files at a time; a report for each, in the order of `names`.
+
+    Parameters
+    ----------
+    wanted
+        Names of lemmas or of files; empty for all. ValueError for one that is neither.
+    solvers
+        Names of `SOLVERS`; a lemma is PROVED where each of them proves it.
+    seeds
+        How many random seeds each proof must hold under.
+    timeout_s
+        Seconds for each query.
+
+    Notes
+    -----
+    A few milliseconds for each query, and a tenth of a second for each process: under a minute for everything.
+    """
+    known = set(names()) | set(by_file())
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(f"there is no lemma {unknown[0]!r}")
+    tasks: list[Callable[[], list[Report]]] = []
+    for file, lemmas in by_file().items():
+        chosen = [lemma.name for lemma in lemmas if not wanted or lemma.name in wanted or file in wanted]
+        if chosen:
+            tasks.append(partial(_family, file, set(chosen), solvers, seeds, timeout_s))
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for reports in pool.map(lambda task: task(), tasks):
+            yield from reports
+
+
+def _family(file: str, chosen: set[str], solvers: Sequence[str], seeds: int, timeout_s: float) -> list[Report]:
+    """The reports of one file."""
+    lemmas = {lemma.name: lemma for lemma in by_file()[file] if lemma.name in chosen}
+    reports = {name: Report(name, file, lemma.sentence, seeds=seeds) for name, lemma in lemmas.items()}
+    for solver in solvers:
+        for seed in range(seeds):
+            for name, said in _proofs(file, lemmas, solver, seed, timeout_s):
+                report = reports[name]
+                if said != PROVED and report.solvers.get(solver, PROVED) == PROVED:
+                    report.open.append(f"{solver}, seed {seed}: {said}")
+                    report.verdict = UNKNOWN
+                report.solvers[solver] = said if report.solvers.get(solver, PROVED) == PROVED else UNKNOWN
+    for name, lemma in lemmas.items():
+        _twin_and_mutants(file, lemma, reports[name], timeout_s)
+    return list(reports.values())
+
+
+def seed_option(solver: str, seed: int) -> str:
+    """The commands that give a solver its random seed.
+
+    >>> seed_option("cvc5", 3)
+    '(set-option :seed 3)'
+    """
+    if solver == "cvc5":
+        return f"(set-option :seed {seed})"
+    return f"(set-option :smt.random_seed {seed})(set-option :sat.random_seed {seed})"
+
+
+def _proofs(
+    file: str, lemmas: dict[str, Lemma | Statement], solver: str, seed: int, timeout_s: float
+) -> Iterator[tuple[str, str]]:
+    """What one solver says of each proof under one seed: PROVED, or why not."""
+    with SOLVERS[solver](seed_option(solver, seed)) as process:
+        if file in STATEMENTS:
+            for name, statement in lemmas.items():
+                assert isinstance(statement, Statement)
+                query = f"(push){''.join(statement.refutation())}(check-sat)(pop)(check-sat)"
+                answer = process.evaluate(query, timeout_s)
+                yield name, PROVED if answer.proof else answer.failure or f"the solver answers {answer.text[:60]!r}"
+            return
+        text, own, before = LISTS[file]
+        proofs = {k: q for k, q in at_use.proofs_of((*before, *own), text).items() if k in lemmas}
+        failed = at_use.prove(proofs, process, timeout_s, text)
+        for name in proofs:
+            yield name, failed.get(name, PROVED)
+
+
+def _twin_and_mutants(file: str, lemma: Lemma | Statement, report: Report, timeout_s: float) -> None:
+    """Ask for the case of the twin and of each mutant, by Z3, which finds models where there are quantifiers."""
+    if isinstance(lemma, Statement):
+        twin = _model(lemma.twin(), Z3(), timeout_s)
+    else:
+        twin = _holds(lemma, LISTS[file][0], Z3(), timeout_s)
+    if twin is None:
+        report.open.append("its hypotheses and its goal have no model: it may say nothing")
+        report.verdict = REFUTED
+    else:
+        report.twin = twin
+    if not lemma.mutants:
+        report.open.append("it has no mutant")
+        report.verdict = REFUTED
+    for mutant in lemma.mutants:
+        if isinstance(lemma, Statement):
+            case = _model(lemma.mutant(mutant), Z3(), timeout_s)
+        else:
+            case = countermodel(lemma, mutant, LISTS[file][0], Z3(), timeout_s)
+        if case is None:
+            report.open.append(f"the mutant {mutant.name!r} is not false in any case that was found")
+            report.verdict = REFUTED
+        else:
+            report.mutants_refuted[mutant.name] = case
+
+
+def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
+    """The values of the constants in a model of some commands, and of the functions that are tables; None for none."""
+    declared = [form for command in commands for form in parse(command)]
+    constants = [str(form[1]) for form in declared if isinstance(form, list) and form[0] == "declare-const"]
+    tables = [term for form in declared if isinstance(form, list) for term in _entries(form, declared)]
+    try:
+        answer = solver.evaluate(f"(set-option :produce-models true){''.join(commands)}(check-sat)", timeout_s)
+        if answer.failure is not None or answer.text != "sat":
+            return None
+        return values_of([*constants, *tables], solver, timeout_s)
+    finally:
+        solver.close()
+
+
+def _entries(form: list[Expression], declared: list[Expression]) -> list[str]:
+    """The applications of a function to each element of a finite sort, where it takes one such argument."""
+    if form[0] != "declare-fun" or not isinstance(form[2], list) or len(form[2]) != 1:
+        return []
+    for other in declared:
+        match other:
+            case ["declare-datatypes", [[sort, "0"]], [list(elements)]] if sort == form[2][0]:
+                return [f"({form[1]} {text_of(element[0])})" for element in elements if isinstance(element, list)]
+            case _:
+                pass
+    return []
+
+
+def _holds(lemma: Lemma, definitions: str, solver: Solver, timeout_s: float) -> str | None:
+    """A case with as many cells as there are lists in which premise and conclusion hold, or a shorter one."""
+    claim = parse_one(lemma.claim)
+    match claim:
+        case ["=>", premise, conclusion]:
+            wanted: Expression = ["and", premise, conclusion]
+        case _:
+            wanted = claim
+    try:
+        if solver.evaluate(f"(set-option :produce-models true){definitions}", timeout_s).text:
+            return None
+        known = descent.check(definitions)
+        for constants, case in sorted(
+            cases(lemma, wanted, known), key=lambda found: not _telling(found[0], lemma, known)
+        ):
+            declared = "".join(f"(declare-const {name} {sort})" for name, sort in constants)
+            answer = solver.evaluate(f"(push){declared}(assert {text_of(case)})(check-sat)", timeout_s)
+            if answer.failure is not None:
+                return None
+            if answer.text == "sat":
+                return values_of([name for name, _ in constants], solver, timeout_s)
+            solver.evaluate("(pop)", timeout_s)
+        return None
+    finally:
+        solver.close()
+
+
+def _telling(constants: list[tuple[str, str]], lemma: Lemma, known: descent.Definitions) -> bool:
+    """Whether every list of a case has a cell."""
+    lists = [name for name, sort in lemma.variables.items() if sort in known.lists]
+    return all(any(constant.startswith(f"{name}_0_") for constant, _ in constants) for name in lists)

@@ -1,0 +1,93 @@
+"""prove-lemmas: prove every lemma, and show that each says something. spec: C4.1, C4.2"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from proofs import smtlib
+from proofs.lemmas import proving
+from proofs.lemmas.proving import PROVED, REFUTED, Report
+from proofs.solvers.process import SOLVERS
+
+EXITS = {PROVED: 0, REFUTED: 1, proving.UNKNOWN: 3}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--list", "listed", is_flag=True, help="Print the names, each with its file and its sentence.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--solver", type=click.Choice([*SOLVERS, "both"]), default="z3", show_default=True)
+@click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Random seeds that each proof must hold under.")
+@click.option("--timeout", type=click.IntRange(1, 1_000_000), default=20, help="Seconds for the solver, a query.")
+@click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")
+@click.option("--smt2", type=click.Path(file_okay=False), metavar="DIR", help="Write each lemma as SMT-LIB 2 into DIR.")
+@click.version_option(package_name="tmmu")
+def command(
+    names: tuple[str, ...],
+    listed: bool,
+    style: str,
+    solver: str,
+    seeds: int,
+    timeout: int,
+    cases: bool,
+    smt2: str | None,
+) -> int:
+    """Prove the lemmas NAME (or of the files NAME; all without one), once and for all inputs.
+
+    Each lemma has a twin, in which its hypotheses hold, and mutants, each false in a case that is shown.
+
+    \b
+    Exit codes: 0 all PROVED, 1 a mutant or a twin that is not as it must be, 3 UNKNOWN, 2 command line, 70 internal.
+    """
+    solvers = tuple(SOLVERS) if solver == "both" else (solver,)
+    if listed:
+        for file, lemmas in proving.by_file().items():
+            for lemma in lemmas:
+                click.echo(f"{lemma.name}  ({file})\n    {lemma.sentence}")
+        return 0
+    try:
+        reports = []
+        for report in proving.prove_all(names, solvers=solvers, seeds=seeds, timeout_s=timeout):
+            reports.append(report)
+            if style == "text":
+                for line in _lines(report, cases):
+                    click.echo(line)
+    except ValueError as error:
+        raise click.UsageError(f"{error}; `prove-lemmas --list` prints the names") from error
+    if smt2 is not None:
+        smtlib.write_lemmas(Path(smt2), [report.name for report in reports])
+    worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
+    if style == "json":
+        click.echo(json.dumps({"lemmas": [_object(report) for report in reports]}, indent=1, ensure_ascii=False))
+    else:
+        proved = sum(report.verdict == PROVED for report in reports)
+        mutants = sum(len(report.mutants_refuted) for report in reports)
+        click.echo(f"{proved} of {len(reports)} lemmas proved by {' and '.join(solvers)}, {mutants} mutants refuted")
+    return worst
+
+
+def _lines(report: Report, cases: bool) -> list[str]:
+    said = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
+    lines = [f"{report.verdict} {report.name} ({report.file}): {len(report.mutants_refuted)} mutants refuted, {said}"]
+    lines += [f"    open: {what}" for what in report.open]
+    if cases:
+        lines += [f"    {report.sentence}", f"    holds where {report.twin}"]
+        lines += [f"    mutant {name!r} is false where {case}" for name, case in report.mutants_refuted.items()]
+    return lines
+
+
+def _object(report: Report) -> dict[str, object]:
+    return {
+        "name": report.name,
+        "file": f"proofs/lemmas/{report.file}.py",
+        "sentence": report.sentence,
+        "verdict": report.verdict,
+        "solvers": report.solvers,
+        "seeds": report.seeds,
+        "twin": report.twin,
+        "mutants_refuted": [{"name": name, "case": case} for name, case in report.mutants_refuted.items()],
+        "open": report.open,
+    }

@@ -1,0 +1,115 @@
+"""Obligations and lemmas as SMT-LIB 2, for any solver that reads the standard.
+
+A file holds definitions, each query in a scope of its own, and behind them a canary: an empty question, which a
+context that answers `unsat` to everything answers wrongly. Calls on lists that are written out are unfolded, so that
+the files of a plan need no recursive function; those of some lemmas do, and there a solver that finds no models for
+recursive functions may answer the canary with `unknown`. Before each `check-sat` stands the status that it must have;
+no option is set, so that no solver is preferred. spec: C4.3, V4.10
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from proofs import obligations
+from proofs.lemmas import at_use, proving
+from proofs.lemmas.families import LISTS
+from proofs.lemmas.statements import Statement
+from proofs.lemmas.unfold import Scope
+from proofs.obligations import definition
+from proofs.obligations.context import view_of
+from proofs.obligations.rows import Batch, Unprovable, gathered
+from proofs.readers.sharing import Permissions
+from tmmu import canonical
+from tmmu.plan.columns import Plan
+
+UNSAT = "(set-info :status unsat)\n(check-sat)\n"
+CANARY = "(set-info :status sat)\n(check-sat)\n"
+
+
+def script(scope: Scope, queries: Iterable[str]) -> Iterator[str]:
+    """A file's text, piece by piece; each query is the commands before its `check-sat`, which must answer `unsat`.
+
+    The queries of one file are taken together: they need the same definitions.
+    """
+    parts = [scope.unfolded(query) for query in queries]
+    definitions = max((definitions for definitions, _ in parts), key=len)
+    yield f"(set-logic ALL)\n{definitions.strip()}\n"
+    for _, commands in parts:
+        yield f"(push 1)\n{commands}\n{UNSAT}(pop 1)\n"
+    yield CANARY
+
+
+def write_lemmas(folder: Path, names: Iterable[str]) -> list[Path]:
+    """A file for each named lemma, `NAME.smt2`, with every query of its proof; the paths.
+
+    Raises TmmuError where a file cannot be written.
+    """
+    wanted = set(names)
+    written = []
+    for file, lemmas in proving.by_file().items():
+        for lemma in lemmas:
+            if lemma.name not in wanted:
+                continue
+            if isinstance(lemma, Statement):
+                text = script(Scope(""), ["\n".join(lemma.refutation())])
+            else:
+                definitions, own, before = LISTS[file]
+                queries = at_use.proofs_of((*before, *own), definitions)[lemma.name]
+                text = script(Scope(definitions), [_asked(query.refutation()) for query in queries])
+            written.append(_write(folder / f"{lemma.name}.smt2", lemma.sentence, text))
+    return written
+
+
+def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], limit: int) -> list[Path]:
+    """A file for each obligation of a plan, and up to `limit` storages one for the definition; the paths.
+
+    For a plan whose every obligation was discharged: the status of each query is `unsat`. O(n log n) text.
+    """
+    view, scope = view_of(plan, permissions, donated), Scope(obligations.PRELUDE)
+    written = []
+    for obligation in obligations.OBLIGATIONS:
+        queries = _queries(obligation.rows(view))
+        path = folder / f"{obligation.NAME}.smt2"
+        written.append(_write(path, obligation.SENTENCE, script(scope, queries)))
+    rows = definition.table(plan)
+    if 2 <= len(rows.storage) <= limit:
+        asked = script(Scope(""), [f"{definition.definitions(rows)}\n(assert collide)\n(assert (bvult i j))"])
+        written.append(_write(folder / "definition.smt2", definition.SENTENCE, asked))
+    return written
+
+
+def _queries(batches: Iterator[Batch]) -> Iterator[str]:
+    """The negation of the rows of each batch; `true` where nothing is asked."""
+    empty = True
+    try:
+        for batch in gathered(batches):
+            empty = False
+            rows = "\n".join(batch.rows)
+            yield f"(assert (not (and true\n{rows})))"
+    except Unprovable:
+        return
+    if empty:
+        yield "(assert (not true))"
+
+
+def _asked(refutation: str) -> str:
+    """What is declared and asserted between the first `(push)` and its `(check-sat)`."""
+    found = re.fullmatch(r"\(push\)(.*)\(check-sat\)\(pop\)\(check-sat\)", refutation, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def _write(path: Path, sentence: str, text: Iterable[str]) -> Path:
+    comment = "".join(f"; {line}\n" for line in sentence.splitlines())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    canonical.write_atomically(path, (comment + "".join(text)).encode())
+    return path
+
+
+def folder_of(base: str, plan: str) -> Path:
+    """Where the files of one plan go: a folder of `base` with the name of the plan's file, without its suffix."""
+    return Path(base) / os.path.basename(plan).removesuffix(".cbor").removesuffix(".plan")

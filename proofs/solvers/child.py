@@ -1,0 +1,113 @@
+"""The process in which a solver runs: one thread, one context, frames of text on its standard input and output.
+
+A frame is its length in eight bytes, big-endian, and that many bytes: of a request SMT-LIB text, of a reply one kind
+byte (`=` for what the solver printed, `!` for an exception) and text. After an exception the context may answer
+anything, so the process ends. It runs as a script under `-P` with the solver's name, `z3` or `cvc5`, as its argument,
+and imports that solver and the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Callable
+from typing import IO
+
+MEMORY_MIB = 2048
+"""Beyond this a solver gives up; a proof of a plan of 100,000 storages needs a tenth."""
+FRAME_LIMIT = 1 << 28
+"""Bytes beyond which a frame is no frame: whoever sent its length is out of step."""
+
+
+def read_frame(stream: IO[bytes]) -> bytes | None:
+    """The next frame, or None where the stream ends or holds no frame."""
+    head = stream.read(8)
+    length = int.from_bytes(head, "big")
+    if len(head) < 8 or length > FRAME_LIMIT:
+        return None
+    body = stream.read(length)
+    return body if len(body) == length else None
+
+
+def write_frame(stream: IO[bytes], body: bytes) -> None:
+    """Write one frame and flush it."""
+    stream.write(len(body).to_bytes(8, "big") + body)
+    stream.flush()
+
+
+Evaluate = Callable[[str], str]
+"""Evaluates SMT-LIB text in the solver's one context and returns what it prints; raises `Failed` for anything else."""
+
+
+class Failed(Exception):
+    """The solver raised; the message says what."""
+
+
+def z3_solver() -> tuple[str, Evaluate]:
+    """Which Z3 this is, and a private context of it."""
+    import z3
+
+    z3.set_param("memory_max_size", MEMORY_MIB)
+    context = z3.Context()
+
+    def evaluate(text: str) -> str:
+        try:
+            return str(z3.Z3_eval_smtlib2_string(context.ref(), text))
+        except z3.Z3Exception as error:
+            raise Failed(error.value.decode() if isinstance(error.value, bytes) else str(error)) from error
+
+    return f"z3 {z3.get_full_version()}", evaluate
+
+
+def cvc5_solver() -> tuple[str, Evaluate]:
+    """Which cvc5 this is, and a context of it for all of SMT-LIB."""
+    import cvc5
+
+    resource.setrlimit(resource.RLIMIT_AS, (2 * MEMORY_MIB << 20, 2 * MEMORY_MIB << 20))
+    terms = cvc5.TermManager()
+    solver, symbols = cvc5.Solver(terms), cvc5.SymbolManager(terms)
+    solver.setOption("incremental", "true")
+    solver.setLogic("ALL")
+    parser = cvc5.InputParser(solver, symbols)
+
+    def evaluate(text: str) -> str:
+        printed = []
+        try:
+            parser.setIncrementalStringInput(cvc5.InputLanguage.SMT_LIB_2_6, "request")
+            parser.appendIncrementalStringInput(text)
+            while not (command := parser.nextCommand()).isNull():
+                printed.append(str(command.invoke(solver, symbols)))
+        except RuntimeError as error:
+            raise Failed(str(error)) from error
+        return "".join(printed)
+
+    return f"cvc5 {cvc5.__version__}", evaluate
+
+
+SOLVERS = {"z3": z3_solver, "cvc5": cvc5_solver}
+"""Every solver by the name that it is started with."""
+
+
+def serve(name: str, requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Say which solver this is, then evaluate requests in one private context until they end or one raises."""
+    version, evaluate = SOLVERS[name]()
+    write_frame(replies, f"={version}".encode())
+    while (request := read_frame(requests)) is not None:
+        try:
+            printed = evaluate(request.decode())
+        except Failed as error:
+            write_frame(replies, f"!{error}".encode())
+            return
+        write_frame(replies, f"={printed}".encode())
+
+
+def main() -> None:
+    """Serve on the standard streams. What a solver itself prints goes to the error stream, never between frames."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.argv[1], sys.stdin.buffer, replies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""`prove-lemmas`: every lemma is proved, says something, and is refuted where it is changed; and it can say no.
+
+spec: V4.9, C4.1, C4.2
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proofs.entry import run_prove_lemmas as run
+from proofs.lemmas import families, proving, zeroing
+from proofs.lemmas.expressions import text_of
+from proofs.lemmas.statements import Mutant, Statement, World, expanded, parse_one
+
+FALSE = Statement(
+    "every_number_is_small", "Every number is less than seven.", "(declare-const x Int)", (), "(< x 7)",
+    (Mutant("eight", "(< x 7)", "(< x 8)"),),
+)  # fmt: skip
+EMPTY = Statement(
+    "nothing_is_said", "Where a number is less than itself, it is seven.", "(declare-const x Int)", ("(< x x)",),
+    "(= x 7)", (Mutant("any number", "(< x x)", "(< x 9)"),),
+)  # fmt: skip
+HARMLESS = Statement(
+    "a_number_is_not_less_than_itself", "No number is less than itself.", "(declare-const x Int)", (), "(not (< x x))",
+    (Mutant("written otherwise", "(not (< x x))", "(<= x x)"),),
+)  # fmt: skip
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> object:
+    """Replaces all statements by those given, of the file `zeroing`."""
+
+    def set_to(*statements: Statement) -> None:
+        monkeypatch.setattr(families, "STATEMENTS", {})
+        for name in list(families.STATEMENTS):
+            monkeypatch.delitem(families.STATEMENTS, name)
+        monkeypatch.setattr(proving, "STATEMENTS", {"zeroing": statements})
+        monkeypatch.setattr(proving, "LISTS", {})
+
+    return set_to
+
+
+def test_lemmas_are_listed_with_their_files_and_sentences(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 * len(proving.names())
+    assert "opening_a_slot_keeps_the_invariant  (linear_scan)" in lines
+
+
+def test_every_lemma_has_a_name_of_its_own_a_sentence_and_mutants_that_apply() -> None:
+    seen = set()
+    for file, lemmas in proving.by_file().items():
+        for lemma in lemmas:
+            assert lemma.name not in seen
+            seen.add(lemma.name)
+            assert lemma.sentence[0].isupper()
+            assert lemma.sentence.endswith(".")
+            text = lemma.text if isinstance(lemma, Statement) else f"{families.LISTS[file][0]}\n(prove {lemma.claim})"
+            for mutant in lemma.mutants:
+                assert mutant.applied(text) != text
+            assert len({mutant.name for mutant in lemma.mutants}) == len(lemma.mutants) > 0
+    assert len(seen) >= 80
+
+
+def test_named_lemmas_and_files_are_proved_with_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["tenants_fit", "zeroing", "--format", "json"]) == 0
+    found = {lemma["name"]: lemma for lemma in json.loads(capsys.readouterr().out)["lemmas"]}
+    assert list(found) == ["tenants_fit", *(statement.name for statement in zeroing.STATEMENTS)]
+    fits = found["tenants_fit"]
+    assert (fits["verdict"], fits["solvers"], fits["open"]) == ("PROVED", {"z3": "PROVED"}, [])
+    assert "tenants_0_bytes" in fits["twin"]
+    assert [case["name"] for case in fits["mutants_refuted"]] == [
+        "another offset",
+        "one byte too many",
+        "any alignment",
+    ]
+    assert all(" = " in case["case"] for case in fits["mutants_refuted"])
+
+
+def test_text_names_each_lemma_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sharding_cover", "--cases"]) == 0
+    out = capsys.readouterr().out
+    assert "PROVED no_index_has_two_ranks (sharding_cover): 2 mutants refuted, z3: PROVED" in out
+    assert "    mutant 'a rank beside itself' is false where" in out
+    assert out.splitlines()[-1] == "4 of 4 lemmas proved by z3, 7 mutants refuted"
+
+
+def test_a_name_that_is_no_lemmas_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["no_such_lemma"]) == 2
+    assert "no_such_lemma" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "said"),
+    [
+        (FALSE, 3, "z3, seed 0: the solver answers 'sat"),
+        (EMPTY, 1, "have no model"),
+        (HARMLESS, 1, "'written otherwise' is not false"),
+        (HARMLESS._replace(mutants=()), 1, "no mutant"),
+    ],
+)
+def test_what_is_false_says_nothing_or_is_not_refuted_is_said(
+    statement: Statement, code: int, said: str, only: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    only(statement)  # type: ignore[operator]
+    assert run([]) == code
+    assert said in capsys.readouterr().out
+
+
+def test_a_mutant_that_does_not_apply_once_is_an_error() -> None:
+    with pytest.raises(ValueError, match="occurs 0 times"):
+        Mutant("nowhere", "(> x 7)", "x").applied(FALSE.text)
+    with pytest.raises(ValueError, match="occurs 2 times"):
+        Mutant("twice", "x", "y").applied("x x")
+
+
+def test_a_proof_is_not_restricted_to_the_small_world() -> None:
+    """In the small world no integer exceeds 4; the statement is false beyond, and the proof must see that."""
+    bounded = Statement(
+        "all_are_small", "Every number is at most four.", "(declare-const x Int)", (),
+        "(forall ((y Int)) (=> (= x y) (<= y 4)))", (), World({}),
+    )  # fmt: skip
+    report = next(iter(reports_of(bounded)))
+    assert report == "the solver answers 'sat\\nsat'"
+
+
+def reports_of(statement: Statement) -> list[str]:
+    return [said for _, said in proving._proofs("zeroing", {statement.name: statement}, "z3", 0, 20)]
+
+
+def test_quantifiers_are_written_out_over_all_choices() -> None:
+    ranges = {"S": ["a", "b"], "Int": ["0", "1"]}
+    formula = parse_one("(forall ((x S)) (exists ((k Int)) (p x k)))")
+    assert text_of(expanded(formula, ranges)) == "(and (or (p a 0) (p a 1)) (or (p b 0) (p b 1)))"
+
+
+def test_seeds_are_the_solvers_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert proving.seed_option("z3", 7) == "(set-option :smt.random_seed 7)(set-option :sat.random_seed 7)"
+    assert run(["zeroing", "--seeds", "3", "--format", "json"]) == 0
+    assert {lemma["seeds"] for lemma in json.loads(capsys.readouterr().out)["lemmas"]} == {3}
+
+
+def test_the_second_solver_proves_them_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: V4.10"""
+    assert run(["zeroing", "tenancies_join", "--solver", "both", "--format", "json"]) == 0
+    said = [lemma["solvers"] for lemma in json.loads(capsys.readouterr().out)["lemmas"]]
+    assert said == [{"z3": "PROVED", "cvc5": "PROVED"}] * 3
+
+
+def test_a_report_of_one_solver_that_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: V4.10"""
+
+    def proofs(file: str, lemmas: dict[str, object], solver: str, seed: int, timeout_s: float) -> list[tuple[str, str]]:
+        return [(name, "PROVED" if solver == "z3" else "tired") for name in lemmas]
+
+    monkeypatch.setattr(proving, "_proofs", proofs)
+    found = list(proving.prove_all(["zeroing"], solvers=("z3", "cvc5")))
+    assert {report.verdict for report in found} == {"UNKNOWN"}
+    assert {report.solvers["cvc5"] for report in found} == {"tired"}
+    assert replace(found[0], open=[]).open == []

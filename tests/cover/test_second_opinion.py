@@ -1,0 +1,146 @@
+"""cvc5 beside Z3: what it is asked means the same, it can say no, and where they disagree nobody says PROVED.
+
+spec: V4.10, V4.6, C4.3
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import z3
+
+from proofs import obligations
+from proofs.entry import run
+from proofs.lemmas import descent
+from proofs.lemmas.chains import DEFINITIONS
+from proofs.lemmas.expressions import parse_one, text_of
+from proofs.lemmas.unfold import Scope, unfolded, unfolding
+from proofs.obligations import Outcome
+from proofs.solvers import refutation
+from proofs.solvers.process import CVC5
+from tests.strategies.small import changed, small
+from tmmu.plan import file
+from tmmu.planner import plan_memory
+
+BY = unfolding(descent.check(DEFINITIONS))
+TENANTS = "(tenancy (- 1) 7 0 64 (tenant 2 3 0 64 8 (tenant 5 7 0 32 8 vacant)))"
+CHAIN = small("relu: x -> a", "relu2: a -> b", "add: a b -> y")
+
+
+def test_a_call_on_a_list_that_is_written_out_is_unfolded_to_its_cells() -> None:
+    text = text_of(unfolded(parse_one(TENANTS), BY))
+    assert "tenancy" not in text
+    assert text.startswith("(and (< (- 1) 2) (<= 2 3) (= 0 0) (<= 1 64)")
+    assert text.endswith("(= 7 7)))")
+
+
+def test_a_call_on_an_unknown_rest_stays() -> None:
+    half = parse_one("(tenancy s u 0 64 (tenant 2 3 0 64 8 rest))")
+    assert "(tenancy 3 u 0 64 rest)" in text_of(unfolded(half, BY))
+    assert Scope(DEFINITIONS).unfolded("(assert (tenancy s u 0 64 rest))")[0].count("define-fun-rec") > 0
+    assert Scope(DEFINITIONS).unfolded(f"(assert {TENANTS})")[0].count("define-fun-rec") == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "holds"),
+    [
+        (TENANTS, True),
+        (TENANTS.replace("(tenant 5", "(tenant 3"), False),
+        (TENANTS.replace("(- 1) 7", "(- 1) 8"), False),
+        ("(layout 0 96 (slot 0 64 8 (slot 64 32 8 no_slots)))", True),
+        ("(layout 0 96 (slot 0 64 8 (slot 63 33 8 no_slots)))", False),
+    ],
+)
+def test_it_evaluates_rows_as_they_are_meant(row: str, holds: bool) -> None:
+    with CVC5(DEFINITIONS) as solver:
+        answer = solver.evaluate(refutation(row), 20)
+        assert answer.proof is holds
+        assert answer.counterexample is not holds
+
+
+def test_a_child_that_runs_on_is_given_up() -> None:
+    hard = "(push)(declare-const x Int)(declare-const y Int)(declare-const z Int)(assert (and (< 2 x) (< 2 y) (< 2 z)"
+    hard += "(= (+ (* x x x x x) (* y y y y y)) (* z z z z z))))(check-sat)(pop)(check-sat)"
+    with CVC5() as solver:
+        answer = solver.evaluate(hard, 2)
+        assert not answer.proof
+        assert solver.evaluate(refutation("(< 1 2)"), 20).proof
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    file.save(plan_memory(CHAIN).plan, tmp_path / "chain.plan.cbor")
+    return "chain.plan.cbor"
+
+
+def test_both_solvers_prove_a_right_plan_and_the_verdict_says_who_said_what(
+    plan: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([plan, "--solver", "both", "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["files"]
+    asked = [entry for entry in found["obligations"] if "solvers" in entry]
+    assert {entry["name"] for entry in asked} >= {"no_live_overlap", "lemmas", "definition"}
+    assert all(entry["solvers"] == {"z3": "PROVED", "cvc5": "PROVED"} for entry in asked)
+    assert run([plan, "--solver", "cvc5"]) == 0
+
+
+def test_where_solvers_disagree_nothing_is_proved(
+    plan: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = obligations.prove
+
+    def proved_by_one(*given: object, solver: str, **options: object) -> list[Outcome]:
+        found = original(*given, solver="z3", **options)  # type: ignore[arg-type]
+        if solver == "cvc5":
+            found[0] = Outcome(found[0].name, "VIOLATED", 1, 0.0, hint="a, b: (row)")
+        return found
+
+    monkeypatch.setattr(obligations, "prove", proved_by_one)
+    assert run([plan, "--solver", "both"]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("UNKNOWN")
+    assert "the solvers disagree: z3 says PROVED; cvc5 says VIOLATED: a, b: (row)" in out
+
+
+def statuses(path: Path) -> tuple[list[str], list[str]]:
+    """What a file says that its checks answer, and what Z3 answers."""
+    text = path.read_text()
+    context = z3.Context()
+    answers = z3.Z3_eval_smtlib2_string(context.ref(), text).split()
+    return re.findall(r"\(set-info :status (\w+)\)\s*\(check-sat\)", text), answers
+
+
+def test_what_is_exported_is_what_it_says(plan: str, tmp_path: Path) -> None:
+    """spec: C4.3"""
+    assert run([plan, "--smt2", "out"]) == 0
+    files = sorted((tmp_path / "out").rglob("*.smt2"))
+    assert {path.stem for path in (tmp_path / "out/chain").iterdir()} >= {"no_live_overlap", "definition", "peak"}
+    assert len(list((tmp_path / "out/lemmas").iterdir())) >= 30
+    for path in files:
+        stated, answered = statuses(path)
+        assert stated == answered, path
+        assert "unsat" in stated
+        assert stated[-1] == "sat"
+        assert "set-option" not in path.read_text()
+        assert not re.search(r"\s-\d", path.read_text())
+
+
+def test_a_false_row_in_an_exported_file_is_noticed_by_its_reader(plan: str, tmp_path: Path) -> None:
+    assert run([plan, "--smt2", "out"]) == 0
+    path = tmp_path / "out/chain/capacity.smt2"
+    path.write_text(path.read_text().replace("(assert (not (and true", "(assert (not (and false", 1))
+    with pytest.raises(z3.Z3Exception, match="annotation that says unsat"):
+        statuses(path)
+
+
+def test_a_refuted_plan_is_not_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    right = plan_memory(CHAIN).plan
+    file.save(changed(right, "storages", 1, death=0), tmp_path / "wrong.plan.cbor")
+    assert run(["wrong.plan.cbor", "--smt2", "out"]) == 1
+    assert not (tmp_path / "out").exists()
