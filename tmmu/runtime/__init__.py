@@ -1,0 +1,1 @@
+"""A plan at work: arenas in real memory, zeroing, batches and their commits, records, checkpoints."""
