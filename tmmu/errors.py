@@ -34,7 +34,9 @@ REGISTRY: dict[str, Code] = {
     "ADDRESS_COLLISION": Code(1307, "FATAL", "tmmu", "Virtual address collision", ("arena", "logical_slot")),
     "INVALID_PLAN": Code(1308, "ERROR", "tmmu", "The bytes are no plan", ("place",)),
     "INVALID_ADDRESS": Code(1309, "FATAL", "tmmu", "Address outside its arena", ("arena", "offset")),
+    "INVALID_RECORD": Code(1502, "ERROR", "trace", "The bytes are no record", ("place",)),
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
+    "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }
 """Every failure code of the project; `spec/errors.md` says what each means and how to mend it."""
 

@@ -28,17 +28,24 @@ def memory_reuse_ratio(slots: int, things: int) -> float:
     return 1 - slots / things if things else 0.0
 
 
-def arenas(plan: Plan) -> list[dict[str, Any]]:
-    """One record an arena: configuration, what the plan claims of it, and the ratios. O(plan)."""
-    s, storage_arena = plan.storages, plan.storages.arena
-    tensor_arena = storage_arena[plan.tensors.storage]
+def occupancy(plan: Plan) -> tuple[list[int], list[int]]:
+    """For each arena bytes × steps of its storages, and of the slots while they are occupied. O(storages)."""
+    s = plan.storages
     span = (s.death.astype(np.int64) - s.birth.astype(np.int64) + 1).tolist()
-    size, slot = s.bytes.tolist(), s.slot.tolist()
-    slot_size, slot_arena = plan.slots.bytes.tolist(), plan.slots.arena.tolist()
+    size, slot, slot_size = s.bytes.tolist(), s.slot.tolist(), plan.slots.bytes.tolist()
     used, held = [0] * len(plan.arenas), [0] * len(plan.arenas)
-    for k, a in enumerate(storage_arena.tolist()):
+    for k, a in enumerate(s.arena.tolist()):
         used[a] += size[k] * span[k]
         held[a] += slot_size[slot[k]] * span[k]
+    return used, held
+
+
+def arenas(plan: Plan) -> list[dict[str, Any]]:
+    """One record an arena: configuration, what the plan claims of it, and the ratios. O(plan)."""
+    storage_arena = plan.storages.arena
+    tensor_arena = storage_arena[plan.tensors.storage]
+    used, held = occupancy(plan)
+    slot_size, slot_arena = plan.slots.bytes.tolist(), plan.slots.arena.tolist()
     backing = [0] * len(plan.arenas)
     for a, bytes_ in zip(slot_arena, slot_size, strict=True):
         backing[a] += bytes_
@@ -79,7 +86,7 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
     t, s = plan.tensors, plan.storages
     names, arena_names = t.name.list(), [a.name for a in plan.arenas]
     storage = t.storage
-    first_slot = _first_slot(plan)
+    first = first_slot(plan)
     columns: dict[str, NDArray[Any]] = {
         "storage": storage, "arena": s.arena[storage], "slot": s.slot[storage], "offset": plan.addresses(),
         "bytes": t.bytes, "alignment": t.alignment, "birth": t.birth, "death": t.death, "writer": t.writer,
@@ -89,7 +96,7 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
     for name, row in zip(names, zip(*(c.tolist() for c in columns.values()), strict=True), strict=True):
         record = {"name": name, **dict(zip(columns, row, strict=True))}
         arena = record["arena"]
-        record["slot"] -= first_slot[arena]
+        record["slot"] -= first[arena]
         record["arena"] = arena_names[arena]
         record["writer"] = None if record["writer"] == NONE else record["writer"]
         record["shares"] = str(SHARES[record["shares"]])
@@ -100,7 +107,7 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def _first_slot(plan: Plan) -> list[int]:
+def first_slot(plan: Plan) -> list[int]:
     """The row of each arena's slot 0: slots are numbered in their arena, rows in the plan."""
     first: dict[int, int] = {}
     for row, arena in enumerate(plan.slots.arena.tolist()):

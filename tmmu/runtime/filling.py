@@ -1,0 +1,82 @@
+"""ZeroTensor and DebugFillTensor: what the bytes at an address hold before anybody has written there.
+
+spec: U3.1 to U3.5
+"""
+
+from __future__ import annotations
+
+from tmmu.errors import TmmuError
+from tmmu.runtime import philox
+from tmmu.runtime.memory import Memory
+
+EXECUTION_MODES = ("local", "managed", "confidential", "regulated")
+"""How a plan is run; it is an input of ApplyPlan alone (M4)."""
+
+UNFILLED = ("confidential", "regulated")
+"""The execution modes in which no debug pattern may be written."""
+
+ZERO, FILL = "UML_OS.TMMU.ZeroTensor_v1", "UML_OS.TMMU.DebugFillTensor_v1"
+LogicalAddress = tuple[str, int]
+"""An arena's name and an address in it: an offset, or a hashed address."""
+
+
+def zero_tensor(memory: Memory, logical_address: LogicalAddress, size_bytes: int) -> None:
+    """Write zeros over `size_bytes` bytes at an address, or INVALID_ADDRESS and nothing. O(size)."""
+    try:
+        memory.bytes(*logical_address, size_bytes)[:] = 0
+    except TmmuError as error:
+        error.operator = ZERO
+        raise
+
+
+def debug_fill_tensor(
+    memory: Memory, logical_address: LogicalAddress, size_bytes: int, pattern_seed: int, execution_mode: str
+) -> None:
+    """Write the Philox4x32-10 pattern of a seed over `size_bytes` bytes at an address: for diagnostics alone. O(size).
+
+    Raises MODE_VIOLATION in the execution modes confidential and regulated, INVALID_BINDING for a seed beyond 128 bits,
+    INVALID_ADDRESS outside the arena. Nothing is written then.
+    """
+    check_fill(execution_mode, pattern_seed)
+    try:
+        view = memory.bytes(*logical_address, size_bytes)
+    except TmmuError as error:
+        error.operator = FILL
+        raise
+    at = 0
+    for piece in philox.pattern(pattern_seed, size_bytes):
+        view[at : at + len(piece)] = piece
+        at += len(piece)
+
+
+def check_mode(execution_mode: str, operator: str) -> None:
+    """MODE_VIOLATION for an execution mode that is not known."""
+    if execution_mode not in EXECUTION_MODES:
+        raise TmmuError(
+            "MODE_VIOLATION",
+            f"execution mode {execution_mode!r} is not known",
+            fix=f"use one of {', '.join(EXECUTION_MODES)}",
+            operator=operator,
+            mode=execution_mode,
+        )
+
+
+def check_fill(execution_mode: str, pattern_seed: int) -> None:
+    """MODE_VIOLATION where no debug pattern may be written, INVALID_BINDING for a seed beyond 128 bits."""
+    check_mode(execution_mode, FILL)
+    if execution_mode in UNFILLED:
+        raise TmmuError(
+            "MODE_VIOLATION",
+            f"a debug fill in execution mode {execution_mode!r}",
+            fix="fill in local or managed mode, or not at all",
+            operator=FILL,
+            mode=execution_mode,
+        )
+    if not 0 <= pattern_seed < philox.SEED_END:
+        raise TmmuError(
+            "INVALID_BINDING",
+            f"a pattern seed of {pattern_seed.bit_length()} bits",
+            fix="give one from 0 to 2**128 - 1",
+            operator=FILL,
+            binding="pattern_seed",
+        )

@@ -1,0 +1,80 @@
+"""The tensor map: what a runtime needs to know of each tensor, by name in the order of its UTF-8 bytes.
+
+The generation of a tensor is the number of its storage among those that take turns in the slot, from 0: a handle of
+an older generation points at bytes that have had another tenant since. spec: U2.6, U2.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.plan.columns import Plan
+from tmmu.plan.metrics import first_slot
+from tmmu.vocabulary import Lifetime
+
+
+class Handle(NamedTuple):
+    """One tensor: `logical_address` is (arena, address), `logical_slot` the number of its slot in the arena.
+
+    `size` is in bytes; `alignment` is the arena's, in bytes.
+    """
+
+    logical_address: tuple[str, int]
+    arena: str
+    logical_slot: int
+    size: int
+    lifetime: Lifetime
+    alignment: int
+    generation: int
+
+
+def generations(plan: Plan) -> NDArray[np.int64]:
+    """For each storage how many storages had its slot before it. O(N log N)."""
+    s = plan.storages
+    order = np.lexsort((s.birth, s.slot))
+    slot = s.slot[order]
+    first = np.ones(len(s), np.bool_)
+    first[1:] = slot[1:] != slot[:-1]
+    rank = np.arange(len(s)) - np.maximum.accumulate(np.where(first, np.arange(len(s)), 0))
+    result = np.empty(len(s), np.int64)
+    result[order] = rank
+    return result
+
+
+class TensorMap(Mapping[str, Handle]):
+    """The handles of a plan's tensors, made when they are asked for. Iterates by name, UTF-8 bytes ascending."""
+
+    def __init__(self, plan: Plan) -> None:
+        names = plan.tensors.name.list()
+        self._row = {names[row]: row for row in sorted(range(len(names)), key=lambda row: names[row].encode())}
+        self._plan, self._generation, self._first = plan, generations(plan), first_slot(plan)
+
+    def row(self, name: str) -> int:
+        """The row of a tensor in the plan's table; KeyError for an unknown name."""
+        return self._row[name]
+
+    def __getitem__(self, name: str) -> Handle:
+        row = self._row[name]
+        t, s = self._plan.tensors, self._plan.storages
+        k = int(t.storage[row])
+        a = int(s.arena[k])
+        arena = self._plan.arenas[a]
+        return Handle(
+            (arena.name, int(s.offset[k]) + int(t.window[row])),
+            arena.name,
+            int(s.slot[k]) - self._first[a],
+            int(t.bytes[row]),
+            Lifetime(int(t.birth[row]), int(t.death[row])),
+            arena.alignment,
+            int(self._generation[k]),
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row)
+
+    def __len__(self) -> int:
+        return len(self._row)

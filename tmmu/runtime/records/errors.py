@@ -1,0 +1,41 @@
+"""Emit: a failure as the documents' error record, written before anything is given up (001 Error.Emit). spec: U5.6"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NoReturn
+
+from tmmu import canonical
+from tmmu.errors import TmmuError
+
+NO_TOKEN = bytes(32)
+"""The replay token of a failure that happened before there was a plan."""
+
+
+def of_error(error: TmmuError, *, replay_token: bytes = NO_TOKEN, t: int = 0, rank: int = 0) -> dict[str, Any]:
+    """The error record: the registry's fields, the message, and the diagnostics that the refusal carries."""
+    record = error.record()
+    return {
+        "kind": "error_record",
+        "code_id": record.code_id,
+        "numeric_code": record.numeric_code,
+        "severity": record.severity,
+        "subsystem": record.subsystem,
+        "t": t,
+        "rank": rank,
+        "failure_operator": record.failure_operator,
+        "replay_token": replay_token,
+        "message": record.message,
+        "retryable": record.retryable,
+        "privacy_class": record.privacy_class,
+        "diagnostics": dict(record.diagnostics),
+    }
+
+
+def emit(
+    error: TmmuError, path: str | os.PathLike[str] | None, *, replay_token: bytes = NO_TOKEN, t: int = 0, rank: int = 0
+) -> NoReturn:
+    """Write the error record to `path`, whole and synced, where one is given; then raise the failure. Never returns."""
+    if path is not None:
+        canonical.write_atomically(path, canonical.encode(of_error(error, replay_token=replay_token, t=t, rank=rank)))
+    raise error

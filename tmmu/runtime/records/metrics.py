@@ -1,0 +1,64 @@
+"""The metrics of a plan as a record, under the documents' names (R3; the table of names is in `spec/runtime.md`).
+
+Everything here follows from the plan. A time that was measured stands beside the record, never in it.
+spec: U5.4, U5.5
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tmmu.plan.columns import IS_SAVED, ROLES, SHARES, Plan
+from tmmu.plan.metrics import occupancy
+from tmmu.runtime.records.ratios import Ratio, ratio
+from tmmu.vocabulary import Role, Shares
+
+SCHEMA = "tmmu_metrics_v1"
+
+
+def of_plan(plan: Plan) -> dict[str, Any]:
+    """The metrics of a plan. O(plan)."""
+    used, held = occupancy(plan)
+    per_arena = np.bincount(plan.storages.arena[plan.tensors.storage], minlength=len(plan.arenas)).tolist()
+    arenas = [
+        {
+            "arena": arena.name,
+            "peak_logical_slots": usage.slots,
+            "max_live": usage.max_live,
+            "peak_physical_bytes": usage.footprint,
+            "peak_tmmu_usage": usage.peak_live_bytes,
+            "memory_reuse_ratio": reuse(usage.slots, per_arena[a]),
+            "internal_fragmentation_ratio": ratio(held[a] - used[a], held[a]),
+        }
+        for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True))
+    ]
+    slots = sum(usage.slots for usage in plan.usage)
+    return {
+        "metric_schema": SCHEMA,
+        "arenas": arenas,
+        "total_logical_slots": slots,
+        "memory_reuse_ratio": reuse(slots, len(plan.tensors)),
+        "internal_fragmentation_ratio": fragmentation(plan),
+        "activation_retention_ratio": retention(plan),
+    }
+
+
+def reuse(slots: int, tensors: int) -> Ratio:
+    """1 - slots / tensors, and 0 where there are no tensors; 0 too where a wrong plan has more slots than tensors."""
+    return ratio(max(0, tensors - slots), tensors)
+
+
+def fragmentation(plan: Plan) -> Ratio:
+    """1 - (bytes x steps alive) / (slot bytes x steps occupied), over all arenas."""
+    used, held = occupancy(plan)
+    return ratio(max(0, sum(held) - sum(used)), sum(held))
+
+
+def retention(plan: Plan) -> Ratio:
+    """Bytes of activations that are saved for backward by bytes of activations, views apart."""
+    t = plan.tensors
+    mine = (t.role == ROLES.index(Role.ACTIVATION)) & (t.shares != SHARES.index(Shares.VIEW))
+    saved = mine & ((t.flags & IS_SAVED) != 0)
+    return ratio(sum(t.bytes[saved].tolist()), sum(t.bytes[mine].tolist()))
