@@ -22,6 +22,7 @@ class Ledger:
     def __init__(self) -> None:
         self.records: list[dict[str, Any]] = []
         self.allocation_failures = 0
+        self._sealed = 0
 
     def failed(self, t: int = 0) -> None:
         """An allocation was refused: nothing is allocated, and that is counted."""
@@ -37,8 +38,12 @@ class Ledger:
         self.records.append({"kind": "ledger", "t": t, "allocation_failures": self.allocation_failures, **counters})
 
     def digest(self) -> bytes:
-        """The digest of all records so far."""
-        return canonical.digest(self.records)
+        """The digest of the records that no commit has sealed yet."""
+        return canonical.digest(self.records[self._sealed :])
+
+    def seal(self) -> None:
+        """A commit has sealed all records so far."""
+        self._sealed = len(self.records)
 
     def _add(self, t: int, step: int | None, allocated: int, peak: int, fragmentation: list[int]) -> None:
         self.stepped(

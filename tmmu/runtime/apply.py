@@ -1,0 +1,252 @@
+"""ApplyPlan and PrepareMemory: from a plan to arenas in memory, all of them or none.
+
+spec: U2.1 to U2.5
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tmmu.errors import TmmuError
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.planner import DEFAULT, Planned, plan_memory
+from tmmu.runtime import extents
+from tmmu.runtime.commit import commit_execution
+from tmmu.runtime.execution import APPLY, Execution
+from tmmu.runtime.filling import check_fill, check_mode
+from tmmu.runtime.handles import TensorMap
+from tmmu.runtime.journal import Journal, State, genesis
+from tmmu.runtime.memory import Memory, reserved
+from tmmu.runtime.records import metrics
+from tmmu.runtime.records.ledger import Ledger
+from tmmu.runtime.records.schema import END
+from tmmu.runtime.records.trace import Trace, header
+from tmmu.vocabulary import Arena, Model
+
+
+def apply_plan(
+    plan: Plan,
+    *,
+    execution_mode: str = "local",
+    memory_bytes_budget: int | None = None,
+    base: Mapping[str, Any] | None = None,
+    huge_pages: bool = False,
+    debug_seed: int | None = None,
+    hash_contents: bool = False,
+    ledger: Ledger | None = None,
+    trace: Trace | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    start: State | None = None,
+) -> Execution:
+    """Put a plan's arenas into memory, zero those that are reused, and commit.
+
+    Parameters
+    ----------
+    plan
+        A plan, proved by `verify-plan`: here only its addresses are looked at.
+    execution_mode
+        "local", "managed", "confidential" or "regulated".
+    memory_bytes_budget
+        The most bytes of memory that all arenas may take together, pages included.
+    base
+        Buffers to use in place of mappings, by arena. One of a reused arena is zeroed; one of a persistent arena is
+        taken as it is, since whoever made it has filled it.
+    huge_pages
+        Ask for huge pages.
+    debug_seed
+        Give storages the pattern of this seed at their birth in place of zeros (diagnostics; refused in confidential
+        and regulated mode).
+    hash_contents
+        Let each commit cover the bytes of all arenas.
+    ledger, trace, journal
+        Where the run is recorded; a failure is recorded in ledger and trace before it is raised.
+    start
+        The state to go on from, of a checkpoint; the journal must end with it.
+
+    Raises
+    ------
+    TmmuError
+        CONTRACT_VIOLATION over budget; MODE_VIOLATION; INVALID_ADDRESS, ALIGNMENT_VIOLATION, ADDRESS_COLLISION or
+        ARENA_TOO_SMALL for a plan whose addresses cannot be; TMMU_ALLOCATION_FAILURE where memory or the journal cannot
+        be had; what `Memory.map` and `Journal.open` raise. Nothing is mapped or written to the journal then.
+
+    Notes
+    -----
+    O(plan) and the bytes of reused buffers that were given; fresh mappings are zero without being touched.
+    """
+    ledger = ledger or Ledger()
+    t = 0 if start is None else start.batches
+    try:
+        return _applied(
+            plan, execution_mode, memory_bytes_budget, base, huge_pages, debug_seed, hash_contents, ledger, trace,
+            journal, start,
+        )  # fmt: skip
+    except TmmuError as error:
+        ledger.failed(t)
+        if trace is not None and (not trace.records or trace.records[-1]["kind"] != END):
+            if not trace.records:
+                trace.add(header(plan))
+            trace.failed(error, plan.replay_token, t, plan.rank)
+        raise
+
+
+def _applied(
+    plan: Plan,
+    execution_mode: str,
+    budget: int | None,
+    base: Mapping[str, Any] | None,
+    huge_pages: bool,
+    debug_seed: int | None,
+    hash_contents: bool,
+    ledger: Ledger,
+    trace: Trace | None,
+    journal: str | os.PathLike[str] | None,
+    start: State | None,
+) -> Execution:
+    check_mode(execution_mode, APPLY)
+    if debug_seed is not None:
+        check_fill(execution_mode, debug_seed)
+    check_addresses(plan)
+    needed = sum(reserved(e, arena) for e, arena in zip(extents.of_plan(plan), plan.arenas, strict=True))
+    if budget is not None and needed > budget:
+        raise TmmuError(
+            "CONTRACT_VIOLATION",
+            f"its arenas take {needed} bytes of memory, the budget is {budget}; nothing was allocated",
+            fix="raise the budget, or plan smaller shapes",
+            operator=APPLY,
+            failure_operator=APPLY,
+            memory_bytes_budget=budget,
+            required=needed,
+        )
+    plan_hash = file.recompute(file.without_hashes(plan))["plan_hash"]
+    memory = Memory.map(plan, huge_pages=huge_pages, base=base)
+    opened = None
+    try:
+        for found in memory.arenas:
+            if found.is_given and found.arena.reuse:
+                found.content[:] = 0
+        opened = None if journal is None else Journal.open(journal, plan_hash, start)
+        state = opened.state if opened is not None else start or genesis(plan_hash)
+        execution = Execution(
+            plan, memory, plan_hash=plan_hash, execution_mode=execution_mode, state=state, debug_seed=debug_seed,
+            hash_contents=hash_contents, ledger=ledger, trace=trace, journal=opened,
+        )  # fmt: skip
+        ledger.applied(state.batches, execution.bytes_allocated)
+        if trace is not None:
+            trace.allocated(plan, execution.tensor_map)
+        commit_execution(execution)
+        execution.applied()
+    except BaseException:
+        memory.close()
+        if opened is not None:
+            opened.close()
+        raise
+    return execution
+
+
+def check_addresses(plan: Plan) -> None:
+    """Does every storage lie, aligned, within its arena, every tensor within its storage, every lifetime in the run?
+
+    Raises INVALID_ADDRESS, ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, CONTRACT_VIOLATION for lifetimes, and what
+    `extents.of_plan` raises. What overlaps what is not asked: that is what `verify-plan` proves. O(plan).
+    """
+    s, t = plan.storages, plan.tensors
+    found = extents.of_plan(plan)
+    for arena, usage in zip(plan.arenas, plan.usage, strict=True):
+        if usage.footprint > arena.capacity:
+            raise TmmuError(
+                "ARENA_TOO_SMALL",
+                f"its footprint is {usage.footprint}, its capacity {arena.capacity}",
+                place=f"arena {arena.name!r}",
+                fix="plan again",
+                operator=APPLY,
+                arena=arena.name,
+                capacity=arena.capacity,
+                required=usage.footprint,
+            )
+    last = plan.last_step
+    rows = zip(
+        s.arena.tolist(), s.offset.tolist(), s.bytes.tolist(), s.alignment.tolist(), s.birth.tolist(), s.death.tolist(),
+        strict=True,
+    )  # fmt: skip
+    for k, (a, offset, size, alignment, birth, death) in enumerate(rows):
+        extent, at = found[a].locate(offset, size)
+        del extent
+        if offset % max(alignment, plan.arenas[a].alignment) or at % alignment:
+            raise TmmuError(
+                "ALIGNMENT_VIOLATION",
+                f"storage {k} lies at {offset}, no multiple of {max(alignment, plan.arenas[a].alignment)}",
+                place=f"arena {plan.arenas[a].name!r}",
+                fix="plan again",
+                operator=APPLY,
+                arena=plan.arenas[a].name,
+                logical_slot=int(s.slot[k]),
+            )
+        if not birth <= death <= last:
+            raise TmmuError(
+                "CONTRACT_VIOLATION",
+                f"storage {k} lives from step {birth} to {death} of a run that ends with {last}",
+                place=f"arena {plan.arenas[a].name!r}",
+                fix="plan again, and let verify-plan prove the plan",
+                operator=APPLY,
+                failure_operator=APPLY,
+            )
+    backing = s.bytes.tolist()
+    for row, (k, window, size) in enumerate(zip(t.storage.tolist(), t.window.tolist(), t.bytes.tolist(), strict=True)):
+        if window + size > backing[k]:
+            a = int(s.arena[k])
+            raise TmmuError(
+                "INVALID_ADDRESS",
+                f"tensor {t.name[row]!r} ends beyond its storage of {backing[k]} bytes",
+                place=f"arena {plan.arenas[a].name!r}",
+                fix="plan again",
+                operator=APPLY,
+                arena=plan.arenas[a].name,
+                offset=int(s.offset[k]),
+            )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What PrepareMemory returns: handles of zeroed tensors, metrics, and the plan and the execution behind them."""
+
+    tensor_map: TensorMap
+    metrics: dict[str, Any]
+    planned: Planned
+    execution: Execution
+
+
+def prepare_memory_v2(
+    model: Model,
+    arenas: tuple[Arena, ...] = DEFAULT,
+    *,
+    mode: str = "inference",
+    replay_token: bytes | None = None,
+    layout: str = "slots",
+    order: str = "given",
+    address_token: bytes | None = None,
+    execution_mode: str = "local",
+    memory_bytes_budget: int | None = None,
+    base: Mapping[str, Any] | None = None,
+    trace: Trace | None = None,
+) -> Prepared:
+    """PlanMemory, then ApplyPlan: the documents' wrapper, with the results that its callers know.
+
+    The nodes of `model` stand in execution order. Parameters, errors and costs are those of `plan_memory` and
+    `apply_plan`. Nothing measured is in the metrics: who wants `allocation_time_ns` takes the time around the call.
+    """
+    planned = plan_memory(
+        model, arenas, mode=mode, layout=layout, order=order, token=replay_token, address_token=address_token
+    )
+    execution = apply_plan(
+        planned.plan,
+        execution_mode=execution_mode,
+        memory_bytes_budget=memory_bytes_budget,
+        base=base,
+        trace=trace,
+    )
+    return Prepared(execution.tensor_map, metrics.of_plan(planned.plan), planned, execution)

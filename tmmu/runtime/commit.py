@@ -1,0 +1,84 @@
+"""CommitExecution: barriers in the order of the arenas, then one record that seals the batch, then visibility.
+
+spec: U4.1 to U4.4
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from tmmu.errors import TmmuError
+from tmmu.runtime.execution import COMMIT, Execution
+from tmmu.runtime.journal import State, sealed
+
+
+def commit_execution(execution: Execution) -> State:
+    """Seal the open batch and return the new state; where no batch is open, return the sealed one and change nothing.
+
+    The pending operations of each arena are run, arena by arena in the plan's order, and waited for. Then the batch's
+    record is made, its hash is the new state, and where there is a journal it is synced there. Only then may
+    downstream consumers see the arenas.
+
+    Raises
+    ------
+    TmmuError
+        TMMU_ALLOCATION_FAILURE where an operation fails or the journal cannot be synced: then nothing is sealed, the
+        batch stays open and the old state stands.
+
+    Notes
+    -----
+    O(arenas) and the operations, and O(bytes of the arenas) where contents are hashed.
+    """
+    if not execution.is_open:
+        return execution.state
+    for arena in execution.plan.arenas:
+        _barrier(execution, arena.name)
+    record = _record(execution)
+    if execution.journal is not None:
+        state = execution.journal.append(record)
+    else:
+        state = State(execution.state.batches + 1, record["state_hash"])
+    execution.state, execution.is_open = state, False
+    execution.visible = {arena.name: state.batches for arena in execution.plan.arenas}
+    execution.ledger.seal()
+    if execution.trace is not None:
+        execution.trace.add(record)
+    return state
+
+
+def _barrier(execution: Execution, arena: str) -> None:
+    pending = execution.pending[arena]
+    while pending:
+        try:
+            pending[0]()
+        except Exception as error:
+            raise TmmuError(
+                "TMMU_ALLOCATION_FAILURE",
+                f"a pending operation failed ({type(error).__name__}: {error}); nothing was committed",
+                place=f"arena {arena!r}",
+                fix="mend what failed, then commit again",
+                operator=COMMIT,
+                arena=arena,
+                peak_required_bytes=0,
+            ) from error
+        pending.pop(0)
+
+
+def _record(execution: Execution) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "kind": "commit",
+        "t": execution.state.batches,
+        "tmmu_plan_hash": execution.plan_hash,
+        "arenas": [
+            {
+                "arena": found.arena.name,
+                "high_water": found.high_water,
+                "content": hashlib.sha256(found.content.data).digest() if execution.hash_contents else None,
+            }
+            for found in execution.memory.arenas
+        ],
+        "resource_ledger_hash": execution.ledger.digest(),
+        "previous_state_hash": execution.state.state_hash,
+    }
+    return record | {"state_hash": sealed(record)}

@@ -1,0 +1,189 @@
+"""A plan at work: its arenas in memory, batch after batch, each sealed by a commit.
+
+A storage of a reused arena holds zeros when it is born. That costs nothing as long as the arena is fresh: zeroed whole
+by ApplyPlan, and no storage of it has died since (A6). Persistent arenas are never zeroed again. spec: U2.8 to U2.12
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tmmu import canonical
+from tmmu.errors import TmmuError
+from tmmu.plan.columns import ROLES, Plan
+from tmmu.runtime.filling import debug_fill_tensor, zero_tensor
+from tmmu.runtime.handles import TensorMap
+from tmmu.runtime.journal import Journal, State
+from tmmu.runtime.memory import Bytes, Memory, reserved
+from tmmu.runtime.records.ledger import Ledger, of_steps
+from tmmu.runtime.records.trace import Trace
+from tmmu.vocabulary import Role
+
+APPLY, COMMIT = "UML_OS.TMMU.ApplyPlan_v1", "UML_OS.TMMU.CommitExecution_v1"
+
+
+def violation(what: str, fix: str, operator: str = COMMIT) -> TmmuError:
+    """CONTRACT_VIOLATION by the caller of an operator."""
+    return TmmuError("CONTRACT_VIOLATION", what, fix=fix, operator=operator, failure_operator=operator)
+
+
+class Execution:
+    """An applied plan. `apply_plan` makes one; `begin`, `step` for each step, then `commit_execution`, and again.
+
+    Attributes
+    ----------
+    memory
+        The arenas; views of it are for writing within a batch.
+    tensor_map
+        The handle of each tensor by name.
+    state
+        What has been sealed last.
+    visible
+        For each arena the number of batches whose writes downstream consumers may see.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        memory: Memory,
+        *,
+        plan_hash: bytes,
+        execution_mode: str,
+        state: State,
+        debug_seed: int | None = None,
+        hash_contents: bool = False,
+        ledger: Ledger | None = None,
+        trace: Trace | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.plan, self.memory, self.plan_hash, self.execution_mode = plan, memory, plan_hash, execution_mode
+        self.tensor_map = TensorMap(plan)
+        self.state, self.debug_seed, self.hash_contents = state, debug_seed, hash_contents
+        self.ledger, self.trace, self.journal = ledger or Ledger(), trace, journal
+        self.visible = {arena.name: state.batches for arena in plan.arenas}
+        self.pending: dict[str, list[Callable[[], object]]] = {arena.name: [] for arena in plan.arenas}
+        self.is_open = True
+        self._last = -1
+        s = plan.storages
+        reused = np.flatnonzero(np.array([arena.reuse for arena in plan.arenas], np.bool_)[s.arena])
+        self._born = reused[np.argsort(s.birth[reused], kind="stable")]
+        self._birth = s.birth[self._born]
+        end = len(plan.steps) + 1
+        self._first_death = [int(s.death[s.arena == a].min(initial=end)) for a in range(len(plan.arenas))]
+        self._fresh = [arena.reuse for arena in plan.arenas]
+        self._counters = list(of_steps(plan, self.bytes_allocated))
+
+    @property
+    def bytes_allocated(self) -> int:
+        """The bytes of real memory that the arenas hold."""
+        return sum(reserved(found.extent, found.arena) for found in self.memory.arenas)
+
+    def begin(self) -> int:
+        """Begin a batch and return its number: what is born at step 0 is zeroed, and the caller may write its inputs.
+
+        Raises CONTRACT_VIOLATION where the last batch was not committed.
+        """
+        if self.is_open:
+            raise violation("a batch is begun while another is open", "commit that one first")
+        self.is_open = True
+        self._last = -1
+        self._make_stale(0)
+        self._births(0)
+        self._last = 0
+        return self.state.batches
+
+    def step(self, step: int) -> None:
+        """Begin a step: what is born there is zeroed, and the ledger counts it.
+
+        A step of a loop's body may begin again and again. Raises CONTRACT_VIOLATION outside a batch or for a step that
+        the plan does not have.
+        """
+        if not self.is_open:
+            raise violation(f"step {step} begins outside a batch", "begin a batch first")
+        if not 0 <= step < len(self.plan.steps):
+            raise violation(f"there is no step {step}", f"the plan has {len(self.plan.steps)} steps")
+        if step > 0:
+            self._make_stale(step)
+            self._births(step)
+        self._last = step
+        self.ledger.stepped(self.state.batches, self._counters[step])
+
+    def scratch(self, step: int) -> list[Bytes]:
+        """The scratch that a step has declared, the only memory beside its tensors that it may use."""
+        role = ROLES.index(Role.SCRATCH)
+        writes = self.plan.steps.writes[self.plan.steps.writes_at[step] : self.plan.steps.writes_at[step + 1]]
+        return [self.memory.tensor(row) for row in writes.tolist() if int(self.plan.tensors.role[row]) == role]
+
+    def enqueue(self, arena: str, operation: Callable[[], object]) -> None:
+        """An operation on an arena that the next commit waits for: it is run at the arena's barrier."""
+        self.memory.arena(arena)
+        if not self.is_open:
+            raise violation("an operation is enqueued outside a batch", "begin a batch first")
+        self.pending[arena].append(operation)
+
+    def published(self, name: str) -> Bytes:
+        """A read-only view of a tensor's bytes as the last commit left them.
+
+        Raises CONTRACT_VIOLATION while a batch is open, since its writes are not visible yet, and INVALID_ADDRESS for
+        a tensor that the plan does not have.
+        """
+        if self.is_open:
+            raise violation(f"{name!r} is read while a batch is open", "commit the batch first")
+        if name not in self.tensor_map:
+            raise TmmuError(
+                "INVALID_ADDRESS",
+                f"the plan has no tensor {name!r}",
+                fix="see `tmmu show --tensors`",
+                operator=COMMIT,
+                arena="",
+                offset=0,
+            )
+        view = self.memory.tensor(self.tensor_map.row(name))
+        view.flags.writeable = False
+        return view
+
+    def close(self) -> None:
+        """Give the memory and the journal up."""
+        self.memory.close()
+        if self.journal is not None:
+            self.journal.close()
+
+    def __enter__(self) -> Execution:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _make_stale(self, step: int) -> None:
+        """Arenas in which a storage has died before this step, or in which steps run again, are fresh no more."""
+        again = step <= self._last or self.state.batches > self._applied_at
+        for a, death in enumerate(self._first_death):
+            if again or death < step:
+                self._fresh[a] = False
+
+    _applied_at = 0
+
+    def applied(self) -> None:
+        """ApplyPlan has committed: the batch that follows finds the arenas as they were made."""
+        self._applied_at = self.state.batches
+
+    def _births(self, step: int) -> None:
+        first, end = np.searchsorted(self._birth, [step, step + 1]).tolist()
+        s = self.plan.storages
+        for k in self._born[first:end].tolist():
+            a = int(s.arena[k])
+            address, size = (self.plan.arenas[a].name, int(s.offset[k])), int(s.bytes[k])
+            if self.debug_seed is not None:
+                seed = storage_seed(self.plan, self.debug_seed, k)
+                debug_fill_tensor(self.memory, address, size, seed, self.execution_mode)
+            elif not self._fresh[a]:
+                zero_tensor(self.memory, address, size)
+
+
+def storage_seed(plan: Plan, seed: int, storage: int) -> int:
+    """The pattern seed of one storage: 16 bytes of a commitment, little-endian."""
+    value: list[Any] = [plan.replay_token, seed.to_bytes(16, "little"), storage]
+    return int.from_bytes(canonical.commitment("tmmu_debug_fill_v1", value)[:16], "little")

@@ -1,0 +1,114 @@
+"""What each kind of record in a trace holds: the same as `spec/records.cddl`, in code, and stricter.
+
+spec: U5.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tmmu.runtime.records.sequence import refusal
+from tmmu.vocabulary import UINT64_END
+
+SCHEMA = "tmmu_trace_v1"
+PREFIX = 8
+"""How many bytes of the replay token the header shows; its digest stands for the rest."""
+
+Record = dict[str, Any]
+HEADER, TENSOR, SUMMARY, END = "allocation_header", "tensor", "summary", "end"
+EVENTS = ("replan", "commit", "error")
+
+
+def _is_uint(value: Any) -> bool:
+    return type(value) is int and 0 <= value < UINT64_END
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, bytes) and len(value) == 32
+
+
+def _is_ratio(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_uint, value)) and value[1] > 0
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_uint, value))
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and _is_uint(value[1])
+
+
+def _is_sizes(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_uint, value.values()))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_maps(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _is_seal(value: Any) -> bool:
+    """What a commit says of one arena; the content's digest is null where it was not asked for."""
+    return (
+        isinstance(value, dict)
+        and set(value) == {"arena", "high_water", "content"}
+        and _is_text(value["arena"])
+        and _is_uint(value["high_water"])
+        and (value["content"] is None or _is_hash(value["content"]))
+    )
+
+
+def _are_seals(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_seal, value))
+
+
+KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
+    HEADER: {
+        "trace_schema": lambda value: value == SCHEMA, "metric_schema": _is_text, "spec_version": _is_text,
+        "model": _is_text, "ir_hash": _is_hash, "mode": _is_text, "layout": _is_text,
+        "replay_token_prefix": lambda value: isinstance(value, bytes) and len(value) == PREFIX,
+        "replay_token_digest": _is_hash, "arena_config": _is_maps, "arena_config_hash": _is_hash,
+        "tmmu_plan_hash": _is_hash, "rank": _is_uint, "world_size": _is_uint,
+    },
+    TENSOR: {
+        "tensor_id": _is_text, "arena": _is_text, "logical_slot": _is_uint, "logical_address": _is_address,
+        "size": _is_uint, "live_range": _is_range, "bytes": _is_uint, "generation": _is_uint,
+    },
+    SUMMARY: {
+        "peak_bytes_per_arena": _is_sizes, "footprint_per_arena": _is_sizes, "total_logical_slots": _is_uint,
+        "reuse_ratio": _is_ratio, "fragmentation_pct": _is_ratio, "activation_retention_ratio": _is_ratio,
+    },
+    "replan": {
+        "t": _is_uint, "old_tmmu_plan_hash": _is_hash, "new_tmmu_plan_hash": _is_hash, "reason": _is_text,
+    },
+    "commit": {
+        "t": _is_uint, "tmmu_plan_hash": _is_hash, "arenas": _are_seals, "resource_ledger_hash": _is_hash,
+        "previous_state_hash": _is_hash, "state_hash": _is_hash,
+    },
+    "error": {
+        "t": _is_uint, "rank": _is_uint, "failure_code": _is_text, "failure_operator": _is_text,
+        "replay_token": _is_hash, "diagnostics_hash": _is_hash,
+    },
+    END: {"records": _is_uint, "trace_final_hash": _is_hash},
+}  # fmt: skip
+"""The keys of each kind of record besides `kind`, and what each value must be."""
+
+
+def check_record(record: Any, number: int) -> None:
+    """INVALID_RECORD where a record has an unknown kind, or a key missing, unknown or of another type."""
+    place = f"record {number}"
+    if not isinstance(record, dict) or record.get("kind") not in KEYS:
+        raise refusal(place, "it has no kind that is known")
+    keys = KEYS[record["kind"]]
+    for key, fits in keys.items():
+        if key not in record:
+            raise refusal(place, f"the key {key!r} is missing")
+        if not fits(record[key]):
+            raise refusal(f"{place}, {key}", "a value of another kind")
+    if unknown := [key for key in record if key != "kind" and key not in keys]:
+        raise refusal(place, f"the key {unknown[0]!r} is unknown")

@@ -1,0 +1,186 @@
+"""The trace of a run: a header, a record for each tensor, a summary, what happened, and the end of a hash chain.
+
+h(0) is the commitment of nothing, h(i) that of [h(i-1), SHA-256 of record i]; the last record carries the last hash,
+and is itself part of the chain without it. So two runs are equal where their last hashes are. spec: U5.9 to U5.14
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tmmu import canonical
+from tmmu.errors import TmmuError
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.plan.gate import SPEC_VERSION
+from tmmu.runtime.handles import TensorMap
+from tmmu.runtime.records import errors, metrics, sequence
+from tmmu.runtime.records.ratios import ratio
+from tmmu.runtime.records.schema import END, EVENTS, HEADER, PREFIX, SCHEMA, SUMMARY, TENSOR, Record, check_record
+from tmmu.runtime.records.sequence import refusal
+
+
+def link(previous: bytes, record: Mapping[str, Any]) -> bytes:
+    """The next hash of the chain."""
+    return canonical.commitment("trace_chain_v1", [previous, hashlib.sha256(canonical.encode(record)).digest()])
+
+
+def start() -> bytes:
+    """The hash before the first record."""
+    return canonical.commitment("trace_chain_v1", [])
+
+
+def header(plan: Plan) -> Record:
+    """What a trace is of: the plan's hashes and configuration, and the schemas of what follows."""
+    body = file.without_hashes(plan)
+    hashes = file.recompute(body)
+    return {
+        "kind": HEADER,
+        "trace_schema": SCHEMA,
+        "metric_schema": metrics.SCHEMA,
+        "spec_version": SPEC_VERSION,
+        "model": plan.model,
+        "ir_hash": plan.ir_hash,
+        "mode": plan.mode,
+        "layout": plan.layout,
+        "replay_token_prefix": plan.replay_token[:PREFIX],
+        "replay_token_digest": hashlib.sha256(plan.replay_token).digest(),
+        "arena_config": body["arena_config"],
+        "arena_config_hash": hashes["arena_config_hash"],
+        "tmmu_plan_hash": hashes["plan_hash"],
+        "rank": plan.rank,
+        "world_size": plan.world_size,
+    }
+
+
+def allocation(plan: Plan, tensor_map: TensorMap | None = None) -> Iterator[Record]:
+    """A record for each tensor, by name in the order of its UTF-8 bytes, and their summary. O(N log N)."""
+    handles = TensorMap(plan) if tensor_map is None else tensor_map
+    storage, backing = plan.tensors.storage.tolist(), plan.storages.bytes.tolist()
+    for name, handle in handles.items():
+        yield {
+            "kind": TENSOR,
+            "tensor_id": name,
+            "arena": handle.arena,
+            "logical_slot": handle.logical_slot,
+            "logical_address": list(handle.logical_address),
+            "size": handle.size,
+            "live_range": list(handle.lifetime),
+            "bytes": backing[storage[handles.row(name)]],
+            "generation": handle.generation,
+        }
+    found = metrics.of_plan(plan)
+    fragmentation = found["internal_fragmentation_ratio"]
+    yield {
+        "kind": SUMMARY,
+        "peak_bytes_per_arena": {arena["arena"]: arena["peak_tmmu_usage"] for arena in found["arenas"]},
+        "footprint_per_arena": {arena["arena"]: arena["peak_physical_bytes"] for arena in found["arenas"]},
+        "total_logical_slots": found["total_logical_slots"],
+        "reuse_ratio": found["memory_reuse_ratio"],
+        "fragmentation_pct": ratio(100 * fragmentation[0], fragmentation[1]),
+        "activation_retention_ratio": found["activation_retention_ratio"],
+    }
+
+
+class Trace:
+    """The trace of a run while it is made; nothing is written before `save`."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.chain = start()
+
+    def add(self, record: Record) -> None:
+        """One more record, whose place in the order is checked: INVALID_RECORD where it does not belong here."""
+        check_record(record, len(self.records))
+        check_order(self.records[-1]["kind"] if self.records else None, record, len(self.records))
+        self.records.append(record)
+        self.chain = link(self.chain, record)
+
+    def allocated(self, plan: Plan, tensor_map: TensorMap | None = None) -> None:
+        """The records of one allocation; the first of a trace is preceded by its header."""
+        if not self.records:
+            self.add(header(plan))
+        for record in allocation(plan, tensor_map):
+            self.add(record)
+
+    def replanned(self, t: int, old: bytes, new: bytes, reason: str) -> None:
+        """The plan was exchanged at the safepoint before iteration `t`."""
+        self.add({"kind": "replan", "t": t, "old_tmmu_plan_hash": old, "new_tmmu_plan_hash": new, "reason": reason})
+
+    def failed(self, error: TmmuError, replay_token: bytes, t: int = 0, rank: int = 0) -> None:
+        """A failure, in the short form of a trace."""
+        record = errors.of_error(error, replay_token=replay_token, t=t, rank=rank)
+        self.add(
+            {
+                "kind": "error", "t": t, "rank": rank, "failure_code": error.code_id,
+                "failure_operator": error.operator, "replay_token": replay_token,
+                "diagnostics_hash": canonical.digest(record["diagnostics"]),
+            }
+        )  # fmt: skip
+
+    def end(self) -> list[Record]:
+        """All records with the one that ends the trace."""
+        last: Record = {"kind": END, "records": len(self.records)}
+        return [*self.records, last | {"trace_final_hash": link(self.chain, last)}]
+
+    def save(self, path: str | os.PathLike[str]) -> bytes:
+        """Write the trace, whole or not at all; returns its final hash."""
+        records = self.end()
+        sequence.write(records, path)
+        final: bytes = records[-1]["trace_final_hash"]
+        return final
+
+
+def load(path: str | os.PathLike[str]) -> list[Record]:
+    """The records of a trace whose kinds, order and chain are right, the end included; else INVALID_RECORD."""
+    records = sequence.read(path)
+    try:
+        check(records)
+    except TmmuError as error:
+        error.in_file(os.fspath(path))
+        raise
+    return records
+
+
+def check(records: Sequence[Any]) -> None:
+    """INVALID_RECORD naming the first record that is not what it should be, or does not belong where it stands."""
+    chain, previous, last_name = start(), None, b""
+    for number, record in enumerate(records):
+        check_record(record, number)
+        check_order(previous, record, number)
+        if record["kind"] == TENSOR:
+            name = record["tensor_id"].encode()
+            if previous == TENSOR and name <= last_name:
+                raise refusal(f"record {number}", "its tensor_id does not follow the one before")
+            last_name = name
+        previous = record["kind"]
+        if previous != END:
+            chain = link(chain, record)
+    if previous != END:
+        raise refusal(f"record {len(records)}", "the end is missing: the trace was cut off")
+    unhashed = {key: value for key, value in records[-1].items() if key != "trace_final_hash"}
+    if records[-1]["records"] != len(records) - 1 or records[-1]["trace_final_hash"] != link(chain, unhashed):
+        raise refusal(f"record {len(records) - 1}", "its chain is not that of the records before it")
+
+
+FOLLOWS: dict[str | None, tuple[str, ...]] = {
+    None: (HEADER,),
+    HEADER: (TENSOR, SUMMARY, "error", END),
+    TENSOR: (TENSOR, SUMMARY),
+    SUMMARY: (*EVENTS, END),
+    "replan": (TENSOR, SUMMARY, *EVENTS, END),
+    "commit": (*EVENTS, END),
+    "error": (*EVENTS, END),
+    END: (),
+}
+"""What may come after a record of each kind; None stands for the beginning."""
+
+
+def check_order(previous: str | None, record: Record, number: int) -> None:
+    """INVALID_RECORD where a record of this kind may not follow `previous`."""
+    if record["kind"] not in FOLLOWS[previous]:
+        after = f"after {previous!r}" if previous else "at the beginning"
+        raise refusal(f"record {number}", f"{record['kind']!r} {after}")
