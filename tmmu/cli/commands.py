@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from proofs.flags import bound, existing, shapes, sizes
-from tmmu.cli import layouts, training
+from tmmu.cli import layouts, records, runtime, trace, training
 from tmmu.errors import TmmuError, one_line
 from tmmu.vocabulary import ANYWHERE
 
@@ -230,3 +230,9 @@ def show(plan: str, what: str | None, style: str) -> int:
         for line in (*layouts.remarks(loaded), *storages.remarks(loaded)):
             click.echo(one_line(line))
     return 0
+
+
+for command in (records.show, records.diff):
+    trace.trace.add_command(command)
+for command in (runtime.apply, runtime.checkpoint, runtime.restore, trace.trace):
+    tmmu.add_command(command)

@@ -6,9 +6,11 @@ spec: U2.1 to U2.5
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from tmmu.errors import TmmuError
 from tmmu.plan import file
@@ -17,7 +19,7 @@ from tmmu.planner import DEFAULT, Planned, plan_memory
 from tmmu.runtime import extents
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import APPLY, Execution
-from tmmu.runtime.filling import check_fill, check_mode
+from tmmu.runtime.filling import check_fill, check_mode, debug_fill
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import Journal, State, genesis
 from tmmu.runtime.memory import Memory, reserved
@@ -41,6 +43,7 @@ def apply_plan(
     trace: Trace | None = None,
     journal: str | os.PathLike[str] | None = None,
     start: State | None = None,
+    contents: Sequence[bytes] | None = None,
 ) -> Execution:
     """Put a plan's arenas into memory, zero those that are reused, and commit.
 
@@ -58,14 +61,16 @@ def apply_plan(
     huge_pages
         Ask for huge pages.
     debug_seed
-        Give storages the pattern of this seed at their birth in place of zeros (diagnostics; refused in confidential
-        and regulated mode).
+        Give storages of reused arenas the pattern of this seed in place of zeros, now and at their birth (diagnostics;
+        refused in confidential and regulated mode).
     hash_contents
         Let each commit cover the bytes of all arenas.
     ledger, trace, journal
         Where the run is recorded; a failure is recorded in ledger and trace before it is raised.
     start
         The state to go on from, of a checkpoint; the journal must end with it.
+    contents
+        The bytes of each arena, of a checkpoint, in place of zeros.
 
     Raises
     ------
@@ -83,7 +88,7 @@ def apply_plan(
     try:
         return _applied(
             plan, execution_mode, memory_bytes_budget, base, huge_pages, debug_seed, hash_contents, ledger, trace,
-            journal, start,
+            journal, start, contents,
         )  # fmt: skip
     except TmmuError as error:
         ledger.failed(t)
@@ -106,6 +111,7 @@ def _applied(
     trace: Trace | None,
     journal: str | os.PathLike[str] | None,
     start: State | None,
+    contents: Sequence[bytes] | None,
 ) -> Execution:
     check_mode(execution_mode, APPLY)
     if debug_seed is not None:
@@ -126,9 +132,9 @@ def _applied(
     memory = Memory.map(plan, huge_pages=huge_pages, base=base)
     opened = None
     try:
-        for found in memory.arenas:
-            if found.is_given and found.arena.reuse:
-                found.content[:] = 0
+        _fill(memory, contents)
+        if debug_seed is not None and contents is None:
+            debug_fill(plan, memory, debug_seed, execution_mode)
         opened = None if journal is None else Journal.open(journal, plan_hash, start)
         state = opened.state if opened is not None else start or genesis(plan_hash)
         execution = Execution(
@@ -139,13 +145,30 @@ def _applied(
         if trace is not None:
             trace.allocated(plan, execution.tensor_map)
         commit_execution(execution)
-        execution.applied()
+        execution.applied(is_fresh=contents is None)
     except BaseException:
         memory.close()
         if opened is not None:
             opened.close()
         raise
     return execution
+
+
+def _fill(memory: Memory, contents: Sequence[bytes] | None) -> None:
+    """Zeros in reused arenas that were not made here (what is mapped here is zero), or what a checkpoint held."""
+    for a, found in enumerate(memory.arenas):
+        if contents is not None:
+            if len(contents[a]) != len(found.content):
+                raise TmmuError(
+                    "INVALID_RECORD",
+                    f"{len(contents[a])} bytes for an arena of {len(found.content)}",
+                    place=f"memory of arena {found.arena.name!r}",
+                    fix="restore a checkpoint of this plan",
+                    operator=APPLY,
+                )
+            found.content[:] = np.frombuffer(contents[a], np.uint8)
+        elif found.is_given and found.arena.reuse:
+            found.content[:] = 0
 
 
 def check_addresses(plan: Plan) -> None:

@@ -7,14 +7,12 @@ by ApplyPlan, and no storage of it has died since (A6). Persistent arenas are ne
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tmmu import canonical
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import ROLES, Plan
-from tmmu.runtime.filling import debug_fill_tensor, zero_tensor
+from tmmu.runtime.filling import fill_storage, zero_tensor
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import Journal, State
 from tmmu.runtime.memory import Bytes, Memory, reserved
@@ -66,7 +64,7 @@ class Execution:
         self.visible = {arena.name: state.batches for arena in plan.arenas}
         self.pending: dict[str, list[Callable[[], object]]] = {arena.name: [] for arena in plan.arenas}
         self.is_open = True
-        self._last = -1
+        self._last = self._applied_at = -1
         s = plan.storages
         reused = np.flatnonzero(np.array([arena.reuse for arena in plan.arenas], np.bool_)[s.arena])
         self._born = reused[np.argsort(s.birth[reused], kind="stable")]
@@ -164,26 +162,16 @@ class Execution:
             if again or death < step:
                 self._fresh[a] = False
 
-    _applied_at = 0
-
-    def applied(self) -> None:
-        """ApplyPlan has committed: the batch that follows finds the arenas as they were made."""
-        self._applied_at = self.state.batches
+    def applied(self, *, is_fresh: bool) -> None:
+        """ApplyPlan has committed: the batch that follows finds the arenas as they were made, zero where `is_fresh`."""
+        self._applied_at = self.state.batches if is_fresh else -1
 
     def _births(self, step: int) -> None:
         first, end = np.searchsorted(self._birth, [step, step + 1]).tolist()
         s = self.plan.storages
         for k in self._born[first:end].tolist():
             a = int(s.arena[k])
-            address, size = (self.plan.arenas[a].name, int(s.offset[k])), int(s.bytes[k])
             if self.debug_seed is not None:
-                seed = storage_seed(self.plan, self.debug_seed, k)
-                debug_fill_tensor(self.memory, address, size, seed, self.execution_mode)
+                fill_storage(self.plan, self.memory, self.debug_seed, k, self.execution_mode)
             elif not self._fresh[a]:
-                zero_tensor(self.memory, address, size)
-
-
-def storage_seed(plan: Plan, seed: int, storage: int) -> int:
-    """The pattern seed of one storage: 16 bytes of a commitment, little-endian."""
-    value: list[Any] = [plan.replay_token, seed.to_bytes(16, "little"), storage]
-    return int.from_bytes(canonical.commitment("tmmu_debug_fill_v1", value)[:16], "little")
+                zero_tensor(self.memory, (self.plan.arenas[a].name, int(s.offset[k])), int(s.bytes[k]))

@@ -5,7 +5,11 @@ spec: U3.1 to U3.5
 
 from __future__ import annotations
 
+from typing import Any
+
+from tmmu import canonical
 from tmmu.errors import TmmuError
+from tmmu.plan.columns import Plan
 from tmmu.runtime import philox
 from tmmu.runtime.memory import Memory
 
@@ -47,6 +51,29 @@ def debug_fill_tensor(
     for piece in philox.pattern(pattern_seed, size_bytes):
         view[at : at + len(piece)] = piece
         at += len(piece)
+
+
+def storage_seed(plan: Plan, seed: int, storage: int) -> int:
+    """The pattern seed of one storage: 16 bytes of a commitment, little-endian."""
+    value: list[Any] = [plan.replay_token, seed.to_bytes(16, "little"), storage]
+    return int.from_bytes(canonical.commitment("tmmu_debug_fill_v1", value)[:16], "little")
+
+
+def fill_storage(plan: Plan, memory: Memory, seed: int, storage: int, execution_mode: str) -> None:
+    """Write the pattern of one storage over it."""
+    s = plan.storages
+    address = plan.arenas[int(s.arena[storage])].name, int(s.offset[storage])
+    seed = storage_seed(plan, seed, storage)
+    debug_fill_tensor(memory, address, int(s.bytes[storage]), seed, execution_mode)
+
+
+def debug_fill(plan: Plan, memory: Memory, seed: int, execution_mode: str) -> None:
+    """Fill the storages of all reused arenas, in the order of the tensor map, each once."""
+    storage, names = plan.tensors.storage.tolist(), plan.tensors.name.list()
+    order = dict.fromkeys(storage[row] for row in sorted(range(len(names)), key=lambda row: names[row].encode()))
+    for k in order:
+        if plan.arenas[int(plan.storages.arena[k])].reuse:
+            fill_storage(plan, memory, seed, k, execution_mode)
 
 
 def check_mode(execution_mode: str, operator: str) -> None:

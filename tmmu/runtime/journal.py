@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from tmmu import canonical
@@ -76,10 +75,8 @@ class Journal:
         """
         name = os.fspath(path)
         first = genesis(plan_hash) if start is None else start
-        if not os.path.exists(name):
-            canonical.write_atomically(name, canonical.encode(_header(plan_hash, first)))
         try:
-            descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise _failure(name, f"cannot be opened ({error.strerror})", "choose a file that you may write") from error
         try:
@@ -87,7 +84,7 @@ class Journal:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise _failure(name, "another process has it open", "wait for that process to end") from error
-            data = canonical.read_bounded(name, sequence.LIMIT, "INVALID_RECORD")
+            data = _begun(name, descriptor, canonical.encode(_header(plan_hash, first)))
             try:
                 state, end = replay(data, plan_hash)
             except TmmuError as error:
@@ -136,6 +133,26 @@ class Journal:
         self.close()
 
 
+def _begun(name: str, descriptor: int, header: bytes) -> bytes:
+    """The bytes of a journal, which is begun where there is none, or where a crash has cut its very header off."""
+    data = canonical.read_bounded(name, sequence.LIMIT, "INVALID_RECORD")
+    if len(data) >= len(header) or not header.startswith(data):
+        return data
+    try:
+        written = 0
+        while written < len(header):
+            written += os.pwrite(descriptor, header[written:], written)
+        os.fsync(descriptor)
+        folder = os.open(os.path.dirname(os.path.realpath(name)), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise _failure(name, f"cannot be written ({error.strerror})", "make room") from error
+    return header
+
+
 def _header(plan_hash: bytes, start: State) -> dict[str, Any]:
     return {
         "format": FORMAT, "spec_version": SPEC_VERSION, "tmmu_plan_hash": plan_hash, "batches": start.batches,
@@ -148,7 +165,7 @@ def load(path: str | os.PathLike[str], plan_hash: bytes) -> State:
     try:
         return replay(canonical.read_bounded(path, sequence.LIMIT, "INVALID_RECORD"), plan_hash)[0]
     except TmmuError as error:
-        error.in_file(os.fspath(Path(path)))
+        error.in_file(os.fspath(path))
         raise
 
 

@@ -228,6 +228,12 @@ class Memory:
         """A writable view of the bytes of the tensor in row `row`, or INVALID_ADDRESS where its arena ends before."""
         return self.bytes(*self._tensors[row])
 
+    def pointer(self, row: int) -> int:
+        """The address in this process of the tensor in row `row`: base pointer plus place. It ends with the memory."""
+        arena, address, size = self._tensors[row]
+        found = self.arena(arena)
+        return found.base + found.extent.locate(address, size)[1]
+
     def high_water(self, arena: int | str) -> int:
         """How many bytes of an arena the views reach that were given out."""
         return self.arena(arena).high_water

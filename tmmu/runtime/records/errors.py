@@ -35,7 +35,14 @@ def of_error(error: TmmuError, *, replay_token: bytes = NO_TOKEN, t: int = 0, ra
 def emit(
     error: TmmuError, path: str | os.PathLike[str] | None, *, replay_token: bytes = NO_TOKEN, t: int = 0, rank: int = 0
 ) -> NoReturn:
-    """Write the error record to `path`, whole and synced, where one is given; then raise the failure. Never returns."""
+    """Write the error record to `path`, whole and synced, where one is given; then raise the failure. Never returns.
+
+    Where the record cannot be written, the failure says that too.
+    """
     if path is not None:
-        canonical.write_atomically(path, canonical.encode(of_error(error, replay_token=replay_token, t=t, rank=rank)))
+        try:
+            data = canonical.encode(of_error(error, replay_token=replay_token, t=t, rank=rank))
+            canonical.write_atomically(path, data)
+        except TmmuError as second:
+            error.what += f" (and its record {os.fspath(path)} {second.what})"
     raise error

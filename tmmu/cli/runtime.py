@@ -1,0 +1,221 @@
+"""`tmmu apply`, `tmmu checkpoint`, `tmmu restore`: a plan in real memory, and what is kept of it.
+
+spec: U7.1, U7.2, U7.6, U7.7
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from proofs.flags import existing
+from tmmu.cli.show import size
+from tmmu.cli.training import memory as amount
+from tmmu.errors import TmmuError, one_line
+
+if TYPE_CHECKING:
+    from tmmu.plan.columns import Plan
+    from tmmu.runtime.execution import Execution
+
+MODES = ("local", "managed", "confidential", "regulated")
+Command = TypeVar("Command", bound=Callable[..., Any])
+output = click.Path(dir_okay=False)
+
+
+def options(command: Command) -> Command:
+    """What applying and restoring have in common."""
+    for option in (
+        click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True),
+        click.option("--contents", is_flag=True, help="Let the commit cover the bytes of all arenas."),
+        click.option("--errors", type=output, metavar="FILE", help="Where to write the error record of a failure."),
+        click.option("--journal", type=output, metavar="FILE", help="Where commits are kept; made if it is not there."),
+        click.option("--ledger", type=output, metavar="FILE", help="Where to write the resource counters."),
+        click.option("--trace", "trace_file", type=output, metavar="FILE", help="Where to write the trace."),
+        click.option("--budget", callback=amount, metavar="BYTES", help="The most memory to take: 24GiB, or bytes."),
+        click.option("--mode", type=click.Choice(MODES), default="local", show_default=True, help="How it is run."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("plan", type=existing)
+@options
+@click.option("--huge-pages", is_flag=True, help="Ask the system for huge pages.")
+@click.option(
+    "--debug-fill",
+    type=click.IntRange(0, (1 << 128) - 1),
+    metavar="SEED",
+    help="Fill with a pattern, not with zeros (local and managed).",
+)
+def apply(plan: str, huge_pages: bool, debug_fill: int | None, **flags: Any) -> int:
+    """Put the arenas of PLAN into memory, all or none, and commit. `verify-plan` proves plans; this looks at hashes."""
+    from tmmu.runtime.apply import apply_plan
+
+    with recorded(flags["errors"]) as failure:
+        failure.plan = loaded = _loaded(plan)
+        with _applied(
+            plan, flags, lambda **given: apply_plan(loaded, huge_pages=huge_pages, debug_seed=debug_fill, **given)
+        ) as execution:
+            _say(plan, execution, flags)
+    return 0
+
+
+@click.command()
+@click.argument("plan", type=existing)
+@click.option("-o", "--output", "target", type=output, required=True, help="Where to write the checkpoint.")
+@click.option("--journal", type=existing, help="The journal whose last sealed state the checkpoint has.")
+def checkpoint(plan: str, target: str, journal: str | None) -> int:
+    """Write the checkpoint of PLAN: its slots, live ranges and metrics, with the state that a journal has sealed."""
+    from tmmu import canonical
+    from tmmu.plan import file
+    from tmmu.runtime import checkpoint as checkpoints
+    from tmmu.runtime import journal as journals
+
+    loaded = _loaded(plan)
+    plan_hash = file.recompute(file.without_hashes(loaded))["plan_hash"]
+    state = journals.genesis(plan_hash) if journal is None else journals.load(journal, plan_hash)
+    canonical.write_atomically(target, checkpoints.encode(loaded, state))
+    click.echo(f"wrote {target}")
+    click.echo(f"  plan {plan_hash.hex()}, {state.batches} batches, state {state.state_hash.hex()}")
+    return 0
+
+
+@click.command()
+@click.argument("file", metavar="CHECKPOINT", type=existing)
+@options
+@click.option("--against", type=existing, metavar="PLAN", help="The plan of today: the checkpoint must be of it.")
+@click.option("-o", "--output", "target", type=output, metavar="PLAN", help="Where to write the checkpoint's plan.")
+def restore(file: str, against: str | None, target: str | None, **flags: Any) -> int:
+    """Compute every hash of CHECKPOINT again, put its arenas into memory, and commit; abort on any difference."""
+    from tmmu.plan import file as plans
+    from tmmu.runtime import checkpoint as checkpoints
+
+    with recorded(flags["errors"]) as failure:
+        found = checkpoints.load(file, None if against is None else _loaded(against))
+        failure.plan = found.plan
+        with _applied(file, flags, lambda **given: checkpoints.resume(found, **given)) as execution:
+            if target is not None:
+                plans.save(found.plan, target)
+            _say(file, execution, flags)
+    if target is not None:
+        click.echo(f"wrote {target}", err=flags["style"] == "json")
+    return 0
+
+
+def _loaded(path: str) -> Plan:
+    """A plan all of whose hashes recompute."""
+    from tmmu.plan import file
+
+    stated = file.load(path)
+    for field, found, expected in file.false_hashes(stated):
+        raise TmmuError(
+            "REPLAY_DIVERGENCE",
+            f"the file states {found.hex()[:16]}…, it is {expected.hex()[:16]}…",
+            file=path,
+            place=field,
+            fix="write the plan again; `verify-plan` says what is wrong with it",
+            operator="UML_OS.TMMU.ApplyPlan_v1",
+            expected=expected,
+            found=found,
+        )
+    return stated.plan
+
+
+@dataclass
+class Failure:
+    """What the record of a failure needs beside it."""
+
+    plan: Plan | None = None
+
+
+@contextmanager
+def recorded(path: str | None) -> Iterator[Failure]:
+    """Write the error record of whatever is refused inside."""
+    known = Failure()
+    try:
+        yield known
+    except TmmuError as error:
+        from tmmu.runtime.records import errors
+
+        token, rank = (errors.NO_TOKEN, 0) if known.plan is None else (known.plan.replay_token, known.plan.rank)
+        errors.emit(error, path, replay_token=token, rank=rank)
+
+
+@contextmanager
+def _applied(name: str, flags: dict[str, Any], make: Callable[..., Execution]) -> Iterator[Execution]:
+    """An execution; its trace and ledger are written when it is there, and also where it could not be made."""
+    from tmmu.runtime.records import sequence
+    from tmmu.runtime.records.ledger import Ledger, of_steps
+    from tmmu.runtime.records.trace import Trace
+
+    trace, ledger = Trace(), Ledger()
+    try:
+        execution = make(
+            execution_mode=flags["mode"], memory_bytes_budget=flags["budget"], journal=flags["journal"],
+            hash_contents=flags["contents"], trace=trace, ledger=ledger,
+        )  # fmt: skip
+    except TmmuError as error:
+        error.in_file(name)
+        if flags["trace_file"] is not None and trace.records:
+            trace.save(flags["trace_file"])
+        if flags["ledger"] is not None:
+            sequence.write(ledger.records, flags["ledger"])
+        raise
+    with execution:
+        if flags["trace_file"] is not None:
+            trace.save(flags["trace_file"])
+        if flags["ledger"] is not None:
+            for counters in of_steps(execution.plan, execution.bytes_allocated):
+                ledger.stepped(execution.state.batches, counters)
+            sequence.write(ledger.records, flags["ledger"])
+        yield execution
+
+
+def _say(name: str, execution: Execution, flags: dict[str, Any]) -> None:
+    said = _document(execution)
+    if flags["style"] == "json":
+        click.echo(json.dumps(said, indent=1, ensure_ascii=False))
+    else:
+        for text in _text(name, said):
+            click.echo(one_line(text))
+
+
+def _document(execution: Execution) -> dict[str, Any]:
+    from tmmu.runtime.memory import reserved
+    from tmmu.runtime.records import metrics
+
+    return {
+        "model": execution.plan.model,
+        "execution_mode": execution.execution_mode,
+        "plan_hash": execution.plan_hash.hex(),
+        "bytes_allocated": execution.bytes_allocated,
+        "arenas": [
+            {
+                "name": found.arena.name,
+                "bytes": found.extent.size,
+                "bytes_allocated": reserved(found.extent, found.arena),
+                "alignment": found.extent.alignment,
+                "reuse": found.arena.reuse,
+            }
+            for found in execution.memory.arenas
+        ],
+        "metrics": metrics.of_plan(execution.plan),
+        "batches": execution.state.batches,
+        "state_hash": execution.state.state_hash.hex(),
+    }
+
+
+def _text(name: str, said: dict[str, Any]) -> Iterator[str]:
+    yield f"applied {name}: {said['bytes_allocated']} bytes ({size(said['bytes_allocated'])}) in memory"
+    for arena in said["arenas"]:
+        if arena["bytes"]:
+            kind = "zeroed" if arena["reuse"] else "persistent"
+            yield f"  {arena['name']}: {arena['bytes']} bytes, aligned to {arena['alignment']}, {kind}"
+    yield f"  plan {said['plan_hash']}"
+    yield f"  {said['batches']} batches, state {said['state_hash']}"

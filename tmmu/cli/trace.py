@@ -1,0 +1,10 @@
+"""The group `tmmu trace`; `tmmu.cli.commands` puts the commands into it that stand in the modules they are of."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group()
+def trace() -> None:
+    """Show and compare the traces of runs."""

@@ -1,0 +1,220 @@
+"""Checkpoints: a plan with its slots, live ranges, metrics and sealed state, and the bytes of its arenas if wanted.
+
+Restoring believes nothing: every hash is computed again, the slots and live ranges are worked out from the plan again,
+and any difference aborts. Addresses are offsets, so the arenas may lie anywhere afterwards. spec: U6.1 to U6.8
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tmmu import canonical
+from tmmu.errors import TmmuError
+from tmmu.plan import file
+from tmmu.plan.columns import Names, Plan, column
+from tmmu.plan.gate import SPEC_VERSION
+from tmmu.plan.metrics import first_slot
+from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.execution import Execution, violation
+from tmmu.runtime.handles import generations
+from tmmu.runtime.journal import State, genesis
+from tmmu.runtime.memory import Memory
+from tmmu.runtime.records import metrics
+from tmmu.runtime.records.ledger import Ledger
+from tmmu.runtime.records.sequence import refusal
+from tmmu.runtime.records.trace import Trace
+
+FORMAT = "tmmu-checkpoint"
+LIMIT = 1 << 36
+"""The largest checkpoint that is read, in bytes."""
+
+KEYS: dict[str, tuple[type, ...]] = {
+    "format": (str,), "spec_version": (str,), "plan": (bytes,), "tmmu_plan_hash": (bytes,), "batches": (int,),
+    "state_hash": (bytes,), "tensors": (dict,), "metrics": (dict,), "memory": (list, type(None)),
+    "checkpoint_hash": (bytes,),
+}  # fmt: skip
+"""Every key of a checkpoint with the types that its value may have."""
+
+
+class Checkpoint(NamedTuple):
+    """What a checkpoint holds, checked: the plan, the state, and the bytes of each arena or None."""
+
+    plan: Plan
+    plan_hash: bytes
+    state: State
+    memory: list[bytes] | None
+
+
+def tensor_columns(plan: Plan) -> dict[str, Any]:
+    """The logical slots and live ranges of a plan's tensors, in the order of the UTF-8 bytes of their names."""
+    t, s = plan.tensors, plan.storages
+    names = t.name.list()
+    order = np.array(sorted(range(len(names)), key=lambda row: names[row].encode()), np.int64)
+    first = np.array(first_slot(plan), np.int64)
+    storage = t.storage[order]
+    return {
+        "tensor_id": Names.of([names[row] for row in order.tolist()]).blob,
+        "arena": column(s.arena[storage], np.uint32),
+        "logical_slot": column(s.slot[storage] - first[s.arena[storage]], np.uint32),
+        "generation": column(generations(plan)[storage], np.uint32),
+        "birth": column(t.birth[order], np.uint32),
+        "death": column(t.death[order], np.uint32),
+    }
+
+
+def encode(plan: Plan, state: State | None = None, memory: Memory | None = None) -> bytes:
+    """The bytes of a checkpoint; without a state it is that of a plan of which nothing has run."""
+    plan_hash = file.recompute(file.without_hashes(plan))["plan_hash"]
+    state = state or genesis(plan_hash)
+    body: dict[str, Any] = {
+        "format": FORMAT,
+        "spec_version": SPEC_VERSION,
+        "plan": file.encode(plan),
+        "tmmu_plan_hash": plan_hash,
+        "batches": state.batches,
+        "state_hash": state.state_hash,
+        "tensors": tensor_columns(plan),
+        "metrics": metrics.of_plan(plan),
+        "memory": None if memory is None else [found.content.tobytes() for found in memory.arenas],
+    }
+    return canonical.encode(body | {"checkpoint_hash": canonical.digest(body)})
+
+
+def save(execution: Execution, path: str | os.PathLike[str], *, memory: bool = True) -> None:
+    """Write the checkpoint of what is sealed, whole or not at all; with the bytes of the arenas unless told not to.
+
+    Raises CONTRACT_VIOLATION while a batch is open, TMMU_ALLOCATION_FAILURE where the file cannot be written.
+    """
+    if execution.is_open:
+        raise violation("a checkpoint is made while a batch is open", "commit the batch first")
+    data = encode(execution.plan, execution.state, execution.memory if memory else None)
+    canonical.write_atomically(path, data)
+
+
+def load(path: str | os.PathLike[str], current: Plan | None = None) -> Checkpoint:
+    """The checkpoint at `path`, every hash computed again; with `current`, it must be of that plan.
+
+    Raises INVALID_RECORD where the bytes are no checkpoint, REPLAY_DIVERGENCE where a hash, a slot or a live range is
+    not what follows from the plan, or the plan is not `current`.
+    """
+    try:
+        return decode(canonical.read_bounded(path, LIMIT, "INVALID_RECORD"), current)
+    except TmmuError as error:
+        error.in_file(os.fspath(path))
+        raise
+
+
+def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
+    """What `load` returns, from bytes."""
+    try:
+        value = canonical.decode(data, "checkpoint")
+    except TmmuError as error:
+        raise refusal("checkpoint", error.what) from error
+    if not isinstance(value, dict) or set(value) != set(KEYS):
+        raise refusal("checkpoint", "its keys are not those of a checkpoint")
+    for key, types in KEYS.items():
+        if type(value[key]) not in types:
+            raise refusal(key, "a value of another kind")
+    if (value["format"], value["spec_version"]) != (FORMAT, SPEC_VERSION):
+        raise refusal("format", f"{value['format']!r} {value['spec_version']!r} is no checkpoint that is known")
+    body = {key: item for key, item in value.items() if key != "checkpoint_hash"}
+    if value["checkpoint_hash"] != canonical.digest(body):
+        raise refusal("checkpoint_hash", "it is not that of the other keys: the file is damaged")
+    try:
+        stated = file.decode(value["plan"])
+    except TmmuError as error:
+        raise refusal("plan", error.what) from error
+    plan = stated.plan
+    for field, found, expected in file.false_hashes(stated):
+        raise _diverged(field, expected, found)
+    plan_hash = stated.hashes["plan_hash"]
+    if value["tmmu_plan_hash"] != plan_hash:
+        raise _diverged("tmmu_plan_hash", plan_hash, value["tmmu_plan_hash"])
+    for key, derived in (("tensors", tensor_columns(plan)), ("metrics", metrics.of_plan(plan))):
+        if canonical.encode(value[key]) != canonical.encode(derived):
+            raise _diverged(key, canonical.digest(derived), canonical.digest(value[key]))
+    if current is not None:
+        now = file.recompute(file.without_hashes(current))["plan_hash"]
+        if now != plan_hash:
+            raise _diverged("plan_hash of the current plan", plan_hash, now)
+    state = State(value["batches"], value["state_hash"])
+    if state.batches < 0 or len(state.state_hash) != 32 or (state.batches == 0 and state != genesis(plan_hash)):
+        raise refusal("state_hash", "it is no state of this plan")
+    return Checkpoint(plan, plan_hash, state, _memory(value["memory"], plan))
+
+
+def _memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
+    if value is not None and (len(value) != len(plan.arenas) or not all(isinstance(item, bytes) for item in value)):
+        raise refusal("memory", "it is not one byte string for each arena")
+    return value
+
+
+def restore(
+    path: str | os.PathLike[str],
+    *,
+    current: Plan | None = None,
+    execution_mode: str = "local",
+    memory_bytes_budget: int | None = None,
+    base: Mapping[str, Any] | None = None,
+    hash_contents: bool = False,
+    ledger: Ledger | None = None,
+    trace: Trace | None = None,
+    journal: str | os.PathLike[str] | None = None,
+) -> Execution:
+    """The execution that goes on from the checkpoint at `path`; what `load` and `resume` do and raise."""
+    return resume(
+        load(path, current),
+        execution_mode=execution_mode,
+        memory_bytes_budget=memory_bytes_budget,
+        base=base,
+        hash_contents=hash_contents,
+        ledger=ledger,
+        trace=trace,
+        journal=journal,
+    )
+
+
+def resume(
+    found: Checkpoint,
+    *,
+    execution_mode: str = "local",
+    memory_bytes_budget: int | None = None,
+    base: Mapping[str, Any] | None = None,
+    hash_contents: bool = False,
+    ledger: Ledger | None = None,
+    trace: Trace | None = None,
+    journal: str | os.PathLike[str] | None = None,
+) -> Execution:
+    """The execution that goes on from a checkpoint, in memory of its own or at `base`.
+
+    Where the checkpoint holds the arenas' bytes, they are put back; else reused arenas are zero. Raises what
+    `apply_plan` raises; nothing is mapped then.
+    """
+    return apply_plan(
+        found.plan,
+        execution_mode=execution_mode,
+        memory_bytes_budget=memory_bytes_budget,
+        base=base,
+        hash_contents=hash_contents,
+        ledger=ledger,
+        trace=trace,
+        journal=journal,
+        start=found.state,
+        contents=found.memory,
+    )
+
+
+def _diverged(field: str, expected: bytes, found: bytes) -> TmmuError:
+    return TmmuError(
+        "REPLAY_DIVERGENCE",
+        f"expected {expected.hex()}, found {found.hex()}",
+        place=field,
+        fix="restore it with the plan that it was made of",
+        operator="UML_OS.TMMU.ApplyPlan_v1",
+        expected=expected,
+        found=found,
+    )
