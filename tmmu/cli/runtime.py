@@ -195,6 +195,7 @@ def _document(execution: Execution) -> dict[str, Any]:
         "execution_mode": execution.execution_mode,
         "plan_hash": execution.plan_hash.hex(),
         "bytes_allocated": execution.bytes_allocated,
+        "reused_arenas": execution.origin,
         "arenas": [
             {
                 "name": found.arena.name,
@@ -215,7 +216,7 @@ def _text(name: str, said: dict[str, Any]) -> Iterator[str]:
     yield f"applied {name}: {said['bytes_allocated']} bytes ({size(said['bytes_allocated'])}) in memory"
     for arena in said["arenas"]:
         if arena["bytes"]:
-            kind = "zeroed" if arena["reuse"] else "persistent"
+            kind = said["reused_arenas"] if arena["reuse"] else "persistent"
             yield f"  {arena['name']}: {arena['bytes']} bytes, aligned to {arena['alignment']}, {kind}"
     yield f"  plan {said['plan_hash']}"
     yield f"  {said['batches']} batches, state {said['state_hash']}"

@@ -1,6 +1,6 @@
 """ApplyPlan and PrepareMemory: from a plan to arenas in memory, all of them or none.
 
-spec: U2.1 to U2.5
+spec: U2.1 to U2.5, U2.8, U2.10 and U7.8
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """CommitExecution: barriers in the order of the arenas, then one record that seals the batch, then visibility.
 
-spec: U4.1 to U4.4
+spec: U4.1 to U4.5
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ class Execution:
         The handle of each tensor by name.
     state
         What has been sealed last.
+    origin
+        What reused arenas held when they were made: "zeroed", "filled with a pattern" or "restored".
     visible
         For each arena the number of batches whose writes downstream consumers may see.
     """
@@ -64,6 +66,7 @@ class Execution:
         self.visible = {arena.name: state.batches for arena in plan.arenas}
         self.pending: dict[str, list[Callable[[], object]]] = {arena.name: [] for arena in plan.arenas}
         self.is_open = True
+        self.origin = "zeroed" if debug_seed is None else "filled with a pattern"
         self._last = self._applied_at = -1
         s = plan.storages
         reused = np.flatnonzero(np.array([arena.reuse for arena in plan.arenas], np.bool_)[s.arena])
@@ -164,6 +167,7 @@ class Execution:
 
     def applied(self, *, is_fresh: bool) -> None:
         """ApplyPlan has committed: the batch that follows finds the arenas as they were made, zero where `is_fresh`."""
+        self.origin = self.origin if is_fresh else "restored"
         self._applied_at = self.state.batches if is_fresh else -1
 
     def _births(self, step: int) -> None:

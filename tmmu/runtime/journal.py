@@ -2,7 +2,7 @@
 
 A file of records: a header that binds it to a plan, then one commit after the other, each with the hash of the state
 before it. A commit counts when its bytes are synced. At most the last record can then be torn, and is dropped when the
-journal is opened again; anything else that is wrong is damage, and refused. spec: U4.5 to U4.9
+journal is opened again; anything else that is wrong is damage, and refused. spec: U4.5 to U4.10
 """
 
 from __future__ import annotations
