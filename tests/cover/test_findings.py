@@ -74,6 +74,13 @@ def test_a_validator_of_schemas_accepts_what_the_schema_forbids_and_refuses_what
         choices.validate_cbor(cbor2.dumps(["x", "y"]))  # right, and refused
 
 
+def test_a_validator_of_schemas_takes_a_map_for_a_text() -> None:
+    pycddl.Schema('root = { "name": tstr }').validate_cbor(cbor2.dumps({"name": {"a": 1}}))  # wrong, and accepted
+    pycddl.Schema('root = { "hash": bstr .size 8 }').validate_cbor(cbor2.dumps({"hash": 7}))  # wrong, and accepted
+    with pytest.raises(pycddl.ValidationError):
+        pycddl.Schema('root = { "name": tstr }').validate_cbor(cbor2.dumps({"name": 7}))
+
+
 def first_problem(plan: Plan) -> Problem:
     """The first thing that the naive checker finds wrong with a plan, without a model."""
     return next(checker.problems(program(plan, permitted(plan, None, frozenset()))))

@@ -106,6 +106,14 @@ def test_zero_bytes_count_as_one() -> None:
         assert memory.high_water("activations") == made.usage[2].footprint == 129
 
 
+def test_a_view_of_no_bytes_at_the_end_of_its_base_reaches_no_further() -> None:
+    made = plan_memory(small("view: x -> v", "relu: v -> y", views={"v": ("x", 64)}, sizes={"v": 0, "y": 0})).plan
+    with Memory.map(made) as memory:
+        for row in range(len(made.tensors)):
+            memory.tensor(row)
+        assert memory.high_water("activations") == made.usage[2].footprint
+
+
 def test_a_plan_of_nothing_maps_nothing() -> None:
     made = plan_memory(small(inputs="", outputs="")).plan
     with Memory.map(made) as memory:

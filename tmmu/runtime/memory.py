@@ -148,7 +148,8 @@ class ArenaMemory:
         """A writable view of `size` bytes at a logical address, or INVALID_ADDRESS. O(log slots)."""
         content = self.content
         k, at = self.extent.locate(address, size)
-        self._used[k] = max(self._used[k], address - self.extent.start[k] + max(size, 1))
+        reached = min(address + max(size, 1), self.extent.end[k])  # no bytes at the very end reach no further
+        self._used[k] = max(self._used[k], reached - self.extent.start[k])
         return content[at : at + size]
 
     @property
