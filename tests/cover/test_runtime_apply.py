@@ -210,6 +210,17 @@ def test_every_byte_of_a_storage_is_zero_at_its_birth_in_every_batch(layout: str
             commit_execution(execution)
 
 
+def test_the_second_batch_of_a_single_step_finds_zeros() -> None:
+    """Nothing dies before the end of the first batch, but it has used everything."""
+    with apply_plan(plan_memory(small("relu: x -> y")).plan) as execution:
+        for _ in range(2):
+            execution.begin()
+            assert not execution.memory.arenas[2].content.any()
+            execution.step(0)
+            dirtied(execution, 0)
+            commit_execution(execution)
+
+
 def test_a_step_that_runs_again_finds_zeros_again() -> None:
     """The body of a loop: its first iteration has used what the second one bears."""
     looped = small("loop: x -> y", "loop/body*: i => o", "  relu: i -> a", "  relu2: a -> o")

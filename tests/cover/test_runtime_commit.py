@@ -330,6 +330,19 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
         journals.replay(b"", hash_of(0))
 
 
+def test_a_commit_of_another_run_does_not_follow(tmp_path: Path) -> None:
+    """Its number and its own hash are right, but not the state that it goes on from."""
+    data, ends, _ = written(tmp_path / "one", 4)
+    with apply_plan(plan(), journal=tmp_path / "other", hash_contents=True) as execution:
+        for _ in range(3):
+            batch(execution)
+    other = (tmp_path / "other").read_bytes()
+    at = [item.end for item in sequence.items(other)]
+    spliced = data[: ends[1]] + other[at[1] : at[2]] + data[ends[2] :]
+    with refused("INVALID_RECORD", "its state does not follow from the one before"):
+        journals.replay(spliced, hash_of(0))
+
+
 def test_commits_out_of_order_are_damage(tmp_path: Path) -> None:
     data, ends, _ = written(tmp_path / "j", 4)
     parts = [data[first:end] for first, end in zip([0, *ends], ends, strict=False)]

@@ -16,7 +16,8 @@ from tests.strategies.small import changed, small
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import memory as module
-from tmmu.runtime.memory import HUGE_PAGE, Memory, reserved
+from tmmu.runtime.backing import HUGE_PAGE, reserved
+from tmmu.runtime.memory import Memory
 from tmmu.vocabulary import Arena, Role
 
 LAYOUTS = ("packed", "slots", "pools", "hashed")

@@ -187,7 +187,7 @@ def _say(name: str, execution: Execution, flags: dict[str, Any]) -> None:
 
 
 def _document(execution: Execution) -> dict[str, Any]:
-    from tmmu.runtime.memory import reserved
+    from tmmu.runtime.backing import reserved
     from tmmu.runtime.records import metrics
 
     return {

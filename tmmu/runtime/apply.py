@@ -17,12 +17,14 @@ from tmmu.plan import file
 from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, Planned, plan_memory
 from tmmu.runtime import extents
+from tmmu.runtime.addresses import check_addresses
+from tmmu.runtime.backing import reserved
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import APPLY, Execution
 from tmmu.runtime.filling import check_fill, check_mode, debug_fill
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import Journal, State, genesis
-from tmmu.runtime.memory import Memory, reserved
+from tmmu.runtime.memory import Memory
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.schema import END
@@ -169,68 +171,6 @@ def _fill(memory: Memory, contents: Sequence[bytes] | None) -> None:
             found.content[:] = np.frombuffer(contents[a], np.uint8)
         elif found.is_given and found.arena.reuse:
             found.content[:] = 0
-
-
-def check_addresses(plan: Plan) -> None:
-    """Does every storage lie, aligned, within its arena, every tensor within its storage, every lifetime in the run?
-
-    Raises INVALID_ADDRESS, ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, CONTRACT_VIOLATION for lifetimes, and what
-    `extents.of_plan` raises. What overlaps what is not asked: that is what `verify-plan` proves. O(plan).
-    """
-    s, t = plan.storages, plan.tensors
-    found = extents.of_plan(plan)
-    for arena, usage in zip(plan.arenas, plan.usage, strict=True):
-        if usage.footprint > arena.capacity:
-            raise TmmuError(
-                "ARENA_TOO_SMALL",
-                f"its footprint is {usage.footprint}, its capacity {arena.capacity}",
-                place=f"arena {arena.name!r}",
-                fix="plan again",
-                operator=APPLY,
-                arena=arena.name,
-                capacity=arena.capacity,
-                required=usage.footprint,
-            )
-    last = plan.last_step
-    rows = zip(
-        s.arena.tolist(), s.offset.tolist(), s.bytes.tolist(), s.alignment.tolist(), s.birth.tolist(), s.death.tolist(),
-        strict=True,
-    )  # fmt: skip
-    for k, (a, offset, size, alignment, birth, death) in enumerate(rows):
-        extent, at = found[a].locate(offset, size)
-        del extent
-        if offset % max(alignment, plan.arenas[a].alignment) or at % alignment:
-            raise TmmuError(
-                "ALIGNMENT_VIOLATION",
-                f"storage {k} lies at {offset}, no multiple of {max(alignment, plan.arenas[a].alignment)}",
-                place=f"arena {plan.arenas[a].name!r}",
-                fix="plan again",
-                operator=APPLY,
-                arena=plan.arenas[a].name,
-                logical_slot=int(s.slot[k]),
-            )
-        if not birth <= death <= last:
-            raise TmmuError(
-                "CONTRACT_VIOLATION",
-                f"storage {k} lives from step {birth} to {death} of a run that ends with {last}",
-                place=f"arena {plan.arenas[a].name!r}",
-                fix="plan again, and let verify-plan prove the plan",
-                operator=APPLY,
-                failure_operator=APPLY,
-            )
-    backing = s.bytes.tolist()
-    for row, (k, window, size) in enumerate(zip(t.storage.tolist(), t.window.tolist(), t.bytes.tolist(), strict=True)):
-        if window + size > backing[k]:
-            a = int(s.arena[k])
-            raise TmmuError(
-                "INVALID_ADDRESS",
-                f"tensor {t.name[row]!r} ends beyond its storage of {backing[k]} bytes",
-                place=f"arena {plan.arenas[a].name!r}",
-                fix="plan again",
-                operator=APPLY,
-                arena=plan.arenas[a].name,
-                offset=int(s.offset[k]),
-            )
 
 
 @dataclass(frozen=True)

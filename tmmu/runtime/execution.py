@@ -12,10 +12,11 @@ import numpy as np
 
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import ROLES, Plan
+from tmmu.runtime.backing import Bytes, reserved
 from tmmu.runtime.filling import fill_storage, zero_tensor
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import Journal, State
-from tmmu.runtime.memory import Bytes, Memory, reserved
+from tmmu.runtime.memory import Memory
 from tmmu.runtime.records.ledger import Ledger, of_steps
 from tmmu.runtime.records.trace import Trace
 from tmmu.vocabulary import Role

@@ -8,83 +8,18 @@ spec: U1.1 to U1.9
 from __future__ import annotations
 
 import contextlib
-import mmap
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.runtime import extents
+from tmmu.runtime.backing import Bytes, given, mapped, reserved
 from tmmu.runtime.extents import OPERATOR, Extents
 from tmmu.vocabulary import Arena
-
-Bytes = NDArray[np.uint8]
-
-HUGE_PAGE = 1 << 21
-"""What the base of an arena with huge pages is aligned to."""
-
-
-def reserved(extent: Extents, arena: Arena) -> int:
-    """The bytes of real memory that an arena takes: what its addresses need, in whole pages of the arena.
-
-    >>> reserved(Extents("a", (0,), (100,), (0,), 100, 128), Arena("a", ()))
-    4096
-    """
-    return -(-extent.size // arena.page_size) * arena.page_size
-
-
-def _failed(arena: str, size: int, why: str) -> TmmuError:
-    return TmmuError(
-        "TMMU_ALLOCATION_FAILURE",
-        f"{size} bytes cannot be had ({why})",
-        place=f"arena {arena!r}",
-        fix="free memory, or plan smaller shapes",
-        operator=OPERATOR,
-        arena=arena,
-        peak_required_bytes=size,
-    )
-
-
-def _mapped(arena: Arena, size: int, alignment: int, huge_pages: bool) -> Bytes:
-    """`size` fresh bytes, all zero, at a multiple of `alignment`. They are unmapped with the last view of them."""
-    alignment = max(alignment, HUGE_PAGE if huge_pages else 1)
-    slack = max(0, alignment - mmap.PAGESIZE)
-    try:
-        pages = mmap.mmap(-1, size + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if huge_pages:
-            pages.madvise(mmap.MADV_HUGEPAGE)
-    except (OSError, OverflowError, ValueError) as error:
-        raise _failed(arena.name, size, getattr(error, "strerror", None) or str(error)) from error
-    except AttributeError as error:
-        raise _failed(arena.name, size, "this system has no huge pages") from error
-    content = np.frombuffer(pages, np.uint8)
-    first = -content.ctypes.data % alignment
-    return content[first : first + size]
-
-
-def _given(extent: Extents, buffer: Any) -> Bytes:
-    """A caller's buffer as bytes: writable, contiguous and large enough, or INVALID_ADDRESS."""
-    try:
-        content = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0, np.uint8)
-        if not content.flags.writeable:
-            raise ValueError("it is read-only")
-        if len(content) < extent.size:
-            raise ValueError(f"it has {len(content)} bytes, {extent.size} are needed")
-    except (ValueError, TypeError, BufferError) as error:
-        raise TmmuError(
-            "INVALID_ADDRESS",
-            f"the buffer that was given cannot hold it ({error})",
-            place=f"arena {extent.arena!r}",
-            fix="give a writable, contiguous buffer as large as the arena's footprint",
-            operator=OPERATOR,
-            arena=extent.arena,
-            offset=0,
-        ) from error
-    return content[: extent.size]
 
 
 class ArenaMemory:
@@ -111,9 +46,9 @@ class ArenaMemory:
     def __init__(self, arena: Arena, extent: Extents, *, huge_pages: bool = False, base: Any = None) -> None:
         self.arena, self.extent, self.is_given = arena, extent, base is not None
         if base is not None:
-            self._content: Bytes | None = _given(extent, base)
+            self._content: Bytes | None = given(extent, base)
         elif extent.size:
-            whole = _mapped(arena, reserved(extent, arena), extent.alignment, huge_pages)
+            whole = mapped(arena, reserved(extent, arena), extent.alignment, huge_pages)
             self._content = whole[: extent.size]
         else:
             self._content = np.empty(0, np.uint8)
@@ -188,8 +123,8 @@ class Memory:
         here is zero. Whether the plan's tensors lie within it is asked at each access (and by `apply_plan` of all).
         Raises what `ArenaMemory` and `extents.of_plan` raise, and INVALID_BINDING for a buffer of no arena.
         """
-        given = dict(base or {})
-        for name in given:
+        buffers = dict(base or {})
+        for name in buffers:
             if name not in {arena.name for arena in plan.arenas}:
                 raise TmmuError(
                     "INVALID_BINDING",
@@ -201,7 +136,7 @@ class Memory:
         made: list[ArenaMemory] = []
         with contextlib.ExitStack() as undo:
             for arena, extent in zip(plan.arenas, extents.of_plan(plan), strict=True):
-                made.append(ArenaMemory(arena, extent, huge_pages=huge_pages, base=given.get(arena.name)))
+                made.append(ArenaMemory(arena, extent, huge_pages=huge_pages, base=buffers.get(arena.name)))
                 undo.callback(made[-1].close)
             _check_disjoint(made)
             undo.pop_all()
