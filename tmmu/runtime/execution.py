@@ -7,6 +7,8 @@ by ApplyPlan, and no storage of it has died since (A6). Persistent arenas are ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +78,11 @@ class Execution:
         end = len(plan.steps) + 1
         self._first_death = [int(s.death[s.arena == a].min(initial=end)) for a in range(len(plan.arenas))]
         self._fresh = [arena.reuse for arena in plan.arenas]
-        self._counters = list(of_steps(plan, self.bytes_allocated))
+
+    @cached_property
+    def _counters(self) -> list[dict[str, Any]]:
+        """The ledger's counters of each step, made when the first step begins."""
+        return list(of_steps(self.plan, self.bytes_allocated))
 
     @property
     def bytes_allocated(self) -> int:
