@@ -144,6 +144,17 @@ def test_what_cannot_be_applied_is_one_line(folder: Path, capsys: pytest.Capture
     said(capsys, "apply", "none.cbor", code=2)
 
 
+def test_no_file_is_written_over_another_of_the_same_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (folder / "p.cbor").read_bytes()
+    os.symlink("p.cbor", folder / "link")
+    for flags in ("--trace p.cbor", "--ledger ./p.cbor", "--journal link", "--trace t --ledger t"):
+        assert "is named twice" in said(capsys, "apply", "p.cbor", *flags.split(), code=2)
+    assert "is named twice" in said(capsys, "checkpoint", "p.cbor", "-o", "p.cbor", code=2)
+    said(capsys, "checkpoint", "p.cbor", "-o", "c")
+    assert "is named twice" in said(capsys, "restore", "c", "-o", "c", code=2)
+    assert (folder / "p.cbor").read_bytes() == before
+
+
 def test_an_arena_without_reuse_is_named_persistent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arenas = (Arena("odd\nname", tuple(Role), reuse=False),)
     file.save(plan(arenas=arenas), "odd.cbor")
@@ -185,7 +196,7 @@ def test_what_is_no_checkpoint_or_journal_is_one_line(folder: Path, capsys: pyte
     data = (folder / "c").read_bytes()
     (folder / "c").write_bytes(data[:-3] + b"abc")
     assert "[INVALID_RECORD]" in said(capsys, "restore", "c", code=4)
-    assert "[INVALID_RECORD]" in said(capsys, "checkpoint", "p.cbor", "-o", "d", "--journal", "p.cbor", code=4)
+    assert "[INVALID_RECORD]" in said(capsys, "checkpoint", "p.cbor", "-o", "d", "--journal", "good", code=4)
     assert "[CONTRACT_VIOLATION]" in said(capsys, "restore", "good", "--budget", "1", code=4)
     said(capsys, "checkpoint", "p.cbor", code=2)
     said(capsys, "restore", "none", code=2)

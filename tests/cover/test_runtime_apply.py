@@ -102,6 +102,15 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("a huge tensor", lambda p: changed(p, "tensors", "a", bytes=(1 << 64) - 1), "INVALID_ADDRESS", "tensor 'a'"),
     ("a death after the end", lambda p: changed(p, "storages", 1, death=4), "CONTRACT_VIOLATION", "to 4 of a run"),
     ("a birth after death", lambda p: changed(p, "storages", 1, birth=3, death=2), "CONTRACT_VIOLATION", "from step 3"),
+    ("a tensor after the end", lambda p: changed(p, "tensors", "a", death=4), "CONTRACT_VIOLATION", "tensor 'a' lives"),
+    (
+        "a slot of another arena",
+        lambda p: changed(p, "storages", 1, slot=2),
+        "INVALID_ADDRESS",
+        "slot of another arena",
+    ),
+    ("slots in disorder", lambda p: changed(p, "slots", 0, arena=2), "INVALID_ADDRESS", "another arena"),
+    ("slots apart", lambda p: changed(p, "slots", 2, arena=0), "INVALID_ADDRESS", "do not stand together"),
     ("no power of two", lambda p: changed(p, "slots", 1, alignment=100), "ALIGNMENT_VIOLATION", "no power of two"),
     (
         "an arena beyond its capacity",

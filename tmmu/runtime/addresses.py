@@ -32,6 +32,9 @@ def check_addresses(plan: Plan) -> None:
                 required=usage.footprint,
             )
     last = plan.last_step
+    slot_arena = plan.slots.arena.tolist()
+    if slot_arena != sorted(slot_arena):
+        raise _elsewhere(plan, slot_arena[0], 0, "its slots do not stand together")
     rows = zip(
         s.arena.tolist(), s.offset.tolist(), s.bytes.tolist(), s.alignment.tolist(), s.birth.tolist(), s.death.tolist(),
         strict=True,
@@ -49,25 +52,37 @@ def check_addresses(plan: Plan) -> None:
                 arena=plan.arenas[a].name,
                 logical_slot=int(s.slot[k]),
             )
+        if slot_arena[int(s.slot[k])] != a:
+            raise _elsewhere(plan, a, offset, f"storage {k} has a slot of another arena")
         if not birth <= death <= last:
-            raise TmmuError(
-                "CONTRACT_VIOLATION",
-                f"storage {k} lives from step {birth} to {death} of a run that ends with {last}",
-                place=f"arena {plan.arenas[a].name!r}",
-                fix="plan again, and let verify-plan prove the plan",
-                operator=APPLY,
-                failure_operator=APPLY,
-            )
+            raise _outlives(f"storage {k}", birth, death, last)
     backing = s.bytes.tolist()
+    for row, (birth, death) in enumerate(zip(t.birth.tolist(), t.death.tolist(), strict=True)):
+        if not birth <= death <= last:
+            raise _outlives(f"tensor {t.name[row]!r}", birth, death, last)
     for row, (k, window, size) in enumerate(zip(t.storage.tolist(), t.window.tolist(), t.bytes.tolist(), strict=True)):
         if window + size > backing[k]:
-            a = int(s.arena[k])
-            raise TmmuError(
-                "INVALID_ADDRESS",
-                f"tensor {t.name[row]!r} ends beyond its storage of {backing[k]} bytes",
-                place=f"arena {plan.arenas[a].name!r}",
-                fix="plan again",
-                operator=APPLY,
-                arena=plan.arenas[a].name,
-                offset=int(s.offset[k]),
-            )
+            a, what = int(s.arena[k]), f"tensor {t.name[row]!r} ends beyond its storage of {backing[k]} bytes"
+            raise _elsewhere(plan, a, int(s.offset[k]), what)
+
+
+def _elsewhere(plan: Plan, arena: int, offset: int, what: str) -> TmmuError:
+    return TmmuError(
+        "INVALID_ADDRESS",
+        what,
+        place=f"arena {plan.arenas[arena].name!r}",
+        fix="plan again",
+        operator=APPLY,
+        arena=plan.arenas[arena].name,
+        offset=offset,
+    )
+
+
+def _outlives(what: str, birth: int, death: int, last: int) -> TmmuError:
+    return TmmuError(
+        "CONTRACT_VIOLATION",
+        f"{what} lives from step {birth} to {death} of a run that ends with {last}",
+        fix="plan again, and let verify-plan prove the plan",
+        operator=APPLY,
+        failure_operator=APPLY,
+    )
