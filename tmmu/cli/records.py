@@ -87,7 +87,7 @@ def _words(record: dict[str, Any]) -> Iterator[str]:
     yield kind
     for key, value in record.items():
         if key == "arena_config":
-            yield f"arenas={','.join(str(arena.get('name')) for arena in value)}"
+            yield f"arenas={','.join(str(arena.get('name')) for arena in value['arenas'])}"
         elif key.endswith(("_ratio", "_pct")):
             share = value[0] / value[1]
             yield f"{key}={share:.1f}%" if key.endswith("_pct") else f"{key}={share:.4f}"

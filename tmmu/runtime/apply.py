@@ -29,7 +29,7 @@ from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.schema import END
 from tmmu.runtime.records.trace import Trace, header
-from tmmu.vocabulary import Arena, Model
+from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 
 
 def apply_plan(
@@ -192,6 +192,7 @@ def prepare_memory_v2(
     layout: str = "slots",
     order: str = "given",
     address_token: bytes | None = None,
+    policy: ArenaPolicy = ANYWHERE,
     execution_mode: str = "local",
     memory_bytes_budget: int | None = None,
     base: Mapping[str, Any] | None = None,
@@ -203,8 +204,9 @@ def prepare_memory_v2(
     `apply_plan`. Nothing measured is in the metrics: who wants `allocation_time_ns` takes the time around the call.
     """
     planned = plan_memory(
-        model, arenas, mode=mode, layout=layout, order=order, token=replay_token, address_token=address_token
-    )
+        model, arenas, mode=mode, layout=layout, order=order, token=replay_token, address_token=address_token,
+        policy=policy,
+    )  # fmt: skip
     execution = apply_plan(
         planned.plan,
         execution_mode=execution_mode,

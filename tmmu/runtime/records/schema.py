@@ -52,6 +52,13 @@ def _is_maps(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
+def _is_configuration(value: Any) -> bool:
+    """Arenas, devices and rules; what stands in each is the gate's to judge, in the plan."""
+    return (
+        isinstance(value, dict) and set(value) == {"arenas", "devices", "rules"} and all(map(_is_maps, value.values()))
+    )
+
+
 def _is_seal(value: Any) -> bool:
     """What a commit says of one arena; the content's digest is null where it was not asked for."""
     return (
@@ -72,7 +79,7 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "trace_schema": lambda value: value == SCHEMA, "metric_schema": _is_text, "spec_version": _is_text,
         "model": _is_text, "ir_hash": _is_hash, "mode": _is_text, "layout": _is_text,
         "replay_token_prefix": lambda value: isinstance(value, bytes) and len(value) == PREFIX,
-        "replay_token_digest": _is_hash, "arena_config": _is_maps, "arena_config_hash": _is_hash,
+        "replay_token_digest": _is_hash, "arena_config": _is_configuration, "arena_config_hash": _is_hash,
         "tmmu_plan_hash": _is_hash, "rank": _is_uint, "world_size": _is_uint,
     },
     TENSOR: {
