@@ -1,0 +1,50 @@
+"""What operators mean to a run: which results show an operand, which depend on operands element by element.
+
+A plan's word on sharing is tried where it can be: a result that is said to be a view is not written where its operator
+is one, and one that is said to be in place is computed piece by piece over its operand. So these tables decide little
+about real kernels; for stand-in kernels they are the meaning of the operators. They are kept as wide as the tables of
+the verifier, so that what is proved never fails here for want of an entry. spec: S2.1, S2.2
+"""
+
+from __future__ import annotations
+
+from tmmu.importers.onnx_sharing import ELEMENTWISE, VIEWS
+from tmmu.planner.training.gradients import DOMAIN, ONNX, PASSING
+
+_ALONE = ("BitCast", "Dropout", "Identity", "Trilu")
+_PAIRS = ("SwiGLU",)
+
+BYTEWISE: dict[str, tuple[int, ...]] = {**ELEMENTWISE, **dict.fromkeys(_ALONE, (0,)), **dict.fromkeys(_PAIRS, (0, 1))}
+"""The operands that result 0 of an ai.onnx operator depends on at the same element alone, if it is as large."""
+
+
+def known(domain: str) -> bool:
+    """Whether the tables say what operators of `domain` mean; elsewhere the plan's word does."""
+    return domain in ONNX or domain == DOMAIN
+
+
+def shows(domain: str, op: str, result: int) -> bool:
+    """Whether the operator's result of that number shows its first operand, if it is as large.
+
+    >>> shows("", "Reshape", 0), shows("", "Transpose", 0), shows("tmmu.grad", "AddGrad", 1)
+    (True, False, True)
+    """
+    if domain in ONNX:
+        return op in VIEWS and result == 0
+    return domain == DOMAIN and op.removesuffix("Grad") in PASSING
+
+
+def bytewise(domain: str, op: str) -> tuple[int, ...]:
+    """The positions of the operands that result 0 depends on element by element.
+
+    >>> bytewise("", "Add"), bytewise("", "MatMul"), bytewise("tmmu.grad", "ReluGrad")
+    ((0, 1), (), (0,))
+    """
+    if domain == DOMAIN:
+        return (0,) if op.removesuffix("Grad") in BYTEWISE else ()
+    return BYTEWISE.get(op, ()) if domain in ONNX else ()
+
+
+def iterates(domain: str, op: str) -> bool:
+    """Whether a node may run its bodies more than once: every operator but If."""
+    return not (domain in ONNX and op == "If")

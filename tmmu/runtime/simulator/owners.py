@@ -1,0 +1,52 @@
+"""Who owns each byte of an arena: the value that was last written there, and which of its bytes it is.
+
+Neighbouring bytes of one value are one run, so that a tensor of a gigabyte costs as much as one of a byte. spec: S3.1
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+NOBODY = -1
+
+
+class Owned(NamedTuple):
+    """A run of bytes [first, end) that hold a value whose byte 0 would lie at `origin`."""
+
+    first: int
+    end: int
+    value: int
+    origin: int
+
+
+class Owners:
+    """The runs of one arena in order of address. A write or read costs O(log runs + runs touched).
+
+    >>> arena = Owners()
+    >>> arena.write(0, 8, 5); arena.write(4, 6, 7)
+    >>> [(run.first, run.end, run.value, run.origin) for run in arena.read(2, 10)]
+    [(2, 4, 5, 0), (4, 6, 7, 4), (6, 8, 5, 0), (8, 10, -1, 0)]
+    """
+
+    def __init__(self) -> None:
+        self._start = [0]
+        self._owner = [(NOBODY, 0)]
+
+    def write(self, first: int, end: int, value: int) -> None:
+        """Bytes [first, end) now hold `value`, beginning with its byte 0."""
+        if first >= end:
+            return
+        i, j = bisect_left(self._start, first), bisect_left(self._start, end)
+        resumes = j == len(self._start) or self._start[j] != end
+        self._owner[i:j] = [(value, first), self._owner[j - 1]] if resumes else [(value, first)]
+        self._start[i:j] = [first, end] if resumes else [first]
+
+    def read(self, first: int, end: int) -> Iterator[Owned]:
+        """What bytes [first, end) hold, in order of address."""
+        i = bisect_right(self._start, first) - 1
+        while first < end:
+            stop = min(self._start[i + 1], end) if i + 1 < len(self._start) else end
+            yield Owned(first, stop, *self._owner[i])
+            first, i = stop, i + 1
