@@ -216,7 +216,7 @@ class Placed:
         """Run a kernel on operands of which some elements are results already; what it cannot read it cannot work on."""
         try:
             return kernel(operands)
-        except (ArithmeticError, IndexError, MemoryError, TypeError, ValueError) as error:
+        except TmmuError as error:
             k = next(k for k, t in enumerate(step.results) if self.program.is_over(step, t))
             raise Corrupted(self._in_place(n, step, k, 0)) from error
 
