@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 """What the modules under each name may import of this project; the longest name that fits a module counts."""
 
 LIBRARIES: dict[str, tuple[str, ...]] = {
-    "onnx": ("tmmu.importers", "tmmu.examples", "proofs.readers"),
+    "onnx": ("tmmu.importers", "tmmu.examples", "proofs.readers", "tmmu.runtime.simulator"),
     "z3": ("proofs.solvers",),
     "cvc5": ("proofs.solvers",),
     "click": ("tmmu.cli", "proofs.command", "proofs.prove_lemmas", "proofs.flags", "proofs.entry"),

@@ -13,6 +13,7 @@ import click
 
 from proofs.flags import bound, existing, shapes, sizes
 from tmmu.cli import layouts, records, runtime, trace, training
+from tmmu.cli.run import run
 from tmmu.errors import TmmuError, one_line
 from tmmu.vocabulary import ANYWHERE
 
@@ -234,5 +235,5 @@ def show(plan: str, what: str | None, style: str) -> int:
 
 for command in (records.show, records.diff):
     trace.trace.add_command(command)
-for command in (runtime.apply, runtime.checkpoint, runtime.restore, trace.trace):
+for command in (runtime.apply, runtime.checkpoint, runtime.restore, trace.trace, run):
     tmmu.add_command(command)

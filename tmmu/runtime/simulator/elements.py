@@ -1,6 +1,6 @@
 """Tensors between bytes and arrays: whole elements are views of the bytes, narrower ones are unpacked and packed.
 
-Elements of 4 and 2 bits lie packed, the first in the lowest bits of the first byte, as ONNX stores them. spec: S5.2
+Elements of 4 and 2 bits lie packed, the first in the lowest bits of the first byte, as ONNX stores them. spec: SIM5.2
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 With them a plan runs without a model: training graphs, foreign plans, random ones. A result that depends on its
 operands element by element takes byte i from byte i of these and from all bytes of the others; a view shows its
 operand; every other result mixes all bytes of all operands into each of its own. Loops make 0 to 3 rounds and an If
-takes one of its branches, as seed and node decide: four seeds in a row show them all. spec: S4.1, S4.2, S4.3
+takes one of its branches, as seed and node decide: four seeds in a row show them all. spec: SIM4.1, SIM4.2, SIM4.3
 """
 
 from __future__ import annotations

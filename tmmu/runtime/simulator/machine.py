@@ -2,12 +2,12 @@
 
 `run` is a generator of looks: whenever a step has read, or has written, it says which tensor, and waits. So a run in
 private memory and one in arenas go side by side, and their bytes are compared at every look, before anything is
-computed from them. spec: S1.1, S1.2, T8.1, T8.2, T8.9, V1.10
+computed from them. spec: SIM1.1, SIM1.2, T8.1, T8.2, T8.9, V1.10
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -56,14 +56,18 @@ class Look(NamedTuple):
     tensor: int
 
 
-def run(program: Program, memory: Store, kernels: Kernels) -> Iterator[Look]:
+def run(
+    program: Program, memory: Store, kernels: Kernels, given: Callable[[int], Raw] | None = None
+) -> Iterator[Look]:
     """Run a program: the caller's writes, every step, the caller's reads.
 
-    Raises `Corrupted` where a step cannot be executed at all. O(accesses) besides what kernels cost.
+    `given` says what the caller writes, if not the kernels. Raises `Corrupted` where a step cannot be executed at all.
+    O(accesses) besides what kernels cost.
     """
+    given = given or kernels.given
     for t in program.given:
         if t not in program.views:
-            memory.store(t, kernels.given(t))
+            memory.store(t, given(t))
     for t in program.tied:
         memory.show(t)
     yield from _Machine(program, memory, kernels).all()

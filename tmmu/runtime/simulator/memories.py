@@ -3,7 +3,7 @@
 Both do the same at the same moments, so that two runs can be compared as they go. Bytes that are about to be written
 are first overwritten with a pattern: a result that lies over something which is still needed shows at once. Of a view
 nothing is written, and an in-place result is written piece by piece while its operand is read.
-spec: S1.1, S1.3, S1.4, S1.5, S2.1, S2.2, S2.3, S2.4, S3.1, S3.2
+spec: SIM1.1, SIM1.3, SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM2.4, SIM3.1, SIM3.2
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Placed:
     def _piecewise(
         self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw], first: list[Raw], over: list[int]
     ) -> None:
-        """Write results over their operands, reading these anew before each piece, from either end. spec: S2.3"""
+        """Write results over their operands, reading these anew before each piece, from either end. spec: SIM2.3"""
         targets = [self.hold(step.results[k]) for k in over]
         before = [np.array(target) for target in targets]
         cut = self._cuts([step.results[k] for k in over])
@@ -243,7 +243,7 @@ class Placed:
             self.values.append(t)
 
     def check(self, n: int | None, t: int) -> None:
-        """Raise `Corrupted` where a byte of a tensor belongs to another, though it may hold the same. spec: S3.1"""
+        """Raise `Corrupted` where a byte of a tensor belongs to another, though it may hold the same. spec: SIM3.1"""
         name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
         value, first_byte = self.shown.get(t, (NOBODY, 0))
         for run in self.owners[arena].read(address, address + self.program.sizes[t]):

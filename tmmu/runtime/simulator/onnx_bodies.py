@@ -1,7 +1,7 @@
 """If, Loop and Scan: which body runs next, what it is given, where what it returns goes.
 
 A slice of a stacked result is written where it belongs as soon as its round has made it; only slices along another
-axis than the first, and packed elements, wait for the end. spec: S5.1, T8.2, T8.3, T8.9
+axis than the first, and packed elements, wait for the end. spec: SIM5.1, T8.2, T8.3, T8.9
 """
 
 from __future__ import annotations

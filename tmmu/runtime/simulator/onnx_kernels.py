@@ -1,4 +1,4 @@
-"""The kernels of an ONNX model: every node by the reference evaluator of the onnx package. spec: S5.1, S5.3, S5.4"""
+"""The kernels of an ONNX model: every node by the reference evaluator of the onnx package. spec: SIM5.1, SIM5.3, SIM5.4"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A plan bound to the ONNX model that it is of: which node each step runs, and what the caller gives and takes.
 
 Names, captured values and bodies are read from the graph itself. A plan that has other steps, reads or sizes than the
-model is not run at all: the first difference is its corruption. spec: S5.1, S5.6, S5.7, V3.1, V3.2
+model is not run at all: the first difference is its corruption. spec: SIM5.1, SIM5.6, SIM5.7, V3.1, V3.2
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One ONNX node as a kernel: the reference evaluator of the onnx package on a model of this node alone.
 
-spec: S5.1, S5.5
+spec: SIM5.1, SIM5.5
 """
 
 from __future__ import annotations

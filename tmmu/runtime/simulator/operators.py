@@ -3,7 +3,7 @@
 A plan's word on sharing is tried where it can be: a result that is said to be a view is not written where its operator
 is one, and one that is said to be in place is computed piece by piece over its operand. So these tables decide little
 about real kernels; for stand-in kernels they are the meaning of the operators. They are kept as wide as the tables of
-the verifier, so that what is proved never fails here for want of an entry. spec: S2.1, S2.2
+the verifier, so that what is proved never fails here for want of an entry. spec: SIM2.1, SIM2.2
 """
 
 from __future__ import annotations

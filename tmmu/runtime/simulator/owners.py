@@ -1,6 +1,6 @@
 """Who owns each byte of an arena: the value that was last written there, and which of its bytes it is.
 
-Neighbouring bytes of one value are one run, so that a tensor of a gigabyte costs as much as one of a byte. spec: S3.1
+Neighbouring bytes of one value are one run, so that a tensor of a gigabyte costs as much as one of a byte. spec: SIM3.1
 """
 
 from __future__ import annotations

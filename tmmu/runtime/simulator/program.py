@@ -2,7 +2,7 @@
 
 Nothing here is believed of lifetimes, storages and slots: a run needs the steps, and where each tensor's bytes are.
 Steps that make no program (a body that is entered and never left, a value that nobody returns) end the run.
-spec: S1.2, S2.1, S2.2, T8.1, T8.9
+spec: SIM1.2, SIM2.1, SIM2.2, T8.1, T8.9
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Program:
         return f"step {n} ({self.steps[n].node})" if n is not None and n < len(self.steps) else "the caller"
 
     def _share(self) -> None:
-        """Find the words on sharing that can be tried. spec: S2.1, S2.2"""
+        """Find the words on sharing that can be tried. spec: SIM2.1, SIM2.2"""
         t = self.plan.tensors
         for w, (word, of, n) in enumerate(zip(t.shares.tolist(), t.of.tolist(), self.writer, strict=True)):
             if of == NONE:

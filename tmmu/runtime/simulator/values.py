@@ -2,7 +2,7 @@
 
 A value that is drawn follows from the seed, the tensor's name, shape and type alone. Floats are drawn so that numbers
 neither vanish nor explode on their way through a network; whole numbers are small, so that they serve as indices.
-spec: S5.3, S5.4
+spec: SIM5.3, SIM5.4
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:
             for name in arrays.files:
                 array = arrays[name]
                 shape, dtype = sizes[name]
+                if array.dtype.kind == "V" and array.dtype.itemsize == numpy_type(dtype).itemsize:
+                    array = array.view(numpy_type(dtype))  # what is no type of NumPy's own is stored as bytes
                 if array.shape != shape or array.dtype != numpy_type(dtype):
                     raise refuse(name, f"it is {array.dtype} {list(array.shape)}, the input {dtype} {list(shape)}")
                 found[name] = array

@@ -1,0 +1,296 @@
+"""`tmmu run`: a plan's steps in its arenas beside the same steps in private memory. spec: SIM6.1 to SIM6.6, C2.6"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proofs.flags import bound, existing, shapes, sizes
+from tmmu.errors import TmmuError, one_line
+
+if TYPE_CHECKING:
+    from tmmu.plan.columns import Plan
+    from tmmu.runtime.simulator import Program, Report
+    from tmmu.runtime.simulator.machine import Kernels
+    from tmmu.runtime.simulator.onnx_model import OnnxModel
+
+RUNS = {"onnx": 1, "hash": 4}
+"""How often a plan is run where --runs does not say it: four seeds show every branch and number of rounds."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line asks for, as far as it is about what is run."""
+
+    dims: Mapping[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+    values: Mapping[str, str]
+    donate: tuple[str, ...]
+    trust_shapes: bool
+
+
+@click.command()
+@click.argument("target", type=existing, metavar="MODEL|PLAN")
+@click.option("--plan", "path", type=existing, help="The plan to run MODEL in [one is made as `tmmu plan` would].")
+@click.option(
+    "--kernels",
+    type=click.Choice(["onnx", "hash"]),
+    help="What computes: onnx's reference evaluator, or stand-ins for any plan [onnx with a model, else hash].",
+)
+@click.option("--sanitize", is_flag=True, help="Report reads of bytes that another tensor has written since.")
+@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, help="What is not given is drawn from it.")
+@click.option("--runs", type=click.IntRange(1, 1 << 20), help="Run so many seeds, from --seed on [onnx 1, hash 4].")
+@click.option("--inputs", type=existing, help="Arrays for the model's inputs (.npz).")
+@bound("--dim", "A binding to plan with, or that the plan must have been made with.")
+@bound("--shape", "The same for a whole input shape.")
+@bound("--value", "The same for an input's value.")
+@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this up: it does not look at it again.")
+@click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Where to write the outputs (.npz).")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def run(
+    target: str,
+    path: str | None,
+    kernels: str | None,
+    sanitize: bool,
+    seed: int,
+    runs: int | None,
+    inputs: str | None,
+    dim: dict[str, str],
+    shape: dict[str, str],
+    value: dict[str, str],
+    donate: tuple[str, ...],
+    trust_shapes: bool,
+    output: str | None,
+    style: str,
+) -> int:
+    """Run MODEL (ONNX) in its plan's arenas, or PLAN with stand-in kernels, and compare with private memory.
+
+    \b
+    Exit codes: 0 identical, 1 corrupted, 2 command line, 4 unreadable or not runnable, 70 internal error.
+    """
+    wanted = Wanted(sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
+    is_plan = target.endswith(".cbor")
+    kernels = kernels or ("hash" if is_plan else "onnx")
+    _check_usage(target, path, kernels, inputs, output, wanted)
+    plan, made = _plan(target, path, wanted)
+    name = path or target
+    try:
+        found = list(_runs(target, plan, kernels, seed, runs or RUNS[kernels], inputs, donate, sanitize, name))
+    except TmmuError as error:
+        error.in_file(name)
+        raise
+    last = found[-1]
+    if style == "json":
+        click.echo(json.dumps(_document(name, plan, kernels, sanitize, seed, found), indent=1, ensure_ascii=False))
+    else:
+        for line in _text(name, plan, kernels, seed, found, made):
+            click.echo(one_line(line))
+    if output is not None and last.report.identical:
+        _write(output, last.outputs)
+    return 0 if last.report.identical else 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what it showed, and the outputs as arrays where there are kernels for them."""
+
+    report: Report
+    outputs: Mapping[str, Any]
+
+
+def _check_usage(
+    target: str, path: str | None, kernels: str, inputs: str | None, output: str | None, wanted: Wanted
+) -> None:
+    """Refuse what does not go together."""
+    is_plan = target.endswith(".cbor")
+    if target.endswith(".ir.cbor"):
+        raise click.UsageError(f"{target} is a model without kernels: plan it with `tmmu plan` and run the plan")
+    if is_plan and path is not None:
+        raise click.UsageError("a plan is run alone: leave out --plan, or name an ONNX model beside it")
+    if is_plan and kernels == "onnx":
+        raise click.UsageError("--kernels onnx needs the model: tmmu run MODEL --plan PLAN")
+    if is_plan and (wanted.dims or wanted.shapes or wanted.values or wanted.trust_shapes):
+        raise click.UsageError("bindings are for a model: a plan has its own")
+    if kernels == "hash" and (inputs is not None or output is not None):
+        raise click.UsageError("--inputs and -o go with --kernels onnx: stand-ins compute nothing of the model's")
+    for other in (target, path, inputs):
+        if output is not None and other is not None and os.path.realpath(output) == os.path.realpath(other):
+            raise click.UsageError(f"{output} is read by this very command; choose another file with -o")
+
+
+def _plan(target: str, path: str | None, wanted: Wanted) -> tuple[Plan, bool]:
+    """The plan to run, and whether it was made here."""
+    from tmmu.plan import file
+
+    if target.endswith(".cbor"):
+        return file.load(target).plan, False
+    if path is not None:
+        plan = file.load(path).plan
+        _check_bindings(path, plan, wanted)
+        return plan, False
+    from tmmu import planner
+    from tmmu.cli.models import load
+
+    model = load(target, wanted.dims, wanted.shapes, wanted.values, wanted.donate, wanted.trust_shapes)
+    try:
+        return planner.plan_memory(model, layout="packed").plan, True
+    except TmmuError as error:
+        error.in_file(target)
+        raise
+
+
+def _check_bindings(path: str, plan: Plan, wanted: Wanted) -> None:
+    """INVALID_BINDING where the command line binds something else than the plan."""
+    pairs: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
+        ("--dim", wanted.dims, plan.bindings.dims),
+        ("--shape", wanted.shapes, plan.bindings.shapes),
+        ("--value", wanted.values, plan.bindings.values),
+    )
+    for flag, asked, stated in pairs:
+        for name, value in asked.items():
+            if stated.get(name) != value:
+                raise TmmuError(
+                    "INVALID_BINDING", f"{flag} {name}: the plan was made with {stated.get(name, 'nothing')}",
+                    file=path, fix="leave the flag out, or plan again", binding=name,
+                )  # fmt: skip
+
+
+def _runs(
+    target: str,
+    plan: Plan,
+    kernels: str,
+    seed: int,
+    runs: int,
+    inputs: str | None,
+    donate: tuple[str, ...],
+    sanitize: bool,
+    name: str,
+) -> Iterator[Run]:
+    """One run for each seed, up to the first that shows a corruption."""
+    from tmmu.runtime.simulator import Corrupted, HashKernels, Program, Report, simulate
+
+    footprints = [usage.footprint for usage in plan.usage]
+    try:
+        program = Program(plan, frozenset(donate))
+        model = _bound(target, program) if kernels == "onnx" else None
+    except Corrupted as error:
+        yield Run(Report(error.corruption, 0, [0] * len(footprints), footprints), {})
+        return
+    for number in range(runs):
+        step = _progress(name, len(program.steps))
+        own = HashKernels(program, seed + number) if model is None else _onnx(program, model, inputs, seed + number)
+        report = simulate(program, own, sanitize=sanitize, progress=step)
+        step(None)
+        arrays = {}
+        if model is not None and report.identical:
+            arrays = {k: v for k, v in own.arrays(report.outputs).items() if k in model.outputs}  # type: ignore[attr-defined]  # OnnxKernels, as there is a model
+        yield Run(report, arrays)
+        if not report.identical:
+            return
+
+
+def _bound(target: str, program: Program) -> OnnxModel:
+    """The ONNX model of a program, with which it agrees."""
+    from tmmu.importers.shapes import resolve
+    from tmmu.runtime.simulator.onnx_model import OnnxModel
+
+    bindings = program.plan.bindings
+    model = OnnxModel(
+        resolve(
+            target, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values,
+            trust_shapes=bindings.trust_shapes,
+        )
+    )  # fmt: skip
+    model.bind(program)
+    return model
+
+
+def _onnx(program: Program, model: OnnxModel, inputs: str | None, seed: int) -> Kernels:
+    from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
+    from tmmu.runtime.simulator.values import read_inputs
+
+    given = {} if inputs is None else read_inputs(inputs, {name: model.sizes[name] for name in model.inputs})
+    return OnnxKernels(program, model, given, seed)
+
+
+def _progress(path: str, steps: int) -> Callable[[int | None], None]:
+    """One line on a terminal that says which step is run, wiped at the end; nothing in a pipe."""
+
+    def show(step: int | None) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write("\r\033[K" if step is None else f"\r\033[K{one_line(path)}: step {step} of {steps} …")
+            sys.stderr.flush()
+
+    return show
+
+
+def _used(found: list[Run]) -> list[int]:
+    """The most bytes of each arena that a run used."""
+    return [max(used) for used in zip(*(each.report.touched for each in found), strict=True)]
+
+
+def _text(name: str, plan: Plan, kernels: str, seed: int, found: list[Run], made: bool) -> Iterator[str]:
+    corruption = found[-1].report.corruption
+    if corruption is not None:
+        yield f"CORRUPTED {name}: {corruption.text}"
+        if corruption.tensors:
+            yield f"  tensors: {', '.join(corruption.tensors)}"
+        if corruption.step is not None:
+            yield f"  step: {corruption.step}"
+        if corruption.arena is not None:
+            yield f"  bytes: {corruption.first_byte} to {corruption.last_byte} of {corruption.arena}"
+        yield f"  kernels {kernels}, seed {seed + len(found) - 1}"
+        return
+    looks = sum(each.report.looks for each in found)
+    seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
+    own = " (planned for this run, packed)" if made else ""
+    yield f"IDENTICAL {name}{own}: {len(plan.steps)} steps, {looks} reads and results compared, kernels {kernels}, {seeds}"
+    for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True):
+        if usage.footprint:
+            yield f"  {arena.name}: {used} bytes used of a footprint of {usage.footprint}"
+
+
+def _document(
+    name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, found: list[Run]
+) -> dict[str, Any]:
+    corruption = found[-1].report.corruption
+    witness = corruption and {
+        "text": corruption.text, "tensors": list(corruption.tensors), "step": corruption.step,
+        "arena": corruption.arena, "first_byte": corruption.first_byte, "last_byte": corruption.last_byte,
+        "seed": seed + len(found) - 1,
+    }  # fmt: skip
+    return {
+        "file": name,
+        "verdict": "IDENTICAL" if corruption is None else "CORRUPTED",
+        "exit": 0 if corruption is None else 1,
+        "kernels": kernels,
+        "sanitize": sanitize,
+        "seed": seed,
+        "runs": len(found),
+        "steps": len(plan.steps),
+        "compared": sum(each.report.looks for each in found),
+        "arenas": [
+            {"name": arena.name, "used_bytes": used, "footprint_bytes": usage.footprint}
+            for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True)
+        ],
+        "witness": witness,
+    }
+
+
+def _write(path: str, outputs: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    from tmmu.canonical import write_atomically
+
+    buffer = io.BytesIO()
+    np.savez(buffer, **outputs)
+    write_atomically(path, buffer.getvalue())
+    click.echo(f"wrote {path}", err=True)
