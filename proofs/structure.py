@@ -168,7 +168,7 @@ def _scoped(
 
 
 def copied(plan: Plan, run: Program) -> Iterator[Problem]:
-    """What a leave returns of a formal input or of a value from outside, it first copies to bytes of its own."""
+    """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes of its own."""
     reads, writes, scratch = plan.steps.listed("reads"), plan.steps.listed("writes"), ROLES.index(Role.SCRATCH)
     ranges = zip(plan.bodies.enter.tolist(), plan.bodies.leave.tolist(), strict=True)
     for enter, leave in sorted(set(ranges)):
@@ -179,6 +179,11 @@ def copied(plan: Plan, run: Program) -> Iterator[Problem]:
             if (made is None or made <= enter) and plan.tensors.role[r] != scratch and following not in writes[leave]:
                 text = f"{run.at(leave)} returns {run.tensors[r].name}, which its body did not make, without a copy"
                 yield _problem("bodies_nest", (run.tensors[r].name,), leave, text)
+            if following in writes[leave] and r not in writes[leave] and following is not None:
+                value, copy = run.tensors[r], run.tensors[following]
+                if (value.bytes, plan.tensors.dtype[r]) != (copy.bytes, plan.tensors.dtype[following]):
+                    text = f"{run.at(leave)} copies {value.name} to {copy.name}, which has another size or element type"
+                    yield _problem("bodies_nest", (value.name, copy.name), leave, text)
 
 
 def kept_apart(plan: Plan, run: Program) -> Iterator[Problem]:
@@ -218,7 +223,8 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
             yield _problem(
                 "slot_count", (name,), None, f"the storage of {name} does not fit its slot in arena, bytes or alignment"
             )
-        if plan.layout in BY_SLOTS and (alignment < 1 or alignment & (alignment - 1) or s.offset % alignment):
+        is_power = alignment > 0 and alignment & (alignment - 1) == 0
+        if not is_power or (plan.layout in BY_SLOTS and s.offset % alignment):
             text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
             yield _problem("alignment", (name,), None, text)
         tenants.setdefault(s.slot, []).append(k)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tmmu.examples.broken.editing import edit, in_place, laid_out, right, shared, step_of
+from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, shared, step_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
 from tmmu.examples.broken.sketch import Sketch
@@ -98,6 +98,14 @@ def branch_value_read_outside() -> Plan:
     with m.body(out, "else_branch"):
         m.returns(m.node("Neg", x, result="otherwise"))
     return right(m.model(m.node("Add", out, inner, result="y")))
+
+
+@wrong("bodies_nest", f"{BODY}/r", f"{BODY}/r.copy0")
+def copy_smaller_than_its_value() -> Plan:
+    """The formal input `r` is returned through a copy of half its bytes."""
+    plan = right(loop(swap=True))
+    copy = f"{BODY}/r.copy0"
+    return laid_out(edit(plan, tensors={copy: {"bytes": int(plan.tensors.bytes[row(plan, copy)]) // 2}}))
 
 
 @wrong("bodies_nest")

@@ -86,6 +86,12 @@ def packed_storage_misaligned() -> Plan:
     return counted(edit(plan, storages={"b": {"offset": offset_of(plan, "b") + 4}}))
 
 
+@wrong("alignment", "x")
+def packed_slot_alignment_no_power_of_two() -> Plan:
+    """In a layout in which slots have no address, a slot asks for an alignment of 129."""
+    return edit(packed(), slots={"x": {"alignment": 129}})
+
+
 @wrong("capacity", field="usage[activations].footprint")
 def packed_footprint_overstated() -> Plan:
     """The arena is said to need 128 bytes more than the end of its last storage."""

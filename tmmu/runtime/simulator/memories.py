@@ -3,7 +3,7 @@
 Both do the same at the same moments, so that two runs can be compared as they go. Bytes that are about to be written
 are first overwritten with a pattern: a result that lies over something which is still needed shows at once. Of a view
 nothing is written, and an in-place result is written piece by piece while its operand is read.
-spec: SIM1.1, SIM1.3, SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM2.4, SIM3.1, SIM3.2
+spec: SIM1.1, SIM1.3, SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM3.1, SIM3.2
 """
 
 from __future__ import annotations

@@ -127,6 +127,9 @@ class OnnxModel:
 
         Raises `Corrupted` with the first difference.
         """
+        for step in program.steps:
+            if step.op[0].startswith("tmmu.grad"):
+                raise _no_gradients(step.node)
         self._check_tensors(program)
         self._check_steps(program)
         self._check_bodies(program)
@@ -160,8 +163,6 @@ class OnnxModel:
         for n, step in enumerate(program.steps):
             place = self.nodes.get(step.node)
             if place is None:
-                if step.op[0].startswith("tmmu.grad") or program.plan.mode == "backward":
-                    raise _no_gradients(step.node)
                 raise _other(f"the model has no node {step.node}", step=n)
             if step.part is not Part.LEAVE and step.node in seen:
                 raise _other(f"{step.node} is run twice", step=n)

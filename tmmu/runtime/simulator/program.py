@@ -90,7 +90,6 @@ class Program:
         offsets = self.plan.storages.offset[t.storage].tolist()
         self.address = [offset + window for offset, window in zip(offsets, t.window.tolist(), strict=True)]
         self.steps = _steps(self.plan)
-        self._share()
         persistent = {ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER)}
         callers = {*persistent, ROLES.index(Role.INPUT)}
         self.given = [

@@ -1,6 +1,6 @@
 """A plan's steps in its arenas beside the same steps in private memory: identical, or the first difference.
 
-spec: SIM1.1, SIM1.3, SIM1.6, SIM3.1, SIM3.3, V1.10
+spec: SIM1.1, SIM1.3, SIM1.6, SIM1.7, SIM1.8, SIM3.1, SIM7.1, V1.10
 """
 
 from __future__ import annotations
