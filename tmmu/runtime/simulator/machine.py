@@ -138,7 +138,10 @@ class _Machine:
             memory.store(t, self.kernels.scratch(t))
         yield from self.looks(n, step.operands)
         rounds = self.kernels.rounds(holder, held)
-        self.hand(holder, rounds.formals(held, ()))
+        contents = rounds.formals(held, ())
+        self.hand(holder, contents)
+        # A scan over nothing has no element to give.
+        formals = [t for t, content in zip(holder.formals, contents, strict=True) if content is not None]
         sources: list[int] = []
         returned: list[Raw] = []
         again = False
@@ -164,7 +167,7 @@ class _Machine:
         held, own = self.hold(step.operands), self.hold(holder.results)
         if not holder.iterates:
             memory.prepare(holder.leave, holder.results)
-        needed = (*step.operands, *holder.formals) if holder.iterates else ()
+        needed = (*step.operands, *formals) if holder.iterates else ()
         yield from self.looks(holder.leave, (*sources, *needed, *step.scratch))
         made = rounds.results(held, returned, own)
         for t, content in zip(holder.results, made, strict=True):

@@ -77,6 +77,8 @@ class Private:
         self.program, self.limit = program, limit or physical_memory()
         self.content: dict[int, Raw] = {}
         self.taken = 0
+        self.unwritten: set[int] = set()
+        """Tensors that were prepared and never written."""
         self.changed: set[int] = set()
         """What the caller keeps and a step has written nevertheless."""
 
@@ -99,6 +101,7 @@ class Private:
         return self.content.get(t, NOTHING)
 
     def prepare(self, n: int, tensors: Sequence[int]) -> None:
+        self.unwritten.update(t for t in tensors if t not in self.content)
         for t in tensors:
             self._take(t)
             self.content[t] = np.full(self.program.sizes[t], PATTERN, np.uint8)
@@ -107,6 +110,7 @@ class Private:
         if t in self.program.kept and t in self.content:
             self.changed.add(t)
         self._take(t)
+        self.unwritten.discard(t)
         self.content[t] = np.array(content)
 
     def patch(self, t: int, first: int, content: Raw) -> None:

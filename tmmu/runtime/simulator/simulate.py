@@ -78,7 +78,7 @@ def simulate(
                 looks += 1
                 if progress is not None:
                     progress(look.step if look.step is not None else len(program.steps))
-                if look.tensor not in private.content:
+                if look.tensor not in private.content or look.tensor in private.unwritten:
                     raise Corrupted(_unwritten(program, look))
                 if sanitize:
                     placed.check(look.step, look.tensor)
