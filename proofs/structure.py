@@ -168,7 +168,7 @@ def _scoped(
 
 
 def copied(plan: Plan, run: Program) -> Iterator[Problem]:
-    """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes of its own."""
+    """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes."""
     reads, writes, scratch = plan.steps.listed("reads"), plan.steps.listed("writes"), ROLES.index(Role.SCRATCH)
     ranges = zip(plan.bodies.enter.tolist(), plan.bodies.leave.tolist(), strict=True)
     for enter, leave in sorted(set(ranges)):

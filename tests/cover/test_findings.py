@@ -17,6 +17,9 @@ from proofs import checker
 from proofs.checker import Problem
 from proofs.program import program
 from proofs.readers.sharing import permitted
+from tests.strategies.objections import objections
+from tests.strategies.small import changed as with_entries
+from tests.strategies.small import small
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.planner.plan import plan_memory
@@ -201,3 +204,20 @@ def test_a_finding_without_a_test_is_noticed() -> None:
         "1. It is so.",
     ):
         assert wrong_lines(bad, ROOT) == [bad]
+
+
+def test_a_copy_on_leaving_a_body_is_as_large_as_its_value() -> None:
+    """spec: T8.8"""
+    model = small("loop: x -> y", "loop/body*: f g => g f", "  matmul: f -> h")
+    right = plan_memory(model).plan
+    assert not any(objections(right, None))
+    found = list(objections(with_entries(right, "tensors", "loop/body/g.copy0", bytes=32), None))
+    assert [(each.obligation, each.tensors) for each in found] == [("bodies_nest", ("g", "loop/body/g.copy0"))]
+
+
+def test_a_slot_without_address_is_aligned_to_a_power_of_two() -> None:
+    """spec: V1.2"""
+    right = plan_memory(small("matmul: x -> y"), layout="packed").plan
+    assert not any(objections(right, None))
+    found = list(objections(with_entries(right, "slots", 0, alignment=384), None))
+    assert {each.obligation for each in found} == {"alignment"}

@@ -33,7 +33,9 @@ def simulated(plan: Plan, seed: int = 0, donated: frozenset[str] = frozenset(), 
     return simulate(program, HashKernels(program, seed), sanitize=sanitize)
 
 
-def corruption(plan: Plan, seed: int = 0, donated: frozenset[str] = frozenset(), *, sanitize: bool = False) -> Corruption:
+def corruption(
+    plan: Plan, seed: int = 0, donated: frozenset[str] = frozenset(), *, sanitize: bool = False
+) -> Corruption:
     found = simulated(plan, seed, donated, sanitize=sanitize).corruption
     assert found is not None
     return found
@@ -167,7 +169,7 @@ def test_arenas_beyond_all_memory_are_refused() -> None:
     """spec: SIM1.8"""
     plan = planned(CHAIN)
     usage = tuple(each._replace(footprint=1 << 62) for each in plan.usage)
-    with pytest.raises(TmmuError, match="TMMU_ALLOCATION_FAILURE|cannot be had"):
+    with pytest.raises(TmmuError, match="bytes cannot be had"):
         simulated(replace(plan, usage=usage))
 
 
@@ -347,3 +349,12 @@ def test_changed_bytes_are_seen() -> None:
         except (Corrupted, TmmuError):
             continue
     assert seen > 10
+
+
+def test_nothing_is_believed_of_lifetimes_slots_and_claims() -> None:
+    """spec: SIM1.2"""
+    plan = planned(CHAIN)
+    tensors = replace(plan.tensors, birth=plan.tensors.birth * 0 + 7, death=plan.tensors.death * 0)
+    storages = replace(plan.storages, birth=plan.storages.birth * 0 + 9, slot=plan.storages.slot * 0)
+    usage = tuple(each._replace(peak_live_bytes=1, slots=99, max_live=0) for each in plan.usage)
+    assert simulated(replace(plan, tensors=tensors, storages=storages, usage=usage), sanitize=True).identical

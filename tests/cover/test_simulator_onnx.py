@@ -79,7 +79,8 @@ def test_a_loop_swaps_its_values(tmp_path: Path) -> None:
 
 
 LOOP = """main (float[3] x) => (float[3] y, float[N, 3] rows) <int64 rounds = {ROUNDS}, bool go = {1}> {
-  y, rows = Loop (rounds, go, x) <body = body (int64 round, bool more, float[3] state) => (bool goes, float[3] next, float[3] row) {
+  y, rows = Loop (rounds, go, x) <body = body (int64 round, bool more, float[3] state)
+    => (bool goes, float[3] next, float[3] row) {
     GOES
     next = Add (state, state)
     row = Identity (state)
@@ -269,10 +270,10 @@ def test_inputs_of_types_that_numpy_does_not_have_are_read(tmp_path: Path) -> No
     np.savez(path, x=np.array([1.5, 2], ml_dtypes.bfloat16))
     assert read_inputs(str(path), {"x": ((2,), "bfloat16")})["x"].tolist() == [1.5, 2]
     path.write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(TmmuError, match="is no .npz file"):
+    with pytest.raises(TmmuError, match=r"is no \.npz file"):
         read_inputs(str(path), {})
     np.savez(path, x=np.array([object()], object))
-    with pytest.raises(TmmuError, match="is no .npz file"):
+    with pytest.raises(TmmuError, match=r"is no \.npz file"):
         read_inputs(str(path), {"x": ((1,), "float32")})
 
 

@@ -1,4 +1,4 @@
-"""Random models of real operators: run in a plan's arenas, they give what onnx gives for the whole model, bit for bit."""
+"""Random models of real operators: run in a plan's arenas, they give what onnx gives for all of it, bit for bit."""
 
 from __future__ import annotations
 

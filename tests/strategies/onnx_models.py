@@ -87,7 +87,9 @@ class _Maker:
             self.add(g.node(op, name, self.like(shape, rest), axis=0), (2 * shape[0], *shape[1:]))
         elif op == "Split" and shape[0] > 1:
             parts = (1, shape[0] - 1)
-            for made, part in zip(g.nodes(op, name, g.constant(parts), results=[None, None], axis=0), parts, strict=True):
+            for made, part in zip(
+                g.nodes(op, name, g.constant(parts), results=[None, None], axis=0), parts, strict=True
+            ):
                 self.add(made, (part, *shape[1:]))
         elif op == "Slice" and shape[0] > 1:
             self.add(g.node(op, name, g.constant([1]), g.constant([shape[0]])), (shape[0] - 1, *shape[1:]))
@@ -168,7 +170,9 @@ class _Maker:
         inner = self.inside(body, [(state, shape), (row, shape[1:])], following)
         body.output(inner.like(shape, rest), shape)
         body.output(body.node("Neg", inner.like(shape[1:], rest // 2)), shape[1:])
-        made = self.graph.nodes("Scan", name, self.like(shape, rest // 5), results=[None, None], body=body.body(), num_scan_inputs=1)
+        made = self.graph.nodes(
+            "Scan", name, self.like(shape, rest // 5), results=[None, None], body=body.body(), num_scan_inputs=1
+        )
         for result in made:
             self.add(result, shape)
 

@@ -18,7 +18,7 @@ from tmmu.errors import TmmuError, one_line
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
     from tmmu.runtime.simulator import Program, Report
-    from tmmu.runtime.simulator.machine import Kernels
+    from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
     from tmmu.runtime.simulator.onnx_model import OnnxModel
 
 RUNS = {"onnx": 1, "hash": 4}
@@ -186,12 +186,14 @@ def _runs(
         return
     for number in range(runs):
         step = _progress(name, len(program.steps))
-        own = HashKernels(program, seed + number) if model is None else _onnx(program, model, inputs, seed + number)
-        report = simulate(program, own, sanitize=sanitize, progress=step)
+        arrays: dict[str, Any] = {}
+        if model is None:
+            report = simulate(program, HashKernels(program, seed + number), sanitize=sanitize, progress=step)
+        else:
+            own = _onnx(program, model, inputs, seed + number)
+            report = simulate(program, own, sanitize=sanitize, progress=step)
+            arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
         step(None)
-        arrays = {}
-        if model is not None and report.identical:
-            arrays = {k: v for k, v in own.arrays(report.outputs).items() if k in model.outputs}  # type: ignore[attr-defined]  # OnnxKernels, as there is a model
         yield Run(report, arrays)
         if not report.identical:
             return
@@ -213,7 +215,7 @@ def _bound(target: str, program: Program) -> OnnxModel:
     return model
 
 
-def _onnx(program: Program, model: OnnxModel, inputs: str | None, seed: int) -> Kernels:
+def _onnx(program: Program, model: OnnxModel, inputs: str | None, seed: int) -> OnnxKernels:
     from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
     from tmmu.runtime.simulator.values import read_inputs
 
@@ -252,15 +254,14 @@ def _text(name: str, plan: Plan, kernels: str, seed: int, found: list[Run], made
     looks = sum(each.report.looks for each in found)
     seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
     own = " (planned for this run, packed)" if made else ""
-    yield f"IDENTICAL {name}{own}: {len(plan.steps)} steps, {looks} reads and results compared, kernels {kernels}, {seeds}"
+    compared = f"{len(plan.steps)} steps, {looks} reads and results compared"
+    yield f"IDENTICAL {name}{own}: {compared}, kernels {kernels}, {seeds}"
     for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True):
         if usage.footprint:
             yield f"  {arena.name}: {used} bytes used of a footprint of {usage.footprint}"
 
 
-def _document(
-    name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, found: list[Run]
-) -> dict[str, Any]:
+def _document(name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, found: list[Run]) -> dict[str, Any]:
     corruption = found[-1].report.corruption
     witness = corruption and {
         "text": corruption.text, "tensors": list(corruption.tensors), "step": corruption.step,

@@ -32,7 +32,7 @@ def _state(key: str, operands: Sequence[Raw]) -> Any:
     state = hashlib.shake_128(key.encode())
     for operand in operands:
         state.update(len(operand).to_bytes(8, "little"))
-        state.update(np.ascontiguousarray(operand))
+        state.update(np.ascontiguousarray(operand).data)
     return state
 
 
@@ -167,6 +167,8 @@ class HashRounds:
     def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
         """From what the branch returned; of a node that iterates also from its operands and the slices."""
         return [
-            mixed(f"result {k}", [*operands, *sources, *own] if self.holder.iterates else sources, self.program.sizes[t])
+            mixed(
+                f"result {k}", [*operands, *sources, *own] if self.holder.iterates else sources, self.program.sizes[t]
+            )
             for k, t in enumerate(self.holder.results)
         ]

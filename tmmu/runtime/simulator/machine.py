@@ -56,9 +56,7 @@ class Look(NamedTuple):
     tensor: int
 
 
-def run(
-    program: Program, memory: Store, kernels: Kernels, given: Callable[[int], Raw] | None = None
-) -> Iterator[Look]:
+def run(program: Program, memory: Store, kernels: Kernels, given: Callable[[int], Raw] | None = None) -> Iterator[Look]:
     """Run a program: the caller's writes, every step, the caller's reads.
 
     `given` says what the caller writes, if not the kernels. Raises `Corrupted` where a step cannot be executed at all.

@@ -98,15 +98,18 @@ class Private:
         self.taken += size
 
     def hold(self, t: int) -> Raw:
+        """The bytes of a tensor, which stay as they are when others are prepared."""
         return self.content.get(t, NOTHING)
 
     def prepare(self, n: int, tensors: Sequence[int]) -> None:
+        """Give tensors bytes of their own that hold the pattern."""
         self.unwritten.update(t for t in tensors if t not in self.content)
         for t in tensors:
             self._take(t)
             self.content[t] = np.full(self.program.sizes[t], PATTERN, np.uint8)
 
     def store(self, t: int, content: Raw) -> None:
+        """Give a tensor new bytes."""
         if t in self.program.kept and t in self.content:
             self.changed.add(t)
         self._take(t)
@@ -114,18 +117,22 @@ class Private:
         self.content[t] = np.array(content)
 
     def patch(self, t: int, first: int, content: Raw) -> None:
+        """Write some bytes of a tensor that was prepared."""
         self.content[t][first : first + len(content)] = content
 
     def show(self, t: int) -> None:
+        """Copy what a view shows of its base."""
         base, offset = self.program.views[t]
         self.store(t, self.hold(base)[offset : offset + self.program.sizes[t]])
 
     def compute(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> None:
+        """Compute all results, views included, and store them."""
         made = kernel(operands)
         for t, content in zip(step.results, made, strict=True):
             self.store(t, content)
 
     def release(self, t: int) -> None:
+        """Give the bytes of a tensor up."""
         if self.content.pop(t, None) is not None:
             self.taken -= self.program.sizes[t]
 
@@ -151,6 +158,7 @@ class Placed:
         self._view: dict[int, Raw] = {}
 
     def hold(self, t: int) -> Raw:
+        """The bytes of a tensor as a view of its arena, or `Corrupted` where its arena has none."""
         view = self._view.get(t)
         if view is None and not self.program.sizes[t] and self.program.plan.storages.bytes[self.program.home[t]]:
             return NOTHING  # a window of no bytes is no use of the arena
@@ -162,15 +170,18 @@ class Placed:
         return view
 
     def prepare(self, n: int, tensors: Sequence[int]) -> None:
+        """Fill the bytes of tensors with the pattern."""
         for t in tensors:
             self.hold(t)[:] = PATTERN
             self._own(t)
 
     def store(self, t: int, content: Raw) -> None:
+        """Write all bytes of a tensor."""
         self.hold(t)[:] = content
         self._own(t)
 
     def patch(self, t: int, first: int, content: Raw) -> None:
+        """Write some bytes of a tensor that was prepared."""
         self.hold(t)[first : first + len(content)] = content
 
     def release(self, t: int) -> None:
@@ -217,7 +228,7 @@ class Placed:
                 raise Corrupted(self._in_place(n, step, k, int(np.argmax(one != other))))
 
     def _again(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> list[Raw]:
-        """Run a kernel on operands of which some elements are results already; what it cannot read it cannot work on."""
+        """Run a kernel on operands of which some elements are results already; what it cannot read, it cannot use."""
         try:
             return kernel(operands)
         except TmmuError as error:
@@ -233,6 +244,7 @@ class Placed:
         return [*(k * width for k in sorted(at)), size] if size else [0]
 
     def show(self, t: int) -> None:
+        """Make a tensor a view of what its base is now; nothing is written."""
         base, offset = self.program.views[t]
         if base in self.shown:
             value, first = self.shown[base]

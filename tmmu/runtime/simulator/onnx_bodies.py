@@ -6,7 +6,7 @@ axis than the first, and packed elements, wait for the end. spec: SIM5.1, T8.2, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import onnx
 from tmmu.errors import TmmuError
 from tmmu.ir.dtypes import BITS, nbytes
 from tmmu.runtime.simulator.elements import Array, Size, decode, encode
+from tmmu.runtime.simulator.machine import Rounds
 from tmmu.runtime.simulator.memories import Raw
 from tmmu.runtime.simulator.onnx_node import KernelFailed
 
@@ -225,7 +226,7 @@ def _listed(axes: list[int] | None, ranks: list[int]) -> list[int]:
     return [axis % rank for axis, rank in zip(axes or [0] * len(ranks), ranks, strict=True)]
 
 
-ROUNDS = {"If": IfRounds, "Loop": LoopRounds, "Scan": ScanRounds}
+ROUNDS: dict[str, Callable[[Sizes, Sequence[Raw]], Rounds]] = {"If": IfRounds, "Loop": LoopRounds, "Scan": ScanRounds}
 """What executes the operators with bodies."""
 
 

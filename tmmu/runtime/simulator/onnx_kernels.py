@@ -1,4 +1,4 @@
-"""The kernels of an ONNX model: every node by the reference evaluator of the onnx package. spec: SIM5.1, SIM5.3, SIM5.4"""
+"""The kernels of an ONNX model: every node by onnx's reference evaluator. spec: SIM5.1, SIM5.3, SIM5.4"""
 
 from __future__ import annotations
 
@@ -85,8 +85,7 @@ class OnnxKernels:
         domain, op = step.op
         if domain or op not in ROUNDS:
             raise unknown(step.node, op)
-        made: Rounds = ROUNDS[op](self.model.holder(holder, self.program), operands)
-        return made
+        return ROUNDS[op](self.model.holder(holder, self.program), operands)
 
     def arrays(self, outputs: Mapping[int, Raw]) -> dict[str, Array]:
         """What the caller reads, as arrays by name."""

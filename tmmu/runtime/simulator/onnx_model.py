@@ -194,7 +194,9 @@ class OnnxModel:
             for body, inner in zip(bodies, holder.bodies, strict=True):
                 found = [program.names[value] for value, _ in inner.returns]
                 if found != self.returned(body):
-                    raise _other(f"{body.name} returns {', '.join(found)}, in the model {', '.join(self.returned(body))}")
+                    raise _other(
+                        f"{body.name} returns {', '.join(found)}, in the model {', '.join(self.returned(body))}"
+                    )
             writes = [name for name in self.writes(place) if name is not None]
             if [program.names[t] for t in holder.results] != writes:
                 raise _other(f"{place.name} writes something else than {', '.join(writes)}", step=holder.leave)

@@ -74,7 +74,10 @@ class NodeKernel:
         if own.op_type in RANDOM and domain_of(node) == "" and all(a.name != "seed" for a in own.attribute):
             seed = float(zlib.crc32(name.encode()) & 0xFFFF)
             own.attribute.append(helper.make_attribute("seed", int(seed) if own.op_type == "Dropout" else seed))
-        given = [helper.make_tensor_value_info(f"operand{k}", NUMBERS[dtype], shape) for k, (shape, dtype) in enumerate(operands)]
+        given = [
+            helper.make_tensor_value_info(f"operand{k}", NUMBERS[dtype], shape)
+            for k, (shape, dtype) in enumerate(operands)
+        ]
         made = [
             helper.make_tensor_value_info(f"result{k}", NUMBERS[size[1]], size[0])
             for k, size in enumerate(results)
@@ -87,7 +90,7 @@ class NodeKernel:
         except Exception as error:  # the evaluator raises what it likes over a node that it does not know
             raise TmmuError(
                 "INVALID_IR",
-                f"onnx has no kernel for {own.op_type} ({str(error).splitlines()[0] if str(error) else type(error).__name__})",
+                f"onnx has no kernel for {own.op_type} ({_first_line(error)})",
                 place=f"node {name!r}",
                 fix="run the plan alone, with --kernels hash",
                 operator="UML_OS.TMMU.ApplyPlan_v1",
@@ -101,7 +104,7 @@ class NodeKernel:
             with np.errstate(all="ignore"):
                 made = self.evaluator.run(self.outputs, feeds)
         except Exception as error:  # kernels raise what they like
-            raise self._failed(f"its kernel fails ({str(error).splitlines()[0] if str(error) else type(error).__name__})") from error
+            raise self._failed(f"its kernel fails ({_first_line(error)})") from error
         sizes = [size for size in self.wanted if size is not None]
         return [self._planned(array, size) for array, size in zip(made, sizes, strict=True)]
 
@@ -123,3 +126,8 @@ class NodeKernel:
             operator="UML_OS.TMMU.ApplyPlan_v1",
             failure_operator=self.name,
         )
+
+
+def _first_line(error: Exception) -> str:
+    """What an exception says, in short."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

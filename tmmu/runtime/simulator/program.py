@@ -94,16 +94,12 @@ class Program:
         callers = {*persistent, ROLES.index(Role.INPUT)}
         self.given = [
             i
-            for i, (writer, role, flags) in enumerate(
-                zip(self.writer, t.role.tolist(), t.flags.tolist(), strict=True)
-            )
+            for i, (writer, role, flags) in enumerate(zip(self.writer, t.role.tolist(), t.flags.tolist(), strict=True))
             if writer == NONE and (role in callers or flags & IS_INPUT)
         ]
         read = IS_OUTPUT | (IS_SAVED if self.plan.mode == "forward" else 0)
         self.kept = frozenset(
-            i
-            for i in self.given
-            if int(t.role[i]) in persistent and self.names[i] not in self.donated
+            i for i in self.given if int(t.role[i]) in persistent and self.names[i] not in self.donated
         )
         self._share()
         self.returned = [i for i, flags in enumerate(t.flags.tolist()) if flags & read or i in self.kept]
@@ -233,17 +229,17 @@ class _Tree:
         leave = leaves.pop() if len(leaves) == 1 else -1
         if not enter < leave < hi or self.steps[leave].part is not Part.LEAVE or self.steps[leave].node != step.node:
             raise malformed(f"{step.node} is entered and not left", step=enter)
-        spans = {b: [enter + 1, enter + 1] for b in owned}
+        spans: dict[int, tuple[int, int]] = {}
         at = enter + 1
         for b in owned:
             first = at
             while at < leave and self.inside(self.steps[at].body, b):
                 at += 1
-            spans[b] = [first, at]
+            spans[b] = first, at
         if at != leave:
             raise malformed(f"{self.steps[at].node} stands in no body that is open", step=at)
         last = self.steps[leave]
-        inner = {b: Inner(b, self.sequence(*spans[b], b, depth + 1), []) for b in owned}
+        inner = {b: Inner(b, self.sequence(first, end, b, depth + 1), []) for b, (first, end) in spans.items()}
         for value, copy in self.returned(enter, leave):
             inner[self.returned_by(value, copy, owned, leave)].returns.append((value, copy))
         copies = {copy for body in inner.values() for _, copy in body.returns}
@@ -254,7 +250,7 @@ class _Tree:
         """Is a body another one, or within it?"""
         parents = self.program.plan.bodies.parent
         for _ in range(DEEPEST + 1):
-            if body == around or body == NONE:
+            if body in (around, NONE):
                 break
             body = int(parents[body])
         return body == around
