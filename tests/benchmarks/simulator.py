@@ -21,9 +21,10 @@ from tmmu.planner import plan_memory
 from tmmu.runtime.memory import Memory
 from tmmu.runtime.simulator import Program, simulate
 from tmmu.runtime.simulator.machine import run
-from tmmu.runtime.simulator.memories import Placed, Private, Store
+from tmmu.runtime.simulator.memories import Private, Store
 from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
 from tmmu.runtime.simulator.onnx_model import OnnxModel
+from tmmu.runtime.simulator.placed import Placed
 
 CASES: dict[str, dict[str, Any]] = {
     "mico-lenet": {},

@@ -18,9 +18,10 @@ from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.memory import Memory
 from tmmu.runtime.simulator import Corrupted, Corruption, HashKernels, Program, Report, simulate
-from tmmu.runtime.simulator.memories import PATTERN, Placed, Private, Raw
+from tmmu.runtime.simulator.bodies import DEEPEST
+from tmmu.runtime.simulator.memories import PATTERN, Private, Raw
 from tmmu.runtime.simulator.owners import Owners
-from tmmu.runtime.simulator.program import DEEPEST
+from tmmu.runtime.simulator.placed import Placed
 from tmmu.vocabulary import Model, Shares
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -13,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proofs.flags import bound, existing, shapes, sizes
+from tmmu.cli import run_report
 from tmmu.errors import TmmuError, one_line
 
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
-    from tmmu.runtime.simulator import Program, Report
+    from tmmu.runtime.simulator import Program
     from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
     from tmmu.runtime.simulator.onnx_model import OnnxModel
 
@@ -89,21 +89,15 @@ def run(
         raise
     last = found[-1]
     if style == "json":
-        click.echo(json.dumps(_document(name, plan, kernels, sanitize, seed, found), indent=1, ensure_ascii=False))
+        click.echo(
+            json.dumps(run_report.document(name, plan, kernels, sanitize, seed, found), indent=1, ensure_ascii=False)
+        )
     else:
-        for line in _text(name, plan, kernels, seed, found, made):
+        for line in run_report.text(name, plan, kernels, seed, found, made):
             click.echo(one_line(line))
     if output is not None and last.report.identical:
-        _write(output, last.outputs)
+        run_report.write(output, last.outputs)
     return 0 if last.report.identical else 1
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: what it showed, and the outputs as arrays where there are kernels for them."""
-
-    report: Report
-    outputs: Mapping[str, Any]
 
 
 def _check_usage(
@@ -173,7 +167,7 @@ def _runs(
     donate: tuple[str, ...],
     sanitize: bool,
     name: str,
-) -> Iterator[Run]:
+) -> Iterator[run_report.Run]:
     """One run for each seed, up to the first that shows a corruption."""
     from tmmu.runtime.simulator import Corrupted, HashKernels, Program, Report, simulate
 
@@ -182,7 +176,7 @@ def _runs(
         program = Program(plan, frozenset(donate))
         model = _bound(target, program) if kernels == "onnx" else None
     except Corrupted as error:
-        yield Run(Report(error.corruption, 0, [0] * len(footprints), footprints), {})
+        yield run_report.Run(Report(error.corruption, 0, [0] * len(footprints), footprints), {})
         return
     for number in range(runs):
         step = _progress(name, len(program.steps))
@@ -194,7 +188,7 @@ def _runs(
             report = simulate(program, own, sanitize=sanitize, progress=step)
             arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
         step(None)
-        yield Run(report, arrays)
+        yield run_report.Run(report, arrays)
         if not report.identical:
             return
 
@@ -232,66 +226,3 @@ def _progress(path: str, steps: int) -> Callable[[int | None], None]:
             sys.stderr.flush()
 
     return show
-
-
-def _used(found: list[Run]) -> list[int]:
-    """The most bytes of each arena that a run used."""
-    return [max(used) for used in zip(*(each.report.touched for each in found), strict=True)]
-
-
-def _text(name: str, plan: Plan, kernels: str, seed: int, found: list[Run], made: bool) -> Iterator[str]:
-    corruption = found[-1].report.corruption
-    if corruption is not None:
-        yield f"CORRUPTED {name}: {corruption.text}"
-        if corruption.tensors:
-            yield f"  tensors: {', '.join(corruption.tensors)}"
-        if corruption.step is not None:
-            yield f"  step: {corruption.step}"
-        if corruption.arena is not None:
-            yield f"  bytes: {corruption.first_byte} to {corruption.last_byte} of {corruption.arena}"
-        yield f"  kernels {kernels}, seed {seed + len(found) - 1}"
-        return
-    looks = sum(each.report.looks for each in found)
-    seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
-    own = " (planned for this run, packed)" if made else ""
-    compared = f"{len(plan.steps)} steps, {looks} reads and results compared"
-    yield f"IDENTICAL {name}{own}: {compared}, kernels {kernels}, {seeds}"
-    for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True):
-        if usage.footprint:
-            yield f"  {arena.name}: {used} bytes used of a footprint of {usage.footprint}"
-
-
-def _document(name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, found: list[Run]) -> dict[str, Any]:
-    corruption = found[-1].report.corruption
-    witness = corruption and {
-        "text": corruption.text, "tensors": list(corruption.tensors), "step": corruption.step,
-        "arena": corruption.arena, "first_byte": corruption.first_byte, "last_byte": corruption.last_byte,
-        "seed": seed + len(found) - 1,
-    }  # fmt: skip
-    return {
-        "file": name,
-        "verdict": "IDENTICAL" if corruption is None else "CORRUPTED",
-        "exit": 0 if corruption is None else 1,
-        "kernels": kernels,
-        "sanitize": sanitize,
-        "seed": seed,
-        "runs": len(found),
-        "steps": len(plan.steps),
-        "compared": sum(each.report.looks for each in found),
-        "arenas": [
-            {"name": arena.name, "used_bytes": used, "footprint_bytes": usage.footprint}
-            for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True)
-        ],
-        "witness": witness,
-    }
-
-
-def _write(path: str, outputs: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    from tmmu.canonical import write_atomically
-
-    buffer = io.BytesIO()
-    np.savez(buffer, **outputs)
-    write_atomically(path, buffer.getvalue())
-    click.echo(f"wrote {path}", err=True)

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tmmu.runtime.simulator.bodies import Holder, Step
 from tmmu.runtime.simulator.memories import Raw
 from tmmu.runtime.simulator.operators import bytewise, known, shows
-from tmmu.runtime.simulator.program import Holder, Program, Step
+from tmmu.runtime.simulator.program import Program
 
 ROUNDS = 4
 """A node that iterates makes fewer rounds than this."""

@@ -12,8 +12,9 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from tmmu.plan.columns import NONE
+from tmmu.runtime.simulator.bodies import Holder, Inner
 from tmmu.runtime.simulator.memories import Raw, Store
-from tmmu.runtime.simulator.program import Holder, Inner, Program
+from tmmu.runtime.simulator.program import Program
 from tmmu.runtime.simulator.witness import Corrupted, Corruption
 
 

@@ -9,13 +9,14 @@ import onnx
 from onnx import numpy_helper
 
 from tmmu.errors import TmmuError
+from tmmu.runtime.simulator.bodies import Holder
 from tmmu.runtime.simulator.elements import Array, decode, encode, numpy_type
 from tmmu.runtime.simulator.machine import Rounds
 from tmmu.runtime.simulator.memories import Raw
 from tmmu.runtime.simulator.onnx_bodies import ROUNDS, unknown
 from tmmu.runtime.simulator.onnx_model import OnnxModel
 from tmmu.runtime.simulator.onnx_node import NodeKernel
-from tmmu.runtime.simulator.program import Holder, Program
+from tmmu.runtime.simulator.program import Program
 from tmmu.runtime.simulator.values import drawn, stored
 
 

@@ -17,9 +17,10 @@ from tmmu.importers.shapes import Resolved
 from tmmu.importers.shapes.structure import Scope, structure
 from tmmu.ir.dtypes import nbytes
 from tmmu.plan.columns import IS_SAVED
+from tmmu.runtime.simulator.bodies import Holder, Inner
 from tmmu.runtime.simulator.elements import Size
 from tmmu.runtime.simulator.onnx_bodies import Sizes
-from tmmu.runtime.simulator.program import Holder, Inner, Program
+from tmmu.runtime.simulator.program import Program
 from tmmu.runtime.simulator.witness import Corrupted, Corruption
 from tmmu.vocabulary import Part
 

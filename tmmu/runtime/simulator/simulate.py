@@ -12,7 +12,8 @@ import numpy as np
 
 from tmmu.runtime.memory import Memory
 from tmmu.runtime.simulator.machine import Kernels, Look, run
-from tmmu.runtime.simulator.memories import Placed, Private, Raw
+from tmmu.runtime.simulator.memories import Private, Raw
+from tmmu.runtime.simulator.placed import Placed
 from tmmu.runtime.simulator.program import Program
 from tmmu.runtime.simulator.witness import Corrupted, Corruption
 
