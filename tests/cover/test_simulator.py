@@ -178,11 +178,11 @@ def test_private_memory_has_a_limit() -> None:
     """spec: SIM1.8"""
     program = Program(planned(CHAIN))
     private = Private(program, limit=100)
-    private.prepare(0, [0])
+    private.prepare([0])
     with pytest.raises(TmmuError, match="the limit is 100"):
-        private.prepare(0, [1])
+        private.prepare([1])
     private.release(0)
-    private.prepare(0, [1])
+    private.prepare([1])
     assert private.hold(1).tolist() == [PATTERN] * 64
 
 

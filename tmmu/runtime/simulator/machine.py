@@ -107,7 +107,7 @@ class _Machine:
             if t not in program.views and t not in program.in_place and not (t in step.mutates and t in step.operands)
         ]
         held = self.hold(step.operands)
-        self.memory.prepare(n, [*step.scratch, *fresh])
+        self.memory.prepare([*step.scratch, *fresh])
         for t in step.scratch:
             self.memory.store(t, self.kernels.scratch(t))
         yield from self.looks(n, step.operands)
@@ -132,7 +132,7 @@ class _Machine:
         step = self.program.steps[n]
         self.executed |= {n, holder.leave}
         held = self.hold(step.operands)
-        memory.prepare(n, [*step.scratch, *holder.formals, *(holder.results if holder.iterates else ())])
+        memory.prepare([*step.scratch, *holder.formals, *(holder.results if holder.iterates else ())])
         for t in step.scratch:
             memory.store(t, self.kernels.scratch(t))
         yield from self.looks(n, step.operands)
@@ -147,7 +147,7 @@ class _Machine:
         while chosen := rounds.choose(returned):
             if again:
                 held = self.hold(step.operands)  # which the bodies may have changed
-                memory.prepare(holder.leave, holder.formals)
+                memory.prepare(holder.formals)
                 yield from self.looks(holder.leave, (*(t for t in sources if t not in holder.formals), *step.operands))
                 self.hand(holder, rounds.formals(held, returned))
             again = True
@@ -165,7 +165,7 @@ class _Machine:
                 memory.patch(holder.results[k], first, content)
         held, own = self.hold(step.operands), self.hold(holder.results)
         if not holder.iterates:
-            memory.prepare(holder.leave, holder.results)
+            memory.prepare(holder.results)
         needed = (*step.operands, *formals) if holder.iterates else ()
         yield from self.looks(holder.leave, (*sources, *needed, *step.scratch))
         made = rounds.results(held, returned, own)
@@ -183,7 +183,7 @@ class _Machine:
         """Bytes of their own for what bodies return but did not make."""
         pairs = [(value, copy) for inner in bodies for value, copy in inner.returns if copy is not None]
         held = self.hold([value for value, _ in pairs])
-        self.memory.prepare(n, [copy for _, copy in pairs])
+        self.memory.prepare([copy for _, copy in pairs])
         yield from self.looks(n, [value for inner in bodies for value, _ in inner.returns])
         for (value, copy), content in zip(pairs, held, strict=True):
             if self.program.sizes[value] != self.program.sizes[copy]:

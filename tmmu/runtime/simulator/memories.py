@@ -36,8 +36,8 @@ class Store(Protocol):
     def hold(self, t: int) -> Raw:
         """The bytes of a tensor, to be used after other tensors were prepared; empty where nothing has written it."""
 
-    def prepare(self, n: int, tensors: Sequence[int]) -> None:
-        """Fill the bytes of tensors, which step `n` is about to write, with the pattern."""
+    def prepare(self, tensors: Sequence[int]) -> None:
+        """Fill the bytes of tensors that a step is about to write with the pattern."""
 
     def store(self, t: int, content: Raw) -> None:
         """Write all bytes of a tensor."""
@@ -94,7 +94,7 @@ class Private:
         """The bytes of a tensor, which stay as they are when others are prepared."""
         return self.content.get(t, NOTHING)
 
-    def prepare(self, n: int, tensors: Sequence[int]) -> None:
+    def prepare(self, tensors: Sequence[int]) -> None:
         """Give tensors bytes of their own that hold the pattern."""
         self.unwritten.update(t for t in tensors if t not in self.content)
         for t in tensors:

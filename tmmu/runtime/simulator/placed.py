@@ -53,7 +53,7 @@ class Placed:
                 raise Corrupted(self._outside(t)) from error
         return view
 
-    def prepare(self, n: int, tensors: Sequence[int]) -> None:
+    def prepare(self, tensors: Sequence[int]) -> None:
         """Fill the bytes of tensors with the pattern."""
         for t in tensors:
             self.hold(t)[:] = PATTERN
