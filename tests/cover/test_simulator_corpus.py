@@ -19,7 +19,20 @@ LATER = "the lifetime that is stated is wrong, but no storage has taken the byte
 CLAIM = "a claim about the size of the plan is false; the plan itself is right"
 MAPPED = "addresses are only less aligned than they should be, which this machine's kernels bear"
 
+ELSEWHERE = (
+    "the arena is another than the rules of the configuration say; every memory of this machine takes every tensor"
+)
+FULL = "two arenas do not fit into the device memory that they divide; this machine maps each for itself"
+
 HARMLESS: dict[str, str] = {
+    **dict.fromkeys(("memory-overfull-by-alignment", "memory-overfull-though-each-arena-fits"), FULL),
+    **dict.fromkeys(
+        (
+            "parameter-where-its-device-forbids-it", "tensor-in-an-arena-of-another-role",
+            "tensor-in-an-arena-that-its-rule-forbids", "tensor-where-a-later-rule-would-let-it-lie",
+        ),
+        ELSEWHERE,
+    ),
     **dict.fromkeys(
         (
             "arena-config-hash-false", "execution-order-hash-false", "file-digest-false", "layout-digest-false",

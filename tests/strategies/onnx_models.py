@@ -128,7 +128,7 @@ class _Maker:
         positive = self.graph.node("Greater", summed, self.graph.constant(0.0, "float32"))
         bodies = {}
         for k, attribute in enumerate(("then_branch", "else_branch")):
-            inner = self.inside(self.graph.inner(f"{attribute}{len(self.values)}"), [], following)
+            inner = self.inside(self.graph.inner(f"{attribute}{self.depth}_{len(self.values)}"), [], following)
             if rest >> k & 1:
                 inner.add(inner.graph.node("Neg", name), shape)
             inner.graph.output(inner.like(shape, rest), shape)
@@ -137,7 +137,7 @@ class _Maker:
 
     def loop(self, name: str, shape: Shape, rest: int, following: list[int]) -> None:
         """Two states, which may be handed on in exchange, and the row of one of them as a slice."""
-        body = self.graph.inner(f"body{len(self.values)}")
+        body = self.graph.inner(f"body{self.depth}_{len(self.values)}")
         prefix = f"loop{self.depth}_{len(self.values)}_"
         body.input(f"{prefix}round", (), "int64")
         condition = body.input(f"{prefix}condition", (), "bool")
@@ -164,7 +164,7 @@ class _Maker:
         if len(shape) < 2:
             self.add(self.graph.node("Neg", name), shape)
             return
-        body = self.graph.inner(f"scan{len(self.values)}")
+        body = self.graph.inner(f"scan{self.depth}_{len(self.values)}")
         prefix = f"scan{self.depth}_{len(self.values)}_"
         state, row = body.input(f"{prefix}state", shape), body.input(f"{prefix}row", shape[1:])
         inner = self.inside(body, [(state, shape), (row, shape[1:])], following)
