@@ -24,6 +24,7 @@ REGISTRY: dict[str, Code] = {
     "INVALID_ARENA_CONFIG": Code(1001, "ERROR", "config", "Invalid arena configuration", ("arena",)),
     "MODE_VIOLATION": Code(1002, "ERROR", "config", "Operation not allowed in this mode", ("mode",)),
     "INVALID_BINDING": Code(1003, "ERROR", "config", "Binding does not fit the model", ("binding",)),
+    "INVALID_SHARDING": Code(1004, "ERROR", "config", "Invalid sharding", ("axis",)),
     "INVALID_IR": Code(1201, "ERROR", "model", "Invalid model", ("ir_hash", "node_id")),
     "ALIGNMENT_VIOLATION": Code(1301, "FATAL", "tmmu", "Memory alignment violation", ("arena", "logical_slot")),
     "TMMU_ALLOCATION_FAILURE": Code(1302, "FATAL", "tmmu", "TMMU allocation failed", ("arena", "peak_required_bytes")),

@@ -145,7 +145,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("rank", 1, "rank: 1 of 1 ranks"),
     ("world_size", 0, "world_size: 0 is no integer from 1"),
     ("world_size", 1 << 32, "world_size"),
-    ("shard_spec", {"mesh": 1}, "shard_spec: the key 'mesh' is unknown"),
+    ("shard_spec", {"mesh": 1}, "shard_spec: the key 'pad' is missing"),
     ("shard_spec", u8(1, 2), "shard_spec: no map"),
     ("replay_token", bytes(31), "replay_token: no SHA-256"),
     ("ir_hash", None, "ir_hash: no SHA-256"),

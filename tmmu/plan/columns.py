@@ -194,6 +194,31 @@ class Bodies(Table):
     iterates: U8
 
 
+@dataclass(frozen=True, eq=False)
+class Shards(Table):
+    """A row for each tensor that is its rank's part of a tensor of the model; no row where nothing is sharded (R7).
+
+    Dimension `d` of row `i` stands at `dims_at[i] + d`: the model's tensor has `size` elements there, `axis` of the
+    mesh splits them (NONE: no axis), this rank has `held` of them from `start` on, in `chunk` places, padding last.
+    """
+
+    tensor: U32
+    dims_at: U32
+    size: U64
+    axis: U32
+    start: U64
+    held: U64
+    chunk: U64
+
+    DIMENSIONS: ClassVar[tuple[str, ...]] = ("size", "axis", "start", "held", "chunk")
+
+
+UNSHARDED = Shards(*(column(values, dtype) for values, dtype in (
+    ((), np.uint32), ((0,), np.uint32), ((), np.uint64), ((), np.uint32), *(((), np.uint64),) * 3,
+)))  # fmt: skip
+"""The table of a plan for one rank that has no shard spec."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """A memory plan: tables, the arenas it was made for, what it claims of each, and what it is bound to.
@@ -225,6 +250,7 @@ class Plan:
     world_size: int = 1
     shard_spec: dict[str, Any] = field(default_factory=dict)
     """How tensors are split over ranks (R7); empty for one rank."""
+    shards: Shards = field(default_factory=lambda: UNSHARDED)
     address_token_digest: bytes | None = None
     """The SHA-256 of the token that the addresses of the layout `hashed` derive from (A2)."""
     policy: ArenaPolicy = ANYWHERE

@@ -77,6 +77,7 @@ def without_hashes(plan: Plan) -> dict[str, Any]:
         "rank": plan.rank,
         "world_size": plan.world_size,
         "shard_spec": plan.shard_spec,
+        "shards": _table(plan.shards),
         "arena_config": arena_config(plan.arenas, plan.policy),
         "usage": [dict(usage._asdict()) for usage in plan.usage],
         "bindings": bindings_object(plan.bindings),
@@ -94,10 +95,10 @@ def without_hashes(plan: Plan) -> dict[str, Any]:
 
 
 def recompute(body: dict[str, Any]) -> dict[str, bytes]:
-    """Every hash of a plan object, from the object's other keys. spec: R2.1, R2.2, R2.5, R2.6
+    """Every hash of a plan object, from the object's other keys. spec: R2.1, R2.2, R2.5, R2.6, R7.21
 
-    `plan_hash` is the commitment of 001 II.K, `layout_digest` the same without the replay token, and `file_digest`
-    covers the canonical bytes of all other keys, so that no byte of the file is outside a hash.
+    `plan_hash` is the commitment of 001 II.K, `layout_digest` the same without the replay token and with rank 0, and
+    `file_digest` covers the canonical bytes of all other keys, so that no byte of the file is outside a hash.
     """
     steps, storages = body["steps"], body["storages"]
     order = [Names(steps["node"], steps["count"]).list(), steps["part"]]
@@ -109,17 +110,17 @@ def recompute(body: dict[str, Any]) -> dict[str, bytes]:
     tables = [body[key] for key in ("tensors", "storages", "slots", "steps")]
     addresses = [storages[key] for key in ("arena", "slot", "offset")]
 
-    def commit(slot_assignment: list[Any]) -> bytes:
+    def commit(rank: int, slot_assignment: list[Any]) -> bytes:
         return canonical.commitment(
             "tmmu_plan_v1",
             [
                 body["ir_hash"], body["mode"], hashes["arena_config_hash"], hashes["execution_order_hash"],
-                body["rank"], body["world_size"], hashes["shard_spec_hash"], slot_assignment, addresses,
+                rank, body["world_size"], hashes["shard_spec_hash"], slot_assignment, addresses,
             ],
         )  # fmt: skip
 
-    hashes["plan_hash"] = commit([body["replay_token"], body["bindings"], *tables])
-    hashes["layout_digest"] = commit([body["bindings"], *tables])
+    hashes["plan_hash"] = commit(body["rank"], [body["replay_token"], body["bindings"], *tables])
+    hashes["layout_digest"] = commit(0, [body["bindings"], *tables])
     hashes["file_digest"] = _file_digest(body, hashes)
     return hashes
 

@@ -13,8 +13,22 @@ import numpy as np
 
 from tmmu.ir.columns import read_bindings
 from tmmu.ir.dtypes import BITS
-from tmmu.plan import configuration
-from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Bodies, Names, Plan, Slots, Steps, Storages, Table, Tensors
+from tmmu.plan import configuration, sharding
+from tmmu.plan.columns import (
+    NONE,
+    PARTS,
+    ROLES,
+    SHARES,
+    Bodies,
+    Names,
+    Plan,
+    Shards,
+    Slots,
+    Steps,
+    Storages,
+    Table,
+    Tensors,
+)
 from tmmu.plan.fields import array as _list
 from tmmu.plan.fields import integer as _integer
 from tmmu.plan.fields import keys as _keys
@@ -33,8 +47,8 @@ MODES = ("inference", "forward", "backward")
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest", "file_digest")
 KEYS = (
     "format", "spec_version", "model", "mode", "layout", "order", "replay_token", "ir_hash", "source_digest",
-    "rank", "world_size", "shard_spec", "arena_config", "usage", "bindings", "ops", "dtypes", "tensors", "storages",
-    "slots", "steps", "bodies", "must_not_alias", "unproduced", "address_token_digest", *HASHES,
+    "rank", "world_size", "shard_spec", "shards", "arena_config", "usage", "bindings", "ops", "dtypes", "tensors",
+    "storages", "slots", "steps", "bodies", "must_not_alias", "unproduced", "address_token_digest", *HASHES,
 )  # fmt: skip
 """Every key of a plan file: all of them are there, and no other."""
 Rows = TypeVar("Rows", bound=Table)
@@ -55,6 +69,10 @@ COLUMNS: dict[type[Table], dict[str, Any]] = {
         "reads": np.uint32, "writes_at": np.uint32, "writes": np.uint32, "mutates_at": np.uint32, "mutates": np.uint32,
     },
     Bodies: {"name": Names, "parent": np.uint32, "enter": np.uint32, "leave": np.uint32, "iterates": np.uint8},
+    Shards: {
+        "tensor": np.uint32, "dims_at": np.uint32, "size": np.uint64, "axis": np.uint32, "start": np.uint64,
+        "held": np.uint64, "chunk": np.uint64,
+    },
 }  # fmt: skip
 """The columns of each table and their types; `name` and `node` are text columns."""
 
@@ -78,7 +96,7 @@ def _read_table(kind: type[Rows], value: Any, place: str, rows: int | None = Non
                 raise _refuse(f"{place}.{name}", "no byte string")
         elif not isinstance(column, np.ndarray) or column.dtype != np.dtype(dtype):
             raise _refuse(f"{place}.{name}", f"no column of {np.dtype(dtype)}")
-        elif not name.endswith("_at") and name not in Steps.LISTS:
+        elif not name.endswith("_at") and name not in (*Steps.LISTS, *Shards.DIMENSIONS):
             rows = len(column) if rows is None else rows
             if len(column) != rows:
                 raise _refuse(f"{place}.{name}", f"{len(column)} rows where the table has {rows}")
@@ -138,8 +156,23 @@ def _address_token(value: dict[str, Any]) -> bytes | None:
     return digest
 
 
-def _shard_spec(value: Any) -> dict[str, Any]:
-    return _keys(value, (), "shard_spec")  # sharding is not known to this version
+def _read_shards(value: Any, tensors: int, axes: int) -> Shards:
+    """The parts of tensors that a rank holds: at most one row a tensor, inside of its dimensions. spec: R7.19"""
+    shards = _read_table(Shards, value, "shards")
+    _index(shards.tensor, tensors, "shards.tensor")
+    if len(set(shards.tensor.tolist())) != len(shards):
+        raise _refuse("shards.tensor", "a tensor has two rows")
+    at, flat = shards.dims_at, len(shards.size)
+    if len(at) != len(shards) + 1 or at[0] != 0 or at[-1] != flat or (at[1:] < at[:-1]).any():
+        raise _refuse("shards.dims_at", f"no bounds of {len(shards)} rows")
+    for name in Shards.DIMENSIONS:
+        if len(getattr(shards, name)) != flat:
+            raise _refuse(f"shards.{name}", f"{len(getattr(shards, name))} entries where there are {flat} dimensions")
+    _index(shards.axis, axes, "shards.axis", absent=True)
+    outside = (shards.held > shards.chunk) | (shards.held > shards.size) | (shards.start > shards.size - shards.held)
+    if outside.any():
+        raise _refuse(f"shards row of dimension {int(outside.argmax())}", "the part lies outside of its dimension")
+    return shards
 
 
 def from_object(value: Any) -> Stated:
@@ -181,6 +214,13 @@ def from_object(value: Any) -> Stated:
     rank, world = _integer(value["rank"], "rank", 1 << 32), _integer(value["world_size"], "world_size", 1 << 32, 1)
     if rank >= world:
         raise _refuse("rank", f"{rank} of {world} ranks")
+    try:
+        spec = sharding.read(value["shard_spec"])
+    except ValueError as error:
+        raise _refuse("shard_spec", str(error)) from error
+    if world != sharding.ranks(spec):
+        raise _refuse("world_size", f"{world} where the mesh has {sharding.ranks(spec)} ranks")
+    shards = _read_shards(value["shards"], len(tensors), len(sharding.mesh(spec)))
     source = _hash(value["source_digest"], "source_digest", absent=True) or None
     plan = Plan(
         _text(value["model"], "model"), value["mode"], value["layout"], value["order"],
@@ -188,7 +228,7 @@ def from_object(value: Any) -> Stated:
         bindings, tuple(ops), types, tensors, storages, slots, steps, bodies,
         tuple((a, b) for a, b in pairs),
         tuple(_text(x, "unproduced") for x in _list(value["unproduced"], "unproduced")), rank, world,
-        _shard_spec(value["shard_spec"]), address_token_digest=_address_token(value),
+        spec, shards, address_token_digest=_address_token(value),
         policy=policy,
     )  # fmt: skip
     return Stated(plan, {key: _hash(value[key], key) for key in HASHES})

@@ -1,0 +1,126 @@
+"""The shard spec as an object in the plan: what it must look like, whoever reads it (R7).
+
+Planner and verifier both begin here and share nothing after it: this says that names are known and numbers in range,
+not what follows from them. The empty object is the spec of one rank.
+spec: R7.1, R7.2, R7.3, R7.4
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tmmu.vocabulary import Role
+
+KEYS = ("mesh", "pad", "zero_axis", "zero_stage", "pipeline_axis", "stages", "rules", "operators")
+MAX_AXES, MAX_ENTRIES, MAX_TEXT = 16, 10_000, 1_000
+"""What a spec may hold at most: axes, entries of a list, characters of a text."""
+
+
+def mesh(spec: dict[str, Any]) -> list[tuple[str, int]]:
+    """The axes of the mesh with their sizes; none for the empty spec."""
+    return [(name, size) for name, size in spec.get("mesh", ())]
+
+
+def ranks(spec: dict[str, Any]) -> int:
+    """How many ranks there are: the product of the axes."""
+    return math.prod(size for _, size in mesh(spec))
+
+
+def read(value: Any) -> dict[str, Any]:
+    """`value` if it is a shard spec; ValueError says what is wrong with it. O(spec)."""
+    if not isinstance(value, dict):
+        raise ValueError("no map")
+    if not value:
+        return {}
+    for key in KEYS:
+        if key not in value:
+            raise ValueError(f"the key {key!r} is missing")
+    for key in value:
+        if key not in KEYS:
+            raise ValueError(f"the key {key!r} is unknown")
+    axes = _axes(value["mesh"])
+    if type(value["pad"]) is not bool:
+        raise ValueError("pad is no boolean")
+    stage = value["zero_stage"]
+    if type(stage) is not int or not 0 <= stage <= 3:
+        raise ValueError("zero_stage is no integer from 0 to 3")
+    for key in ("zero_axis", "pipeline_axis"):
+        if _text(value[key], key) and value[key] not in axes:
+            raise ValueError(f"{key} {value[key]!r} is no axis of the mesh")
+    if (stage > 0) != bool(value["zero_axis"]):
+        raise ValueError("a ZeRO stage and its axis belong together")
+    if value["zero_axis"] and value["zero_axis"] == value["pipeline_axis"]:
+        raise ValueError(f"the axis {value['zero_axis']!r} cannot be both that of ZeRO and the pipeline's")
+    _stages(value["stages"], axes.get(value["pipeline_axis"], 0))
+    split_by = set(axes) - {value["pipeline_axis"]} | {""}
+    for rule in _list(value["rules"], "rules"):
+        _rule(rule, split_by)
+    for operator in _list(value["operators"], "operators"):
+        _operator(operator)
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if type(value) is not str or "\0" in value or len(value) > MAX_TEXT:
+        raise ValueError(f"{where} is no text of at most {MAX_TEXT} characters")
+    return value
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list) or len(value) > MAX_ENTRIES:
+        raise ValueError(f"{where} is no array of at most {MAX_ENTRIES} entries")
+    return value
+
+
+def _map(value: Any, keys: tuple[str, ...], where: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != set(keys):
+        raise ValueError(f"{where} does not have the keys {', '.join(keys)} and no others")
+    return value
+
+
+def _axes(value: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for entry in _list(value, "mesh"):
+        if len(_list(entry, "an axis of the mesh")) != 2:
+            raise ValueError("an axis of the mesh is no pair of name and size")
+        name, size = _text(entry[0], "the name of an axis"), entry[1]
+        if not name or name in found or "/" in name or "." in name:
+            raise ValueError(f"the name of the axis {name!r} is empty, used twice, or holds a slash or a point")
+        if type(size) is not int or not 1 <= size < 1 << 32:
+            raise ValueError(f"the size of the axis {name!r} is no integer from 1 to 2^32 - 1")
+        found[name] = size
+    if not found or len(found) > MAX_AXES or math.prod(found.values()) >= 1 << 32:
+        raise ValueError(f"the mesh has no axis, more than {MAX_AXES}, or 2^32 ranks or more")
+    return found
+
+
+def _stages(value: Any, size: int) -> None:
+    if _list(value, "stages") and len(value) != size:
+        raise ValueError(f"stages lists {len(value)} stages where the pipeline's axis has {size}")
+    for k, patterns in enumerate(value):
+        for pattern in _list(patterns, f"stages[{k}]"):
+            _text(pattern, f"a pattern of stages[{k}]")
+
+
+def _rule(value: Any, split_by: set[str]) -> None:
+    rule = _map(value, ("roles", "names", "split"), "a rule")
+    for role in _list(rule["roles"], "the roles of a rule"):
+        if role not in tuple(Role):
+            raise ValueError(f"a rule names the role {role!r}, which is none")
+    for pattern in _list(rule["names"], "the names of a rule"):
+        _text(pattern, "a pattern of a rule")
+    used = [axis for axis in _list(rule["split"], "the split of a rule") if axis]
+    for axis in rule["split"]:
+        if type(axis) is not str or axis not in split_by:
+            raise ValueError(f"a rule splits by {axis!r}, which is no axis, or the pipeline's")
+    if len(set(used)) != len(used):
+        raise ValueError(f"a rule splits two dimensions by the axis {used[0]!r}")
+
+
+def _operator(value: Any) -> None:
+    operator = _map(value, ("op", "across"), "an operator")
+    _text(operator["op"], "the name of an operator")
+    for dimension in _list(operator["across"], "across"):
+        if type(dimension) is not int or not -256 <= dimension <= -1:
+            raise ValueError(f"across lists {dimension!r}: dimensions are counted from the last, -1, to -256")
