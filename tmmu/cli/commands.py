@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 
 from proofs.flags import bound, existing, shapes, sizes
-from tmmu.cli import layouts, records, runtime, trace, training
+from tmmu.cli import layouts, records, runtime, sharding, trace, training
 from tmmu.cli.run import run
 from tmmu.errors import TmmuError, one_line
-from tmmu.vocabulary import ANYWHERE
+from tmmu.vocabulary import ANYWHERE, Model
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -66,6 +66,7 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
     show_default=True,
     help="The model's execution order, or one that lowers the peak of live bytes.",
 )
+@sharding.options
 @click.option("--arenas", type=existing, help="An arena configuration (TOML).")
 @click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, help="The seed of the replay token.")
 @click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes.")
@@ -85,6 +86,8 @@ def plan(
     address_token: str | None,
     fallback: str | None,
     order: str,
+    shard: str | None,
+    rank: int | None,
     arenas: str | None,
     seed: int,
     replay_token: str | None,
@@ -105,33 +108,43 @@ def plan(
     if os.path.realpath(target) == os.path.realpath(model):
         raise click.UsageError(f"{target} is the model itself; choose another file with -o")
     token = _token(seed, replay_token)
+    sharding.check_flags(shard, rank, budget)
+    spec = None if shard is None else sharding.load(shard, rank, order)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
     loaded = load(model, sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
     try:
         run_mode, _ = chosen(mode, preset, budget)
         graph = prepare(loaded, run_mode, config, budget, policy)
-        planned = planner.plan_memory(
-            graph, config, mode=run_mode, layout=layout, order=order, token=token,
-            address_token=layouts.read_token(address_token), fallback=fallback, policy=policy,
-        )  # fmt: skip
-        if budget is not None:
-            check_budget(planned.plan, budget)
-        check(planned.plan, graph, is_ir=model.endswith(".cbor"))
+        secret = layouts.read_token(address_token)
+
+        def planned_and_checked(graph: Model) -> planner.Planned:
+            planned = planner.plan_memory(
+                graph, config, mode=run_mode, layout=layout, order=order, token=token, address_token=secret,
+                fallback=fallback, is_stage=spec is not None, policy=policy,
+            )  # fmt: skip
+            if budget is not None:
+                check_budget(planned.plan, budget)
+            check(planned.plan, graph, is_ir=model.endswith(".cbor"))
+            return planned
+
+        made = list(sharding.plans(graph, spec, rank, planned_and_checked))
     except TmmuError as error:
         error.in_file(model)
         raise
-    file.save(planned.plan, target)
-    click.echo(f"wrote {target}")
-    for line in shown.summary(planned.plan):
-        click.echo(one_line(line))
-    for line in (*layouts.remarks(planned.plan), *storages.remarks(planned.plan)):
-        click.echo(one_line(line))
-    for line in training.summary(loaded, graph):
-        click.echo(one_line(line))
-    click.echo(shown.hints(planned.plan, planned.refused))
-    if why:
-        for refused in planned.refused:
-            click.echo(one_line(f"  {refused.node}: {refused.result} in place of {refused.operand}: {refused.reason}"))
+    for local, planned, plans in made:
+        for one in plans:
+            path = sharding.target(target, one)
+            file.save(one, path)
+            click.echo(f"wrote {path}")
+        lines = [*shown.summary(planned.plan), *layouts.remarks(planned.plan), *storages.remarks(planned.plan)]
+        lines += training.summary(loaded, graph)
+        if spec is not None:
+            lines += sharding.summary(spec, local, planned.plan)
+        lines.append(shown.hints(planned.plan, planned.refused))
+        if why:
+            lines += [f"  {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in planned.refused]
+        for line in lines:
+            click.echo(one_line(line))
     return 0
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tmmu.errors import one_line
-from tmmu.plan import metrics
+from tmmu.plan import metrics, sharding
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner.storages import Refused
 from tmmu.vocabulary import Shares
@@ -114,6 +114,9 @@ def _document(plan: Plan) -> dict[str, Any]:
 def _text(plan: Plan) -> Iterator[str]:
     counts = f"{len(plan.steps)} steps, {len(plan.tensors)} tensors, {len(plan.storages)} storages"
     yield f"{plan.model}: {counts}; mode {plan.mode}, layout {plan.layout}, order {plan.order}"
+    if plan.shard_spec:
+        mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(plan.shard_spec))
+        yield f"  rank {plan.rank} of {plan.world_size}: mesh {mesh}"
     yield from summary(plan)
     for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True)):
         if usage.slots and arena.reuse:

@@ -62,6 +62,7 @@ def plan_memory(
     token: bytes | None = None,
     address_token: bytes | None = None,
     fallback: str | None = None,
+    is_stage: bool = False,
     policy: ArenaPolicy = ANYWHERE,
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
@@ -85,6 +86,8 @@ def plan_memory(
         What the layout `hashed` derives addresses from, 64 bytes or more; no other layout takes one.
     fallback
         "packed": use it where the layout is `slots`, an arena is too small for its slots, and packed fits.
+    is_stage
+        Whether the model is one pipeline stage of a joint graph: it may then have no backward nodes of its own.
     policy
         The devices with their memories, and which arenas a tensor may use where its role does not say it.
 
@@ -102,7 +105,7 @@ def plan_memory(
         raise TmmuError(
             "MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode
         )
-    if mode == "backward" and model.nodes and all(node.phase is Phase.FORWARD for node in model.nodes):
+    if mode == "backward" and not is_stage and model.nodes and all(node.phase is Phase.FORWARD for node in model.nodes):
         raise TmmuError(
             "MODE_VIOLATION",
             "mode 'backward' of a model that has only forward nodes",

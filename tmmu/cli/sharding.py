@@ -1,0 +1,87 @@
+"""How `tmmu plan` plans for many ranks: --shard and --rank, and one file for each rank. spec: R7.22, R7.23"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proofs.flags import existing
+from tmmu.plan import sharding
+from tmmu.plan.columns import Plan
+from tmmu.planner.plan import Planned
+from tmmu.vocabulary import Model
+
+
+def options(command: Any) -> Any:
+    """Add --shard and --rank to a command."""
+    for option in (
+        click.option("--rank", type=click.IntRange(min=0), help="With --shard: plan this rank alone [every rank]."),
+        click.option("--shard", type=existing, metavar="FILE", help="A shard spec (TOML): one plan for each rank."),
+    ):
+        command = option(command)
+    return command
+
+
+def check_flags(shard: str | None, rank: int | None, budget: int | None) -> None:
+    """A UsageError for flags that do not go together."""
+    if rank is not None and shard is None:
+        raise click.UsageError("--rank goes with --shard")
+    if shard is not None and budget is not None:
+        raise click.UsageError("--budget is one rank's; what is computed again is not sharded yet")
+
+
+def load(path: str, rank: int | None, order: str) -> dict[str, Any]:
+    """The shard spec at `path`, of which `rank` must be a rank."""
+    from tmmu.planner.sharding.spec import load, refuse
+    from tmmu.planner.sharding.stages import count
+
+    spec = load(path)
+    if rank is not None and rank >= sharding.ranks(spec):
+        raise click.BadParameter(f"the mesh has {sharding.ranks(spec)} ranks, from 0 on", param_hint="--rank")
+    if order != "given" and count(spec) > 1:
+        what = "an order for each stage could make two of them wait for each other"
+        raise refuse(what, "use --order given with a pipeline").in_file(path)
+    return spec
+
+
+def plans(
+    model: Model, spec: dict[str, Any] | None, rank: int | None, plan: Callable[[Model], Planned]
+) -> Iterator[tuple[Model, Planned, list[Plan]]]:
+    """For each stage its model, its plan, and that plan as it is for each rank; without a spec the one plan."""
+    from tmmu.planner.sharding import local_models, shards_of
+    from tmmu.planner.sharding.local import coordinates
+
+    if spec is None:
+        planned = plan(model)
+        yield model, planned, [planned.plan]
+        return
+    wanted = range(sharding.ranks(spec)) if rank is None else (rank,)
+    by_stage: dict[int, list[int]] = {}
+    for r in wanted:
+        by_stage.setdefault(coordinates(r, spec).get(spec["pipeline_axis"], 0), []).append(r)
+    locals_ = local_models(model, spec)
+    for stage, ranks in by_stage.items():
+        local = locals_[stage]
+        planned = plan(local.model)
+        yield local.model, planned, [
+            replace(planned.plan, rank=r, world_size=sharding.ranks(spec), shard_spec=spec,
+                    shards=shards_of(local, spec, r))
+            for r in ranks
+        ]  # fmt: skip
+
+
+def target(path: str, plan: Plan) -> str:
+    """The file of one rank: for `plan.cbor` that is `plan.rank0.cbor` and so on; `path` itself without a shard spec."""
+    whole = Path(path)
+    return str(whole.with_name(f"{whole.stem}.rank{plan.rank}{whole.suffix}")) if plan.shard_spec else path
+
+
+def summary(spec: dict[str, Any], model: Model, planned: Plan) -> Iterator[str]:
+    """What the ranks of one stage have in common."""
+    moved = sum(node.domain.startswith("tmmu.mesh/") for node in model.nodes)
+    mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(spec))
+    yield f"  mesh: {mesh}; {len(planned.steps)} steps, {moved} of them collectives"

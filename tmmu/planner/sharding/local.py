@@ -1,0 +1,84 @@
+"""What each rank plans: one model for each pipeline stage, and each rank's part of every tensor.
+
+All ranks of a stage have chunks of one size, so they have one model and one layout; what differs is which elements lie
+in the chunks.
+spec: R7.1, R7.6, R7.8, R7.19, R7.20
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tmmu.ir.columns import ragged
+from tmmu.plan import sharding
+from tmmu.plan.columns import NONE, UNSHARDED, Shards, column
+from tmmu.planner.sharding import stages
+from tmmu.planner.sharding.rewrite import rewrite
+from tmmu.planner.sharding.splits import Split
+from tmmu.vocabulary import Model
+
+
+@dataclass(frozen=True)
+class Local:
+    """The model of the ranks of one stage; `parts` are (row, the model's shape, split) of the model's own tensors."""
+
+    model: Model
+    parts: list[tuple[int, tuple[int, ...], Split]]
+
+
+def local_models(model: Model, spec: dict[str, Any]) -> list[Local]:
+    """The model of each stage, in order. `model` is valid and in execution order; the empty spec leaves it as it is.
+
+    Raises INVALID_SHARDING as `rewrite` and `stages.of_nodes` do; INVALID_IR where a name of the model is one that a
+    collective needs. O(stages x model).
+    """
+    if not spec:
+        return [Local(model, [])]
+    made = rewrite(model, spec)
+    stage_of = stages.of_nodes(model, spec)
+    rows = {tensor.name: t for t, tensor in enumerate(model.tensors)}
+    found = []
+    for stage in range(stages.count(spec)):
+        local = stages.restrict(made, stage_of, stage, spec["pipeline_axis"])
+        parts = [
+            (row, model.tensors[t].shape, made.splits.of[t])
+            for row, tensor in enumerate(local.tensors)
+            if (t := rows.get(tensor.name)) is not None
+        ]
+        found.append(Local(local, parts))
+    return found
+
+
+def coordinates(rank: int, spec: dict[str, Any]) -> dict[str, int]:
+    """The place of a rank on each axis; the last axis varies fastest.
+
+    >>> coordinates(5, {"mesh": [["data", 2], ["tensor", 4]]})
+    {'tensor': 1, 'data': 1}
+    """
+    place = {}
+    for axis, size in reversed(sharding.mesh(spec)):
+        rank, place[axis] = divmod(rank, size)
+    return place
+
+
+def shards_of(local: Local, spec: dict[str, Any], rank: int) -> Shards:
+    """The table that says which elements of each tensor `rank` holds. O(tensors)."""
+    if not spec:
+        return UNSHARDED
+    sizes, place = dict(sharding.mesh(spec)), coordinates(rank, spec)
+    number = {axis: a for a, axis in enumerate(sizes)}
+    dims: list[tuple[int, int, int, int, int]] = []
+    for _, shape, split in local.parts:
+        for size, axis in zip(shape, split, strict=True):
+            chunk = -(-size // sizes[axis]) if axis else size
+            start = min(chunk * place[axis], size) if axis else 0
+            dims.append((size, number[axis] if axis else NONE, start, min(chunk, size - start), chunk))
+    bounds, _ = ragged([shape for _, shape, _ in local.parts], np.uint64)
+    columns = [[row[k] for row in dims] for k in range(5)]
+    return Shards(
+        column([row for row, _, _ in local.parts], np.uint32), bounds, column(columns[0], np.uint64),
+        column(columns[1], np.uint32), *(column(values, np.uint64) for values in columns[2:]),
+    )  # fmt: skip

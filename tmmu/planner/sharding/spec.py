@@ -1,0 +1,133 @@
+"""Shard specs as users write them, in TOML, and as plans hold them.
+
+```toml
+pad = false                     # true: a dimension that does not divide is padded
+
+[mesh]                          # the ranks; the last axis varies fastest
+pipeline = 2
+data = 2
+tensor = 2
+
+[zero]                          # 1: optimizer state, 2: gradients of parameters too, 3: parameters too
+axis = "data"
+stage = 3
+
+[pipeline]
+axis = "pipeline"
+stages = [["embed*", "layer0/*"], ["*"]]   # patterns of nodes for each stage; without: even by depth
+
+[[rules]]                       # the first rule that names a tensor holds
+roles = ["parameter"]           # without: every role but gradient
+names = ["*.fc1.weight"]        # `*` stands for any text; without: every name
+split = ["", "tensor"]          # the axis of each dimension, or ""
+
+[[operators]]                   # dimensions that an operator works across, where its operands do not show it
+op = "Softmax"
+across = [-1]
+```
+
+spec: R7.1, R7.2, R7.5
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import Any
+
+from tmmu.canonical import read_bounded
+from tmmu.errors import TmmuError
+from tmmu.plan import sharding
+
+LIMIT = 1 << 20
+"""The largest spec that is read, in bytes."""
+
+
+def refuse(what: str, fix: str, *, place: str = "shard spec", axis: str = "") -> TmmuError:
+    """INVALID_SHARDING: a spec that is none, or that does not fit the model."""
+    return TmmuError("INVALID_SHARDING", what, place=place, fix=fix, axis=axis)
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The spec in a TOML file as the object that plans hold; INVALID_SHARDING names the file and what is wrong."""
+    try:
+        try:
+            document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_SHARDING").decode())
+        except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, a number or a nesting without end
+            raise refuse(f"no TOML: {error}", "see the README's example") from error
+        return resolve(document)
+    except TmmuError as error:
+        error.in_file(os.fspath(path))
+        raise
+
+
+def resolve(document: dict[str, Any]) -> dict[str, Any]:
+    """The object of a TOML document: every key there, in the form that is hashed.
+
+    >>> resolve({"mesh": {"data": 2}, "rules": [{"split": ["data"]}]})["rules"]
+    [{'roles': ['input', 'parameter', 'optimizer', 'activation'], 'names': ['*'], 'split': ['data']}]
+    """
+    document = _table(document, "the file", ("mesh", "pad", "zero", "pipeline", "rules", "operators"))
+    mesh = _table(document.get("mesh", {}), "[mesh]")
+    zero = _table(document.get("zero", {}), "[zero]", ("axis", "stage"))
+    pipeline = _table(document.get("pipeline", {}), "[pipeline]", ("axis", "stages"))
+    everywhere = ["input", "parameter", "optimizer", "activation"]
+    rules = [_table(rule, "[[rules]]", ("roles", "names", "split")) for rule in _tables(document, "rules")]
+    operators = [_table(entry, "[[operators]]", ("op", "across")) for entry in _tables(document, "operators")]
+    stage = zero.get("stage", 0)
+    value = {
+        "mesh": [[name, size] for name, size in mesh.items()],
+        "pad": document.get("pad", False),
+        "zero_axis": zero.get("axis", "") if stage else "",
+        "zero_stage": stage,
+        "pipeline_axis": pipeline.get("axis", ""),
+        "stages": pipeline.get("stages", []),
+        "rules": [
+            {"roles": rule.get("roles", everywhere), "names": rule.get("names", ["*"]), "split": rule.get("split", [])}
+            for rule in rules
+        ],
+        "operators": [{"op": entry.get("op", ""), "across": entry.get("across", [])} for entry in operators],
+    }
+    try:
+        return sharding.read(value)
+    except ValueError as error:
+        raise refuse(str(error), "correct the shard spec") from error
+
+
+def _table(value: Any, where: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise refuse(f"{where} is no table", "see the README's example")
+    for key in value:
+        if keys is not None and key not in keys:
+            raise refuse(f"unknown key {key!r} in {where}", f"use {', '.join(keys)}")
+    return value
+
+
+def _tables(document: dict[str, Any], key: str) -> list[Any]:
+    value = document.get(key, [])
+    if not isinstance(value, list):
+        raise refuse(f"{key} is no list of tables", f"write [[{key}]]")
+    return value
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether `name` is as `pattern` says, in which `*` stands for any text and everything else for itself.
+
+    The pieces between the stars are looked for from left to right, each as early as it can stand: O(name).
+
+    >>> matches("layer*.weight", "layer0.fc1.weight"), matches("*[0]", "w[0]"), matches("a", "ab")
+    (True, True, False)
+    """
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == first
+    *middle, last = rest
+    if not name.startswith(first) or not name.endswith(last) or len(name) < len(first) + len(last):
+        return False
+    at, end = len(first), len(name) - len(last)
+    for piece in middle:
+        found = name.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True

@@ -1,0 +1,134 @@
+"""Pipeline stages: which stage runs each node, and the part of a graph that one stage runs.
+
+A forward node belongs to the first stage with a pattern for it; without patterns forward nodes are spread evenly by
+their depth. A gradient step belongs to its forward node's stage, and any other node to the first stage in which
+something that it reads is written, or read before. What another stage reads is sent right after it is written.
+spec: R7.17, R7.18
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tmmu.ir.validate import validate
+from tmmu.plan import sharding
+from tmmu.planner.sharding.rewrite import MESH, Made
+from tmmu.planner.sharding.spec import matches, refuse
+from tmmu.vocabulary import MAIN, Body, Model, Node, Phase
+
+
+def count(spec: dict[str, Any]) -> int:
+    """How many stages there are."""
+    return dict(sharding.mesh(spec)).get(spec.get("pipeline_axis", ""), 1)
+
+
+def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
+    """The stage of each node; INVALID_SHARDING for a forward node that no pattern names. O(nodes x patterns)."""
+    stages = count(spec)
+    if stages == 1:
+        return [0] * len(model.nodes)
+    writer = {t: n for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
+    even = None if spec["stages"] else _by_depth(model, writer, stages)
+    found: list[int] = []
+    stage_of: dict[str, int] = {}
+    reader: dict[int, int] = {}  # the first stage that reads a tensor so far
+    for n, node in enumerate(model.nodes):
+        if node.phase is Phase.FORWARD:
+            stage = _by_pattern(node.name, spec["stages"]) if even is None else even[n]
+            if stage is None:
+                raise refuse("no stage names it", 'end the last stage with "*"', place=f"node {node.name!r}")
+        else:
+            stage = stage_of.get(node.name.removesuffix(".grad")) if node.name.endswith(".grad") else None
+        if stage is None:
+            written = [found[writer[t]] for t in node.reads if writer.get(t, n) < n]
+            stage = min(written or [reader[t] for t in node.reads if t in reader], default=0)
+        found.append(stage)
+        stage_of[node.name] = stage
+        for t in node.reads:
+            reader[t] = min(stage, reader.get(t, stage))
+    return found
+
+
+def _by_pattern(name: str, stages: list[list[str]]) -> int | None:
+    return next((k for k, patterns in enumerate(stages) if any(matches(p, name) for p in patterns)), None)
+
+
+def _by_depth(model: Model, writer: dict[int, int], stages: int) -> list[int]:
+    """Forward nodes by the longest way to them from the caller's tensors, in equal ranges of it."""
+    depth: list[int] = []
+    for n, node in enumerate(model.nodes):
+        depth.append(1 + max((depth[writer[t]] for t in node.reads if writer.get(t, n) < n), default=-1))
+    forward = [d for d, node in zip(depth, model.nodes, strict=True) if node.phase is Phase.FORWARD]
+    deepest = max(forward, default=0) + 1
+    return [min(d * stages // deepest, stages - 1) for d in depth]
+
+
+def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
+    """The model that the ranks of `stage` run. O(model)."""
+    model = made.splits.model
+    own = len(model.tensors)
+    home = {t: stage_of[n] for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
+    readers: dict[int, set[int]] = {}
+    for node, n in zip(made.nodes, made.origin, strict=True):
+        for t in (*node.reads, *node.mutates):
+            readers.setdefault(t, set()).add(stage_of[n])
+    for node in model.nodes:
+        for t in node.mutates:
+            if len(readers[t] | {home.get(t, min(readers[t]))}) > 1:
+                place = f"tensor {model.tensors[t].name!r}"
+                raise refuse("it is changed, and used in two stages", "put its nodes into one stage", place=place)
+    nodes: list[Node] = []
+    received = set[int]()
+    for node, n in zip(made.nodes, made.origin, strict=True):
+        if stage_of[n] == stage:
+            nodes.append(node)
+        for t in node.writes:
+            if t >= own or t in node.mutates:
+                continue
+            for other in sorted(readers.get(t, set()) - {stage_of[n]}):
+                name, domain = model.tensors[t].name, f"{MESH}/{axis}"
+                if stage_of[n] == stage:
+                    nodes.append(Node(f"{name}.Send.{other}", f"Send.{other}", (t,), (), domain, phase=node.phase))
+                elif other == stage:
+                    received.add(t)
+                    op = f"Recv.{stage_of[n]}"
+                    nodes.append(Node(f"{name}.{op}", op, (), (t,), domain, phase=node.phase))
+    holders = {t: readers.get(t) or {0} for t in range(own) if t not in home}
+    touched = {t for node in nodes for t in (*node.reads, *node.writes)}
+    touched |= {t for t, stages in holders.items() if stage in stages}
+    outputs = [t for t in model.outputs if (home[t] if t in home else min(holders[t])) == stage]
+    return _selected(made, nodes, touched, outputs, received)
+
+
+def _selected(made: Made, nodes: list[Node], touched: set[int], outputs: list[int], received: set[int]) -> Model:
+    """The model of these nodes and tensors, with rows numbered anew."""
+    model = made.splits.model
+    rows = {t: row for row, t in enumerate(sorted(touched))}
+    tensors = []
+    for t in rows:
+        tensor = made.tensors[t]
+        if t in received:
+            tensor = replace(tensor, view=None)
+        if tensor.view is not None:
+            tensor = replace(tensor, view=tensor.view._replace(base=rows[tensor.view.base]))
+        tensors.append(tensor)
+
+    def renumbered(node: Node) -> Node:
+        reads, writes, mutates = (tuple(rows[t] for t in list_) for list_ in (node.reads, node.writes, node.mutates))
+        hints = tuple((rows[a], rows[b]) for a, b in node.in_place)
+        return replace(node, reads=reads, writes=writes, mutates=mutates, in_place=hints)
+
+    names = {tensor.name for tensor in tensors}
+    main = Body(-1, model.bodies[MAIN].attribute, tuple(rows[t] for t in model.inputs if t in rows),
+                tuple(rows[t] for t in outputs))  # fmt: skip
+    local = replace(
+        model,
+        tensors=tuple(tensors),
+        nodes=tuple(map(renumbered, nodes)),
+        bodies=(main,),
+        must_not_alias=tuple((rows[a], rows[b]) for a, b in model.must_not_alias if a in rows and b in rows),
+        bindings=replace(model.bindings, donated=tuple(x for x in model.bindings.donated if x in names)),
+    )
+    validate(local)
+    return local
