@@ -13,6 +13,7 @@ import click
 
 from proofs import formats, verify_plan
 from proofs.flags import bound, existing, shapes, sizes
+from proofs.sharding import ranks
 from proofs.solvers.process import SOLVERS
 from proofs.verify_plan import NO_PLAN, REQUIRABLE, Disagreement, Options, Verdict
 from tmmu.errors import TmmuError, one_line
@@ -90,9 +91,12 @@ def command(
         definition_limit, workers, tuple(SOLVERS) if solver == "both" else (solver,), smt2,
     )  # fmt: skip
     verdicts = []
+    members = []
     for path in plans:
         try:
             verdict = verify_plan.verify(path, options, _progress(path))
+            if (one := ranks.member(verdict)) is not None:
+                members.append(one)
         except TmmuError as error:
             verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
         except Disagreement as error:
@@ -105,6 +109,10 @@ def command(
         if style == "text":
             for line in formats.text(verdict):
                 click.echo(line, err=verdict.verdict == "ERROR")
+    for verdict in ranks.verdicts(members, options):
+        verdicts.append(verdict)
+        if style == "text":
+            click.echo("\n".join(formats.text(verdict)))
     if style != "text":
         click.echo(formats.WRITERS[style](verdicts))
     codes = {verdict.exit for verdict in verdicts}

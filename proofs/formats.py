@@ -58,6 +58,10 @@ def _shape(value: Any) -> str:
 def _witness(witness: dict[str, Any]) -> Iterator[str]:
     if witness.get("tensors"):
         yield f"tensors: {', '.join(witness['tensors'])}"
+    if witness.get("ranks"):
+        yield f"ranks: {', '.join(map(str, witness['ranks']))}"
+    if witness.get("element"):
+        yield f"element: {', '.join(map(str, witness['element']))}"
     if witness.get("steps"):
         yield f"step: {', '.join(map(str, witness['steps']))}"
     if witness.get("first_byte") is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from proofs.readers.expected import Expected
 from proofs.readers.recomputation import with_recomputation
 from proofs.readers.sharing import Permissions, permitted
 from proofs.readers.training import in_mode
+from proofs.sharding.parts import false_parts, part_differences
+from proofs.sharding.stages import RankModel, of_rank
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
 from tmmu.plan import file
@@ -44,7 +46,10 @@ OBLIGATIONS = (
 BY_COMPARISON = ("hashes", "steps_are_the_model", "bodies_nest", "roles_have_arenas")
 """Those of them that no solver is asked: values are compared, steps are walked."""
 
-REQUIRABLE = ("model", "slot-count")
+OF_SHARDED = ("shards",)
+"""Those that the verdict on a plan with a shard spec lists besides; they are compared, too."""
+
+REQUIRABLE = ("model", "slot-count", "ranks")
 """What `--require` may name."""
 
 
@@ -105,24 +110,36 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], _scope(options), model=options.model)
     result.assumptions = _assumptions(plan, options)
     result.claims = _claims(plan)
+    if plan.shard_spec:
+        result.assumptions["rank"], result.assumptions["world_size"] = plan.rank, plan.world_size
+        # A rank has what its stage touches: what is donated of the model need not be there.
+        options = replace(options, donated=options.donated & callers(plan))
     try:
-        expected = _expected(plan, options)
+        sharded = _expected(plan, options)
+        expected = None if sharded is None else sharded.expected
     except TmmuError as error:
+        if error.code_id == "INVALID_SHARDING":
+            stated_as = f"rank {plan.rank} of {plan.world_size}"
+            place = f"{error.place}: {error.what}"
+            _refute(result, plan, [compare.Difference("sharding", "", (), None, stated_as, place)])
+            return result
         if error.code_id != "INVALID_BINDING":
             raise
         # The bindings are the plan's own: a model that they do not fit is not the one that was planned.
         bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
         stated_as = ", ".join(f"{name}={value}" for name, value in bound.items())
-        _refute(result, [compare.Difference("binding", "", (), None, stated_as, error.what)])
+        _refute(result, plan, [compare.Difference("binding", "", (), None, stated_as, error.what)])
         return result
     permissions = permitted(plan, expected, options.donated)
     run = program(plan, permissions, options.donated)
     repeated = sorted(f"{op} gives the same values again" for op in (expected.repeated if expected is not None else ()))
     result.assumptions["believed_operators"] = [*permissions.believed, *repeated]
+    if sharded is not None:
+        result.assumptions["believed_operators"] += sorted(sharded.believed)
     progress("checking")
-    found = list(islice(_false(stated, plan, run, expected, options), 100))
+    found = list(islice(_false(stated, plan, run, sharded, options), 100))
     if found:
-        _refute(result, found)
+        _refute(result, plan, found)
         return result
     progress("proving")
     outcomes = obligations.prove_with(
@@ -156,13 +173,15 @@ def _export(
     smtlib.write_lemmas(Path(options.smt2) / "lemmas", [lemma.name for lemma in OF_CHAINS])
 
 
-def _expected(plan: Plan, options: Options) -> Expected | None:
+def _expected(plan: Plan, options: Options) -> RankModel | None:
+    """What the plan's rank must run of the model; of a plan without a shard spec that is the model."""
     if options.model is None:
         return None
     bindings = plan.bindings
     trusted = Bindings(bindings.dims, bindings.shapes, bindings.values, {}, (), options.trust_shapes)
     try:
-        return with_recomputation(in_mode(read_model(options.model, trusted), plan.mode), plan)
+        whole = with_recomputation(in_mode(read_model(options.model, trusted), plan.mode), plan)
+        return of_rank(whole, plan.shard_spec, plan.rank) if plan.shard_spec else RankModel(whole, {})
     except TmmuError as error:
         error.in_file(options.model)
         raise
@@ -185,7 +204,7 @@ def read_model(path: str, bindings: Bindings) -> Expected:
 def _agree(plan: Plan, options: Options) -> None:
     """A binding given on the command line must be the plan's own, and a donated name be one that the caller writes."""
     bindings = plan.bindings
-    for name in sorted(options.donated - callers(plan)) if options.donated else ():
+    for name in sorted(options.donated - callers(plan)) if options.donated and not plan.shard_spec else ():
         raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name")
     given: list[tuple[str, str, Any, Any]] = [
         *(("--dim", name, value, bindings.dims.get(name)) for name, value in options.dims.items()),
@@ -232,19 +251,27 @@ def _claims(plan: Plan) -> dict[str, Any]:
 
 
 def _false(
-    stated: Stated, plan: Plan, run: Program, expected: Expected | None, options: Options
+    stated: Stated, plan: Plan, run: Program, sharded: RankModel | None, options: Options
 ) -> Iterator[Problem | FalseField | compare.Difference]:
     """Everything false that the naive side finds, most telling first, lazily."""
-    if expected is not None:
-        yield from compare.differences(plan, expected, options.donated)
+    if sharded is not None:
+        yield from compare.differences(plan, sharded.expected, options.donated)
+        if plan.shard_spec:
+            yield from part_differences(plan, sharded)
     yield from checker.problems(run)
     yield from structure.problems(plan, run)
     yield from claims.false_claims(plan, run)
+    if plan.shard_spec:
+        yield from false_parts(plan)
     for name, old, new in file.false_hashes(stated):
         yield FalseField("hashes", name, old.hex(), new.hex())
 
 
-def _refute(result: Verdict, found: Sequence[Problem | FalseField | compare.Difference]) -> None:
+def _listed(plan: Plan) -> tuple[str, ...]:
+    return (*OBLIGATIONS, *OF_SHARDED) if plan.shard_spec else OBLIGATIONS
+
+
+def _refute(result: Verdict, plan: Plan, found: Sequence[Problem | FalseField | compare.Difference]) -> None:
     """The first problem is the witness; each obligation that something breaks is REFUTED."""
     broken: dict[str, str] = {}
     for item in found:
@@ -253,7 +280,7 @@ def _refute(result: Verdict, found: Sequence[Problem | FalseField | compare.Diff
     result.verdict, result.exit = REFUTED, EXITS[REFUTED]
     result.obligations = [
         {"name": name, "verdict": REFUTED if name in broken else UNKNOWN, "detail": broken.get(name, "not reached")}
-        for name in OBLIGATIONS
+        for name in _listed(plan)
     ]
     result.witness = _witness(found[0])
     result.notes = [_broken(item)[1] for item in found[1:6]]
@@ -265,7 +292,7 @@ def _broken(item: Problem | FalseField | compare.Difference) -> tuple[str, str]:
     if isinstance(item, FalseField):
         return item.obligation, f"{item.field} is stated as {item.stated}; it is {item.recomputed}"
     return (
-        "steps_are_the_model",
+        "shards" if item.what in ("shard", "sharding") else "steps_are_the_model",
         f"{item.what}: stated {item.stated or 'nothing'}; the model says {item.recomputed or 'nothing'}",
     )
 
@@ -296,8 +323,9 @@ def _witness(item: Problem | FalseField | compare.Difference) -> dict[str, Any]:
 def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcome], options: Options) -> None:
     """PROVED if the solver discharged everything and nothing required is missing; else UNKNOWN with the reason."""
     by_name = {outcome.name: outcome for outcome in outcomes}
-    unasked = [name for name in OBLIGATIONS if name not in by_name and name not in BY_COMPARISON]
-    for name in OBLIGATIONS:
+    listed = _listed(plan)
+    unasked = [name for name in listed if name not in (*by_name, *BY_COMPARISON, *OF_SHARDED)]
+    for name in listed:
         outcome = by_name.pop(name, None)
         if outcome is None:
             if name in unasked:
@@ -318,6 +346,10 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
     if not (unproved or unasked or missing):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _optimal(result, plan, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
+    if plan.world_size > 1:
+        result.notes.append(
+            f"rank {plan.rank} of {plan.world_size}: whether ranks fit together, all plans at once show"
+        )
     if plan.layout in SCATTERED:
         result.notes.append(f"layout {plan.layout}: addresses are no offsets, so the plan does not conform to 001 II.F")
     result.notes += [
@@ -345,4 +377,6 @@ def _optimal(result: Verdict, plan: Plan, proved: set[str]) -> None:
 def _holds(requirement: str, plan: Plan, options: Options) -> bool:
     if requirement == "model":
         return options.model is not None
+    if requirement == "ranks":  # whether all ranks are there says the verdict on them together
+        return True
     return all(usage.minimal for usage in plan.usage if usage.slots)

@@ -72,9 +72,13 @@ Further results are written first: they read operand 0 too.
 """
 
 
+COLLECTIVES = "tmmu.mesh/"
+"""What the domains of collectives begin with, one domain for each axis. An all-reduce sums element by element."""
+
+
 def known(domain: str) -> bool:
     """Whether the tables speak for the operators of `domain` (spec: V2.1)."""
-    return domain in KNOWN_DOMAINS or domain == GRADIENTS
+    return domain in KNOWN_DOMAINS or domain == GRADIENTS or domain.startswith(COLLECTIVES)
 
 
 def plain(domain: str) -> str:
@@ -117,6 +121,8 @@ def overwritable(domain: str, op: str) -> tuple[int, ...]:
     """
     if domain == GRADIENTS:
         return (0,) if op in GRADIENTS_IN_PLACE else ()
+    if domain.startswith(COLLECTIVES):
+        return (0,) if op == "AllReduce" else ()
     return IN_PLACE.get(op, ()) if domain in KNOWN_DOMAINS else ()
 
 

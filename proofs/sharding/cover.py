@@ -1,0 +1,142 @@
+"""Every element of every tensor lies in exactly one place of the axes that split it: by intervals, and by a solver.
+
+The naive side sorts what ranks state that they hold and looks for the first gap or overlap. The solver proves, for all
+sizes at once, that equal chunks hold each element exactly once, and evaluates that every stated part is such a chunk.
+As an axis splits one dimension of a tensor at most, what holds of each dimension holds of their product.
+spec: R7.24, R7.25
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from proofs.sharding.mesh import Mesh
+from proofs.sharding.parts import Dimension
+from proofs.solvers import Solver, refutation
+
+Parts = Mapping[str, tuple[Dimension, ...]]
+
+DEFINITIONS = """
+(define-fun cut ((n Int) (chunk Int) (place Int)) Int (ite (< (* chunk place) n) (* chunk place) n))
+(define-fun holds ((n Int) (chunk Int) (place Int) (element Int)) Bool
+  (and (<= (cut n chunk place) element) (< element (cut n chunk (+ place 1)))))
+(define-fun is_chunk ((n Int) (places Int) (chunk Int) (place Int) (start Int) (held Int)) Bool
+  (and (<= n (* chunk places)) (<= 0 place) (< place places)
+       (= start (cut n chunk place)) (= (+ start held) (cut n chunk (+ place 1)))))
+"""
+"""What a rank's chunk of a dimension of `n` elements is; the same text is proved about and evaluated on plans."""
+
+_GIVEN = "(assert (and (<= 1 places) (<= n (* chunk places)) (<= 0 element) (< element n)))"
+_FREE = "".join(f"(declare-const {name} Int)" for name in ("n", "places", "chunk", "element", "one", "other"))
+LEMMAS = {
+    "each_element_is_held": (
+        "(assert (not (let ((place (div element chunk)))"
+        " (and (<= 0 place) (< place places) (holds n chunk place element)))))"
+    ),
+    "no_element_is_held_twice": (
+        "(assert (and (<= 0 one) (< one other) (< other places) (holds n chunk one element)"
+        " (holds n chunk other element)))"
+    ),
+}
+"""Negated statements over all sizes: each must be unsatisfiable where the sizes alone are not."""
+
+ROWS = 2000
+"""How many stated parts are evaluated in one query."""
+
+
+class Hole(NamedTuple):
+    """An element that no rank holds, or ranks in two places hold; or ranks that contradict each other."""
+
+    tensor: str
+    element: tuple[int, ...] | None
+    ranks: tuple[int, ...]
+    text: str
+
+
+def holes(mesh: Mesh, by_rank: Mapping[int, Parts], pipeline: str) -> Iterator[Hole]:
+    """Everything that is not held exactly once, of the plans of all ranks. O(ranks x dimensions)."""
+    holders: dict[str, list[int]] = {}
+    for rank in sorted(by_rank):
+        for name in by_rank[rank]:
+            holders.setdefault(name, []).append(rank)
+
+    def stage(rank: int) -> int:
+        return mesh.at(rank, pipeline) if pipeline else 0
+
+    stages: dict[int, list[int]] = {}
+    for rank in sorted(by_rank):
+        stages.setdefault(stage(rank), []).append(rank)
+    for name, ranks in holders.items():
+        held = set(ranks)
+        absent = [rank for k in sorted(set(map(stage, ranks))) for rank in stages[k] if rank not in held]
+        if absent:
+            peer = next(rank for rank in ranks if stage(rank) == stage(absent[0]))
+            yield Hole(name, None, (absent[0], peer), f"rank {peer} holds a part of {name}, and rank {absent[0]} none")
+            continue
+        shapes = {tuple((d.size, d.axis) for d in by_rank[rank][name]): rank for rank in reversed(ranks)}
+        if len(shapes) > 1:
+            pair = tuple(sorted(shapes.values())[:2])
+            yield Hole(name, None, pair, f"ranks {pair[0]} and {pair[1]} state other sizes or axes of {name}")
+            continue
+        for d in range(len(by_rank[ranks[0]][name])):
+            yield from _along(mesh, name, d, {rank: by_rank[rank][name] for rank in ranks})
+
+
+def _along(mesh: Mesh, name: str, d: int, dimensions: Mapping[int, tuple[Dimension, ...]]) -> Iterator[Hole]:
+    """One dimension of one tensor: replicas are equal, and places side by side cover it."""
+    n, axis, _ = next(iter(dimensions.values()))[d]
+    at: dict[int, int] = {}
+    for rank, of in dimensions.items():
+        first = at.setdefault(mesh.at(rank, axis) if axis else 0, rank)
+        if of[d].part != dimensions[first][d].part:
+            text = f"ranks {first} and {rank} hold different parts of dimension {d} of {name} and must hold the same"
+            yield Hole(name, None, (first, rank), text)
+            return
+    reached, last = 0, -1
+    for start, end, rank in sorted((dimensions[r][d].part.start, _end(dimensions[r][d]), r) for r in at.values()):
+        if start == end:
+            continue
+        if start != reached:
+            element = min(start, reached)
+            others = (last, rank) if start < reached else ()
+            yield Hole(name, _element(dimensions[rank], d, element), others, _said(name, d, element, others))
+            return
+        reached, last = end, rank
+    if reached != n:
+        yield Hole(name, _element(next(iter(dimensions.values())), d, reached), (), _said(name, d, reached, ()))
+
+
+def _end(dimension: Dimension) -> int:
+    return dimension.part.start + dimension.part.held
+
+
+def _element(of: tuple[Dimension, ...], d: int, index: int) -> tuple[int, ...]:
+    """An element with `index` in dimension `d`; elsewhere the first that a rank holds."""
+    return tuple(index if k == d else dimension.part.start for k, dimension in enumerate(of))
+
+
+def _said(name: str, d: int, index: int, ranks: tuple[int, ...]) -> str:
+    where = f"element {index} of dimension {d} of {name}"
+    return f"{where} is held by ranks {ranks[0]} and {ranks[1]}" if ranks else f"no rank holds {where}"
+
+
+def prove(mesh: Mesh, by_rank: Mapping[int, Parts], solver: Solver, timeout_s: float) -> str | None:
+    """Let a solver that has read `DEFINITIONS` prove the lemmas and evaluate every stated part; why not, or None."""
+    for name, statement in LEMMAS.items():
+        query = f"(push){_FREE}{_GIVEN}(push){statement}(check-sat)(pop)(check-sat)(pop)"
+        answer = solver.evaluate(query, timeout_s)
+        if not answer.proof:
+            return f"{name}: {answer.failure or f'the solver answers {answer.text[:200]!r}'}"
+    rows: dict[str, None] = {}
+    for rank, parts in by_rank.items():
+        for dimensions in parts.values():
+            for n, axis, (start, held, chunk) in dimensions:
+                place, places = (mesh.at(rank, axis), mesh.size[axis]) if axis else (0, 1)
+                rows[f"(is_chunk {n} {places} {chunk} {place} {start} {held})"] = None
+    listed = list(rows)
+    for k in range(0, max(1, len(listed)), ROWS):
+        answer = solver.evaluate(refutation("\n".join(listed[k : k + ROWS])), timeout_s)
+        if not answer.proof:
+            return answer.failure or f"the solver answers {answer.text[:200]!r} of the parts"
+    return None

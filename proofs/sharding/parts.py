@@ -1,0 +1,89 @@
+"""Whether a plan holds the parts of tensors that its rank must hold: against its own mesh, and against the model.
+
+spec: R7.6, R7.8, R7.19
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from proofs.claims import FalseField
+from proofs.readers.difference import Difference
+from proofs.sharding.mesh import Mesh, Part
+from proofs.sharding.stages import RankModel
+from tmmu.ir.dtypes import BITS
+from tmmu.plan.columns import NONE, Plan
+
+
+class Dimension(NamedTuple):
+    """One dimension of a tensor of the model: its elements, the axis that splits it ("" for none), the rank's part."""
+
+    size: int
+    axis: str
+    part: Part
+
+
+def stated_parts(plan: Plan) -> dict[str, tuple[Dimension, ...]]:
+    """What a plan says that its rank holds, by the tensor's name. O(dimensions)."""
+    axes, s = Mesh(plan.shard_spec).axes, plan.shards
+    columns = (s.size.tolist(), s.axis.tolist(), s.start.tolist(), s.held.tolist(), s.chunk.tolist())
+    every = [
+        Dimension(size, "" if axis == NONE else axes[axis], Part(start, held, chunk))
+        for size, axis, start, held, chunk in zip(*columns, strict=True)
+    ]
+    at = s.dims_at.tolist()
+    return {
+        plan.tensors.name[row]: tuple(every[at[k] : at[k + 1]]) for k, row in enumerate(s.tensor.tolist())
+    }  # fmt: skip
+
+
+def false_parts(plan: Plan) -> Iterator[FalseField]:
+    """Each part that is not the rank's chunk of its dimension, or has not the bytes of its tensor. O(dimensions)."""
+    mesh, spec = Mesh(plan.shard_spec), plan.shard_spec
+    rows = {name: row for row, name in enumerate(plan.tensors.name)}
+    stated = stated_parts(plan)
+    for name, writer in zip(plan.tensors.name, plan.tensors.writer.tolist(), strict=True):
+        if writer == NONE and name not in stated:  # buffers are written by steps: this is the model's
+            yield FalseField("shards", f"part of {name}", "nothing", "a part of what the caller writes")
+    for name, dimensions in stated.items():
+        for d, (size, axis, part) in enumerate(dimensions):
+            place = f"dimension {d} of {name}"
+            right = mesh.part(size, axis, plan.rank)
+            if part != right:
+                yield FalseField("shards", place, _text(part), _text(right))
+            if axis and size % mesh.size[axis] and not spec["pad"]:
+                yield FalseField("shards", place, f"{size} elements split by {axis}", "no padding is allowed")
+            if axis and axis == spec["pipeline_axis"]:
+                yield FalseField("shards", place, f"split by {axis}", "the axis of the pipeline splits no tensor")
+        axes = [dimension.axis for dimension in dimensions if dimension.axis]
+        if len(set(axes)) < len(axes):
+            yield FalseField("shards", name, f"split by {', '.join(axes)}", "each axis at most once")
+        row = rows[name]
+        bits = BITS[plan.dtypes[int(plan.tensors.dtype[row])]]
+        size = -(-prod(dimension.part.chunk for dimension in dimensions) * bits // 8)
+        if size != int(plan.tensors.bytes[row]):
+            yield FalseField("shards", f"bytes of {name}", str(int(plan.tensors.bytes[row])), str(size))
+
+
+def part_differences(plan: Plan, rank_model: RankModel) -> Iterator[Difference]:
+    """Each tensor of the model of which the plan's table says what the shard spec does not. O(dimensions)."""
+    mesh, stated = Mesh(plan.shard_spec), stated_parts(plan)
+    for name, (shape, lie) in rank_model.held.items():
+        right = tuple(Dimension(n, a, mesh.part(n, a, plan.rank)) for n, a in zip(shape, lie, strict=True))
+        if name not in stated:
+            yield Difference("shard", "", (name,), None, "no part of it", _texts(right))
+        elif stated[name] != right:
+            yield Difference("shard", "", (name,), None, _texts(stated[name]), _texts(right))
+    for name in stated.keys() - rank_model.held.keys():
+        yield Difference("shard", "", (name,), None, _texts(stated[name]), "not a tensor of the model on this rank")
+
+
+def _text(part: Part) -> str:
+    return f"{part.held} elements from {part.start} on in {part.chunk} places"
+
+
+def _texts(dimensions: tuple[Dimension, ...]) -> str:
+    said = (f"{_text(d.part)} of {d.size}{f' by {d.axis}' if d.axis else ''}" for d in dimensions)
+    return "; ".join(said) or "a scalar"

@@ -1,0 +1,272 @@
+"""What the ranks of a mesh must run of a model, stages apart, by the checker's own reading of the shard spec.
+
+All ranks run the same steps on parts of one size. For each step of the model: what its operands bring along decides
+which loops are divided; operands that lie otherwise are brought into place by collectives; results that are sums over
+ranks are reduced, and results that are to lie otherwise are moved. The names of all this are the specification's.
+spec: R7.4 to R7.16, R7.30, R7.31
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proofs.readers.expected import Expected, ExpectedStep
+from proofs.readers.operators import COLLECTIVES, GRADIENTS
+from proofs.sharding.lies import Lie, Lies, misfit
+from proofs.sharding.loops import Loops, Place, loops, of_update, stated
+from tmmu.vocabulary import Part, Phase, Role
+
+_RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
+
+
+@dataclass
+class Spread:
+    """The model as every rank runs it: `owner` gives the model's step behind each step, `lies` how its tensors lie."""
+
+    expected: Expected
+    owner: dict[str, str]
+    lies: dict[str, Lie]
+    believed: set[str]
+
+
+def spread(model: Expected, spec: dict[str, Any]) -> Spread:
+    """The steps of all ranks. INVALID_SHARDING where the spec does not fit the model. O(accesses x dimensions)."""
+    for step in model.steps:
+        if step.part is not Part.WHOLE or step.body:
+            raise misfit(step.node, "a body is not sharded")
+        random = not step.domain.startswith(GRADIENTS) and _RANDOM.search(step.op)
+        if random and (step.op != "Dropout" or not step.writes or step.writes[0] not in model.views):
+            raise misfit(step.node, f"{step.op} draws random numbers")
+    if model.grouped:
+        raise misfit(min(model.grouped), "an alias group is not sharded")
+    work = _Work(model, spec)
+    for step in model.steps:
+        work.add(step)
+    return work.finish()
+
+
+class _Work:
+    def __init__(self, model: Expected, spec: dict[str, Any]) -> None:
+        self.model, self.spec, self.lies = model, spec, Lies(model, spec)
+        self.mesh = self.lies.mesh
+        self.by_name = {step.node: step for step in model.steps}
+        self.owner: dict[str, str] = {}
+        self.believed: set[str] = set()
+        m = model
+        self.new = replace(
+            m, steps=[], sizes=dict(m.sizes), shapes=dict(m.shapes), alignments=dict(m.alignments), roles=dict(m.roles),
+            views=dict(m.views), in_place=set(m.in_place), phases=dict(m.phases),
+        )  # fmt: skip
+
+    def finish(self) -> Spread:
+        for name, role in self.model.roles.items():
+            if role is not Role.SCRATCH:
+                self._resize(name, name, self.lies.of(name))
+        return Spread(self.new, self.owner, self.lies.known, self.believed)
+
+    # What a step walks.
+
+    def _loops(self, step: ExpectedStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
+        shapes_in, shapes_out = ([self.model.shapes[n] for n in names] for names in (ins, outs))
+        if self.model.phases.get(step.node) is Phase.OPTIMIZER and step.domain:
+            target = (*step.mutates, *outs)[:1]
+            self.believed.add(f"{step.domain}::{step.op} updates element by element")
+            return of_update(self.model.shapes[target[0]] if target else (), shapes_in, shapes_out)
+        if step.domain == GRADIENTS or step.domain.startswith(f"{GRADIENTS}/"):
+            return self._of_gradient(step, ins, outs)
+        said = next((entry for entry in self.spec["operators"] if entry["op"] == step.op), None)
+        if said is not None and not step.domain:
+            self.believed.add(
+                f"::{step.op} works across dimensions {', '.join(map(str, said['across'])) or 'none'} alone"
+            )
+            return stated(said["across"], shapes_in, shapes_out)
+        return loops(step.domain, step.op, shapes_in, shapes_out)
+
+    def _of_gradient(self, step: ExpectedStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
+        """A gradient walks the loops of the forward step, where each of its tensors has one part in them."""
+        forward = self.by_name.get(step.node[: -len(".grad")]) if step.node.endswith(".grad") else None
+        if forward is None:
+            return Loops()
+        f_in, f_out = self._operands(forward.reads), self._operands(forward.writes)
+        of = self._loops(forward, f_in, f_out)
+        number = {place: k for k, places in enumerate(of.sets) for place in places}
+        seen: dict[str, list[tuple[int | None, ...]]] = {}
+        for side, own in (("in", f_in), ("out", f_out)):
+            for p, name in enumerate(own):
+                dims = range(len(self.model.shapes[name]))
+                seen.setdefault(name, []).append(tuple(number.get((side, p, d)) for d in dims))
+        unclear = {k for rows in seen.values() if len(set(rows)) > 1 for row in rows for k in row}
+        sets: dict[int, set[Place]] = {}
+        for side, touched in (("in", ins), ("out", outs)):
+            for p, name in enumerate(touched):
+                known = name if name in seen else self.lies.differentiated(name)
+                for d, k in enumerate(seen[known][0] if known in seen else ()):
+                    if k is not None and k not in unclear:
+                        sets.setdefault(k, set()).add((side, p, d))
+        return Loops(tuple(map(frozenset, sets.values())), adds=True, local=of.local)
+
+    def _operands(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if self.model.roles[name] is not Role.SCRATCH]
+
+    def _divided(self, lie_of: Sequence[Lie], ins: Sequence[str], outs: Sequence[str], found: Loops) -> dict[int, str]:
+        """The axis that divides each loop: what the operands bring along, the first of them first."""
+        where = {place: k for k, places in enumerate(found.sets) for place in places}
+        taken: dict[int, str] = {}
+        for p, lie in enumerate(lie_of):
+            for d, axis in enumerate(lie):
+                k = where.get(("in", p, d))
+                if not axis or k is None or k in taken or axis in taken.values():
+                    continue
+                if self._divisible(found, k, self.mesh.size[axis], ins, outs):
+                    taken[k] = axis
+        return taken
+
+    def _divisible(self, found: Loops, k: int, ranks: int, ins: Sequence[str], outs: Sequence[str]) -> bool:
+        lengths = {self.model.shapes[(ins if side == "in" else outs)[p]][d] for side, p, d in found.sets[k]}
+        reached = {p for side, p, _ in found.sets[k] if side == "out"} | found.untouched
+        in_all = reached.issuperset(range(len(outs)))
+        if all(length % ranks == 0 for length in lengths):
+            return in_all or found.adds
+        return bool(self.spec["pad"]) and found.local and len(lengths) == 1 and in_all
+
+    # Steps.
+
+    def add(self, step: ExpectedStep) -> None:
+        """A step of the model with what must come before and after it."""
+        ins, outs = self._operands(step.reads), self._operands(step.writes)
+        stored = [self.lies.of(name) for name in ins]
+        update = self.model.phases.get(step.node) is Phase.OPTIMIZER
+        brought = [
+            self.lies.in_use(n) if self.model.roles[n] is Role.PARAMETER and not update else lie
+            for n, lie in zip(ins, stored, strict=True)
+        ]
+        found = self._loops(step, ins, outs)
+        taken = self._divided(brought, ins, outs, found)
+        axis_at = {place: taken[k] for k, places in enumerate(found.sets) if k in taken for place in places}
+
+        def wanted(side: str, p: int, name: str) -> Lie:
+            return tuple(axis_at.get((side, p, d), "") for d in range(len(self.model.shapes[name])))
+
+        at: dict[tuple[str, Lie], str] = {}
+        reads: list[str] = []
+        for p, name in enumerate(ins):
+            lie = wanted("in", p, name)
+            if (name, lie) not in at:
+                at[name, lie] = self._move(step, f"{step.node}.in{p}", name, name, self._way(stored[p], lie))
+            reads.append(at[name, lie])
+        changed = {name: reads[ins.index(name)] for name in step.mutates}
+        index = len(self.new.steps)
+        self._emit(step, step)  # replaced below: what follows it is emitted after it
+        writes = []
+        for q, name in enumerate(outs):
+            if name in changed:
+                writes.append(changed[name])
+                continue
+            made = wanted("out", q, name)
+            missing = [] if q in found.untouched else [
+                taken[k] for k in taken if not any(side == "out" and p == q for side, p, _ in found.sets[k])
+            ]  # fmt: skip
+            missing.sort(key=self.mesh.axes.index)
+            way = self._way(made, self.lies.of(name, made), missing)
+            raw = name if not way else self._hold(f"{step.node}.out{q}", name, made)
+            self._move(step, f"{step.node}.out{q}", name, raw, way, final=name)
+            writes.append(raw)
+        scratch = [tuple(n for n in names if n not in ours) for names, ours in ((step.reads, ins), (step.writes, outs))]
+        self.new.steps[index] = step._replace(
+            reads=(*reads, *scratch[0]), writes=(*writes, *scratch[1]), mutates=tuple(changed[n] for n in step.mutates)
+        )
+        self._share(step, ins, outs, reads, writes)
+        for name, buffer in changed.items():
+            if buffer != name:
+                back = self._way(wanted("in", ins.index(name), name), self.lies.of(name))
+                self._move(step, f"{step.node}.out{outs.index(name)}", name, buffer, back, final=name)
+
+    def _way(self, have: Lie, want: Lie, sums: Sequence[str] = ()) -> list[tuple[str, str, Lie]]:
+        """The collectives that bring a tensor from one lie to another: (operator, axis, lie after it)."""
+        lie, way = list(have), []
+        for axis in sums:
+            target = want.index(axis) if axis in want else -1
+            if target >= 0 and lie[target] == "":
+                lie[target] = axis
+                way.append((f"ReduceScatter.{target}", axis, tuple(lie)))
+            else:
+                way.append(("AllReduce", axis, tuple(lie)))
+        for d in range(len(lie)):
+            if lie[d] not in ("", want[d]):
+                axis, lie[d] = lie[d], ""
+                way.append((f"AllGather.{d}", axis, tuple(lie)))
+        for d in range(len(lie)):
+            if lie[d] != want[d]:
+                lie[d] = want[d]
+                way.append((f"Shard.{d}", want[d], tuple(lie)))
+        return way
+
+    def _move(
+        self, step: ExpectedStep, prefix: str, name: str, source: str, way: list[tuple[str, str, Lie]], final: str = ""
+    ) -> str:
+        """The steps of a way; where a last name is given, its last step writes that. The name at the end of it."""
+        for k, (op, axis, lie) in enumerate(way, 1):
+            node = f"{prefix}.{op}.{axis}"
+            target = final if final and k == len(way) else self._hold(node, name, lie)
+            overwrites = target == final and name in step.mutates
+            if op == "AllReduce":
+                self.new.in_place.add((target, source))
+            self._emit(
+                step,
+                ExpectedStep(
+                    node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", (source, target) if overwrites else (source,),
+                    (target,), (target,) if overwrites else (),
+                ),
+            )  # fmt: skip
+            source = target
+        return source
+
+    def _hold(self, name: str, like: str, lie: Lie) -> str:
+        """A buffer that is nothing of the model's."""
+        if name in self.new.sizes:
+            raise misfit(name, "the model has a tensor of this name already")
+        self.new.alignments[name] = self.model.alignments[like]
+        self.new.roles[name] = Role.GRADIENT if self.model.roles[like] is Role.GRADIENT else Role.ACTIVATION
+        self._resize(name, like, lie)
+        return name
+
+    def _resize(self, name: str, like: str, lie: Lie) -> None:
+        bits = self.model.sizes[like][1]
+        shape = self.mesh.chunks(self.model.shapes[like], lie)
+        elements = 1
+        for n in shape:
+            elements *= n
+        self.new.shapes[name], self.new.sizes[name] = shape, (-(-elements * bits // 8), bits)
+
+    def _emit(self, step: ExpectedStep, made: ExpectedStep) -> None:
+        if made.node in self.owner or (made.node in self.by_name and made is not step):
+            raise misfit(made.node, "the model has a node of this name already")
+        self.owner[made.node] = step.node
+        if step.node in self.model.phases:
+            self.new.phases[made.node] = self.model.phases[step.node]
+        self.new.steps.append(made)
+
+    def _share(
+        self, step: ExpectedStep, ins: Sequence[str], outs: Sequence[str], reads: Sequence[str], writes: Sequence[str]
+    ) -> None:
+        """Views and in-place pairs of the step, of what stands in the places of its operands and results."""
+        now = {name: reads[ins.index(name)] for name in ins}
+        for name, new in zip(outs, writes, strict=True):
+            for operand in dict.fromkeys(ins):
+                if (name, operand) in self.model.in_place:
+                    self.new.in_place.discard((name, operand))
+                    self.new.in_place.update((new, r) for n, r in zip(ins, reads, strict=True) if n == operand)
+            view = self.model.views.get(name)
+            if view is None or name in step.mutates:
+                continue
+            base, offset = view
+            if base not in now:
+                raise misfit(name, f"a view of {base}, which its step does not read, is not sharded")
+            window = offset or self.model.sizes[name][0] != self.model.sizes[base][0]
+            if window and (any((*self.lies.of(name), *self.lies.of(base))) or (name, base) != (new, now[base])):
+                raise misfit(name, f"a window of {base}, which is split")
+            del self.new.views[name]
+            self.new.views[new] = (now[base], offset)

@@ -1,0 +1,129 @@
+"""Which pipeline stage runs which step, and what a rank of one stage must therefore run, hold, send and receive.
+
+spec: R7.17, R7.18
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proofs.readers.expected import Expected, ExpectedStep
+from proofs.readers.operators import COLLECTIVES
+from proofs.sharding.lies import Lie, misfit
+from proofs.sharding.mesh import Mesh, named
+from proofs.sharding.rank_model import Spread, spread
+from tmmu.vocabulary import Part, Phase
+
+
+@dataclass(frozen=True)
+class RankModel:
+    """What one rank must run; for each of the model's own tensors that it holds: the model's shape, and its lie."""
+
+    expected: Expected
+    held: dict[str, tuple[tuple[int, ...], Lie]]
+    believed: frozenset[str] = frozenset()
+
+
+def of_rank(model: Expected, spec: dict[str, Any], rank: int) -> RankModel:
+    """What a rank must run of a model. INVALID_SHARDING where the spec does not fit. O(accesses x dimensions)."""
+    whole = spread(model, spec)
+    axis, mesh = spec["pipeline_axis"], Mesh(spec)
+    stages = mesh.size.get(axis, 1)
+    cut = whole.expected
+    if stages > 1:
+        cut = _cut(model, whole, assignment(model, spec, stages), mesh.at(rank, axis), axis)
+    held = {name: (model.shapes[name], whole.lies[name]) for name in whole.lies if name in cut.sizes}
+    return RankModel(cut, held, frozenset(whole.believed))
+
+
+def assignment(model: Expected, spec: dict[str, Any], stages: int) -> dict[str, int]:
+    """The stage of each of the model's steps, by node."""
+    maker = {name: step.node for step in model.steps for name in step.writes if name not in step.mutates}
+    deep: dict[str, int] = {}
+    for step in model.steps:
+        before = [deep[maker[name]] for name in step.reads if maker.get(name, step.node) in deep]
+        deep[step.node] = max(before, default=-1) + 1
+    levels = max((deep[s.node] for s in model.steps if s.node not in model.phases), default=0) + 1
+    result: dict[str, int] = {}
+    used: dict[str, list[int]] = defaultdict(list)
+    for step in model.steps:
+        node = step.node
+        if node not in model.phases and spec["stages"]:
+            by_name = [k for k, patterns in enumerate(spec["stages"]) for p in patterns if named(p, node)]
+            if not by_name:
+                raise misfit(node, "no stage names this step")
+            result[node] = min(by_name)
+        elif node not in model.phases:
+            result[node] = min(deep[node] * stages // levels, stages - 1)
+        elif node.endswith(".grad") and node[:-5] in result:
+            result[node] = result[node[:-5]]
+        else:
+            sources = [result[maker[name]] for name in step.reads if maker.get(name) in result]
+            sources = sources or [stage for name in step.reads for stage in used[name]]
+            result[node] = min(sources, default=0)
+        for name in step.reads:
+            used[name].append(result[node])
+    return result
+
+
+def _cut(model: Expected, whole: Spread, stage_of: dict[str, int], stage: int, axis: str) -> Expected:
+    """The steps of one stage, with a send for each other stage that reads a result of its own, and a receive for each
+    result of another that it reads.
+    """
+    steps = whole.expected.steps
+    users: dict[str, set[int]] = defaultdict(set)
+    home: dict[str, int] = {}
+    for step in steps:
+        for name in (*step.reads, *step.mutates):
+            users[name].add(stage_of[whole.owner[step.node]])
+        for name in step.writes:
+            if name not in step.mutates:
+                home[name] = stage_of[whole.owner[step.node]]
+    for step in model.steps:
+        for name in step.mutates:
+            if len(users[name] | ({home[name]} if name in home else set())) > 1:
+                raise misfit(name, "it is changed, and used in two stages")
+    kept: list[ExpectedStep] = []
+    phases = dict(whole.expected.phases)
+    views = dict(whole.expected.views)
+    names = {step.node for step in steps}
+
+    def exchange(step: ExpectedStep, node: str, op: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
+        if node in names:
+            raise misfit(node, "the model has a node of this name already")
+        names.add(node)
+        kept.append(ExpectedStep(node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", reads, writes))
+        if step.node in phases:
+            phases[node] = phases[step.node]
+
+    for step in steps:
+        at = stage_of[whole.owner[step.node]]
+        if at == stage:
+            kept.append(step)
+        for name in step.writes:
+            if name not in whole.lies or name in step.mutates:
+                continue
+            if at == stage:
+                for other in sorted(users[name] - {at}):
+                    exchange(step, f"{name}.Send.{other}", f"Send.{other}", (name,), ())
+            elif stage in users[name]:
+                exchange(step, f"{name}.Recv.{at}", f"Recv.{at}", (), (name,))
+                views.pop(name, None)
+    callers = {name: users[name] or {0} for name in whole.lies if name not in home}
+    here = {name for step in kept for name in (*step.reads, *step.writes)}
+    here |= {name for name, stages in callers.items() if stage in stages}
+    e = whole.expected
+    return replace(
+        e,
+        steps=kept,
+        sizes={name: size for name, size in e.sizes.items() if name in here},
+        roles={name: role for name, role in e.roles.items() if name in here},
+        inputs=tuple(name for name in e.inputs if name in here),
+        outputs=tuple(n for n in e.outputs if (home[n] if n in home else min(callers[n])) == stage),
+        saved=e.saved & here,
+        views={name: view for name, view in views.items() if name in here},
+        must_not_alias=frozenset(pair for pair in e.must_not_alias if pair <= here),
+        phases={node: p for node, p in phases.items() if p is not Phase.FORWARD},
+    )
