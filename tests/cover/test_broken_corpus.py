@@ -42,11 +42,11 @@ DEMANDED = {
 
 
 def verified(path: Path, *flags: str) -> tuple[int, dict[str, Any]]:
-    """The exit code of `verify-plan` and its JSON for one file."""
+    """The exit code of `verify-plan` and its JSON for one file, or for the last of several verdicts."""
     result = CliRunner().invoke(command, [str(path), *flags, "--format", "json"], standalone_mode=False)
     if result.exception is not None:
         raise result.exception
-    return result.return_value, json.loads(result.stdout)["files"][0]
+    return result.return_value, json.loads(result.stdout)["files"][-1]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -54,8 +54,10 @@ def test_every_kind_is_refuted_with_its_obligation_and_witness(kind: Broken, tmp
     """spec: C2.5, V4.4, C1.5"""
     written = [Path(path) for path in examples.write(f"broken/{kind.name}", tmp_path / "b.cbor")]
     beside = [path for path in (tmp_path / "b.onnx", tmp_path / "b.ir.cbor") if path.exists()]
-    assert written == [tmp_path / "b.cbor", *beside]
-    code, answer = verified(written[0], *(flag for path in beside for flag in ("--model", str(path))))
+    others = sorted(tmp_path.glob("b.other*.cbor"))
+    assert written == [tmp_path / "b.cbor", *beside, *others]
+    models = (flag for path in beside for flag in ("--model", str(path)))
+    code, answer = verified(written[0], *map(str, others), *models)
     assert (code, answer["verdict"]) == (1, "REFUTED")
     refuted = {entry["name"] for entry in answer["obligations"] if entry["verdict"] == "REFUTED"}
     assert kind.obligation in refuted
@@ -102,7 +104,8 @@ def test_every_kind_of_lie_but_one_about_hashes_has_hashes_that_hold() -> None:
 
 
 def test_no_two_kinds_are_the_same_file() -> None:
-    assert len({kind.build().encode() for kind in KINDS.values()}) == len(KINDS)
+    made = [kind.build() for kind in KINDS.values()]
+    assert len({(one.encode(), *map(file.encode, one.others)) for one in made}) == len(KINDS)
 
 
 def test_a_kind_is_built_to_the_same_bytes_again() -> None:

@@ -186,7 +186,8 @@ def test_names_are_models_first_and_then_wrong_plans_in_order() -> None:
     names = examples.names()
     wrong = [name for name in names if name.startswith("broken/")]
     assert names[: len(examples.MODELS)] == list(examples.MODELS)
-    assert names[len(examples.MODELS) :] == wrong == sorted(wrong)
+    assert names[len(examples.MODELS) : -len(wrong)] == list(examples.SPECS)
+    assert names[-len(wrong) :] == wrong == sorted(wrong)
     assert len(set(names)) == len(names)
 
 

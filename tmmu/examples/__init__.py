@@ -32,15 +32,18 @@ MODELS = {
 }
 """Every model by its name: the module here and the function that builds it."""
 
+SPECS = {"gpt2-shards": "GPT2"}
+"""Every shard spec (TOML) by its name: the text in the module `shards`."""
+
 BROKEN = "broken/"
 """What the names of wrong plans begin with."""
 
 
 def names() -> list[str]:
-    """Every name that `write` takes: the models, then the wrong plans in alphabetical order."""
+    """Every name that `write` takes: the models, the shard specs, then the wrong plans in alphabetical order."""
     from tmmu.examples.broken import KINDS
 
-    return [*MODELS, *(f"{BROKEN}{kind}" for kind in KINDS)]
+    return [*MODELS, *SPECS, *(f"{BROKEN}{kind}" for kind in KINDS)]
 
 
 def model(name: str) -> onnx.ModelProto:
@@ -59,7 +62,7 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
         One of `names()`.
     path
         Where the model or the plan goes. A wrong plan that takes a model to refute also writes it, beside the plan
-        and with the suffix `.onnx`.
+        and with the suffix `.onnx`; one that takes plans of other ranks writes these, as `.other0.cbor` and so on.
 
     Raises
     ------
@@ -76,7 +79,13 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
     if name in MODELS:
         canonical.write_atomically(target, model(name).SerializeToString(deterministic=True))
         return [str(target)]
+    if name in SPECS:
+        from tmmu.examples import shards
+
+        canonical.write_atomically(target, getattr(shards, SPECS[name]).encode())
+        return [str(target)]
     from tmmu.examples.broken import KINDS
+    from tmmu.plan import file
 
     kind = KINDS.get(name.removeprefix(BROKEN)) if name.startswith(BROKEN) else None
     if kind is None:
@@ -90,6 +99,10 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
         if beside == target:
             raise ValueError(f"{target} would be both the plan and its model; choose a path that does not end in .onnx")
         canonical.write_atomically(beside, made.model)
+        written.append(str(beside))
+    for k, other in enumerate(made.others):
+        beside = target.with_name(f"{target.stem}.other{k}{target.suffix}")
+        file.save(other, beside)
         written.append(str(beside))
     canonical.write_atomically(target, made.encode())
     return [str(target), *written]

@@ -16,6 +16,7 @@ from tmmu.examples.broken import (
     orders,
     other_model,
     placement,
+    sharding,
     sharing,
     steps,
     training,
@@ -25,7 +26,8 @@ from tmmu.examples.broken.kinds import Broken, Wrong
 __all__ = ["KINDS", "Broken", "Wrong"]
 
 _MODULES = (
-    arenas, bodies, claims, hashes, layouts, lifetimes, mico, orders, other_model, placement, sharing, steps, training,
+    arenas, bodies, claims, hashes, layouts, lifetimes, mico, orders, other_model, placement, sharding, sharing, steps,
+    training,
 )  # fmt: skip
 
 KINDS: dict[str, Broken] = {

@@ -15,12 +15,14 @@ from tmmu.plan.columns import Plan
 class Wrong:
     """A wrong plan: `stated` are hashes that its file states instead of the true ones, `model` the file with it.
 
-    Where there is a model (ONNX), the plan may be right in itself, and only the model shows that it is wrong.
+    Where there is a model (ONNX), the plan may be right in itself, and only the model shows that it is wrong. `others`
+    are plans of other ranks: each plan is right in itself, and they are wrong together.
     """
 
     plan: Plan
     stated: Mapping[str, bytes] = field(default_factory=dict)
     model: bytes | None = None
+    others: tuple[Plan, ...] = ()
 
     def encode(self) -> bytes:
         """The bytes of the plan file. All hashes but those in `stated` hold, so that only a proof finds the lie."""
