@@ -56,6 +56,10 @@ def configuration() -> Provoked:
     return ["plan", saved(CHAIN), "--arenas", where], "arenas.toml"
 
 
+def shards() -> Provoked:
+    return ["plan", saved(CHAIN), "--shard", bytes_of("shards.toml", "[mesh]\nmodel = 0\n")], "shards.toml"
+
+
 def mode() -> Provoked:
     return ["plan", saved(CHAIN), "--mode", "inference", "--preset", "train_full"], "train_full"
 
@@ -127,6 +131,7 @@ def another_plan() -> Provoked:
 
 PROVOKE: dict[str, Callable[[], Provoked]] = {
     "INVALID_ARENA_CONFIG": configuration,
+    "INVALID_SHARDING": shards,
     "MODE_VIOLATION": mode,
     "INVALID_BINDING": binding,
     "INVALID_IR": no_model,
