@@ -1,0 +1,1 @@
+"""Traced training graphs of large models, stored compressed."""

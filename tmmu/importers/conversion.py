@@ -1,0 +1,283 @@
+"""From a traced graph to a model: storages become views, operations nodes, and each node gets its phase (T2, M2).
+
+A value whose storage is new is a tensor of its own. One that shows an older storage is a view of the operand that it
+came from: the same bytes where it is dense, else the flat window that it spans (a slice of columns, an expansion).
+Where any operation changes a storage there are no views of it: whoever reads one reads the changed tensor itself, as
+an older view would be stale. What then does nothing (a view that is left out) has no node.
+spec: T2.4, T2.5, T8.6, M2.2, M2.14, I1.6, I1.11
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from tmmu.errors import TmmuError
+from tmmu.importers.phases import phases
+from tmmu.importers.traced import Op, Trace, Value
+from tmmu.importers.windows import Window, row_major, window
+from tmmu.ir.dtypes import BITS, element_alignment, nbytes
+from tmmu.ir.validate import validate
+from tmmu.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Tensor, View
+
+
+def convert(trace: Trace) -> Model:
+    """The model of a traced graph.
+
+    Parameters
+    ----------
+    trace
+        Every value that an operation names is in `values`; operations stand in order of execution, the owner of a
+        region before the operations in it.
+
+    Returns
+    -------
+    Model
+        Valid, its nodes in the trace's order. A result that depends on a seed has the role gradient, and the gradient
+        of the parameter `w` the name `w.grad`, as long as no other tensor has it. Parameters and optimizer state that
+        an operation changes are donated.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_IR where a trainable parameter has no gradient or an operation names an unknown value;
+        INVALID_IR_SHAPES where strides fit no storage; else as `tmmu.ir.validate`.
+
+    Notes
+    -----
+    O(values + accesses). `spec/tmmu.md` T2.4, T2.5, M2.2, M2.14.
+    """
+    for parameter, gradient in trace.gradients.items():
+        if gradient is None:
+            what = "it has no gradient: no output depends on it, or the trace lost its backward half"
+            raise bad(f"parameter {parameter!r}", what, "use it in the loss, or freeze it")
+    converting = _Conversion(trace)
+    converting.run()
+    model = converting.model()
+    validate(model)
+    return model
+
+
+def bad(place: str, what: str, fix: str) -> TmmuError:
+    """The refusal of a trace, by the operation or value at fault."""
+    return TmmuError("INVALID_IR", what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place)
+
+
+class _Row(NamedTuple):
+    """What a tensor stands for: the bytes of its storage that it shows, its region, whether it is a formal input."""
+
+    shown: Window
+    region: int
+    formal: bool
+
+
+class _Conversion:
+    """A model in the making: rows of tensors in the order in which a run comes by them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.tensors: list[Tensor] = []
+        self.facts: list[_Row] = []
+        self.row: dict[str, int] = {}
+        self.root: dict[Hashable, int] = {}
+        self.nodes: list[Node] = []
+        self.place: dict[str, int] = {}
+        self.phase, self.late = phases(trace)
+        self.changed = {self._storage(name) for op in trace.ops for name in op.changes}
+        self.formal = {name for region in trace.regions for name in region.inputs}
+        owned: dict[str, list[int]] = {}
+        for number, region in enumerate(trace.regions, 1):
+            owned.setdefault(region.owner, []).append(number)
+        self.owned = owned
+        self.names: set[str] = set()
+
+    def run(self) -> None:
+        """Walk the operations."""
+        for name, role in self.trace.given.items():
+            storage = self._storage(name)
+            if storage in self.root:  # tied weights: one tensor under two names
+                self.row[name] = self.root[storage]
+            else:
+                self._own(name, role, MAIN)
+        for op in self.trace.ops:
+            self._op(op)
+
+    def model(self) -> Model:
+        """What the walk has made."""
+        trace = self.trace
+        bodies = [Body(-1, "", self._inputs(), tuple(dict.fromkeys(self.row[name] for name in trace.outputs)))]
+        for region in trace.regions:
+            rows = (tuple(self.row[name] for name in names) for names in (region.inputs, region.outputs))
+            bodies.append(Body(self.place[region.owner], region.attribute, *rows, region.iterates))
+        changed = {self.tensors[t].name for node in self.nodes for t in node.mutates}
+        donated = tuple(sorted(changed & {self.tensors[self.row[name]].name for name in trace.given}))
+        self._name_gradients()
+        return Model(
+            trace.name, tuple(self._saved()), tuple(self.nodes), tuple(bodies),
+            bindings=Bindings(dims=trace.dims, donated=donated),
+        )  # fmt: skip
+
+    def _value(self, name: str) -> Value:
+        try:
+            return self.trace.values[name]
+        except KeyError:
+            raise bad(f"value {name!r}", "the trace does not describe it", "report the graph") from None
+
+    def _storage(self, name: str) -> Hashable:
+        """What tells the storage of a value apart: its own name where it shares with nobody."""
+        storage = self._value(name).storage
+        return ("own", name) if storage is None else ("shared", storage)
+
+    def _shown(self, name: str) -> Window:
+        value = self._value(name)
+        strides = row_major(value.shape) if value.strides is None else value.strides
+        return window(value.shape, strides, value.offset, value.dtype)
+
+    def _append(self, name: str, tensor: Tensor, shown: Window, region: int) -> int:
+        self.row[name] = len(self.tensors)
+        self.tensors.append(tensor)
+        self.facts.append(_Row(shown, region, name in self.formal))
+        self.names.add(tensor.name)
+        return self.row[name]
+
+    def _own(self, name: str, role: Role, region: int) -> int:
+        """A tensor with bytes of its own: those of the whole storage, flat where the value does not fill it."""
+        value, shown = self._value(name), self._shown(name)
+        bits = BITS[value.dtype]
+        size = value.storage_bytes if value.storage_bytes is not None else shown.end
+        if size < shown.end:
+            what = f"it shows bytes up to {shown.end} of a storage of {size}"
+            raise TmmuError("INVALID_IR_SHAPES", what, place=f"value {name!r}", fix="report the graph", node_id=name)
+        shape, dtype = value.shape, value.dtype
+        if not shown.dense or nbytes(shape, dtype) != size:
+            shape, dtype = ((size * 8 // bits,), dtype) if not size * 8 % bits else ((size,), "uint8")
+            shown = Window(0, size, True)
+        tensor = Tensor(self._named(name, region), shape, dtype, role, nbytes(shape, dtype), element_alignment(dtype))
+        self.root[self._storage(name)] = len(self.tensors)
+        return self._append(name, tensor, shown, region)
+
+    def _named(self, name: str, region: int) -> str:
+        """The tensor's name; inside a body it begins with the body's (T8.12)."""
+        if region == MAIN:
+            return name
+        inside = self.trace.regions[region - 1]
+        prefix = f"{self._named(inside.owner, self._region_of(inside.owner))}/{inside.attribute}/"
+        return f"{prefix}{name}"
+
+    def _region_of(self, owner: str) -> int:
+        return self.nodes[self.place[owner]].body
+
+    def _op(self, op: Op) -> None:
+        for name in (*op.reads, *op.changes):
+            if name not in self.row:
+                raise bad(f"operation {op.name!r}", f"it reads {name!r} before it is written", "report the graph")
+        reads, writes, hints = [self.row[name] for name in op.reads], list[int](), list[tuple[int, int]]()
+        mutates = list(dict.fromkeys(self.row[name] for name in op.changes))
+        extra = [t for t in mutates if t not in reads]
+        role = Role.GRADIENT if op.name in self.late else Role.ACTIVATION
+        for result in op.results:
+            root = self.root.get(self._storage(result))
+            if root is None:
+                writes.append(self._own(result, role, op.region))
+                hints += self._hints(op, result) if op.elementwise else ()
+            elif self._storage(result) in self.changed:
+                self.row[result] = root
+            elif not self._shared(root, op):
+                self._copied(result, role, op.region)
+                writes.append(self.row[result])
+            else:
+                base = self._base(op, result, root)
+                if base not in reads:
+                    extra.append(base)
+                writes.append(self._view(result, base, role, op.region))
+        if op.results and not writes and not mutates and op.name not in self.owned:
+            return
+        self.place[op.name] = len(self.nodes)
+        self.nodes.append(
+            Node(
+                self._named(op.name, op.region), op.op, (*reads, *dict.fromkeys(extra)), (*writes, *mutates), op.domain,
+                op.region, tuple(hints), tuple(mutates), (), self.phase[op.name],
+            )
+        )  # fmt: skip
+        for number in self.owned.get(op.name, ()):
+            for name in self.trace.regions[number - 1].inputs:
+                self._own(name, role, number)
+
+    def _shared(self, root: int, op: Op) -> bool:
+        """Whether a view may be taken here: the storage was made in this body, and is no formal input (T8.6)."""
+        return self.facts[root].region == op.region and not self.facts[root].formal
+
+    def _copied(self, name: str, role: Role, region: int) -> None:
+        """A result that would be a view of something outside its body: a copy with bytes of its own."""
+        self.trace.values[name] = replace(self._value(name), storage=None, storage_bytes=None, strides=None, offset=0)
+        self._own(name, role, region)
+
+    def _base(self, op: Op, result: str, root: int) -> int:
+        """The operand that a view shows: the first of its storage whose window holds it, else the storage's root."""
+        storage, shown = self._storage(result), self._shown(result)
+        for name in op.reads:
+            operand = self.facts[self.row[name]].shown
+            if self._storage(name) == storage and operand.start <= shown.start and shown.end <= operand.end:
+                return self.row[name]
+        return root
+
+    def _view(self, name: str, base: int, role: Role, region: int) -> int:
+        value, shown = self._value(name), self._shown(name)
+        shape = value.shape
+        if not shown.dense:
+            shape = (shown.bytes * 8 // BITS[value.dtype],)
+        view = View(base, shown.start - self.facts[base].shown.start, shown.bytes, value.strides)
+        made = Tensor(self._named(name, region), shape, value.dtype, role, shown.bytes, element_alignment(value.dtype))
+        return self._append(name, replace(made, view=view), shown._replace(dense=True), region)
+
+    def _hints(self, op: Op, result: str) -> Iterable[tuple[int, int]]:
+        """The operands whose bytes the result may take: those with its elements at the very same places (T3.3)."""
+        value, row = self._value(result), self.row[result]
+        strides = value.strides or row_major(value.shape)
+        for name in dict.fromkeys(op.reads):
+            other, t = self._value(name), self.row[name]
+            fact = self.facts[t]
+            if (
+                other.shape == value.shape == self.tensors[t].shape == self.tensors[row].shape
+                and BITS[other.dtype] == BITS[value.dtype]
+                and (other.strides or row_major(other.shape)) == strides
+                and fact.shown == self._shown(name)
+                and fact.region == op.region
+                and not fact.formal
+                and self.trace.given.get(name, Role.INPUT) is Role.INPUT
+            ):
+                yield row, t
+
+    def _inputs(self) -> tuple[int, ...]:
+        given = self.trace.given.items()
+        return tuple(dict.fromkeys(self.row[name] for name, role in given if role is Role.INPUT))
+
+    def _name_gradients(self) -> None:
+        """Give the gradient of `w` the name `w.grad` where it is one tensor's alone and free."""
+        for parameter, gradient in self.trace.gradients.items():
+            t, wanted = self.row[gradient or ""], f"{parameter}.grad"
+            if wanted not in self.names and self.tensors[t].name == gradient:
+                self.tensors[t] = replace(self.tensors[t], name=wanted)
+                self.names.add(wanted)
+
+    def _saved(self) -> list[Tensor]:
+        """The tensors, with what backward nodes read of the forward half marked (M2.7)."""
+        backward = [node for node in self.nodes if node.phase is Phase.BACKWARD]
+        written = {t for node in backward for t in node.writes}
+        written.update(self.row[name] for region in self.trace.regions for name in region.inputs)
+        forward = [node for node in self.nodes if node.phase is Phase.FORWARD]
+        known = {t for node in forward for t in (*node.reads, *node.writes)}
+        read = {t for node in backward for t in node.reads}
+        read.update(
+            self.row[name]
+            for region in self.trace.regions
+            if self.nodes[self.place[region.owner]].phase is Phase.BACKWARD
+            for name in region.outputs
+        )
+        saved = {
+            t
+            for t in (read - written) & known
+            if self.tensors[t].role not in (Role.PARAMETER, Role.OPTIMIZER)
+        }
+        return [replace(x, saved_for_backward=True) if t in saved else x for t, x in enumerate(self.tensors)]
