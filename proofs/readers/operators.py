@@ -127,12 +127,12 @@ def overwritable(domain: str, op: str) -> tuple[int, ...]:
 
 
 def iterates(domain: str, op: str) -> bool:
-    """Whether an operator with bodies may run one of them more than once: all may but If (spec: T8.3).
+    """Whether an operator with bodies may run one of them more than once: all may but If and JAX's cond (spec: T8.3).
 
-    >>> iterates("", "If"), iterates("", "Scan"), iterates("com.example", "If")
-    (False, True, True)
+    >>> iterates("", "If"), iterates("", "Scan"), iterates("com.example", "If"), iterates("jax.lax", "cond")
+    (False, True, True, False)
     """
-    return not (domain in KNOWN_DOMAINS and op == "If")
+    return not (domain in KNOWN_DOMAINS and op == "If") and (domain, op) != ("jax.lax", "cond")
 
 
 def qualified(domain: str, op: str) -> str:

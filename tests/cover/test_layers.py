@@ -47,6 +47,9 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "cvc5": ("proofs.solvers",),
     "click": ("tmmu.cli", "proofs.command", "proofs.prove_lemmas", "proofs.flags", "proofs.entry"),
     "cbor2": ("tmmu.canonical",),
+    "torch": ("tmmu.importers.torch", "tmmu.importers.torch_reader", "tmmu.examples.traced.recipes"),
+    "transformers": ("tmmu.examples.traced.recipes",),
+    "jax": ("tmmu.importers.jax",),
 }
 """The modules under which a library may be imported at all."""
 

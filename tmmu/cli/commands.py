@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from proofs.flags import bound, existing, shapes, sizes
-from tmmu.cli import layouts, records, runtime, sharding, trace, training
+from tmmu.cli import layouts, records, runtime, sharding, trace, tracing, training
 from tmmu.cli.run import run
 from tmmu.errors import TmmuError, one_line
 from tmmu.vocabulary import ANYWHERE, Model
@@ -29,7 +29,7 @@ def tmmu() -> None:
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Where to write it.")
 @click.option("--list", "listed", is_flag=True, help="Print the names, one a line.")
 def example(name: str | None, output: str | None, listed: bool) -> int:
-    """Write the example NAME: a real architecture without weights (ONNX), or a wrong plan of the corpus."""
+    """Write the example NAME: a real architecture without weights (ONNX, or IR if traced), or a wrong plan."""
     from tmmu import examples
 
     if listed:
@@ -246,7 +246,7 @@ def show(plan: str, what: str | None, style: str) -> int:
     return 0
 
 
-for command in (records.show, records.diff):
+for command in (records.show, records.diff, tracing.torch, tracing.jax):
     trace.trace.add_command(command)
 for command in (runtime.apply, runtime.checkpoint, runtime.restore, trace.trace, run):
     tmmu.add_command(command)

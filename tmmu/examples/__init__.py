@@ -1,7 +1,8 @@
 """What `tmmu example` writes: real architectures without weights, and the corpus of wrong plans.
 
-Models are ONNX files written by small builders, one module each; `broken/<kind>` is a plan that `verify-plan` must
-refute. Nothing here is loaded before it is asked for, as `onnx` takes its time.
+Models are ONNX files written by small builders, one module each, or training graphs of large models, traced once and
+stored compressed (`traced`); `broken/<kind>` is a plan that `verify-plan` must refute. Nothing here is loaded before
+it is asked for, as `onnx` takes its time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmmu import canonical
+from tmmu.examples import traced
 
 if TYPE_CHECKING:
     import onnx
@@ -40,10 +42,10 @@ BROKEN = "broken/"
 
 
 def names() -> list[str]:
-    """Every name that `write` takes: the models, the shard specs, then the wrong plans in alphabetical order."""
+    """Every name that `write` takes: the models, traced graphs and shard specs, then the wrong plans in their order."""
     from tmmu.examples.broken import KINDS
 
-    return [*MODELS, *SPECS, *(f"{BROKEN}{kind}" for kind in KINDS)]
+    return [*MODELS, *traced.DIGESTS, *SPECS, *(f"{BROKEN}{kind}" for kind in KINDS)]
 
 
 def model(name: str) -> onnx.ModelProto:
@@ -67,9 +69,10 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
     Raises
     ------
     ValueError
-        For an unknown name, with the closest ones, and for a plan whose path is that of its model.
+        For an unknown name, with the closest ones, for a plan whose path is that of its model, and for a traced graph
+        whose path does not end in `.ir.cbor`.
     TmmuError
-        Where the file cannot be written; each file is written whole or not at all.
+        INVALID_IR where a stored graph is damaged; else where the file cannot be written, whole or not at all.
 
     Notes
     -----
@@ -83,6 +86,11 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
         from tmmu.examples import shards
 
         canonical.write_atomically(target, getattr(shards, SPECS[name]).encode())
+        return [str(target)]
+    if name in traced.DIGESTS:
+        if not target.name.endswith(".ir.cbor"):
+            raise ValueError(f"{name} is an IR file; choose a path that ends in .ir.cbor")
+        canonical.write_atomically(target, traced.read(name))
         return [str(target)]
     from tmmu.examples.broken import KINDS
     from tmmu.plan import file

@@ -61,7 +61,9 @@ def convert(trace: Trace) -> Model:
 
 def bad(place: str, what: str, fix: str) -> TmmuError:
     """The refusal of a trace, by the operation or value at fault."""
-    return TmmuError("INVALID_IR", what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place)
+    return TmmuError(
+        "INVALID_IR", what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place
+    )
 
 
 class _Row(NamedTuple):
@@ -108,8 +110,8 @@ class _Conversion:
         trace = self.trace
         bodies = [Body(-1, "", self._inputs(), tuple(dict.fromkeys(self.row[name] for name in trace.outputs)))]
         for region in trace.regions:
-            rows = (tuple(self.row[name] for name in names) for names in (region.inputs, region.outputs))
-            bodies.append(Body(self.place[region.owner], region.attribute, *rows, region.iterates))
+            inputs, outputs = (tuple(self.row[name] for name in names) for names in (region.inputs, region.outputs))
+            bodies.append(Body(self.place[region.owner], region.attribute, inputs, outputs, region.iterates))
         changed = {self.tensors[t].name for node in self.nodes for t in node.mutates}
         donated = tuple(sorted(changed & {self.tensors[self.row[name]].name for name in trace.given}))
         self._name_gradients()
@@ -275,9 +277,5 @@ class _Conversion:
             if self.nodes[self.place[region.owner]].phase is Phase.BACKWARD
             for name in region.outputs
         )
-        saved = {
-            t
-            for t in (read - written) & known
-            if self.tensors[t].role not in (Role.PARAMETER, Role.OPTIMIZER)
-        }
+        saved = {t for t in (read - written) & known if self.tensors[t].role not in (Role.PARAMETER, Role.OPTIMIZER)}
         return [replace(x, saved_for_backward=True) if t in saved else x for t, x in enumerate(self.tensors)]

@@ -9,45 +9,12 @@ spec: T8.2, T8.3, T8.6, T8.9, M2.2
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tmmu.errors import TmmuError
 from tmmu.importers.conversion import bad
-from tmmu.importers.traced import Op, Region, Trace, Value
-from tmmu.vocabulary import MAIN, Role
-
-DTYPES = {
-    **{name: name for name in (
-        "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "int4", "int2", "uint64",
-        "uint32", "uint16", "uint8", "uint4", "uint2", "bool", "complex64", "complex128",
-    )},
-    "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2": "float8e5m2",
-    "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0", "float4_e2m1fn": "float4e2m1",
-}  # fmt: skip
-"""Our name of each element type of JAX."""
-
-CALLS = {
-    "pjit": "jaxpr", "jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr",
-    "remat": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
-    "custom_vjp_call_jaxpr": "fun_jaxpr", "custom_lin": "jaxpr",
-}  # fmt: skip
-"""Primitives that are nothing but a call, with the parameter that holds what is called."""
-
-SCALAR = ("reduce", "scatter", "select_and_scatter", "argmin", "argmax", "sort", "cumsum")
-"""What the names of primitives begin with whose jaxpr combines two elements: no body in the sense of a plan."""
-
-IDENTITY = frozenset({"name", "optimization_barrier", "pvary", "sharding_constraint"})
-"""Primitives whose results show their operands one by one."""
-
-ELEMENTWISE = frozenset(
-    """abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp complex conj convert_element_type copy
-    cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le lgamma log log1p
-    logistic lt max min mul ne neg nextafter not or pow real reduce_precision rem round rsqrt select_n
-    shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan tanh xor""".split()
-)
-"""Primitives of whose result an element depends on the operands at the same index alone (or on a scalar)."""
+from tmmu.importers.jax_reader import Reader
+from tmmu.importers.traced import Trace
 
 
 class Training(NamedTuple):
@@ -86,12 +53,12 @@ def trace(make: Callable[[], Training | Sequence[Any]], name: str) -> Trace:
     import jax
 
     training = _training(make())
-    given, tree = jax.tree_util.tree_flatten_with_path(training.parameters)
-    names = [_unique(jax.tree_util.keystr(path, simple=True, separator="."), "parameter", k) for k, (path, _) in enumerate(given)]
-    for place, (_, leaf) in zip(names, given, strict=True):
+    parameters = _leaves(jax, training.parameters, "parameter")
+    for place, leaf in parameters:
         if not jax.numpy.issubdtype(leaf.dtype, jax.numpy.inexact):
             what = f"its elements are {leaf.dtype}, which has no gradient"
             raise bad(f"parameter {place!r}", what, "pass it as an argument")
+    arguments = _leaves(jax, tuple(training.arguments), "input")
 
     def step(parameters: Any, arguments: Any, seed: Any) -> Any:
         value, pull = jax.vjp(lambda p: training.loss(p, *arguments), parameters)
@@ -99,20 +66,25 @@ def trace(make: Callable[[], Training | Sequence[Any]], name: str) -> Trace:
 
     result = jax.eval_shape(training.loss, training.parameters, *training.arguments)
     if getattr(result, "shape", None) != ():
-        raise bad("the callable", "its loss is not one number", "return (loss, parameters, arguments) with a scalar loss")
+        raise bad(
+            "the callable", "its loss is not one number", "return (loss, parameters, arguments) with a scalar loss"
+        )
     closed = jax.make_jaxpr(step)(training.parameters, tuple(training.arguments), result)
     note = f"{training.note}; " if training.note else ""
-    reader = _Reader(Trace(name=f"{name} ({note}jax {jax.__version__})"), jax)
-    arguments = [
-        _unique(jax.tree_util.keystr(path, simple=True, separator="."), "input", k)
-        for k, (path, _) in enumerate(jax.tree_util.tree_flatten_with_path(tuple(training.arguments))[0])
-    ]
-    reader.main(closed, names, [f"input{place}" for place in arguments])
+    reader = Reader(Trace(name=f"{name} ({note}jax {jax.__version__})"))
+    reader.main(closed, [place for place, _ in parameters], [f"input{place}" for place, _ in arguments])
     return reader.trace
 
 
-def _unique(place: str, what: str, k: int) -> str:
-    return place or f"{what}{k}"
+def _leaves(jax: Any, tree: Any, what: str) -> list[tuple[str, Any]]:
+    """The arrays of a tree by name: the keys that lead to each, joined by points."""
+    found = []
+    for k, (path, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(tree)[0]):
+        place = jax.tree_util.keystr(path, simple=True, separator=".") or f"{what}{k}"
+        if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
+            raise bad(f"{what} {place!r}", f"it is {type(leaf).__name__}, no array", "give a jax.ShapeDtypeStruct")
+        found.append((place, leaf))
+    return found
 
 
 def _training(made: Any) -> Training:
@@ -121,170 +93,6 @@ def _training(made: Any) -> Training:
         if isinstance(training.arguments, (tuple, list)):
             return training
     what = f"it returned {type(made).__name__}, not a loss with its parameters"
-    raise bad("the callable", what, "return (loss, parameters, (argument, ...)), where loss(parameters, ...) is a scalar")
-
-
-class _Reader:
-    """A trace that is being filled: `env` maps the variables of the jaxpr at hand to names of values, None a literal."""
-
-    def __init__(self, trace: Trace, jax: Any) -> None:
-        self.trace, self.jax = trace, jax
-        self.count: Counter[str] = Counter()
-        self.home: dict[str, int] = {}
-        self.formal: set[str] = set()
-
-    def main(self, closed: Any, parameters: list[str], inputs: list[str]) -> None:
-        """Read the jaxpr of a step: parameters, inputs and seed in; the loss and the gradients out."""
-        trace, jaxpr = self.trace, closed.jaxpr
-        env: dict[Any, str | None] = {}
-        roles = [Role.PARAMETER] * len(parameters) + [Role.INPUT] * (len(inputs) + 1)
-        for var, name, role in zip(jaxpr.invars, [*parameters, *inputs, "loss.seed"], roles, strict=True):
-            if name in trace.given:
-                raise bad(f"parameter {name!r}", "two leaves have this name", "rename one")
-            env[var] = self._value(name, var.aval, MAIN)
-            trace.given[name] = role
-        trace.seeds.add("loss.seed")
-        self._constants(closed, env)
-        self._equations(jaxpr, env, MAIN)
-        results = [self._result(var, env, MAIN) for var in jaxpr.outvars]
-        trace.outputs = results
-        trace.gradients = dict(zip(parameters, results[1:], strict=True))
-
-    def _value(self, name: str, aval: Any, region: int, shows: str | None = None) -> str:
-        """Describe a value: with bytes of its own, or those of the value that it shows."""
-        shape, dtype = tuple(aval.shape), aval.dtype
-        if self.jax.dtypes.issubdtype(dtype, self.jax.dtypes.prng_key):
-            shape, dtype = (*shape, *dtype._impl.key_shape), "uint32"  # noqa: SLF001  # its only description
-        if str(dtype) not in DTYPES:
-            raise TmmuError("INVALID_IR_SHAPES", f"unknown dtype {dtype}", place=f"value {name!r}", node_id=name)
-        if any(type(dim) is not int for dim in shape):
-            raise bad(f"value {name!r}", "its size is not a number", "trace with fixed sizes")
-        storage = name if shows is None else self.trace.values[shows].storage
-        self.trace.values[name] = Value(shape, DTYPES[str(dtype)], storage=storage)
-        self.home[name] = region
-        return name
-
-    def _constants(self, closed: Any, env: dict[Any, str | None]) -> None:
-        """The arrays that a jaxpr closes over are the caller's."""
-        for var in closed.jaxpr.constvars:
-            name = self._fresh("constant")
-            env[var] = self._value(name, var.aval, MAIN)
-            self.trace.given[name] = Role.PARAMETER
-
-    def _fresh(self, what: str) -> str:
-        """A name that no value and no operation has."""
-        self.count[what] += 1
-        name = what if self.count[what] == 1 else f"{what}_{self.count[what] - 1}"
-        return name if name not in self.trace.values else self._fresh(what)
-
-    def _read(self, var: Any, env: dict[Any, str | None]) -> str | None:
-        return None if hasattr(var, "val") else env[var]
-
-    def _result(self, var: Any, env: dict[Any, str | None], region: int) -> str:
-        """What a jaxpr returns; a literal is written by an operation of its own."""
-        name = self._read(var, env)
-        if name is not None:
-            return name
-        made = self._value(self._fresh("literal"), var.aval, region)
-        self.trace.ops.append(Op(made, "jax.lax", "literal", (), (made,), region=region))
-        return made
-
-    def _equations(self, jaxpr: Any, env: dict[Any, str | None], region: int) -> None:
-        for eqn in jaxpr.eqns:
-            kind = eqn.primitive.name
-            if kind in CALLS and CALLS[kind] in eqn.params:
-                self._inline(eqn.params[CALLS[kind]], eqn, env, region)
-            elif kind in ("scan", "while", "cond"):
-                self._with_bodies(eqn, env, region)
-            elif not kind.startswith(SCALAR) and any(map(self._is_jaxpr, eqn.params.values())):
-                what = "it holds a jaxpr of its own, of which it is not known how often it runs"
-                raise bad(f"primitive {kind!r}", what, "trace the function without it")
-            else:
-                self._plain(eqn, env, region)
-
-    def _is_jaxpr(self, value: Any) -> bool:
-        if isinstance(value, (tuple, list)):
-            return any(map(self._is_jaxpr, value))
-        return hasattr(value, "eqns") or hasattr(value, "jaxpr")
-
-    def _inline(self, called: Any, eqn: Any, env: dict[Any, str | None], region: int) -> None:
-        jaxpr = getattr(called, "jaxpr", called)
-        inner = dict(zip(jaxpr.invars, (self._read(var, env) for var in eqn.invars), strict=True))
-        if jaxpr is not called:
-            self._constants(called, inner)
-        self._equations(jaxpr, inner, region)
-        for var, result in zip(eqn.outvars, jaxpr.outvars, strict=True):
-            env[var] = self._result(result, inner, region)
-
-    def _plain(self, eqn: Any, env: dict[Any, str | None], region: int) -> None:
-        kind = eqn.primitive.name
-        reads = [name for name in (self._read(var, env) for var in eqn.invars) if name is not None]
-        op = self._fresh(kind)
-        shown = self._shown(eqn, env, region)
-        results = []
-        for k, var in enumerate(eqn.outvars):
-            name = op if len(eqn.outvars) == 1 else f"{op}.{k}"
-            results.append(self._value(name, var.aval, region, shown[k]))
-            env[var] = name
-        elementwise = kind in ELEMENTWISE and len(results) == 1
-        self.trace.ops.append(
-            Op(op, "jax.lax", kind, tuple(reads), tuple(results), elementwise=elementwise, region=region)
-        )
-
-    def _shown(self, eqn: Any, env: dict[Any, str | None], region: int) -> list[str | None]:
-        """For each result the operand whose bytes it shows, in the same body and no formal input of it (T8.6)."""
-        kind = eqn.primitive.name
-        if kind in IDENTITY:
-            found = [self._read(var, env) for var in eqn.invars[: len(eqn.outvars)]]
-        else:
-            (result,), operand = (eqn.outvars, eqn.invars[0]) if len(eqn.outvars) == 1 and eqn.invars else ((None,), None)
-            is_view = result is not None and operand.aval.size == result.aval.size and (
-                kind in ("squeeze", "expand_dims", "broadcast_in_dim")
-                or (kind == "reshape" and eqn.params.get("dimensions") is None)
-                or (kind == "bitcast_convert_type" and operand.aval.dtype.itemsize == result.aval.dtype.itemsize)
-            )  # fmt: skip
-            found = [self._read(operand, env) if is_view else None, *[None] * (len(eqn.outvars) - 1)]
-        return [
-            name if name is not None and self.home[name] == region and name not in self.formal else None
-            for name in found
-        ]
-
-    def _with_bodies(self, eqn: Any, env: dict[Any, str | None], region: int) -> None:
-        """A loop or a branch: constants and the operands of branches are captured, carries and slices are given."""
-        kind, params = eqn.primitive.name, eqn.params
-        given = [self._read(var, env) for var in eqn.invars]
-        op = self._fresh(kind)
-        results = []
-        for k, var in enumerate(eqn.outvars):
-            name = f"{op}.{k}"
-            env[var] = self._value(name, var.aval, region)
-            results.append(name)
-        reads = tuple(name for name in given if name is not None)
-        self.trace.ops.append(Op(op, "jax.lax", kind, reads, tuple(results), region=region))
-        if kind == "scan":
-            self._body(op, "body", params["jaxpr"], given[: params["num_consts"]], iterates=True)
-        elif kind == "while":
-            split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-            self._body(op, "cond", params["cond_jaxpr"], given[: split[0]], iterates=True)
-            self._body(op, "body", params["body_jaxpr"], given[split[0] : split[1]], iterates=True)
-        else:
-            for k, branch in enumerate(params["branches"]):
-                self._body(op, f"branch{k}", branch, given[1:], iterates=False)
-
-    def _body(self, owner: str, attribute: str, closed: Any, captured: Iterable[str | None], *, iterates: bool) -> None:
-        """Read one body: its first inputs are captured values, the others formal inputs."""
-        place = len(self.trace.regions)
-        self.trace.regions.append(Region(owner, attribute, (), (), iterates))
-        number, env = place + 1, dict[Any, str | None]()
-        formals, names = list(closed.jaxpr.invars), list(captured)
-        for var, name in zip(formals, names, strict=False):
-            env[var] = name
-        inputs = []
-        for var in formals[len(names) :]:
-            env[var] = self._value(self._fresh("given"), var.aval, number)
-            inputs.append(str(env[var]))
-        self.formal.update(inputs)
-        self._constants(closed, env)
-        self._equations(closed.jaxpr, env, number)
-        outputs = tuple(self._result(var, env, number) for var in closed.jaxpr.outvars)
-        self.trace.regions[place] = Region(owner, attribute, tuple(inputs), outputs, iterates)
+    raise bad(
+        "the callable", what, "return (loss, parameters, (argument, ...)), where loss(parameters, ...) is a scalar"
+    )

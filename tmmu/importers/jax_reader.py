@@ -1,0 +1,227 @@
+"""Jaxprs as plain traces: equations, calls that are inlined, and loops and branches with their bodies.
+
+A jaxpr is functional and knows no storages: every result has bytes of its own, but for those that show an operand's
+bytes in row-major order. spec: T8.2, T8.3, T8.6, T8.9
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tmmu.errors import TmmuError
+from tmmu.importers.conversion import bad
+from tmmu.importers.traced import Op, Region, Trace, Value
+from tmmu.vocabulary import MAIN, Role
+
+DTYPES = {
+    **{name: name for name in (
+        "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "int4", "int2", "uint64",
+        "uint32", "uint16", "uint8", "uint4", "uint2", "bool", "complex64", "complex128",
+    )},
+    "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2": "float8e5m2",
+    "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0", "float4_e2m1fn": "float4e2m1",
+}  # fmt: skip
+"""Our name of each element type of JAX."""
+
+CALLS = {
+    "pjit": "jaxpr", "jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr",
+    "remat": "jaxpr", "remat2": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr", "custom_lin": "jaxpr",
+}  # fmt: skip
+"""Primitives that are nothing but a call, with the parameter that holds what is called."""
+
+SCALAR = ("reduce", "scatter", "select_and_scatter", "argmin", "argmax", "sort", "cumsum")
+"""What the names of primitives begin with whose jaxpr combines two elements: no body in the sense of a plan."""
+
+IDENTITY = frozenset({"name", "optimization_barrier", "pvary", "sharding_constraint", "stop_gradient"})
+"""Primitives whose results show their operands one by one."""
+
+ELEMENTWISE = frozenset({
+    "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil",
+    "clamp", "complex", "conj", "convert_element_type", "copy", "cos", "cosh", "digamma", "div", "eq", "erf",
+    "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag", "integer_pow", "is_finite", "le",
+    "lgamma", "log", "log1p", "logistic", "lt", "max", "min", "mul", "ne", "neg", "nextafter", "not", "or", "pow",
+    "real", "reduce_precision", "rem", "round", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "sub", "tan", "tanh", "xor",
+})  # fmt: skip
+"""Primitives of whose result an element depends on the operands at the same index alone (or on a scalar)."""
+
+
+class Reader:
+    """A trace that is being filled.
+
+    In every method `env` maps the variables of the jaxpr at hand to names of values, None a literal.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.count: Counter[str] = Counter()
+        self.home: dict[str, int] = {}
+        self.formal: set[str] = set()
+
+    def main(self, closed: Any, parameters: list[str], inputs: list[str]) -> None:
+        """Read the jaxpr of a step: parameters, inputs and seed in; the loss and the gradients out."""
+        trace, jaxpr = self.trace, closed.jaxpr
+        env: dict[Any, str | None] = {}
+        roles = [Role.PARAMETER] * len(parameters) + [Role.INPUT] * (len(inputs) + 1)
+        for var, name, role in zip(jaxpr.invars, [*parameters, *inputs, "loss.seed"], roles, strict=True):
+            if name in trace.given:
+                raise bad(f"parameter {name!r}", "two leaves have this name", "rename one")
+            env[var] = self._value(name, var.aval, MAIN)
+            trace.given[name] = role
+        trace.seeds.add("loss.seed")
+        self._constants(closed, env)
+        self._equations(jaxpr, env, MAIN)
+        results = [self._result(var, env, MAIN) for var in jaxpr.outvars]
+        trace.outputs = results
+        trace.gradients = dict(zip(parameters, results[1:], strict=True))
+
+    def _value(self, name: str, aval: Any, region: int, shows: str | None = None) -> str:
+        """Describe a value: with bytes of its own, or those of the value that it shows."""
+        shape, dtype = tuple(aval.shape), aval.dtype
+        if self.jax.dtypes.issubdtype(dtype, self.jax.dtypes.prng_key):
+            shape, dtype = (*shape, *dtype._impl.key_shape), "uint32"
+        if str(dtype) not in DTYPES:
+            raise TmmuError("INVALID_IR_SHAPES", f"unknown dtype {dtype}", place=f"value {name!r}", node_id=name)
+        if any(type(dim) is not int for dim in shape):
+            raise bad(f"value {name!r}", "its size is not a number", "trace with fixed sizes")
+        if name in self.trace.values:
+            raise bad(f"value {name!r}", "a parameter or an input has the name of a result", "rename it")
+        storage = name if shows is None else self.trace.values[shows].storage
+        self.trace.values[name] = Value(shape, DTYPES[str(dtype)], storage=storage)
+        self.home[name] = region
+        return name
+
+    def _constants(self, closed: Any, env: dict[Any, str | None]) -> None:
+        """The arrays that a jaxpr closes over are the caller's."""
+        for var in closed.jaxpr.constvars:
+            name = self._fresh("constant")
+            env[var] = self._value(name, var.aval, MAIN)
+            self.trace.given[name] = Role.PARAMETER
+
+    def _fresh(self, what: str) -> str:
+        """A name that no value and no operation has."""
+        self.count[what] += 1
+        name = what if self.count[what] == 1 else f"{what}_{self.count[what] - 1}"
+        return name if name not in self.trace.values else self._fresh(what)
+
+    def _read(self, var: Any, env: dict[Any, str | None]) -> str | None:
+        return None if hasattr(var, "val") else env[var]
+
+    def _result(self, var: Any, env: dict[Any, str | None], region: int) -> str:
+        """What a jaxpr returns; a literal is written by an operation of its own."""
+        name = self._read(var, env)
+        if name is not None:
+            return name
+        made = self._value(self._fresh("literal"), var.aval, region)
+        self.trace.ops.append(Op(made, "jax.lax", "literal", (), (made,), region=region))
+        return made
+
+    def _equations(self, jaxpr: Any, env: dict[Any, str | None], region: int) -> None:
+        for eqn in jaxpr.eqns:
+            kind = eqn.primitive.name
+            if kind in CALLS and CALLS[kind] in eqn.params:
+                self._inline(eqn.params[CALLS[kind]], eqn, env, region)
+            elif kind in ("scan", "while", "cond"):
+                self._with_bodies(eqn, env, region)
+            elif not kind.startswith(SCALAR) and any(map(self._is_jaxpr, eqn.params.values())):
+                what = "it holds a jaxpr of its own, of which it is not known how often it runs"
+                raise bad(f"primitive {kind!r}", what, "trace the function without it")
+            else:
+                self._plain(eqn, env, region)
+
+    def _is_jaxpr(self, value: Any) -> bool:
+        if isinstance(value, (tuple, list)):
+            return any(map(self._is_jaxpr, value))
+        return hasattr(value, "eqns") or hasattr(value, "jaxpr")
+
+    def _inline(self, called: Any, eqn: Any, env: dict[Any, str | None], region: int) -> None:
+        jaxpr = getattr(called, "jaxpr", called)
+        inner = dict(zip(jaxpr.invars, (self._read(var, env) for var in eqn.invars), strict=True))
+        if jaxpr is not called:
+            self._constants(called, inner)
+        self._equations(jaxpr, inner, region)
+        for var, result in zip(eqn.outvars, jaxpr.outvars, strict=True):
+            env[var] = self._result(result, inner, region)
+
+    def _plain(self, eqn: Any, env: dict[Any, str | None], region: int) -> None:
+        kind = eqn.primitive.name
+        reads = [name for name in (self._read(var, env) for var in eqn.invars) if name is not None]
+        op = self._fresh(kind)
+        shown = self._shown(eqn, env, region)
+        results = []
+        for k, var in enumerate(eqn.outvars):
+            name = op if len(eqn.outvars) == 1 else f"{op}.{k}"
+            results.append(self._value(name, var.aval, region, shown[k]))
+            env[var] = name
+        elementwise = kind in ELEMENTWISE and len(results) == 1
+        self.trace.ops.append(
+            Op(op, "jax.lax", kind, tuple(reads), tuple(results), elementwise=elementwise, region=region)
+        )
+
+    def _shown(self, eqn: Any, env: dict[Any, str | None], region: int) -> list[str | None]:
+        """For each result the operand whose bytes it shows, in the same body and no formal input of it (T8.6)."""
+        kind = eqn.primitive.name
+        found: list[str | None] = [None] * len(eqn.outvars)
+        if kind in IDENTITY:
+            found = [self._read(var, env) for var in eqn.invars[: len(eqn.outvars)]]
+        elif len(found) == 1 and eqn.invars and _keeps_bytes(eqn):
+            found = [self._read(eqn.invars[0], env)]
+        return [
+            name if name is not None and self.home[name] == region and name not in self.formal else None
+            for name in found
+        ]
+
+    def _with_bodies(self, eqn: Any, env: dict[Any, str | None], region: int) -> None:
+        """A loop or a branch: constants and the operands of branches are captured, carries and slices are given."""
+        kind, params = eqn.primitive.name, eqn.params
+        given = [self._read(var, env) for var in eqn.invars]
+        op = self._fresh(kind)
+        results = []
+        for k, var in enumerate(eqn.outvars):
+            name = f"{op}.{k}"
+            env[var] = self._value(name, var.aval, region)
+            results.append(name)
+        reads = tuple(name for name in given if name is not None)
+        self.trace.ops.append(Op(op, "jax.lax", kind, reads, tuple(results), region=region))
+        if kind == "scan":
+            self._body(op, "body", params["jaxpr"], given[: params["num_consts"]], iterates=True)
+        elif kind == "while":
+            split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+            self._body(op, "cond", params["cond_jaxpr"], given[: split[0]], iterates=True)
+            self._body(op, "body", params["body_jaxpr"], given[split[0] : split[1]], iterates=True)
+        else:
+            for k, branch in enumerate(params["branches"]):
+                self._body(op, f"branch{k}", branch, given[1:], iterates=False)
+
+    def _body(self, owner: str, attribute: str, closed: Any, captured: Iterable[str | None], *, iterates: bool) -> None:
+        """Read one body: its first inputs are captured values, the others formal inputs."""
+        place = len(self.trace.regions)
+        self.trace.regions.append(Region(owner, attribute, (), (), iterates))
+        number, env = place + 1, dict[Any, str | None]()
+        formals, names = list(closed.jaxpr.invars), list(captured)
+        for var, name in zip(formals, names, strict=False):
+            env[var] = name
+        inputs = []
+        for var in formals[len(names) :]:
+            env[var] = self._value(self._fresh("given"), var.aval, number)
+            inputs.append(str(env[var]))
+        self.formal.update(inputs)
+        self._constants(closed, env)
+        self._equations(closed.jaxpr, env, number)
+        outputs = tuple(self._result(var, env, number) for var in closed.jaxpr.outvars)
+        self.trace.regions[place] = Region(owner, attribute, tuple(inputs), outputs, iterates)
+
+
+def _keeps_bytes(eqn: Any) -> bool:
+    """Whether an equation's only result has its first operand's bytes in their order, which is row-major."""
+    kind, operand, result = eqn.primitive.name, eqn.invars[0].aval, eqn.outvars[0].aval
+    if getattr(operand, "size", None) != result.size:
+        return False
+    if kind == "reshape":
+        return eqn.params.get("dimensions") is None
+    if kind == "bitcast_convert_type":
+        return bool(operand.dtype.itemsize == result.dtype.itemsize)
+    return kind in ("squeeze", "expand_dims", "broadcast_in_dim")

@@ -1,0 +1,204 @@
+"""Graphs of torch.fx as plain traces: the joint graph of AOTAutograd, and the update of each parameter.
+
+Which tensors share bytes is read from the storages of the fake tensors, which operations change an operand from their
+schemas, what an input is from the descriptors that AOTAutograd gives. spec: M2.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tmmu.errors import TmmuError
+from tmmu.importers.conversion import bad
+from tmmu.importers.traced import Op, Trace, Value
+from tmmu.vocabulary import Role
+
+DTYPES = {
+    **{name: name for name in (
+        "float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16",
+        "uint8", "bool", "complex64", "complex128",
+    )},
+    "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2": "float8e5m2",
+    "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
+}  # fmt: skip
+"""Our name of each element type of torch."""
+
+
+def _value(place: str, tensor: Any, key: object = None) -> Value:
+    """A fake tensor in plain words; its storage stands for itself unless a key is given."""
+    sizes = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
+    if str(tensor.layout) != "torch.strided" or any(type(size) is not int for size in sizes):
+        raise bad(f"value {place!r}", "its size is not a number", "trace with fixed sizes and dense tensors")
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in DTYPES:
+        raise TmmuError("INVALID_IR_SHAPES", f"unknown dtype {dtype!r}", place=f"value {place!r}", node_id=place)
+    storage = tensor.untyped_storage()
+    return Value(
+        tuple(tensor.shape), DTYPES[dtype], tuple(tensor.stride()), tensor.storage_offset(),
+        storage._cdata if key is None else key, storage.nbytes(),
+    )  # fmt: skip
+
+
+class Reader:
+    """A trace that is being filled from graphs of torch.fx."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.parameter: dict[str, Any] = {}
+
+    def joint(self, graph: Any, trainable: dict[str, int]) -> None:
+        """Read a joint graph: its placeholders and outputs say what they are by descriptors."""
+        known: dict[str, str] = {}
+        gradients: dict[str, str | None] = {}
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                known[node.name] = self._given(node)
+            elif node.op == "output":
+                for result, desc in zip(node.args[0], node.meta["desc"], strict=True):
+                    if result is not None:
+                        self.trace.outputs.append(known[result.name])
+                    if type(desc).__name__ == "GradAOTOutput" and type(desc.grad_of).__name__ == "ParamAOTInput":
+                        gradients[desc.grad_of.target] = None if result is None else known[result.name]
+            else:
+                self.operation(node, known)
+        # Tied weights are one parameter under several names: a gradient of one of them is that of all.
+        found = {trainable[place] for place, value in gradients.items() if value is not None and place in trainable}
+        self.trace.gradients = {
+            place: gradients.get(place)
+            for place, tensor in trainable.items()
+            if tensor not in found or gradients.get(place) is not None
+        }
+
+    def _given(self, node: Any) -> str:
+        desc = node.meta.get("desc")
+        kind = type(desc).__name__
+        if kind in ("ParamAOTInput", "BufferAOTInput"):
+            name, role = str(desc.target), Role.PARAMETER
+            self.parameter[name] = node.meta["val"]
+        elif kind == "PlainAOTInput":
+            name, role = f"input{desc.idx}", Role.INPUT
+        elif kind == "TangentAOTInput":
+            name, role = f"output{getattr(desc.output, 'idx', 0)}.seed", Role.INPUT
+            self.trace.seeds.add(name)
+        else:
+            raise bad(f"input {node.name!r}", f"what it is ({kind}) is not known", "trace a module of plain tensors")
+        self.trace.values[name] = _value(name, node.meta["val"])
+        self.trace.given[name] = role
+        return name
+
+    def operation(self, node: Any, known: dict[str, str], template: Template | None = None) -> None:
+        """Read one operation; `known` maps the names of the graph to those of the trace."""
+        if getattr(node.target, "__name__", "") == "getitem":
+            known[node.name] = f"{known[node.args[0].name]}.{node.args[1]}"
+            return
+        if not hasattr(node.target, "_schema"):
+            what = f"{node.op} of {node.target}: a constant, a graph of its own, or arithmetic on sizes"
+            raise bad(f"operation {node.name!r}", what, "trace without it: buffers for constants, numbers for sizes")
+        name, results = f"{template.prefix if template else ''}{node.name}", []
+        value = node.meta.get("val")
+        many = isinstance(value, (tuple, list))
+        for k, tensor in enumerate(value if many else (value,)):
+            if hasattr(tensor, "untyped_storage"):
+                results.append(f"{name}.{k}" if many else name)
+                self.trace.values[results[-1]] = _value(results[-1], tensor, template and template.key(tensor))
+        known[node.name] = name
+        schema, tags = node.target._schema, {tag.name for tag in node.target.tags}
+        domain, _, op = schema.name.partition("::")
+        elementwise = "pointwise" in tags and "nondeterministic_seeded" not in tags and not many
+        self.trace.ops.append(
+            Op(
+                name,
+                domain,
+                f"{op}.{schema.overload_name}" if schema.overload_name else op,
+                tuple(known[other] for other in _operands((node.args, node.kwargs))),
+                tuple(results),
+                tuple(known[other] for other in _changed(node)),
+                elementwise,
+                optimizer=template is not None,
+            )
+        )
+
+
+def _operands(argument: Any) -> Iterator[str]:
+    """The names of the nodes in an argument, in order, through lists and keywords."""
+    if isinstance(argument, (tuple, list)):
+        for inner in argument:
+            yield from _operands(inner)
+    elif isinstance(argument, dict):
+        yield from _operands(list(argument.values()))
+    elif hasattr(argument, "op") and hasattr(argument, "target"):
+        yield argument.name
+
+
+def _changed(node: Any) -> Iterator[str]:
+    """The operands into which an operation writes, by its schema."""
+    for position, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+            yield from _operands(given)
+
+
+class Template:
+    """One parameter's update as it is written into the trace: names with a prefix, storages of its own.
+
+    `storages` maps the storages of the traced template to those of the tensors that this update works on.
+    """
+
+    def __init__(self, prefix: str, storages: dict[int, object]) -> None:
+        self.prefix, self.storages = prefix, storages
+
+    def key(self, tensor: Any) -> object:
+        """What tells the storage of a template's tensor apart in the trace."""
+        own = tensor.untyped_storage()._cdata
+        return self.storages.setdefault(own, (self.prefix, own))
+
+
+class Optimizer:
+    """The update of every parameter that has a gradient, traced once for each kind of parameter and gradient."""
+
+    def __init__(self, reader: Reader, update: Any) -> None:
+        self.reader, self.update = reader, update
+        self.graphs: dict[object, tuple[Any, list[Any]]] = {}
+
+    def run(self) -> None:
+        """Append the updates in the order of the parameters."""
+        trace = self.reader.trace
+        for place, gradient in trace.gradients.items():
+            if gradient is not None:  # `convert` refuses one without
+                self._one(place, gradient)
+        read = set(trace.gradients.values())
+        trace.outputs = [name for name in trace.outputs if name not in read]
+
+    def _one(self, place: str, gradient: str) -> None:
+        trace = self.reader.trace
+        graph, states = self._traced(trace.values[place], trace.values[gradient], place)
+        names = [place, gradient, *(f"{place}.state{k}" for k in range(len(states)))]
+        for name, tensor in zip(names[2:], states, strict=True):
+            trace.values[name] = _value(name, tensor, ("state", name))
+            trace.given[name] = Role.OPTIMIZER
+        placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+        known = {node.name: name for node, name in zip(placeholders, names, strict=True)}
+        storages = {
+            node.meta["val"].untyped_storage()._cdata: trace.values[name].storage
+            for node, name in zip(placeholders, names, strict=True)
+        }
+        template = Template(f"{place}.update/", storages)
+        for node in graph.nodes:
+            if node.op not in ("placeholder", "output"):
+                self.reader.operation(node, known, template)
+
+    def _traced(self, parameter: Value, gradient: Value, place: str) -> tuple[Any, list[Any]]:
+        """The graph of one update and its states, from the cache where a parameter like this was updated before."""
+        import torch
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        key = tuple((v.shape, v.dtype, v.strides) for v in (parameter, gradient))
+        if key not in self.graphs:
+            theirs = {ours: getattr(torch, name) for name, ours in DTYPES.items()}
+            made = [torch.empty_strided(v.shape, v.strides, dtype=theirs[v.dtype]) for v in (parameter, gradient)]
+            with torch.no_grad():
+                states = list(self.update.state(made[0]))
+                graph = make_fx(self.update.step)(*made, *states).graph
+            self.graphs[key] = graph, states
+        return self.graphs[key]
