@@ -55,9 +55,12 @@ def test_nothing_is_left_out_without_a_reason() -> None:
     assert unreasoned(ROOT, LEFT_OUT) == []
 
 
-def test_nothing_is_left_out_at_all() -> None:
-    """As long as this holds, there is nothing to count; what must be left out one day is listed here."""
-    assert [place for place, _ in admitted(ROOT, LEFT_OUT)] == []
+MAY_LEAVE_OUT = {"tests/cover/test_trace_jax.py", "tests/cover/test_trace_torch.py"}
+"""Where a test is left out if an extra of gigabytes is not installed."""
+
+
+def test_nothing_is_left_out_but_what_is_listed() -> None:
+    assert {place.partition(":")[0] for place, _ in admitted(ROOT, LEFT_OUT)} == MAY_LEAVE_OUT
 
 
 def test_no_warning_of_a_tool_is_silenced_without_a_reason() -> None:

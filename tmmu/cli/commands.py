@@ -14,6 +14,7 @@ import click
 from proofs.flags import bound, existing, shapes, sizes
 from tmmu.cli import layouts, records, runtime, sharding, trace, tracing, training
 from tmmu.cli.run import run
+from tmmu.cli.survey import survey
 from tmmu.errors import TmmuError, one_line
 from tmmu.vocabulary import ANYWHERE, Model
 
@@ -248,5 +249,5 @@ def show(plan: str, what: str | None, style: str) -> int:
 
 for command in (records.show, records.diff, tracing.torch, tracing.jax):
     trace.trace.add_command(command)
-for command in (runtime.apply, runtime.checkpoint, runtime.restore, trace.trace, run):
+for command in (runtime.apply, runtime.checkpoint, runtime.restore, trace.trace, run, survey):
     tmmu.add_command(command)

@@ -48,6 +48,7 @@ def convert(trace: Trace) -> Model:
     -----
     O(values + accesses). `spec/tmmu.md` T2.4, T2.5, M2.2, M2.14.
     """
+    _check_described(trace)
     for parameter, gradient in trace.gradients.items():
         if gradient is None:
             what = "it has no gradient: no output depends on it, or the trace lost its backward half"
@@ -64,6 +65,18 @@ def bad(place: str, what: str, fix: str) -> TmmuError:
     return TmmuError(
         "INVALID_IR", what, place=place, fix=fix, operator="UML_OS.Model.AnalyzeLiveness_v1", node_id=place
     )
+
+
+def _check_described(trace: Trace) -> None:
+    """Every name that the trace speaks of is a value of it."""
+    listed = [*trace.given, *trace.seeds, *trace.outputs, *trace.gradients, *filter(None, trace.gradients.values())]
+    for op in trace.ops:
+        listed += (*op.reads, *op.results, *op.changes)
+    for region in trace.regions:
+        listed += (*region.inputs, *region.outputs)
+    for name in listed:
+        if name not in trace.values:
+            raise bad(f"value {name!r}", "the trace does not describe it", "report the graph")
 
 
 class _Row(NamedTuple):
@@ -108,9 +121,9 @@ class _Conversion:
     def model(self) -> Model:
         """What the walk has made."""
         trace = self.trace
-        bodies = [Body(-1, "", self._inputs(), tuple(dict.fromkeys(self.row[name] for name in trace.outputs)))]
+        bodies = [Body(-1, "", self._inputs(), tuple(dict.fromkeys(self._rows(trace.outputs, "the caller"))))]
         for region in trace.regions:
-            inputs, outputs = (tuple(self.row[name] for name in names) for names in (region.inputs, region.outputs))
+            inputs, outputs = (self._rows(names, region.owner) for names in (region.inputs, region.outputs))
             bodies.append(Body(self.place[region.owner], region.attribute, inputs, outputs, region.iterates))
         changed = {self.tensors[t].name for node in self.nodes for t in node.mutates}
         donated = tuple(sorted(changed & {self.tensors[self.row[name]].name for name in trace.given}))
@@ -120,11 +133,15 @@ class _Conversion:
             bindings=Bindings(dims=trace.dims, donated=donated),
         )  # fmt: skip
 
+    def _rows(self, names: Iterable[str], place: str) -> tuple[int, ...]:
+        """The tensors that values have become by now."""
+        for name in names:
+            if name not in self.row:
+                raise bad(place, f"it reads {name!r} before it is written", "report the graph")
+        return tuple(self.row[name] for name in names)
+
     def _value(self, name: str) -> Value:
-        try:
-            return self.trace.values[name]
-        except KeyError:
-            raise bad(f"value {name!r}", "the trace does not describe it", "report the graph") from None
+        return self.trace.values[name]
 
     def _storage(self, name: str) -> Hashable:
         """What tells the storage of a value apart: its own name where it shares with nobody."""
@@ -171,11 +188,9 @@ class _Conversion:
         return self.nodes[self.place[owner]].body
 
     def _op(self, op: Op) -> None:
-        for name in (*op.reads, *op.changes):
-            if name not in self.row:
-                raise bad(f"operation {op.name!r}", f"it reads {name!r} before it is written", "report the graph")
-        reads, writes, hints = [self.row[name] for name in op.reads], list[int](), list[tuple[int, int]]()
-        mutates = list(dict.fromkeys(self.row[name] for name in op.changes))
+        place = f"operation {op.name!r}"
+        reads, writes, hints = list(self._rows(op.reads, place)), list[int](), list[tuple[int, int]]()
+        mutates = list(dict.fromkeys(self._rows(op.changes, place)))
         extra = [t for t in mutates if t not in reads]
         role = Role.GRADIENT if op.name in self.late else Role.ACTIVATION
         for result in op.results:
@@ -258,7 +273,7 @@ class _Conversion:
     def _name_gradients(self) -> None:
         """Give the gradient of `w` the name `w.grad` where it is one tensor's alone and free."""
         for parameter, gradient in self.trace.gradients.items():
-            t, wanted = self.row[gradient or ""], f"{parameter}.grad"
+            (t,), wanted = self._rows((gradient or "",), f"parameter {parameter!r}"), f"{parameter}.grad"
             if wanted not in self.names and self.tensors[t].name == gradient:
                 self.tensors[t] = replace(self.tensors[t], name=wanted)
                 self.names.add(wanted)

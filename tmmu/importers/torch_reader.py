@@ -62,13 +62,24 @@ class Reader:
                         gradients[desc.grad_of.target] = None if result is None else known[result.name]
             else:
                 self.operation(node, known)
-        # Tied weights are one parameter under several names: a gradient of one of them is that of all.
-        found = {trainable[place] for place, value in gradients.items() if value is not None and place in trainable}
-        self.trace.gradients = {
-            place: gradients.get(place)
-            for place, tensor in trainable.items()
-            if tensor not in found or gradients.get(place) is not None
-        }
+        self._accumulated(gradients, trainable)
+
+    def _accumulated(self, gradients: dict[str, str | None], trainable: dict[str, int]) -> None:
+        """One gradient for each parameter: tied weights get one from each of their names, which autograd would add."""
+        trace, names = self.trace, dict[int, list[str]]()
+        for place, tensor in trainable.items():
+            names.setdefault(tensor, []).append(place)
+        for places in names.values():
+            parts = [part for part in (gradients.get(place) for place in places) if part is not None]
+            trace.gradients[places[0]] = parts[0] if parts else None
+            for k, part in enumerate(parts[1:]):
+                total = f"{places[0]}.accumulate{k}"
+                before = trace.gradients[places[0]] or ""
+                value = trace.values[before]
+                trace.values[total] = Value(value.shape, value.dtype, value.strides)
+                trace.ops.append(Op(total, "aten", "add.Tensor", (before, part), (total,), elementwise=True))
+                trace.outputs = [name for name in trace.outputs if name not in (before, part)] + [total]
+                trace.gradients[places[0]] = total
 
     def _given(self, node: Any) -> str:
         desc = node.meta.get("desc")

@@ -16,7 +16,7 @@ DIGESTS = {
     "llama-8b": "fe86d4e64fe802c009964e458e39cf11873a4f6cbcce2a1d6ff6ddf7ae6976c1",
     "llama-70b": "eff3616ff76334bf56238ba5e6fdac4100af52afbf9137e8b1de985c88f59b91",
     "llama-405b": "224d679d0e82f7fc90006909434a84be68d7115d64317efcaa19d8d0d2dfa419",
-    "gpt3-175b": "510bef91d7fb24b7d88367d93bbfa7443ef9c7ddce374cd600fcdfecdf9f680f",
+    "gpt3-175b": "ba58825d8a0bb38a35db9c986c8da5dc50c03c17a4540a798fe829e33f4d7773",
 }
 """Every graph by its name, with the SHA-256 of its IR file."""
 

@@ -1,0 +1,129 @@
+"""`tmmu survey`: well-known networks planned and proved, one table: what slots and packed need of what is live.
+
+Each network is planned in the layouts `slots` and `packed`, each plan written to a file, and each file proved against
+its model by what `verify-plan` runs. spec: C5.1, C2.3
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+import click
+
+from tmmu.vocabulary import Model
+
+
+class Network(NamedTuple):
+    """An example, the sizes that it is planned at, and in which mode."""
+
+    example: str
+    mode: str
+    dims: dict[str, int]
+
+
+NETWORKS = {
+    "chain": Network("chain", "inference", {}),
+    "residual": Network("resnet50", "backward", {"batch": 8}),
+    "gpt2": Network("gpt2", "backward", {"batch": 8, "seq": 1024}),
+    "llama-8b": Network("llama-8b", "backward", {}),
+    "llama-70b": Network("llama-70b", "backward", {}),
+    "llama-405b": Network("llama-405b", "backward", {}),
+    "gpt3-175b": Network("gpt3-175b", "backward", {}),
+}
+"""What is surveyed, by the names that the command takes."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One arena of one network; bytes are those of the layouts `slots` and `packed`.
+
+    `verdict` is PROVED where both plans are, against their model and with a slot count that is proved to be minimal.
+    """
+
+    network: str
+    mode: str
+    arena: str
+    tensors: int
+    storages: int
+    slots: int
+    max_live: int
+    memory_reuse_ratio: float
+    storage_reuse_ratio: float
+    peak_live_bytes: int
+    slots_footprint: int
+    packed_footprint: int
+    verdict: str
+
+
+@click.command()
+@click.argument("networks", nargs=-1, metavar="[NETWORK]...", type=click.Choice(list(NETWORKS)))
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def survey(networks: tuple[str, ...], style: str) -> int:
+    """Plan and prove well-known networks, and print what each arena needs: all of them, in about a minute."""
+    rows = []
+    if style == "text":
+        click.echo(HEADER)
+    for name in networks or tuple(NETWORKS):
+        for row in measured(name):
+            rows.append(row)
+            if style == "text":
+                click.echo(line(row))
+    if style == "json":
+        click.echo(json.dumps([asdict(row) for row in rows], indent=1))
+    return 0 if all(row.verdict == "PROVED" for row in rows) else 3
+
+
+def measured(name: str) -> Iterator[Row]:
+    """The rows of a network, one for each arena that holds anything."""
+    from proofs.verify_plan import PROVED, Options, verify
+    from tmmu import examples, planner
+    from tmmu.cli.models import load
+    from tmmu.plan import file, metrics
+    from tmmu.planner.training.modes import prepare
+
+    network = NETWORKS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        traced = network.example in examples.traced.DIGESTS
+        path = os.path.join(folder, f"model{'.ir.cbor' if traced else '.onnx'}")
+        examples.write(network.example, path)
+        graph: Model = prepare(load(path, network.dims, {}, {}, (), False), network.mode, planner.DEFAULT)
+        found, verdict = {}, PROVED
+        for layout in ("slots", "packed"):
+            plan = planner.plan_memory(graph, mode=network.mode, layout=layout).plan
+            file.save(plan, os.path.join(folder, "plan.cbor"))
+            options = Options(model=path, require=("model", "slot-count"))
+            said = verify(os.path.join(folder, "plan.cbor"), options).verdict
+            verdict = said if verdict == PROVED else verdict
+            found[layout] = metrics.arenas(plan)
+    for slots, packed in zip(found["slots"], found["packed"], strict=True):
+        if slots["tensors"]:
+            yield Row(
+                name, network.mode, slots["name"], slots["tensors"], slots["storages"], slots["slots"],
+                slots["max_live"], slots["memory_reuse_ratio"], slots["storage_reuse_ratio"], slots["peak_live_bytes"],
+                slots["footprint_bytes"], packed["footprint_bytes"], verdict,
+            )  # fmt: skip
+
+
+HEADER = (
+    f"{'network':10} {'mode':9} {'arena':11} {'tensors':>7} {'storages':>8} {'slots':>6} {'max live':>8} "
+    f"{'reuse':>6} {'peak live':>11} {'slots÷':>7} {'packed÷':>7}  verdict"
+)
+"""The head of the table; ÷ is footprint ÷ peak live bytes."""
+
+
+def line(row: Row) -> str:
+    """A row of the table."""
+    from tmmu.cli.show import size
+    from tmmu.plan.metrics import ratio
+
+    return (
+        f"{row.network:10} {row.mode:9} {row.arena:11} {row.tensors:>7} {row.storages:>8} {row.slots:>6} "
+        f"{row.max_live:>8} {row.memory_reuse_ratio:>6.1%} {size(row.peak_live_bytes):>11} "
+        f"{ratio(row.slots_footprint, row.peak_live_bytes):>7.3f} "
+        f"{ratio(row.packed_footprint, row.peak_live_bytes):>7.3f}  {row.verdict}"
+    )
