@@ -2,14 +2,20 @@
 
 For each network the peak of activations and gradients without recomputation, then for several budgets the operations
 repeated, in percent of the forward half's, by the planner and by √n segments alone (a dash where they do not fit).
+
+`--optimum` (with the extra `exact`): the planner beside the optimum of Checkmate's integer program, on graphs that it
+solves; its lines are the table of `tests/cover/test_remat_optimum.py`. `--min-cut` (with torch and transformers): the
+planner beside the min-cut partitioner of torch, on the joint graph of GPT-2 that torch traced.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 
+from tests.strategies.recompute_graphs import hourglass, residual, varied_chain
 from tmmu import examples
 from tmmu.cli.models import load
 from tmmu.errors import TmmuError
@@ -57,5 +63,48 @@ def table() -> None:
             print(f"{name:14} {full >> 20:>9} {percent:>5} % {said:>9} {other:>7} {seconds:>8.2f}", flush=True)
 
 
+GRAPHS = {
+    graph.name: graph
+    for graph in (
+        *(varied_chain(length, seed) for length, seed in ((8, 5), (10, 6), (12, 1), (14, 7), (16, 2))),
+        *map(hourglass, (2, 3, 4)),
+        *map(residual, (3, 4, 5)),
+    )
+}
+"""The graphs that are compared with their optimum."""
+
+
+def optimum() -> None:
+    """Print the optimum of each graph and budget where it is proved, and what the planner repeats."""
+    from tests.benchmarks.checkmate import graph_of, solve
+
+    print(f"{'graph, percent':28} {'optimum':>8} {'ours':>8} {'ratio':>6} {'solver s':>9} {'ours s':>7}")
+    for name, graph in GRAPHS.items():
+        joint = prepare(graph, "backward", DEFAULT)
+        source, full = joint_of(joint), peak(joint, DEFAULT)
+        for percent in (90, 80, 70, 60, 50):
+            budget, start = full * percent // 100, time.perf_counter()
+            solved = solve(graph_of(source, DEFAULT), budget, seconds=60, early=True)
+            middle = time.perf_counter()
+            if solved.cost is None or not solved.proved:
+                print(f"# {name}, {percent}: {'no schedule fits' if solved.proved else f'not solved, {solved}'}")
+                continue
+            again = prepare(graph, "backward", DEFAULT, budget)
+            cost = dict(zip((node.name for node in joint.nodes), source.cost, strict=True))
+            ours = sum(cost[n.name.partition(".recompute")[0]] for n in again.nodes if ".recompute" in n.name)
+            seconds = f"{middle - start:>9.1f} {time.perf_counter() - middle:>7.1f}"
+            ratio = ours / solved.cost if solved.cost else float(ours == 0)
+            print(
+                f'("{name}", {percent}): {solved.cost},'.ljust(40) + f"# {ours:>8} {ratio:>6.3f} {seconds}", flush=True
+            )
+
+
+def min_cut() -> None:
+    """Print what torch's partitioner saves and needs on GPT-2, and what the planner repeats for the same peak."""
+    from tests.benchmarks.min_cut import compare
+
+    compare()
+
+
 if __name__ == "__main__":
-    table()
+    {"--optimum": optimum, "--min-cut": min_cut}.get(sys.argv[1] if sys.argv[1:] else "", table)()

@@ -13,7 +13,7 @@ from tests.strategies.recompute_oracle import cheapest
 from tmmu.errors import TmmuError
 from tmmu.ir.validate import validate
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.remat import check_budget, exact, rematerialise
+from tmmu.planner.remat import check_budget, rematerialise, schedules
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import Policy, follow, is_repeatable, joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes, chen, segment_counts
@@ -247,10 +247,10 @@ def test_a_script_makes_views_anew_of_what_is_computed_again() -> None:
 def test_the_search_says_no_to_what_is_too_large_or_cannot_fit() -> None:
     small = joint_of(expand(chain([64] * 5)))
     full = peak(small.model, DEFAULT)
-    assert exact.search(small, DEFAULT, full) == {}
-    assert exact.search(small, DEFAULT, 64) is None
-    assert exact.search(joint_of(expand(chain([64] * 14))), DEFAULT, full * 9) is None
-    assert exact.search(joint_of(expand(chain([64] * 60))), DEFAULT, full * 99) is None
+    assert schedules.cheapest(small, DEFAULT, full) == {}
+    assert schedules.cheapest(small, DEFAULT, 64) is None
+    assert schedules.cheapest(joint_of(expand(chain([64] * 46))), DEFAULT, full * 99) == {}, "just small enough"
+    assert schedules.cheapest(joint_of(expand(chain([64] * 62))), DEFAULT, full * 99) is None, "too many nodes"
 
 
 def test_a_schedule_that_repeats_without_end_is_given_up() -> None:

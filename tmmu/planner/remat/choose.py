@@ -14,7 +14,7 @@ from tmmu.errors import TmmuError
 from tmmu.ir.program import program
 from tmmu.plan.columns import Plan
 from tmmu.planner import liveness, storages
-from tmmu.planner.remat import exact
+from tmmu.planner.remat import schedules
 from tmmu.planner.remat.rewrite import Joint, Policy, Rewritten, follow, joint_of, rewrite
 from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, chen, exhaustive, segmented
 from tmmu.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Model
@@ -130,12 +130,12 @@ class _Search:
 
     def best(self) -> Rewritten | None:
         """The schedule to use, or None where none fits."""
-        found = [made for made in (self._by_policy(), self._by_search()) if made is not None]
-        return min(found, key=lambda made: made.cost, default=None)
+        by_policy = self._by_policy()
+        return self._by_search(None if by_policy is None else by_policy.cost) or by_policy
 
-    def _by_search(self) -> Rewritten | None:
-        """The cheapest of all schedules of a small graph, as far as it fits without in-place results."""
-        script = exact.search(self.joint, self.arenas, self.budget, self.arena_policy)
+    def _by_search(self, known: int | None) -> Rewritten | None:
+        """A cheaper schedule than is known, of a graph of moderate size, that fits without in-place results."""
+        script = schedules.cheapest(self.joint, self.arenas, self.budget, known, self.arena_policy)
         made = None if script is None else follow(self.joint, script)
         return made if made is not None and self._peak(made) <= self.budget else None
 
