@@ -1,4 +1,4 @@
-"""`tmmu trace torch|jax`: what is wrong is one clear line, with the framework and without. spec: C2.6, C4.1"""
+"""`tmmu trace torch|jax`: what is wrong is one clear line, with the framework and without. spec: C2.6, I2.8"""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_the_command_writes_a_graph_where_its_name_says_what_it_is(
         ),
     ],
 )
-def test_a_stored_graph_that_is_another_is_refused(
+def test_a_stored_graph_that_is_another_is_refused(  # spec: I2.9
     stored: object, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good = resources.files(traced).joinpath("llama-8b.ir.cbor.xz").read_bytes()

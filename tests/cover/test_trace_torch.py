@@ -124,7 +124,7 @@ def test_tied_weights_need_one_gradient_and_frozen_ones_none() -> None:
 
 
 def test_the_gradients_of_tied_weights_are_added() -> None:
-    """AOTAutograd returns one gradient for each name; a step of training has their sum."""
+    """AOTAutograd returns one gradient for each name; a step of training has their sum. spec: I2.4"""
     tied = given("primals_5", "ParamAOTInput", tensor(1, 4, 4), target="head.w")
     loss = called("loss", "sum", tensor(6, bytes_=4), W)
     first, second = (called(name, "expand", tensor(k, 4, 4), SEED) for k, name in ((7, "first"), (8, "second")))
@@ -149,6 +149,7 @@ def test_the_gradients_of_tied_weights_are_added() -> None:
     ],
 )
 def test_what_is_not_understood_is_refused_by_name(node: Thing, message: str) -> None:
+    """spec: I2.7"""
     with pytest.raises(TmmuError, match=message):
         joint(W, X, SEED, node, out=[(W, LOSS)], trainable={})
 

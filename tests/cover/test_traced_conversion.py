@@ -89,7 +89,7 @@ def step(**more: Any) -> Trace:
 
 
 def test_a_training_step_has_its_phases_roles_gradients_and_saved_tensors(tmp_path: Path) -> None:
-    """spec: M2.2, M2.7, M2.14"""
+    """spec: M2.2, M2.7, M2.14, I2.5"""
     model = convert(step())
     assert lines(model) == [
         "f mm0: x w -> h", "f relu: h -> r", "f sum: r -> y", "f t: w -> wt", "b expand: seed -> dr",
@@ -120,7 +120,7 @@ def test_what_comes_after_backward_began_is_forward_only_where_an_output_needs_i
 
 @pytest.mark.parametrize("missing", [None, "y"])
 def test_every_parameter_must_have_a_gradient(missing: str | None) -> None:
-    """A trace on the device meta loses its backward half without a word: that is what this finds."""
+    """A trace on the device meta loses its backward half without a word: that is what this finds. spec: I2.3"""
     if missing is None:
         with pytest.raises(TmmuError, match=r"parameter 'w': it has no gradient.*freeze it \[INVALID_IR\]"):
             convert(step(gradients={"w": None}))
@@ -129,7 +129,7 @@ def test_every_parameter_must_have_a_gradient(missing: str | None) -> None:
 
 
 def test_a_transpose_shows_its_base_and_a_slice_of_columns_the_window_that_it_spans(tmp_path: Path) -> None:
-    """spec: T2.4, T2.5"""
+    """spec: T2.4, T2.5, I2.1"""
     shared = {"storage": "A", "storage_bytes": 128}
     values = {
         "x": dense(4, 8), "w": dense(2), "a": Value((4, 8), F, (8, 1), 0, **shared),
@@ -186,7 +186,7 @@ def update(*ops: Op, **values: Value) -> Trace:
 
 
 def test_what_is_changed_has_no_views_and_is_read_as_it_was_left(tmp_path: Path) -> None:
-    """spec: I1.6, I1.11, V1.10"""
+    """spec: I1.6, I1.11, I2.2, V1.10"""
     trace = update(
         op("mul_", "m", "m1", changes=("m",), elementwise=True, optimizer=True),
         op("addcdiv_", "w m1 dw", "w1", changes=("w",), elementwise=True, optimizer=True),
@@ -231,7 +231,7 @@ def test_tied_weights_are_one_tensor() -> None:
 
 
 def test_a_result_takes_an_operand_in_place_only_where_its_elements_lie_at_the_same_places() -> None:
-    """spec: T3.2, T3.3"""
+    """spec: T3.2, T3.3, I2.6"""
     values = {
         "x": dense(4, 8), "w": dense(8), "a": dense(4, 8), "t": Value((4, 8), F, (1, 4)),
         "half": dense(4, 8, dtype="float16"), "y": dense(4, 8),

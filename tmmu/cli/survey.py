@@ -1,7 +1,7 @@
 """`tmmu survey`: well-known networks planned and proved, one table: what slots and packed need of what is live.
 
 Each network is planned in the layouts `slots` and `packed`, each plan written to a file, and each file proved against
-its model by what `verify-plan` runs. spec: C5.1, C2.3
+its model by what `verify-plan` runs. spec: I2.10, C2.3
 """
 
 from __future__ import annotations

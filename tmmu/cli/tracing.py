@@ -1,7 +1,7 @@
 """`tmmu trace torch` and `tmmu trace jax`: a training step that a callable describes, written as an IR file.
 
 The callable is the user's own code and is run. What it or the framework raises is told in one line; `--traceback` shows
-where. spec: C2.6, C4.1
+where. spec: C2.6, I2.8
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A value whose storage is new is a tensor of its own. One that shows an older sto
 came from: the same bytes where it is dense, else the flat window that it spans (a slice of columns, an expansion).
 Where any operation changes a storage there are no views of it: whoever reads one reads the changed tensor itself, as
 an older view would be stale. What then does nothing (a view that is left out) has no node.
-spec: T2.4, T2.5, T8.6, M2.2, M2.14, I1.6, I1.11
+spec: T2.4, T2.5, T8.6, M2.2, M2.14, I1.6, I1.11, I2.1, I2.2, I2.3, I2.6
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def convert(trace: Trace) -> Model:
 
     Notes
     -----
-    O(values + accesses). `spec/tmmu.md` T2.4, T2.5, M2.2, M2.14.
+    O(values + accesses). `spec/tmmu.md` T2.4, T2.5, M2.2, M2.14, I2.1, I2.2, I2.3, I2.6.
     """
     _check_described(trace)
     for parameter, gradient in trace.gradients.items():

@@ -2,7 +2,7 @@
 
 A trace is one list: forward, then backward, then the update. Backward is what depends on a seed (the gradient of an
 output that the caller gives), and all that stands after the first such operation and that no forward output needs.
-spec: M2.1, M2.2
+spec: M2.1, M2.2, I2.5
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Graphs of torch.fx as plain traces: the joint graph of AOTAutograd, and the update of each parameter.
 
 Which tensors share bytes is read from the storages of the fake tensors, which operations change an operand from their
-schemas, what an input is from the descriptors that AOTAutograd gives. spec: M2.2
+schemas, what an input is from the descriptors that AOTAutograd gives. spec: M2.2, I2.4, I2.7
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Training graphs of large models, traced once and stored compressed: neither torch nor transformers is needed.
 
 Each is a canonical IR file under xz, 3.4 MB of it at most. `recipes` says what they are and how they are made again,
-their own names which versions made them.
+their own names which versions made them. spec: I2.9
 """
 
 from __future__ import annotations
