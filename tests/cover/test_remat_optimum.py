@@ -34,7 +34,9 @@ OPTIMA = {
 
 def graph(name: str) -> Model:
     kind, *numbers = name.split("-")
-    return {"chain": varied_chain, "hourglass": hourglass, "residual": residual}[kind](*map(int, numbers))  # type: ignore[operator]  # by name
+    if kind == "chain":
+        return varied_chain(int(numbers[0]), int(numbers[1]))
+    return {"hourglass": hourglass, "residual": residual}[kind](int(numbers[0]))
 
 
 @pytest.mark.parametrize(("name", "percent"), OPTIMA, ids=[f"{name} at {percent} %" for name, percent in OPTIMA])
