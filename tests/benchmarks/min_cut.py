@@ -89,14 +89,20 @@ def _together(forward: Any, backward: Any) -> tuple[Model, int, list[str]]:
     given = {reader.trace.values[name].storage for name in reader.trace.given}
     sizes = {value.storage: value.storage_bytes or 0 for _, value in crossing}
     across = sum(size for storage, size in sizes.items() if storage not in given)
-    template, again = Template("backward/", storages), []
+    template, again = Template("backward/", storages), list[str]()
+    first = {node.name: _signature(node) for node in forward.nodes}
     inner = {node.name: known[node.name] for node in placeholders}
     for node in backward.nodes:
         if node.op == "output":
             reader.trace.outputs = [known[forward.output_node().args[0][0].name]]
             reader.trace.outputs += [inner[n.name] for n in node.args[0] if n is not None]
         elif node.op != "placeholder":
-            again += [node.name] if node.name in known else []
+            # torch numbers the nodes of each half anew: the same one is that of the same name, operator and operands.
+            again += [node.name] if first.get(node.name) == _signature(node) else []
             reader.operation(node, inner, template)
     reader.trace.ops = [replace(op, optimizer=False) for op in reader.trace.ops]
     return convert(reader.trace), across, again
+
+
+def _signature(node: Any) -> tuple[object, tuple[str, ...]]:
+    return node.target, tuple(other.name for other in node.all_input_nodes)
