@@ -182,12 +182,10 @@ def test_the_loop_keeps_what_it_captures_for_its_next_iteration(tmp_path: Path) 
     assert any(name.endswith(".copy1") for name in plan.tensors.name)
 
 
-def test_names_are_models_first_and_then_wrong_plans_in_order() -> None:
+def test_names_are_models_traced_graphs_and_specs_and_then_wrong_plans_in_order() -> None:
     names = examples.names()
     wrong = [name for name in names if name.startswith("broken/")]
-    assert names[: len(examples.MODELS)] == list(examples.MODELS)
-    assert names[len(examples.MODELS) : -len(wrong)] == list(examples.SPECS)
-    assert names[-len(wrong) :] == wrong == sorted(wrong)
+    assert names == [*examples.MODELS, *examples.traced.DIGESTS, *examples.SPECS, *sorted(wrong)]
     assert len(set(names)) == len(names)
 
 
