@@ -7,4 +7,4 @@ import click
 
 @click.group()
 def trace() -> None:
-    """Show and compare the traces of runs."""
+    """Trace training steps of torch and JAX; show and compare the traces of runs."""
