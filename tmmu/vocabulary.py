@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tmmu.envelope.expressions import Dim
+
 MAIN = 0
 """The body that is the model's main graph."""
 
@@ -77,12 +79,12 @@ class Scratch(NamedTuple):
 class Tensor:
     """A value of known shape and dtype, written by one node or by the caller before step 0.
 
-    `bytes` is the size that is planned: the product of the shape, or of the envelope's upper bounds where
-    `envelope` gives (low, high) for each dimension. `alignment` is what the tensor itself requires.
+    `bytes` is the size that is planned: that of the shape, or the largest that it has inside the envelope where
+    dimensions are expressions. `alignment` is what the tensor itself requires.
     """
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Dim, ...]
     dtype: str
     role: Role
     bytes: int
@@ -90,7 +92,6 @@ class Tensor:
     view: View | None = None
     alias_group: str | None = None
     saved_for_backward: bool = False
-    envelope: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,7 @@ class Body:
 class Bindings:
     """What the user fixed so that every shape is known (T10): the plan holds for these and no others.
 
+    `ranges` is the envelope: (low, high), both included, of each dimension that is left open (R6).
     `defaults` are initializers that are graph inputs too and decided a shape or a branch. Values are text:
     a plan holds no float.
     """
@@ -142,6 +144,7 @@ class Bindings:
     defaults: Mapping[str, str] = field(default_factory=dict)
     donated: tuple[str, ...] = ()
     trust_shapes: bool = False
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

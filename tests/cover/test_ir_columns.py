@@ -14,6 +14,7 @@ import pytest
 
 from tests.strategies.small import small
 from tmmu import canonical
+from tmmu.envelope.expressions import symbol
 from tmmu.errors import TmmuError
 from tmmu.ir import columns, validate
 from tmmu.vocabulary import Bindings, Body, Model, Phase, Role, Scratch, View
@@ -31,7 +32,8 @@ def full() -> Model:
         inputs="x",
         parameters="w s",
         like={
-            "sum": {"saved_for_backward": True, "envelope": ((1, 64),), "alias_group": "tied"},
+            "sum": {"saved_for_backward": True, "shape": (symbol("m", 1, 64),), "alias_group": "tied"},
+            "square": {"shape": (symbol("m", 1, 64),)},
             "z": {"dtype": "float16", "alignment": 2, "role": Role.GRADIENT},
             "y": {"alias_group": "tied"},
             "s": {"role": Role.OPTIMIZER},
@@ -43,7 +45,7 @@ def full() -> Model:
         views={"square": ("sum", 0)},
         must_not_alias=[("x", "y")],
     )
-    bindings = Bindings({"n": 4}, {"x": (4, 16)}, {"rate": "16000"}, {"k": "3"}, ("s", "x"), True)
+    bindings = Bindings({"n": 4}, {"x": (4, 16)}, {"rate": "16000"}, {"k": "3"}, ("s", "x"), True, {"m": (1, 64)})
     strided = [replace(t, view=View(t.view.base, 0, 64, (8, 1))) if t.view else t for t in model.tensors]
     return replace(model, tensors=tuple(strided), unproduced=("mask",), bindings=bindings, source_digest=bytes(32))
 
@@ -61,7 +63,11 @@ def test_the_digest_is_that_of_the_written_object_and_changes_with_every_part() 
     """spec: R2.3"""
     model = full()
     assert columns.digest(model) == canonical.digest(columns.to_object(model))
-    others = [replace(model, name="other"), replace(model, unproduced=()), replace(model, bindings=Bindings())]
+    others = [
+        replace(model, name="other"),
+        replace(model, unproduced=()),
+        replace(model, bindings=Bindings(ranges=model.bindings.ranges)),
+    ]
     assert len({columns.digest(m) for m in (model, *others)}) == 4
 
 
@@ -128,7 +134,21 @@ WRONG: list[tuple[str, Any, str]] = [
     ("views.strides", [], "shorter"),
     ("views.strides", [["8", "1"]], "views is not"),
     ("views.strides", [[8.5]], "no float"),
-    ("envelopes", [[99, [[1, 64]]]], "envelopes is not"),
+    ("envelopes", [[99, [0]], [3, [0]]], "envelopes is not"),
+    ("envelopes", [[2, [9]], [3, [0]]], "envelopes points beyond the terms"),
+    ("envelopes", [[2, [0, 0]], [3, [0]]], "envelopes is not"),
+    ("envelopes", [], "terms and envelopes belong together"),
+    ("terms", ABSENT, "terms and envelopes belong together"),
+    ("terms.value", u64(1), "neither a number nor a dimension of the envelope"),
+    ("terms.op", u8(9), "operation 9 is not known"),
+    ("terms.op", u8(4), "made of terms that do not come before it"),
+    ("terms.left", u32(0, 0), "longer"),
+    ("terms.extra", 1, "in terms"),
+    ("bindings.ranges", {"m": [1]}, "'m' has no range"),
+    ("bindings.ranges", {"m": [64, 64]}, "'m' has no range"),
+    ("bindings.ranges", {"m\0": [1, 64]}, "holds a NUL"),
+    ("bindings.ranges", {"n": [1, 64], "m": [1, 64]}, "'n' is bound already"),
+    ("bindings.ranges", {"m": [1, 65]}, "is not as this model is written"),
     ("envelopes", 3, "not iterable"),
     ("nodes.body", u32(9, 0, 0, 1, 0), "nodes.body points beyond 2 entries"),
     ("nodes.body", u32(0, 0, 0, 1, 0, 0), "nodes is not"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.strategies.small import small
+from tmmu.envelope.expressions import symbol
 from tmmu.errors import TmmuError
 from tmmu.ir.validate import MAX_BODY_DEPTH, validate
 from tmmu.vocabulary import Body, Model, Role, Scratch, Tensor, View
@@ -53,6 +54,14 @@ def shown(size: int) -> Model:
     return replace(small("view: x -> y"), tensors=(x, replace(y, view=View(0, 0, size))))
 
 
+M = symbol("m", 1, 64)
+
+
+def within(model: Model) -> Model:
+    """The model with the range of its dimension."""
+    return replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+
+
 def test_models_that_can_be_planned_are_accepted() -> None:
     validate(small(*BODY))
     validate(small(outputs="x"))
@@ -60,8 +69,8 @@ def test_models_that_can_be_planned_are_accepted() -> None:
     validate(small("change: x -> !x", outputs="x"))
     validate(small("relu: x -> y", donated=["x", "w"], parameters="w"))
     validate(small("view: x -> y", views={"y": ("x", 32)}, sizes={"y": 32}, like={"y": {"alignment": 32}}))
-    validate(small("relu: x -> y", like={"y": {"envelope": ((0, 64),)}}))
-    validate(small("relu: x -> y", like={"y": {"envelope": ((64, 64),)}}))
+    validate(within(small("relu: x -> y", like={"y": {"shape": (M,), "bytes": 64}})))
+    validate(within(small("view: x -> y", views={"y": ("x", 0)}, like={"y": {"shape": (M,), "bytes": 64}})))
     validate(small("relu: x -> y", sizes={"x": 0, "y": 0}, nodes={"relu": {"scratch": (Scratch(0, 1),)}}))
     validate(small("relu: x -> y", like={"x": {"alias_group": "g"}, "y": {"alias_group": "g"}}))
     validate(small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o", "  relu2: o -> p", views={"p": ("o", 0)}))
@@ -80,7 +89,7 @@ REFUSED: list[tuple[str, Model, str, str]] = [
     ("a NUL", renamed("a\0b"), "INVALID_IR", "NUL"),
     ("a donated name of nobody", small("relu: x -> y", donated=["y"]), "INVALID_IR", "donated 'y'"),
     # Sizes.
-    ("a negative dimension", like(shape=(-1,)), "INVALID_IR_SHAPES", r"tensor 'y': shape \(-1,\) has a negative"),
+    ("a negative dimension", like(shape=(-1,)), "INVALID_IR_SHAPES", r"tensor 'y': shape \[-1\] has a negative"),
     ("an unknown element type", like(dtype="float31", bytes=8), "INVALID_IR_SHAPES", "unknown dtype 'float31'"),
     (
         "a size beyond 64 bits",
@@ -92,10 +101,16 @@ REFUSED: list[tuple[str, Model, str, str]] = [
     ("an alignment of 3", like(alignment=3), "ALIGNMENT_VIOLATION", "tensor 'y': alignment 3"),
     ("an alignment of 0", like(alignment=0), "ALIGNMENT_VIOLATION", "alignment 0"),
     ("an alignment of 2**64", like(alignment=1 << 64), "ALIGNMENT_VIOLATION", "no power of two"),
-    ("an envelope of another rank", like(envelope=((1, 64), (1, 1))), "INVALID_IR_SHAPES", "envelope"),
-    ("an envelope that is empty", like(envelope=((65, 64),)), "INVALID_IR_SHAPES", "envelope"),
-    ("an envelope below 0", like(envelope=((-1, 64),)), "INVALID_IR_SHAPES", "envelope"),
-    ("a shape that is not its envelope's end", like(envelope=((1, 65),)), "INVALID_IR_SHAPES", "envelope"),
+    ("a size below its maximum", within(like(shape=(M,), bytes=63)), "INVALID_IR_SHAPES", "63 bytes stated"),
+    ("a size at the wrong end", within(like(shape=(65 - M,), bytes=1)), "INVALID_IR_SHAPES", "shape and dtype say 64"),
+    ("a dimension below 0", within(like(shape=(M - 2,), bytes=62)), "INVALID_IR_SHAPES", "negative dimension"),
+    ("a dimension without a range", like(shape=(M,)), "INVALID_IR_SHAPES", "'m' has no range from 1 to 64"),
+    (
+        "a window beyond its base at one shape",
+        within(small("view: x -> y", views={"y": ("x", 0)}, like={"x": {"shape": (M,)}, "y": {"shape": (65 - M,)}})),
+        "INVALID_IR",
+        "its view reaches beyond 'x'",
+    ),
     # Bodies.
     (
         "a main graph with an owner",

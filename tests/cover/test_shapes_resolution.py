@@ -445,4 +445,5 @@ def test_the_resolution_stands_alone() -> None:
     code = """import sys, tmmu.importers.shapes
 print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and not m.startswith("tmmu.importers")))"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert set(eval(out)) == {"tmmu", "tmmu.errors", "tmmu.ir", "tmmu.ir.dtypes", "tmmu.vocabulary"}
+    envelope = {f"tmmu.envelope{module}" for module in ("", ".expressions", ".maxima", ".operations")}
+    assert set(eval(out)) == {"tmmu", "tmmu.errors", "tmmu.ir", "tmmu.ir.dtypes", "tmmu.vocabulary", *envelope}

@@ -20,7 +20,7 @@ from tmmu.importers.shapes import Resolved, resolve
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.structure import GIVEN, Scope, structure
 from tmmu.importers.shapes.values import stored_value
-from tmmu.ir.dtypes import BITS, element_alignment, nbytes
+from tmmu.ir.dtypes import BITS, element_alignment, most_bytes
 from tmmu.ir.validate import validate
 from tmmu.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
 
@@ -31,6 +31,7 @@ def import_onnx(
     dims: Mapping[str, int] | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     values: Mapping[str, str] | None = None,
+    ranges: Mapping[str, tuple[int, int]] | None = None,
     donate: Sequence[str] = (),
     trust_shapes: bool = False,
 ) -> Model:
@@ -40,7 +41,7 @@ def import_onnx(
     ----------
     path
         The file; weights may be absent, external or larger than memory.
-    dims, shapes, values, trust_shapes
+    dims, shapes, values, ranges, trust_shapes
         What fixes the shapes that the file leaves open: see `tmmu.importers.shapes.resolve`.
     donate
         Graph inputs and initializers whose bytes the caller gives up.
@@ -60,7 +61,7 @@ def import_onnx(
     -----
     O(nodes + accesses x depth of bodies). `spec/tmmu.md` T8.12, T9.1, T10.1, T10.5, M3.2.
     """
-    resolved = resolve(path, dims=dims, shapes=shapes, values=values, trust_shapes=trust_shapes)
+    resolved = resolve(path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes)
     try:
         model = _Import(resolved).model(_donated(resolved.graph.graph, donate))
         validate(model)
@@ -131,7 +132,9 @@ class _Import:
     def _tensor(self, name: str, role: Role, view: View | None = None) -> int:
         shape, dtype = self.resolved.sizes[name]
         self.rows[name] = len(self.tensors)
-        self.tensors.append(Tensor(name, shape, dtype, role, nbytes(shape, dtype), element_alignment(dtype), view))
+        size = most_bytes(shape, dtype)
+        assert size is not None  # `resolve` has refused what has no maximum
+        self.tensors.append(Tensor(name, shape, dtype, role, size, element_alignment(dtype), view))
         return self.rows[name]
 
     def _node(self, scope: Scope, body: int, position: int) -> Node:
@@ -199,7 +202,7 @@ class _Import:
         return value is not None and not value.any()
 
     def _interchangeable(self, result: int, operand: int) -> bool:
-        """Whether two tensors have the same shape and element width."""
+        """Whether two tensors have the same shape, for every shape of the envelope, and the same element width."""
         a, b = self.tensors[result], self.tensors[operand]
         return a.shape == b.shape and BITS[a.dtype] == BITS[b.dtype]
 

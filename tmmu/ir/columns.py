@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu import canonical
+from tmmu.envelope import table
+from tmmu.envelope.expressions import Dim, Expression, Unwieldy, upper
 from tmmu.errors import TmmuError
 from tmmu.ir import dtypes
 from tmmu.plan.columns import NONE, Names, column
@@ -21,8 +23,8 @@ from tmmu.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase, Role
 
 FORMAT, VERSION = "tmmu-ir", 1
 KEYS = (
-    "format", "version", "name", "dtypes", "groups", "ops", "tensors", "views", "envelopes", "nodes", "in_place",
-    "scratch", "bodies", "must_not_alias", "unproduced", "bindings", "source_digest",
+    "format", "version", "name", "dtypes", "groups", "ops", "tensors", "views", "envelopes", "terms", "nodes",
+    "in_place", "scratch", "bodies", "must_not_alias", "unproduced", "bindings", "source_digest",
 )  # fmt: skip
 MAX_RANK = 256
 """The most dimensions of a tensor that are read: the product of a hostile million would take hours."""
@@ -52,7 +54,8 @@ def index_of(values: Sequence[Value]) -> tuple[list[Value], list[int]]:
 
 
 def bindings_object(bindings: Bindings) -> dict[str, Any]:
-    """Bindings as they stand in a file."""
+    """Bindings as they stand in a file; `ranges` only where there is an envelope."""
+    ranges = {name: list(ends) for name, ends in bindings.ranges.items()}
     return {
         "dims": dict(bindings.dims),
         "shapes": {name: list(shape) for name, shape in bindings.shapes.items()},
@@ -60,7 +63,31 @@ def bindings_object(bindings: Bindings) -> dict[str, Any]:
         "defaults": dict(bindings.defaults),
         "donated": list(bindings.donated),
         "trust_shapes": bindings.trust_shapes,
+        **({"ranges": ranges} if ranges else {}),
     }
+
+
+def terms_object(rows: Sequence[table.Row]) -> dict[str, Any]:
+    """A table of terms as it stands in a file."""
+    return {
+        "op": column([row.op for row in rows], np.uint8),
+        "left": column([row.left for row in rows], np.uint32),
+        "right": column([row.right for row in rows], np.uint32),
+        "value": column([row.value for row in rows], np.uint64),
+    }
+
+
+def read_terms(value: Any) -> list[table.Row]:
+    """The rows that `terms_object` wrote; ValueError says what is wrong."""
+    _only(value, ("op", "left", "right", "value"), "terms")
+    kinds: dict[str, type[np.unsignedinteger[Any]]] = {
+        "op": np.uint8,
+        "left": np.uint32,
+        "right": np.uint32,
+        "value": np.uint64,
+    }
+    columns = [_typed(value[key], kind, f"terms.{key}") for key, kind in kinds.items()]
+    return [table.Row(*row) for row in zip(*columns, strict=True)]
 
 
 def to_object(model: Model) -> dict[str, Any]:
@@ -71,7 +98,13 @@ def to_object(model: Model) -> dict[str, Any]:
     group_rows = iter(group)
     ops, op = index_of([(x.domain, x.op) for x in n])
     role, phase = ({word: i for i, word in enumerate(words)} for words in (ROLES, PHASES))
-    shape_at, shape = ragged([x.shape for x in t], np.uint64)
+    shape_at, shape = ragged([[upper(dim) for dim in x.shape] for x in t], np.uint64)
+    writer = table.Writer(sorted(model.bindings.ranges))
+    envelopes = [
+        [i, [writer.add(dim) for dim in x.shape]]
+        for i, x in enumerate(t)
+        if any(isinstance(dim, Expression) for dim in x.shape)
+    ]
     viewed = [(i, x.view) for i, x in enumerate(t) if x.view is not None]
     hints = [(i, *pair) for i, x in enumerate(n) for pair in x.in_place]
     requests = [(i, s) for i, x in enumerate(n) for s in x.scratch]
@@ -104,7 +137,8 @@ def to_object(model: Model) -> dict[str, Any]:
             "bytes": column([v.bytes for _, v in viewed], np.uint64),
             "strides": [list(v.strides or ()) for _, v in viewed],
         },
-        "envelopes": [[i, [list(pair) for pair in x.envelope]] for i, x in enumerate(t) if x.envelope is not None],
+        "envelopes": envelopes,
+        **({"terms": terms_object(list(writer.rows))} if envelopes else {}),
         "nodes": {
             "name": Names.of([x.name for x in n]).blob,
             "op": column(op, np.uint32),
@@ -210,7 +244,7 @@ def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = 
 
 def read_bindings(value: Any) -> Bindings:
     """The bindings that `bindings_object` wrote; ValueError, KeyError or TypeError says what is wrong."""
-    _only(value, ("dims", "shapes", "values", "defaults", "donated", "trust_shapes"), "bindings")
+    _only(value, ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges"), "bindings")
     integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
     if not all(map(integer, value["dims"].values())):
         raise ValueError("bindings.dims are no sizes")
@@ -220,6 +254,12 @@ def read_bindings(value: Any) -> Bindings:
         raise ValueError("bindings.trust_shapes is no boolean")
     if type(value["donated"]) is not list:
         raise ValueError("bindings.donated is no array")
+    ranges = value.get("ranges", {})
+    for name, ends in ranges.items():
+        if type(ends) is not list or len(ends) != 2 or not all(map(integer, ends)) or not ends[0] < ends[1]:
+            raise ValueError(f"bindings.ranges: {name!r} has no range")
+        if "\0" in name or name in value["dims"]:
+            raise ValueError(f"bindings.ranges: {name!r} is bound already, or holds a NUL")
     texts = [*value["values"].values(), *value["defaults"].values(), *value["donated"]]
     for text in texts:
         _text(text, "a binding")
@@ -230,6 +270,7 @@ def read_bindings(value: Any) -> Bindings:
         dict(value["defaults"]),
         tuple(value["donated"]),
         value["trust_shapes"],
+        {name: (low, high) for name, (low, high) in sorted(ranges.items())},
     )
 
 
@@ -242,7 +283,8 @@ def _read(value: Any) -> Model:
         raise ValueError(f"unknown dtype {unknown[0]!r}")
     groups = [_text(x, "a group") for x in value["groups"]]
     ops = [(_text(domain, "a domain"), _text(op, "an operator")) for domain, op in value["ops"]]
-    tensors = _tensors(value, types, groups)
+    bindings = read_bindings(value["bindings"])
+    tensors = _tensors(value, types, groups, bindings)
     nodes = _nodes(value, len(tensors), len(value["bodies"]["owner"]), ops)
     bodies = _bodies(value["bodies"], len(tensors), len(nodes))
     source = value["source_digest"]
@@ -254,19 +296,20 @@ def _read(value: Any) -> Model:
     unproduced = tuple(_text(x, "an unproduced name") for x in value["unproduced"])
     return Model(
         _text(value["name"], "name"), tuple(tensors), tuple(nodes), tuple(bodies), pairs, unproduced,
-        read_bindings(value["bindings"]), source,
+        bindings, source,
     )  # fmt: skip
 
 
-def _tensors(value: Any, types: list[str], groups: list[str]) -> list[Tensor]:
-    table = value["tensors"]
-    _only(table, ("name", "dtype", "role", "alignment", "group", "saved", "shape_at", "shape"), "tensors")
-    dtype = _below(_typed(table["dtype"], np.uint8, "tensors.dtype"), len(types), "tensors.dtype")
+def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings) -> list[Tensor]:
+    rows = value["tensors"]
+    _only(rows, ("name", "dtype", "role", "alignment", "group", "saved", "shape_at", "shape"), "tensors")
+    dtype = _below(_typed(rows["dtype"], np.uint8, "tensors.dtype"), len(types), "tensors.dtype")
     count = len(dtype)
-    names = _names(table["name"], count, "tensors.name")
-    shapes = _rows(table, "shape", count, UINT64_END, "tensors", np.uint64)
+    names = _names(rows["name"], count, "tensors.name")
+    shapes: list[tuple[Dim, ...]] = [*_rows(rows, "shape", count, UINT64_END, "tensors", np.uint64)]
     if any(len(shape) > MAX_RANK for shape in shapes):
         raise ValueError(f"a tensor has more than {MAX_RANK} dimensions")
+    shapes = _with_expressions(value, shapes, bindings)
     views: dict[int, View] = {}
     viewed = value["views"]
     _only(viewed, ("tensor", "base", "offset", "bytes", "strides"), "views")
@@ -276,18 +319,43 @@ def _tensors(value: Any, types: list[str], groups: list[str]) -> list[Tensor]:
         if t >= count or base >= count:
             raise ValueError("views point beyond the tensors")
         views[t] = View(base, offset, size, tuple(int(s) for s in strides) or None)
-    envelopes = {int(t): tuple((int(lo), int(hi)) for lo, hi in pairs) for t, pairs in value["envelopes"]}
-    role = _below(_typed(table["role"], np.uint8, "tensors.role"), len(ROLES), "tensors.role")
-    saved = _typed(table["saved"], np.uint8, "tensors.saved")
-    alignment = _typed(table["alignment"], np.uint64, "tensors.alignment")
-    group = _below(_typed(table["group"], np.uint32, "tensors.group"), len(groups), "tensors.group", NONE)
+    role = _below(_typed(rows["role"], np.uint8, "tensors.role"), len(ROLES), "tensors.role")
+    saved = _typed(rows["saved"], np.uint8, "tensors.saved")
+    alignment = _typed(rows["alignment"], np.uint64, "tensors.alignment")
+    group = _below(_typed(rows["group"], np.uint32, "tensors.group"), len(groups), "tensors.group", NONE)
     return [
         Tensor(
-            names[i], shapes[i], types[d], ROLES[r], dtypes.nbytes(shapes[i], types[d]), a, views.get(i),
-            None if g == NONE else groups[g], bool(s), envelopes.get(i),
+            names[i], shapes[i], types[d], ROLES[r], _planned(names[i], shapes[i], types[d]), a, views.get(i),
+            None if g == NONE else groups[g], bool(s),
         )
         for i, (d, r, a, g, s) in enumerate(zip(dtype, role, alignment, group, saved, strict=True))
     ]  # fmt: skip
+
+
+def _with_expressions(value: Any, shapes: list[tuple[Dim, ...]], bindings: Bindings) -> list[tuple[Dim, ...]]:
+    """The shapes with the expressions in their places. The table of terms is there where one is needed."""
+    if ("terms" in value) != bool(value["envelopes"]):
+        raise ValueError("terms and envelopes belong together")
+    found = table.read(read_terms(value["terms"]), bindings.ranges) if "terms" in value else []
+    result = list(shapes)
+    for t, rows in value["envelopes"]:
+        if not all(type(row) is int and 0 <= row < len(found) for row in rows):
+            raise ValueError("envelopes points beyond the terms")
+        if type(t) is not int or not 0 <= t < len(shapes) or len(rows) != len(shapes[t]):
+            raise ValueError("envelopes is not as this model is written")
+        result[t] = tuple(found[row] for row in rows)
+    return result
+
+
+def _planned(name: str, shape: tuple[Dim, ...], dtype: str) -> int:
+    """The bytes that are planned for a tensor."""
+    try:
+        most = dtypes.most_bytes(shape, dtype)
+    except Unwieldy as error:
+        raise ValueError(f"tensor {name!r}: {error}") from error
+    if most is None:
+        raise ValueError(f"tensor {name!r}: no maximum of its size is found")
+    return most
 
 
 def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) -> list[Node]:

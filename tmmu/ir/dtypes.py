@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import overload
+
+from tmmu.envelope.expressions import Dim
+from tmmu.envelope.maxima import maximum
+from tmmu.envelope.operations import quotient
+
 BITS: dict[str, int] = {
     "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16,
     "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8,
@@ -25,13 +31,23 @@ def element_alignment(dtype: str) -> int:
     return max(1, BITS[dtype] // 8)
 
 
-def nbytes(shape: tuple[int, ...], dtype: str) -> int:
+@overload
+def nbytes(shape: tuple[int, ...], dtype: str) -> int: ...
+@overload
+def nbytes(shape: tuple[Dim, ...], dtype: str) -> Dim: ...
+def nbytes(shape: tuple[Dim, ...], dtype: str) -> Dim:
     """The bytes of a dense tensor, in exact integers (the caller checks them against 2**64).
 
     >>> nbytes((3, 5), "int4"), nbytes((), "float64"), nbytes((0, 7), "bool")
     (8, 8, 0)
     """
-    elements = 1
+    elements: Dim = 1
     for dim in shape:
-        elements *= dim
-    return (elements * BITS[dtype] + 7) // 8
+        elements = elements * dim
+    return quotient(elements * BITS[dtype] + 7, 8)
+
+
+def most_bytes(shape: tuple[Dim, ...], dtype: str) -> int | None:
+    """The most bytes that a tensor has for any shape inside the envelope; None where no maximum is found. spec: R6.1"""
+    found = maximum(nbytes(shape, dtype))
+    return None if found is None else found.value

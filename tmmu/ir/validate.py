@@ -9,8 +9,10 @@ spec: I1.3, I1.4, I1.5, T2.5, T2.6
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from tmmu.envelope.expressions import Dim, Expression, show
+from tmmu.envelope.maxima import is_negative
 from tmmu.errors import TmmuError
 from tmmu.ir import dtypes
 from tmmu.ir.program import defining_body
@@ -28,6 +30,7 @@ def validate(model: Model) -> None:
     _check_donations(model)
     for tensor in model.tensors:
         _check_size(tensor)
+        _check_envelope(tensor, model.bindings.ranges)
     _check_bodies(model)
     _check_writers(model)
     _check_scopes(model)
@@ -60,13 +63,17 @@ def _check_donations(model: Model) -> None:
 
 def _check_size(tensor: Tensor) -> None:
     place = f"tensor {tensor.name!r}"
-    if any(dim < 0 for dim in tensor.shape):
-        raise _bad("INVALID_IR_SHAPES", place, f"shape {tensor.shape} has a negative dimension", "bind every dimension")
+    if any(map(is_negative, tensor.shape)):
+        what = f"shape {shown(tensor.shape)} has a negative dimension"
+        raise _bad("INVALID_IR_SHAPES", place, what, "bind every dimension")
     if tensor.dtype not in dtypes.BITS:
         raise _bad(
             "INVALID_IR_SHAPES", place, f"unknown dtype {tensor.dtype!r}", f"use one of {', '.join(dtypes.BITS)}"
         )
-    size = dtypes.nbytes(tensor.shape, tensor.dtype)
+    size = dtypes.most_bytes(tensor.shape, tensor.dtype)
+    if size is None:
+        what = f"no maximum of its size is found for shape {shown(tensor.shape)}"
+        raise _bad("INVALID_IR_SHAPES", place, what, "bind one of its dimensions to a single size")
     if size >= UINT64_END:
         raise _bad("ALLOCATION_OVERFLOW", place, f"{size} bytes do not fit 64 bits", "use smaller dimensions")
     if size != tensor.bytes:
@@ -75,17 +82,20 @@ def _check_size(tensor: Tensor) -> None:
         raise _bad(
             "ALIGNMENT_VIOLATION", place, f"alignment {tensor.alignment} is no power of two", "use a power of two"
         )
-    if tensor.envelope is not None and (
-        len(tensor.envelope) != len(tensor.shape)
-        or any(not 0 <= low <= high for low, high in tensor.envelope)
-        or tuple(high for _, high in tensor.envelope) != tensor.shape
-    ):
-        raise _bad(
-            "INVALID_IR_SHAPES",
-            place,
-            "its shape is not the upper end of its envelope",
-            "state (low, high) for each dimension, and the highs as the shape",
-        )
+
+
+def _check_envelope(tensor: Tensor, ranges: Mapping[str, tuple[int, int]]) -> None:
+    """Every dimension that a shape is made of has the range that the bindings give it. spec: R6.3"""
+    for dim in tensor.shape:
+        for symbol in sorted(dim.symbols) if isinstance(dim, Expression) else ():
+            if ranges.get(symbol.name) != (symbol.low, symbol.high):
+                what = f"its dimension {symbol.name!r} has no range from {symbol.low} to {symbol.high}"
+                raise _bad("INVALID_IR_SHAPES", f"tensor {tensor.name!r}", what, "give the envelope that range")
+
+
+def shown(shape: tuple[Dim, ...]) -> str:
+    """A shape for people."""
+    return f"[{', '.join(map(show, shape))}]"
 
 
 def _is_power_of_two(value: int) -> bool:
@@ -203,7 +213,8 @@ def _check_sharing(model: Model) -> None:
         if view is None:
             continue
         base = model.tensors[view.base]
-        if view.bytes != tensor.bytes or view.offset + view.bytes > base.bytes:
+        rest = dtypes.nbytes(base.shape, base.dtype) - dtypes.nbytes(tensor.shape, tensor.dtype) - view.offset
+        if view.bytes != tensor.bytes or is_negative(rest):
             raise _bad("INVALID_IR", place, f"its view reaches beyond {base.name!r}", "correct its offset and bytes")
         if view.offset % tensor.alignment:
             raise _bad(

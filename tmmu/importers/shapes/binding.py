@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 import onnx
 
+from tmmu.envelope.expressions import Dim, show, symbol
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes.operators import Array
 from tmmu.importers.shapes.sizes import Size, checked, from_proto, refuse, stored_type
@@ -22,7 +23,7 @@ from tmmu.importers.shapes.structure import Scope
 LARGEST = (1 << 63) - 1
 """The largest dimension that ONNX can state."""
 
-Open = list[int | str | None] | None
+Open = list[Dim | str | None] | None
 """A shape as a file states it: numbers, names, dimensions that it leaves open; None where it states no rank."""
 
 Item = TypeVar("Item")
@@ -34,7 +35,7 @@ class Bound:
 
     sizes: dict[str, Size]
     values: dict[str, Array]
-    dims: dict[str, int]
+    dims: dict[str, Dim]
 
 
 def bind(
@@ -43,6 +44,7 @@ def bind(
     shapes: Mapping[str, tuple[int, ...]],
     values: Mapping[str, str],
     further_names: Iterable[str] = (),
+    ranges: Mapping[str, tuple[int, int]] = {},
 ) -> Bound:
     """The sizes of all graph inputs of the main graph, initializers among them excepted.
 
@@ -52,6 +54,8 @@ def bind(
         The main graph.
     dims, shapes, values
         What the user bound: dimensions by name, shapes and values by graph input.
+    ranges
+        The envelope: the range of each dimension that is left open, both ends included.
     further_names
         Names of dimensions that occur elsewhere in the file and may be bound too.
 
@@ -64,17 +68,19 @@ def bind(
     inputs = {value.name: value for value in main.graph.input}
     open_shapes = {name: _open_shape(value, main.initializers.get(name)) for name, value in inputs.items()}
     dtypes = {name: _dtype(value, main.initializers.get(name)) for name, value in inputs.items()}
-    known = _dims(dims, {*_names(open_shapes), *further_names})
+    known = _dims(dims, ranges, {*_names(open_shapes), *further_names})
     arrays: dict[str, Array] = {}
     for name, shape in shapes.items():
         _named("--shape", name, inputs)
         if any(not 0 <= dim <= LARGEST for dim in shape):
             raise _contradiction("--shape", name, f"{_shown(shape)} has a dimension that no tensor can have")
-        open_shapes[name] = list(_agreed("--shape", name, open_shapes[name], shape, known, dims))
+        open_shapes[name] = list(_agreed("--shape", name, open_shapes[name], shape, known, {**dims, **ranges}))
     for name, text in values.items():
         _named("--value", name, inputs)
         arrays[name] = _parsed(name, text, dtypes[name], _closed(open_shapes[name], known))
-        open_shapes[name] = list(_agreed("--value", name, open_shapes[name], arrays[name].shape, known, dims))
+        open_shapes[name] = list(
+            _agreed("--value", name, open_shapes[name], arrays[name].shape, known, {**dims, **ranges})
+        )
     closed = {name: _closed(shape, known) for name, shape in open_shapes.items() if name not in main.initializers}
     unknown = [name for name, found in closed.items() if found is None or None in found]
     if unknown:
@@ -119,14 +125,17 @@ def _dtype(value: onnx.ValueInfoProto, initializer: onnx.TensorProto | None) -> 
     return dtype
 
 
-def _dims(dims: Mapping[str, int], names: set[str]) -> dict[str, int]:
-    for name, size in dims.items():
+def _dims(dims: Mapping[str, int], ranges: Mapping[str, tuple[int, int]], names: set[str]) -> dict[str, Dim]:
+    for name, size in [*dims.items(), *((name, end) for name, ends in ranges.items() for end in ends)]:
         if name not in names:
             fix = _listed("the names are", sorted(names))
             raise _bad_binding("--dim", name, f"no dimension is named {name!r}", fix)
         if not 0 <= size <= LARGEST:
             raise _contradiction("--dim", name, f"no dimension can be {size}")
-    return dict(dims)
+    for name, (low, high) in ranges.items():
+        if low > high or name in dims:
+            raise _contradiction("--dim", name, f"no number from {low} to {high}, or bound twice")
+    return {**dims, **{name: symbol(name, *ranges[name]) for name in ranges}}
 
 
 def _names(shapes: Mapping[str, Open]) -> set[str]:
@@ -139,7 +148,7 @@ def _named(flag: str, name: str, inputs: Mapping[str, object]) -> None:
 
 
 def _agreed(
-    flag: str, name: str, open_shape: Open, shape: tuple[int, ...], known: dict[str, int], given: Mapping[str, int]
+    flag: str, name: str, open_shape: Open, shape: tuple[int, ...], known: dict[str, Dim], given: Mapping[str, object]
 ) -> tuple[int, ...]:
     """`shape`, where it agrees with the file and the other bindings; what it says of named dimensions is noted."""
     if open_shape is None:
@@ -149,26 +158,30 @@ def _agreed(
     for stated_dim, dim in zip(open_shape, shape, strict=True):
         if isinstance(stated_dim, str):
             if (_is_name(stated_dim) or stated_dim in given) and known.setdefault(stated_dim, dim) != dim:
-                raise _contradiction(flag, name, f"{stated_dim!r} is {known[stated_dim]} and {dim}")
+                raise _contradiction(flag, name, f"{stated_dim!r} is {_given(known[stated_dim])} and {dim}")
         elif stated_dim is not None and stated_dim != dim:
             raise _contradiction(flag, name, f"{_shown(shape)} where the model says {stated_dim}, not {dim}")
     return shape
 
 
-def _closed(open_shape: Open, known: Mapping[str, int]) -> list[int | None] | None:
+def _given(dim: Dim) -> str:
+    return str(dim) if isinstance(dim, int) else f"from {dim.bounds.low} to {dim.bounds.high}"
+
+
+def _closed(open_shape: Open, known: Mapping[str, Dim]) -> list[Dim | None] | None:
     if open_shape is None:
         return None
     return [known.get(dim) if isinstance(dim, str) else dim for dim in open_shape]
 
 
-def _flags(name: str, open_shape: Open, known: Mapping[str, int]) -> list[str]:
+def _flags(name: str, open_shape: Open, known: Mapping[str, Dim]) -> list[str]:
     """The flags that would bind what is open of an input."""
     if open_shape is None:
         return [f"--shape {name}=..."]
     missing = [dim for dim in open_shape if dim is None or (isinstance(dim, str) and dim not in known)]
     if all(isinstance(dim, str) and _is_name(dim) for dim in missing):
         return [f"--dim {dim}=N" for dim in missing]
-    shown = ["N" if dim is None else str(dim) for dim in _closed(open_shape, known) or ()]
+    shown = ["N" if dim is None else show(dim) for dim in _closed(open_shape, known) or ()]
     return [f"--shape {name}={'x'.join(shown)}"]
 
 
@@ -176,7 +189,7 @@ def _is_name(dim: str) -> bool:
     return any(character.isalpha() for character in dim)
 
 
-def _parsed(name: str, text: str, dtype: str, dims: list[int | None] | None) -> Array:
+def _parsed(name: str, text: str, dtype: str, dims: list[Dim | None] | None) -> Array:
     """The value that a text gives: one number for a scalar, numbers with commas between them for one dimension."""
     words = text.strip().removeprefix("[").removesuffix("]").split(",")
     if dims is not None and len(dims) > 1:

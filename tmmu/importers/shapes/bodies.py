@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import onnx
 
+from tmmu.envelope.expressions import Dim, show
+from tmmu.envelope.operations import larger, smaller
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes.operators import Array
 from tmmu.importers.shapes.sizes import Size, Type, refuse
@@ -63,13 +65,13 @@ def _one(value: onnx.ValueInfoProto) -> tuple[int, ...]:
     return (1,) if len(dims) == 1 and dims[0].dim_value == 1 else ()
 
 
-def loop_results(place: str, states: Sizes, given: Sizes, trips: int | None) -> list[Type]:
+def loop_results(place: str, states: Sizes, given: Sizes, trips: Dim | None) -> list[Type]:
     """The types of a Loop's outputs, given its body's outputs (the condition left out) and the trips it makes."""
     kept = _handed_on(place, states, given)
     return [*kept, *(Type((trips, *shape), dtype) for shape, dtype in given[len(states) :])]
 
 
-def trips(limit: Array, begins: Array | None = None, goes_on: Array | None = None) -> int | None:
+def trips(limit: Array, begins: Array | None = None, goes_on: Array | None = None) -> Dim | None:
     """How often a Loop runs that ends at `limit`; with a condition, one that is `begins` before it and then `goes_on`.
 
     None where one of them is not a single element.
@@ -77,8 +79,8 @@ def trips(limit: Array, begins: Array | None = None, goes_on: Array | None = Non
     conditions = [truth(each) for each in (begins, goes_on) if each is not None]
     if limit.size != 1 or None in conditions:
         return None
-    most = max(0, int(limit.reshape(-1)[0]))
-    return most if all(conditions) else min(most, int(bool(conditions[0])))
+    most = larger(0, limit.reshape(-1)[0] if limit.dtype == object else int(limit.reshape(-1)[0]))
+    return most if all(conditions) else smaller(most, int(bool(conditions[0])))
 
 
 class Scan(NamedTuple):
@@ -100,24 +102,27 @@ def scan_attributes(node: onnx.NodeProto) -> Scan:
     return Scan(scanned(node), lists.get("scan_input_axes", []), lists.get("scan_output_axes", []))
 
 
-def scan_inputs(place: str, scan: Scan, operands: Sequence[Size]) -> tuple[list[Size], int]:
+def scan_inputs(place: str, scan: Scan, operands: Sequence[Size]) -> tuple[list[Size], Dim]:
     """The sizes of a Scan body's formal inputs, and the number of iterations."""
     states = len(operands) - scan.inputs
     if not 1 <= scan.inputs <= len(operands):
         raise _bad(place, f"it scans {scan.inputs} of its {len(operands)} inputs")
     formals = list(operands[:states])
-    lengths = set()
+    lengths: set[Dim] = set()
     for k, (shape, dtype) in enumerate(operands[states:]):
         axis = _axis(place, scan.input_axes, k, len(shape))
         lengths.add(shape[axis])
         formals.append(((*shape[:axis], *shape[axis + 1 :]), dtype))
     if len(lengths) > 1:
-        what, fix = f"it scans inputs of different lengths {sorted(lengths)}", "correct the model or its bindings"
+        what, fix = (
+            f"it scans inputs of different lengths [{', '.join(sorted(map(show, lengths)))}]",
+            "correct the model or its bindings",
+        )
         raise refuse("INVALID_IR_SHAPES", place, what, fix)
     return formals, lengths.pop()
 
 
-def scan_results(place: str, scan: Scan, states: Sizes, given: Sizes, length: int) -> list[Type]:
+def scan_results(place: str, scan: Scan, states: Sizes, given: Sizes, length: Dim) -> list[Type]:
     """The types of a Scan's outputs, given its body's: states as they are, the others stacked along their axes."""
     found = _handed_on(place, states, given)
     for k, (shape, dtype) in enumerate(given[len(states) :]):
@@ -149,14 +154,14 @@ def joined(place: str, branches: Sequence[Sizes], count: int) -> list[Type]:
         sizes = {branch[k] for branch in branches}
         if len({dtype for _, dtype in sizes}) > 1:
             raise _bad(place, f"its branches give result {k} different types")
-        shape, dtype = min(sizes)
+        shape, dtype = next(iter(sizes))
         found.append(Type(shape if len(sizes) == 1 else None, dtype))
     return found
 
 
 def truth(array: Array) -> bool | None:
     """What a condition says; None for what is not one element."""
-    return bool(array.reshape(-1)[0]) if array.size == 1 else None
+    return bool(array.reshape(-1)[0]) if array.size == 1 and array.dtype != object else None
 
 
 def _bad(place: str, what: str) -> TmmuError:

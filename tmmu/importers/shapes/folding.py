@@ -7,6 +7,7 @@ Never a random operator, a Loop or a Scan, and nothing whose size is not known b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,9 +15,10 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from tmmu.envelope.expressions import Dim, Expression
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.operators import Array
-from tmmu.importers.shapes.sizes import Size
+from tmmu.importers.shapes.sizes import Size, is_open, numbers
 
 RESULT_LIMIT = 1 << 20
 """The most bytes that one operand or result of a computed node may have."""
@@ -55,15 +57,27 @@ def is_folded(node: onnx.NodeProto) -> bool:
 def fits(size: Size) -> bool:
     """Whether an operand or result of this size may be computed with."""
     shape, dtype = size
-    return dtype in _DTYPES and np.prod(shape, dtype=object) * np.dtype(dtype).itemsize <= RESULT_LIMIT
+    if is_open(size) or dtype not in _DTYPES:
+        return False
+    return math.prod(numbers(shape)) * np.dtype(dtype).itemsize <= RESULT_LIMIT
 
 
-def dimensions(node: onnx.NodeProto, shape: tuple[int, ...]) -> Array:
+def dimensions(node: onnx.NodeProto, shape: tuple[Dim, ...]) -> Array:
     """The result of a Shape or Size of an operand of `shape`."""
     if node.op_type == "Size":
-        return np.array(int(np.prod(shape, dtype=object)), np.int64)
+        return settled(np.array(math.prod(shape), object), "int64")
     settings = {attribute.name: attribute.i for attribute in node.attribute}
-    return np.array(shape[settings.get("start", 0) : settings.get("end")], np.int64)
+    return settled(np.array(shape[settings.get("start", 0) : settings.get("end")], object), "int64")
+
+
+def has_open(array: Array | None) -> bool:
+    """Whether an array holds expressions in the place of numbers."""
+    return array is not None and array.dtype == object
+
+
+def settled(cells: Array, dtype: str) -> Array:
+    """Numbers and expressions as they are kept: as an array of `dtype` where no expression is among them."""
+    return cells if any(isinstance(cell, Expression) for cell in cells.flat) else cells.astype(dtype)
 
 
 def compute(node: onnx.NodeProto, operands: Sequence[Array | None], opset: int) -> list[Array] | None:

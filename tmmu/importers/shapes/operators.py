@@ -16,9 +16,21 @@ import onnx
 from numpy.typing import NDArray
 from onnx import defs, helper, inliner, numpy_helper, shape_inference
 
+from tmmu.envelope.expressions import Dim, Expression, Unwieldy
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.sizes import UNKNOWN, Size, Type, from_proto, refuse, to_proto
+from tmmu.importers.shapes.sizes import (
+    NUMBERS,
+    UNKNOWN,
+    Dims,
+    Size,
+    Type,
+    from_proto,
+    is_open,
+    refuse,
+    to_proto,
+    unshown,
+)
 
 Array = NDArray[np.generic]
 
@@ -76,7 +88,54 @@ class Operators:
         schema = self.schema(node)
         if schema is None:
             return [UNKNOWN] * len(node.output)
+        if any(map(is_open, sizes.values())) or any(value.dtype == object for value in values.values()):
+            return self._infer_open(node, place, sizes, values)
         types = {name: self._protos(size) for name, size in sizes.items()}
+        types_found = self._through_inference(schema, node, place, types, values)
+        if node.op_type in SAME_ELEMENTS and domain_of(node) == "" and (size := types_found[0].size()) is not None:
+            given = sizes[node.input[0]][0]
+            if math.prod(given) != math.prod(size[0]):
+                raise _unfit(place, f"{node.op_type}: {list(given)} cannot become {list(size[0])}")
+        return types_found
+
+    def _infer_open(
+        self, node: onnx.NodeProto, place: str, sizes: Mapping[str, Size], values: Mapping[str, Array]
+    ) -> list[Type]:
+        """The types of the outputs where dimensions are expressions: each goes through ONNX's inference as a name.
+
+        What comes out under that name is that dimension; what the operator computes from dimensions, or requires of
+        them, is the business of `rules`. A dimension that neither gives is unknown.
+        """
+        from tmmu.importers.shapes.rules import RULES, Asked, Unfit
+
+        schema = self.schema(node)
+        assert schema is not None  # the caller has looked
+        named: dict[Dim, str] = {}
+        types = {name: _with_names(size, named) for name, size in sizes.items()}
+        known = {name: value for name, value in values.items() if value.dtype != object}
+        dims = {name: dim for dim, name in named.items()}
+        found = self._through_inference(schema, node, place, types, known, dims)
+        if domain_of(node) or node.op_type not in RULES:
+            return found
+        try:
+            shapes = RULES[node.op_type](Asked(node, sizes, values, schema.since_version))
+        except (Unfit, Unwieldy) as error:
+            raise unshown(place, f"{node.op_type}: {error}") from error
+        except (ValueError, IndexError, TypeError, ZeroDivisionError, AttributeError) as error:
+            raise _unfit(place, f"{node.op_type}: its operands do not fit it ({error})") from error
+        given: list[Dims | None] = [*(shapes or ()), *[None] * len(found)]
+        return [Type(shape, type_.dtype) for shape, type_ in zip(given, found, strict=False)]
+
+    def _through_inference(
+        self,
+        schema: defs.OpSchema,
+        node: onnx.NodeProto,
+        place: str,
+        types: dict[str, onnx.TypeProto],
+        values: Mapping[str, Array],
+        dims: Mapping[str, Dim] = {},
+    ) -> list[Type]:
+        """The type of each output by ONNX's own inference; `dims` are the dimensions that stand there as names."""
         if node.op_type == "Range":  # runtimes take a vector of one for a scalar; the rule does not
             values = {name: value.reshape(()) if value.size == 1 else value for name, value in values.items()}
         data = {name: numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()}
@@ -91,14 +150,10 @@ class Operators:
         except Exception as error:  # the library raises five unrelated kinds; each means that the node is wrong
             what = " ".join(str(error).replace("[ShapeInferenceError]", "").split()) or type(error).__name__
             raise _unfit(place, f"{node.op_type}: {what}") from error
-        types_found = [
-            from_proto(found[name], f"tensor {name!r} of {place}") if name in found else UNKNOWN for name in node.output
+        return [
+            from_proto(found[name], f"tensor {name!r} of {place}", dims) if name in found else UNKNOWN
+            for name in node.output
         ]
-        if node.op_type in SAME_ELEMENTS and domain_of(node) == "" and (size := types_found[0].size()) is not None:
-            given = sizes[node.input[0]][0]
-            if math.prod(given) != math.prod(size[0]):
-                raise _unfit(place, f"{node.op_type}: {list(given)} cannot become {list(size[0])}")
-        return types_found
 
     def _through_its_function(
         self, node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], data: Mapping[str, onnx.TensorProto]
@@ -112,6 +167,12 @@ class Operators:
         model = inliner.inline_selected_functions(model, by_others, inline_schema_functions=True)
         inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
         return {value.name: value.type for value in inferred.graph.output}
+
+
+def _with_names(size: Size, named: dict[Dim, str]) -> onnx.TypeProto:
+    """A type with a name of its own in the place of each expression; equal expressions have one name."""
+    dims = [named.setdefault(d, f"dim {len(named)}") if isinstance(d, Expression) else d for d in size[0]]
+    return helper.make_tensor_type_proto(NUMBERS[size[1]], dims)
 
 
 def has_rule(schema: defs.OpSchema) -> bool:

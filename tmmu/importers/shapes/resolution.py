@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import onnx
 
+from tmmu.envelope.expressions import evaluate
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes.binding import bind
 from tmmu.importers.shapes.operators import Array, Operators
 from tmmu.importers.shapes.reading import read
-from tmmu.importers.shapes.sizes import Size
+from tmmu.importers.shapes.sizes import Size, at, refuse
 from tmmu.importers.shapes.stated import StatedShapes
-from tmmu.importers.shapes.structure import structure
+from tmmu.importers.shapes.structure import Structure, structure
 from tmmu.importers.shapes.walk import Walk
 from tmmu.vocabulary import Bindings
 
@@ -49,6 +50,7 @@ def resolve(
     dims: Mapping[str, int] | None = None,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     values: Mapping[str, str] | None = None,
+    ranges: Mapping[str, tuple[int, int]] | None = None,
     trust_shapes: bool = False,
 ) -> Resolved:
     """The size of every tensor of the ONNX model at `path` under the given bindings (`spec/tmmu.md` T10).
@@ -60,6 +62,9 @@ def resolve(
     dims, shapes, values
         Named dimensions, shapes of graph inputs, and values of small graph inputs as text (numbers with commas between
         them).
+    ranges
+        The envelope: dimensions that are left open, with the least and the largest size of each. Sizes are then
+        expressions over them, the same as the sizes at `corners` of the envelope, which are worked out as well.
     trust_shapes
         Believe a shape that the file states where nothing else tells it.
 
@@ -76,19 +81,87 @@ def resolve(
     try:
         model, digest = read(path)
         found = structure(model.graph)
-        further = StatedShapes.names(found) if trust_shapes else ()
-        bound = bind(found.main, dims or {}, shapes or {}, values or {}, further)
-        believed = StatedShapes(bound.dims) if trust_shapes else None
-        walk = Walk(Operators(model), found, bound, believed)
-        walk.run()
+        given = dims or {}, shapes or {}, values or {}
+        walk = _walked(model, found, *given, ranges or {}, trust_shapes)
+        for corner in corners(ranges or {}):
+            _agree(walk, _at_corner(model, found, given, corner, trust_shapes), corner)
     except TmmuError as error:
         raise error.in_file(os.fspath(path)) from error.__cause__
     defaults = {name: _text(walk.defaults[name]) for name in sorted(walk.defaults)}
-    used = believed is not None and believed.used
-    bindings = Bindings(dict(dims or {}), dict(shapes or {}), dict(values or {}), defaults, (), used)
+    used = walk.believed is not None and walk.believed.used
+    bindings = Bindings(
+        dict(dims or {}),
+        dict(shapes or {}),
+        dict(values or {}),
+        defaults,
+        (),
+        used,
+        dict(sorted((ranges or {}).items())),
+    )
     return Resolved(
         os.fspath(path), model, digest, walk.sizes, frozenset(walk.ruled_out), frozenset(walk.unproduced), bindings
     )
+
+
+def _walked(
+    model: onnx.ModelProto,
+    found: Structure,
+    dims: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
+    values: Mapping[str, str],
+    ranges: Mapping[str, tuple[int, int]],
+    trust_shapes: bool,
+) -> Walk:
+    further = StatedShapes.names(found) if trust_shapes else ()
+    bound = bind(found.main, dims, shapes, values, further, ranges)
+    walk = Walk(Operators(model), found, bound, StatedShapes(bound.dims) if trust_shapes else None)
+    walk.run()
+    return walk
+
+
+def corners(ranges: Mapping[str, tuple[int, int]]) -> list[dict[str, int]]:
+    """Three shapes of an envelope: all dimensions at their least, all at their most, and one of odd sizes between.
+
+    >>> corners({"batch": (1, 8), "seq": (1, 9)})
+    [{'batch': 1, 'seq': 1}, {'batch': 8, 'seq': 9}, {'batch': 3, 'seq': 5}]
+    """
+    if not ranges:
+        return []
+    least = {name: low for name, (low, _) in ranges.items()}
+    most = {name: high for name, (_, high) in ranges.items()}
+    between = {
+        name: low + (high - low) * (2 + k) // (5 + k // 2) for k, (name, (low, high)) in enumerate(ranges.items())
+    }
+    return [least, most, between]
+
+
+def _at_corner(
+    model: onnx.ModelProto,
+    found: Structure,
+    given: tuple[Mapping[str, int], Mapping[str, tuple[int, ...]], Mapping[str, str]],
+    corner: Mapping[str, int],
+    trust_shapes: bool,
+) -> Walk:
+    """The sizes at one shape of the envelope, by ONNX's inference alone."""
+    dims, shapes, values = given
+    try:
+        return _walked(model, found, {**dims, **corner}, shapes, values, {}, trust_shapes)
+    except TmmuError as error:
+        error.what = f"{error.what} (at {at(corner)}, which the envelope holds)"
+        raise
+
+
+def _agree(walk: Walk, concrete: Walk, corner: Mapping[str, int]) -> None:
+    """Raise where an expression does not give the size that the operators have at a shape. spec: R6.4"""
+    for name, (shape, dtype) in walk.sizes.items():
+        stated = tuple(evaluate(dim, corner) for dim in shape), dtype
+        if name in concrete.sizes and concrete.sizes[name] != stated:
+            what = (
+                f"its shape is {list(concrete.sizes[name][0])} at {at(corner)}, and {list(stated[0])} by {list(shape)}"
+            )
+            raise refuse(
+                "INVALID_IR_SHAPES", f"tensor {name!r}", what, "bind the dimensions to single sizes with --dim"
+            )
 
 
 def _text(array: Array) -> str:

@@ -8,18 +8,21 @@ spec: T9.2
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import onnx
 from onnx import TensorProto, TypeProto
 
+from tmmu.envelope.expressions import Dim, Expression, Unwieldy, show, upper
+from tmmu.envelope.maxima import is_negative, maximum, minimum
 from tmmu.errors import TmmuError
 from tmmu.ir.dtypes import BITS, nbytes
 from tmmu.vocabulary import UINT64_END
 
-Dims = tuple[int | None, ...]
-Size = tuple[tuple[int, ...], str]
-"""A known shape, and the name of its element type in `tmmu.ir.dtypes`."""
+Dims = tuple[Dim | None, ...]
+Size = tuple[tuple[Dim, ...], str]
+"""A known shape, and the name of its element type in `tmmu.ir.dtypes`; open dimensions are expressions."""
 
 _RENAMED = {"FLOAT": "float32", "DOUBLE": "float64"}
 DTYPES: dict[int, str] = {
@@ -46,7 +49,7 @@ class Type(NamedTuple):
         return (shape, self.dtype) if len(shape) == len(self.dims) else None
 
     def __str__(self) -> str:
-        dims = "[...]" if self.dims is None else f"[{', '.join('?' if d is None else str(d) for d in self.dims)}]"
+        dims = "[...]" if self.dims is None else f"[{', '.join('?' if d is None else show(d) for d in self.dims)}]"
         return f"{self.dtype or 'unknown type'} {dims}"
 
 
@@ -69,8 +72,8 @@ def dtype_of(number: int, place: str) -> str | None:
     return DTYPES[number]
 
 
-def from_proto(proto: TypeProto, place: str) -> Type:
-    """What a stated or inferred type says; a negative dimension is refused."""
+def from_proto(proto: TypeProto, place: str, dims: Mapping[str, Dim] = {}) -> Type:
+    """What a stated or inferred type says; a negative dimension is refused. `dims` are what names in it stand for."""
     kind = proto.WhichOneof("value")
     if kind is None:
         return UNKNOWN
@@ -81,12 +84,13 @@ def from_proto(proto: TypeProto, place: str) -> Type:
     dtype = dtype_of(tensor.elem_type, place)
     if not tensor.HasField("shape"):
         return Type(None, dtype)
-    return _type(tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim), dtype, place)
+    found = (dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param) for dim in tensor.shape.dim)
+    return _type(tuple(found), dtype, place)
 
 
 def to_proto(size: Size) -> TypeProto:
-    """A known size as ONNX writes it."""
-    return onnx.helper.make_tensor_type_proto(NUMBERS[size[1]], size[0])
+    """A size without open dimensions as ONNX writes it."""
+    return onnx.helper.make_tensor_type_proto(NUMBERS[size[1]], list(numbers(size[0])))
 
 
 def stored_type(proto: TensorProto, place: str) -> Type:
@@ -95,16 +99,67 @@ def stored_type(proto: TensorProto, place: str) -> Type:
 
 
 def _type(dims: Dims, dtype: str | None, place: str) -> Type:
-    if any(dim is not None and dim < 0 for dim in dims):
+    if any(isinstance(dim, int) and dim < 0 for dim in dims):
         what = f"its shape {list(dims)} has a negative dimension"
         raise refuse("INVALID_IR_SHAPES", place, what, "correct the model or its bindings")
     return Type(dims, dtype)
 
 
+def numbers(shape: tuple[Dim, ...]) -> tuple[int, ...]:
+    """A shape that has no open dimension."""
+    return tuple(dim for dim in shape if isinstance(dim, int))
+
+
+def is_open(size: Size) -> bool:
+    """Whether a dimension of it is an expression."""
+    return any(isinstance(dim, Expression) for dim in size[0])
+
+
 def checked(size: Size, place: str) -> Size:
-    """`size`, where its bytes and its elements (zero dimensions left out) are numbers that 64 bits hold."""
+    """`size`, where its bytes and its elements (zero dimensions left out) are numbers that 64 bits hold.
+
+    Inside an envelope that, and that no dimension is negative, must be shown for every shape. spec: R6.1, R6.2
+    """
     shape, dtype = size
-    if nbytes(shape, dtype) >= UINT64_END or math.prod(filter(None, shape)) >= UINT64_END // 2:
+    if is_open(size):
+        return _checked_open(size, place)
+    known = numbers(shape)
+    if nbytes(known, dtype) >= UINT64_END or math.prod(filter(None, known)) >= UINT64_END // 2:
         what = f"{dtype} {list(shape)} does not fit 64 bits"
         raise refuse("ALLOCATION_OVERFLOW", place, what, "bind smaller dimensions")
     return size
+
+
+def _checked_open(size: Size, place: str) -> Size:
+    shape, dtype = size
+    for axis, dim in enumerate(shape):
+        if is_negative(dim):
+            least = minimum(dim)
+            where = "somewhere in the envelope" if least is None else f"at {at(least.point)}"
+            what, fix = f"dimension {axis}, {show(dim)}, may be negative {where}", "give narrower ranges with --dim"
+            raise refuse("INVALID_IR_SHAPES", place, what, fix)
+    try:
+        most = maximum(nbytes(shape, dtype))
+        elements = 1
+        for dim in shape:
+            elements *= max(1, upper(dim))
+    except Unwieldy as error:
+        raise unshown(place, str(error)) from error
+    if most is None:
+        raise unshown(place, f"no maximum of {show(nbytes(shape, dtype))} bytes is found")
+    if most.value >= UINT64_END or elements >= UINT64_END // 2:
+        what = f"{Type(shape, dtype)} does not fit 64 bits at {at(most.point)}"
+        raise refuse("ALLOCATION_OVERFLOW", place, what, "bind smaller dimensions")
+    return size
+
+
+def unshown(place: str, what: str) -> TmmuError:
+    """The refusal of what is not shown for every shape of the envelope."""
+    return refuse(
+        "INVALID_IR_SHAPES", place, what, "bind one of the dimensions to a single size, as in --dim NAME=SIZE"
+    )
+
+
+def at(point: Mapping[str, int]) -> str:
+    """A shape for people."""
+    return ", ".join(f"{name}={size}" for name, size in sorted(point.items()))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import onnx
 
+from tmmu.envelope.expressions import Dim
 from tmmu.importers.shapes.sizes import Size, Type, from_proto, refuse
 from tmmu.importers.shapes.structure import Scope, Structure
 
@@ -16,7 +17,7 @@ from tmmu.importers.shapes.structure import Scope, Structure
 class StatedShapes:
     """What value_info, outputs and formal inputs of a file say; `used` once one of them was needed."""
 
-    def __init__(self, dims: Mapping[str, int]) -> None:
+    def __init__(self, dims: Mapping[str, Dim]) -> None:
         self._dims = dims
         self._by_scope: dict[str, dict[str, onnx.TypeProto]] = {}
         self.used = False
@@ -43,7 +44,7 @@ class StatedShapes:
         stated = self._by_scope[scope.name].get(name)
         if stated is None:
             return None
-        type_ = from_proto(self._with_dims(stated), place)
+        type_ = self._with_open(stated, from_proto(self._with_dims(stated), place))
         if not _agree(known, type_):
             what = f"the file states {type_} where it is {known}"
             raise refuse("INVALID_IR_SHAPES", place, what, "correct the model")
@@ -59,11 +60,20 @@ class StatedShapes:
         bound = onnx.TypeProto()
         bound.CopyFrom(stated)
         for dim in bound.tensor_type.shape.dim if bound.WhichOneof("value") == "tensor_type" else ():
-            if dim.dim_param in self._dims:
-                dim.dim_value = self._dims[dim.dim_param]
+            known = self._dims.get(dim.dim_param)
+            if isinstance(known, int):
+                dim.dim_value = known
             elif dim.dim_value <= 0:
                 dim.ClearField("value")  # exporters write 0 or -1 for what they leave open
         return bound
+
+    def _with_open(self, stated: onnx.TypeProto, found: Type) -> Type:
+        """The type with an expression for each dimension whose name has a range."""
+        if found.dims is None:
+            return found
+        named = [self._dims.get(dim.dim_param) for dim in stated.tensor_type.shape.dim]
+        dims = [a if a is not None else b for a, b in zip(found.dims, named, strict=True)]
+        return Type(tuple(dims), found.dtype)
 
 
 def _agree(known: Type, stated: Type) -> bool:

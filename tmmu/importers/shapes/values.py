@@ -13,7 +13,17 @@ from typing import NamedTuple
 import onnx
 from onnx import numpy_helper
 
-from tmmu.importers.shapes.folding import BY_SHAPE, COUNTING, TOTAL_LIMIT, compute, dimensions, fits, is_folded
+from tmmu.importers.shapes.calculation import calculate
+from tmmu.importers.shapes.folding import (
+    BY_SHAPE,
+    COUNTING,
+    TOTAL_LIMIT,
+    compute,
+    dimensions,
+    fits,
+    has_open,
+    is_folded,
+)
 from tmmu.importers.shapes.operators import Array, Operators
 from tmmu.importers.shapes.sizes import Size, stored_type
 from tmmu.importers.shapes.structure import GIVEN, Scope
@@ -128,7 +138,7 @@ class Values:
         outputs = [home.scoped(name) for name in node.output if name]
         self._known.update(dict.fromkeys(outputs))
         sizes = [self._sizes.get(key) for key in outputs]
-        if node.op_type in COUNTING and operands:
+        if node.op_type in COUNTING and operands and not has_open(operands[0].array):
             array = operands[0].array
             sizes = [((array.ndim, array.size), "int64")]
         if not all(size is not None and fits(size) for size in sizes):
@@ -140,17 +150,21 @@ class Values:
             self._left -= sum(operand.array.nbytes for operand in operands)
             remaining = iter(operands)
             arrays = [next(remaining).array if name else None for name in node.input]
-            results = self._compute(node, arrays) if self._left >= 0 else None
+            types = [size[1] for size in sizes if size is not None]
+            results = self._compute(node, arrays, types) if self._left >= 0 else None
         defaults = frozenset[str]().union(*(operand.defaults for operand in operands))
         for key, size, result in zip(outputs, sizes, results or (), strict=False):
-            if node.op_type in COUNTING or size == (result.shape, result.dtype.name):
+            dtype = size[1] if size is not None and has_open(result) else result.dtype.name
+            if node.op_type in COUNTING or size == (result.shape, dtype):
                 self._left -= result.nbytes
                 self._known[key] = Value(result, defaults)
 
-    def _compute(self, node: onnx.NodeProto, arrays: list[Array | None]) -> list[Array] | None:
+    def _compute(self, node: onnx.NodeProto, arrays: list[Array | None], types: list[str]) -> list[Array] | None:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
             data = stored_value(node.attribute[0].t)
             return None if data is None else [data]
+        if any(map(has_open, arrays)):
+            return calculate(node, arrays, types, self._operators.versions[""])
         return compute(node, arrays, self._operators.versions[""])
 
 

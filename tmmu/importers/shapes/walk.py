@@ -14,13 +14,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
+from tmmu.envelope.expressions import Dim, Expression, upper
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes import bodies as rules
 from tmmu.importers.shapes.binding import Bound
 from tmmu.importers.shapes.folding import COUNTING, is_folded
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.operators import Array, Operators, names_of
-from tmmu.importers.shapes.sizes import UNKNOWN, Size, Type, checked, refuse, stored_type
+from tmmu.importers.shapes.sizes import UNKNOWN, Size, Type, checked, is_open, numbers, refuse, stored_type, unshown
 from tmmu.importers.shapes.stated import StatedShapes
 from tmmu.importers.shapes.structure import GIVEN, Scope, Structure
 from tmmu.importers.shapes.values import Place, Value, Values, locate
@@ -92,7 +93,7 @@ class Walk:
             if len(node.input) > 1 and node.input[1]:
                 # The body runs only where its condition, which it is handed, is true.
                 condition = bodies[0].scoped(bodies[0].inputs[1])
-                self.values.assume(condition, np.ones(formals[1][0], np.bool_))
+                self.values.assume(condition, np.ones(numbers(formals[1][0]), np.bool_))
         else:
             formals, _ = rules.scan_inputs(place, rules.scan_attributes(node), self._operands(scope, position))
         for body in bodies:
@@ -134,7 +135,7 @@ class Walk:
         _, length = rules.scan_inputs(place, scan, operands)
         return rules.scan_results(place, scan, operands[: len(operands) - scan.inputs], given[0], length)
 
-    def _trips(self, scope: Scope, position: int, body: Scope) -> int | None:
+    def _trips(self, scope: Scope, position: int, body: Scope) -> Dim | None:
         """How often a Loop runs, where its limit and its conditions are known."""
         names = scope.nodes[position].input
         deciding = [self.values.of(scope, position, names[0])] if names and names[0] else [None]
@@ -236,6 +237,11 @@ class Walk:
             asked = [locate(scope, position, name) for name in (*node.input[1:], *node.input[:1]) if name]
             asked.sort(key=lambda place: "float" in self.sizes[place.key][1])
         unknown = [place for place in asked if self.values.at(place) is None and node.op_type not in BY_DATA]
+        if node.input and any(is_open(self.sizes[place.key]) for place in asked):
+            # Data of an open size decide no shape: then it is the rule that is wanting.
+            unknown = [place for place in unknown if "float" not in self.sizes[place.key][1]]
+            if not unknown:
+                return unshown(tensor, f"no rule of {operator} gives its shape for every shape of the envelope")
         if not unknown:
             return refuse("INVALID_IR_SHAPES", tensor, f"no rule of {operator} gives its shape", self._trust())
         reasons = self.values.reasons(unknown[0])
@@ -256,7 +262,8 @@ class Walk:
         if why.home.parent is not None or why.name in why.home.initializers or why.name not in why.home.listed:
             return None
         shape = self.sizes[why.key][0]
-        return f"--value {why.key}=..." if len(shape) < 2 and math.prod(shape) <= MOST_GIVEN else None
+        known = len(shape) < 2 and not any(isinstance(dim, Expression) for dim in shape)
+        return f"--value {why.key}=..." if known and upper(math.prod(shape)) <= MOST_GIVEN else None
 
     def _deciding_flags(self, scope: Scope) -> str:
         """The flags that would decide whether the innermost undecided If around `scope` comes to it at all."""

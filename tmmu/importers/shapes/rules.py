@@ -1,0 +1,365 @@
+"""The dimensions of one node's results where dimensions of its operands are expressions: a rule for each operator.
+
+ONNX's own inference carries a named dimension through an operator that keeps it; what combines, compares or computes
+dimensions is worked out here. A rule answers for every shape of the envelope, or not at all: operands that fit together
+for some shapes only are refused. spec: R6.1, T10.1
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+from tmmu.envelope.expressions import Dim, Expression, limits, show
+from tmmu.envelope.operations import divided, larger, quotient, rounded_up, smaller
+from tmmu.importers.shapes.operators import Array
+from tmmu.importers.shapes.sizes import Size
+
+Shape = tuple[Dim, ...]
+
+
+class Unfit(Exception):
+    """Operands that do not fit the operator for every shape of the envelope: why."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One node with what is known of its operands, by position."""
+
+    node: onnx.NodeProto
+    sizes: Mapping[str, Size]
+    values: Mapping[str, Array]
+    version: int
+
+    def shape(self, k: int) -> Shape:
+        """The shape of an operand that is there."""
+        return self.sizes[self.node.input[k]][0]
+
+    def shapes(self) -> list[Shape]:
+        """The shapes of all operands that are there."""
+        return [self.sizes[name][0] for name in self.node.input if name]
+
+    def has(self, k: int) -> bool:
+        """Whether there is an operand at this position."""
+        return k < len(self.node.input) and bool(self.node.input[k])
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute."""
+        for attribute in self.node.attribute:
+            if attribute.name == name:
+                return onnx.helper.get_attribute_value(attribute)
+        return default
+
+    def numbers(self, k: int, name: str = "") -> list[Dim] | None:
+        """The numbers of a small operand, or of the attribute that stood for it once; None where they are not known.
+
+        An operand that is not there gives no numbers, which is known.
+        """
+        if self.has(k):
+            value = self.values.get(self.node.input[k])
+            if value is None or value.dtype.kind not in "iuO":
+                return None
+            return [cell if isinstance(cell, Expression) else int(cell) for cell in value.reshape(-1)]
+        return list(self.attribute(name, ())) if name else []
+
+
+Rule = Callable[[Asked], "list[Shape] | None"]
+"""The shapes of the outputs in order, as many as are known; None where the rule cannot say."""
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """The shape that operands are broadcast to together."""
+    rank = max(map(len, shapes))
+    result: list[Dim] = []
+    for axis in range(-rank, 0):
+        found: Dim = 1
+        for shape in shapes:
+            dim = shape[axis] if -axis <= len(shape) else 1
+            if found == 1:
+                found = dim
+            elif dim not in (1, found):
+                raise Unfit(f"{_shown(*shapes)} cannot be broadcast for every shape: {show(found)} meets {show(dim)}")
+        result.append(found)
+    return tuple(result)
+
+
+def _shown(*shapes: Shape) -> str:
+    return " and ".join(f"[{', '.join(map(show, shape))}]" for shape in shapes)
+
+
+def _together(asked: Asked) -> list[Shape]:
+    return [broadcast(*asked.shapes())]
+
+
+def _matmul(asked: Asked) -> list[Shape]:
+    a, b = asked.shape(0), asked.shape(1)
+    if not a or not b:
+        raise Unfit("a scalar has no product")
+    left: Shape = (1, *a) if len(a) == 1 else a
+    right: Shape = (*b, 1) if len(b) == 1 else b
+    _same(left[-1], right[-2], a, b)
+    rows: Shape = () if len(a) == 1 else (left[-2],)
+    columns: Shape = () if len(b) == 1 else (right[-1],)
+    return [(*broadcast(left[:-2], right[:-2]), *rows, *columns)]
+
+
+def _same(one: Dim, other: Dim, *shapes: Shape) -> None:
+    if one != other:
+        raise Unfit(f"{_shown(*shapes)} do not fit for every shape: {show(one)} meets {show(other)}")
+
+
+def _reshape(asked: Asked) -> list[Shape] | None:
+    target = asked.numbers(1, "shape")
+    if target is None:
+        return None
+    given, total = asked.shape(0), math.prod(asked.shape(0))
+    dims: list[Dim] = []
+    open_axis = None
+    for k, dim in enumerate(target):
+        if isinstance(dim, Expression) and dim.bounds.low < 1:
+            raise Unfit(f"a dimension of {show(dim)} may be 0 or less, which has a meaning of its own")
+        if dim == 0 and not asked.attribute("allowzero", 0):
+            if k >= len(given):
+                raise Unfit(f"dimension {k} of {_shown(given)} cannot be kept")
+            dim = given[k]
+        if dim == -1:
+            open_axis = k
+            dim = 1
+        dims.append(dim)
+    if open_axis is not None:
+        rest = divided(total, math.prod(dims))
+        if rest is None or limits(math.prod(dims)).low < 1:
+            raise Unfit(f"{_shown(given)} cannot become {_shown(tuple(target))} for every shape")
+        dims[open_axis] = rest
+    if math.prod(dims) != total:
+        raise Unfit(f"{_shown(given)} cannot become {_shown(tuple(target))} for every shape")
+    return [tuple(dims)]
+
+
+def _flatten(asked: Asked) -> list[Shape]:
+    shape = asked.shape(0)
+    axis = asked.attribute("axis", 1)
+    axis += len(shape) if axis < 0 else 0
+    return [(math.prod(shape[:axis]), math.prod(shape[axis:]))]
+
+
+def _squeeze(asked: Asked) -> list[Shape] | None:
+    shape, axes = asked.shape(0), asked.numbers(1, "axes")
+    if not axes:
+        return None  # which dimensions are 1 may differ from shape to shape
+    gone = {int(axis) % len(shape) for axis in axes if isinstance(axis, int)}
+    for axis in gone:
+        if shape[axis] != 1:
+            raise Unfit(f"dimension {axis} of {_shown(shape)} is not 1 for every shape")
+    return [tuple(dim for axis, dim in enumerate(shape) if axis not in gone)]
+
+
+def _concat(asked: Asked) -> list[Shape]:
+    shapes = asked.shapes()
+    axis = asked.attribute("axis", 1) % max(1, len(shapes[0]))
+    for shape in shapes[1:]:
+        for k, (one, other) in enumerate(zip(shapes[0], shape, strict=True)):
+            if k != axis:
+                _same(one, other, shapes[0], shape)
+    total: Dim = sum((shape[axis] for shape in shapes[1:]), shapes[0][axis])
+    return [(*shapes[0][:axis], total, *shapes[0][axis + 1 :])]
+
+
+def _split(asked: Asked) -> list[Shape] | None:
+    shape, count = asked.shape(0), len(asked.node.output)
+    axis = asked.attribute("axis", 0) % len(shape)
+    parts = asked.numbers(1, "split")
+    if parts is None:
+        return None
+    if not parts:
+        part = rounded_up(shape[axis], count) if asked.version >= 18 else divided(shape[axis], count)
+        if part is None:
+            raise Unfit(f"{show(shape[axis])} is not {count} equal parts for every shape")
+        last = shape[axis] - (count - 1) * part
+        if limits(last).low < 0:
+            raise Unfit(f"{show(shape[axis])} is not {count} parts for every shape")
+        parts = [*[part] * (count - 1), last]
+    _same(sum(parts[1:], parts[0]), shape[axis], shape)
+    return [(*shape[:axis], part, *shape[axis + 1 :]) for part in parts]
+
+
+def _expand(asked: Asked) -> list[Shape] | None:
+    target = asked.numbers(1)
+    return None if target is None else [broadcast(asked.shape(0), tuple(target)) if target else asked.shape(0)]
+
+
+def _tile(asked: Asked) -> list[Shape] | None:
+    repeats, shape = asked.numbers(1), asked.shape(0)
+    return None if repeats is None else [tuple(dim * n for dim, n in zip(shape, repeats, strict=True))]
+
+
+def _filled(asked: Asked) -> list[Shape] | None:
+    target = asked.numbers(0)
+    return None if target is None else [tuple(target)]
+
+
+def _range(asked: Asked) -> list[Shape] | None:
+    ends = [asked.numbers(k) for k in range(3)]
+    start, limit, delta = (end[0] if end and len(end) == 1 else None for end in ends)
+    if start is None or limit is None or not isinstance(delta, int) or delta == 0:
+        return None
+    length = limit - start if delta > 0 else start - limit
+    return [(larger(0, rounded_up(length, abs(delta))),)]
+
+
+def _slice(asked: Asked) -> list[Shape] | None:
+    shape = list(asked.shape(0))
+    starts, ends, axes = asked.numbers(1, "starts"), asked.numbers(2, "ends"), asked.numbers(3, "axes")
+    steps = asked.numbers(4)
+    if starts is None or ends is None or axes is None or steps is None:
+        return None
+    for start, end, axis, step in zip(
+        starts, ends, axes or range(len(starts)), steps or [1] * len(starts), strict=True
+    ):
+        if not isinstance(axis, int) or not isinstance(step, int) or step == 0:
+            return None
+        dim = shape[axis % len(shape)]
+        low, high = (0, dim) if step > 0 else (-1, dim - 1)
+        first = smaller(larger(_from_front(start, dim), 0), high)
+        last = smaller(larger(_from_front(end, dim), low), high if step < 0 else dim)
+        length = last - first if step > 0 else first - last
+        shape[axis % len(shape)] = larger(0, rounded_up(length, abs(step)))
+    return [tuple(shape)]
+
+
+def _from_front(index: Dim, dim: Dim) -> Dim:
+    """An index that counts from the end where it is negative, counted from the front."""
+    if limits(index).low >= 0:
+        return index
+    if limits(index).high < 0:
+        return index + dim
+    raise Unfit(f"the index {show(index)} is negative for some shapes and not for others")
+
+
+def _pad(asked: Asked) -> list[Shape] | None:
+    shape, pads = asked.shape(0), asked.numbers(1, "pads" if asked.version >= 2 else "paddings")
+    axes = asked.numbers(3)
+    if not pads or axes is None:
+        return None
+    result = list(shape)
+    chosen = [int(axis) % len(shape) for axis in axes if isinstance(axis, int)] or list(range(len(shape)))
+    for k, axis in enumerate(chosen):
+        result[axis] = result[axis] + pads[k] + pads[k + len(chosen)]
+    return [tuple(result)]
+
+
+def _windows(asked: Asked, kernel: Sequence[Dim]) -> Shape | None:
+    """The dimensions after the first two of a convolution or pooling."""
+    dims = asked.shape(0)[2:]
+    count = len(dims)
+    strides, dilations = (asked.attribute(name, [1] * count) for name in ("strides", "dilations"))
+    pads, auto = asked.attribute("pads", [0] * 2 * count), asked.attribute("auto_pad", b"NOTSET")
+    if asked.attribute("ceil_mode", 0):
+        return None
+    found: list[Dim] = []
+    for k, dim in enumerate(dims):
+        if auto in (b"SAME_UPPER", b"SAME_LOWER"):
+            found.append(rounded_up(dim, strides[k]))
+            continue
+        around = 0 if auto == b"VALID" else pads[k] + pads[k + count]
+        room = dim + around - ((kernel[k] - 1) * dilations[k] + 1)
+        if limits(room).low < 0:
+            raise Unfit(f"a window of {show(kernel[k])} does not fit {show(dim)} for every shape")
+        found.append(quotient(room, strides[k]) + 1)
+    return tuple(found)
+
+
+def _conv(asked: Asked) -> list[Shape] | None:
+    data, weight = asked.shape(0), asked.shape(1)
+    inner = _windows(asked, asked.attribute("kernel_shape") or weight[2:])
+    return None if inner is None else [(data[0], weight[0], *inner)]
+
+
+def _pool(asked: Asked) -> list[Shape] | None:
+    inner = _windows(asked, asked.attribute("kernel_shape"))
+    shape = (*asked.shape(0)[:2], *inner) if inner is not None else None
+    return None if shape is None else [shape] * len(asked.node.output)
+
+
+def _conv_transpose(asked: Asked) -> list[Shape] | None:
+    data, weight = asked.shape(0), asked.shape(1)
+    count = len(data) - 2
+    if asked.attribute("output_shape") or asked.attribute("auto_pad", b"NOTSET") != b"NOTSET":
+        return None
+    kernel = asked.attribute("kernel_shape") or weight[2:]
+    strides, dilations = (asked.attribute(name, [1] * count) for name in ("strides", "dilations"))
+    more, pads = asked.attribute("output_padding", [0] * count), asked.attribute("pads", [0] * 2 * count)
+    inner = [
+        strides[k] * (data[2 + k] - 1) + more[k] + (kernel[k] - 1) * dilations[k] + 1 - pads[k] - pads[k + count]
+        for k in range(count)
+    ]
+    return [(data[0], weight[1] * asked.attribute("group", 1), *inner)]
+
+
+def _resize(asked: Asked) -> list[Shape] | None:
+    shape = asked.shape(0)
+    if asked.attribute("axes") or asked.attribute("keep_aspect_ratio_policy", b"stretch") != b"stretch":
+        return None
+    if asked.has(3):
+        sizes = asked.numbers(3)
+        return None if sizes is None else [tuple(sizes)]
+    at = 2 if asked.node.op_type == "Resize" and len(asked.node.input) > 2 else 1
+    scales = asked.values.get(asked.node.input[at]) if asked.has(at) else None
+    if scales is None or len(scales) != len(shape) or not np.equal(scales, np.floor(scales)).all():
+        return None
+    return [tuple(dim * int(scale) for dim, scale in zip(shape, scales.tolist(), strict=True))]
+
+
+def _depth_to_space(asked: Asked) -> list[Shape] | None:
+    n, c, h, w = asked.shape(0)
+    block = asked.attribute("blocksize")
+    depth = divided(c, block * block)
+    return None if depth is None else [(n, depth, h * block, w * block)]
+
+
+def _space_to_depth(asked: Asked) -> list[Shape]:
+    n, c, h, w = asked.shape(0)
+    block = asked.attribute("blocksize")
+    rows, columns = divided(h, block), divided(w, block)
+    if rows is None or columns is None:
+        raise Unfit(f"{_shown(asked.shape(0))} is not made of blocks of {block} for every shape")
+    return [(n, c * block * block, rows, columns)]
+
+
+def _top_k(asked: Asked) -> list[Shape] | None:
+    shape, k = list(asked.shape(0)), asked.numbers(1, "k")
+    if asked.version < 10:
+        k = [asked.attribute("k")]
+    if not k:
+        return None
+    shape[asked.attribute("axis", -1) % len(shape)] = k[0]
+    return [tuple(shape)] * 2
+
+
+def _one_hot(asked: Asked) -> list[Shape] | None:
+    shape, depth = asked.shape(0), asked.numbers(1)
+    if not depth:
+        return None
+    axis = asked.attribute("axis", -1) % (len(shape) + 1)
+    return [(*shape[:axis], depth[0], *shape[axis:])]
+
+
+_BROADCAST = (
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
+)  # fmt: skip
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(_BROADCAST, _together),
+    "AveragePool": _pool, "Concat": _concat, "ConstantOfShape": _filled, "Conv": _conv, "ConvInteger": _conv,
+    "ConvTranspose": _conv_transpose, "DepthToSpace": _depth_to_space, "Expand": _expand, "Flatten": _flatten,
+    "LpPool": _pool, "MatMul": _matmul, "MatMulInteger": _matmul, "MaxPool": _pool, "OneHot": _one_hot, "Pad": _pad,
+    "Range": _range, "Reshape": _reshape, "Resize": _resize, "Slice": _slice, "SpaceToDepth": _space_to_depth,
+    "Split": _split, "Squeeze": _squeeze, "Tile": _tile, "TopK": _top_k, "Upsample": _resize,
+}  # fmt: skip
+"""The rule of each operator of ai.onnx that ONNX's inference does not carry named dimensions through."""
