@@ -34,6 +34,30 @@ def _is_size(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 20 and int(text) < UINT64_END
 
 
+def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
+    """The values of --dim: sizes, and ranges with both ends included (`seq=1..4096`).
+
+    A range of one number is that size.
+
+    >>> dims({"batch": "1", "seq": "1..4096", "heads": "8..8"})
+    ({'batch': 1, 'heads': 8}, {'seq': (1, 4096)})
+    """
+    known: dict[str, int] = {}
+    ranges: dict[str, tuple[int, int]] = {}
+    for name, value in pairs.items():
+        low, dots, high = value.partition("..")
+        if not dots:
+            known |= sizes("--dim", {name: value})
+            continue
+        if not _is_size(low) or not _is_size(high) or int(low) > int(high):
+            raise click.BadParameter(f"{name}={value}: write a range as in {name}=1..4096", param_hint="--dim")
+        if int(low) == int(high):
+            known[name] = int(low)
+        else:
+            ranges[name] = int(low), int(high)
+    return known, ranges
+
+
 def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
     """The values of --dim as sizes."""
     for name, value in pairs.items():

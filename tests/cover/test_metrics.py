@@ -63,10 +63,11 @@ def test_a_tensor_has_a_row_with_names_for_indices() -> None:
     assert rows["x"] == {
         "name": "x", "storage": 0, "arena": "activations", "slot": rows["x"]["slot"], "offset": rows["x"]["offset"],
         "bytes": 64, "alignment": 1, "birth": 0, "death": 0, "writer": None, "shares": "none", "of": None,
-        "dtype": "uint8", "role": "input",
+        "dtype": "uint8", "role": "input", "size": "64",
     }  # fmt: skip
     assert (rows["square"]["shares"], rows["square"]["of"], rows["square"]["writer"]) == ("view", "sum", 1)
     assert (rows["z"]["arena"], rows["z"]["dtype"], rows["z"]["role"]) == ("gradients", "float16", "gradient")
+    assert rows["sum"]["size"] == rows["square"]["size"] == "m"
     assert rows["square"]["offset"] == rows["sum"]["offset"]
 
 

@@ -57,7 +57,9 @@ def test_a_plan_is_read_from_the_file_that_it_was_written_to(tmp_path: Path) -> 
 
 
 def test_a_file_holds_exactly_the_keys_of_the_schema() -> None:
-    assert set(canonical.decode(PLAN)) == set(KEYS)
+    """The envelope is there where a dimension has a range."""
+    assert set(canonical.decode(PLAN)) == {*KEYS, "envelope"}
+    assert set(file.to_object(plan_memory(small(outputs="x")).plan)) == set(KEYS)
 
 
 def test_the_refusal_of_a_file_names_it(tmp_path: Path) -> None:
@@ -326,7 +328,7 @@ def places(value: Any, path: str = "") -> list[str]:
     return found
 
 
-FREE = ("bindings.dims.", "bindings.shapes.", "bindings.values.", "bindings.defaults.")
+FREE = ("bindings.dims.", "bindings.ranges.", "bindings.shapes.", "bindings.values.", "bindings.defaults.")
 OBJECT = file.to_object(plan())
 FIXED = [path for path in places(OBJECT) if not path.startswith(FREE)]
 

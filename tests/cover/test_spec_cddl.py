@@ -16,6 +16,7 @@ import pycddl
 import pytest
 
 from tmmu import canonical
+from tmmu.envelope.expressions import symbol
 from tmmu.errors import TmmuError
 from tmmu.ir import columns as ir_columns
 from tmmu.plan import file as plan_file
@@ -32,8 +33,8 @@ def model() -> Model:
     tensors = (
         Tensor("x", (4,), "float32", Role.INPUT, 16),
         Tensor("w", (4,), "float32", Role.PARAMETER, 16, alias_group="tied"),
-        Tensor("sum", (4,), "float32", Role.ACTIVATION, 16, saved_for_backward=True, envelope=((1, 4),)),
-        Tensor("square", (2, 2), "float32", Role.ACTIVATION, 16, view=View(2, 0, 16, (2, 1))),
+        Tensor("sum", (symbol("m", 1, 4),), "float32", Role.ACTIVATION, 16, saved_for_backward=True),
+        Tensor("square", (symbol("m", 1, 4),), "float32", Role.ACTIVATION, 16, view=View(2, 0, 16, (1,))),
         Tensor("y", (2, 2), "float32", Role.ACTIVATION, 16),
     )
     nodes = (
@@ -41,7 +42,7 @@ def model() -> Model:
         Node("reshape", "Reshape", (2,), (3,)),
         Node("relu", "Relu", (3,), (4,)),
     )
-    bindings = Bindings({"n": 4}, {"x": (4,)}, {"rate": "16000"}, {"k": "3"}, ("x",), False)
+    bindings = Bindings({"n": 4}, {"x": (4,)}, {"rate": "16000"}, {"k": "3"}, ("x",), False, {"m": (1, 4)})
     return Model("small", tensors, nodes, (Body(-1, "", (0,), (4,)),), ((0, 4),), ("mask",), bindings, bytes(32))
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from proofs import checker, claims, structure
+from proofs import checker, claims, envelope, obligations, structure
 from proofs.program import program
 from proofs.readers.ir_model import read_ir
 from proofs.readers.sharing import permitted
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.vocabulary import Model
+
+TIMEOUT_S = 60.0
+"""Seconds for the solver to show that a size has its maximum; it takes milliseconds."""
 
 
 def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
@@ -19,6 +22,17 @@ def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
     donated = frozenset(plan.bindings.donated)
     permissions = permitted(plan, read_ir(model) if is_ir else None, donated)
     run = program(plan, permissions, donated)
+    for wrong in envelope.problems(plan):
+        raise _bug(wrong.obligation, wrong.text)
+    if plan.envelope is not None:
+        shown = obligations.over_envelope(plan, TIMEOUT_S)
+        if shown.verdict != obligations.PROVED:
+            raise TmmuError(
+                "INVALID_IR_SHAPES",
+                f"the solver does not show the maximum of a size ({shown.note or shown.hint})",
+                place=shown.name,
+                fix="bind one of the tensor's dimensions to a single size, as in --dim NAME=SIZE",
+            )
     for problem in checker.problems(run):
         raise _bug(problem.obligation, problem.text)
     for problem in structure.problems(plan, run):

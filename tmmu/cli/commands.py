@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from proofs.flags import bound, existing, shapes, sizes
-from tmmu.cli import layouts, records, runtime, sharding, trace, tracing, training
+from proofs.flags import bound, dims, existing, shapes
+from tmmu.cli import layouts, records, replanning, runtime, sharding, trace, tracing, training
 from tmmu.cli.run import run
 from tmmu.cli.survey import survey
 from tmmu.errors import TmmuError, one_line
@@ -49,7 +49,7 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
 @tmmu.command()
 @click.argument("model", type=existing)
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Where to write the plan [MODEL.plan.cbor].")
-@bound("--dim", "The size of a symbolic dimension.")
+@bound("--dim", "The size of a symbolic dimension, or a range: seq=1..4096.")
 @bound("--shape", "The shape of an input, as in images=1x3x640x640.")
 @bound("--value", "The value of an input that decides a shape or a branch.")
 @click.option(
@@ -71,6 +71,13 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
 @click.option("--arenas", type=existing, help="An arena configuration (TOML).")
 @click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, help="The seed of the replay token.")
 @click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes.")
+@click.option(
+    "--replan-policy",
+    type=click.Choice(["abort", "replan_at_safepoint"]),
+    default="abort",
+    show_default=True,
+    help="What a run does with a shape outside the ranges given with --dim.",
+)
 @click.option("--why", is_flag=True, help="List the in-place hints that were refused, with reasons.")
 def plan(
     model: str,
@@ -92,6 +99,7 @@ def plan(
     arenas: str | None,
     seed: int,
     replay_token: str | None,
+    replan_policy: str,
     why: bool,
 ) -> int:
     """Plan the memory of MODEL (ONNX, or IR as .ir.cbor), check the plan, and write it."""
@@ -111,8 +119,9 @@ def plan(
     token = _token(seed, replay_token)
     sharding.check_flags(shard, rank, budget)
     spec = None if shard is None else sharding.load(shard, rank, order)
+    known, ranges = dims(dim)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
-    loaded = load(model, sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
+    loaded = load(model, known, shapes("--shape", shape), value, donate, trust_shapes, ranges)
     try:
         run_mode, _ = chosen(mode, preset, budget)
         graph = prepare(loaded, run_mode, config, budget, policy)
@@ -122,6 +131,7 @@ def plan(
             planned = planner.plan_memory(
                 graph, config, mode=run_mode, layout=layout, order=order, token=token, address_token=secret,
                 fallback=fallback, is_stage=spec is not None, policy=policy,
+                replan_policy=replan_policy.upper(),
             )  # fmt: skip
             if budget is not None:
                 check_budget(planned.plan, budget)
@@ -151,7 +161,7 @@ def plan(
 
 @tmmu.command()
 @click.argument("model", type=existing)
-@bound("--dim", "The size of a symbolic dimension.")
+@bound("--dim", "The size of a symbolic dimension, or a range: seq=1..4096.")
 @bound("--shape", "The shape of an input, as in images=1x3x640x640.")
 @bound("--value", "The value of an input that decides a shape or a branch.")
 @click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this input up.")
@@ -183,8 +193,9 @@ def compare(
     from tmmu.planner import arena_file
     from tmmu.planner.training.modes import chosen, prepare
 
+    known, ranges = dims(dim)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
-    loaded = load(model, sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
+    loaded = load(model, known, shapes("--shape", shape), value, donate, trust_shapes, ranges)
     secret = layouts.read_token(address_token)
     found = []
     try:
@@ -222,6 +233,9 @@ def _token(seed: int, text: str | None) -> bytes:
     if len(token) != 32:
         raise click.BadParameter("a replay token is 64 hexadecimal digits", param_hint="--replay-token")
     return token
+
+
+tmmu.add_command(replanning.replan)
 
 
 @tmmu.command()

@@ -17,16 +17,19 @@ def load(
     values: Mapping[str, str],
     donate: Sequence[str],
     trust_shapes: bool,
+    ranges: Mapping[str, tuple[int, int]] = {},
 ) -> Model:
     """The model at `path`, valid and in execution order, with every binding applied."""
     if path.endswith(".cbor"):
-        return _ir(path, dims, shapes, values, donate, trust_shapes)
+        return _ir(path, {**dims, **ranges}, shapes, values, donate, trust_shapes)
     try:
         from tmmu.importers.onnx import import_onnx
     except ImportError as error:
         raise TmmuError("INVALID_IR", "reading ONNX needs the package onnx", fix="pip install 'tmmu[onnx]'") from error
     try:
-        model = import_onnx(path, dims=dims, shapes=shapes, values=values, donate=donate, trust_shapes=trust_shapes)
+        model = import_onnx(
+            path, dims=dims, shapes=shapes, values=values, ranges=ranges, donate=donate, trust_shapes=trust_shapes
+        )
         return order.stable_topological(model)
     except TmmuError as error:
         error.in_file(path)
@@ -35,7 +38,7 @@ def load(
 
 def _ir(
     path: str,
-    dims: Mapping[str, int],
+    dims: Mapping[str, object],
     shapes: Mapping[str, tuple[int, ...]],
     values: Mapping[str, str],
     donate: Sequence[str],

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tmmu.cli import envelopes
 from tmmu.errors import one_line
 from tmmu.plan import metrics, sharding
 from tmmu.plan.columns import SHARES, Plan
@@ -42,6 +43,7 @@ def summary(plan: Plan) -> Iterator[str]:
     bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
     if bound:
         yield f"  bindings: {', '.join(f'{name}={_bound(value)}' for name, value in bound.items())}"
+    yield from envelopes.lines(plan)
     if plan.bindings.defaults:
         yield f"  defaults: {few(plan.bindings.defaults)}"
     if plan.bindings.donated:
@@ -104,7 +106,8 @@ def _document(plan: Plan) -> dict[str, Any]:
         "model": plan.model, "mode": plan.mode, "layout": plan.layout, "order": plan.order, "steps": len(plan.steps),
         "tensors": len(plan.tensors), "storages": len(plan.storages), "arenas": metrics.arenas(plan),
         "bindings": bindings_object(plan.bindings), "unproduced": list(plan.unproduced), "rank": plan.rank,
-        "world_size": plan.world_size, "replay_token": plan.replay_token.hex(), "ir_hash": plan.ir_hash.hex(),
+        **envelopes.document(plan), "world_size": plan.world_size,
+        "replay_token": plan.replay_token.hex(), "ir_hash": plan.ir_hash.hex(),
         "source_digest": plan.source_digest and plan.source_digest.hex(),
         "address_token_digest": plan.address_token_digest and plan.address_token_digest.hex(),
         **{name: hashes[name].hex() for name in HASHES},

@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tmmu.envelope.expressions import Dim
+from tmmu.envelope.table import Row, read
 from tmmu.vocabulary import (
     ANYWHERE,
     Arena,
@@ -219,6 +221,60 @@ UNSHARDED = Shards(*(column(values, dtype) for values, dtype in (
 """The table of a plan for one rank that has no shard spec."""
 
 
+@dataclass(frozen=True, eq=False)
+class Terms(Table):
+    """The rows of `tmmu.envelope.table`: numbers made of dimensions and of rows before."""
+
+    op: U8
+    left: U32
+    right: U32
+    value: U64
+
+    def rows(self) -> list[Row]:
+        """All rows as Python integers."""
+        columns = (self.op.tolist(), self.left.tolist(), self.right.tolist(), self.value.tolist())
+        return [Row(*row) for row in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """How the sizes of a plan's tensors depend on the dimensions that its bindings leave open (R6).
+
+    The dimensions are the bindings' `ranges` in the order of their names. `size` is the row of `terms` that gives each
+    tensor's bytes; `points` are shapes, one size for each dimension, and `largest_at` that at which each tensor is as
+    large as planned. `policy` is what a run does with a shape outside the envelope.
+    """
+
+    policy: str
+    terms: Terms
+    size: U32
+    points: U64
+    largest_at: U32
+
+    def point(self, tensor: int, dims: int) -> list[int]:
+        """The shape at which a tensor is largest."""
+        row = int(self.largest_at[tensor]) * dims
+        found: list[int] = self.points[row : row + dims].tolist()
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Envelope)
+            and self.policy == other.policy
+            and self.terms == other.terms
+            and all(
+                bool(np.array_equal(getattr(self, name), getattr(other, name)))
+                for name in ("size", "points", "largest_at")
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # as of a table
+
+
+POLICIES = ("ABORT", "REPLAN_AT_SAFEPOINT")
+"""What a run does with a shape outside the envelope: refuse it, or plan again before its next iteration. spec: R6.7"""
+
+
 @dataclass(frozen=True)
 class Plan:
     """A memory plan: tables, the arenas it was made for, what it claims of each, and what it is bound to.
@@ -255,11 +311,24 @@ class Plan:
     """The SHA-256 of the token that the addresses of the layout `hashed` derive from (A2)."""
     policy: ArenaPolicy = ANYWHERE
     """The devices, and the rules that said which arenas each tensor may use (M3)."""
+    envelope: Envelope | None = None
+    """How sizes depend on the dimensions that are left open; None where all are bound (R6)."""
 
     @property
     def last_step(self) -> int:
         """The last step, 0 for a plan without steps: persistent tensors and outputs live to it."""
         return max(0, len(self.steps) - 1)
+
+    def sizes(self) -> list[Dim]:
+        """The bytes of each tensor: a number, or an expression over the envelope. O(terms + tensors).
+
+        Raises ValueError where the terms are none; the gate has looked.
+        """
+        if self.envelope is None:
+            known: list[Dim] = self.tensors.bytes.tolist()
+            return known
+        found = read(self.envelope.terms.rows(), self.bindings.ranges)
+        return [found[row] for row in self.envelope.size.tolist()]
 
     def storage(self, row: int) -> Storage:
         """One storage, as the vocabulary's word."""

@@ -31,15 +31,15 @@ def text(value: Any, place: str) -> str:
     return value
 
 
-def keys(value: Any, known: Sequence[str], place: str) -> dict[str, Any]:
-    """A map with just these keys."""
+def keys(value: Any, known: Sequence[str], place: str, optional: Sequence[str] = ()) -> dict[str, Any]:
+    """A map with just these keys; those that are `optional` may be absent."""
     if not isinstance(value, dict):
         raise refuse(place, "no map")
     for key in known:
         if key not in value:
             raise refuse(place, f"the key {key!r} is missing")
     for key in value:
-        if key not in known:
+        if key not in known and key not in optional:
             raise refuse(place, f"the key {key!r} is unknown")
     return value
 

@@ -15,8 +15,8 @@ from typing import Any
 from tmmu import canonical
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
-from tmmu.plan.columns import Names, Plan, Table
-from tmmu.plan.gate import COLUMNS, FORMAT, HASHES, SPEC_VERSION, Stated, from_object
+from tmmu.plan.columns import Envelope, Names, Plan, Table
+from tmmu.plan.gate import COLUMNS, ENVELOPE, FORMAT, HASHES, SPEC_VERSION, Stated, from_object
 from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy
 
 LIMIT = 1 << 34
@@ -91,7 +91,13 @@ def without_hashes(plan: Plan) -> dict[str, Any]:
         "must_not_alias": [list(pair) for pair in plan.must_not_alias],
         "unproduced": list(plan.unproduced),
         "address_token_digest": plan.address_token_digest,
+        **({} if plan.envelope is None else {"envelope": _envelope(plan.envelope)}),
     }
+
+
+def _envelope(envelope: Envelope) -> dict[str, Any]:
+    columns = {name: getattr(envelope, name) for name in ENVELOPE}
+    return {"policy": envelope.policy, "terms": _table(envelope.terms), **columns}
 
 
 def recompute(body: dict[str, Any]) -> dict[str, bytes]:
@@ -119,8 +125,9 @@ def recompute(body: dict[str, Any]) -> dict[str, bytes]:
             ],
         )  # fmt: skip
 
-    hashes["plan_hash"] = commit(body["rank"], [body["replay_token"], body["bindings"], *tables])
-    hashes["layout_digest"] = commit(0, [body["bindings"], *tables])
+    bound = [body["bindings"], *([body["envelope"]] if "envelope" in body else [])]
+    hashes["plan_hash"] = commit(body["rank"], [body["replay_token"], *bound, *tables])
+    hashes["layout_digest"] = commit(0, [*bound, *tables])
     hashes["file_digest"] = _file_digest(body, hashes)
     return hashes
 

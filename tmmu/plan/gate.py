@@ -11,15 +11,18 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from tmmu.envelope.table import read
 from tmmu.ir.columns import read_bindings
 from tmmu.ir.dtypes import BITS
 from tmmu.plan import configuration, sharding
 from tmmu.plan.columns import (
     NONE,
     PARTS,
+    POLICIES,
     ROLES,
     SHARES,
     Bodies,
+    Envelope,
     Names,
     Plan,
     Shards,
@@ -28,13 +31,14 @@ from tmmu.plan.columns import (
     Storages,
     Table,
     Tensors,
+    Terms,
 )
 from tmmu.plan.fields import array as _list
 from tmmu.plan.fields import integer as _integer
 from tmmu.plan.fields import keys as _keys
 from tmmu.plan.fields import refuse as _refuse
 from tmmu.plan.fields import text as _text
-from tmmu.vocabulary import UINT64_END, Shares, Usage
+from tmmu.vocabulary import UINT64_END, Bindings, Shares, Usage
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
 """What every plan file says of itself. Other lifetimes, slots or addresses are a new major version.
@@ -50,7 +54,7 @@ KEYS = (
     "rank", "world_size", "shard_spec", "shards", "arena_config", "usage", "bindings", "ops", "dtypes", "tensors",
     "storages", "slots", "steps", "bodies", "must_not_alias", "unproduced", "address_token_digest", *HASHES,
 )  # fmt: skip
-"""Every key of a plan file: all of them are there, and no other."""
+"""Every key of a plan file: all of them are there, and no other but `envelope`, where a dimension has a range."""
 Rows = TypeVar("Rows", bound=Table)
 
 COLUMNS: dict[type[Table], dict[str, Any]] = {
@@ -68,6 +72,7 @@ COLUMNS: dict[type[Table], dict[str, Any]] = {
         "node": Names, "op": np.uint32, "part": np.uint8, "body": np.uint32, "reads_at": np.uint32,
         "reads": np.uint32, "writes_at": np.uint32, "writes": np.uint32, "mutates_at": np.uint32, "mutates": np.uint32,
     },
+    Terms: {"op": np.uint8, "left": np.uint32, "right": np.uint32, "value": np.uint64},
     Bodies: {"name": Names, "parent": np.uint32, "enter": np.uint32, "leave": np.uint32, "iterates": np.uint8},
     Shards: {
         "tensor": np.uint32, "dims_at": np.uint32, "size": np.uint64, "axis": np.uint32, "start": np.uint64,
@@ -75,6 +80,10 @@ COLUMNS: dict[type[Table], dict[str, Any]] = {
     },
 }  # fmt: skip
 """The columns of each table and their types; `name` and `node` are text columns."""
+
+
+ENVELOPE = {"size": np.uint32, "points": np.uint64, "largest_at": np.uint32}
+"""The columns of an envelope beside its terms."""
 
 
 class Stated(NamedTuple):
@@ -177,7 +186,7 @@ def _read_shards(value: Any, tensors: int, axes: int) -> Shards:
 
 def from_object(value: Any) -> Stated:
     """The plan in a decoded object. Every index is in range, every column has its table's length. spec: P1.2, P1.3"""
-    value = _keys(value, KEYS, "plan")
+    value = _keys(value, KEYS, "plan", optional=("envelope",))
     known = {"format": (FORMAT,), "spec_version": (SPEC_VERSION,), "layout": LAYOUTS, "mode": MODES, "order": ORDERS}
     for key, allowed in known.items():
         if _text(value[key], key) not in allowed:
@@ -230,8 +239,40 @@ def from_object(value: Any) -> Stated:
         tuple(_text(x, "unproduced") for x in _list(value["unproduced"], "unproduced")), rank, world,
         spec, shards, address_token_digest=_address_token(value),
         policy=policy,
+        envelope=_read_envelope(value.get("envelope"), bindings, len(tensors)),
     )  # fmt: skip
     return Stated(plan, {key: _hash(value[key], key) for key in HASHES})
+
+
+def _read_envelope(value: Any, bindings: Bindings, tensors: int) -> Envelope | None:
+    """The envelope: there where the bindings leave a dimension open, and only there. spec: R6.3"""
+    if (value is None) != (not bindings.ranges):
+        raise _refuse("envelope", "it is there where bindings.ranges has a dimension, and only there")
+    if value is None:
+        return None
+    value = _keys(value, ("policy", "terms", *ENVELOPE), "envelope")
+    if _text(value["policy"], "envelope.policy") not in POLICIES:
+        raise _refuse("envelope.policy", f"{value['policy']!r} is not known; it is {' or '.join(POLICIES)}")
+    terms = _read_table(Terms, value["terms"], "envelope.terms")
+    try:
+        read(terms.rows(), bindings.ranges)
+    except ValueError as error:
+        raise _refuse("envelope.terms", str(error)) from error
+    for name, dtype in ENVELOPE.items():
+        if not isinstance(value[name], np.ndarray) or value[name].dtype != np.dtype(dtype):
+            raise _refuse(f"envelope.{name}", f"no column of {np.dtype(dtype)}")
+        if name != "points" and len(value[name]) != tensors:
+            raise _refuse(f"envelope.{name}", f"{len(value[name])} rows where there are {tensors} tensors")
+    _index(value["size"], len(terms), "envelope.size")
+    count, odd = divmod(len(value["points"]), len(bindings.ranges))
+    if odd:
+        raise _refuse("envelope.points", f"no shapes of {len(bindings.ranges)} dimensions")
+    _index(value["largest_at"], count, "envelope.largest_at")
+    shapes = value["points"].reshape(count, len(bindings.ranges))
+    for (name, (low, high)), column in zip(bindings.ranges.items(), shapes.T, strict=True):
+        if ((column < low) | (column > high)).any():
+            raise _refuse("envelope.points", f"a shape has {name!r} outside its range")
+    return Envelope(value["policy"], terms, value["size"], value["points"], value["largest_at"])
 
 
 def _read_steps(value: Any) -> Steps:

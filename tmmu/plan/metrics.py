@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tmmu.envelope.expressions import show
 from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Plan
 
 
@@ -82,7 +83,7 @@ def arenas(plan: Plan) -> list[dict[str, Any]]:
 
 
 def tensors(plan: Plan) -> list[dict[str, Any]]:
-    """One record a tensor, in row order. O(tensors)."""
+    """One record a tensor, in row order; inside an envelope with its size as an expression. O(tensors)."""
     t, s = plan.tensors, plan.storages
     names, arena_names = t.name.list(), [a.name for a in plan.arenas]
     storage = t.storage
@@ -92,7 +93,8 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
         "bytes": t.bytes, "alignment": t.alignment, "birth": t.birth, "death": t.death, "writer": t.writer,
         "shares": t.shares, "of": t.of, "dtype": t.dtype, "role": t.role,
     }  # fmt: skip
-    rows = []
+    open_sizes = None if plan.envelope is None else plan.sizes()
+    rows: list[dict[str, Any]] = []
     for name, row in zip(names, zip(*(c.tolist() for c in columns.values()), strict=True), strict=True):
         record = {"name": name, **dict(zip(columns, row, strict=True))}
         arena = record["arena"]
@@ -103,6 +105,8 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
         record["of"] = None if record["of"] == NONE else names[record["of"]]
         record["dtype"] = plan.dtypes[record["dtype"]]
         record["role"] = str(ROLES[record["role"]])
+        if open_sizes is not None:
+            record["size"] = show(open_sizes[len(rows)])
         rows.append(record)
     return rows
 

@@ -24,7 +24,7 @@ from tmmu.ir.program import Program, program
 from tmmu.ir.validate import CALLERS
 from tmmu.plan import columns as table
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, Names, Plan, column
-from tmmu.planner import liveness, slots, storages
+from tmmu.planner import envelope, liveness, slots, storages
 from tmmu.planner.arenas import DEFAULT, check
 from tmmu.planner.orders import ORDERS
 from tmmu.planner.placing import LAYOUTS, Storing, fitted, too_small
@@ -64,6 +64,7 @@ def plan_memory(
     fallback: str | None = None,
     is_stage: bool = False,
     policy: ArenaPolicy = ANYWHERE,
+    replan_policy: str = "ABORT",
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
 
@@ -90,6 +91,8 @@ def plan_memory(
         Whether the model is one pipeline stage of a joint graph: it may then have no backward nodes of its own.
     policy
         The devices with their memories, and which arenas a tensor may use where its role does not say it.
+    replan_policy
+        What a run does with a shape outside the envelope, if the model has one: a word of `POLICIES`.
 
     Raises
     ------
@@ -124,9 +127,16 @@ def plan_memory(
             fix="drop it, or choose --layout hashed",
             binding="address_token",
         )
+    if replan_policy not in table.POLICIES:
+        raise TmmuError(
+            "INVALID_BINDING",
+            f"replan policy {replan_policy!r} is not known",
+            fix=f"use one of {', '.join(table.POLICIES)}",
+            binding="replan_policy",
+        )
     with _uncollected():
         tokens = token or replay_token(), address_token
-        return _plan(model, check(arenas, policy), mode, layout, order, *tokens, fallback, policy)
+        return _plan(model, check(arenas, policy), mode, layout, order, *tokens, fallback, policy, replan_policy)
 
 
 @contextmanager
@@ -151,6 +161,7 @@ def _plan(
     address_token: bytes | None,
     fallback: str | None,
     policy: ArenaPolicy,
+    replan_policy: str,
 ) -> Planned:
     chosen = LAYOUTS[layout]
     graph, model = model, ORDERS[order](model, arenas, mode, chosen.IN_PLACE, policy)
@@ -166,7 +177,7 @@ def _plan(
     if found.over:
         raise too_small(storing, found, layout, usage)
     plan = _columns(run, live, sharing, assigned, placed.offset, arenas, usage, mode, layout, order, token, graph)
-    plan = replace(plan, policy=policy)
+    plan = replace(plan, policy=policy, envelope=envelope.of(run.tensors, model.bindings.ranges, replan_policy))
     if address_token is not None:
         plan = replace(plan, address_token_digest=hashlib.sha256(address_token).digest())
     return Planned(plan, sharing.refused)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tmmu.envelope.expressions import upper
 from tmmu.planner.training.expand import mark_saved
 from tmmu.planner.training.gradients import ONNX
 from tmmu.vocabulary import MAIN, Model, Node, Phase, Tensor
@@ -91,12 +92,13 @@ def _cost(model: Model, node: Node) -> int:
     result = model.tensors[node.writes[0]]
     if result.view is not None and len(node.writes) == 1:
         return 0
-    elements = sum(math.prod(model.tensors[t].shape) for t in node.writes)
-    shapes = [model.tensors[t].shape for t in node.reads]
+    # Of an open dimension the most counts: what a step costs decides nothing but what is computed again.
+    elements = sum(math.prod(map(upper, model.tensors[t].shape)) for t in node.writes)
+    shapes = [tuple(map(upper, model.tensors[t].shape)) for t in node.reads]
     if node.op in PRODUCTS and len(shapes) > PRODUCTS[node.op] and shapes[PRODUCTS[node.op]]:
         return 2 * elements * shapes[PRODUCTS[node.op]][-1]
     if node.op == "Gemm" and result.shape:
-        return 2 * elements * (math.prod(shapes[0]) // max(1, result.shape[0]))
+        return 2 * elements * (math.prod(shapes[0]) // max(1, upper(result.shape[0])))
     if node.op in ("Conv", "convolution") and len(shapes) > 1 and shapes[1]:
         return 2 * elements * (math.prod(shapes[1]) // max(1, shapes[1][0]))
     return elements

@@ -158,9 +158,7 @@ class _Expansion:
 
     def _like(self, t: int, name: str, role: Role = Role.GRADIENT, view: View | None = None) -> int:
         like = self.tensors[t]
-        self.tensors.append(
-            Tensor(name, like.shape, like.dtype, role, like.bytes, like.alignment, view, envelope=like.envelope)
-        )
+        self.tensors.append(Tensor(name, like.shape, like.dtype, role, like.bytes, like.alignment, view))
         return len(self.tensors) - 1
 
     def _whole(self, t: int, view: View | None = None) -> int:

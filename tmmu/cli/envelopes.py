@@ -1,0 +1,58 @@
+"""What `tmmu plan` and `tmmu show` say of an envelope: its ranges, its policy, what is largest where. spec: R6.11"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tmmu.envelope.expressions import show
+from tmmu.plan.columns import Plan
+
+SHOWN = 3
+"""Tensors that are named for each shape at which some are largest."""
+
+
+def ranges(plan: Plan) -> str:
+    """The open dimensions with their ranges, for people."""
+    return ", ".join(f"{name}={low}..{high}" for name, (low, high) in plan.bindings.ranges.items())
+
+
+def lines(plan: Plan) -> Iterator[str]:
+    """The envelope, and for each shape at which tensors are largest how many they are, and the largest of them."""
+    if plan.envelope is None:
+        return
+    yield f"  envelope: {ranges(plan)}; a shape outside: {plan.envelope.policy}"
+    for group in largest(plan):
+        at = ", ".join(f"{name}={size}" for name, size in group["shape"].items())
+        named = ", ".join(f"{x['name']} ({x['bytes']} bytes, {x['size']})" for x in group["largest"])
+        yield f"  largest at {at}: {group['tensors']} tensors; {named}"
+
+
+def largest(plan: Plan) -> list[dict[str, Any]]:
+    """Of the tensors whose size is open: for each shape at which some are largest, their number and the largest."""
+    if plan.envelope is None:
+        return []
+    names = list(plan.bindings.ranges)
+    planned, sizes_, at = plan.tensors.bytes.tolist(), plan.sizes(), plan.envelope.largest_at.tolist()
+    groups: dict[int, list[int]] = {}
+    for t, size in enumerate(sizes_):
+        if not isinstance(size, int):
+            groups.setdefault(at[t], []).append(t)
+    found = []
+    for rows in sorted(groups.values(), key=lambda rows: (-len(rows), rows)):
+        first = sorted(rows, key=lambda t: (-planned[t], t))[:SHOWN]
+        tensors = [{"name": plan.tensors.name[t], "bytes": planned[t], "size": show(sizes_[t])} for t in first]
+        shape = dict(zip(names, plan.envelope.point(rows[0], len(names)), strict=True))
+        found.append({"shape": shape, "tensors": len(rows), "largest": tensors})
+    return found
+
+
+def document(plan: Plan) -> dict[str, Any]:
+    """The same for JSON, with the replan key."""
+    from tmmu.planner.replan import replan_key
+
+    if plan.envelope is None:
+        return {"envelope": None, "replan_key": replan_key(plan).hex()}
+    held = {name: list(ends) for name, ends in plan.bindings.ranges.items()}
+    known = {"ranges": held, "policy": plan.envelope.policy, "largest": largest(plan)}
+    return {"envelope": known, "replan_key": replan_key(plan).hex()}

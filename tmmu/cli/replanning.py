@@ -1,0 +1,92 @@
+"""`tmmu replan`: does a plan hold for a shape, and what to do where it does not. spec: R6.7, R6.8, R6.10, R6.12"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from proofs.flags import bound, existing, sizes
+from tmmu.cli import layouts, training
+from tmmu.errors import TmmuError, one_line
+from tmmu.plan.columns import POLICIES
+
+
+@click.command()
+@click.argument("plan", type=existing)
+@click.option("--model", type=existing, required=True, help="The model that the plan was made of.")
+@bound("--dim", "The size of a dimension in the coming iteration; one that is not named is as planned.")
+@click.option(
+    "--policy",
+    type=click.Choice([policy.lower() for policy in POLICIES]),
+    help="What to do with a shape outside the envelope [the plan's own].",
+)
+@click.option("--iteration", type=click.IntRange(0, (1 << 64) - 1), default=0, help="Which iteration comes next.")
+@click.option("--budget", callback=training.memory, metavar="BYTES", help="That of a plan with remat_enabled.")
+@layouts.address_token
+@click.option("--record", type=click.Path(dir_okay=False), help="Write the trace record of a replan (CBOR).")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), required=True, help="Where to write a new plan.")
+def replan(
+    plan: str,
+    model: str,
+    dim: dict[str, str],
+    policy: str | None,
+    iteration: int,
+    budget: int | None,
+    address_token: str | None,
+    record: str | None,
+    output: str,
+) -> int:
+    """Ask whether PLAN holds for a shape; where it does not, abort, or plan again for the wider envelope."""
+    from tmmu import canonical
+    from tmmu.cli import show as shown
+    from tmmu.cli.checking import check
+    from tmmu.cli.models import load
+    from tmmu.plan import file
+    from tmmu.planner import replan as policies
+    from tmmu.planner.remat import check_budget
+    from tmmu.planner.training.modes import prepare
+
+    for target in (output, record):
+        if target is not None and os.path.realpath(target) in map(os.path.realpath, (plan, model)):
+            raise click.UsageError(f"{target} is an input of this command; choose another file")
+    old, shape = file.load(plan).plan, sizes("--dim", dim)
+    try:
+        beyond = policies.outside(old, shape)
+        if not beyond:
+            click.echo(one_line(f"{plan} holds for this shape: nothing to do"))
+            return 0
+        chosen = (
+            policy.upper() if policy is not None else old.envelope.policy if old.envelope is not None else POLICIES[0]
+        )
+        if chosen == POLICIES[0]:
+            raise policies.refused(old, beyond)
+        if budget is None and any(".recompute" in node for node in old.steps.node):
+            what, fix = "the plan computes values again to fit a budget that it does not state", "give it with --budget"
+            raise TmmuError("MODE_VIOLATION", what, place="budget", fix=fix, mode=old.mode)
+        bindings = policies.widened(old.bindings, shape)
+    except TmmuError as error:
+        error.in_file(plan)
+        raise
+    given = bindings.dims, bindings.shapes, bindings.values, bindings.donated, bindings.trust_shapes, bindings.ranges
+    loaded = load(model, *given)
+    try:
+        graph = prepare(loaded, old.mode, old.arenas, budget, old.policy)
+        token = layouts.read_token(address_token)
+        made, said = policies.replan(old, graph, shape, chosen, t=iteration, address_token=token)
+        assert said is not None  # the shape is outside
+        if budget is not None:
+            check_budget(made, budget)
+        check(made, graph, is_ir=model.endswith(".cbor"))
+    except TmmuError as error:
+        error.in_file(model)
+        raise
+    file.save(made, output)
+    click.echo(f"wrote {output}")
+    if record is not None:
+        canonical.write_atomically(record, canonical.encode(said.to_object()))
+        click.echo(f"wrote {record}")
+    for line in shown.summary(made):
+        click.echo(one_line(line))
+    click.echo(f"  replanned before iteration {said.t}: {said.old_plan_hash.hex()} -> {said.new_plan_hash.hex()}")
+    return 0

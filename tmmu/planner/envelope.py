@@ -1,0 +1,50 @@
+"""What a plan says of its envelope: the size of each tensor as an expression, and the shape at which it is largest.
+
+spec: R6.1, R6.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tmmu.envelope import table
+from tmmu.envelope.maxima import maximum
+from tmmu.errors import TmmuError
+from tmmu.ir.columns import terms_object
+from tmmu.ir.dtypes import nbytes
+from tmmu.plan.columns import Envelope, Terms, column
+from tmmu.vocabulary import Tensor
+
+
+def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str) -> Envelope | None:
+    """The envelope of a plan with these tensors; None where no dimension is left open.
+
+    A dimension that a tensor does not depend on is at its least where that tensor is largest. O(size of expressions).
+    """
+    if not ranges:
+        return None
+    sizes = [nbytes(tensor.shape, tensor.dtype) for tensor in tensors]
+    names = sorted(ranges)
+    rows, places = table.write(sizes, names)
+    points: dict[tuple[int, ...], int] = {}
+    largest = []
+    for tensor, size in zip(tensors, sizes, strict=True):
+        most = maximum(size)
+        if most is None or most.value != tensor.bytes:
+            raise TmmuError(
+                "INVALID_IR_SHAPES",
+                f"{tensor.bytes} bytes are no maximum of {size}",
+                place=f"tensor {tensor.name!r}",
+                fix="bind one of its dimensions to a single size",
+            )
+        point = tuple(most.point.get(name, ranges[name][0]) for name in names)
+        largest.append(points.setdefault(point, len(points)))
+    return Envelope(
+        policy,
+        Terms(**terms_object(rows)),
+        column(places, np.uint32),
+        column([size for point in points for size in point], np.uint64),
+        column(largest, np.uint32),
+    )

@@ -1,0 +1,224 @@
+"""What to do with a shape outside the envelope: abort, or plan again at the safepoint before the next iteration.
+
+A plan holds for the shapes inside its envelope. One outside is refused before anything runs (`ABORT`), or met by a
+new plan for the smallest envelope that holds both, made at the safepoint that opens the iteration and before that runs
+(`REPLAN_AT_SAFEPOINT`). The decision and the new plan follow from their arguments alone: whoever has the model, the old
+plan and the shape gets the same new plan, and the record says which plan gave way to which.
+spec: R6.7, R6.8, R6.9, R6.10
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from tmmu import canonical
+from tmmu.errors import TmmuError
+from tmmu.ir.columns import bindings_object
+from tmmu.plan import file
+from tmmu.plan.columns import POLICIES, Plan
+from tmmu.plan.gate import SPEC_VERSION
+from tmmu.planner.plan import plan_memory
+from tmmu.vocabulary import UINT64_END, Bindings, Model
+
+OPERATOR = "UML_OS.TMMU.PrepareMemory_v2"
+
+
+class ReplanPolicy(enum.StrEnum):
+    """What a run does with a shape outside the envelope (001 II.H)."""
+
+    ABORT = POLICIES[0]
+    REPLAN_AT_SAFEPOINT = POLICIES[1]
+
+
+class Outside(NamedTuple):
+    """A dimension of a shape that the envelope does not hold: its name, its size, and the range it should be in."""
+
+    name: str
+    size: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class ReplanRecord:
+    """What the trace says of one replan: when, why, and which plan gave way to which.
+
+    `t` is the iteration that the safepoint opens; the new plan is in force from it on, and checkpoints from then on
+    store its hash.
+    """
+
+    t: int
+    policy: str
+    shape: dict[str, int]
+    old_envelope: dict[str, tuple[int, int]]
+    new_envelope: dict[str, tuple[int, int]]
+    old_replan_key: bytes
+    new_replan_key: bytes
+    old_plan_hash: bytes
+    new_plan_hash: bytes
+
+    def to_object(self) -> dict[str, Any]:
+        """The record as it is written: text keys, integers, bytes."""
+        envelopes = {
+            name: {dim: list(ends) for dim, ends in getattr(self, name).items()}
+            for name in ("old_envelope", "new_envelope")
+        }
+        return {"kind": "replan", **self.__dict__, **envelopes}
+
+
+def shape_envelope_hash(bindings: Bindings) -> bytes:
+    """The digest of everything that fixes or bounds a shape: single sizes, ranges, shapes and values. spec: R6.9"""
+    known = bindings_object(bindings)
+    return canonical.digest(
+        [known["dims"], known.get("ranges", {}), known["shapes"], known["values"], known["defaults"]]
+    )
+
+
+def replan_key(plan: Plan) -> bytes:
+    """Under which key a cache keeps a plan: equal keys, equal layouts. spec: R6.9
+
+    001's three (shape envelope, mode, arena configuration), with what else the layout of a plan follows from.
+    """
+    hashes = file.recompute(file.without_hashes(plan))
+    donated = list(plan.bindings.donated)
+    return canonical.commitment(
+        "tmmu_replan_key_v1",
+        [
+            shape_envelope_hash(plan.bindings), plan.mode, hashes["arena_config_hash"], plan.ir_hash,
+            hashes["shard_spec_hash"], plan.layout, plan.order, donated, plan.address_token_digest, SPEC_VERSION,
+        ],
+    )  # fmt: skip
+
+
+def outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
+    """The dimensions of `shape` that the plan does not hold for. A dimension that it leaves out is as planned.
+
+    Raises INVALID_BINDING for a dimension that the plan does not know and for a size that no dimension can have.
+    """
+    envelope = _envelope(plan.bindings)
+    for name, size in shape.items():
+        if name not in envelope:
+            known = ", ".join(map(repr, sorted(envelope))) or "none"
+            raise _unbound(name, f"the plan has no dimension {name!r}", f"its dimensions are {known}")
+        if not 0 <= size < UINT64_END:
+            raise _unbound(name, f"no dimension can be {size}", "give a size below 2^64")
+    found = (Outside(name, size, *envelope[name]) for name, size in sorted(shape.items()))
+    return [dim for dim in found if not dim.low <= dim.size <= dim.high]
+
+
+def widened(bindings: Bindings, shape: Mapping[str, int]) -> Bindings:
+    """The bindings of a new plan: the smallest envelope that holds the old one and the shape. spec: R6.8
+
+    >>> widened(Bindings({"batch": 4}, ranges={"seq": (1, 4096)}), {"seq": 5000, "batch": 4}).ranges
+    {'seq': (1, 5000)}
+    """
+    ends = {
+        name: (min(low, shape.get(name, low)), max(high, shape.get(name, high)))
+        for name, (low, high) in _envelope(bindings).items()
+    }
+    dims = {name: low for name, (low, high) in ends.items() if low == high}
+    return replace(bindings, dims=dims, ranges={name: ends[name] for name in sorted(ends) if name not in dims})
+
+
+def _envelope(bindings: Bindings) -> dict[str, tuple[int, int]]:
+    """Every dimension that has a name, with its range: of one size where it is bound."""
+    return {**{name: (size, size) for name, size in bindings.dims.items()}, **bindings.ranges}
+
+
+def replan(
+    plan: Plan,
+    model: Model,
+    shape: Mapping[str, int],
+    policy: ReplanPolicy | str | None = None,
+    *,
+    t: int = 0,
+    address_token: bytes | None = None,
+) -> tuple[Plan, ReplanRecord | None]:
+    """The plan under which iteration `t` runs with `shape`: the old one where it holds, else what the policy says.
+
+    Parameters
+    ----------
+    plan
+        The plan in force before the safepoint.
+    model
+        The planned graph under `widened(plan.bindings, shape)`: expanded and recomputed as the plan's mode asks. It is
+        not looked at where the plan holds for the shape.
+    shape
+        Sizes of named dimensions.
+    policy
+        By default the plan's own; of a plan without an envelope, ABORT.
+    t
+        The iteration that the safepoint opens.
+    address_token
+        The token of a plan with hashed addresses.
+
+    Returns
+    -------
+    Plan, ReplanRecord or None
+        The old plan and None where it holds for the shape.
+
+    Raises
+    ------
+    TmmuError
+        CONTRACT_VIOLATION under ABORT, naming the dimension, its size and the envelope; INVALID_BINDING where the
+        model or the token is not the one that was planned; else what `plan_memory` raises. Nothing is changed then.
+
+    Notes
+    -----
+    Pure. Costs one planning. spec: R6.7, R6.8, D1.2
+    """
+    beyond = outside(plan, shape)
+    if not beyond:
+        return plan, None
+    chosen = ReplanPolicy(policy or (plan.envelope.policy if plan.envelope is not None else ReplanPolicy.ABORT))
+    if chosen is ReplanPolicy.ABORT:
+        raise refused(plan, beyond)
+    wanted = widened(plan.bindings, shape)
+    if (model.bindings.dims, dict(model.bindings.ranges)) != (wanted.dims, wanted.ranges):
+        stated = f"it is bound to {_shown(_envelope(model.bindings))}, not to {_shown(_envelope(wanted))}"
+        raise _unbound("model", stated, "read the model again under the widened envelope")
+    if model.source_digest != plan.source_digest or model.name != plan.model:
+        raise _unbound("model", "it is not the model that was planned", "give the file that the plan was made of")
+    if plan.address_token_digest != (None if address_token is None else hashlib.sha256(address_token).digest()):
+        raise _unbound("address_token", "it is not the token that the plan was made with", "give the same token")
+    made = plan_memory(
+        model, plan.arenas, mode=plan.mode, layout=plan.layout, order=plan.order, token=plan.replay_token,
+        address_token=address_token, policy=plan.policy, replan_policy=chosen.value,
+    ).plan  # fmt: skip
+    record = ReplanRecord(
+        t, chosen.value, dict(sorted(shape.items())), _envelope(plan.bindings), _envelope(made.bindings),
+        replan_key(plan), replan_key(made), _plan_hash(plan), _plan_hash(made),
+    )  # fmt: skip
+    return made, record
+
+
+def refused(plan: Plan, beyond: list[Outside]) -> TmmuError:
+    """The abort: CONTRACT_VIOLATION with each dimension, its size and its range. spec: R6.7"""
+    first = beyond[0]
+    low, high = min(first.low, first.size), max(first.high, first.size)
+    what = "; ".join(f"{dim.name} is {dim.size}, the envelope holds {dim.low} to {dim.high}" for dim in beyond)
+    return TmmuError(
+        "CONTRACT_VIOLATION",
+        f"{what}; nothing was run",
+        place=f"plan of {plan.model!r}",
+        fix=f"plan with --dim {first.name}={low}..{high}, or --replan-policy replan_at_safepoint",
+        operator=OPERATOR,
+        failure_operator=OPERATOR,
+    )
+
+
+def _shown(envelope: Mapping[str, tuple[int, int]]) -> str:
+    return ", ".join(f"{name}={low}..{high}" for name, (low, high) in sorted(envelope.items())) or "nothing"
+
+
+def _plan_hash(plan: Plan) -> bytes:
+    found: bytes = file.recompute(file.without_hashes(plan))["plan_hash"]
+    return found
+
+
+def _unbound(binding: str, what: str, fix: str) -> TmmuError:
+    return TmmuError("INVALID_BINDING", what, place=binding, fix=fix, binding=binding)
