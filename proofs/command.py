@@ -12,7 +12,7 @@ from collections.abc import Callable
 import click
 
 from proofs import formats, verify_plan
-from proofs.flags import bound, existing, shapes, sizes
+from proofs.flags import bound, dims, existing, shapes
 from proofs.sharding import ranks
 from proofs.solvers.process import SOLVERS
 from proofs.verify_plan import NO_PLAN, REQUIRABLE, Disagreement, Options, Verdict
@@ -86,9 +86,10 @@ def command(
     for name in required:
         if name not in REQUIRABLE:
             raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
+    known, ranges = dims(dim)
     options = Options(
-        model, sizes("--dim", dim), shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, tuple(SOLVERS) if solver == "both" else (solver,), smt2,
+        model, known, shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
+        definition_limit, workers, tuple(SOLVERS) if solver == "both" else (solver,), smt2, ranges,
     )  # fmt: skip
     verdicts = []
     members = []

@@ -38,7 +38,8 @@ def _text(verdict: Verdict) -> Iterator[str]:
     else:
         proved = [o["name"] for o in verdict.obligations if o["verdict"] == "PROVED"]
         yield f"  proved: {', '.join(proved)}"
-    bound = {**verdict.assumptions["dims"], **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
+    ranges = {name: f"{low}..{high}" for name, (low, high) in verdict.assumptions["ranges"].items()}
+    bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
         if value:
             shown = ", ".join(f"{name}={_shape(x)}" for name, x in list(value.items())[:SHOWN])
@@ -64,6 +65,8 @@ def _witness(witness: dict[str, Any]) -> Iterator[str]:
         yield f"element: {', '.join(map(str, witness['element']))}"
     if witness.get("steps"):
         yield f"step: {', '.join(map(str, witness['steps']))}"
+    if witness.get("shape"):
+        yield f"shape: {', '.join(f'{name}={size}' for name, size in witness['shape'].items())}"
     if witness.get("first_byte") is not None:
         yield f"bytes: {witness['first_byte']} to {witness['last_byte']} of {witness['arena']}"
     if "stated" in witness:

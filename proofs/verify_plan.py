@@ -14,9 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from proofs import checker, claims, obligations, structure
+from proofs import checker, claims, envelope, obligations, structure
 from proofs.checker import Problem
 from proofs.claims import FalseField
+from proofs.envelope import AtShape
 from proofs.layouts import SCATTERED
 from proofs.program import Program, program
 from proofs.readers import compare
@@ -41,7 +42,7 @@ OBLIGATIONS = (
     "hashes", "steps_are_the_model", "bodies_nest", "roles_have_arenas", "no_live_overlap", "alignment", "capacity",
     "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound", "must_not_alias", "slot_count", "peak",
 )  # fmt: skip
-"""Every obligation that a verdict lists, in this order."""
+"""Every obligation that a verdict lists, in this order; of a plan for an envelope `sizes_over_envelope` as well."""
 
 BY_COMPARISON = ("hashes", "steps_are_the_model", "bodies_nest", "roles_have_arenas")
 """Those of them that no solver is asked: values are compared, steps are walked."""
@@ -69,6 +70,11 @@ class Options:
     workers: int = 2
     solvers: tuple[str, ...] = ("z3",)
     smt2: str | None = None
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+Wrong = Problem | FalseField | AtShape | compare.Difference
+"""Whatever the naive side may find."""
 
 
 class Disagreement(Exception):
@@ -126,7 +132,7 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
         if error.code_id != "INVALID_BINDING":
             raise
         # The bindings are the plan's own: a model that they do not fit is not the one that was planned.
-        bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
+        bound = {**plan.bindings.dims, **_ranges(plan), **plan.bindings.shapes, **plan.bindings.values}
         stated_as = ", ".join(f"{name}={value}" for name, value in bound.items())
         _refute(result, plan, [compare.Difference("binding", "", (), None, stated_as, error.what)])
         return result
@@ -178,7 +184,8 @@ def _expected(plan: Plan, options: Options) -> RankModel | None:
     if options.model is None:
         return None
     bindings = plan.bindings
-    trusted = Bindings(bindings.dims, bindings.shapes, bindings.values, {}, (), options.trust_shapes)
+    given = bindings.dims, bindings.shapes, bindings.values
+    trusted = Bindings(*given, {}, (), options.trust_shapes, bindings.ranges)
     try:
         whole = with_recomputation(in_mode(read_model(options.model, trusted), plan.mode), plan)
         return of_rank(whole, plan.shard_spec, plan.rank) if plan.shard_spec else RankModel(whole, {})
@@ -207,7 +214,11 @@ def _agree(plan: Plan, options: Options) -> None:
     for name in sorted(options.donated - callers(plan)) if options.donated and not plan.shard_spec else ():
         raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name")
     given: list[tuple[str, str, Any, Any]] = [
-        *(("--dim", name, value, bindings.dims.get(name)) for name, value in options.dims.items()),
+        *(
+            ("--dim", name, value, bindings.dims.get(name, _ranges(plan).get(name)))
+            for name, value in options.dims.items()
+        ),
+        *(("--dim", name, _range(ends), _ranges(plan).get(name)) for name, ends in options.ranges.items()),
         *(("--shape", name, value, bindings.shapes.get(name)) for name, value in options.shapes.items()),
         *(("--value", name, value, bindings.values.get(name)) for name, value in options.values.items()),
     ]
@@ -216,6 +227,14 @@ def _agree(plan: Plan, options: Options) -> None:
             raise Disagreement(
                 f"{flag} {name}={value}: the plan was made with {'nothing' if planned is None else planned}"
             )
+
+
+def _ranges(plan: Plan) -> dict[str, str]:
+    return {name: _range(ends) for name, ends in plan.bindings.ranges.items()}
+
+
+def _range(ends: tuple[int, int]) -> str:
+    return f"{ends[0]}..{ends[1]}"
 
 
 def callers(plan: Plan) -> frozenset[str]:
@@ -231,7 +250,7 @@ def _scope(options: Options) -> str:
 def _assumptions(plan: Plan, options: Options) -> dict[str, Any]:
     bindings = bindings_object(plan.bindings)
     return {
-        **{key: bindings[key] for key in ("dims", "shapes", "values", "defaults")},
+        **{key: bindings.get(key, {}) for key in ("dims", "ranges", "shapes", "values", "defaults")},
         "donated": sorted(options.donated),
         "trusted_shapes": options.trust_shapes,
         "believed_operators": [],
@@ -252,12 +271,13 @@ def _claims(plan: Plan) -> dict[str, Any]:
 
 def _false(
     stated: Stated, plan: Plan, run: Program, sharded: RankModel | None, options: Options
-) -> Iterator[Problem | FalseField | compare.Difference]:
+) -> Iterator[Wrong]:
     """Everything false that the naive side finds, most telling first, lazily."""
     if sharded is not None:
         yield from compare.differences(plan, sharded.expected, options.donated)
         if plan.shard_spec:
             yield from part_differences(plan, sharded)
+    yield from envelope.problems(plan)
     yield from checker.problems(run)
     yield from structure.problems(plan, run)
     yield from claims.false_claims(plan, run)
@@ -268,10 +288,12 @@ def _false(
 
 
 def _listed(plan: Plan) -> tuple[str, ...]:
-    return (*OBLIGATIONS, *OF_SHARDED) if plan.shard_spec else OBLIGATIONS
+    """Every obligation that a verdict on this plan lists."""
+    of_envelope = (envelope.NAME,) if plan.envelope is not None else ()
+    return (*OBLIGATIONS, *of_envelope, *(OF_SHARDED if plan.shard_spec else ()))
 
 
-def _refute(result: Verdict, plan: Plan, found: Sequence[Problem | FalseField | compare.Difference]) -> None:
+def _refute(result: Verdict, plan: Plan, found: Sequence[Wrong]) -> None:
     """The first problem is the witness; each obligation that something breaks is REFUTED."""
     broken: dict[str, str] = {}
     for item in found:
@@ -286,8 +308,8 @@ def _refute(result: Verdict, plan: Plan, found: Sequence[Problem | FalseField | 
     result.notes = [_broken(item)[1] for item in found[1:6]]
 
 
-def _broken(item: Problem | FalseField | compare.Difference) -> tuple[str, str]:
-    if isinstance(item, Problem):
+def _broken(item: Wrong) -> tuple[str, str]:
+    if isinstance(item, (Problem, AtShape)):
         return item.obligation, item.text
     if isinstance(item, FalseField):
         return item.obligation, f"{item.field} is stated as {item.stated}; it is {item.recomputed}"
@@ -297,13 +319,18 @@ def _broken(item: Problem | FalseField | compare.Difference) -> tuple[str, str]:
     )
 
 
-def _witness(item: Problem | FalseField | compare.Difference) -> dict[str, Any]:
+def _witness(item: Wrong) -> dict[str, Any]:
     name, text = _broken(item)
     if isinstance(item, Problem):
         return {
             "obligation": name, "text": text, "tensors": list(item.tensors),
             "steps": [] if item.step is None else [item.step], "arena": item.arena,
             "first_byte": item.first_byte, "last_byte": item.last_byte,
+        }  # fmt: skip
+    if isinstance(item, AtShape):
+        return {
+            "obligation": name, "text": text, "tensors": list(item.tensors), "steps": [], "shape": item.shape,
+            "sizes": list(item.sizes),
         }  # fmt: skip
     if isinstance(item, FalseField):
         return {

@@ -25,6 +25,7 @@ from proofs.obligations import (
     no_live_overlap,
     peak,
     sharing_is_sound,
+    sizes_over_envelope,
     slot_count,
     tensors_within_storages,
 )
@@ -173,7 +174,8 @@ def prove(
             for process in solvers:
                 process.close()
         outcomes = [_outcome(o, r, unproved, plan) for o, r in zip(OBLIGATIONS, results, strict=True)]
-        return [*outcomes, _lemmas(unproved), *([asked.result()] if asked else [])]
+        sizes = [over_envelope(plan, timeout_s, solver)] if plan.envelope is not None else []
+        return [*outcomes, *sizes, _lemmas(unproved), *([asked.result()] if asked else [])]
 
 
 def _outcome(obligation: Obligation, result: Result, unproved: dict[str, str], plan: Plan) -> Outcome:
@@ -188,6 +190,19 @@ def _outcome(obligation: Obligation, result: Result, unproved: dict[str, str], p
         note = f"it rests on the lemma {missing[0]}, which is not proved: {unproved[missing[0]]}"
         return Outcome(obligation.NAME, UNKNOWN, result.rows, result.seconds, note=note)
     return Outcome(obligation.NAME, PROVED, result.rows, result.seconds)
+
+
+def over_envelope(plan: Plan, timeout_s: float, solver: str = "z3") -> Outcome:
+    """What a solver process of its own says of the sizes over the envelope; its note names the first tensor open."""
+    with SolverProcess(command=command_of(solver)) as process:
+        shown = sizes_over_envelope.ask(plan, process, timeout_s)
+    name, count = sizes_over_envelope.NAME, shown.queries
+    if not shown.failure:
+        return Outcome(name, PROVED, count, shown.seconds)
+    if shown.counterexample:
+        return Outcome(name, VIOLATED, count, shown.seconds, hint=shown.tensor)
+    note = f"{shown.tensor}: {shown.failure}" if shown.tensor else shown.failure
+    return Outcome(name, UNKNOWN, count, shown.seconds, note=note)
 
 
 def _lemmas(unproved: dict[str, str]) -> Outcome:

@@ -110,7 +110,7 @@ def _bindings(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pa
 
     Whether the file's shapes are trusted is the user's to say, and so no difference: that the sizes agree is enough.
     """
-    for kind in ("dims", "shapes", "values", "defaults"):
+    for kind in ("dims", "ranges", "shapes", "values", "defaults"):
         said, says = _texts(getattr(plan.bindings, kind)), _texts(getattr(expected.bindings, kind))
         for name in sorted(said.keys() | says.keys()):
             if said.get(name) != says.get(name):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofs.envelope import apart
 from proofs.readers.difference import Difference, Key, Pairing
 from proofs.readers.expected import Expected
+from tmmu.envelope.expressions import Dim, Expression, evaluate
 from tmmu.ir.dtypes import BITS
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan
 from tmmu.vocabulary import Role
@@ -30,7 +32,7 @@ def tensor_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterat
             yield Difference("missing-tensor", node, (name,), None, "no such tensor", f"{size} bytes")
     inputs, outputs = set(expected.inputs), set(expected.outputs)
     bits = [BITS[dtype] for dtype in plan.dtypes]
-    columns = (t.bytes.tolist(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
+    columns = (plan.sizes(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
     for name, alignment, size, dtype, role, flags, writer in zip(t.name, t.alignment.tolist(), *columns, strict=True):
         at, key = (None, None) if writer == NONE else (writer, keys[writer])
         node = key[0] if key is not None else ""
@@ -47,13 +49,30 @@ def tensor_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterat
         if stated != recomputed:
             for fact, said, says in zip(_FACTS, stated, recomputed, strict=True):
                 if said != says:
-                    yield Difference(fact, node, (name,), at, _text(said), _text(says))
+                    yield Difference(fact, node, (name,), at, *_texts(said, says, plan))
         least = expected.alignments[name]
         if alignment < least or alignment % least:
             yield Difference("alignment", node, (name,), at, str(alignment), f"a multiple of {least}")
 
 
-def _text(fact: int | str | Key | None) -> str:
+def _texts(said: Fact, says: Fact, plan: Plan) -> tuple[str, str]:
+    """Two facts for people; of two sizes over an envelope also what they are at a shape at which they differ."""
+    texts = _text(said), _text(says)
+    if not isinstance(said, Expression) and not isinstance(says, Expression):
+        return texts
+    if not isinstance(said, (int, Expression)) or not isinstance(says, (int, Expression)):
+        return texts
+    shape = apart(said, says, plan.bindings.ranges)
+    if shape is None:
+        return texts
+    where = ", ".join(f"{name}={size}" for name, size in shape.items())
+    return f"{texts[0]} ({evaluate(said, shape)} at {where})", f"{texts[1]} ({evaluate(says, shape)} at {where})"
+
+
+Fact = Dim | str | Key | None
+
+
+def _text(fact: Fact) -> str:
     """A fact for people: of a writer its node and part, or the caller."""
     if fact is None:
         return "the caller"

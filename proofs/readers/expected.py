@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tmmu.envelope.expressions import Dim
 from tmmu.vocabulary import Bindings, Part, Phase, Role
 
 
@@ -41,18 +42,19 @@ class ExpectedBody(NamedTuple):
 class Expected:
     """Steps in an order that the model allows, and what the plan must say of each tensor.
 
-    `sizes` gives (bytes, bits of an element) of every tensor, `alignments` the least alignment of each. `views`
-    maps a result to its base and the byte offset in it; `in_place` holds (result, operand) pairs: both are what
-    the tables of `operators` or a declaring model permit, never across a body's boundary. `believed` are the
-    operators (`domain::op`) for which that is the model's word alone. `floating` are the tensors that can have a
-    gradient, `grouped` those in a declared alias group, and `phases` gives the phase of each other than forward node.
-    `repeated` are operators of unknown domains that a plan runs again: that they give the same values is believed.
+    `sizes` gives (bytes, bits of an element) of every tensor, `alignments` the least alignment of each; inside an
+    envelope bytes and shapes are expressions. `views` maps a result to its base and the byte offset in it; `in_place`
+    holds (result, operand) pairs: both are what the tables of `operators` or a declaring model permit, never across a
+    body's boundary. `believed` are the operators (`domain::op`) for which that is the model's word alone. `floating`
+    are the tensors that can have a gradient, `grouped` those in a declared alias group, and `phases` gives the phase of
+    each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that they give the
+    same values is believed.
     """
 
     steps: list[ExpectedStep] = field(default_factory=list)
     bodies: dict[str, ExpectedBody] = field(default_factory=dict)
-    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    sizes: dict[str, tuple[Dim, int]] = field(default_factory=dict)
+    shapes: dict[str, tuple[Dim, ...]] = field(default_factory=dict)
     alignments: dict[str, int] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()

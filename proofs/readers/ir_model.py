@@ -16,8 +16,10 @@ from proofs.readers.bodies import Handed, handed_out, leave_accesses
 from proofs.readers.expected import Expected, ExpectedBody, ExpectedStep
 from proofs.readers.ir_tables import body_names, check_indices, check_names, inner_bodies, invalid
 from proofs.readers.operators import is_floating, is_view, overwritable, plain, qualified, shows_in_every_result
-from tmmu.ir.dtypes import BITS
-from tmmu.vocabulary import MAIN, Model, Node, Part, Phase, Role, View
+from tmmu.envelope.expressions import Dim, Expression
+from tmmu.envelope.maxima import is_negative
+from tmmu.ir.dtypes import BITS, nbytes
+from tmmu.vocabulary import MAIN, Model, Node, Part, Phase, Role, Tensor, View
 
 _CALLERS = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
@@ -77,7 +79,7 @@ class _Reading:
 
     def run(self) -> None:
         for tensor in self.model.tensors:
-            self._record(tensor.name, tensor.bytes, tensor.dtype, tensor.role, tensor.alignment, tensor.shape)
+            self._record(tensor.name, size_of(tensor), tensor.dtype, tensor.role, tensor.alignment, tensor.shape)
         self._caller_views()
         self._line_up(MAIN)
         while self.work:
@@ -216,12 +218,12 @@ class _Reading:
         if name in self.expected.sizes:
             raise invalid("two tensors would have this name", name, "rename one of them")
 
-    def _record(self, name: str, size: int, dtype: str, role: Role, alignment: int, shape: tuple[int, ...]) -> None:
+    def _record(self, name: str, size: Dim, dtype: str, role: Role, alignment: int, shape: tuple[Dim, ...]) -> None:
         """Record a tensor's size and role."""
         self._check_new(name)
         if dtype not in BITS:
             raise invalid(f"the element type {dtype!r} is unknown", name)
-        if size < 0 or alignment < 1:
+        if is_negative(size) or alignment < 1:
             raise invalid("bytes and alignment must be positive", name)
         self.expected.sizes[name], self.expected.shapes[name] = (size, BITS[dtype]), shape
         self.expected.roles[name], self.expected.alignments[name] = role, alignment
@@ -268,7 +270,9 @@ class _Reading:
             ):
                 continue
             expected.views[self.name[row]] = (self.name[view.base], view.offset)
-            whole = view.bytes == tensors[view.base].bytes and tensors[row].dtype == tensors[view.base].dtype
+            whole = (
+                size_of(tensors[row]) == size_of(tensors[view.base]) and tensors[row].dtype == tensors[view.base].dtype
+            )
             first = node.reads[0] == view.base and (position == 0 or shows_in_every_result(_domain(node), node.op))
             believed |= not (whole and first and is_view(_domain(node), node.op))
         for result, operand in node.in_place:
@@ -286,7 +290,7 @@ class _Reading:
         if result not in node.writes or result in node.mutates or operand not in node.reads:
             return False
         one, other = (
-            (t.shape, t.bytes, BITS[t.dtype]) for t in (self.model.tensors[result], self.model.tensors[operand])
+            (t.shape, size_of(t), BITS[t.dtype]) for t in (self.model.tensors[result], self.model.tensors[operand])
         )
         callers = operand not in self.home
         return one == other and self._is_local(operand, node) and (node.body == MAIN or not callers)
@@ -300,3 +304,9 @@ class _Reading:
 
 def _domain(node: Node) -> str:
     return plain(node.domain)
+
+
+def size_of(tensor: Tensor) -> Dim:
+    """The bytes of a tensor: what the model states, or an expression where its shape is made of expressions."""
+    is_open = any(isinstance(dim, Expression) for dim in tensor.shape)
+    return nbytes(tensor.shape, tensor.dtype) if is_open else tensor.bytes

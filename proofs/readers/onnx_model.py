@@ -68,6 +68,7 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Expected
         dims=plan_bindings.dims,
         shapes=plan_bindings.shapes,
         values=plan_bindings.values,
+        ranges=plan_bindings.ranges,
         trust_shapes=plan_bindings.trust_shapes,
     )
     return expected_of(resolved)

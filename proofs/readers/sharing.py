@@ -16,6 +16,7 @@ import numpy as np
 
 from proofs.readers.expected import Expected
 from proofs.readers.operators import is_view, known, overwritable, qualified, shows_in_every_result
+from tmmu.envelope.maxima import is_negative
 from tmmu.ir.dtypes import BITS
 from tmmu.plan.columns import NONE, PARTS, SHARES, U32, Plan
 from tmmu.vocabulary import MAIN, Part, Shares
@@ -106,6 +107,7 @@ class _Judge:
         t, s = plan.tensors, plan.steps
         self.plan, self.expected, self.donated, self.permissions = plan, expected, donated, Permissions()
         self.name, self.writer, self.bytes = t.name.list(), t.writer.tolist(), t.bytes.tolist()
+        self.size = plan.sizes()
         self.dtype: list[str] = [plan.dtypes[index] for index in t.dtype.tolist()]
         self.part, self.body, self.op = s.part.tolist(), s.body.tolist(), s.op.tolist()
         self.reads_at, self.writes_at, self.mutates_at = (
@@ -131,7 +133,7 @@ class _Judge:
             return None
         domain, op = self.plan.ops[self.op[word.step]]
         reads, writes = self._reads(word.step), self._writes(word.step)
-        whole = self.bytes[word.row] == self.bytes[word.of] and self.dtype[word.row] == self.dtype[word.of]
+        whole = self._alike(word.row, word.of) and self.dtype[word.row] == self.dtype[word.of]
         result = writes[0] == word.row or shows_in_every_result(domain, op)
         by_table = is_view(domain, op) and whole and result and reads[0] == word.of
         if self.expected is not None:
@@ -184,7 +186,7 @@ class _Judge:
 
     def _takeable(self, word: _Word) -> bool:
         """Whether the operand has the result's size, its bytes are free to take, and no other operand shows them."""
-        if self.bytes[word.row] != self.bytes[word.of] or BITS[self.dtype[word.row]] != BITS[self.dtype[word.of]]:
+        if not self._alike(word.row, word.of) or BITS[self.dtype[word.row]] != BITS[self.dtype[word.of]]:
             return False
         root = self.permissions.root(word.of)
         # A body's initializer is written once and needed again whenever the body runs again: donated or not, never.
@@ -199,6 +201,10 @@ class _Judge:
         """Whether two tensors that show one root have a byte of it in common (T3.7)."""
         first, second = self._first_byte(row), self._first_byte(other)
         return bool(first < second + self.bytes[other] and second < first + self.bytes[row])
+
+    def _alike(self, row: int, other: int) -> bool:
+        """Whether two tensors have the same size, for every shape of the envelope. spec: R6.6"""
+        return self.bytes[row] == self.bytes[other] and self.size[row] == self.size[other]
 
     def _first_byte(self, row: int) -> int:
         """The byte of its root with which a tensor begins."""
@@ -218,7 +224,7 @@ class _Judge:
         """Where the plan itself puts the tensor in its base, if it lies inside."""
         t = self.plan.tensors
         offset = int(t.window[word.row]) - int(t.window[word.of])
-        inside = offset >= 0 and offset + self.bytes[word.row] <= self.bytes[word.of]
+        inside = offset >= 0 and not is_negative(self.size[word.of] - self.size[word.row] - offset)
         return offset if inside and t.storage[word.row] == t.storage[word.of] else None
 
     def _believe_model(self, domain: str, op: str) -> bool:

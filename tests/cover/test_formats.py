@@ -15,15 +15,15 @@ from proofs import formats
 from proofs.verify_plan import Verdict
 
 NOTHING: dict[str, Any] = {
-    "dims": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,
+    "dims": {}, "ranges": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,
     "believed_operators": [],
 }  # fmt: skip
 
 
 def proved(file: str = "a.cbor") -> Verdict:
     assumed = {
-        "dims": {"n": 4}, "shapes": {"x": [1, 3]}, "values": {"rate": "16"}, "defaults": {"k": "3"}, "donated": ["x"],
-        "trusted_shapes": True, "believed_operators": ["own::Op"],
+        "dims": {"n": 4}, "ranges": {"m": [1, 8]}, "shapes": {"x": [1, 3]}, "values": {"rate": "16"},
+        "defaults": {"k": "3"}, "donated": ["x"], "trusted_shapes": True, "believed_operators": ["own::Op"],
     }  # fmt: skip
     obligations: list[dict[str, Any]] = [
         {"name": "hashes", "verdict": "PROVED", "detail": "by comparison"},
@@ -76,7 +76,7 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
     assert list(formats.text(proved())) == [
         "PROVED a.cbor against m.onnx",
         "  proved: hashes, peak",
-        "  bindings: n=4, x=1x3, rate=16",
+        "  bindings: n=4, m=1..8, x=1x3, rate=16",
         "  defaults: k=3",
         "  donated: x",
         "  believed operators: own::Op",

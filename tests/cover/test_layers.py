@@ -22,7 +22,7 @@ from tmmu.planner import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FORMAT = ("tmmu.vocabulary", "tmmu.canonical", "tmmu.errors", "tmmu.ir", "tmmu.plan")
+FORMAT = ("tmmu.vocabulary", "tmmu.envelope", "tmmu.canonical", "tmmu.errors", "tmmu.ir", "tmmu.plan")
 MIDDLE = ("tmmu.planner", "tmmu.importers")
 USES = ("tmmu.runtime", "tmmu.session", "tmmu.mnemosyne", "tmmu.codegen", "tmmu.report", "tmmu.examples")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {

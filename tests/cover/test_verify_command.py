@@ -85,7 +85,7 @@ def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
         if code == 4:
             raise TmmuError("INVALID_PLAN", "no plan", file=path)
         word = {0: "PROVED", 1: "REFUTED", 3: "UNKNOWN"}[code]
-        keys = ("dims", "shapes", "values", "defaults", "donated", "believed_operators", "trusted_shapes")
+        keys = ("dims", "ranges", "shapes", "values", "defaults", "donated", "believed_operators", "trusted_shapes")
         assumed: dict[str, Any] = {key: {} for key in keys}
         return Verdict(path, word, code, "for the steps it states", assumptions=assumed)
 

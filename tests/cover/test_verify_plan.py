@@ -276,7 +276,7 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
     answered(monkeypatch, ALL)
     bindings = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}, {"k": "3"}, ("x",), True)
     plan = saved(plan_memory(replace(CHAIN, bindings=bindings)).plan, tmp_path)
-    stated = {"dims": {"n": 4}, "shapes": {"x": [64]}, "values": {"rate": "16"}, "defaults": {"k": "3"}}
+    stated = {"dims": {"n": 4}, "ranges": {}, "shapes": {"x": [64]}, "values": {"rate": "16"}, "defaults": {"k": "3"}}
     assert verify(plan).assumptions == stated | {"donated": [], "trusted_shapes": False, "believed_operators": []}
     asked = Options(None, {"n": 4}, {"x": (64,)}, {"rate": "16"}, frozenset({"x", "w"}), True)
     assert verify(plan, asked).assumptions == stated | {

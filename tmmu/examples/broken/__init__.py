@@ -9,6 +9,7 @@ from tmmu.examples.broken import (
     arenas,
     bodies,
     claims,
+    envelopes,
     hashes,
     layouts,
     lifetimes,
@@ -26,8 +27,8 @@ from tmmu.examples.broken.kinds import Broken, Wrong
 __all__ = ["KINDS", "Broken", "Wrong"]
 
 _MODULES = (
-    arenas, bodies, claims, hashes, layouts, lifetimes, mico, orders, other_model, placement, sharding, sharing, steps,
-    training,
+    arenas, bodies, claims, envelopes, hashes, layouts, lifetimes, mico, orders, other_model, placement, sharding,
+    sharing, steps, training,
 )  # fmt: skip
 
 KINDS: dict[str, Broken] = {

@@ -25,7 +25,7 @@ def _bytes(model: onnx.ModelProto) -> bytes:
     return data
 
 
-def _plan(model: onnx.ModelProto, **bindings: Any) -> Plan:
+def plan_of(model: onnx.ModelProto, **bindings: Any) -> Plan:
     """The right plan of an ONNX model, which the importer takes from a file."""
     from tmmu.importers.onnx import import_onnx
 
@@ -35,7 +35,7 @@ def _plan(model: onnx.ModelProto, **bindings: Any) -> Plan:
         return right(import_onnx(path, **bindings))
 
 
-def _handed_out_with(model: onnx.ModelProto, plan: Plan) -> Wrong:
+def handed_out_with(model: onnx.ModelProto, plan: Plan) -> Wrong:
     """`plan` as if it had been made from `model`."""
     data = _bytes(model)
     return Wrong(edit(plan, source_digest=hashlib.sha256(data).digest()), model=data)
@@ -52,97 +52,97 @@ def plan_of_another_model() -> Wrong:
     """The plan of an elementwise chain, handed out with a network of dense layers."""
     from tmmu.examples import chain
 
-    return _handed_out_with(_layers(), _plan(chain.build()))
+    return handed_out_with(_layers(), plan_of(chain.build()))
 
 
 @wrong("steps_are_the_model", field="source-digest")
 def source_digest_of_another_model() -> Wrong:
     """A right plan that states the digest of another file."""
     model = _layers()
-    return Wrong(edit(_plan(model), source_digest=hashlib.sha256(b"another").digest()), model=_bytes(model))
+    return Wrong(edit(plan_of(model), source_digest=hashlib.sha256(b"another").digest()), model=_bytes(model))
 
 
 @wrong("steps_are_the_model", field="missing-step")
 def step_left_out() -> Wrong:
     """The plan has no step for the model's Softmax, and its reader reads what stands before it."""
-    return _handed_out_with(_layers(), _plan(_layers(activation=None)))
+    return handed_out_with(_layers(), plan_of(_layers(activation=None)))
 
 
 @wrong("steps_are_the_model", field="extra-step")
 def step_made_up() -> Wrong:
     """The plan has a Softmax that the model does not have."""
-    return _handed_out_with(_layers(activation=None), _plan(_layers()))
+    return handed_out_with(_layers(activation=None), plan_of(_layers()))
 
 
 @wrong("steps_are_the_model")
 def table_cut_short() -> Wrong:
     """The last step and the last tensor are missing from all columns, and all else is consistent with that."""
     model = _layers()
-    plan = _plan(model)
+    plan = plan_of(model)
     steps = reordered(plan, range(len(plan.steps) - 1)).steps
     columns = {f.name: getattr(plan.tensors, f.name)[:-1] for f in fields(Tensors)}
     columns["name"] = Names.of(columns["name"])
     columns["death"] = column(
         [min(int(death), len(steps) - 1) for death in columns["death"]], columns["death"].dtype.type
     )
-    return _handed_out_with(model, laid_out(replace(plan, steps=steps, tensors=Tensors(**columns))))
+    return handed_out_with(model, laid_out(replace(plan, steps=steps, tensors=Tensors(**columns))))
 
 
 @wrong("steps_are_the_model", "second.bias")
 def tensor_left_out() -> Wrong:
     """The plan does not place the bias that the model's Gemm reads."""
-    return _handed_out_with(_layers(), _plan(_layers(bias=False)))
+    return handed_out_with(_layers(), plan_of(_layers(bias=False)))
 
 
 @wrong("steps_are_the_model")
 def operator_renamed() -> Wrong:
     """The plan calls the model's Softmax a Relu, which may work in place, and lets it."""
-    return _handed_out_with(_layers(), _plan(_layers(activation="Relu")))
+    return handed_out_with(_layers(), plan_of(_layers(activation="Relu")))
 
 
 @wrong("steps_are_the_model")
 def operands_exchanged() -> Wrong:
     """The plan subtracts the product from the input; the model subtracts the input from the product."""
-    return _handed_out_with(_layers(), _plan(_layers(subtract_input=False)))
+    return handed_out_with(_layers(), plan_of(_layers(subtract_input=False)))
 
 
 @wrong("steps_are_the_model")
 def zero_sizes() -> Wrong:
     """Every activation is said to have no bytes, so that none overlaps another."""
-    empty = _plan(_layers(batch="batch"), dims={"batch": 0})
-    return _handed_out_with(_layers(), edit(empty, bindings=Bindings()))
+    empty = plan_of(_layers(batch="batch"), dims={"batch": 0})
+    return handed_out_with(_layers(), edit(empty, bindings=Bindings()))
 
 
 @wrong("steps_are_the_model")
 def sizes_of_another_batch() -> Wrong:
     """The plan is for one input at a time; the model takes four."""
-    return _handed_out_with(_layers(batch=4), _plan(_layers(batch=1)))
+    return handed_out_with(_layers(batch=4), plan_of(_layers(batch=1)))
 
 
 @wrong("steps_are_the_model")
 def binding_of_another_batch() -> Wrong:
     """The plan was made with the batch bound to 1 and says that it was bound to 4."""
     model = _layers(batch="batch")
-    plan = _plan(model, dims={"batch": 1})
-    return _handed_out_with(model, edit(plan, bindings=replace(plan.bindings, dims={"batch": 4})))
+    plan = plan_of(model, dims={"batch": 1})
+    return handed_out_with(model, edit(plan, bindings=replace(plan.bindings, dims={"batch": 4})))
 
 
 @wrong("steps_are_the_model")
 def sizes_of_another_element_type() -> Wrong:
     """The plan is for float16, the model computes in float32."""
-    return _handed_out_with(_layers(), _plan(_layers(dtype="float16")))
+    return handed_out_with(_layers(), plan_of(_layers(dtype="float16")))
 
 
 @wrong("steps_are_the_model", "first")
 def output_forgotten() -> Wrong:
     """The plan does not know that the caller reads `first`, and lets its bytes be reused."""
-    return _handed_out_with(_layers(first_is_output=True), _plan(_layers()))
+    return handed_out_with(_layers(first_is_output=True), plan_of(_layers()))
 
 
 @wrong("steps_are_the_model", "first.weight")
 def parameter_called_an_input() -> Wrong:
     """The plan calls a parameter an input, whose bytes may be reused after its last reader."""
-    return _handed_out_with(_layers(), _plan(_layers(weight_is_input=True)))
+    return handed_out_with(_layers(), plan_of(_layers(weight_is_input=True)))
 
 
 @wrong("steps_are_the_model")
@@ -151,7 +151,7 @@ def branch_left_out() -> Wrong:
     from tmmu.examples.broken import networks
 
     model = networks.choice()
-    return _handed_out_with(model, edit(_plan(model, values={"flag": "true"}), bindings=Bindings()))
+    return handed_out_with(model, edit(plan_of(model, values={"flag": "true"}), bindings=Bindings()))
 
 
 @wrong("bodies_nest")
@@ -160,7 +160,7 @@ def loop_hands_on_without_copies() -> Plan:
     from tmmu.examples.broken import networks
 
     model = networks.swap()
-    plan = _plan(model)
+    plan = plan_of(model)
     copies = [name for name in plan.tensors.name if ".copy" in name]
     return without(plan, *copies)
 
@@ -169,4 +169,4 @@ def loop_hands_on_without_copies() -> Plan:
 def alignment_understated() -> Wrong:
     """A tensor of float32 is said to need no alignment, so that a later layout may put it at any byte."""
     model = _layers()
-    return _handed_out_with(model, edit(_plan(model), tensors={"first": {"alignment": 1}}))
+    return handed_out_with(model, edit(plan_of(model), tensors={"first": {"alignment": 1}}))

@@ -1,0 +1,115 @@
+"""Plans for an envelope that do not hold at one of its shapes. spec: R6.1, R6.5, R6.6"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tmmu.envelope.expressions import symbol
+from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row
+from tmmu.examples.broken.kinds import Wrong, wrong
+from tmmu.examples.broken.other_model import handed_out_with, plan_of
+from tmmu.plan.columns import Envelope, Plan, column
+from tmmu.vocabulary import Bindings, Body, Model, Node, Role, Tensor
+
+if TYPE_CHECKING:
+    import onnx
+
+RANGE = (1, 1000)
+"""The range of `seq`: the cache of 1024 entries is longer."""
+
+
+def _cached() -> onnx.ModelProto:
+    """`tail = cache[seq:1024]`, which shrinks as `seq` grows, beside `y = relu(x) + bias`, which grows."""
+    from tmmu.examples.graph import Graph
+
+    graph = Graph("cached")
+    x, cache = graph.input("x", ("seq", 16)), graph.input("cache", (1024, 16))
+    bias = graph.input("bias", (1, 16))
+    start = graph.node("Slice", graph.node("Shape", x), graph.constant([0]), graph.constant([1]))
+    tail = graph.node("Slice", cache, start, graph.constant([1024]), graph.constant([0]), result="tail")
+    row_ = graph.node("Tanh", bias, result="row")
+    made = graph.node("Add", graph.node("Relu", x, result="r"), row_, result="y")
+    graph.output(tail, ("rest", 16))
+    graph.output(made, ("seq", 16))
+    return graph.model()
+
+
+def _plan() -> Plan:
+    return plan_of(_cached(), ranges={"seq": RANGE})
+
+
+def _envelope(plan: Plan) -> Envelope:
+    assert plan.envelope is not None  # the plan has a range
+    return plan.envelope
+
+
+def _sized(plan: Plan, tensor: str, size: int) -> Plan:
+    """`tensor` planned with `size` bytes, and all else laid out anew."""
+    return laid_out(edit(plan, tensors={tensor: {"bytes": size}}))
+
+
+def _largest_at(plan: Plan, tensor: str, seq: int) -> Plan:
+    """`tensor` said to be largest at `seq`."""
+    envelope = _envelope(plan)
+    points, at = [*envelope.points.tolist(), seq], envelope.largest_at.tolist()
+    at[row(plan, tensor)] = len(points) - 1
+    changed = replace(envelope, points=column(points, np.uint64), largest_at=column(at, np.uint32))
+    return replace(plan, envelope=changed)
+
+
+@wrong("sizes_over_envelope", "x")
+def envelope_wider_than_its_sizes() -> Plan:
+    """The sizes are those for `seq` up to 1000, and the plan says that it holds up to 1001."""
+    plan = _plan()
+    return replace(plan, bindings=replace(plan.bindings, ranges={"seq": (RANGE[0], RANGE[1] + 1)}))
+
+
+@wrong("sizes_over_envelope", "tail")
+def maximum_taken_at_the_upper_end() -> Plan:
+    """`tail` has 1024 - `seq` rows, and is planned for the largest `seq`, at which it is smallest."""
+    return _largest_at(_sized(_plan(), "tail", 64 * (1024 - RANGE[1])), "tail", RANGE[1])
+
+
+@wrong("sizes_over_envelope", "tail")
+def largest_at_another_shape() -> Plan:
+    """The bytes of `tail` are right, but the shape that is said to need them needs fewer."""
+    return _largest_at(_plan(), "tail", 2)
+
+
+@wrong("sizes_over_envelope", "y", "row")
+def broadcast_in_place_at_one_shape_only() -> Wrong:
+    """`y` is planned in place of `row`, which it is broadcast from: they have one size only where `seq` is 1."""
+    return handed_out_with(_cached(), in_place(_plan(), "y", "row"))
+
+
+@wrong("sizes_over_envelope", "b", "a")
+def in_place_of_what_shrinks_as_it_grows() -> Plan:
+    """Both have 1000 elements at most, `a` at the largest `n` and `b` at the smallest; in place they meet at none."""
+    n = symbol("n", 1, 1000)
+    shapes = {"x": (n,), "a": (n,), "b": (1001 - n,)}
+    tensors = tuple(
+        Tensor(name, shape, "float32", Role.INPUT if name == "x" else Role.ACTIVATION, 4000, 4)
+        for name, shape in shapes.items()
+    )
+    nodes = (Node("make", "MatMul", (0, 0), (1,)), Node("relu", "Relu", (1,), (2,)))
+    model = Model("shrinks", tensors, nodes, (Body(-1, "", (0,), (2,)),), bindings=Bindings(ranges={"n": (1, 1000)}))
+    return in_place(right(model), "b", "a")
+
+
+@wrong("steps_are_the_model", "tail", field="bytes")
+def open_size_stated_as_a_number() -> Wrong:
+    """`tail` is said to have its largest size at every shape, which is true of one shape alone."""
+    plan = _plan()
+    envelope = _envelope(plan)
+    terms, sizes = envelope.terms, envelope.size.tolist()
+    sizes[row(plan, "tail")] = len(terms)
+    more = {"op": 0, "left": 0, "right": 0, "value": int(plan.tensors.bytes[row(plan, "tail")])}
+    longer = {
+        name: column([*getattr(terms, name).tolist(), value], getattr(terms, name).dtype.type)
+        for name, value in more.items()
+    }
+    changed = replace(envelope, terms=replace(terms, **longer), size=column(sizes, np.uint32))
+    return handed_out_with(_cached(), replace(plan, envelope=changed))
