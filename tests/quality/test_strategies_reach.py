@@ -24,7 +24,9 @@ from tests.strategies.corruption import COLUMNS, Change, changed, changes
 from tests.strategies.execution import NotRunnable, difference
 from tests.strategies.models import arenas, models, numbered
 from tests.strategies.recipes import DECLARED, HOLDERS, LEAVES
+from tmmu.envelope.maxima import Maximum, maximum
 from tmmu.errors import TmmuError
+from tmmu.ir.dtypes import nbytes
 from tmmu.plan.columns import SHARES, Bodies, Plan, Slots, Steps, Storages, Tensors
 from tmmu.planner import DEFAULT, plan_memory, storages
 from tmmu.vocabulary import MAIN, Arena, Body, Model, Node, Role, Shares, Tensor
@@ -152,6 +154,12 @@ def attributes(model: Model, least: int) -> set[str]:
     return {body.attribute for b, body in inner(model) if depth(model, b) >= least}
 
 
+def largest(model: Model) -> list[Maximum]:
+    """Where the tensors whose size is open are largest."""
+    found = [maximum(nbytes(x.shape, x.dtype)) for x in model.tensors]
+    return [at for at in found if at is not None and at.point]
+
+
 FEATURES: dict[str, Callable[[Model], object]] = {
     "no tensor": lambda m: not m.tensors,
     "tensors and no node": lambda m: m.tensors and not m.nodes,
@@ -173,7 +181,8 @@ FEATURES: dict[str, Callable[[Model], object]] = {
     "something saved": lambda m: any(x.saved_for_backward for x in m.tensors),
     "zero bytes": lambda m: any(x.bytes == 0 for x in m.tensors),
     "packed elements": lambda m: any(x.dtype == "int4" for x in m.tensors),
-    "an envelope": lambda m: any(x.envelope for x in m.tensors),
+    "an envelope": lambda m: m.bindings.ranges,
+    "sizes that are largest at different shapes": lambda m: len({x.point["m"] for x in largest(m)}) > 1,
     "a tensor stricter than its arena": lambda m: any(x.alignment > DEFAULT[0].alignment for x in m.tensors),
     "a name beyond ASCII": lambda m: any(not x.name.isascii() for x in m.tensors),
     "equal births and sizes": has_tie,

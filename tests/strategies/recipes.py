@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from tmmu.ir.dtypes import element_alignment, nbytes
+from tmmu.envelope.expressions import Dim, Expression, limits, symbol
+from tmmu.ir.dtypes import element_alignment, most_bytes, nbytes
 from tmmu.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
 
 DECLARED = "test"
 """The domain whose operators nobody's tables know: windows, pairs and updates are what the model declares."""
 
-Type = tuple[tuple[int, ...], str]
+Type = tuple[tuple[Dim, ...], str]
 """A shape and an element type."""
 
 TYPES: tuple[Type, ...] = (
@@ -44,6 +45,9 @@ TRAITS = (
 
 ODD_NAMES = ("é", "～", "😀", "T", "~")
 """Names whose order by UTF-8 bytes differs from the one by UTF-16 units, by case or by what a locale says."""
+
+RANGE = (0, 2)
+"""The range of the one dimension that a model may leave open."""
 
 DEPTH = 3
 """How deep bodies nest at most."""
@@ -96,9 +100,21 @@ def build(givens: Sequence[Given], recipes: Sequence[Recipe], ending: Ending, *,
         (Body(-1, "", tuple(maker.listed), tuple(dict.fromkeys(outputs))), *maker.bodies[1:]),
         maker.conflicting(ending.conflicts, groups),
         unproduced=("mask",) if ending.recorded else (),
-        bindings=Bindings({"batch": 1} if ending.recorded else {}, donated=tuple(maker.donated)),
+        bindings=Bindings(
+            {"batch": 1} if ending.recorded else {},
+            donated=tuple(maker.donated),
+            ranges={"m": RANGE} if any(isinstance(dim, Expression) for x in maker.tensors for dim in x.shape) else {},
+        ),
         source_digest=bytes(32) if ending.recorded else None,
     )
+
+
+def opened(dim: Dim, number: int) -> Dim:
+    """A dimension that is `dim` at its most: at the upper end of the envelope, or at the lower one."""
+    if not isinstance(dim, int) or dim < RANGE[1]:
+        return dim
+    m = symbol("m", *RANGE)
+    return dim - RANGE[1] + m if number % 2 else dim - m
 
 
 def _type(like: int) -> Type:
@@ -189,9 +205,12 @@ class Maker:
             alignment = 256
         if trait == "gradient" and role is Role.ACTIVATION:
             role = Role.GRADIENT
-        envelope = tuple((dim // 2, dim) for dim in shape) if trait == "envelope" else None
-        name, size, saved = f"{self.inner.scope}{stem}{number}", nbytes(shape, dtype), trait == "saved"
-        self.tensors.append(Tensor(name, shape, dtype, role, size, alignment, view, None, saved, envelope))
+        if trait == "envelope" and view is None:
+            shape = tuple(opened(dim, number + axis) for axis, dim in enumerate(shape))
+        size = most_bytes(shape, dtype)
+        assert size is not None
+        name, saved = f"{self.inner.scope}{stem}{number}", trait == "saved"
+        self.tensors.append(Tensor(name, shape, dtype, role, size, alignment, view, None, saved))
         self.home.append(self.inner.body)
         self.root.append(self.root[view.base] if view else number)
         self.place.append(place)
@@ -277,7 +296,7 @@ class Maker:
         if base is None:
             self._relu(recipe)
             return
-        made, size = [], self.tensors[base].bytes
+        made, size = [], max(0, limits(nbytes(*self.like(base))).low)
         for k in range(1 + recipe.hints % 2):
             offset = (recipe.hints // 2 * (k + 1)) % (size + 1)
             length = min(size - offset, recipe.like + 1)

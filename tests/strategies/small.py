@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tmmu.ir.dtypes import nbytes
+from tmmu.ir.dtypes import most_bytes
 from tmmu.plan.columns import Plan, column
 from tmmu.vocabulary import MAIN, Bindings, Body, Model, Node, Role, Tensor, View
 
@@ -81,7 +81,7 @@ def small(
         fields: dict[str, Any] = {"shape": ((sizes or {}).get(name, 64),), "dtype": "uint8", "role": role}
         fields |= (like or {}).get(name, {})
         if "bytes" not in fields:
-            fields["bytes"] = nbytes(fields["shape"], fields["dtype"])
+            fields["bytes"] = most_bytes(fields["shape"], fields["dtype"])
         tensors.append(Tensor(name, **fields))
     for name, (base, offset) in (views or {}).items():
         t = rows[name]
