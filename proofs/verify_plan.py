@@ -269,9 +269,7 @@ def _claims(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _false(
-    stated: Stated, plan: Plan, run: Program, sharded: RankModel | None, options: Options
-) -> Iterator[Wrong]:
+def _false(stated: Stated, plan: Plan, run: Program, sharded: RankModel | None, options: Options) -> Iterator[Wrong]:
     """Everything false that the naive side finds, most telling first, lazily."""
     if sharded is not None:
         yield from compare.differences(plan, sharded.expected, options.donated)

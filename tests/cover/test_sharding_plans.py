@@ -14,6 +14,7 @@ import pytest
 from proofs.readers.ir_model import read_ir
 from proofs.sharding.loops import loops
 from proofs.sharding.stages import of_rank
+from tmmu.envelope.expressions import symbol
 from tmmu.errors import TmmuError
 from tmmu.ir.dtypes import nbytes
 from tmmu.planner.sharding import Local, local_models, shards_of
@@ -270,7 +271,7 @@ REFUSED = {
         spec({"data": 2}), "an alias group is not sharded",
     ),
     "dynamic": (
-        replace(LAYERS, tensors=(replace(LAYERS.tensors[0], envelope=((1, 4), (6, 6))), *LAYERS.tensors[1:])),
+        replace(LAYERS, tensors=(replace(LAYERS.tensors[0], shape=(symbol("n", 1, 4), 6)), *LAYERS.tensors[1:])),
         spec({"data": 2}), "a dynamic shape is not sharded",
     ),
     "window": (
