@@ -10,6 +10,7 @@ from typing import Any
 
 from proofs.readers.expected import Expected
 from proofs.sharding.mesh import Mesh, named
+from tmmu.envelope.expressions import closed
 from tmmu.errors import TmmuError
 from tmmu.vocabulary import Role
 
@@ -79,7 +80,7 @@ class Lies:
         return None
 
     def _must_fit(self, name: str, d: int, axis: str) -> None:
-        if axis and not self.spec["pad"] and self.model.shapes[name][d] % self.mesh.size[axis]:
+        if axis and not self.spec["pad"] and closed(self.model.shapes[name])[d] % self.mesh.size[axis]:
             raise misfit(name, f"dimension {d} does not divide by the axis {axis!r}")
 
     def _zero(self, name: str, of: str | None, lie: Lie) -> Lie:
@@ -91,7 +92,7 @@ class Lies:
         )
         if not split or axis not in self.real or axis in lie or name not in self.model.floating or all(lie):
             return lie
-        shape, size = self.model.shapes[name], self.mesh.size[axis]
+        shape, size = closed(self.model.shapes[name]), self.mesh.size[axis]
         choices = sorted((shape[d] % size != 0, d) for d in range(len(lie)) if not lie[d])
         if not choices:
             return lie

@@ -17,6 +17,7 @@ from proofs.readers.expected import Expected, ExpectedStep
 from proofs.readers.operators import COLLECTIVES, GRADIENTS
 from proofs.sharding.lies import Lie, Lies, misfit
 from proofs.sharding.loops import Loops, Place, loops, of_update, stated
+from tmmu.envelope.expressions import Expression, closed
 from tmmu.vocabulary import Part, Phase, Role
 
 _RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
@@ -42,6 +43,9 @@ def spread(model: Expected, spec: dict[str, Any]) -> Spread:
             raise misfit(step.node, f"{step.op} draws random numbers")
     if model.grouped:
         raise misfit(min(model.grouped), "an alias group is not sharded")
+    for name, shape in model.shapes.items():
+        if any(isinstance(dim, Expression) for dim in shape):
+            raise misfit(name, "a dynamic shape is not sharded")
     work = _Work(model, spec)
     for step in model.steps:
         work.add(step)
@@ -70,11 +74,11 @@ class _Work:
     # What a step walks.
 
     def _loops(self, step: ExpectedStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
-        shapes_in, shapes_out = ([self.model.shapes[n] for n in names] for names in (ins, outs))
+        shapes_in, shapes_out = ([closed(self.model.shapes[n]) for n in names] for names in (ins, outs))
         if self.model.phases.get(step.node) is Phase.OPTIMIZER and step.domain:
             target = (*step.mutates, *outs)[:1]
             self.believed.add(f"{step.domain}::{step.op} updates element by element")
-            return of_update(self.model.shapes[target[0]] if target else (), shapes_in, shapes_out)
+            return of_update(closed(self.model.shapes[target[0]]) if target else (), shapes_in, shapes_out)
         if step.domain == GRADIENTS or step.domain.startswith(f"{GRADIENTS}/"):
             return self._of_gradient(step, ins, outs)
         said = next((entry for entry in self.spec["operators"] if entry["op"] == step.op), None)
@@ -125,7 +129,7 @@ class _Work:
         return taken
 
     def _divisible(self, found: Loops, k: int, ranks: int, ins: Sequence[str], outs: Sequence[str]) -> bool:
-        lengths = {self.model.shapes[(ins if side == "in" else outs)[p]][d] for side, p, d in found.sets[k]}
+        lengths = {closed(self.model.shapes[(ins if side == "in" else outs)[p]])[d] for side, p, d in found.sets[k]}
         reached = {p for side, p, _ in found.sets[k] if side == "out"} | found.untouched
         in_all = reached.issuperset(range(len(outs)))
         if all(length % ranks == 0 for length in lengths):
@@ -235,7 +239,7 @@ class _Work:
 
     def _resize(self, name: str, like: str, lie: Lie) -> None:
         bits = self.model.sizes[like][1]
-        shape = self.mesh.chunks(self.model.shapes[like], lie)
+        shape = self.mesh.chunks(closed(self.model.shapes[like]), lie)
         elements = 1
         for n in shape:
             elements *= n

@@ -14,6 +14,7 @@ from proofs.readers.operators import COLLECTIVES
 from proofs.sharding.lies import Lie, misfit
 from proofs.sharding.mesh import Mesh, named
 from proofs.sharding.rank_model import Spread, spread
+from tmmu.envelope.expressions import closed
 from tmmu.vocabulary import Part, Phase
 
 
@@ -34,7 +35,7 @@ def of_rank(model: Expected, spec: dict[str, Any], rank: int) -> RankModel:
     cut = whole.expected
     if stages > 1:
         cut = _cut(model, whole, assignment(model, spec, stages), mesh.at(rank, axis), axis)
-    held = {name: (model.shapes[name], whole.lies[name]) for name in whole.lies if name in cut.sizes}
+    held = {name: (closed(model.shapes[name]), whole.lies[name]) for name in whole.lies if name in cut.sizes}
     return RankModel(cut, held, frozenset(whole.believed))
 
 

@@ -122,8 +122,6 @@ def plan(
     known, ranges = dims(dim)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
     loaded = load(model, known, shapes("--shape", shape), value, donate, trust_shapes, ranges)
-    if spec is not None:
-        sharding.check_closed(loaded)
     try:
         run_mode, _ = chosen(mode, preset, budget)
         graph = prepare(loaded, run_mode, config, budget, policy)

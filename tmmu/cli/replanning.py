@@ -51,6 +51,8 @@ def replan(
         if target is not None and os.path.realpath(target) in map(os.path.realpath, (plan, model)):
             raise click.UsageError(f"{target} is an input of this command; choose another file")
     old, shape = file.load(plan).plan, sizes("--dim", dim)
+    if old.world_size > 1:
+        raise click.UsageError(f"{plan} is the plan of one rank; plan the ranks again with tmmu plan --shard")
     try:
         beyond = policies.outside(old, shape)
         if not beyond:

@@ -34,13 +34,6 @@ def check_flags(shard: str | None, rank: int | None, budget: int | None) -> None
         raise click.UsageError("--budget is one rank's; what is computed again is not sharded yet")
 
 
-def check_closed(model: Model) -> None:
-    """INVALID_BINDING where a dimension of the model has a range: what is open is not divided among ranks yet."""
-    for name, (low, high) in model.bindings.ranges.items():
-        what = f"dimension {name!r} from {low} to {high} cannot be divided among ranks"
-        raise TmmuError("INVALID_BINDING", what, place="--shard", fix=f"--dim {name}={high}", binding=name)
-
-
 def load(path: str, rank: int | None, order: str) -> dict[str, Any]:
     """The shard spec at `path`, of which `rank` must be a rank."""
     from tmmu.planner.sharding.spec import load, refuse

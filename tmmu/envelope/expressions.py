@@ -169,6 +169,13 @@ def symbol(name: str, low: int, high: int) -> Dim:
     return low if low == high else Expression((((((Symbol(name, low, high)), 1),), 1),))
 
 
+def closed(shape: tuple[Dim, ...]) -> tuple[int, ...]:
+    """A shape that has no open dimension, as it is; Unwieldy for one that has."""
+    if any(isinstance(dim, Expression) for dim in shape):
+        raise Unwieldy(f"[{', '.join(map(show, shape))}] is open")
+    return tuple(dim for dim in shape if isinstance(dim, int))
+
+
 def limits(value: Dim) -> Bounds:
     """The bounds of a number or an expression."""
     return value.bounds if isinstance(value, Expression) else Bounds(value, value)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tmmu.envelope.expressions import closed
 from tmmu.ir.columns import ragged
 from tmmu.plan import sharding
 from tmmu.plan.columns import NONE, UNSHARDED, Shards, column
@@ -44,7 +45,7 @@ def local_models(model: Model, spec: dict[str, Any]) -> list[Local]:
     for stage in range(stages.count(spec)):
         local = stages.restrict(made, stage_of, stage, spec["pipeline_axis"])
         parts = [
-            (row, model.tensors[t].shape, made.splits.of[t])
+            (row, closed(model.tensors[t].shape), made.splits.of[t])
             for row, tensor in enumerate(local.tensors)
             if (t := rows.get(tensor.name)) is not None
         ]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tmmu.envelope.expressions import Expression, closed
 from tmmu.ir.dtypes import nbytes
 from tmmu.plan import sharding
 from tmmu.planner.sharding.relations import Labels, Relation, across, elementwise, relation
@@ -62,7 +63,8 @@ def _check_plain(model: Model) -> None:
         node = model.nodes[body.owner]
         raise refuse(f"{node.op} has a body, which is not sharded", "plan it for one rank", place=f"node {node.name!r}")
     for tensor in model.tensors:
-        if tensor.alias_group is not None or tensor.envelope is not None:
+        is_open = any(isinstance(dim, Expression) for dim in tensor.shape)
+        if tensor.alias_group is not None or is_open:
             what = "an alias group" if tensor.alias_group is not None else "a dynamic shape"
             raise refuse(f"{what} is not sharded", "plan it for one rank", place=f"tensor {tensor.name!r}")
     for node in model.nodes:
@@ -89,7 +91,7 @@ class _Rewriting:
 
     def _part(self, tensor: Tensor, like: Tensor, split: Split) -> Tensor:
         """`tensor` with the size of the part of `like` that a rank holds."""
-        shape = self.splits.local_shape(like.shape, split)
+        shape = self.splits.local_shape(closed(like.shape), split)
         size = nbytes(shape, like.dtype)
         view = None if tensor.view is None else tensor.view._replace(bytes=size)
         return replace(tensor, shape=shape, bytes=size, view=view)
@@ -129,10 +131,10 @@ class _Rewriting:
                 self._convert(n, f"{node.name}.out{node.writes.index(t)}", t, buffer, route, into=t)
 
     def _relation(self, node: Node) -> Relation:
-        shapes = [[self.model.tensors[t].shape for t in rows] for rows in (node.reads, node.writes)]
+        shapes = [[closed(self.model.tensors[t].shape) for t in rows] for rows in (node.reads, node.writes)]
         if node.phase is Phase.OPTIMIZER and node.domain not in ONNX:
             like = (*node.mutates, *node.writes)[:1]
-            return elementwise(self.model.tensors[like[0]].shape if like else (), *shapes)
+            return elementwise(closed(self.model.tensors[like[0]].shape) if like else (), *shapes)
         if not node.domain.startswith(GRADIENTS):
             if node.domain in ONNX and node.op in self.across:
                 return across(self.across[node.op], *shapes)
@@ -169,7 +171,7 @@ class _Rewriting:
             for label, axis in zip(labels, split, strict=True):
                 if label is None or not axis or label in divided or axis in divided.values():
                     continue
-                sizes = {tensors[t].shape[d] for t, of in rows for d, other in enumerate(of) if other == label}
+                sizes = {closed(tensors[t].shape)[d] for t, of in rows for d, other in enumerate(of) if other == label}
                 everywhere = all(label in of for of in found.writes if not found.is_apart(of))
                 even = all(size % self.splits.sizes[axis] == 0 for size in sizes)
                 padded = self.spec["pad"] and found.pointwise and len(sizes) == 1

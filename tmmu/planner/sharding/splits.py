@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from tmmu.envelope.expressions import closed
 from tmmu.plan import sharding
 from tmmu.planner.sharding.spec import matches, refuse
 from tmmu.planner.training.gradients import is_floating
@@ -91,7 +92,7 @@ class Splits:
         return None
 
     def _divides(self, tensor: Tensor, d: int, axis: str) -> None:
-        if axis and not self.spec["pad"] and tensor.shape[d] % self.sizes[axis]:
+        if axis and not self.spec["pad"] and closed(tensor.shape)[d] % self.sizes[axis]:
             raise refuse(
                 f"dimension {d} of {tensor.shape[d]} elements does not divide by the axis {axis!r} of "
                 f"{self.sizes[axis]} ranks",
@@ -109,7 +110,7 @@ class Splits:
         free = [d for d, taken in enumerate(split) if not taken]
         if not free:
             return split
-        whole = [d for d in free if tensor.shape[d] % self.sizes[axis] == 0]
+        whole = [d for d in free if closed(tensor.shape)[d] % self.sizes[axis] == 0]
         d = whole[0] if whole else free[0]
         self._divides(tensor, d, axis)
         self.zero[t] = d

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import onnx
 from onnx.inliner import inline_local_functions
 
+from tmmu.envelope.expressions import closed
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes import Resolved
 from tmmu.importers.shapes.structure import Scope, structure
@@ -47,7 +48,8 @@ class OnnxModel:
     """A model with its data, beside what was resolved of its shapes."""
 
     def __init__(self, resolved: Resolved) -> None:
-        self.resolved, self.sizes = resolved, resolved.sizes
+        self.resolved = resolved
+        self.sizes = {name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
         self.folder = os.path.dirname(os.path.abspath(resolved.path))
         with open(resolved.path, "rb") as file:
             graph = onnx.ModelProto.FromString(file.read())
