@@ -32,7 +32,8 @@ HARMLESS: dict[str, str] = {
     **dict.fromkeys(
         (
             "rank-of-a-foreign-shard-spec", "rank-planned-twice", "rank-without-its-sharding", "ranks-with-two-layouts",
-            "rank-of-another-stage", "shard-held-twice", "shard-of-another-dimension", "shard-that-one-rank-forgot", "shard-with-a-gap", "stages-that-wait-for-each-other",
+            "rank-of-another-stage", "shard-held-twice", "shard-of-another-dimension",
+            "shard-that-one-rank-forgot", "shard-with-a-gap", "stages-that-wait-for-each-other",
             "weight-that-the-rank-says-nothing-of",
         ),
         RANKS,
