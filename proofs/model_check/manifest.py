@@ -1,0 +1,191 @@
+"""`tla/manifest.json`: every model, every twin and every non-property, each with the end that its run must have.
+
+A *model* is a module under one configuration; it succeeds with pinned numbers of states, or is one that must fail.
+A *twin* is a model with one place of one of its files replaced: that alone makes TLC refute the check that it names.
+A *non-property* is a statement that the right model must violate, since otherwise it would be able to do too little.
+Twins and non-properties are run with the one check that they name, so that a violation can be nobody else's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofs.model_check import config
+from proofs.model_check.config import Config, WrongConfig
+
+SUCCESS = "success"
+SIZES = ("ci", "full")
+KINDS: dict[str, type] = {
+    "modules": list, "models": list, "twins": list, "nonproperties": list, "distinct_states": int, "depth": int,
+    "temporal": bool,
+}  # fmt: skip
+"""What the values of these keys are; all others are strings."""
+NAMES = ("module", "folder", "name", "root", "config", "file", "violates", "expected", "model")
+NAME = re.compile(r"\w[\w.-]*")
+"""Names become names of files: none may lead out of its folder."""
+
+
+class WrongManifest(Exception):
+    """The manifest is not of its form, or does not fit the files beside it; the text names the place."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One place of one file, and what stands there in a twin."""
+
+    file: str
+    replace: str
+    by: str
+
+    def apply(self, text: str) -> str:
+        """The text of the twin. Raises `WrongManifest` unless the place is there exactly once."""
+        if text.count(self.replace) != 1:
+            raise WrongManifest(f"{self.replace!r} stands {text.count(self.replace)} times in {self.file}, not once")
+        if self.replace == self.by:
+            raise WrongManifest(f"{self.replace!r} is replaced by itself")
+        return text.replace(self.replace, self.by)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of TLC: the files, the question, and how it must end."""
+
+    name: str
+    module: str
+    kind: str
+    folder: Path
+    root: str
+    config: Config
+    expected: str
+    distinct_states: int | None = None
+    depth: int | None = None
+    size: str = "ci"
+    edit: Edit | None = None
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """What is checked, by name."""
+        return self.config.checks
+
+
+@dataclass(frozen=True)
+class Module:
+    """A system: its TLA+ module, the sentence that it says, and the runs that check it."""
+
+    name: str
+    folder: Path
+    says: str
+    runs: tuple[Run, ...]
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """What its models check, in the order of their configurations, each once."""
+        return tuple(dict.fromkeys(c for run in self.runs if run.kind == "model" for c in run.checks))
+
+    @property
+    def unviolated(self) -> tuple[str, ...]:
+        """Checks that no twin violates: they could be empty words."""
+        violated = {run.expected for run in self.runs if run.kind == "twin"}
+        return tuple(check for check in self.checks if check not in violated)
+
+
+def installed() -> Path:
+    """The folder with the models that came with this package."""
+    source = Path(__file__).resolve().parents[2] / "tla"
+    return source if source.is_dir() else Path(__file__).resolve().parents[2] / "tmmu" / "_data" / "tla"
+
+
+def read(folder: Path) -> tuple[Module, ...]:
+    """Read the manifest of a folder and the configurations that it names. Raises `WrongManifest`."""
+    path = folder / "manifest.json"
+    try:
+        document = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise WrongManifest(f"{path}: {error}") from error
+    modules = tuple(_module(folder, entry) for entry in _list(_keys(document, "the manifest", {"modules"}), "modules"))
+    names = [run.name for module in modules for run in module.runs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise WrongManifest(f"{', '.join(twice)}: a name is used twice")
+    return modules
+
+
+def _module(folder: Path, entry: Any) -> Module:
+    _keys(entry, "a module", {"module", "folder", "says", "models", "twins"}, {"nonproperties"})
+    name, place = entry["module"], folder / entry["folder"]
+    models = {run.name: run for run in (_model(name, place, model) for model in _list(entry, "models"))}
+    runs = [*models.values()]
+    for kind, make in (("twin", _twin), ("nonproperty", _nonproperty)):
+        for row in _list(entry, {"twin": "twins", "nonproperty": "nonproperties"}[kind]):
+            of = row.get("model", next(iter(models), None)) if isinstance(row, dict) else None
+            if of not in models:
+                raise WrongManifest(f"{name}: there is no model {of!r} for {row!r}")
+            runs.append(make(models[of], row))
+    return Module(name, place, entry["says"], tuple(runs))
+
+
+def _model(module: str, folder: Path, row: Any) -> Run:
+    _keys(row, f"a model of {module}", {"name", "root"}, {"config", "expected", "distinct_states", "depth", "size"})
+    file = folder / row.get("config", f"{row['name']}.cfg")
+    try:
+        question = config.read(file.read_text())
+    except (OSError, WrongConfig) as error:
+        raise WrongManifest(f"{file}: {error}") from error
+    expected, size = row.get("expected", SUCCESS), row.get("size", "ci")
+    if size not in SIZES:
+        raise WrongManifest(f"{row['name']}: size {size!r} is not one of {', '.join(SIZES)}")
+    if expected == SUCCESS:
+        if not {"distinct_states", "depth"} <= set(row):
+            raise WrongManifest(f"{row['name']}: a model that succeeds has its distinct_states and its depth pinned")
+    elif expected not in question.checks:
+        raise WrongManifest(f"{row['name']}: {expected!r} is not checked by {file.name}")
+    else:
+        question = question.only(expected)
+    return Run(
+        row["name"], module, "model", folder, row["root"], question, expected, row.get("distinct_states"),
+        row.get("depth"), size,
+    )  # fmt: skip
+
+
+def _twin(model: Run, row: Any) -> Run:
+    _keys(row, f"a twin of {model.name}", {"name", "replace", "by", "violates"}, {"model", "file"})
+    if row["violates"] not in model.checks:
+        raise WrongManifest(f"{row['name']}: {row['violates']!r} is not checked by {model.name}")
+    edit = Edit(row.get("file", f"{model.module}.tla"), row["replace"], row["by"])
+    return dataclasses.replace(
+        model, name=row["name"], kind="twin", config=model.config.only(row["violates"]), expected=row["violates"],
+        distinct_states=None, depth=None, edit=edit,
+    )  # fmt: skip
+
+
+def _nonproperty(model: Run, row: Any) -> Run:
+    _keys(row, f"a non-property of {model.name}", {"name", "violates"}, {"model", "temporal"})
+    return dataclasses.replace(
+        model, name=row["name"], kind="nonproperty", expected=row["violates"], distinct_states=None, depth=None,
+        config=model.config.only(row["violates"], bool(row.get("temporal"))),
+    )  # fmt: skip
+
+
+def _keys(entry: Any, what: str, needed: set[str], allowed: set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise WrongManifest(f"{what} is no object")
+    missing, unknown = needed - set(entry), set(entry) - needed - (allowed or set())
+    if missing or unknown:
+        wrong = f"lacks {', '.join(sorted(missing))}" if missing else f"has the unknown {', '.join(sorted(unknown))}"
+        raise WrongManifest(f"{what} {wrong}")
+    for key, value in entry.items():
+        if not isinstance(value, KINDS.get(key, str)):
+            raise WrongManifest(f"{what}: {key} is no {KINDS.get(key, str).__name__}")
+        if key in NAMES and not NAME.fullmatch(str(value)):
+            raise WrongManifest(f"{what}: {key} {value!r} is no name of letters, digits, '_', '-' and '.'")
+    return entry
+
+
+def _list(entry: dict[str, Any], key: str) -> Iterator[Any]:
+    yield from entry.get(key, [])

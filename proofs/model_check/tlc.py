@@ -1,0 +1,91 @@
+"""One run of TLC 2.18 in a folder of its own, with the options under which its answers can be trusted.
+
+One worker: with more it misses violations of temporal properties (trap 1) and its depths vary (trap 8). A fresh
+folder holds the modules and nothing else: TLC takes a module of the same name from where it was started (trap 2),
+unpacks its own modules into a temporary folder that runs would share (trap 3), and names its folder of states by the
+second (trap 4). Never `-continue` (trap 5) or `-dfid` (trap 7): both end with 0 over a violation.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofs.model_check import messages
+from proofs.model_check.manifest import SUCCESS, Run, WrongManifest
+from proofs.model_check.messages import Report
+
+MEANING = {
+    0: "success", 10: "an assumption is false", 11: "deadlock", 12: "an invariant is violated",
+    13: "a property is violated", 14: "an Assert is false", 75: "an expression cannot be evaluated",
+    76: "an invariant is no state predicate", 77: "a formula is trivially true", 150: "the module cannot be parsed",
+    151: "the configuration does not fit the module", 255: "TLC failed",
+}  # fmt: skip
+"""TLC's exit codes."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. `exit` is None where it was stopped at its time limit, or the files could not be made."""
+
+    exit: int | None
+    report: Report
+    seconds: float
+    folder: str
+    failure: str = ""
+
+
+def command(run: Run, java: str, archive: Path, folder: Path) -> list[str]:
+    """The command line of a run in `folder`.
+
+    Coverage is asked for where it is judged. A short run is over before Java's second compiler has paid for itself.
+    """
+    short = ["-XX:TieredStopAtLevel=1"] if run.size == "ci" else []
+    covered = ["-coverage", "1"] if run.expected == SUCCESS else []
+    return [
+        java, "-XX:+UseParallelGC", *short, f"-Djava.io.tmpdir={folder / 'java'}", "-cp", str(archive), "tlc2.TLC",
+        "-tool", "-workers", "1", "-fp", "0", "-seed", "0", "-metadir", str(folder / "states"), "-lncheck", "final",
+        *covered, "-config", f"{run.root}.cfg", f"{run.root}.tla",
+    ]  # fmt: skip
+
+
+def lay_out(run: Run, folder: Path) -> None:
+    """Put the modules, the twin's change and the question into an empty folder. Raises `WrongManifest`."""
+    (folder / "java").mkdir()
+    for path in sorted(run.folder.glob("*.tla")):
+        shutil.copyfile(path, folder / path.name)
+    if run.edit is not None:
+        changed = folder / run.edit.file
+        if not changed.is_file():
+            raise WrongManifest(f"{run.name}: there is no {run.edit.file} in {run.folder}")
+        changed.write_text(run.edit.apply(changed.read_text()))
+    (folder / f"{run.root}.cfg").write_text(run.config.text())
+
+
+def check(run: Run, java: str, archive: Path, timeout_s: float) -> Outcome:
+    """Run TLC once. Never raises for what the run does; costs a second for the smallest model."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="tmmu-tlc-") as name:
+        folder = Path(name).resolve()
+
+        def outcome(exit_code: int | None, output: str, failure: str = "") -> Outcome:
+            return Outcome(exit_code, messages.read(output), time.perf_counter() - start, str(folder), failure)
+
+        try:
+            lay_out(run, folder)
+            line = command(run, java, archive, folder)
+            done = subprocess.run(
+                line, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                timeout=timeout_s, check=False,
+            )  # fmt: skip
+        except WrongManifest as error:
+            return outcome(None, "", str(error))
+        except subprocess.TimeoutExpired:
+            return outcome(None, "", f"no end within {timeout_s:.0f} s")
+        except OSError as error:
+            return outcome(None, "", f"TLC cannot be started: {error}")
+        return outcome(done.returncode, done.stdout, done.stderr.strip())

@@ -1,0 +1,164 @@
+"""The configuration of a run and the manifest: what is refused, and how a question is put about one check alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs.model_check import config, manifest
+from proofs.model_check.config import Config, WrongConfig
+from proofs.model_check.manifest import Edit, WrongManifest
+
+TEXT = """\\* Three storages.
+SPECIFICATION Spec
+CONSTANTS
+    Count = 3
+    Names = {a, b}  \\* two
+INVARIANTS
+    TypeOK
+    Held
+PROPERTY
+    Ends
+CHECK_DEADLOCK FALSE
+"""
+
+
+def test_a_configuration_is_read_and_written() -> None:
+    question = config.read(TEXT)
+    assert question == Config("Spec", ("Count = 3", "Names = {a, b}"), ("TypeOK", "Held"), ("Ends",), False)
+    assert config.read(question.text()) == question
+    assert config.read(TEXT.replace("FALSE", "TRUE")).checks == ("TypeOK", "Held", "Ends", "Deadlock")
+
+
+def test_a_question_about_one_check_asks_nothing_else() -> None:
+    question = config.read(TEXT.replace("FALSE", "TRUE"))
+    for name in question.checks:
+        assert question.only(name).checks == (name,)
+        assert question.only(name).constants == question.constants
+    assert question.only("Ends").properties == ("Ends",)
+    assert question.only("Never").invariants == ("Never",)
+    assert question.only("Never", temporal=True).properties == ("Never",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "objection"),
+    [
+        ("PROPERTY", "PROPERTEE", "line 9: 'PROPERTEE' is not one of"),  # trap 10: TLC would take it for an invariant
+        ("PROPERTY", "CONSTRAINT", "'CONSTRAINT' is not one of"),  # trap 9
+        ("PROPERTY", "SYMMETRY", "'SYMMETRY' is not one of"),  # trap 9
+        ("PROPERTY", "INVARIANT", "INVARIANTS stands twice"),
+        ("PROPERTY\n", "PROPERTY Ends\n", "stand on lines of their own"),
+        ("SPECIFICATION Spec", "SPECIFICATION", "takes one word"),
+        ("SPECIFICATION Spec\n", "", "there is no SPECIFICATION"),
+        ("SPECIFICATION Spec\n", "SPECIFICATION Spec\n   More\n", "belongs to a list"),
+        ("CHECK_DEADLOCK FALSE", "", "CHECK_DEADLOCK must be said"),
+        ("CHECK_DEADLOCK FALSE", "CHECK_DEADLOCK NO", "CHECK_DEADLOCK must be said"),
+        ("    TypeOK", "    TypeOK Held", "one name a line"),
+        ("    TypeOK", "    Held", "checked twice"),
+        ("INVARIANTS\n    TypeOK\n    Held\nPROPERTY\n    Ends\n", "", "nothing is checked"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(before: str, after: str, objection: str) -> None:
+    assert before in TEXT
+    with pytest.raises(WrongConfig, match=objection):
+        config.read(TEXT.replace(before, after))
+
+
+def document() -> dict[str, Any]:
+    return {
+        "modules": [
+            {
+                "module": "Toy", "folder": "toys", "says": "A toy.",
+                "models": [
+                    {"name": "Toy", "root": "Toy", "distinct_states": 3, "depth": 2},
+                    {"name": "Toy-wrong", "root": "Toy", "config": "Toy.cfg", "expected": "Held", "size": "full"},
+                ],
+                "twins": [{"name": "Toy-twin", "replace": "x", "by": "y", "violates": "Ends"}],
+                "nonproperties": [{"name": "Toy-never", "violates": "Never", "model": "Toy"}],
+            }
+        ]
+    }  # fmt: skip
+
+
+def written(folder: Path, content: Any, question: str = TEXT) -> Path:
+    (folder / "toys").mkdir(exist_ok=True)
+    (folder / "toys/Toy.cfg").write_text(question)
+    (folder / "manifest.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    return folder
+
+
+def test_a_manifest_gives_models_twins_and_nonproperties(tmp_path: Path) -> None:
+    (module,) = manifest.read(written(tmp_path, document()))
+    assert [(run.name, run.kind, run.expected, run.checks) for run in module.runs] == [
+        ("Toy", "model", "success", ("TypeOK", "Held", "Ends")),
+        ("Toy-wrong", "model", "Held", ("Held",)),
+        ("Toy-twin", "twin", "Ends", ("Ends",)),
+        ("Toy-never", "nonproperty", "Never", ("Never",)),
+    ]
+    assert module.runs[2].edit == Edit("Toy.tla", "x", "y")
+    assert module.unviolated == ("TypeOK", "Held")
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The document with one value replaced; None removes it. The path is of keys and numbers."""
+    content = document()
+    at: Any = content["modules"][0]
+    *way, last = path.split("/")
+    for step in way:
+        at = at[int(step)] if step.isdigit() else at[step]
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("content", "objection"),
+    [
+        ("{", "manifest.json"),
+        ("[]", "no object"),
+        ({"modules": {}}, "modules is no list"),
+        ({"modules": [1]}, "a module is no object"),
+        (changed("models", []), "there is no model None"),
+        (changed("twins", [3]), "there is no model None"),
+        (changed("folder", 3), "folder is no str"),
+        (changed("folder", "../toys"), r"folder '../toys' is no name"),
+        (changed("models/0/name", "a/b"), "is no name"),
+        (changed("models/0/root", ""), "is no name"),
+        (changed("twins/0/file", "../../x"), "is no name"),
+        ({"models": []}, "lacks modules"),
+        (changed("says", None), "lacks says"),
+        (changed("extra", 1), "unknown extra"),
+        (changed("models/0/depth", None), "depth pinned"),
+        (changed("models/0/distinct_states", "3"), "distinct_states is no int"),
+        (changed("models/0/config", "None.cfg"), "None.cfg"),
+        (changed("models/1/expected", "Other"), "'Other' is not checked"),
+        (changed("models/1/size", "huge"), "'huge' is not one of"),
+        (changed("models/1/name", "Toy-twin"), "used twice"),
+        (changed("twins/0/violates", "Never"), "'Never' is not checked"),
+        (changed("twins/0/model", "None"), "no model 'None'"),
+        (changed("twins/0/by", None), "lacks by"),
+        (changed("nonproperties/0/by", "y"), "unknown by"),
+    ],
+)
+def test_a_wrong_manifest_is_refused(tmp_path: Path, content: Any, objection: str) -> None:
+    with pytest.raises(WrongManifest, match=objection):
+        manifest.read(written(tmp_path, content))
+
+
+def test_a_manifest_with_a_wrong_configuration_or_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongManifest, match=r"manifest\.json"):
+        manifest.read(tmp_path)
+    with pytest.raises(WrongManifest, match=r"Toy.cfg: line 1: 'ALIAS' is not one of"):
+        manifest.read(written(tmp_path, document(), "ALIAS Spec"))
+
+
+def test_a_twin_changes_exactly_one_place() -> None:
+    assert Edit("Toy.tla", "death < now", "death <= now").apply("a death < now b") == "a death <= now b"
+    for text, edit in [("x x", Edit("T", "x", "y")), ("z", Edit("T", "x", "y")), ("x", Edit("T", "x", "x"))]:
+        with pytest.raises(WrongManifest):
+            edit.apply(text)
