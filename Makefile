@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast lint bench clean help
+.PHONY: demo test test-fast models models-full lint bench clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,6 +12,8 @@ help:
 	@echo 'make demo       install, plan real models, prove the plans, refute a broken one'
 	@echo 'make test       everything: lint, types, all tests'
 	@echo 'make test-fast  the fast suite alone'
+	@echo 'make models     the TLA+ models and their broken twins under TLC, which is fetched once'
+	@echo 'make models-full  the same, with larger bounds too'
 	@echo 'make bench      the benchmark tables'
 
 # A missing tool is named with the command that installs it.
@@ -47,6 +49,12 @@ test-fast: $(VENV)/dev
 
 test: lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests
+
+models: $(VENV)/dev
+	$(BIN)/check-models --mutants
+
+models-full: $(VENV)/dev
+	$(BIN)/check-models --mutants --full
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks

@@ -1,0 +1,100 @@
+"""`tla/manifest.json` against the files beside it: nothing is unchecked, no word is empty, the page is right."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from proofs.model_check import manifest
+from proofs.model_check.manifest import Module, Run
+
+TLA = manifest.installed()
+MODULES = manifest.read(TLA)
+RUNS = [run for module in MODULES for run in module.runs]
+
+
+def text_of(run: Run) -> str:
+    """The module of a run with all that it extends or instantiates."""
+    texts, names = "", [run.root]
+    for name in names:
+        path = run.folder / f"{name}.tla"
+        if path.is_file():
+            texts += path.read_text()
+            found = re.findall(r"INSTANCE (\w+)|EXTENDS ([\w, ]+)", texts)
+            names += [n for pair in found for n in re.split(r", *", pair[0] or pair[1]) if n not in names]
+    return texts
+
+
+def test_there_are_models_of_every_system() -> None:
+    assert {module.folder.name for module in MODULES} == {"tmmu", "mico", "foundry", "mnemosyne"}
+    assert len(MODULES) >= 8
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_every_check_is_violated_by_a_twin(module: Module) -> None:
+    assert module.checks
+    assert module.unviolated == ()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_every_module_has_types_and_fairness_that_matter(module: Module) -> None:
+    assert "TypeOK" in module.checks
+    fair = [run for run in module.runs if run.kind == "twin" and run.edit is not None and "_vars(" in run.edit.replace]
+    fair += [run for run in module.runs if run.kind == "twin" and run.edit and run.edit.replace.endswith("Fairness")]
+    has_fairness = any("WF_vars" in text_of(run) for run in module.runs)
+    assert bool(fair) == has_fairness
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if run.edit is not None], ids=lambda run: run.name)
+def test_every_twin_changes_one_place(run: Run) -> None:
+    assert run.edit is not None
+    before = (run.folder / run.edit.file).read_text()
+    assert run.edit.apply(before) != before
+
+
+def test_every_definition_that_is_checked_is_there_and_every_claim_is_checked() -> None:
+    for run in RUNS:
+        for check in run.checks:
+            assert re.search(rf"^{check} ==", text_of(run), re.MULTILINE), (run.name, check)
+    for module in MODULES:
+        claimed = " ".join(re.findall(r"^THEOREM .*(?:\n +.*)*", text_of(module.runs[0]), re.MULTILINE))
+        assert set(module.checks) == {name for name in module.checks if re.search(rf"\b{name}\b", claimed)}, module.name
+
+
+def test_every_file_belongs_to_the_manifest() -> None:
+    configs = {run.folder / f"{run.name}.cfg" for run in RUNS if run.kind == "model"}
+    assert set(TLA.rglob("*.cfg")) == configs
+    used = {name for run in RUNS for name in re.findall(r"MODULE (\w+)", text_of(run))}
+    assert {path.stem for path in TLA.rglob("*.tla")} == used
+
+
+def test_every_module_says_in_words_what_it_is() -> None:
+    for path in TLA.rglob("*.tla"):
+        first, second, *rest = path.read_text().splitlines()
+        assert re.fullmatch(rf"-{{4,}} MODULE {path.stem} -{{4,}}", first), path
+        assert second.startswith("(*"), path
+        if second == f"({'*' * 75})":  # the box, all of whose lines are as wide
+            box = rest[: rest.index(second)]
+            assert [line for line in (first, *box) if len(line) != len(second)] == [], path
+        assert [line for line in rest if len(line) > 120] == [], path
+
+
+def rows() -> dict[str, str]:
+    """The rows of the page's table by module."""
+    lines = (TLA / "README.md").read_text().splitlines()
+    return {found[1]: line for line in lines if (found := re.match(r"\| \[`(\w+)`\]", line))}
+
+
+def row_of(module: Module) -> str:
+    """The row that the manifest asks for."""
+    twins = [run.name.removeprefix(f"{module.name}-") for run in module.runs if run.kind == "twin"]
+    models = [run for run in module.runs if run.kind == "model" and run.size == "ci"]
+    states = ", ".join(str(run.distinct_states or "must fail") for run in models)
+    link = f"{module.folder.name}/{module.name}.tla"
+    checks, names = (", ".join(f"`{word}`" for word in words) for words in (module.checks, twins))
+    return f"| [`{module.name}`]({link}) | {module.says} | {checks} | {states} | {names} |"
+
+
+def test_the_page_has_a_row_for_each_module() -> None:
+    assert rows() == {module.name: row_of(module) for module in MODULES}

@@ -1,0 +1,6 @@
+------------------------- MODULE MCPoolGenerations --------------------------
+(* The bounds under which TLC checks PoolGenerations. *)
+EXTENDS PoolGenerations
+
+ChunkSizes == <<2, 3>>
+=============================================================================
