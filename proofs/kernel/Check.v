@@ -1,0 +1,224 @@
+(** The checker: what is evaluated on a plan. [Safe.v] says what it means, [Soundness.v] that it does mean that.
+
+    Functions look at rows one by one; beside each stand the clauses of [spec/tmmu.md] that it decides, and its name is
+    that of its counterpart in [proofs/checker.py] or of its obligation where it has one. *)
+From Coq Require Import ZArith List Bool.
+From Tmmu Require Import Lists Columns.
+Import ListNotations.
+Open Scope Z_scope.
+Open Scope lazy_bool_scope.
+
+Section Check.
+Variable p : plan.
+
+Definition power_of_two (x : Z) : bool := (1 <=? x) && (U64 mod x =? 0).
+
+(** * Where storages lie *)
+
+(** A storage: its lifetime, bounds, capacity and alignment; and its slot. V1.2, V1.3, A1.2 *)
+Definition placed (k : Z) : bool :=
+  let s := storage_at p k in
+  let a := arena_at p (s_arena s) in
+  let h := slot_at p (s_slot s) in
+  row (s_arena s) (arenas p) &&&
+  (0 <=? s_birth s) &&& (s_birth s <=? s_death s) &&& (s_death s <=? last_step p) &&&
+  (0 <=? s_bytes s) &&& (0 <=? s_offset s) &&& (s_offset s + s_bytes s <=? ends a) &&&
+  (footprint a <=? capacity a) &&& (capacity a <? U64) &&&
+  power_of_two (s_alignment s) &&& power_of_two (least_alignment a) &&&
+  (s_offset s mod s_alignment s =? 0) &&& (s_offset s mod least_alignment a =? 0) &&&
+  row (s_slot s) (slots p) &&&
+  (k_arena h =? s_arena s) &&& (s_bytes s <=? k_bytes h) &&&
+  (s_alignment s <=? k_alignment h) &&& (least_alignment a <=? k_alignment h) &&&
+  listed (tenants p) (s_slot s) (s_place s) k &&&
+  (if by_slots p then
+     (s_offset s =? k_offset h) &&& power_of_two (k_alignment h) &&& (s_offset s mod k_alignment h =? 0) &&&
+     listed (ordered p) (s_arena s) (k_place h) (s_slot s)
+   else true).
+
+(** The storages of a slot take turns: each is born after the one before it has died. T6.2 *)
+Fixpoint take_turns (died : Z) (l : list Z) : bool :=
+  match l with
+  | [] => true
+  | k :: l' => let s := storage_at p k in
+              (died <? s_birth s) &&& (s_birth s <=? s_death s) &&& take_turns (s_death s) l'
+  end.
+
+(** In an arena that does not reuse, a slot has one storage. M3.1 *)
+Definition alone (s : Z) : bool :=
+  reuse (arena_at p (k_arena (slot_at p s))) || match group (tenants p) s with _ :: _ :: _ => false | _ => true end.
+
+(** The slots of an arena lie one behind the other. A1.2 *)
+Fixpoint behind (stop : Z) (l : list Z) : bool :=
+  match l with
+  | [] => true
+  | s :: l' =>
+      let h := slot_at p s in
+      (stop <=? k_offset h) &&& (0 <=? k_bytes h) &&& behind (k_offset h + k_bytes h) l'
+  end.
+
+(** Where slots have no addresses: an edge down from storage [y]. It comes from the floor of the arena, or from a
+    storage that has bytes, ends where [y] begins or before, and lives as long as the edge does. V1.12 *)
+Definition floor (a : Z) : Z := storages p + a.
+Definition leads_up (y : storage) (e : Z) : bool :=
+  let x := below (edge_at p e) in
+  between (ups_at p x) e (ups_at p (x + 1) - 1) &&&
+  (if x =? floor (s_arena y) then true
+   else
+     let s := storage_at p x in
+     row x (storages p) &&& (s_arena s =? s_arena y) &&& (1 <=? s_bytes s) &&&
+     (s_offset s + s_bytes s <=? s_offset y) &&&
+     (s_birth s <=? first (edge_at p e)) &&& (last (edge_at p e) <=? s_death s)).
+
+(** The edges down from storage [y] follow one another from step [from] to its death. V1.12 *)
+Fixpoint tile (k : Z) (y : storage) (from : Z) (l : list Z) : bool :=
+  match l with
+  | [] => s_death y <? from
+  | e :: l' =>
+      (above (edge_at p e) =? k) &&& (first (edge_at p e) =? from) &&& leads_up y e &&&
+      tile k y (last (edge_at p e) + 1) l'
+  end.
+Definition stands (k : Z) : bool :=
+  let y := storage_at p k in (s_bytes y =? 0) || tile k y (s_birth y) (group (downs p) k).
+
+(** The edges up from one storage, or from the floor, follow one another: at no step are there two. V1.12 *)
+Fixpoint one_at_a_time (ended : Z) (l : list Z) : bool :=
+  match l with
+  | [] => true
+  | e :: l' => (ended <? first (edge_at p e)) &&& (first (edge_at p e) <=? last (edge_at p e)) &&&
+               one_at_a_time (last (edge_at p e)) l'
+  end.
+Definition one_above (x : Z) : bool := one_at_a_time (-1) (run (ups_at p x) (ups_at p (x + 1))).
+
+(** No byte belongs to two storages that live at one step. V1.1 *)
+Definition no_live_overlap : bool :=
+  every (slots p) (fun s => take_turns (-1) (group (tenants p) s) &&& alone s) &&&
+  (if by_slots p then every (arenas p) (fun a => behind 0 (group (ordered p) a))
+   else every (storages p) stands &&& every (storages p + arenas p) one_above).
+
+(** * When tensors are touched *)
+
+Definition address (t : tensor) : Z := s_offset (storage_at p (home t)) + window t.
+(** Whether a tensor's bytes are its own, or are needed, at step [n]. *)
+Definition stays (t : tensor) (n : Z) : bool := between (made t) n (needed t).
+(** Whether [n] is the leave of a loop. *)
+Definition leaves (n : Z) : bool := existsb (fun l => snd l =? n) (loops p).
+
+(** What is there when a loop begins and is needed after that is needed until it is left: the next iteration may need
+    it. T8.3, T8.4, T8.7 *)
+Definition outlasts (t : tensor) (l : Z * Z) : bool :=
+  negb (between (made t) (fst l) (needed t)) || (snd l <=? needed t).
+
+(** A view lies at its base's bytes, was made after it, and after its root; or the caller wrote them all. V1.6, T2.4 *)
+Definition shows (i : Z) (t : tensor) : bool :=
+  if base t =? -1 then root t =? i
+  else
+    let b := tensor_at p (base t) in
+    let r := tensor_at p (root t) in
+    row (base t) (tensors p) &&& row (root t) (tensors p) &&&
+    (home t =? home b) &&& (window t =? window b + shift t) &&& (0 <=? shift t) &&& (shift t + bytes t <=? bytes b) &&&
+    (root t =? root b) &&&
+    (if made t =? -1 then made r =? -1 else (made r <? made t) &&& stays b (made t)).
+
+(** An in-place result takes the identical slice of its operand in the step that needs it last; the caller does not
+    need the operand any more, and no next iteration. T3.1, T3.4, T3.5, T3.6, T8.7 *)
+Definition takes_place (t : tensor) : bool :=
+  if operand t =? -1 then true
+  else
+    let o := tensor_at p (operand t) in
+    row (operand t) (tensors p) &&& (base t =? -1) &&& (made t =? writer t) &&& (made o <? made t) &&&
+    (needed o =? made t) &&& negb (returned o) &&& (negb (writer o =? -1) || donated o) &&& negb (leaves (made t)) &&&
+    (home t =? home o) &&& (window t =? window o) &&& (bytes t =? bytes o).
+
+(** A tensor lies in its storage, in bytes and in steps, aligned, with all that touches it in its lifetime, and the
+    step that is said to write it does. T2.10, V1.2, V1.4, T1.3 to T1.6 *)
+Definition tensor_ok (i : Z) : bool :=
+  let t := tensor_at p i in
+  let s := storage_at p (home t) in
+  row (home t) (storages p) &&&
+  (0 <=? window t) &&& (0 <=? bytes t) &&& (window t + bytes t <=? s_bytes s) &&&
+  (s_birth s <=? birth t) &&& (birth t <=? death t) &&& (death t <=? s_death s) &&&
+  power_of_two (alignment t) &&& (address t mod alignment t =? 0) &&& (alignment t <=? s_alignment s) &&&
+  (if writer t =? -1 then (made t =? -1) &&& (birth t =? 0)
+   else (0 <=? made t) &&& (birth t <=? made t) &&& (made t <=? writer t) &&& (writer t <? steps p) &&&
+        mem i (writes p (writer t))) &&&
+  (made t <=? needed t) &&& (needed t <=? death t) &&&
+  (if returned t then needed t =? last_step p else true) &&&
+  forallb (outlasts t) (loops p) &&&
+  shows i t &&& takes_place t &&&
+  listed (members p) (home t) (place t) i.
+
+(** A step reads what was written before, within its stay; of scratch it reads what it writes itself. V1.4 *)
+Definition read_ok (n r : Z) : bool :=
+  let t := tensor_at p r in
+  row r (tensors p) &&& stays t n &&& ((writer t <? n) || (scratch t && (writer t =? n))).
+
+(** No other tensor of the storage of [t] that stays at step [n] has a byte in common with [t]. V1.5, V1.10 *)
+Definition ends_before (s t : tensor) : bool := window s + bytes s <=? window t.
+Definition apart (s t : tensor) : bool :=
+  ends_before s t || ends_before t s || (bytes s =? 0) || (bytes t =? 0).
+Definition undisturbed (n w : Z) (t : tensor) : bool :=
+  forallb (fun i => (i =? w) || negb (stays (tensor_at p i) n) || apart (tensor_at p i) t) (group (members p) (home t)).
+
+(** A tensor is written by its writer, or by a step that lists it as mutated; the caller's only if donated. What is
+    written after its bytes became its own disturbs nothing else. V1.7, V1.10, I1.11 *)
+Definition write_ok (n w : Z) : bool :=
+  let t := tensor_at p w in
+  row w (tensors p) &&& stays t n &&&
+  ((writer t =? n) || (mem w (mutates p n) && (negb (writer t =? -1) || donated t))) &&&
+  (if made t =? n then true else (base t =? -1) &&& undisturbed n w t).
+
+Definition step_ok (n : Z) : bool :=
+  forallb (read_ok n) (reads p n) &&& forallb (write_ok n) (writes p n) &&&
+  forallb (fun t => mem t (reads p n) && mem t (writes p n)) (mutates p n).
+
+(** * What shares bytes *)
+
+(** Two tensors of one storage that both stay at some step share no byte, unless both show the bytes of one root, or
+    the later takes the place of the earlier. V1.5, V1.9, V1.11, T3.1, T3.7, T3.8 *)
+Definition compatible (j : Z) (t : tensor) (earlier : Z * tensor) : bool :=
+  (root (snd earlier) =? root t) || apart (snd earlier) t || (operand t =? fst earlier).
+
+(** The tensors of a storage in the order in which they are made; [present] are the earlier ones that may still stay. *)
+Fixpoint sweep (l : list Z) (present : list (Z * tensor)) (now : Z) : bool :=
+  match l with
+  | [] => true
+  | j :: l' =>
+      let t := tensor_at p j in
+      let still := filter (fun earlier => made t <=? needed (snd earlier)) present in
+      (now <=? made t) &&& forallb (compatible j t) still &&& sweep l' ((j, t) :: still) (made t)
+  end.
+Definition sharing_is_sound (k : Z) : bool := sweep (group (members p) k) [] (-1).
+
+(** A loop's leave may write again what its enter writes, for the next iteration. T8.2, T8.3 *)
+Definition loop_ok (l : Z * Z) : bool :=
+  (0 <=? fst l) &&& (fst l <? snd l) &&& (snd l <? steps p) &&&
+  forallb (fun w => (base (tensor_at p w) =? -1) &&& undisturbed (snd l) w (tensor_at p w)) (writes p (fst l)).
+
+(** Tensors that must not alias lie in storages that share no byte, at any step. T5.1 *)
+Definition kept_apart (pair : Z * Z) : bool :=
+  row (fst pair) (tensors p) &&& row (snd pair) (tensors p) &&&
+  let s := storage_at p (home (tensor_at p (fst pair))) in
+  let t := storage_at p (home (tensor_at p (snd pair))) in
+  negb (s_arena s =? s_arena t) || (s_offset s + s_bytes s <=? s_offset t) || (s_offset t + s_bytes t <=? s_offset s)
+  || (s_bytes s =? 0) || (s_bytes t =? 0).
+
+(** * The checker *)
+
+Definition check : bool :=
+  every (storages p) placed &&& no_live_overlap &&&
+  every (tensors p) tensor_ok &&& every (steps p) step_ok &&& forallb loop_ok (loops p) &&&
+  every (storages p) sharing_is_sound &&& forallb kept_apart (apart_pairs p).
+
+(** * Claims *)
+
+(** At step [t] every slot of arena [a] holds a live storage. T6.4 *)
+Definition lives (k t : Z) : bool := between (s_birth (storage_at p k)) t (s_death (storage_at p k)).
+Definition full (a t : Z) : bool :=
+  every (slots p) (fun s =>
+    negb (k_arena (slot_at p s) =? a) || existsb (fun k => lives k t) (group (tenants p) s)).
+
+(** The bytes of the storages of arena [a] that live at step [t] are as many as the arena needs. V5.6 *)
+Definition live_bytes (a t : Z) : Z :=
+  sum (storages p) (fun k => if (s_arena (storage_at p k) =? a) && lives k t then s_bytes (storage_at p k) else 0).
+Definition no_byte_to_spare (a t : Z) : bool := footprint (arena_at p a) <=? live_bytes a t.
+End Check.

@@ -1,0 +1,167 @@
+(** [Check.check] says yes only of plans that are safe. *)
+From Coq Require Import ZArith List Bool Lia.
+From Tmmu Require Import Lists Columns Check Safe ListsProof Placement Accesses.
+Import ListNotations.
+Open Scope Z_scope.
+Open Scope lazy_bool_scope.
+
+Section Soundness.
+Variable p : plan.
+Hypothesis checked : check p = true.
+Local Notation T := (tensor_at p).
+
+(** * Views and in-place results *)
+
+Lemma shows_spec i : is_tensor p i -> shows p i (T i) = true.
+Proof. intros H. apply tensor_checked in H; auto. unfold tensor_ok in H. facts. assumption. Qed.
+
+Lemma views_show : ViewsShow p.
+Proof.
+  intros v H V. pose proof (shows_spec v H) as S. unfold shows in S. unfold is_view in V.
+  destruct (base (tensor_at p v) =? -1) eqn:B; facts; [congruence|]. cbv zeta. unfold is_tensor, address_of.
+  match goal with K : home _ = home _ |- _ => rewrite <- K end.
+  split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split.
+  - intros W. destruct (writer_checked p checked v H) as [?|(_ & M & _)]; cbv zeta in *; [tauto|].
+    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. unfold Stays. lia.
+  - intros n N [I|[e [L I]]].
+    + apply write_checked in I; auto. unfold write_ok in I. facts.
+      destruct (made (tensor_at p v) =? n) eqn:E; facts; congruence.
+    + destruct (parts p checked) as (_ & _ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
+      unfold loop_ok in L. facts. cbn in *.
+      match goal with Q : forall x, In x (writes p e) -> _ |- _ => specialize (Q _ I) end. facts. congruence.
+Qed.
+
+Lemma in_place_is_last : InPlaceIsLast p.
+Proof.
+  intros w H O. apply tensor_checked in H; auto. unfold tensor_ok in H. facts.
+  match goal with K : takes_place _ _ = true |- _ => unfold takes_place in K end.
+  destruct (operand (tensor_at p w) =? -1) eqn:E; facts; [congruence|]. cbv zeta. unfold is_tensor, address_of.
+  match goal with K : home _ = home _ |- _ => rewrite <- K end.
+  split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split; [lia|].
+  split; [lia|]. split; [assumption|]. split.
+  - match goal with K : _ || _ = true |- _ => apply orb_prop in K as [K|K] end; facts; auto.
+  - intros e L. match goal with K : leaves _ _ = false |- _ => unfold leaves in K; rewrite <- not_true_iff_false in K;
+      apply K end. apply existsb_exists. exists (e, writer (tensor_at p w)). split; auto. cbn. apply Z.eqb_eq. lia.
+Qed.
+
+(** * Bytes of one storage *)
+
+Lemma sweep_spec l : forall present now, sweep p l present now = true ->
+  Forall (fun j => now <= made (T j)) l /\
+  (forall e j, In e present -> In j l -> made (T j) <= needed (snd e) -> compatible j (T j) e = true) /\
+  ForallOrdPairs (fun i j => made (T i) <= made (T j) /\
+    (made (T j) <= needed (T i) -> compatible j (T j) (i, T i) = true)) l.
+Proof.
+  induction l as [|j l IH]; intros present now H; cbn in *; [repeat constructor; tauto|].
+  facts. apply IH in H as (I1 & I2 & I3). split; [|split].
+  - constructor; auto. eapply Forall_impl; [|apply I1]. cbn. lia.
+  - intros e j' He [->|Hj] L.
+    + match goal with K : forall x, In x (filter _ _) -> _ |- _ => apply K end.
+      apply filter_In. split; auto. apply Z.leb_le. assumption.
+    + apply I2; auto. right. apply filter_In. split; auto. apply Z.leb_le.
+      rewrite Forall_forall in I1. specialize (I1 _ Hj). cbn in I1. lia.
+  - constructor; auto. apply Forall_forall. intros j' Hj. rewrite Forall_forall in I1. split; [apply I1; auto|].
+    intros L. apply (I2 (j, tensor_at p j)); auto. left. reflexivity.
+Qed.
+
+Lemma apart_spec s t x y : apart s t = true ->
+  0 <= x < bytes s -> 0 <= y < bytes t -> window s + x <> window t + y.
+Proof.
+  unfold apart, ends_before. intros H X Y. repeat (apply orb_prop in H as [H|H]); facts; lia.
+Qed.
+
+Lemma undisturbed_spec n w i x y : undisturbed p n w (T w) = true -> is_tensor p i -> i <> w -> Stays p i n ->
+  home (T i) = home (T w) -> 0 <= x < bytes (T w) -> 0 <= y < bytes (T i) -> window (T w) + x <> window (T i) + y.
+Proof.
+  intros U I N S E X Y. destruct (stays_within p checked i I) as (_ & _ & _ & _ & M).
+  unfold undisturbed in U. rewrite forallb_forall in U. rewrite <- E in U. specialize (U i M).
+  apply orb_prop in U as [U|U]; [apply orb_prop in U as [U|U]; facts; [congruence|]|].
+  - unfold stays, between, Stays in *. apply andb_false_iff in U as [U|U]; facts; lia.
+  - intros W. eapply apart_spec; eauto.
+Qed.
+
+(** A view of [w] is made after [w] is. *)
+Lemma shown_later w i : is_tensor p i -> is_tensor p w -> ~ is_view p w -> i <> w -> root (T i) = root (T w) ->
+  0 <= made (T w) -> made (T w) < made (T i).
+Proof.
+  intros I W V N R M. pose proof (shows_spec i I) as Si. pose proof (shows_spec w W) as Sw. unfold shows in *.
+  unfold is_view in V. destruct (base (T w) =? -1) eqn:B; facts; [|tauto].
+  destruct (base (T i) =? -1) eqn:C; facts; [congruence|].
+  replace (root (T i)) with w in * by congruence. 
+  destruct (made (T i) =? -1) eqn:E; facts; lia.
+Qed.
+
+Lemma two_of_one_storage n w i x y : is_step p n -> In w (writes p n) -> made (T w) = n -> ~ is_view p w ->
+  is_tensor p w -> is_tensor p i -> i <> w -> Stays p i n -> home (T i) = home (T w) ->
+  0 <= x < bytes (T w) -> 0 <= y < bytes (T i) -> window (T w) + x = window (T i) + y -> operand (T w) = i.
+Proof.
+  intros N I M V W Ti D S E X Y Q. destruct (parts p checked) as (_ & _ & _ & _ & _ & A & _).
+  destruct (tensors_within_storages p checked w W) as [Sw _]. 
+  apply (every_spec _ _ A) in Sw. unfold sharing_is_sound in Sw. apply sweep_spec in Sw as (_ & _ & O).
+  destruct (stays_within p checked w W) as (_ & _ & _ & _ & Mw).
+  destruct (stays_within p checked i Ti) as (_ & _ & _ & _ & Mi). rewrite E in Mi.
+  unfold Stays in S. unfold is_step in N.
+  assert (Z : root (T i) <> root (T w)) by (intros R; apply shown_later in R; auto; lia).
+  destruct (ordered_apart _ _ O w i Mw Mi) as [?|[[L K]|[L K]]]; [congruence| |].
+  - specialize (K ltac:(destruct (stays_within p checked w W) as (? & _); lia)).
+    unfold compatible in K. cbn in K. apply orb_prop in K as [K|K]; [apply orb_prop in K as [K|K]|]; facts.
+    + congruence.
+    + exfalso. eapply apart_spec; eauto.
+    + exfalso. pose proof (tensor_checked p checked i Ti) as C. unfold tensor_ok in C. facts.
+      match goal with G : takes_place _ _ = true |- _ => unfold takes_place in G end.
+      destruct (operand (T i) =? -1) eqn:G; facts; [unfold is_tensor in W; lia|].
+      replace (operand (T i)) with w in * by congruence. lia.
+  - specialize (K ltac:(lia)).
+    unfold compatible in K. cbn in K. apply orb_prop in K as [K|K]; [apply orb_prop in K as [K|K]|]; facts.
+    + congruence.
+    + exfalso. eapply apart_spec; eauto.
+    + assumption.
+Qed.
+
+Lemma writes_disturb_nothing : WritesDisturbNothing p.
+Proof.
+  intros n w i x y N Sw V Ti D S X Y A Q. unfold inside in X, Y.
+  assert (Tw : is_tensor p w /\ Stays p w n) by (apply touched_stays; auto; right; assumption).
+  destruct Tw as [Tw Stw]. assert (Zn : 0 <= n) by (unfold is_step in N; lia).
+  destruct (tensors_within_storages p checked w Tw) as (Hw & W0 & W1 & _).
+  destruct (tensors_within_storages p checked i Ti) as (Hi & I0 & I1 & _).
+  destruct (stays_within p checked w Tw) as (_ & _ & _ & Lw & _).
+  destruct (stays_within p checked i Ti) as (_ & _ & _ & Li & _).
+  unfold tensor_arena in A. unfold address_of in Q.
+  destruct (Z.eq_dec (home (tensor_at p i)) (home (tensor_at p w))) as [E|E].
+  2: { exfalso. eapply (live_storages_are_apart p checked (home (tensor_at p w)) (home (tensor_at p i)) n
+         (s_offset (storage_at p (home (tensor_at p w))) + window (tensor_at p w) + x));
+       auto; unfold has_byte in *; try lia; congruence. }
+  assert (Q' : window (T w) + x = window (T i) + y) by (rewrite E in Q; lia).
+  assert (R : In w (writes p n) /\ made (T w) = n).
+  { destruct Sw as [I|[e [L I]]].
+    - split; auto. apply write_checked in I; auto. unfold write_ok in I. facts. 
+      destruct (made (T w) =? n) eqn:F; facts; auto. exfalso.
+      exact (undisturbed_spec n w i x y I Ti D S E X Y Q').
+    - exfalso. destruct (parts p checked) as (_ & _ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
+      unfold loop_ok in L. facts. cbn in *.
+      match goal with G : forall x, In x (writes p e) -> _ |- _ => specialize (G _ I); facts end.
+      match goal with G : undisturbed _ _ _ _ = true |- _ =>
+        exact (undisturbed_spec n w i x y G Ti D S E X Y Q') end. }
+  destruct R as [I M].
+  assert (O : operand (T w) = i) by (exact (two_of_one_storage n w i x y N I M V Tw Ti D S E X Y Q')).
+  split; auto. split; auto.
+  destruct (in_place_is_last w Tw) as (_ & _ & Ad & _); [unfold is_tensor in Ti; lia|].
+  rewrite O in Ad. unfold address_of in Ad. rewrite E in Ad. lia.
+Qed.
+
+Lemma kept_apart_spec : KeptApart p.
+Proof.
+  intros i j x I k l A K L. destruct (parts p checked) as (_ & _ & _ & _ & _ & _ & H). rewrite forallb_forall in H.
+  apply H in I. unfold kept_apart in I. facts. cbn in *. unfold k, l, arena_of, has_byte in *.
+  repeat match goal with G : _ || _ = true |- _ => apply orb_prop in G as [G|G] end; facts; try lia; congruence.
+Qed.
+
+Theorem check_sound : Safe p.
+Proof.
+  exact (conj (live_storages_are_apart p checked) (conj (well_placed p (all_placed p checked))
+    (conj (slots_take_turns p checked) (conj (tensors_within_storages p checked)
+    (conj (lifetimes_cover_accesses p checked) (conj (written_once p checked) (conj views_show (conj in_place_is_last
+    (conj writes_disturb_nothing (conj (loops_keep p checked) kept_apart_spec)))))))))).
+Qed.
+End Soundness.
