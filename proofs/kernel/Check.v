@@ -209,6 +209,13 @@ Definition check : bool :=
   every (tensors p) tensor_ok &&& every (steps p) step_ok &&& forallb loop_ok (loops p) &&&
   every (storages p) sharing_is_sound &&& forallb kept_apart (apart_pairs p).
 
+(** Which part says no, for people: 0 if none does. *)
+Definition complaint : Z :=
+  if negb (every (storages p) placed) then 1 else if negb no_live_overlap then 2
+  else if negb (every (tensors p) tensor_ok) then 3 else if negb (every (steps p) step_ok) then 4
+  else if negb (forallb loop_ok (loops p)) then 5 else if negb (every (storages p) sharing_is_sound) then 6
+  else if negb (forallb kept_apart (apart_pairs p)) then 7 else 0.
+
 (** * Claims *)
 
 (** At step [t] every slot of arena [a] holds a live storage. T6.4 *)
@@ -222,3 +229,11 @@ Definition live_bytes (a t : Z) : Z :=
   sum (storages p) (fun k => if (s_arena (storage_at p k) =? a) && lives k t then s_bytes (storage_at p k) else 0).
 Definition no_byte_to_spare (a t : Z) : bool := footprint (arena_at p a) <=? live_bytes a t.
 End Check.
+
+(** What the program evaluates on the words of a file. *)
+Definition accepts (word : Z -> Z) : bool := (word 0 =? VERSION) &&& check (plan_of word).
+Definition complains (word : Z -> Z) : Z := complaint (plan_of word).
+Definition fewest_slots (word : Z -> Z) (a : Z) : bool :=
+  let p := plan_of word in full p a (fullest (arena_at p a)).
+Definition least_footprint (word : Z -> Z) (a : Z) : bool :=
+  let p := plan_of word in no_byte_to_spare p a (peak (arena_at p a)).

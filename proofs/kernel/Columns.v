@@ -42,7 +42,9 @@ Record slot := Slot {
 Record arena := Arena {
   capacity : Z; least_alignment : Z; footprint : Z;
   scattered : bool;  (* addresses lie anywhere in 64 bits *)
-  reuse : bool       (* else every storage has a slot of its own *)
+  reuse : bool;      (* else every storage has a slot of its own *)
+  fullest : Z;       (* claims: a step at which most storages live, and one at which most bytes do *)
+  peak : Z
 }.
 
 (** That [above] is the next storage over [below] from step [first] to step [last]. *)
@@ -74,18 +76,56 @@ Definition ends (a : arena) : Z := if scattered a then U64 else footprint a.
     Words 0 to 4 are the version and the digest of the plan file, then come eleven counts and the flags, then the columns, each behind
     the other. What may be -1 is stored with 1 added. *)
 Definition VERSION : Z := 1.
-Definition bit (n x : Z) : bool := Z.testbit x n.
+Definition bit (n x : Z) : bool := Z.odd (x / n).
 Definition pairs (word : Z -> Z) (start count : Z) : list (Z * Z) :=
   map (fun i => (word (start + i), word (start + count + i))) (run 0 count).
+(** Row [n] of a table whose [N] + 1 bounds begin at [start], and its elements behind them. *)
+Definition row_of (word : Z -> Z) (start N n : Z) : list Z :=
+  map (fun i => word (start + N + 1 + i)) (run (word (start + n)) (word (start + n + 1))).
+Definition grouped (word : Z -> Z) (start count : Z) : groups :=
+  Groups (fun k => word (start + k)) (fun i => word (start + count + 1 + i)).
 
+(** 15 columns of tensors, 8 of storages, 5 of slots, 6 of arenas, 4 of edges, each [n] words long. *)
+Definition tensors_from (word : Z -> Z) (c0 n : Z) : Z -> tensor :=
+  let c1 := c0 + n in let c2 := c1 + n in let c3 := c2 + n in let c4 := c3 + n in let c5 := c4 + n in
+  let c6 := c5 + n in let c7 := c6 + n in let c8 := c7 + n in let c9 := c8 + n in let c10 := c9 + n in
+  let c11 := c10 + n in let c12 := c11 + n in let c13 := c12 + n in let c14 := c13 + n in
+  fun i =>
+    let flags := word (c10 + i) in
+    {| home := word (c0 + i); window := word (c1 + i); bytes := word (c2 + i); alignment := word (c3 + i);
+       birth := word (c4 + i); death := word (c5 + i); writer := word (c6 + i) - 1; base := word (c7 + i) - 1;
+       shift := word (c8 + i); operand := word (c9 + i) - 1;
+       returned := bit 1 flags; donated := bit 2 flags; scratch := bit 4 flags;
+       made := word (c11 + i) - 1; needed := word (c12 + i); root := word (c13 + i); place := word (c14 + i) |}.
+Definition storages_from (word : Z -> Z) (c0 n : Z) : Z -> storage :=
+  let c1 := c0 + n in let c2 := c1 + n in let c3 := c2 + n in let c4 := c3 + n in let c5 := c4 + n in
+  let c6 := c5 + n in let c7 := c6 + n in
+  fun k =>
+    {| s_arena := word (c0 + k); s_bytes := word (c1 + k); s_alignment := word (c2 + k); s_birth := word (c3 + k);
+       s_death := word (c4 + k); s_slot := word (c5 + k); s_offset := word (c6 + k); s_place := word (c7 + k) |}.
+Definition slots_from (word : Z -> Z) (c0 n : Z) : Z -> slot :=
+  let c1 := c0 + n in let c2 := c1 + n in let c3 := c2 + n in let c4 := c3 + n in
+  fun s =>
+    {| k_arena := word (c0 + s); k_bytes := word (c1 + s); k_alignment := word (c2 + s); k_offset := word (c3 + s);
+       k_place := word (c4 + s) |}.
+Definition arenas_from (word : Z -> Z) (c0 n : Z) : Z -> arena :=
+  fun a =>
+    let flags := word (c0 + 3 * n + a) in
+    {| capacity := word (c0 + a); least_alignment := word (c0 + n + a); footprint := word (c0 + 2 * n + a);
+       scattered := bit 1 flags; reuse := bit 2 flags;
+       fullest := word (c0 + 4 * n + a); peak := word (c0 + 5 * n + a) |}.
+Definition edges_from (word : Z -> Z) (c0 n : Z) : Z -> edge :=
+  let c1 := c0 + n in let c2 := c1 + n in let c3 := c2 + n in
+  fun e => {| below := word (c0 + e); above := word (c1 + e); first := word (c2 + e); last := word (c3 + e) |}.
+
+(** The plan that a row of words is. Whether it is a right one is what [Check.check] asks. *)
 Definition plan_of (word : Z -> Z) : plan :=
-  let N := word 5 in let T := word 6 in let K := word 7 in let S := word 8 in let A := word 9 in
-  let L := word 10 in let R := word 11 in let W := word 12 in let M := word 13 in let P := word 14 in let E := word 15 in
-  let c0 := 17 in                        (* tensors: 15 columns of T *)
-  let s0 := c0 + 15 * T in               (* storages: 8 columns of K *)
-  let k0 := s0 + 8 * K in                (* slots: 5 columns of S *)
-  let a0 := k0 + 5 * S in                (* arenas: 4 columns of A *)
-  let r0 := a0 + 4 * A in                (* reads: N + 1 bounds, then R rows; writes and mutates likewise *)
+  let N := word 5 in let T := word 6 in let K := word 7 in let S := word 8 in let A := word 9 in let L := word 10 in
+  let R := word 11 in let W := word 12 in let M := word 13 in let P := word 14 in let E := word 15 in
+  let s0 := 17 + 15 * T in               (* storages *)
+  let k0 := s0 + 8 * K in                (* slots *)
+  let a0 := k0 + 5 * S in                (* arenas *)
+  let r0 := a0 + 6 * A in                (* reads of each step: N + 1 bounds, then R rows; writes, mutates likewise *)
   let w0 := r0 + (N + 1) + R in
   let m0 := w0 + (N + 1) + W in
   let l0 := m0 + (N + 1) + M in          (* loops: enters, then leaves *)
@@ -93,33 +133,13 @@ Definition plan_of (word : Z -> Z) : plan :=
   let g0 := p0 + 2 * P in                (* tensors of each storage: K + 1 bounds, then T rows *)
   let t0 := g0 + (K + 1) + T in          (* storages of each slot: S + 1 bounds, then K rows *)
   let o0 := t0 + (S + 1) + K in          (* slots of each arena: A + 1 bounds, then S rows *)
-  let e0 := o0 + (A + 1) + S in          (* edges: 4 columns of E *)
+  let e0 := o0 + (A + 1) + S in          (* edges *)
   let u0 := e0 + 4 * E in                (* bounds of the edges up from each of K storages and A floors *)
   let d0 := u0 + (K + A + 1) in          (* edges down from each storage: K + 1 bounds, then E rows *)
-  let lists (start : Z) (n : Z) :=
-    map (fun i => word (start + N + 1 + i)) (run (word (start + n)) (word (start + n + 1))) in
-  let grouped (start groups : Z) := Groups (fun k => word (start + k)) (fun i => word (start + groups + 1 + i)) in
-  {| steps := N; tensors := T; storages := K; slots := S; arenas := A; by_slots := bit 0 (word 16);
-     tensor_at := fun i =>
-       let w c := word (c0 + c * T + i) in let flags := w 10 in
-       {| home := w 0; window := w 1; bytes := w 2; alignment := w 3; birth := w 4; death := w 5;
-          writer := w 6 - 1; base := w 7 - 1; shift := w 8; operand := w 9 - 1;
-          returned := bit 0 flags; donated := bit 1 flags; scratch := bit 2 flags;
-          made := w 11 - 1; needed := w 12; root := w 13; place := w 14 |};
-     storage_at := fun k =>
-       let w c := word (s0 + c * K + k) in
-       {| s_arena := w 0; s_bytes := w 1; s_alignment := w 2; s_birth := w 3; s_death := w 4; s_slot := w 5;
-          s_offset := w 6; s_place := w 7 |};
-     slot_at := fun s =>
-       let w c := word (k0 + c * S + s) in
-       {| k_arena := w 0; k_bytes := w 1; k_alignment := w 2; k_offset := w 3; k_place := w 4 |};
-     arena_at := fun a =>
-       let w c := word (a0 + c * A + a) in
-       {| capacity := w 0; least_alignment := w 1; footprint := w 2; scattered := bit 0 (w 3); reuse := bit 1 (w 3) |};
-     reads := lists r0; writes := lists w0; mutates := lists m0;
+  {| steps := N; tensors := T; storages := K; slots := S; arenas := A; by_slots := bit 1 (word 16);
+     tensor_at := tensors_from word 17 T; storage_at := storages_from word s0 K; slot_at := slots_from word k0 S;
+     arena_at := arenas_from word a0 A;
+     reads := row_of word r0 N; writes := row_of word w0 N; mutates := row_of word m0 N;
      loops := pairs word l0 L; apart_pairs := pairs word p0 P;
-     members := grouped g0 K; tenants := grouped t0 S; ordered := grouped o0 A;
-     edge_at := fun e =>
-       let w c := word (e0 + c * E + e) in
-       {| below := w 0; above := w 1; first := w 2; last := w 3 |};
-     ups_at := fun k => word (u0 + k); downs := grouped d0 K |}.
+     members := grouped word g0 K; tenants := grouped word t0 S; ordered := grouped word o0 A;
+     edge_at := edges_from word e0 E; ups_at := fun k => word (u0 + k); downs := grouped word d0 K |}.
