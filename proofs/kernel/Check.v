@@ -222,7 +222,8 @@ Definition complaint : Z :=
 Definition lives (k t : Z) : bool := between (s_birth (storage_at p k)) t (s_death (storage_at p k)).
 Definition full (a t : Z) : bool :=
   every (slots p) (fun s =>
-    negb (k_arena (slot_at p s) =? a) || existsb (fun k => lives k t) (group (tenants p) s)).
+    negb (k_arena (slot_at p s) =? a) ||
+    existsb (fun k => row k (storages p) && (s_slot (storage_at p k) =? s) && lives k t) (group (tenants p) s)).
 
 (** The bytes of the storages of arena [a] that live at step [t] are as many as the arena needs. V5.6 *)
 Definition live_bytes (a t : Z) : Z :=

@@ -23,7 +23,7 @@ Record tensor := Tensor {
   scratch : bool;    (* its own step reads it too *)
   (* evidence, which is checked: *)
   made : Z;          (* the first step at which its bytes are its own: its writer, or the enter of the loop it leaves *)
-  needed : Z;        (* the last step that touches it; what a loop touches, the loop's leave *)
+  needed : Z;        (* the last step that touches it; what a loop touches, the loop's leave; -1: none does *)
   root : Z;          (* where its chain of views ends *)
   place : Z          (* where it stands among the tensors of its storage *)
 }.
@@ -96,7 +96,7 @@ Definition tensors_from (word : Z -> Z) (c0 n : Z) : Z -> tensor :=
        birth := word (c4 + i); death := word (c5 + i); writer := word (c6 + i) - 1; base := word (c7 + i) - 1;
        shift := word (c8 + i); operand := word (c9 + i) - 1;
        returned := bit 1 flags; donated := bit 2 flags; scratch := bit 4 flags;
-       made := word (c11 + i) - 1; needed := word (c12 + i); root := word (c13 + i); place := word (c14 + i) |}.
+       made := word (c11 + i) - 1; needed := word (c12 + i) - 1; root := word (c13 + i); place := word (c14 + i) |}.
 Definition storages_from (word : Z -> Z) (c0 n : Z) : Z -> storage :=
   let c1 := c0 + n in let c2 := c1 + n in let c3 := c2 + n in let c4 := c3 + n in let c5 := c4 + n in
   let c6 := c5 + n in let c7 := c6 + n in

@@ -10,6 +10,7 @@ order to look at the rows of each group, and the edges between neighbours. The o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,46 +33,58 @@ NONE = -1
 
 def words(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> Words:
     """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n)."""
+    return np.concatenate([column for _, column in columns(plan, permissions, donated, digest)])
+
+
+def columns(
+    plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes
+) -> list[tuple[str, Words]]:
+    """The same words column by column, each under its name, in the order of `Columns.v`."""
     context = view_of(plan, permissions, donated)
-    certificate = context.certificate
-    found = _edges(plan)
-    t, s, steps = plan.tensors, plan.storages, plan.steps
+    when, tenants = stays(context), context.certificate.tenants
+    members_at, members = _grouped(plan.tensors.storage, len(plan.storages), when.written)
+    ordered_at, ordered = _ordered(context)
+    table = _edges(plan)
+    s, steps, nodes = plan.storages, plan.steps, len(plan.storages) + len(plan.arenas)
+    downs_at, downs = _grouped(table[:, 1], len(s), table[:, 2])
     counts = [
-        len(steps), len(t), len(s), len(plan.slots), len(plan.arenas), len(context.loops), len(steps.reads),
-        len(steps.writes), len(steps.mutates), len(plan.must_not_alias), len(found[0]), plan.layout in BY_SLOTS,
+        len(steps), len(plan.tensors), len(s), len(plan.slots), len(plan.arenas), len(context.loops), len(steps.reads),
+        len(steps.writes), len(steps.mutates), len(plan.must_not_alias), len(table), plan.layout in BY_SLOTS,
     ]  # fmt: skip
-    loops = np.array([*zip(*context.loops, strict=True)], np.int64)
-    pairs = np.array([*zip(*plan.must_not_alias, strict=True)], np.int64)
-    below, above, first, last = found
-    columns: list[NDArray[np.generic]] = [
-        np.array([VERSION]), np.frombuffer(digest, ">u8"), np.array(counts),
-        *_tensors(context),
-        s.arena, s.bytes, s.alignment, s.birth, s.death, s.slot, s.offset, _inverse(certificate.tenants),
-        *_slots(context), *_arenas(plan),
-        steps.reads_at, steps.reads, steps.writes_at, steps.writes, steps.mutates_at, steps.mutates,
-        loops.ravel(), pairs.ravel(),
-        *_members(context, stays(context)),
-        certificate.tenants_at, certificate.tenants,
-        *_ordered(context),
-        below, above, first, last,
-        np.searchsorted(below, np.arange(len(s) + len(plan.arenas) + 1)),
-        *_grouped(above, len(s), first),
+    named: list[tuple[str, NDArray[Any]]] = [
+        ("version", np.array([VERSION])), ("digest of the plan file", np.frombuffer(digest, ">u8")),
+        ("steps, tensors, storages, slots, arenas, loops, reads, writes, mutates, pairs, edges, flags",
+         np.array(counts)),
+        *_tensors(context, when, _inverse(members)),
+        ("storages: arena", s.arena), ("bytes", s.bytes), ("alignment", s.alignment), ("birth", s.birth),
+        ("death", s.death), ("slot", s.slot), ("offset", s.offset), ("place", _inverse(tenants)),
+        *_slots(context, ordered_at, ordered), *_arenas(plan),
+        *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
+        ("loops: enters, then leaves", np.array([*zip(*context.loops, strict=True)], np.int64).ravel()),
+        ("pairs that must not alias", np.array([*zip(*plan.must_not_alias, strict=True)], np.int64).ravel()),
+        ("tensors of each storage", members_at), ("in order", members),
+        ("storages of each slot", context.certificate.tenants_at), ("in order", tenants),
+        ("slots of each arena", ordered_at), ("in order", ordered),
+        *zip(("edges: below", "above", "first", "last"), table.T, strict=True),
+        ("edges up from each storage and floor", np.searchsorted(table[:, 0], np.arange(nodes + 1))),
+        ("edges down from each storage", downs_at), ("in order", downs),
     ]  # fmt: skip
-    return np.concatenate([column.astype(np.uint64) for column in columns])
+    return [(name, column.astype(np.uint64)) for name, column in named]
 
 
-def _tensors(context: Context) -> Iterator[NDArray[np.generic]]:
-    plan, when = context.plan, stays(context)
+def _tensors(context: Context, when: Stays, place: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
+    plan = context.plan
     t, count = plan.tensors, len(plan.tensors)
-    needed = np.clip(when.last_needed, 0, context.last)
+    needed = np.minimum(when.last_needed, context.last)
     base, shift = np.full(count, NONE), np.zeros(count, np.uint64)
     for view, (shown, offset) in context.permissions.views.items():
         base[view], shift[view] = shown, offset
-    yield from (t.storage, t.window, t.bytes, t.alignment, t.birth, t.death, context.writer + 1, base + 1, shift)
-    yield _operands(context, when.written, needed) + 1
     scratch = t.role == ROLES.index(Role.SCRATCH)
-    yield context.returned + 2 * context.donated + 4 * scratch
-    yield from (when.written + 1, needed, context.root, _inverse(_members(context, when)[1]))
+    yield from (("tensors: storage", t.storage), ("window", t.window), ("bytes", t.bytes), ("alignment", t.alignment))
+    yield from (("birth", t.birth), ("death", t.death), ("writer + 1", context.writer + 1), ("base + 1", base + 1))
+    yield from (("shift", shift), ("operand + 1", _operands(context, when.written, needed) + 1))
+    yield "returned 1, donated 2, scratch 4", context.returned + 2 * context.donated + 4 * scratch
+    yield from (("made + 1", when.written + 1), ("needed + 1", needed + 1), ("root", context.root), ("place", place))
 
 
 def _operands(context: Context, made: Rows, needed: Rows) -> Rows:
@@ -85,17 +98,12 @@ def _operands(context: Context, made: Rows, needed: Rows) -> Rows:
     return operand
 
 
-def _members(context: Context, when: Stays) -> tuple[Rows, Rows]:
-    """The tensors of each storage in the order in which they are made."""
-    return _grouped(context.plan.tensors.storage, len(context.plan.storages), when.written)
-
-
-def _slots(context: Context) -> Iterator[NDArray[np.generic]]:
-    slots, order = context.plan.slots, _ordered(context)[1]
+def _slots(context: Context, ordered_at: Rows, ordered: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
+    slots, used = context.plan.slots, int(ordered_at[-1])
     place = np.zeros(len(slots), np.int64)
-    used = int(_ordered(context)[0][-1])
-    place[order[:used]] = np.arange(used)
-    yield from (slots.arena, slots.bytes, slots.alignment, context.certificate.slot_offset, place)
+    place[ordered[:used]] = np.arange(used)
+    yield from (("slots: arena", slots.arena), ("bytes", slots.bytes), ("alignment", slots.alignment))
+    yield from (("offset", context.certificate.slot_offset), ("place", place))
 
 
 def _ordered(context: Context) -> tuple[Rows, Rows]:
@@ -107,29 +115,30 @@ def _ordered(context: Context) -> tuple[Rows, Rows]:
     return np.cumsum([0, *map(len, lists)]), order
 
 
-def _arenas(plan: Plan) -> Iterator[NDArray[np.generic]]:
+def _arenas(plan: Plan) -> Iterator[tuple[str, NDArray[Any]]]:
+    names = ("arenas: capacity", "alignment", "footprint", "scattered 1, reuse 2", "max live step", "peak step")
     rows = [
         (a.capacity, a.alignment, u.footprint, scattered(plan, i) + 2 * a.reuse, u.max_live_step, u.peak_step)
         for i, (a, u) in enumerate(zip(plan.arenas, plan.usage, strict=True))
     ]
-    yield from (np.array(column, np.uint64) for column in zip(*rows, strict=True))
+    yield from zip(names, np.array(rows, np.uint64).reshape(-1, len(names)).T, strict=True)
 
 
-def _edges(plan: Plan) -> tuple[Rows, Rows, Rows, Rows]:
+def _edges(plan: Plan) -> NDArray[np.int64]:
     """The edges of all arenas by lower end, then first step; the floor of arena a is storage `len(storages) + a`."""
     lists: list[Rows] = [np.empty((0, 4), np.int64)]
-    for arena in range(len(plan.arenas)) if plan.layout not in BY_SLOTS else ():
+    lives = bool((plan.storages.birth <= plan.storages.death).all())  # else no edge could help
+    for arena in range(len(plan.arenas)) if lives and plan.layout not in BY_SLOTS else ():
         found = edges(plan, arena)
         node = np.append(found.storages, [len(plan.storages) + arena])
         inner = found.above != found.roof
         ends = node[found.below[inner]], node[found.above[inner]]
         lists.append(np.column_stack([*ends, found.first[inner], found.last[inner]]))
     table = np.concatenate(lists)
-    table = table[np.lexsort((table[:, 2], table[:, 0]))]
-    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
+    return table[np.lexsort((table[:, 2], table[:, 0]))]
 
 
-def _grouped(group: NDArray[np.generic], count: int, by: Rows) -> tuple[Rows, Rows]:
+def _grouped(group: NDArray[Any], count: int, by: Rows) -> tuple[Rows, Rows]:
     """The bounds of each group, and its rows in the order of `by`."""
     order = np.lexsort((by, group))
     return np.searchsorted(group[order], np.arange(count + 1)), order
