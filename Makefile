@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast models models-full lint bench clean help
+.PHONY: demo test test-fast models models-full kernel kernel-mutants lint bench clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,6 +14,8 @@ help:
 	@echo 'make test-fast  the fast suite alone'
 	@echo 'make models     the TLA+ models and their broken twins under TLC, which is fetched once'
 	@echo 'make models-full  the same, with larger bounds too'
+	@echo 'make kernel     install Coq if need be, prove the checker, and install its program'
+	@echo 'make kernel-mutants  break each part of that checker, and see its proof fail'
 	@echo 'make bench      the benchmark tables'
 
 # A missing tool is named with the command that installs it.
@@ -55,6 +57,14 @@ models: $(VENV)/dev
 
 models-full: $(VENV)/dev
 	$(BIN)/check-models --mutants --full
+# The verifier uses what this installs wherever it stands; a second run does nothing.
+kernel:
+	$(need_python)
+	@$(PYTHON) -m proofs.kernel.install
+
+kernel-mutants:
+	$(need_python)
+	@$(PYTHON) -m tests.kernel.mutants
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks

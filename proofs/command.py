@@ -13,6 +13,7 @@ import click
 
 from proofs import formats, verify_plan
 from proofs.flags import bound, dims, existing, shapes
+from proofs.kernel import installed
 from proofs.sharding import ranks
 from proofs.solvers.process import SOLVERS
 from proofs.verify_plan import NO_PLAN, REQUIRABLE, Disagreement, Options, Verdict
@@ -60,6 +61,9 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
     help="Write the obligations of proved plans, and the lemmas, as SMT-LIB 2 into DIR.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=2, help="Solver processes.")
+@click.option(
+    "--coq", type=click.Path(file_okay=False), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan."
+)
 @click.version_option(package_name="tmmu")
 def command(
     plans: tuple[str, ...],
@@ -76,6 +80,7 @@ def command(
     solver: str,
     smt2: str | None,
     workers: int,
+    coq: str | None,
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
 
@@ -89,8 +94,12 @@ def command(
     known, ranges = dims(dim)
     options = Options(
         model, known, shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, tuple(SOLVERS) if solver == "both" else (solver,), smt2, ranges,
+        definition_limit, workers, tuple(SOLVERS) if solver == "both" else (solver,), smt2, ranges, coq,
     )  # fmt: skip
+    if coq is not None and len(plans) > 1:
+        raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
+    if coq is not None and installed.theory() is None:
+        raise click.BadParameter("the kernel of this version is not installed: run `make kernel`", param_hint="--coq")
     verdicts = []
     members = []
     for path in plans:

@@ -2,7 +2,8 @@
 
 A confirmed witness is REFUTED whatever the solver says. PROVED needs everything at once: every hash recomputes, the
 steps are the model's where one is given, the naive checker finds nothing, and every obligation is discharged by the
-solver with its canary. Anything in between is UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, A2.6
+solver with its canary, and, where the kernel is installed, its checker accepts the plan. Anything in between is
+UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, V6.1, A2.6
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from proofs import checker, claims, envelope, obligations, structure
 from proofs.checker import Problem
 from proofs.claims import FalseField
 from proofs.envelope import AtShape
+from proofs.kernel import coq_file, installed
+from proofs.kernel.opinion import NOT_INSTALLED, opinion
 from proofs.layouts import SCATTERED
 from proofs.program import Program, program
 from proofs.readers import compare
@@ -50,7 +53,7 @@ BY_COMPARISON = ("hashes", "steps_are_the_model", "bodies_nest", "roles_have_are
 OF_SHARDED = ("shards",)
 """Those that the verdict on a plan with a shard spec lists besides; they are compared, too."""
 
-REQUIRABLE = ("model", "slot-count", "ranks")
+REQUIRABLE = ("model", "slot-count", "ranks", "kernel")
 """What `--require` may name."""
 
 
@@ -71,6 +74,8 @@ class Options:
     solvers: tuple[str, ...] = ("z3",)
     smt2: str | None = None
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    coq: str | None = None
+    """The folder for a file in which Coq itself proves the plan."""
 
 
 Wrong = Problem | FalseField | AtShape | compare.Difference
@@ -95,6 +100,8 @@ class Verdict:
     witness: dict[str, Any] | None = None
     notes: list[str] = field(default_factory=list)
     model: str | None = None
+    kernel: dict[str, Any] = field(default_factory=dict)
+    """What the checker that Coq has proved says: `said` is yes, no, nothing or not installed."""
 
     @property
     def line(self) -> str:
@@ -157,9 +164,15 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
         definition_limit=options.definition_limit,
         donated=options.donated,
     )
+    progress("asking the kernel")
+    result.kernel = opinion(stated, permissions, options.donated, options.timeout)
     _conclude(result, plan, outcomes, options)
     if options.smt2 is not None:
         _export(result, plan, permissions, outcomes, options)
+    theory = installed.theory()
+    if options.coq is not None and theory is not None:
+        digest = stated.hashes["file_digest"]
+        coq_file.write(options.coq, path, plan, permissions, options.donated, digest, theory)
     return result
 
 
@@ -361,14 +374,15 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
         result.obligations.append(_entry(outcome))
     # The lemmas, and the query straight from the definition.
     result.obligations += [_entry(outcome) for outcome in by_name.values()]
+    agrees = _heed_kernel(result)
     unproved = [o for o in outcomes if o.verdict != PROVED]
-    missing = [name for name in options.require if not _holds(name, plan, options)]
+    missing = [name for name in options.require if not _holds(name, plan, options, result)]
     for outcome in unproved:
         said = "says no where the naive checker finds nothing" if outcome.verdict == "VIOLATED" else "gave no answer"
         result.notes.append(f"{outcome.name}: the solver {said} ({outcome.note or outcome.hint})")
     result.notes += [f"{name}: the solver was not asked" for name in unasked]
     result.notes += [f"required but missing: {name}" for name in missing]
-    if not (unproved or unasked or missing):
+    if agrees and not (unproved or unasked or missing):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
     _optimal(result, plan, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
     if plan.world_size > 1:
@@ -390,6 +404,20 @@ def _entry(outcome: obligations.Outcome) -> dict[str, Any]:
     return {**entry, "solvers": outcome.solvers}
 
 
+def _heed_kernel(result: Verdict) -> bool:
+    """Whether the kernel, where it is installed, has said yes; its word and its reason go into the verdict."""
+    said, reason = result.kernel["said"], result.kernel.get("reason", "")
+    if said == NOT_INSTALLED:
+        return True
+    yes = bool(said == "yes")
+    result.obligations.append({"name": "kernel", "verdict": PROVED if yes else UNKNOWN, "detail": reason})
+    if said == "no":
+        result.notes.append(f"CHECKERS DISAGREE: the kernel says no ({reason}) where the naive checker finds nothing")
+    elif not yes:
+        result.notes.append(f"the kernel gave no answer: {reason}")
+    return yes
+
+
 def _optimal(result: Verdict, plan: Plan, proved: set[str]) -> None:
     """No placement needs fewer bytes than are live at one step: a footprint of just these is the least. spec: V5.6"""
     if not {"capacity", "peak"} <= proved:
@@ -399,9 +427,11 @@ def _optimal(result: Verdict, plan: Plan, proved: set[str]) -> None:
             result.claims[arena.name]["footprint_is_optimal"] = "proved"
 
 
-def _holds(requirement: str, plan: Plan, options: Options) -> bool:
+def _holds(requirement: str, plan: Plan, options: Options, result: Verdict) -> bool:
     if requirement == "model":
         return options.model is not None
     if requirement == "ranks":  # whether all ranks are there says the verdict on them together
         return True
+    if requirement == "kernel":
+        return bool(result.kernel["said"] == "yes")
     return all(usage.minimal for usage in plan.usage if usage.slots)

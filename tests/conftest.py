@@ -2,13 +2,29 @@
 
 Under CI the examples follow from the tests alone, so that a run can be repeated to the letter; elsewhere every run
 looks at new ones. Nothing has a deadline: a slow machine is no error.
+
+The tests of the kernel run where it is built. Elsewhere they are left out, and the summary names them.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from proofs.kernel import installed
+
+KERNEL = Path(__file__).parent / "kernel"
+collect_ignore = [] if installed.program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what was left out."""
+    for path in collect_ignore:
+        terminalreporter.write_line(f"LEFT OUT: tests/kernel/{Path(path).name} (the kernel is not built: make kernel)")
+
 
 settings.register_profile(
     "fast",

@@ -16,6 +16,7 @@ import pytest
 
 from proofs import obligations, verify_plan
 from proofs.obligations import Outcome
+from proofs.kernel import installed
 from proofs.verify_plan import BY_COMPARISON, OBLIGATIONS, REQUIRABLE, Disagreement, Options, Verdict, verify
 from tests.cover.test_ir_columns import full
 from tests.strategies.small import changed, small
@@ -72,7 +73,8 @@ def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tm
 def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -> None:
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
     against = {entry["name"]: entry for entry in verify(plan, Options(model=path)).obligations}
-    assert list(against) == [*OBLIGATIONS, "lemmas", "definition"]
+    asked = ["kernel"] if installed.program() is not None else []
+    assert list(against) == [*OBLIGATIONS, "lemmas", "definition", *asked]
     assert {entry["verdict"] for entry in against.values()} == {"PROVED"}
     assert [name for name, entry in against.items() if entry["detail"] == "by comparison"] == list(BY_COMPARISON)
     assert against["lifetimes_cover_accesses"]["rows"] > 0
@@ -248,13 +250,13 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
         (CHAIN, ("model",), ["required but missing: model"]),
         (CHAIN, ("slot-count",), []),
         (joined, ("slot-count",), ["required but missing: slot-count"]),
-        (joined, REQUIRABLE, ["required but missing: model", "required but missing: slot-count"]),
+        (joined, ("model", "slot-count"), ["required but missing: model", "required but missing: slot-count"]),
     ):
         found = verify(saved(plan_memory(model).plan, tmp_path), Options(require=required))
         assert (found.verdict, found.exit) == (("UNKNOWN", 3) if missing else ("PROVED", 0))
         assert [note for note in found.notes if note.startswith("required")] == missing
     path = modelled(CHAIN, tmp_path)
-    options = Options(model=path, require=REQUIRABLE)
+    options = Options(model=path, require=tuple(name for name in REQUIRABLE if name != "kernel"))
     assert verify(saved(plan_memory(CHAIN).plan, tmp_path), options).verdict == "PROVED"
 
 
