@@ -178,14 +178,15 @@ Definition step_ok (n : Z) : bool :=
 Definition compatible (j : Z) (t : tensor) (earlier : Z * tensor) : bool :=
   (root (snd earlier) =? root t) || apart (snd earlier) t || (operand t =? fst earlier).
 
-(** The tensors of a storage in the order in which they are made; [present] are the earlier ones that may still stay. *)
+(** The tensors of a storage in the order in which they are made; [present] are the earlier ones that may still stay.
+    What the caller writes and no step touches is not asked about. *)
 Fixpoint sweep (l : list Z) (present : list (Z * tensor)) (now : Z) : bool :=
   match l with
   | [] => true
   | j :: l' =>
       let t := tensor_at p j in
-      let still := filter (fun earlier => made t <=? needed (snd earlier)) present in
-      (now <=? made t) &&& forallb (compatible j t) still &&& sweep l' ((j, t) :: still) (made t)
+      let still := filter (fun earlier => Z.max 0 (made t) <=? needed (snd earlier)) present in
+      (now <=? made t) &&& ((needed t <? 0) || forallb (compatible j t) still) &&& sweep l' ((j, t) :: still) (made t)
   end.
 Definition sharing_is_sound (k : Z) : bool := sweep (group (members p) k) [] (-1).
 

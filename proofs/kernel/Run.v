@@ -4,7 +4,7 @@
     and a few at a time, each a function of bytes that it may read at that moment. Control may leave out steps (an arm of
     an If that is not taken, a loop that never runs) and go back from a loop's leave to its enter. *)
 From Coq Require Import ZArith List Bool.
-From Tmmu Require Import Lists Columns Check Safe.
+From Tmmu Require Import Lists Columns Safe.
 Import ListNotations.
 Open Scope Z_scope.
 

@@ -104,6 +104,13 @@ Definition WritesDisturbNothing : Prop := forall n w i x y,
   inside w x -> inside i y -> tensor_arena w = tensor_arena i -> address_of w + x = address_of i + y ->
   operand (tensor_at p w) = i /\ x = y /\ n = made (tensor_at p w).
 
+(** V1.5: what the caller writes and somebody touches has bytes of its own, views apart. *)
+Definition CallersTensorsApart : Prop := forall i j x y,
+  is_tensor i -> is_tensor j -> i <> j -> writer (tensor_at p i) = -1 -> writer (tensor_at p j) = -1 ->
+  0 <= needed (tensor_at p i) -> 0 <= needed (tensor_at p j) -> inside i x -> inside j y ->
+  tensor_arena i = tensor_arena j -> address_of i + x = address_of j + y ->
+  root (tensor_at p i) = root (tensor_at p j).
+
 (** T8.3: what is there when a loop begins and is needed after that stays until it is left. *)
 Definition LoopsKeep : Prop := forall e n, In (e, n) (loops p) ->
   0 <= e < n /\ n < steps p /\ forall i, is_tensor i -> Stays i e -> Stays i n.
@@ -115,5 +122,5 @@ Definition KeptApart : Prop := forall i j x, In (i, j) (apart_pairs p) ->
 
 Definition Safe : Prop :=
   NoLiveOverlap /\ WellPlaced /\ SlotsTakeTurns /\ TensorsWithinStorages /\ LifetimesCoverAccesses /\ WrittenOnce /\
-  ViewsShow /\ InPlaceIsLast /\ WritesDisturbNothing /\ LoopsKeep /\ KeptApart.
+  ViewsShow /\ InPlaceIsLast /\ WritesDisturbNothing /\ LoopsKeep /\ KeptApart /\ CallersTensorsApart.
 End Safe.

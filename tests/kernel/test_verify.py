@@ -19,7 +19,7 @@ from tmmu.plan import file
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
 
-CHAIN = plan_memory(small("relu: x -> a", "matmul: a -> b", "relu: b -> y"), layout="slots").plan
+CHAIN = plan_memory(small("relu: x -> a", "matmul: a -> b", "relu2: b -> y"), layout="slots").plan
 DIGEST = bytes(32)
 
 

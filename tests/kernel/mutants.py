@@ -1,0 +1,132 @@
+"""`make kernel-mutants`: break each part of the checker in turn, and see that its proof fails. Prints a table.
+
+A part of the checker whose loss no proof notices would be one that the theorem does not need, or a theorem that says
+too little. Each mutant is one edit of a definition; the proofs are left as they are. Ends with 1 if one survives.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from proofs.kernel.installed import ORDER, SOURCES
+
+DEFINITIONS = ("Lists", "Columns", "Safe", "Run", "ListsProof")
+"""What does not depend on `Check.v`; compiled once."""
+
+
+class Mutant(NamedTuple):
+    """In words, what is changed into what, and the file that is changed."""
+
+    what: str
+    old: str
+    new: str
+    file: str = "Check"
+
+
+MUTANTS = (
+    Mutant("storages may end beyond the footprint", "(s_offset s + s_bytes s <=? ends a) &&&", ""),
+    Mutant("the footprint may exceed the capacity", "(footprint a <=? capacity a) &&&", ""),
+    Mutant("storages need not be aligned", "(s_offset s mod s_alignment s =? 0) &&&", ""),
+    Mutant("the arena's alignment does not count", "(s_offset s mod least_alignment a =? 0) &&&", ""),
+    Mutant("any positive number is a power of two", "(1 <=? x) && (U64 mod x =? 0)", "(1 <=? x)"),
+    Mutant("a storage need not be listed in its slot", "listed (tenants p) (s_slot s) (s_place s) k &&&", ""),
+    Mutant("a storage may begin elsewhere than its slot", "(s_offset s =? k_offset h) &&&", ""),
+    Mutant("a storage may be larger than its slot", "(s_bytes s <=? k_bytes h) &&&", ""),
+    Mutant("a storage may lie in another arena than its slot", "(k_arena h =? s_arena s) &&&", ""),
+    Mutant("tenants of a slot may meet in one step", "(died <? s_birth s)", "(died <=? s_birth s)"),
+    Mutant("slots of an arena without reuse are shared", "(group (tenants p) s) &&& alone s)", "(group (tenants p) s))"),
+    Mutant("slots may overlap", "(stop <=? k_offset h) &&&", ""),
+    Mutant("edges need not lead up", "(s_offset s + s_bytes s <=? s_offset y) &&&", ""),
+    Mutant("edges may come from another arena", "(s_arena s =? s_arena y) &&&", ""),
+    Mutant("edges may come from what is not born yet", "(s_birth s <=? first (edge_at p e)) &&&", ""),
+    Mutant("an edge need not be listed where it comes from", "between (ups_at p x) e (ups_at p (x + 1) - 1) &&&", ""),
+    Mutant("edges need not tile a lifetime", "(first (edge_at p e) =? from) &&&", ""),
+    Mutant("two storages may rest on one", "(ended <? first (edge_at p e))", "(ended <=? first (edge_at p e))"),
+    Mutant("storages need not rest on anything", "every (storages p) stands &&&", ""),
+    Mutant("a loop's operands may die before it is left", "(snd l <=? needed t)", "(fst l <=? needed t)"),
+    Mutant("a view may lie elsewhere than its base", "(window t =? window b + shift t) &&&", ""),
+    Mutant("a view may reach beyond its base", "&&& (shift t + bytes t <=? bytes b) &&&", "&&&"),
+    Mutant("a view may be made with its root", "(made r <? made t)", "(made r <=? made t)"),
+    Mutant("a view may be made of what is gone", "&&& stays b (made t)", ""),
+    Mutant("an operand may be needed after its place is taken", "(needed o =? made t) &&&", ""),
+    Mutant("the caller may read what was overwritten in place", "negb (returned o) &&&", ""),
+    Mutant("inputs that are not donated may be overwritten", "(negb (writer o =? -1) || donated o) &&&", ""),
+    Mutant("the next iteration may need the operand", "&&& negb (leaves (made t))", ""),
+    Mutant("an in-place result may be larger than its operand", "&&& (bytes t =? bytes o)", ""),
+    Mutant("a tensor may reach beyond its storage", "(window t + bytes t <=? s_bytes s) &&&", ""),
+    Mutant("a tensor may be born before its storage", "(s_birth s <=? birth t) &&&", ""),
+    Mutant("a tensor's address need not be aligned", "(address t mod alignment t =? 0) &&&", ""),
+    Mutant("a tensor may be needed after its death", "(needed t <=? death t) &&&", ""),
+    Mutant("what the caller reads may be dead", "(if returned t then needed t =? last_step p else true) &&&", ""),
+    Mutant("the writer need not write", "mem i (writes p (writer t))", "true"),
+    Mutant("a tensor need not be listed in its storage", "listed (members p) (home t) (place t) i", "true"),
+    Mutant("reads may come with the write", "(writer t <? n)", "(writer t <=? n)"),
+    Mutant("reads may come outside of the lifetime", "row r (tensors p) &&& stays t n &&&", "row r (tensors p) &&&"),
+    Mutant("tensors may be written twice", "(mem w (mutates p n) && (negb", "(true && (negb"),
+    Mutant("what the caller owns may be changed", "(negb (writer t =? -1) || donated t))) &&&", "true)) &&&"),
+    Mutant("a change may disturb what stays", "(base t =? -1) &&& undisturbed n w t)", "(base t =? -1))"),
+    Mutant("slices may overlap by one byte", "window s + bytes s <=? window t.", "window s + bytes s <=? window t + 1."),
+    Mutant("tensors of one storage may share bytes", "(root (snd earlier) =? root t) ||", "true ||"),
+    Mutant("what is needed last at a step is gone there", "made t <=? needed (snd earlier)", "made t <? needed (snd earlier)"),
+    Mutant("tensors of a storage come in any order", "(now <=? made t) &&&", ""),
+    Mutant("the next iteration's values may disturb", "undisturbed (snd l) w (tensor_at p w))", "true)"),
+    Mutant("loops may be left before they are entered", "(fst l <? snd l) &&&", ""),
+    Mutant("tensors that must not alias may", "negb (s_arena s =? s_arena t) ||", "true ||"),
+    Mutant("a slot may be empty when all are full", "&& (s_slot (storage_at p k) =? s) && lives k t", "&& true"),
+    Mutant("dead bytes count as live", "(s_arena (storage_at p k) =? a) && lives k t", "(s_arena (storage_at p k) =? a)"),
+    Mutant("only half of the rows are looked at", "f start &&& every_from half (start + 1) f &&&", "f start &&&", "Lists"),
+    Mutant("words of another version are read", "(word 0 =? VERSION) &&& check (plan_of word)", "(word 0 =? VERSION)"),
+)  # fmt: skip
+
+
+def compiles(folder: Path, names: tuple[str, ...]) -> str | None:
+    """The file whose proof fails, or None where all go through."""
+    for name in names:
+        command = ["coqc", "-q", "-Q", ".", "Tmmu", f"{name}.v"]
+        if subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=600).returncode:
+            return name
+    return None
+
+
+def verdict(mutant: Mutant, clean: Path) -> str | None:
+    """The file whose proof notices the mutant, or None."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(shutil.copytree(clean, Path(name) / "theory"))
+        path = folder / f"{mutant.file}.v"
+        text = path.read_text()
+        if text.count(mutant.old) != 1:
+            raise SystemExit(f"{mutant.what}: {mutant.old!r} stands {text.count(mutant.old)} times in {path.name}")
+        path.write_text(text.replace(mutant.old, mutant.new))
+        first = mutant.file
+        if compiles(folder, (first,)) is not None:
+            raise SystemExit(f"{mutant.what}: the mutant is no definition")
+        if first != "Check":
+            return compiles(folder, ORDER[1:])
+        return compiles(folder, tuple(n for n in ORDER if n not in (*DEFINITIONS, "Check", "RunProof", "Table")))
+
+
+def main() -> int:
+    """Run all mutants, or those that an argument names a part of."""
+    wanted = [m for m in MUTANTS if all(word in m.what for word in sys.argv[1:])]
+    survived = 0
+    with tempfile.TemporaryDirectory() as name:
+        clean = Path(name)
+        for part in ORDER:
+            shutil.copy(SOURCES / f"{part}.v", clean)
+        if (broken := compiles(clean, (*DEFINITIONS, "RunProof", "Check"))) is not None:
+            raise SystemExit(f"{broken}.v itself does not compile")
+        for mutant in wanted:
+            noticed = verdict(mutant, clean)
+            survived += noticed is None
+            print(f"{mutant.what:56} {f'breaks {noticed}.v' if noticed else 'SURVIVES'}", flush=True)
+    print(f"{len(wanted) - survived} of {len(wanted)} mutants break the proof")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
