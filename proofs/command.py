@@ -108,6 +108,8 @@ def command(
             if (one := ranks.member(verdict)) is not None:
                 members.append(one)
         except TmmuError as error:
+            if coq is not None and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
+                raise click.BadParameter(str(error), param_hint="--coq") from error
             verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
         except Disagreement as error:
             raise click.UsageError(one_line(f"{path}: {error}")) from error

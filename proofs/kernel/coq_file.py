@@ -14,7 +14,7 @@ from pathlib import Path
 from proofs.kernel.evidence import Words, columns
 from proofs.readers.sharing import Permissions
 from tmmu.canonical import write_atomically
-from tmmu.errors import one_line
+from tmmu.errors import TmmuError, one_line
 from tmmu.plan.columns import Plan
 
 AT_ONCE = 200
@@ -55,7 +55,12 @@ def write(
     digest: bytes, theory: Path,
 ) -> None:  # fmt: skip
     """Write `Plan.v` and `_CoqProject`. TmmuError where they cannot be written. O(plan); some 5 bytes a word."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TmmuError(
+            "TMMU_ALLOCATION_FAILURE", f"cannot be made ({error.strerror})", file=str(folder), fix="name another folder"
+        ) from error
     shown = re.sub(r"[^\w ./-]", "_", one_line(name))  # nothing that could end the comment
     head = HEAD.format(name=shown, digest=digest.hex(), theory=theory)
     body = "".join(_lists(columns(plan, permissions, donated, digest)))

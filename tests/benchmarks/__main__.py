@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.benchmarks import kernel
 from tests.benchmarks.orders import orders
 
 SIZES = (1_000, 10_000, 100_000)
@@ -67,4 +68,6 @@ if __name__ == "__main__":
     for layout in ("slots", "packed"):
         growth(layout)
     networks()
+    print("\nthe checker that Coq has proved, beside Z3")
+    kernel.main()
     orders()

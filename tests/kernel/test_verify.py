@@ -127,3 +127,6 @@ def test_nothing_is_written_for_a_refuted_plan_and_one_plan_is_written_at_a_time
     assert not (tmp_path / "coq").exists()
     result = CliRunner().invoke(command, [str(wrong), str(wrong), "--coq", str(tmp_path / "coq")])
     assert result.exit_code == 2
+    result = CliRunner().invoke(command, [str(saved(CHAIN, tmp_path)), "--coq", str(wrong / "coq")])
+    assert result.exit_code == 2
+    assert "cannot be made" in result.output

@@ -1,0 +1,72 @@
+"""What the kernel's program takes beside Z3 on the same plan: every access of a synthetic training plan, in one arena.
+
+`python -m tests.benchmarks.kernel [TENSORS...]`. The program's time is that of its whole process, reading included;
+drawing the evidence is shown apart, since Z3's side draws its own. Wall seconds; peak memory of the process that checks.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+
+from proofs import obligations
+from proofs.kernel import installed
+from proofs.kernel.evidence import words
+from proofs.readers.sharing import permitted
+from tests.strategies.synthetic import training_plan
+from tmmu.plan.columns import Plan
+
+SIZES = (10_000, 100_000, 1_000_000)
+NOBODY: frozenset[str] = frozenset()
+
+
+def of_program(plan: Plan) -> tuple[float, float, float, float]:
+    """Seconds for the evidence, wall and processor seconds for the program, and its peak memory in MiB."""
+    start = time.perf_counter()
+    row = words(plan, permitted(plan, None, NOBODY), NOBODY, bytes(32))
+    drawn = time.perf_counter() - start
+    with tempfile.TemporaryFile() as file:
+        row.astype("<u8").tofile(file)
+        file.seek(0)
+        start = time.perf_counter()
+        process = subprocess.Popen([str(installed.program())], stdin=file, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        said = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+    assert status == 0, status
+    assert said.startswith(b"yes"), said
+    return drawn, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def of_z3(plan: Plan) -> float:
+    """Seconds for every obligation of the plan, by two solver processes."""
+    start = time.perf_counter()
+    outcomes = obligations.prove(plan, permitted(plan, None, NOBODY), definition_limit=0)
+    assert all(outcome.verdict == obligations.PROVED for outcome in outcomes), outcomes
+    return time.perf_counter() - start
+
+
+def main(sizes: tuple[int, ...] = SIZES) -> None:
+    """Print a row for each size and layout."""
+    if installed.program() is None:
+        print("the kernel is not built: make kernel")
+        return
+    print(f"{'layout':8} {'tensors':>9} {'evidence':>9} {'kernel':>8} {'of that CPU':>12} {'MiB':>6} {'Z3':>8}   seconds")
+    for count in sizes:
+        slots = training_plan(count, in_place=0.2, views=0.2)
+        for layout in ("slots", "packed"):
+            plan = replace(slots, layout=layout)
+            drawn, seconds, used, peak = of_program(plan)
+            print(
+                f"{layout:8} {count:>9} {drawn:>9.2f} {seconds:>8.2f} {used:>12.2f} {peak:>6.0f} {of_z3(plan):>8.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(tuple(map(int, sys.argv[1:])) or SIZES)
