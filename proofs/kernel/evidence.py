@@ -36,9 +36,7 @@ def words(plan: Plan, permissions: Permissions, donated: frozenset[str], digest:
     return np.concatenate([column for _, column in columns(plan, permissions, donated, digest)])
 
 
-def columns(
-    plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes
-) -> list[tuple[str, Words]]:
+def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> list[tuple[str, Words]]:
     """The same words column by column, each under its name, in the order of `Columns.v`."""
     context = view_of(plan, permissions, donated)
     when, tenants = stays(context), context.certificate.tenants

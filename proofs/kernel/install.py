@@ -2,7 +2,8 @@
 
 Debian's Coq and OCaml are installed from the system's packages where that is allowed (root, and apt); otherwise the
 one command that does it is printed. Everything is built in a new folder and then renamed, so that what is installed
-is always whole. Standard library only: it runs as `python3 -m proofs.kernel.install` before anything else is installed. spec: V6.3
+is always whole. Standard library only: `python3 -m proofs.kernel.install` runs before anything else is installed.
+spec: V6.3
 """
 
 from __future__ import annotations

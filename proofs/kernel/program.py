@@ -43,7 +43,7 @@ class Answer:
 def ask(
     program: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes, timeout_s: float
 ) -> Answer:
-    """Ask about a plan that passed the gate. Never raises for what the program does. O(n log n), a file of 300 B a row."""
+    """Ask about a plan that passed the gate. Never raises for what the program does. O(n log n)."""
     return ask_words(program, words(plan, permissions, donated, digest), digest, timeout_s)
 
 

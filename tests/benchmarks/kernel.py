@@ -1,7 +1,7 @@
 """What the kernel's program takes beside Z3 on the same plan: every access of a synthetic training plan, in one arena.
 
 `python -m tests.benchmarks.kernel [TENSORS...]`. The program's time is that of its whole process, reading included;
-drawing the evidence is shown apart, since Z3's side draws its own. Wall seconds; peak memory of the process that checks.
+drawing the evidence is shown apart, since Z3's side draws its own. Wall seconds; memory of the program at its peak.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
     if installed.program() is None:
         print("the kernel is not built: make kernel")
         return
-    print(f"{'layout':8} {'tensors':>9} {'evidence':>9} {'kernel':>8} {'of that CPU':>12} {'MiB':>6} {'Z3':>8}   seconds")
+    print(
+        f"{'layout':8} {'tensors':>9} {'evidence':>9} {'kernel':>8} {'of that CPU':>12} {'MiB':>6} {'Z3':>8}   seconds"
+    )
     for count in sizes:
         slots = training_plan(count, in_place=0.2, views=0.2)
         for layout in ("slots", "packed"):

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from proofs import obligations, verify_plan
-from proofs.obligations import Outcome
 from proofs.kernel import installed
+from proofs.obligations import Outcome
 from proofs.verify_plan import BY_COMPARISON, OBLIGATIONS, REQUIRABLE, Disagreement, Options, Verdict, verify
 from tests.cover.test_ir_columns import full
 from tests.strategies.small import changed, small

@@ -11,7 +11,9 @@ from proofs.kernel import installed
 from proofs.kernel.install import CLOSED
 
 THEOREMS = (installed.SOURCES / "Theorems.v").read_text()
-OPEN = re.compile(r"\b(" + "|".join(["Ad" + "mitted", "ad" + "mit", "Ax" + "iom", "Para" + "meter", "Conj" + "ecture"]) + r")\b")
+OPEN = re.compile(
+    r"\b(" + "|".join(["Ad" + "mitted", "ad" + "mit", "Ax" + "iom", "Para" + "meter", "Conj" + "ecture"]) + r")\b"
+)
 
 
 def test_each_theorem_is_closed_under_the_global_context() -> None:

@@ -99,7 +99,10 @@ def test_a_kernel_that_is_required_and_not_installed_is_unknown(
 
 def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
     flags = [
-        word for line in (folder / "_CoqProject").read_text().splitlines() if line.startswith("-") for word in line.split()
+        word
+        for line in (folder / "_CoqProject").read_text().splitlines()
+        if line.startswith("-")
+        for word in line.split()
     ]
     return subprocess.run(["coqc", *flags, "Plan.v"], cwd=folder, capture_output=True, text=True, check=False)
 
