@@ -6,7 +6,6 @@ drawing the evidence is shown apart, since Z3's side draws its own. Wall seconds
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,14 @@ from tmmu.plan.columns import Plan
 
 SIZES = (10_000, 100_000, 1_000_000)
 NOBODY: frozenset[str] = frozenset()
+LAUNCH = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+said = subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True).stdout
+seconds, used = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(said + f"{seconds} {used.ru_utime + used.ru_stime} {used.ru_maxrss / 1024}", end="")
+"""
+"""A small process in between: a child's peak memory counts what its parent held when it was started."""
 
 
 def of_program(plan: Plan) -> tuple[float, float, float, float]:
@@ -32,15 +39,11 @@ def of_program(plan: Plan) -> tuple[float, float, float, float]:
     with tempfile.TemporaryFile() as file:
         row.astype("<u8").tofile(file)
         file.seek(0)
-        start = time.perf_counter()
-        process = subprocess.Popen([str(installed.program())], stdin=file, stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-    assert status == 0, status
-    assert said.startswith(b"yes"), said
-    return drawn, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        done = subprocess.run([sys.executable, "-c", LAUNCH, str(installed.program())], stdin=file, capture_output=True)
+    said, _, figures = done.stdout.decode().rpartition("\n")
+    seconds, used, peak = map(float, figures.split())
+    assert said.startswith("yes"), said
+    return drawn, seconds, used, peak
 
 
 def of_z3(plan: Plan) -> float:

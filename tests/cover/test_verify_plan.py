@@ -115,7 +115,7 @@ def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     answered(monkeypatch, ALL)
     told: list[str] = []
     verify(saved(plan_memory(CHAIN).plan, tmp_path), progress=told.append)
-    assert told == ["reading", "checking", "proving"]
+    assert told == ["reading", "checking", "proving", "asking the kernel"]
 
 
 # Refuted.
