@@ -83,14 +83,17 @@ def stays(context: Context) -> Stays:
 
 
 def shared(context: Context, when: Stays) -> Iterator[list[Content]]:
-    """The contents of each storage that has more than one, by window, size and write. Zero bytes hold nothing."""
+    """The contents of each storage that has more than one, by window, size and write.
+
+    Zero bytes hold nothing, and what the caller writes and nobody touches is no content that could be lost.
+    """
     t = context.plan.tensors
-    roots = np.flatnonzero((context.root == np.arange(len(t))) & (t.bytes > 0))
+    needed = when.last_needed.copy()
+    np.maximum.at(needed, context.root, when.last_needed)
+    roots = np.flatnonzero((context.root == np.arange(len(t))) & (t.bytes > 0) & (needed >= 0))
     home = t.storage.astype(np.int64)
     several = np.bincount(home[roots], minlength=len(context.plan.storages)) > 1
     roots = roots[several[home[roots]]]
-    needed = when.last_needed.copy()
-    np.maximum.at(needed, context.root, when.last_needed)
     columns = (home, t.window, t.bytes, when.written, np.arange(len(t)), when.first_read, needed)
     contents = [Content(*row) for row in zip(*(c[roots].tolist() for c in columns), strict=True)]
     contents.sort()

@@ -20,6 +20,7 @@ from proofs.obligations import Outcome
 from proofs.verify_plan import BY_COMPARISON, OBLIGATIONS, REQUIRABLE, Disagreement, Options, Verdict, verify
 from tests.cover.test_ir_columns import full
 from tests.strategies.small import changed, small
+from tests.strategies.synthetic import edited
 from tmmu import canonical
 from tmmu.errors import TmmuError
 from tmmu.ir import files
@@ -68,6 +69,17 @@ def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tm
         assert alone.line == f"PROVED {plan} for the steps it states"
         assert against.line == f"PROVED {plan} against {path}"
         assert (alone.witness, alone.notes) == (None, [])
+
+
+def test_inputs_that_nobody_touches_may_lie_in_the_same_bytes(tmp_path: Path) -> None:
+    """The solver's rows said no where the naive checker and the kernel find nothing. spec: V1.5"""
+    plan = plan_memory(small("relu: x -> y", inputs="x u v")).plan
+    names = plan.tensors.name.list()
+    storages = {name: int(plan.tensors.storage[names.index(name)]) for name in ("x", "v")}
+    untouched = edited(plan, "tensors", names.index("u"), storage=storages["v"])
+    assert verify(saved(untouched, tmp_path)).verdict == "PROVED"
+    read = edited(plan, "tensors", names.index("u"), storage=storages["x"])
+    assert verify(saved(read, tmp_path)).verdict == "REFUTED"
 
 
 def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -> None:
