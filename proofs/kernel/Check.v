@@ -28,10 +28,10 @@ Definition placed (k : Z) : bool :=
   (s_offset s mod s_alignment s =? 0) &&& (s_offset s mod least_alignment a =? 0) &&&
   row (s_slot s) (slots p) &&&
   (k_arena h =? s_arena s) &&& (s_bytes s <=? k_bytes h) &&&
-  (s_alignment s <=? k_alignment h) &&& (least_alignment a <=? k_alignment h) &&&
+  (s_alignment s <=? k_alignment h) &&& (least_alignment a <=? k_alignment h) &&& power_of_two (k_alignment h) &&&
   listed (tenants p) (s_slot s) (s_place s) k &&&
   (if by_slots p then
-     (s_offset s =? k_offset h) &&& power_of_two (k_alignment h) &&& (s_offset s mod k_alignment h =? 0) &&&
+     (s_offset s =? k_offset h) &&& (s_offset s mod k_alignment h =? 0) &&&
      listed (ordered p) (s_arena s) (k_place h) (s_slot s)
    else true).
 

@@ -33,6 +33,7 @@ Definition WellPlaced : Prop := forall k, is_storage k ->
   PowerOfTwo (s_alignment s) /\ (s_alignment s | s_offset s) /\
   PowerOfTwo (least_alignment a) /\ (least_alignment a | s_offset s) /\
   s_bytes s <= k_bytes (slot_at p (s_slot s)) /\ k_arena (slot_at p (s_slot s)) = s_arena s /\
+  PowerOfTwo (k_alignment (slot_at p (s_slot s))) /\
   (by_slots p = true -> (k_alignment (slot_at p (s_slot s)) | s_offset s)).
 
 (** T6.2: two storages of one slot live at no common step; in an arena that does not reuse there are no two. M3.1 *)

@@ -34,6 +34,7 @@ MUTANTS = (
     Mutant("storages need not be aligned", "(s_offset s mod s_alignment s =? 0) &&&", ""),
     Mutant("the arena's alignment does not count", "(s_offset s mod least_alignment a =? 0) &&&", ""),
     Mutant("any positive number is a power of two", "(1 <=? x) && (U64 mod x =? 0)", "(1 <=? x)"),
+    Mutant("a slot's alignment is any number", "&&& power_of_two (k_alignment h) &&&", "&&&"),
     Mutant("a storage need not be listed in its slot", "listed (tenants p) (s_slot s) (s_place s) k &&&", ""),
     Mutant("a storage may begin elsewhere than its slot", "(s_offset s =? k_offset h) &&&", ""),
     Mutant("a storage may be larger than its slot", "(s_bytes s <=? k_bytes h) &&&", ""),
