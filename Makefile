@@ -57,6 +57,7 @@ models: $(VENV)/dev
 
 models-full: $(VENV)/dev
 	$(BIN)/check-models --mutants --full
+
 # The verifier uses what this installs wherever it stands; a second run does nothing.
 kernel:
 	$(need_python)
