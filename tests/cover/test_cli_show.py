@@ -20,7 +20,7 @@ import pytest
 from tests.cover.test_ir_columns import full
 from tests.strategies.small import changed, small
 from tmmu.cli.entry import run
-from tmmu.cli.show import size
+from tmmu.cli.units import size
 from tmmu.plan import file, metrics
 from tmmu.plan.columns import Plan
 from tmmu.plan.gate import HASHES

@@ -14,7 +14,7 @@ import numpy as np
 
 from proofs.flags import existing
 from tmmu.canonical import read_bounded
-from tmmu.cli.show import size
+from tmmu.cli.units import size
 from tmmu.plan import metrics
 from tmmu.plan.columns import Plan
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from proofs.flags import existing
-from tmmu.cli.show import size
 from tmmu.cli.training import memory as amount
+from tmmu.cli.units import size
 from tmmu.errors import TmmuError, one_line
 
 if TYPE_CHECKING:

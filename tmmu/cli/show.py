@@ -12,24 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tmmu.cli import envelopes
+from tmmu.cli.units import size
 from tmmu.errors import one_line
 from tmmu.plan import metrics, sharding
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner.storages import Refused
 from tmmu.vocabulary import Shares
-
-
-def size(count: int) -> str:
-    """A number of bytes with its unit, to two decimals.
-
-    >>> size(0), size(1536), size(3 << 30)
-    ('0 B', '1.50 KiB', '3.00 GiB')
-    """
-    if count < 1024:
-        return f"{count} B"
-    units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-    power = min((count.bit_length() - 1) // 10, len(units))
-    return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
 
 
 def few(defaults: Mapping[str, str], limit: int = 8) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from tmmu.cli.show import size
+from tmmu.cli.units import size
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner import permitted
 from tmmu.planner.layouts.request import of_plan

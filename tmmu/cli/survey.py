@@ -118,7 +118,7 @@ HEADER = (
 
 def line(row: Row) -> str:
     """A row of the table."""
-    from tmmu.cli.show import size
+    from tmmu.cli.units import size
     from tmmu.plan.metrics import ratio
 
     return (

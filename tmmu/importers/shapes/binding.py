@@ -16,8 +16,7 @@ import onnx
 
 from tmmu.envelope.expressions import Dim, show, symbol
 from tmmu.errors import TmmuError
-from tmmu.importers.shapes.operators import Array
-from tmmu.importers.shapes.sizes import Size, checked, from_proto, refuse, stored_type
+from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
 from tmmu.importers.shapes.structure import Scope
 
 LARGEST = (1 << 63) - 1

@@ -15,8 +15,7 @@ import onnx
 from tmmu.envelope.expressions import Dim, show
 from tmmu.envelope.operations import larger, smaller
 from tmmu.errors import TmmuError
-from tmmu.importers.shapes.operators import Array
-from tmmu.importers.shapes.sizes import Size, Type, refuse
+from tmmu.importers.shapes.sizes import Array, Size, Type, refuse
 from tmmu.importers.shapes.structure import Scope
 
 BODIES = {"If": {"then_branch", "else_branch"}, "Loop": {"body"}, "Scan": {"body"}}

@@ -15,7 +15,7 @@ import onnx
 from tmmu.envelope.expressions import Dim, Unwieldy, limits
 from tmmu.envelope.operations import larger, quotient, smaller
 from tmmu.importers.shapes.folding import compute, settled
-from tmmu.importers.shapes.operators import Array
+from tmmu.importers.shapes.sizes import Array
 
 MOVED: dict[str, tuple[int, ...] | None] = {
     "Concat": None, "Expand": (0,), "Flatten": (0,), "Gather": (0,), "GatherElements": (0,), "GatherND": (0,),

@@ -17,8 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tmmu.envelope.expressions import Dim, Expression
 from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.operators import Array
-from tmmu.importers.shapes.sizes import Size, is_open, numbers
+from tmmu.importers.shapes.sizes import Array, Size, is_open, numbers
 
 RESULT_LIMIT = 1 << 20
 """The most bytes that one operand or result of a computed node may have."""

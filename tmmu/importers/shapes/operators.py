@@ -13,7 +13,6 @@ from functools import cache
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import defs, helper, inliner, numpy_helper, shape_inference
 
 from tmmu.envelope.expressions import Dim, Expression, Unwieldy
@@ -22,6 +21,7 @@ from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.sizes import (
     NUMBERS,
     UNKNOWN,
+    Array,
     Dims,
     Size,
     Type,
@@ -31,8 +31,6 @@ from tmmu.importers.shapes.sizes import (
     to_proto,
     unshown,
 )
-
-Array = NDArray[np.generic]
 
 SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that keep every element; inference does not check that for all of them."""

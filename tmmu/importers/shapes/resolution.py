@@ -16,9 +16,9 @@ import onnx
 from tmmu.envelope.expressions import evaluate
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes.binding import bind
-from tmmu.importers.shapes.operators import Array, Operators
+from tmmu.importers.shapes.operators import Operators
 from tmmu.importers.shapes.reading import read
-from tmmu.importers.shapes.sizes import Size, at, refuse
+from tmmu.importers.shapes.sizes import Array, Size, at, refuse
 from tmmu.importers.shapes.stated import StatedShapes
 from tmmu.importers.shapes.structure import Structure, structure
 from tmmu.importers.shapes.walk import Walk

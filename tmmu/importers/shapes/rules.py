@@ -17,8 +17,7 @@ import onnx
 
 from tmmu.envelope.expressions import Dim, Expression, limits, show
 from tmmu.envelope.operations import divided, larger, quotient, rounded_up, smaller
-from tmmu.importers.shapes.operators import Array
-from tmmu.importers.shapes.sizes import Size
+from tmmu.importers.shapes.sizes import Array, Size
 
 Shape = tuple[Dim, ...]
 

@@ -11,7 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto, TypeProto
 
 from tmmu.envelope.expressions import Dim, Expression, Unwieldy, show, upper
@@ -23,6 +25,9 @@ from tmmu.vocabulary import UINT64_END
 Dims = tuple[Dim | None, ...]
 Size = tuple[tuple[Dim, ...], str]
 """A known shape, and the name of its element type in `tmmu.ir.dtypes`; open dimensions are expressions."""
+
+Array = NDArray[np.generic]
+"""A value that is known whole."""
 
 _RENAMED = {"FLOAT": "float32", "DOUBLE": "float64"}
 DTYPES: dict[int, str] = {

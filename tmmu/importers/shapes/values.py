@@ -24,8 +24,8 @@ from tmmu.importers.shapes.folding import (
     has_open,
     is_folded,
 )
-from tmmu.importers.shapes.operators import Array, Operators
-from tmmu.importers.shapes.sizes import Size, stored_type
+from tmmu.importers.shapes.operators import Operators
+from tmmu.importers.shapes.sizes import Array, Size, stored_type
 from tmmu.importers.shapes.structure import GIVEN, Scope
 
 

@@ -20,8 +20,19 @@ from tmmu.importers.shapes import bodies as rules
 from tmmu.importers.shapes.binding import Bound
 from tmmu.importers.shapes.folding import COUNTING, is_folded
 from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.operators import Array, Operators, names_of
-from tmmu.importers.shapes.sizes import UNKNOWN, Size, Type, checked, is_open, numbers, refuse, stored_type, unshown
+from tmmu.importers.shapes.operators import Operators, names_of
+from tmmu.importers.shapes.sizes import (
+    UNKNOWN,
+    Array,
+    Size,
+    Type,
+    checked,
+    is_open,
+    numbers,
+    refuse,
+    stored_type,
+    unshown,
+)
 from tmmu.importers.shapes.stated import StatedShapes
 from tmmu.importers.shapes.structure import GIVEN, Scope, Structure
 from tmmu.importers.shapes.values import Place, Value, Values, locate
