@@ -131,7 +131,7 @@ def test_both_readings_of_a_pattern_agree_with_its_definition(pattern: str, text
     assert matches(pattern, text) == homes.fits(pattern, text) == means(pattern, text)
 
 
-BRUTE = 150
+BRUTE = 50
 """Models of the benchmark that are divided in all ways here."""
 
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.strategies.small import small
-from tmmu.errors import TmmuError
 from tmmu.examples import write
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import order
@@ -49,6 +48,9 @@ EXAMPLES: Mapping[str, Mapping[str, int]] = {
 FORWARD_ALONE = ("loop",)
 """Graphs whose bodies have no gradients: they have no plan of mode `backward`, nor one of mode `forward` that saves."""
 
+PERCENT = {"chain": 60, "residual": 90}
+"""How much of the bytes that training needs at its peak the budget is, where recomputation can save any."""
+
 FLOATS = {"dtype": "float32", "shape": (16,)}
 
 
@@ -76,26 +78,13 @@ def traces(name: str, model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
     for mode, preset in PAIRS:
         if name in FORWARD_ALONE and mode != "inference":
             continue
-        budget = None
+        budget: int | None = None
         if preset == "remat_enabled":
-            needed = peak(prepare(model, mode, DEFAULT), DEFAULT)
-            budget, graph = lowest_budget(model, needed)
-        else:
-            graph = prepare(model, mode, DEFAULT)
+            budget = peak(prepare(model, mode, DEFAULT), DEFAULT) * PERCENT.get(name, 100) // 100
+        graph = prepare(model, mode, DEFAULT, budget)
         for layout in LAYOUTS:
             key = "/".join((name, mode, preset, layout))
             yield key, trace(graph, mode, layout) | ({} if budget is None else {"budget": budget})
-
-
-def lowest_budget(model: Model, needed: int) -> tuple[int, Model]:
-    """The lowest of 60, 70, 80, 90 and 100 percent of the bytes needed to which recomputation can fit `model`."""
-    for percent in (60, 70, 80, 90):
-        budget = needed * percent // 100
-        try:
-            return budget, prepare(model, "backward", DEFAULT, budget)
-        except TmmuError:  # ARENA_TOO_SMALL: not down to this
-            continue
-    return needed, prepare(model, "backward", DEFAULT, needed)
 
 
 def trace(graph: Model, mode: str, layout: str) -> dict[str, Any]:
