@@ -9,6 +9,7 @@ spec: R1.1, R1.2, R1.3, R1.4, R1.5, R1.6, R1.7
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -153,6 +154,10 @@ def commitment(tag: str, value: Any) -> bytes:
     return hashlib.sha256(encode([tag, value])).digest()
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""What the system says where a folder may be written to, and there is no room."""
+
+
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
 
@@ -184,7 +189,9 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             "TMMU_ALLOCATION_FAILURE",
             f"cannot be written ({error.strerror})",
             file=str(path),
-            fix="choose a folder that exists and that you may write to",
+            fix="make room there, or choose another place"
+            if error.errno in _NO_ROOM
+            else "choose a folder that exists and that you may write to",
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from proofs import checker, claims, envelope, obligations, structure
 from proofs.program import program
 from proofs.readers.ir_model import read_ir
+from proofs.readers.operators import iterates, qualified
 from proofs.readers.sharing import permitted
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
@@ -17,8 +18,10 @@ TIMEOUT_S = 60.0
 def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
     """Raise CONTRACT_VIOLATION with the first thing that the checker finds wrong with the planner's own plan.
 
-    What shares bytes is decided by the checker's tables; an IR model may declare it as well.
+    What shares bytes is decided by the checker's tables; an IR model may declare it as well. What the model itself
+    declares wrongly is INVALID_IR: an alias group whose members are needed at once, a loop that is said not to iterate.
     """
+    _check_loops(model)
     donated = frozenset(plan.bindings.donated)
     permissions = permitted(plan, read_ir(model) if is_ir else None, donated)
     run = program(plan, permissions, donated)
@@ -34,11 +37,42 @@ def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
                 fix="bind one of the tensor's dimensions to a single size, as in --dim NAME=SIZE",
             )
     for problem in checker.problems(run):
-        raise _bug(problem.obligation, problem.text)
+        raise _group(model, problem) or _bug(problem.obligation, problem.text)
     for problem in structure.problems(plan, run):
         raise _bug(problem.obligation, problem.text)
     for false in claims.false_claims(plan, run):
         raise _bug(false.obligation, f"{false.field} is stated as {false.stated}; it is {false.recomputed}")
+
+
+def _check_loops(model: Model) -> None:
+    """Refuse a body that is said to run once where the checker takes its operator to run it again. spec: T8.3"""
+    for body in model.bodies:
+        if body.owner >= 0 and not body.iterates:
+            node = model.nodes[body.owner]
+            if iterates(node.domain, node.op):
+                raise TmmuError(
+                    "INVALID_IR",
+                    f"its body {body.attribute!r} is not marked as iterating, "
+                    f"but {qualified(node.domain, node.op)} can run it again",
+                    place=f"node {node.name!r}",
+                    fix="mark the body as iterating",
+                    failure_operator="UML_OS.TMMU.PlanMemory_v2",
+                )
+
+
+def _group(model: Model, problem: checker.Problem) -> TmmuError | None:
+    """The refusal of an alias group, where it is members of one that are in each other's way. spec: V1.9"""
+    of = {tensor.name: tensor.alias_group for tensor in model.tensors if tensor.name in problem.tensors}
+    groups = set(of.values())
+    if problem.obligation != "sharing_is_sound" or len(of) < 2 or len(groups) != 1 or None in groups:
+        return None
+    return TmmuError(
+        "INVALID_IR",
+        f"its members are needed at the same time: {problem.text}",
+        place=f"alias group {groups.pop()!r}",
+        fix="take one of them out of the group",
+        failure_operator="UML_OS.TMMU.PlanMemory_v2",
+    )
 
 
 def _bug(obligation: str, text: str) -> TmmuError:

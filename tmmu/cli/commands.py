@@ -69,8 +69,8 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
 )
 @sharding.options
 @click.option("--arenas", type=existing, help="An arena configuration (TOML).")
-@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, help="The seed of the replay token.")
-@click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes.")
+@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), help="The seed of the replay token [0].")
+@click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes, in place of a seed.")
 @click.option(
     "--replan-policy",
     type=click.Choice(["abort", "replan_at_safepoint"]),
@@ -97,7 +97,7 @@ def plan(
     shard: str | None,
     rank: int | None,
     arenas: str | None,
-    seed: int,
+    seed: int | None,
     replay_token: str | None,
     replan_policy: str,
     why: bool,
@@ -221,11 +221,13 @@ def compare(
     return 0
 
 
-def _token(seed: int, text: str | None) -> bytes:
+def _token(seed: int | None, text: str | None) -> bytes:
     from tmmu.planner import replay_token
 
     if text is None:
-        return replay_token(seed)
+        return replay_token(seed or 0)
+    if seed is not None:
+        raise click.UsageError("--seed and --replay-token both state the token; give one")
     try:
         token = bytes.fromhex(text)
     except ValueError:
