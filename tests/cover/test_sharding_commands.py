@@ -53,6 +53,19 @@ def test_every_rank_has_a_file(folder: Path, capsys: pytest.CaptureFixture[str])
     assert json.loads(capsys.readouterr().out)["rank"] == 3
 
 
+def test_of_a_mesh_with_too_many_ranks_for_files_single_ranks_are_planned(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: R7.22"""
+    spec = "[mesh]\ndata = 65537\n"
+    code, _, err = planned(capsys, spec)
+    assert (code, list(folder.glob("out*"))) == (4, [])
+    assert err.startswith("error: s.toml: shard spec: the mesh has 65537 ranks")
+    assert err.endswith("plan single ranks with --rank [INVALID_SHARDING]\n")
+    code, out, _ = planned(capsys, spec, "--rank", "65536")
+    assert (code, out.splitlines()[0]) == (0, "wrote out.plan.rank65536.cbor")
+
+
 def test_one_rank_alone_is_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned(capsys, PIPELINE)
     first = {path.name: path.read_bytes() for path in folder.glob("out.plan.rank*.cbor")}

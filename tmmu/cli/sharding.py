@@ -15,6 +15,9 @@ from tmmu.plan.columns import Plan
 from tmmu.planner.plan import Planned
 from tmmu.vocabulary import Model
 
+MOST_FILES = 1 << 16
+"""Of a larger mesh single ranks are planned: the plans of all would fill memory and disk first."""
+
 
 def options(command: Any) -> Any:
     """Add --shard and --rank to a command."""
@@ -42,6 +45,11 @@ def load(path: str, rank: int | None, order: str) -> dict[str, Any]:
     spec = load(path)
     if rank is not None and rank >= sharding.ranks(spec):
         raise click.BadParameter(f"the mesh has {sharding.ranks(spec)} ranks, from 0 on", param_hint="--rank")
+    if rank is None and sharding.ranks(spec) > MOST_FILES:
+        what = (
+            f"the mesh has {sharding.ranks(spec)} ranks, and a file for each of more than {MOST_FILES} is not written"
+        )
+        raise refuse(what, "plan single ranks with --rank").in_file(path)
     if order != "given" and count(spec) > 1:
         what = "an order for each stage could make two of them wait for each other"
         raise refuse(what, "use --order given with a pipeline").in_file(path)

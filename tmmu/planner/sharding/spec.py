@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         try:
             document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_SHARDING").decode())
         except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, a number or a nesting without end
-            raise refuse(f"no TOML: {error}", "see the README's example") from error
+            raise refuse(f"no TOML: {error}", "`tmmu example gpt2-shards` writes one that is right") from error
         return resolve(document)
     except TmmuError as error:
         error.in_file(os.fspath(path))
@@ -96,7 +96,7 @@ def resolve(document: dict[str, Any]) -> dict[str, Any]:
 
 def _table(value: Any, where: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise refuse(f"{where} is no table", "see the README's example")
+        raise refuse(f"{where} is no table", "`tmmu example gpt2-shards` writes one that is right")
     for key in value:
         if keys is not None and key not in keys:
             raise refuse(f"unknown key {key!r} in {where}", f"use {', '.join(keys)}")
