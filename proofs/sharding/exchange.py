@@ -1,8 +1,8 @@
 """Do the ranks meet: every collective has all of its ranks, and no two wait for each other for ever.
 
-Each rank runs its steps in order. A collective takes place when all ranks of its group have come to it; a send and its
-receive, when both have: nothing is assumed to wait in a buffer. Where that runs to the end for all ranks, no run can
-end before it.
+Each rank runs its steps in order. A collective takes place when all ranks of its group have come to it with as many
+bytes each; a send and its receive, when both have: nothing is assumed to wait in a buffer. Where that runs to the end
+for all ranks, no run can end before it.
 spec: R7.26
 """
 
@@ -15,44 +15,57 @@ from proofs.readers.operators import COLLECTIVES
 from proofs.sharding.mesh import Mesh
 from tmmu.plan.columns import Plan
 
+NONE = -1
+"""No place along an axis: the mesh does not have it."""
+
 
 class Meeting(NamedTuple):
     """One thing that ranks do together: what, and which ranks (a stated mesh may be huge: a range costs nothing).
 
-    `step` is its name in this rank's plan.
+    No ranks at all stand for a collective that this mesh does not have. `step` is its name in this rank's plan, and
+    `carries` are the bytes and the element type of each tensor that this rank gives or, of a receive, takes.
     """
 
     what: tuple[str, ...]
     ranks: Sequence[int]
     step: str
+    carries: tuple[tuple[int, str], ...] = ()
 
 
 def meetings(plan: Plan) -> list[Meeting]:
     """The meetings that a rank comes to, in the order of its steps. O(steps)."""
     mesh, rank, found = Mesh(plan.shard_spec), plan.rank, []
     names, reads, writes = plan.tensors.name, plan.steps.listed("reads"), plan.steps.listed("writes")
+    sizes, types = plan.tensors.bytes.tolist(), [plan.dtypes[row] for row in plan.tensors.dtype.tolist()]
     for s, (node, row) in enumerate(zip(plan.steps.node, plan.steps.op.tolist(), strict=True)):
         domain, op = plan.ops[row]
         axis = domain.removeprefix(COLLECTIVES)
-        if not domain.startswith(COLLECTIVES) or axis not in mesh.size:
+        if not domain.startswith(COLLECTIVES):
             continue
         kind, _, detail = op.partition(".")
-        here = mesh.at(rank, axis)
-        if kind in ("AllReduce", "AllGather", "ReduceScatter"):
+        here = mesh.at(rank, axis) if axis in mesh.size else NONE
+        tensors = (writes if kind == "Recv" else reads)[s]
+        carries = tuple([(sizes[t], types[t]) for t in tensors])
+        if here == NONE:
+            found.append(Meeting((op, axis, node), (), node))
+        elif kind in ("AllReduce", "AllGather", "ReduceScatter"):
             first = rank - here * mesh.stride[axis]
             stride = mesh.stride[axis]
             group = range(first, first + mesh.size[axis] * stride, stride)
-            found.append(Meeting((op, axis, node), group, node))
+            found.append(Meeting((op, axis, node), group, node, carries))
         elif kind in ("Send", "Recv") and detail.isdecimal() and len(detail) < 11:
             peer = rank + (int(detail) - here) * mesh.stride[axis]
-            tensors = (reads if kind == "Send" else writes)[s]
             ends = (rank, peer) if kind == "Send" else (peer, rank)
-            found.append(Meeting(("Send", axis, *(names[t] for t in tensors)), ends, node))
+            found.append(Meeting(("Send", axis, *(names[t] for t in tensors)), ends, node, carries))
+        elif kind != "Shard":  # each rank cuts its own part out of what it has, and waits for nobody
+            found.append(Meeting((op, axis, node), (), node))
     return found
 
 
 def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> tuple[str, tuple[int, ...]] | None:
     """Run all ranks until none can go on: who waits then, in words and as ranks; None where all come to the end.
+
+    Nobody meets where ranks come with other sizes or element types, or to a collective that there is not.
 
     O(meetings): each rank moves on at most once for each of its own.
     """
@@ -71,12 +84,23 @@ def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> tuple[str, tuple[int, ...
             if rank not in meeting.ranks or not all(there):
                 break
             for other in meeting.ranks:
+                its = by_rank[other][next_of[other]]
+                if its.carries != meeting.carries:
+                    text = (
+                        f"rank {rank} comes to {meeting.step} with {_load(meeting)}, "
+                        f"and rank {other} to {its.step} with {_load(its)}"
+                    )
+                    return text, tuple(sorted((rank, other)))
+            for other in meeting.ranks:
                 next_of[other] += 1
             ready.extend(other for other in meeting.ranks if other != rank)
     stuck = [rank for rank in sorted(by_rank) if next_of[rank] < len(by_rank[rank])]
     if not stuck:
         return None
     at = by_rank[stuck[0]][next_of[stuck[0]]]
+    if not at.ranks:
+        text = f"rank {stuck[0]} comes to {at.step}: {at.what[0]} over {at.what[1]!r} is no collective of its mesh"
+        return text, (stuck[0],)
     # Whoever the first one waits for and is not there: that one is somewhere else, at the end, or no rank.
     others = [other for other in at.ranks if other != stuck[0] and not _is_at(by_rank, next_of, other, at)]
     other = others[0] if others else stuck[0]
@@ -85,6 +109,10 @@ def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> tuple[str, tuple[int, ...
         left = by_rank[other][next_of[other] :]
         where = f"waits in {left[0].step}" if left else "has come to its end"
     return f"rank {stuck[0]} waits in {at.step} for rank {other}, which {where}", tuple(sorted({stuck[0], other}))
+
+
+def _load(meeting: Meeting) -> str:
+    return ", ".join(f"{size} bytes of {kind}" for size, kind in meeting.carries) or "nothing"
 
 
 def _is_at(by_rank: Mapping[int, Sequence[Meeting]], next_of: Mapping[int, int], rank: int, meeting: Meeting) -> bool:

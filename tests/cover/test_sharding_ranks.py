@@ -338,3 +338,57 @@ def test_ranks_that_meet_come_to_their_end() -> None:
     assert waits(ring) is None
     assert waits({rank: meetings(plan) for rank, plan in enumerate(plans())}) is None
     assert [len(meetings(plan)) for plan in plans()] == [2, 2, 1, 1]
+
+
+def received_in_half(plan: Plan) -> Plan:
+    """A plan in which what is sent from stage to stage has elements of half the width."""
+    row, t = plan.tensors.name.list().index("a"), plan.tensors
+    size, dtype = t.bytes.copy(), t.dtype.copy()
+    size[row], dtype[row] = size[row] // 2, len(plan.dtypes)
+    return replace(plan, tensors=replace(t, bytes=size, dtype=dtype), dtypes=(*plan.dtypes, "float16"))
+
+
+def with_ops(plan: Plan, new: dict[tuple[str, str], tuple[str, str]]) -> Plan:
+    """A plan with other operators in place of some."""
+    return replace(plan, ops=tuple(new.get(pair, pair) for pair in plan.ops))
+
+
+def over_no_axis(plan: Plan) -> Plan:
+    """A plan that gathers along an axis that the mesh does not have."""
+    return with_ops(plan, {("tmmu.mesh/data", "AllGather.1"): ("tmmu.mesh/nowhere", "AllGather.1")})
+
+
+def by_unknown_names(plan: Plan) -> Plan:
+    """A plan that sends and receives under names that no collective has."""
+    pipe = "tmmu.mesh/pipe"
+    return with_ops(plan, {(pipe, "Send.1"): (pipe, "Post.1"), (pipe, "Recv.0"): (pipe, "Fetch.0")})
+
+
+@pytest.mark.parametrize(
+    ("changes", "text", "ranks"),
+    [
+        (
+            {2: received_in_half, 3: received_in_half},
+            "rank 1 comes to a.Send.1 with 64 bytes of float32, and rank 3 to a.Recv.0 with 32 bytes of float16",
+            [1, 3],
+        ),
+        (
+            dict.fromkeys(range(WORLD), over_no_axis),
+            "rank 0 comes to up.in1.AllGather.1.data: AllGather.1 over 'nowhere' is no collective of its mesh",
+            [0],
+        ),
+        (
+            dict.fromkeys(range(WORLD), by_unknown_names),
+            "rank 0 comes to a.Send.1: Post.1 over 'pipe' is no collective of its mesh",
+            [0],
+        ),
+    ],
+)
+def test_what_ranks_exchange_is_known_and_of_one_size(
+    changes: dict[int, Callable[[Plan], Plan]], text: str, ranks: list[int], tmp_path: Path
+) -> None:
+    """spec: R7.26"""
+    changed = [changes[rank](plan) if rank in changes else plan for rank, plan in enumerate(plans())]
+    code, verdicts = verified(*written(tmp_path, changed))
+    assert (code, [v["verdict"] for v in verdicts]) == (1, ["PROVED"] * WORLD + ["REFUTED"])
+    assert (verdicts[-1]["witness"]["text"], verdicts[-1]["witness"]["ranks"]) == (text, ranks)
