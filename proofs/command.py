@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -100,6 +101,8 @@ def command(
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
     if coq is not None and installed.theory() is None:
         raise click.BadParameter("the kernel of this version is not installed: run `make kernel`", param_hint="--coq")
+    if smt2 is not None:
+        _apart(smt2, plans)
     verdicts = []
     members = []
     for path in plans:
@@ -108,8 +111,9 @@ def command(
             if (one := ranks.member(verdict)) is not None:
                 members.append(one)
         except TmmuError as error:
-            if coq is not None and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
-                raise click.BadParameter(str(error), param_hint="--coq") from error
+            flag = " or ".join(name for name, given in (("--smt2", smt2), ("--coq", coq)) if given is not None)
+            if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
+                raise click.BadParameter(str(error), param_hint=flag) from error
             verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
         except Disagreement as error:
             raise click.UsageError(one_line(f"{path}: {error}")) from error
@@ -129,6 +133,18 @@ def command(
         click.echo(formats.WRITERS[style](verdicts))
     codes = {verdict.exit for verdict in verdicts}
     return next(code for code in ORDER if code in codes)
+
+
+def _apart(smt2: str, plans: tuple[str, ...]) -> None:
+    """Two plans that would be written to one folder are an error of the command line."""
+    from proofs import smtlib
+
+    of: dict[Path, str] = {}
+    for path in plans:
+        other = of.setdefault(smtlib.folder_of(smt2, path), path)
+        if other != path:
+            text = f"{other} and {path} would be written to one folder; give one at a time, each its own DIR"
+            raise click.BadParameter(one_line(text), param_hint="--smt2")
 
 
 def _progress(path: str) -> Callable[[str], None]:

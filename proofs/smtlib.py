@@ -24,6 +24,7 @@ from proofs.obligations.context import view_of
 from proofs.obligations.rows import Batch, Unprovable, gathered
 from proofs.readers.sharing import Permissions
 from tmmu import canonical
+from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
 
 UNSAT = "(set-info :status unsat)\n(check-sat)\n"
@@ -105,11 +106,29 @@ def _asked(refutation: str) -> str:
 
 def _write(path: Path, sentence: str, text: Iterable[str]) -> Path:
     comment = "".join(f"; {line}\n" for line in sentence.splitlines())
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TmmuError(
+            "TMMU_ALLOCATION_FAILURE", f"cannot be made ({error.strerror})", file=str(path.parent),
+            fix="name another folder",
+        ) from error  # fmt: skip
     canonical.write_atomically(path, (comment + "".join(text)).encode())
     return path
 
 
+LEMMAS = "lemmas"
+"""The folder of the lemmas, which every plan has in common."""
+
+
 def folder_of(base: str, plan: str) -> Path:
-    """Where the files of one plan go: a folder of `base` with the name of the plan's file, without its suffix."""
-    return Path(base) / os.path.basename(plan).removesuffix(".cbor").removesuffix(".plan")
+    """Where the files of one plan go: a folder of `base` with the name of the plan's file, without its suffix.
+
+    The suffix stays where without it the name would be the folder of the lemmas, or `base` or what holds it.
+
+    >>> folder_of("out", "a/chain.plan.cbor").as_posix(), folder_of("out", "lemmas.cbor").as_posix()
+    ('out/chain', 'out/lemmas.cbor')
+    """
+    name = os.path.basename(plan)
+    short = name.removesuffix(".cbor").removesuffix(".plan")
+    return Path(base) / (name if short in ("", ".", "..", LEMMAS) else short)

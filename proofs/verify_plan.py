@@ -189,7 +189,7 @@ def _export(
         return
     folder = smtlib.folder_of(options.smt2, result.file)
     smtlib.write_plan(folder, plan, permissions, options.donated, options.definition_limit)
-    smtlib.write_lemmas(Path(options.smt2) / "lemmas", [lemma.name for lemma in OF_CHAINS])
+    smtlib.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, [lemma.name for lemma in OF_CHAINS])
 
 
 def _expected(plan: Plan, options: Options) -> RankModel | None:

@@ -19,6 +19,7 @@ from proofs.lemmas.chains import DEFINITIONS
 from proofs.lemmas.expressions import parse_one, text_of
 from proofs.lemmas.unfold import Scope, unfolded, unfolding
 from proofs.obligations import Outcome
+from proofs.smtlib import folder_of
 from proofs.solvers import refutation
 from proofs.solvers.process import CVC5
 from tests.strategies.small import changed, small
@@ -144,3 +145,26 @@ def test_a_refuted_plan_is_not_exported(tmp_path: Path, monkeypatch: pytest.Monk
     file.save(changed(right, "storages", 1, death=0), tmp_path / "wrong.plan.cbor")
     assert run(["wrong.plan.cbor", "--smt2", "out"]) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_plans_that_would_be_written_to_one_folder_are_refused(
+    plan: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "more").mkdir()
+    other = tmp_path / "more" / Path(plan).name
+    other.write_bytes(Path(plan).read_bytes())
+    assert run([plan, str(other), "--smt2", "out"]) == 2
+    assert "would be written to one folder" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["...cbor", ".cbor", "lemmas.plan.cbor"])
+def test_no_name_of_a_plan_leads_out_of_its_own_folder(name: str) -> None:
+    assert folder_of("out", f"a/{name}") == Path("out") / name
+
+
+def test_a_folder_that_cannot_be_made_is_named(plan: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert run([plan, "--smt2", str(tmp_path / "file" / "out")]) == 2
+    assert "--smt2" in (said := capsys.readouterr().err)
+    assert str(tmp_path / "file" / "out") in said
