@@ -16,6 +16,7 @@ from proofs.lemmas import (
     level,
     linear_scan,
     liveness,
+    pool_generations,
     prefix_sums,
     sharding_cover,
     size_maxima,
@@ -57,5 +58,6 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "zeroing": zeroing.STATEMENTS,
     "sharding_cover": sharding_cover.STATEMENTS,
     "size_maxima": size_maxima.STATEMENTS,
+    "pool_generations": pool_generations.STATEMENTS,
 }
 """The families of statements without lists."""
