@@ -18,10 +18,12 @@ from proofs.lemmas import (
     liveness,
     pool_generations,
     prefix_sums,
+    quota,
     sharding_cover,
     size_maxima,
     tenancy,
     tiling,
+    totals,
     zeroing,
 )
 from proofs.lemmas.induction import Lemma
@@ -58,6 +60,8 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "zeroing": zeroing.STATEMENTS,
     "sharding_cover": sharding_cover.STATEMENTS,
     "size_maxima": size_maxima.STATEMENTS,
+    "totals": totals.STATEMENTS,
+    "quota": quota.STATEMENTS,
     "pool_generations": pool_generations.STATEMENTS,
 }
 """The families of statements without lists."""

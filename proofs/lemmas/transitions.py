@@ -1,6 +1,7 @@
-"""States of a machine and what an action does to them, as text for statements: what the lemmas of `tla/` are made of.
+"""States of a machine and what an action does to them, as text: what statements about `tla/` are made of.
 
-A state is a set of named functions and numbers. Its parts carry a suffix: `0` before an action, `1` after it. spec: V4.9
+A state is a set of named functions and numbers. Its parts carry a suffix: `0` before an action, `1` after it.
+spec: V4.9
 """
 
 from __future__ import annotations
