@@ -7,6 +7,7 @@ none. Adding a lemma is adding it to a file here, or a file. spec: V4.3, V4.9
 from __future__ import annotations
 
 from proofs.lemmas import (
+    alias_references,
     align_up,
     clique_bound,
     column,
@@ -62,6 +63,7 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "size_maxima": size_maxima.STATEMENTS,
     "totals": totals.STATEMENTS,
     "quota": quota.STATEMENTS,
+    "alias_references": alias_references.STATEMENTS,
     "pool_generations": pool_generations.STATEMENTS,
 }
 """The families of statements without lists."""
