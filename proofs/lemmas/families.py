@@ -9,6 +9,7 @@ from __future__ import annotations
 from proofs.lemmas import (
     alias_references,
     align_up,
+    cache_growth,
     clique_bound,
     column,
     execution,
@@ -65,5 +66,6 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "quota": quota.STATEMENTS,
     "alias_references": alias_references.STATEMENTS,
     "pool_generations": pool_generations.STATEMENTS,
+    "cache_growth": cache_growth.STATEMENTS,
 }
 """The families of statements without lists."""
