@@ -28,6 +28,7 @@ from proofs.lemmas import (
     tenancy,
     tiling,
     totals,
+    write_locks,
     zeroing,
 )
 from proofs.lemmas.induction import Lemma
@@ -68,6 +69,7 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "quota": quota.STATEMENTS,
     "alias_references": alias_references.STATEMENTS,
     "pools": pools.STATEMENTS,
+    "write_locks": write_locks.STATEMENTS,
     "sealed_records": sealed_records.STATEMENTS,
     "pool_generations": pool_generations.STATEMENTS,
     "cache_growth": cache_growth.STATEMENTS,
