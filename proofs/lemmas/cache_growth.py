@@ -37,10 +37,10 @@ _LAYOUTS = _layout("old") + _layout("new")
 _HYPOTHESES = (_one_place_each("old"), _one_place_each("new"), "(<= old_capacity new_capacity)")
 
 
-def _rows(buffer: str, layout: str, length: str, head: str = "(< h heads)") -> str:
-    """The tokens up to `length` of the heads for which `head` holds are where a reader looks for them."""
+def _rows(buffer: str, layout: str, length: str, which: str = "true") -> str:
+    """The tokens up to `length` of the heads h for which `which` holds are where a reader looks for them."""
     return (
-        f"(forall ((h Int) (p Int)) (=> (and (<= 0 h) (< h heads) {head} (<= 0 p) (< p {length}))"
+        f"(forall ((h Int) (p Int)) (=> (and (<= 0 h) (< h heads) {which} (<= 0 p) (< p {length}))"
         f" (= (token h p) ({buffer} ({layout}_place h p)))))"
     )
 
