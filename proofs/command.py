@@ -31,7 +31,10 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
 @bound("--shape", "The same for a whole input shape.")
 @bound("--value", "The same for an input's value.")
 @click.option(
-    "--donate", multiple=True, metavar="NAME", help="The caller gives this input up: results may take its bytes."
+    "--donate",
+    multiple=True,
+    metavar="NAME",
+    help="The caller gives this input up: results may take its bytes; * is any text.",
 )
 @click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
 @click.option("--require", default="", metavar="LIST", help=f"Make a missing one UNKNOWN: {', '.join(REQUIRABLE)}.")
@@ -125,6 +128,11 @@ def command(
         if style == "text":
             for line in formats.text(verdict):
                 click.echo(line, err=verdict.verdict == "ERROR")
+    if not any(verdict.verdict == "ERROR" for verdict in verdicts):
+        for name in ranks.misspelt(members, donate):
+            raise click.UsageError(
+                one_line(f"--donate {name}: no plan given has a graph input or parameter of this name")
+            )
     for verdict in ranks.verdicts(members, options):
         verdicts.append(verdict)
         if style == "text":

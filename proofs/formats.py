@@ -42,14 +42,20 @@ def _text(verdict: Verdict) -> Iterator[str]:
     bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
         if value:
-            shown = ", ".join(f"{name}={_shape(x)}" for name, x in list(value.items())[:SHOWN])
-            yield f"  {what}: {shown}{f' and {len(value) - SHOWN} more' if len(value) > SHOWN else ''}"
-    for what in ("donated", "believed_operators"):
-        if verdict.assumptions[what]:
-            yield f"  {what.replace('_', ' ')}: {', '.join(verdict.assumptions[what])}"
+            yield f"  {what}: {_few([f'{name}={_shape(x)}' for name, x in value.items()])}"
+    if verdict.assumptions["donated"]:
+        yield f"  donated: {_few(verdict.assumptions['donated'])}"
+    if verdict.assumptions["believed_operators"]:
+        yield f"  believed operators: {', '.join(verdict.assumptions['believed_operators'])}"
     if verdict.assumptions["trusted_shapes"]:
         yield "  trusted: the shapes that the model file states"
     yield from (f"  note: {note}" for note in verdict.notes)
+
+
+def _few(items: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    shown = ", ".join(items[:SHOWN])
+    return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
 
 
 def _shape(value: Any) -> str:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from proofs import checker, claims, envelope, obligations, structure
+from proofs import checker, claims, donation, envelope, obligations, structure
 from proofs.checker import Problem
 from proofs.claims import FalseField
 from proofs.envelope import AtShape
@@ -33,7 +33,7 @@ from proofs.sharding.stages import RankModel, of_rank
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
 from tmmu.plan import file
-from tmmu.plan.columns import NONE, Plan
+from tmmu.plan.columns import Plan
 from tmmu.plan.gate import Stated
 from tmmu.vocabulary import Bindings
 
@@ -66,6 +66,7 @@ class Options:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
     donated: frozenset[str] = frozenset()
+    """Names and patterns of what the user gives up; what they fit is worked out for each plan."""
     trust_shapes: bool = False
     require: tuple[str, ...] = ()
     timeout: float = 600.0
@@ -121,12 +122,12 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
     plan = stated.plan
     _agree(plan, options)
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], _scope(options), model=options.model)
+    # From here on names, those that this plan has: a rank has what its stage touches.
+    options = replace(options, donated=donation.given_up(plan, options.donated))
     result.assumptions = _assumptions(plan, options)
     result.claims = _claims(plan)
     if plan.shard_spec:
         result.assumptions["rank"], result.assumptions["world_size"] = plan.rank, plan.world_size
-        # A rank has what its stage touches: what is donated of the model need not be there.
-        options = replace(options, donated=options.donated & callers(plan))
     try:
         sharded = _expected(plan, options)
         expected = None if sharded is None else sharded.expected
@@ -222,10 +223,11 @@ def read_model(path: str, bindings: Bindings) -> Expected:
 
 
 def _agree(plan: Plan, options: Options) -> None:
-    """A binding given on the command line must be the plan's own, and a donated name be one that the caller writes."""
+    """A binding given on the command line must be the plan's own, and what is donated be what the caller writes."""
     bindings = plan.bindings
-    for name in sorted(options.donated - callers(plan)) if options.donated and not plan.shard_spec else ():
-        raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name")
+    if not plan.shard_spec:  # of a rank's plan, all plans that are given must be asked
+        for name in donation.unfit(options.donated, donation.given_up(plan, options.donated)):
+            raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name")
     given: list[tuple[str, str, Any, Any]] = [
         *(
             ("--dim", name, value, bindings.dims.get(name, _ranges(plan).get(name)))
@@ -248,12 +250,6 @@ def _ranges(plan: Plan) -> dict[str, str]:
 
 def _range(ends: tuple[int, int]) -> str:
     return f"{ends[0]}..{ends[1]}"
-
-
-def callers(plan: Plan) -> frozenset[str]:
-    """The names of what the caller writes before step 0: all that can be donated."""
-    writers = plan.tensors.writer.tolist()
-    return frozenset(name for name, writer in zip(plan.tensors.name, writers, strict=True) if writer == NONE)
 
 
 def _scope(options: Options) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from proofs.donation import unfit
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension, stated_parts
-from proofs.solvers.process import Z3
+from proofs.solvers.process import SolverProcess, command_of
 from proofs.verify_plan import EXITS, PROVED, REFUTED, UNKNOWN, Options, Verdict
 from tmmu.ir.columns import bindings_object
 from tmmu.plan import file
@@ -67,6 +68,16 @@ def member(verdict: Verdict) -> Member | None:
     )  # fmt: skip
 
 
+def misspelt(members: Sequence[Member], patterns: Iterable[str]) -> list[str]:
+    """What the user donates and none of these plans has; nothing where there are no plans. spec: C1.6"""
+    return unfit(patterns, _donated(members)) if members else []
+
+
+def _donated(members: Iterable[Member]) -> set[str]:
+    """What the plans have of what the user donates."""
+    return {name for one in members for name in one.verdict.assumptions["donated"]}
+
+
 def verdicts(members: Sequence[Member], options: Options) -> Iterator[Verdict]:
     """A verdict for each family of plans of which there are several, or of which every rank is required.
 
@@ -85,7 +96,10 @@ def _together(family: Sequence[Member], options: Options) -> Verdict:
     world = Mesh(first.spec).ranks
     verdict = Verdict(
         f"ranks of {first.family[0]}", UNKNOWN, EXITS[UNKNOWN], first.verdict.scope, model=first.verdict.model,
-        assumptions={**first.verdict.assumptions, "rank": None, "files": [one.path for one in family]},
+        assumptions={
+            **first.verdict.assumptions, "rank": None, "files": [one.path for one in family],
+            "donated": sorted(_donated(family)),
+        },
     )  # fmt: skip
     found = next(_contradictions(family), None)
     if found is not None:
@@ -95,9 +109,7 @@ def _together(family: Sequence[Member], options: Options) -> Verdict:
     unproved = [one for one in family if one.verdict.verdict != PROVED]
     reason = None
     if not missing:
-        with Z3(cover.DEFINITIONS) as solver:
-            by_rank = {one.rank: one.parts for one in family}
-            reason = cover.prove(Mesh(first.spec), by_rank, solver, options.timeout)
+        reason = _uncovered(family, options)
     because = {
         "every_rank_once": f"no plan of rank {missing} of {world}" if missing else "",
         "shards_cover": "ranks are missing" if missing else reason or "",
@@ -112,6 +124,17 @@ def _together(family: Sequence[Member], options: Options) -> Verdict:
     if not verdict.notes:
         verdict.verdict, verdict.exit = PROVED, EXITS[PROVED]
     return verdict
+
+
+def _uncovered(family: Sequence[Member], options: Options) -> str | None:
+    """Why not every solver that is asked proves that each element is held once, or None. spec: R7.25, V4.10"""
+    by_rank = {one.rank: one.parts for one in family}
+    for name in options.solvers:
+        with SolverProcess(cover.DEFINITIONS, command_of(name)) as solver:
+            reason = cover.prove(Mesh(family[0].spec), by_rank, solver, options.timeout)
+        if reason is not None:
+            return f"{name}: {reason}"
+    return None
 
 
 def _few(ranks: Iterable[int], count: int) -> str:

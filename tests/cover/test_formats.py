@@ -84,6 +84,12 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
     ]
 
 
+def test_of_many_donated_tensors_the_first_are_named() -> None:
+    found = proved()
+    found.assumptions["donated"] = [f"w{k}" for k in range(9)]
+    assert "  donated: w0, w1, w2, w3, w4, w5, w6, w7 and 1 more" in formats.text(found)
+
+
 def test_a_refuted_plan_is_one_line_and_its_witness() -> None:
     assert list(formats.text(refuted())) == [
         "REFUTED b.cbor for the steps it states",

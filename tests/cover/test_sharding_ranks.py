@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click import UsageError
 from click.testing import CliRunner
 
 from proofs.command import command
@@ -106,6 +107,38 @@ def test_a_rank_whose_plan_is_refuted_leaves_the_ranks_unknown(paths: list[str])
     code, verdicts = verified(*paths)
     assert (code, [v["verdict"] for v in verdicts]) == (1, ["PROVED", "REFUTED", "PROVED", "PROVED", "UNKNOWN"])
     assert f"each_plan: {paths[1]} is REFUTED" in verdicts[-1]["notes"]
+
+
+def test_what_is_donated_must_be_in_a_plan_that_is_given(paths: list[str], tmp_path: Path) -> None:
+    """`w2` is only on the second stage. spec: C1.6"""
+    code, verdicts = verified(*paths, "--donate", "w2", "--donate", "x*")
+    assert (code, [v["assumptions"]["donated"] for v in verdicts]) == (0, [["x"], ["x"], ["w2"], ["w2"], ["w2", "x"]])
+    for given, wrong in ((paths, "w3"), (paths, "v*"), (paths[:2], "w2"), (paths[2:3], "x")):
+        with pytest.raises(UsageError, match=re.escape(f"--donate {wrong}: no plan given has")):
+            verified(*given, "--donate", "w*", "--donate", wrong)
+    (tmp_path / "broken.cbor").write_bytes(b"no plan")
+    assert verified(*paths[:1], str(tmp_path / "broken.cbor"), "--donate", "w2")[0] == 4
+
+
+def test_the_solver_that_is_named_proves_that_shards_cover(paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: R7.25, V4.10"""
+    asked = []
+
+    def prove(mesh: Mesh, by_rank: Any, solver: Any, timeout_s: float) -> str | None:
+        asked.append(solver.version.split()[0].lower())
+        reason = original(mesh, by_rank, solver, timeout_s)
+        assert reason is None
+        return "it sees a hole" if refuses and asked[-1] == "cvc5" else reason
+
+    original, refuses = cover.prove, False
+    monkeypatch.setattr(cover, "prove", prove)
+    for flag, solvers in (("z3", ["z3"]), ("cvc5", ["cvc5"]), ("both", ["z3", "cvc5"])):
+        asked.clear()
+        assert (verified(*paths, "--solver", flag)[0], asked) == (0, solvers)
+    refuses = True
+    code, verdicts = verified(*paths, "--solver", "both")
+    assert (code, verdicts[-1]["verdict"]) == (3, "UNKNOWN")
+    assert "shards_cover: cvc5: it sees a hole" in verdicts[-1]["notes"]
 
 
 def test_plans_of_two_models_are_two_families(paths: list[str], tmp_path: Path) -> None:

@@ -313,12 +313,28 @@ def test_the_plans_word_on_donation_does_not_count(tmp_path: Path) -> None:
     assert verify(plan, Options(donated=frozenset({"x"}))).verdict == "PROVED"
 
 
+def test_a_pattern_donates_every_name_that_it_fits(tmp_path: Path) -> None:
+    """spec: C1.6, V5.3"""
+    model = small("relu: x.a -> y(x.a)", "relu2: x.b -> z(x.b)", "relu3: u -> v", donated=["x.a", "x.b"])
+    plan = saved(plan_memory(model).plan, tmp_path)
+    found = verify(plan, Options(donated=frozenset({"x.*"})))
+    assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["x.a", "x.b"])
+    assert verify(plan, Options(donated=frozenset({"*b"}))).verdict == "REFUTED"
+
+
+def test_a_name_with_a_star_is_itself(tmp_path: Path) -> None:
+    plan = saved(plan_memory(small("relu: x*y -> y(x*y)", donated=["x*y"])).plan, tmp_path)
+    found = verify(plan, Options(donated=frozenset({"x*y"})))
+    assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["x*y"])
+
+
 DISAGREEING: list[tuple[Options, str]] = [
     (Options(dims={"n": 5}), "--dim n=5: the plan was made with 4"),
     (Options(dims={"m": 4}), "--dim m=4: the plan was made with nothing"),
     (Options(shapes={"x": (8, 8)}), "--shape x=(8, 8): the plan was made with (64,)"),
     (Options(values={"rate": "17"}), "--value rate=17: the plan was made with 16"),
     (Options(donated=frozenset({"y"})), "--donate y: the plan has no graph input or parameter of this name"),
+    (Options(donated=frozenset({"y*"})), "--donate y*: the plan has no graph input or parameter of this name"),
     (Options(donated=frozenset({"nobody"})), "--donate nobody: the plan has no graph input"),
 ]
 
