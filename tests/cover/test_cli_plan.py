@@ -18,6 +18,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import tmmu.planner
+from proofs import entry as verifier
 from tests.cover.test_ir_columns import full
 from tests.strategies.small import changed, small
 from tmmu import canonical
@@ -288,6 +289,8 @@ BAD_LINES: list[tuple[tuple[str, ...], str]] = [
     (("m.ir.cbor", "--shape", "x=64"), "'x' binds nothing"),
     (("m.ir.cbor", "--value", "x=64"), "'x' binds nothing"),
     (("m.ir.cbor", "--trust-shapes"), "'--trust-shapes' binds nothing"),
+    (("m.onnx", "--dim", "n=4", "--donate", "nobody*"), "--donate nobody*: no graph input or parameter"),
+    (("m.ir.cbor", "--donate", "w", "--donate", "y*"), "--donate y*: no graph input or parameter has this name"),
     (("m.ir.cbor", "--donate", "y"), "--donate y: no graph input or parameter has this name; donate one of w, x"),
 ]
 
@@ -422,3 +425,18 @@ def test_a_donated_name_is_kept_once(folder: Path, capsys: pytest.CaptureFixture
     files.save(replace(CHAIN, bindings=replace(CHAIN.bindings, donated=("x",))), folder / "m.ir.cbor")
     assert ran(capsys, "plan", "m.ir.cbor", "--donate", "w", "--donate", "x")[0] == 0
     assert file.load("m.plan.cbor").plan.bindings.donated == ("w", "x")
+
+
+def test_a_pattern_donates_what_it_fits_and_text_names_eight_of_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`y.0` is no input and is left out. spec: V5.5"""
+    operands = " ".join(f"w.{k}" for k in range(9))
+    files.save(small(f"sum: {operands} x -> y.0", parameters=operands, outputs="y.0"), folder / "m.ir.cbor")
+    code, out, err = ran(capsys, "plan", "m.ir.cbor", "--donate", "*.*")
+    assert err == ""
+    assert (code, file.load("m.plan.cbor").plan.bindings.donated) == (0, tuple(operands.split()))
+    assert "  donated: w.0, w.1, w.2, w.3, w.4, w.5, w.6, w.7 and 1 more" in out.splitlines()
+    assert verifier.run(["m.plan.cbor", "--donate", "w*", "--model", "m.ir.cbor"]) == 0
+    assert ran(capsys, "plan", "m.onnx", "--dim", "n=4", "--donate", "*", "-o", "o.cbor")[0] == 0
+    assert "x" in file.load("o.cbor").plan.bindings.donated

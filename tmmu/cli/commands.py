@@ -53,7 +53,10 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
 @bound("--shape", "The shape of an input, as in images=1x3x640x640.")
 @bound("--value", "The value of an input that decides a shape or a branch.")
 @click.option(
-    "--donate", multiple=True, metavar="NAME", help="The caller gives this input up: a result may take its bytes."
+    "--donate",
+    multiple=True,
+    metavar="NAME",
+    help="The caller gives this input up: a result may take its bytes; * is any text.",
 )
 @click.option(
     "--trust-shapes", is_flag=True, help="Believe the shapes that the file states where none can be inferred."
@@ -164,7 +167,7 @@ def plan(
 @bound("--dim", "The size of a symbolic dimension, or a range: seq=1..4096.")
 @bound("--shape", "The shape of an input, as in images=1x3x640x640.")
 @bound("--value", "The value of an input that decides a shape or a branch.")
-@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this input up.")
+@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this input up; * is any text.")
 @click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the file states.")
 @training.options
 @layouts.address_token

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tmmu.errors import TmmuError
 from tmmu.ir import files, order, validate
+from tmmu.planner.permitted import matches
 from tmmu.vocabulary import Bindings, Model
 
 
@@ -21,16 +22,15 @@ def load(
 ) -> Model:
     """The model at `path`, valid and in execution order, with every binding applied."""
     if path.endswith(".cbor"):
-        return _ir(path, {**dims, **ranges}, shapes, values, donate, trust_shapes)
+        model = _ir(path, {**dims, **ranges}, shapes, values, trust_shapes)
+        return replace(model, bindings=donated(model, donate, path))
     try:
         from tmmu.importers.onnx import import_onnx
     except ImportError as error:
         raise TmmuError("INVALID_IR", "reading ONNX needs the package onnx", fix="pip install 'tmmu[onnx]'") from error
     try:
-        model = import_onnx(
-            path, dims=dims, shapes=shapes, values=values, ranges=ranges, donate=donate, trust_shapes=trust_shapes
-        )
-        return order.stable_topological(model)
+        model = import_onnx(path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes)
+        return order.stable_topological(replace(model, bindings=donated(model, donate, path)))
     except TmmuError as error:
         error.in_file(path)
         raise
@@ -41,7 +41,6 @@ def _ir(
     dims: Mapping[str, object],
     shapes: Mapping[str, tuple[int, ...]],
     values: Mapping[str, str],
-    donate: Sequence[str],
     trust_shapes: bool,
 ) -> Model:
     """An IR file states every shape: only donation can still be bound."""
@@ -54,21 +53,36 @@ def _ir(
             file=path,
             fix="drop the flag",
         )
-    return replace(model, bindings=donated(model, donate, path)) if donate else model
+    return model
 
 
-def donated(model: Model, names: Sequence[str], path: str) -> Bindings:
-    """The model's bindings with `names` donated; each must be a tensor that the caller writes."""
+def donated(model: Model, patterns: Sequence[str], path: str) -> Bindings:
+    """The model's bindings with everything donated that a pattern fits, in which `*` is any text.
+
+    Raises INVALID_BINDING for a pattern that fits nothing that the caller writes. O(tensors x patterns).
+    """
+    if not patterns:
+        return model.bindings
     callers = {model.tensors[t].name for t in model.inputs} | {
         tensor.name for tensor in model.tensors if tensor.role in validate.CALLERS
     }
-    for name in names:
-        if name not in callers:
+    found = set(model.bindings.donated)
+    for pattern in patterns:
+        fitting = expanded(pattern, callers)
+        if not fitting:
             raise TmmuError(
                 "INVALID_BINDING",
-                f"--donate {name}: no graph input or parameter has this name",
+                f"--donate {pattern}: no graph input or parameter has this name",
                 file=path,
                 fix=f"donate one of {', '.join(sorted(callers)[:8])}",
-                binding=name,
+                binding=pattern,
             )
-    return replace(model.bindings, donated=tuple(sorted(set(model.bindings.donated) | set(names))))
+        found |= fitting
+    return replace(model.bindings, donated=tuple(sorted(found)))
+
+
+def expanded(pattern: str, names: Collection[str]) -> set[str]:
+    """The names that a pattern fits; one without a star is a name."""
+    if "*" not in pattern:
+        return {pattern} if pattern in names else set()
+    return {name for name in names if matches(pattern, name)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tmmu.cli import envelopes
@@ -20,10 +20,10 @@ from tmmu.planner.storages import Refused
 from tmmu.vocabulary import Shares
 
 
-def few(defaults: Mapping[str, str], limit: int = 8) -> str:
-    """Initializers that are graph inputs too, the first of them by name (old files list every one as an input)."""
-    listed = ", ".join(f"{name}={value}" for name, value in list(defaults.items())[:limit])
-    return listed if len(defaults) <= limit else f"{listed} and {len(defaults) - limit} more"
+def few(items: Sequence[str], limit: int = 8) -> str:
+    """The first of them, and how many more there are (models name their parameters by the hundred)."""
+    listed = ", ".join(items[:limit])
+    return listed if len(items) <= limit else f"{listed} and {len(items) - limit} more"
 
 
 def summary(plan: Plan) -> Iterator[str]:
@@ -33,9 +33,9 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"  bindings: {', '.join(f'{name}={_bound(value)}' for name, value in bound.items())}"
     yield from envelopes.lines(plan)
     if plan.bindings.defaults:
-        yield f"  defaults: {few(plan.bindings.defaults)}"
+        yield f"  defaults: {few([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
     if plan.bindings.donated:
-        yield f"  donated: {', '.join(plan.bindings.donated)}"
+        yield f"  donated: {few(plan.bindings.donated)}"
     if plan.bindings.trust_shapes:
         yield "  trusted: the shapes that the model file states"
     for arena in metrics.arenas(plan):
