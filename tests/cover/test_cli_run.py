@@ -11,10 +11,13 @@ import pytest
 
 import tmmu.runtime.simulator
 from tests.strategies.commands import ran
+from tests.strategies.onnx_files import model_of, written
 from tests.strategies.small import changed, small
 from tmmu import examples
+from tmmu.cli.run_envelope import at_shape
 from tmmu.ir import files
 from tmmu.plan import file
+from tmmu.plan.columns import Terms, column
 from tmmu.planner import plan_memory
 
 Captured = pytest.CaptureFixture[str]
@@ -127,6 +130,10 @@ def test_what_is_donated_may_be_overwritten(folder: Path, capsys: Captured) -> N
     file.save(plan_memory(model).plan, "d.plan.cbor")
     assert ran(capsys, "run", "d.plan.cbor")[0] == 1
     assert ran(capsys, "run", "d.plan.cbor", "--donate", "w")[0] == 0
+    assert ran(capsys, "run", "d.plan.cbor", "--donate", "w*")[0] == 0
+    for wrong in ("v", "v*", "y"):
+        code, _, err = ran(capsys, "run", "d.plan.cbor", "--donate", wrong)
+        assert (code, "[INVALID_BINDING]" in err, f"--donate {wrong}: no graph input" in err) == (2, True, True)
 
 
 def test_a_training_plan_is_run_alone(folder: Path, capsys: Captured) -> None:
@@ -205,3 +212,37 @@ def test_odd_names_are_printed_on_one_line(folder: Path, capsys: Captured) -> No
     _, out, _ = ran(capsys, "run", "odd.cbor", "--sanitize")
     assert [line for line in out.splitlines() if line.startswith("IDENTICAL")] == []
     assert "a\\nIDENTICAL" in out
+
+
+OPEN = """g (float[b, 4] x) => (float[b, 4] y) { t = Tanh (x) u = Relu (t) y = Add (t, u) }"""
+
+
+def test_a_plan_for_an_envelope_is_run_at_its_largest_or_at_a_size_inside(folder: Path, capsys: Captured) -> None:
+    """spec: SIM6.7"""
+    Path(written(folder, model_of(OPEN))).rename("e.onnx")
+    assert ran(capsys, "plan", "e.onnx", "-o", "e.plan.cbor", "--dim", "b=2..8")[0] == 0
+    for flags, used in (((), 256), (("--dim", "b=8"), 256), (("--dim", "b=3"), 176)):
+        code, out, err = ran(capsys, "run", "e.onnx", "--plan", "e.plan.cbor", "--sanitize", *flags)
+        assert (code, err) == (0, "")
+        assert out.splitlines()[0].startswith("IDENTICAL e.plan.cbor: ")
+        assert f"  activations: {used} bytes used of a footprint of 256" in out.splitlines()
+    for size in (1, 9):
+        code, out, err = ran(capsys, "run", "e.onnx", "--plan", "e.plan.cbor", "--dim", f"b={size}")
+        assert (code, out) == (2, "")
+        assert err.startswith(f"error: e.plan.cbor: --dim b={size}: the plan is for b=2..8; give a size inside")
+    assert ran(capsys, "run", "e.onnx", "--plan", "e.plan.cbor", "--dim", "c=3")[0] == 2
+
+
+def test_a_wrong_size_inside_an_envelope_is_corrupted(folder: Path, capsys: Captured) -> None:
+    """At `b` of 8 the plan is right, and run; at 3 a term says less than the model. spec: SIM6.7"""
+    Path(written(folder, model_of(OPEN))).rename("e.onnx")
+    assert ran(capsys, "plan", "e.onnx", "-o", "e.plan.cbor", "--dim", "b=2..8")[0] == 0
+    plan = file.load("e.plan.cbor").plan
+    assert plan.envelope is not None
+    assert at_shape(plan, {"b": 3}).tensors.bytes.tolist() == [48] * 4
+    rows = len(plan.envelope.terms.op)
+    numbers = Terms(*(column([x] * rows, d) for x, d in ((0, "u1"), (0, "u4"), (0, "u4"), (128, "u8"))))
+    file.save(replace(plan, envelope=replace(plan.envelope, terms=numbers)), "wrong.cbor")
+    assert ran(capsys, "run", "e.onnx", "--plan", "wrong.cbor")[0] == 0
+    code, out, _ = ran(capsys, "run", "e.onnx", "--plan", "wrong.cbor", "--dim", "b=3")
+    assert (code, "128 bytes of float32, in the model 48" in out) == (1, True)

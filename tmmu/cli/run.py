@@ -1,4 +1,4 @@
-"""`tmmu run`: a plan's steps in its arenas beside the same steps in private memory. spec: SIM6.1 to SIM6.6, C2.6"""
+"""`tmmu run`: a plan's steps in its arenas beside the same steps in private memory. spec: SIM6.1 to SIM6.7, C2.6"""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Wanted:
 @click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, help="What is not given is drawn from it.")
 @click.option("--runs", type=click.IntRange(1, 1 << 20), help="Run so many seeds, from --seed on [onnx 1, hash 4].")
 @click.option("--inputs", type=existing, help="Arrays for the model's inputs (.npz).")
-@bound("--dim", "A binding to plan with, or that the plan must have been made with.")
+@bound("--dim", "A binding to plan with, or the plan's own; of a plan for ranges, a size inside [the largest].")
 @bound("--shape", "The same for a whole input shape.")
 @bound("--value", "The same for an input's value.")
 @click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this up: it does not look at it again.")
@@ -82,6 +82,7 @@ def run(
     _check_usage(target, path, kernels, inputs, output, wanted)
     plan, made = _plan(target, path, wanted)
     name = path or target
+    donate = _donated(name, plan, donate)
     try:
         found = list(_runs(target, plan, kernels, seed, runs or RUNS[kernels], inputs, donate, sanitize, name))
     except TmmuError as error:
@@ -127,7 +128,13 @@ def _plan(target: str, path: str | None, wanted: Wanted) -> tuple[Plan, bool]:
     if target.endswith(".cbor"):
         return file.load(target).plan, False
     if path is not None:
+        from tmmu.cli.run_envelope import at_shape, shape_of
+
         plan = file.load(path).plan
+        try:
+            plan = at_shape(plan, shape_of(plan, wanted.dims))
+        except TmmuError as error:
+            raise error.in_file(path) from None
         _check_bindings(path, plan, wanted)
         return plan, False
     from tmmu import planner
@@ -139,6 +146,25 @@ def _plan(target: str, path: str | None, wanted: Wanted) -> tuple[Plan, bool]:
     except TmmuError as error:
         error.in_file(target)
         raise
+
+
+def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that the patterns fit; INVALID_BINDING where one fits nothing that the caller writes. spec: SIM6.5"""
+    from tmmu.cli.models import expanded
+    from tmmu.plan.columns import NONE
+
+    writers = plan.tensors.writer.tolist()
+    callers = {name for name, writer in zip(plan.tensors.name, writers, strict=True) if writer == NONE}
+    found = set[str]()
+    for pattern in patterns:
+        fitting = expanded(pattern, callers)
+        if not fitting:
+            raise TmmuError(
+                "INVALID_BINDING", f"--donate {pattern}: no graph input or parameter has this name",
+                file=path, fix=f"donate one of {', '.join(sorted(callers)[:8])}", binding=pattern,
+            )  # fmt: skip
+        found |= fitting
+    return tuple(sorted(found))
 
 
 def _check_bindings(path: str, plan: Plan, wanted: Wanted) -> None:

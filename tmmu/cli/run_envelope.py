@@ -1,0 +1,46 @@
+"""A plan for an envelope at one of its shapes: what `tmmu run MODEL --plan PLAN` runs. spec: SIM6.7"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tmmu.envelope.table import values_at
+from tmmu.errors import TmmuError
+from tmmu.plan.columns import Plan, column
+from tmmu.vocabulary import UINT64_END
+
+
+def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:
+    """The size of each open dimension: as asked, else its largest.
+
+    Raises INVALID_BINDING for a size outside the envelope. Dimensions that the plan binds are not looked at.
+    """
+    found = {}
+    for name, (low, high) in plan.bindings.ranges.items():
+        found[name] = asked.get(name, high)
+        if not low <= found[name] <= high:
+            raise TmmuError(
+                "INVALID_BINDING", f"--dim {name}={found[name]}: the plan is for {name}={low}..{high}",
+                fix="give a size inside, or plan again", binding=name,
+            )  # fmt: skip
+    return found
+
+
+def at_shape(plan: Plan, shape: Mapping[str, int]) -> Plan:
+    """The plan with `shape` bound: tensors have the sizes there, in the places that were planned. O(terms + tensors).
+
+    A size that is none (of a wrong plan) is brought into the range of sizes; no model has a tensor of such a size.
+    """
+    if plan.envelope is None:
+        return plan
+    values = values_at(plan.envelope.terms.rows(), [shape[name] for name in plan.bindings.ranges])
+    sizes = [min(max(0, values[row]), UINT64_END - 1) for row in plan.envelope.size.tolist()]
+    return replace(
+        plan,
+        tensors=replace(plan.tensors, bytes=column(sizes, np.uint64)),
+        bindings=replace(plan.bindings, dims={**plan.bindings.dims, **shape}, ranges={}),
+        envelope=None,
+    )
