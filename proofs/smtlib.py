@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from proofs import obligations
@@ -19,7 +20,7 @@ from proofs.lemmas import at_use, proving
 from proofs.lemmas.families import LISTS
 from proofs.lemmas.statements import Statement
 from proofs.lemmas.unfold import Scope
-from proofs.obligations import definition
+from proofs.obligations import definition, sizes_over_envelope
 from proofs.obligations.context import view_of
 from proofs.obligations.rows import Batch, Unprovable, gathered
 from proofs.readers.sharing import Permissions
@@ -76,10 +77,15 @@ def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: froz
         queries = _queries(obligation.rows(view))
         path = folder / f"{obligation.NAME}.smt2"
         written.append(_write(path, obligation.SENTENCE, script(scope, queries)))
+    if plan.envelope is not None:
+        asked = (_with_statuses(query) for _, query in sizes_over_envelope.queries(plan))
+        text = chain(["(set-logic ALL)\n"], asked)
+        path = folder / f"{sizes_over_envelope.NAME}.smt2"
+        written.append(_write(path, sizes_over_envelope.SENTENCE, text))
     rows = definition.table(plan)
     if 2 <= len(rows.storage) <= limit:
-        asked = script(Scope(""), [f"{definition.definitions(rows)}\n(assert collide)\n(assert (bvult i j))"])
-        written.append(_write(folder / "definition.smt2", definition.SENTENCE, asked))
+        of_pairs = script(Scope(""), [f"{definition.definitions(rows)}\n(assert collide)\n(assert (bvult i j))"])
+        written.append(_write(folder / "definition.smt2", definition.SENTENCE, of_pairs))
     return written
 
 
@@ -95,6 +101,12 @@ def _queries(batches: Iterator[Batch]) -> Iterator[str]:
         return
     if empty:
         yield "(assert (not true))"
+
+
+def _with_statuses(query: str) -> str:
+    """A query in scopes of its own, whose second `check-sat`, of what is given alone, is its canary."""
+    commands, between, end = query.split("(check-sat)")
+    return f"{commands}\n{UNSAT}{between}\n{CANARY}{end}\n"
 
 
 def _asked(refutation: str) -> str:

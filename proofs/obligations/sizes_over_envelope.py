@@ -8,6 +8,7 @@ lies disjoint, aligned and in bounds stays so when it shrinks. spec: R6.5
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from proofs.solvers import Solver
@@ -84,22 +85,28 @@ def _term(row: Row) -> str:
     return f"({ {'add': '+', 'sub': '-', 'mul': '*', 'div': 'div'}[OPS[op]] } {a} {b})"
 
 
-def ask(plan: Plan, solver: Solver, timeout_s: float) -> Shown:
-    """Ask for each size and its planned bytes once, and for the smaller parts; stop at the first that is not shown."""
+def queries(plan: Plan) -> Iterator[tuple[int | None, str]]:
+    """That smaller parts stay apart, then each size with its planned bytes once: the first tensor of it, the query."""
     assert plan.envelope is not None  # the caller has looked
     rows, ranges = plan.envelope.terms.rows(), list(plan.bindings.ranges.values())
-    answer = solver.evaluate(SMALLER_PARTS, timeout_s)
-    count, seconds = 1, answer.seconds
-    if not answer.proof:
-        return Shown(0, seconds, failure=answer.failure or f"the solver answers {answer.text[:200]!r}")
+    yield None, SMALLER_PARTS
     asked: set[tuple[int, int]] = set()
     for t, claim in enumerate(zip(plan.envelope.size.tolist(), plan.tensors.bytes.tolist(), strict=True)):
-        if claim in asked:
-            continue
-        asked.add(claim)
-        answer = solver.evaluate(query(rows, *claim, ranges), timeout_s)
-        count, seconds = count + 1, seconds + answer.seconds
+        if claim not in asked:
+            asked.add(claim)
+            yield t, query(rows, *claim, ranges)
+
+
+def ask(plan: Plan, solver: Solver, timeout_s: float) -> Shown:
+    """Ask every query; stop at the first that is not shown."""
+    count, seconds = 0, 0.0
+    for t, text in queries(plan):
+        answer = solver.evaluate(text, timeout_s)
+        seconds += answer.seconds
         if not answer.proof:
             why = answer.failure or f"the solver answers {answer.text[:200]!r}"
-            return Shown(count, seconds, plan.tensors.name[t], why, answer.counterexample)
+            if t is None:
+                return Shown(0, seconds, failure=why)
+            return Shown(count + 1, seconds, plan.tensors.name[t], why, answer.counterexample)
+        count += 1
     return Shown(count, seconds)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,13 @@ from proofs.smtlib import folder_of
 from proofs.solvers import refutation
 from proofs.solvers.process import CVC5
 from tests.strategies.small import changed, small
+from tmmu.envelope.expressions import symbol
 from tmmu.plan import file
 from tmmu.planner import plan_memory
 
 BY = unfolding(descent.check(DEFINITIONS))
 TENANTS = "(tenancy (- 1) 7 0 64 (tenant 2 3 0 64 8 (tenant 5 7 0 32 8 vacant)))"
+M = symbol("m", 1, 64)
 CHAIN = small("relu: x -> a", "relu2: a -> b", "add: a b -> y")
 
 
@@ -129,6 +132,22 @@ def test_what_is_exported_is_what_it_says(plan: str, tmp_path: Path) -> None:
         assert stated[-1] == "sat"
         assert "set-option" not in path.read_text()
         assert not re.search(r"\s-\d", path.read_text())
+
+
+def test_the_sizes_of_an_envelope_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of a wider envelope than the sizes were planned for is noticed by its reader. spec: C4.3, R6.5"""
+    monkeypatch.chdir(tmp_path)
+    model = small("tanh: x -> a", "relu: a -> y", like={x: {"shape": (M,), "bytes": 64} for x in "xay"})
+    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    file.save(plan_memory(model).plan, tmp_path / "open.plan.cbor")
+    assert run(["open.plan.cbor", "--smt2", "out"]) == 0
+    path = tmp_path / "out/open/sizes_over_envelope.smt2"
+    assert statuses(path) == (["unsat", "sat"] * 2, ["unsat", "sat"] * 2)
+    text = path.read_text()
+    assert text.startswith("; For every shape inside the envelope, every tensor has at most the bytes")
+    path.write_text(text.replace("(<= d0 64)", "(<= d0 65)"))
+    with pytest.raises(z3.Z3Exception, match="annotation that says unsat"):
+        statuses(path)
 
 
 def test_a_false_row_in_an_exported_file_is_noticed_by_its_reader(plan: str, tmp_path: Path) -> None:
