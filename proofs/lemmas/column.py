@@ -1,5 +1,7 @@
-"""What is live at one step, one storage resting on another: in a stacked column no two share a byte. spec:"
-" V1.12, V1.1, V4.3"""
+"""What is live at one step, one storage resting on another: in a stacked column no two share a byte.
+
+spec: V1.12, V1.1, V4.3
+"""
 
 from __future__ import annotations
 

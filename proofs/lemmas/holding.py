@@ -1,5 +1,8 @@
-"""What the same bytes hold, one content after the other: in what passes `holding`, reads find what was"
-" written. spec: V1.5, T3.1, V4.3"""
+"""What the same bytes hold, one content after the other: in what passes `holding`, reads find what was
+written.
+
+spec: V1.5, T3.1, V4.3
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,48 @@
+"""Links in the project's pages lead to what is there, and anchors to a heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "spec").glob("*.md")), ROOT / "tests/README.md", ROOT / "tla/README.md"]
+LINK = re.compile(r"\]\(<?([^)\s>]+)>?[^)]*\)")
+FENCE = re.compile(r"^ *(```|~~~).*?^ *\1", re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> set[str]:
+    """The names under which the headings of a page are reached: lower case, a hyphen for a space, no punctuation."""
+    headings = re.findall(r"^#+ +(.*?) *#*$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead(page: Path, root: Path = ROOT) -> Iterator[str]:
+    """The relative links of a page that lead nowhere, or out of the project."""
+    for link in LINK.findall(FENCE.sub("", page.read_text())):
+        if re.match(r"[a-z][a-z+.-]*:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        is_page = target.suffix == ".md" and target.is_file()
+        found = target.is_relative_to(root) and target.exists()
+        if not found or (anchor and is_page and anchor not in anchors(target.read_text())):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    assert list(dead(page)) == []
+
+
+def test_links_are_found_and_dead_ones_told(tmp_path: Path) -> None:
+    assert sum(len(LINK.findall(page.read_text())) for page in PAGES) >= 50
+    (tmp_path / "other.md").write_text("# Two words, and `code`\n")
+    (tmp_path / "page.md").write_text(
+        "[a](other.md) [b](other.md#two-words-and-code) [c](https://example.com/x) [d](none.py)\n[e](other.md#three)"
+        " [f](../../x) [g](#here) ![h](none.png 'title')\n```\n[i](none.md)\n```\n# Here\n"
+    )
+    assert list(dead(tmp_path / "page.md", tmp_path)) == ["none.py", "other.md#three", "../../x", "none.png"]
