@@ -315,7 +315,8 @@ def test_the_plans_word_on_donation_does_not_count(tmp_path: Path) -> None:
 
 def test_a_pattern_donates_every_name_that_it_fits(tmp_path: Path) -> None:
     """spec: C1.6, V5.3"""
-    model = small("relu: x.a -> y(x.a)", "relu2: x.b -> z(x.b)", "relu3: u -> v", donated=["x.a", "x.b"])
+    lines = "relu: x.a -> y(x.a)", "relu2: x.b -> z(x.b)", "relu3: u -> v"
+    model = small(*lines, inputs="x.a x.b u", donated=["x.a", "x.b"])
     plan = saved(plan_memory(model).plan, tmp_path)
     found = verify(plan, Options(donated=frozenset({"x.*"})))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["x.a", "x.b"])
@@ -323,7 +324,7 @@ def test_a_pattern_donates_every_name_that_it_fits(tmp_path: Path) -> None:
 
 
 def test_a_name_with_a_star_is_itself(tmp_path: Path) -> None:
-    plan = saved(plan_memory(small("relu: x*y -> y(x*y)", donated=["x*y"])).plan, tmp_path)
+    plan = saved(plan_memory(small("relu: x*y -> y(x*y)", inputs="x*y", donated=["x*y"])).plan, tmp_path)
     found = verify(plan, Options(donated=frozenset({"x*y"})))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["x*y"])
 
