@@ -1,0 +1,195 @@
+"""What a lemma says of the planner's rules is what the planner does: both are run on random inputs, side by side.
+
+`tests.strategies.ties` evaluates the lemma's own text beside the code. A change of one that is not made in the other
+must show: for each tie a copy of either side with one place changed is held against the other, and is found out.
+spec: V4.11
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from proofs.lemmas import align_up, clique_bound, execution, families, linear_scan, liveness, prefix_sums
+from tests.strategies import ties
+from tests.strategies.ground import Ground, Unknown
+from tests.strategies.models import models
+from tests.strategies.recipes import HOLDERS, KINDS
+from tests.strategies.scan import Storage
+from tmmu.planner import liveness as planned_liveness
+from tmmu.planner import DEFAULT, placed, plan_memory
+from tmmu.planner import slots as planned_slots
+from tmmu.planner.layouts import slots as slots_layout
+
+alignments = st.integers(0, 12).map(lambda k: 1 << k)
+storages = st.lists(
+    st.builds(lambda birth, lasts, size: Storage(birth, birth + lasts, size), *[st.integers(0, 5)] * 3), max_size=6
+)
+UNALIGNED = tuple(replace(arena, alignment=1) for arena in DEFAULT)
+looping = models(kinds=(*KINDS, *HOLDERS), size=10)
+
+
+class Change(NamedTuple):
+    """One place of one side: of the code's source, or of the lemma's text named `of`."""
+
+    side: str
+    old: str
+    new: str
+    of: str = ""
+
+
+class Tie(NamedTuple):
+    """A file of lemmas, what is taken of it, the code that it is about, how they are compared, and changes to notice."""
+
+    lemma: str
+    texts: dict[str, str]
+    code: ModuleType
+    disagreement: Callable[[ties.Texts, ModuleType, Any], str | None]
+    examples: st.SearchStrategy[Any]
+    changes: tuple[Change, ...]
+
+
+SCAN = {statement.name: statement for statement in linear_scan.STATEMENTS}
+LOOPS = {statement.name: statement for statement in liveness.STATEMENTS}
+
+TIES = (
+    Tie(
+        "align_up",
+        {"ALIGN_UP": align_up.ALIGN_UP, **ties.texts_of(*align_up.STATEMENTS)},
+        placed, ties.rounds_up, st.tuples(st.one_of(st.integers(0, 300), st.integers(0, 1 << 65)), alignments),
+        (Change("code", "(offset + alignment - 1)", "(offset + alignment)"),
+         Change("code", "& -alignment", "& alignment"),
+         Change("lemma", "(+ offset alignment (- 1))", "(+ offset alignment)", "ALIGN_UP"),
+         Change("lemma", "(bvsub alignment one))\n(define-fun sum", "alignment)\n(define-fun sum",
+                "words_round_up_as_integers_do")),
+    ),
+    Tie(
+        "prefix_sums",
+        {"DEFINITIONS": prefix_sums.DEFINITIONS}, slots_layout, ties.places_slots,
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 600), alignments), max_size=12),
+        (Change("code", "footprint[a] = offsets[-1] + size", "footprint[a] = offsets[-1]"),
+         Change("code", "align_up(footprint[a], alignment)", "footprint[a]"),
+         Change("lemma", "(footprint (+ (align_up cursor (strictness requests)) (room requests))",
+                "(footprint (align_up cursor (strictness requests))", "DEFINITIONS"),
+         Change("lemma", "(placed (+ (align_up cursor (strictness requests)) (room requests))",
+                "(placed (+ cursor (room requests))", "DEFINITIONS")),
+    ),
+    Tie(
+        "linear_scan",
+        ties.texts_of(*linear_scan.STATEMENTS), planned_slots, ties.scans, storages,
+        (Change("code", "active[0][0] < birth", "active[0][0] <= birth"),
+         Change("code", "active[0][0] < birth", "active[0][0] + 1 < birth"),
+         Change("code", "        while active and active[0]", "        if active and active[0]"),
+         Change("code", "return heapq.heappop(free) if free else None", "return None"),
+         Change("lemma", "(not (< (death x) now1))", "(not (<= (death x) now1))",
+                "when_nothing_more_expires_all_active_are_live"),
+         Change("lemma", "(assume (< (death x) now0))", "(assume (< (+ 1 (death x)) now0))",
+                "expiry_keeps_the_invariant"),
+         Change("lemma", "(assume (= (birth x) now0))", "(assume (= (birth x) (+ 1 now0)))",
+                "taking_a_free_slot_keeps_the_invariant"),
+         Change("lemma", "(assume (forall ((k Int)) (not (free0 k))))", "(assume (exists ((k Int)) (free0 k)))",
+                "opening_a_slot_keeps_the_invariant")),
+    ),
+    Tie(
+        "clique_bound",
+        {"DEFINITIONS": clique_bound.DEFINITIONS}, planned_slots, ties.bounds_slots, storages,
+        (Change("code", "active[0][0] < birth", "active[0][0] <= birth"),
+         Change("code", "return heapq.heappop(free) if free else None", "return None"),
+         Change("lemma", "(< to (first_step storages))", "(<= to (first_step storages))", "DEFINITIONS"),
+         Change("lemma", "(< to (first_step storages))", "(< (+ 1 to) (first_step storages))", "DEFINITIONS")),
+    ),
+    Tie(
+        "liveness",
+        {"DIES": liveness.DIES, **ties.texts_of(*liveness.STATEMENTS)}, planned_liveness, ties.lives,
+        st.tuples(looping, st.sampled_from(("inference", "forward"))),
+        (Change("code", "        for t in step.reads:\n            death[t] = s", "        pass"),
+         Change("code", "if writer[t] < enter and death[t] < leave:", "if False:"),
+         Change("lemma", "now", "(- now 1)", "DIES"),
+         Change("lemma", "(<= leave death)", "(< leave death)",
+                "what_a_loop_captures_is_live_at_every_moment_until_it_is_read"),
+         Change("lemma", "(<= reader death)", "(< reader death)",
+                "what_an_iteration_makes_is_live_until_it_is_read_there")),
+    ),
+    Tie(
+        "execution",
+        ties.texts_of(*execution.STATEMENTS), slots_layout, ties.keeps_apart,
+        models(size=8).map(lambda model: plan_memory(model, UNALIGNED, layout="slots").plan),
+        (Change("code", "offsets[-1] + size", "offsets[-1] + size - 1"),
+         Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",
+                "tensors_of_storages_that_are_apart_are_apart")),
+    ),
+)  # fmt: skip
+
+EVALUATED = ("tenancy", "layout", "level", "holding", "tiling", "column")
+"""Files about functions that the solver evaluates on the rows of every plan: the lemma's text is the code."""
+
+ELSEWHERE = {
+    "zeroing": "tests/properties/test_zeroing_is_of_the_runtime.py",
+}
+"""Files about other code than the planner's, and the test that ties them."""
+
+AWAITING = {
+    "sharding_cover": "nothing here divides a tensor among ranks yet",
+    "size_maxima": "nothing here plans for an envelope of shapes yet",
+}
+"""Files about rules that no code follows yet."""
+
+BY_NAME = [pytest.param(tie, id=tie.lemma) for tie in TIES]
+CHANGED = [
+    pytest.param(tie, change, id=f"{tie.lemma}-{change.side}-{k}") for tie in TIES for k, change in enumerate(tie.changes)
+]
+
+
+@pytest.mark.parametrize("tie", BY_NAME)
+@given(data=st.data())
+def test_lemma_and_planner_agree(tie: Tie, data: st.DataObject) -> None:
+    """spec: V4.11, A1.1, A1.2, T1.2, T6.2, T6.4, T8.3"""
+    assert tie.disagreement(tie.texts, tie.code, data.draw(tie.examples)) is None
+
+
+@pytest.mark.parametrize(("tie", "change"), CHANGED)
+def test_a_change_of_one_side_alone_is_noticed(tie: Tie, change: Change) -> None:
+    """spec: V4.11"""
+    texts, code = dict(tie.texts), tie.code
+    if change.side == "code":
+        code = ties.copied(tie.code, change.old, change.new)
+    else:
+        assert texts[change.of].count(change.old) == 1
+        texts[change.of] = texts[change.of].replace(change.old, change.new)
+    quick = settings(max_examples=2000, database=None, derandomize=True, phases=[Phase.generate])
+    shown = find(tie.examples, lambda example: tie.disagreement(texts, code, example) is not None, settings=quick)
+    assert tie.disagreement(tie.texts, tie.code, shown) is None
+
+
+def test_every_file_of_lemmas_is_tied_to_its_code() -> None:
+    """A new file of lemmas needs a tie, or a word here on why it can have none. spec: V4.11"""
+    tied = {tie.lemma for tie in TIES}
+    assert sorted([*tied, *EVALUATED, *ELSEWHERE, *AWAITING]) == sorted([*families.LISTS, *families.STATEMENTS])
+
+
+def test_ground_terms_have_the_values_of_smt_lib() -> None:
+    ground = Ground("(define-fun double ((x Int)) Int (* 2 x))", {"c": 7}, {"Int": range(3)})
+    values = {
+        "(div (- 7) 2)": -4, "(mod (- 7) 2)": 1, "(div 7 (- 2))": -3, "(mod 7 (- 2))": 1, "(- 5)": -5,
+        "(- 9 2 c)": 0, "(double (double 3))": 12, "(distinct 1 2 1)": False, "(< 1 2 3)": True, "(< 1 3 3)": False,
+        "(=> true false)": False, "(forall ((x Int) (y Int)) (< (+ x y) 5))": True,
+        "(exists ((x Int)) (= x 3))": False, "(bvnot (_ bv0 64))": (1 << 64) - 1, "(bvadd (bvnot (_ bv0 64)) (_ bv1 64))": 0,
+    }  # fmt: skip
+    assert {text: ground.value(text) for text in values} == values
+    with pytest.raises(Unknown):
+        ground.value("(f 1)")
+    with pytest.raises(Unknown):
+        ground.value("y")
+
+
+def test_a_copy_is_changed_in_one_place_and_the_original_is_not() -> None:
+    changed = ties.copied(placed, "offset + alignment - 1", "offset")
+    assert (changed.align_up(5, 4), placed.align_up(5, 4)) == (4, 8)
+    with pytest.raises(ValueError, match="occurs 0 times"):
+        ties.copied(placed, "no such text", "")
