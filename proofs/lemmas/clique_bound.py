@@ -2,7 +2,7 @@
 
 What every assignment of slots must do is stated of a list of storages; that slots cannot be fewer is the pigeonhole
 principle, by induction on their number. `tall` stands for that number: there are lists of every length.
-spec: T6.4, V5.1, V4.9
+spec: T6.4, V5.1, V4.9, V4.11
 """
 
 from __future__ import annotations

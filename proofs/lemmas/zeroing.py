@@ -52,7 +52,10 @@ _BORN_NOW = "(= (birth x) now)"
 _LIVES = "(<= now (death x))"
 _ZEROED_AT_BIRTH = f"(forall ((byte Int)) (= (zeroed byte) (ite {ZEROED} zero (before byte))))"
 _BIRTH = "(forall ((y Storage)) (= (born1 y) (or (born0 y) (= y x))))"
-_WRITTEN = f"(forall ((byte Int)) (=> (distinct (after byte) (before byte)) (and (born0 (owner byte)) {_within('(owner byte)')})))"
+_WRITTEN = (
+    "(forall ((byte Int)) (=> (distinct (after byte) (before byte))"
+    f" (and (born0 (owner byte)) {_within('(owner byte)')})))"
+)
 _GOES_STALE = f"(forall ((x Storage)) (=> (and (born0 x) {STALE}) (not fresh1)))"
 _WORLD = World({"Storage": 2, "Value": 2}, 0, 3)
 

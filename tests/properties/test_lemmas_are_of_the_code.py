@@ -16,16 +16,26 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from proofs.lemmas import align_up, clique_bound, execution, families, linear_scan, liveness, prefix_sums
-from tests.strategies import ties
+from proofs.lemmas import (
+    align_up,
+    clique_bound,
+    execution,
+    families,
+    linear_scan,
+    liveness,
+    prefix_sums,
+    sharding_cover,
+)
+from tests.strategies import tied_liveness, ties
 from tests.strategies.ground import Ground, Unknown
 from tests.strategies.models import models
 from tests.strategies.recipes import HOLDERS, KINDS
 from tests.strategies.scan import Storage
-from tmmu.planner import liveness as planned_liveness
 from tmmu.planner import DEFAULT, placed, plan_memory
+from tmmu.planner import liveness as planned_liveness
 from tmmu.planner import slots as planned_slots
 from tmmu.planner.layouts import slots as slots_layout
+from tmmu.planner.sharding import local as sharded
 
 alignments = st.integers(0, 12).map(lambda k: 1 << k)
 storages = st.lists(
@@ -45,7 +55,7 @@ class Change(NamedTuple):
 
 
 class Tie(NamedTuple):
-    """A file of lemmas, what is taken of it, the code that it is about, how they are compared, and changes to notice."""
+    """A file of lemmas, what is taken of it, the code it is about, how they are compared, and changes to notice."""
 
     lemma: str
     texts: dict[str, str]
@@ -54,9 +64,6 @@ class Tie(NamedTuple):
     examples: st.SearchStrategy[Any]
     changes: tuple[Change, ...]
 
-
-SCAN = {statement.name: statement for statement in linear_scan.STATEMENTS}
-LOOPS = {statement.name: statement for statement in liveness.STATEMENTS}
 
 TIES = (
     Tie(
@@ -106,7 +113,7 @@ TIES = (
     ),
     Tie(
         "liveness",
-        {"DIES": liveness.DIES, **ties.texts_of(*liveness.STATEMENTS)}, planned_liveness, ties.lives,
+        {"DIES": liveness.DIES, **ties.texts_of(*liveness.STATEMENTS)}, planned_liveness, tied_liveness.lives,
         st.tuples(looping, st.sampled_from(("inference", "forward"))),
         (Change("code", "        for t in step.reads:\n            death[t] = s", "        pass"),
          Change("code", "if writer[t] < enter and death[t] < leave:", "if False:"),
@@ -124,6 +131,16 @@ TIES = (
          Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",
                 "tensors_of_storages_that_are_apart_are_apart")),
     ),
+    Tie(
+        "sharding_cover",
+        {"PART": sharding_cover.PART, **ties.texts_of(*sharding_cover.STATEMENTS)}, sharded, ties.divides,
+        st.tuples(st.integers(0, 20), st.integers(1, 6)),
+        (Change("code", "-(-size // sizes[axis])", "size // sizes[axis]"),
+         Change("code", "min(chunk * place[axis], size)", "min((chunk + 1) * place[axis], size)"),
+         Change("lemma", "(+ size ranks (- 1))", "size", "PART"),
+         Change("lemma", "(and (and (<= (* rank width) index)", "(and (and (< (* rank width) index)",
+                "no_index_has_two_ranks")),
+    ),
 )  # fmt: skip
 
 EVALUATED = ("tenancy", "layout", "level", "holding", "tiling", "column")
@@ -135,14 +152,15 @@ ELSEWHERE = {
 """Files about other code than the planner's, and the test that ties them."""
 
 AWAITING = {
-    "sharding_cover": "nothing here divides a tensor among ranks yet",
     "size_maxima": "nothing here plans for an envelope of shapes yet",
 }
 """Files about rules that no code follows yet."""
 
 BY_NAME = [pytest.param(tie, id=tie.lemma) for tie in TIES]
 CHANGED = [
-    pytest.param(tie, change, id=f"{tie.lemma}-{change.side}-{k}") for tie in TIES for k, change in enumerate(tie.changes)
+    pytest.param(tie, change, id=f"{tie.lemma}-{change.side}-{k}")
+    for tie in TIES
+    for k, change in enumerate(tie.changes)
 ]
 
 
@@ -179,7 +197,8 @@ def test_ground_terms_have_the_values_of_smt_lib() -> None:
         "(div (- 7) 2)": -4, "(mod (- 7) 2)": 1, "(div 7 (- 2))": -3, "(mod 7 (- 2))": 1, "(- 5)": -5,
         "(- 9 2 c)": 0, "(double (double 3))": 12, "(distinct 1 2 1)": False, "(< 1 2 3)": True, "(< 1 3 3)": False,
         "(=> true false)": False, "(forall ((x Int) (y Int)) (< (+ x y) 5))": True,
-        "(exists ((x Int)) (= x 3))": False, "(bvnot (_ bv0 64))": (1 << 64) - 1, "(bvadd (bvnot (_ bv0 64)) (_ bv1 64))": 0,
+        "(exists ((x Int)) (= x 3))": False, "(bvnot (_ bv0 64))": (1 << 64) - 1,
+        "(bvadd (bvnot (_ bv0 64)) (_ bv1 64))": 0,
     }  # fmt: skip
     assert {text: ground.value(text) for text in values} == values
     with pytest.raises(Unknown):

@@ -7,6 +7,7 @@ given by whoever asks: numbers and Python functions. Nothing of the planner is u
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, reduce
@@ -25,7 +26,7 @@ class Unknown(ValueError):
 
 
 def _chain(compare: Callable[[Any, Any], bool]) -> Callable[..., bool]:
-    return lambda *values: all(compare(a, b) for a, b in zip(values, values[1:], strict=False))
+    return lambda *values: all(compare(a, b) for a, b in itertools.pairwise(values))
 
 
 def _minus(first: int, *others: int) -> int:

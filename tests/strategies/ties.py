@@ -7,23 +7,21 @@ come as arguments, so that a test can hold a changed copy of either against the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proofs.lemmas.expressions import parse, text_of, walk
+from proofs.lemmas.expressions import parse, text_of
 from proofs.lemmas.statements import Statement
 from tests.strategies import scan
 from tests.strategies.ground import Ground, Value, cells, rows_of
 from tests.strategies.scan import Storage
-from tmmu.ir.program import Program, program
 from tmmu.plan.columns import Plan
 from tmmu.planner.layouts.request import of_plan
 from tmmu.planner.slots import Assignment
-from tmmu.vocabulary import MAIN, Model, Role
 
 Texts = Mapping[str, str]
 """What is taken of a lemma, by name: the text of a statement or of definitions."""
@@ -219,96 +217,12 @@ def bounds_slots(texts: Texts, code: ModuleType, example: Sequence[Storage]) -> 
             return f"at step {step} slots beyond the {opened} that were opened"
     if most != opened:
         return f"{opened} slots where {most} are live"
-    for one, other in zip(storages, storages[1:], strict=False):
+    for one, other in pairwise(storages):
         pair = cells("storage", "no_storages", [(one.birth, one.death, 0), (other.birth, other.death, 0)])
         shares = scan.assigned(code, [one, other])[1] == 1
         if Ground(texts["DEFINITIONS"], {"pair": pair}).value("(well_assigned pair)") is not shares:
             return f"{one} and {other} share a slot by one and not by the other"
     return None
-
-
-# ---- liveness
-
-
-def lives(texts: Texts, code: ModuleType, example: tuple[Model, str]) -> str | None:
-    """Deaths are those of the lemma's pass but for what the caller or a loop keeps, and what it says of loops holds."""
-    model, mode = example
-    run = program(model)
-    live = code.analyze(run, mode)
-    death = _passed(texts["DIES"], run)
-    kept = set(model.outputs) | {
-        t
-        for t, tensor in enumerate(run.tensors)
-        if tensor.role in (Role.PARAMETER, Role.OPTIMIZER) or (mode == "forward" and tensor.saved_for_backward)
-    }
-    looped = _in_loops(run)
-    for t, tensor in enumerate(run.tensors):
-        last = len(run.steps) - 1
-        wanted = max(0, last) if t in kept else death.get(t, live.birth[t])
-        if live.death[t] != wanted and not (t in looped and live.death[t] > wanted):
-            return f"{tensor.name} dies at {live.death[t]}, by the lemma at {wanted}"
-    for reader, enter, leave, t in _loop_reads(run):
-        name = (
-            "what_a_loop_captures_is_live_at_every_moment_until_it_is_read"
-            if live.writer[t] < enter
-            else "what_an_iteration_makes_is_live_until_it_is_read_there"
-        )
-        ends = {"birth": live.birth[t], "death": live.death[t], "enter": enter, "leave": leave, "reader": reader}
-        if wrong := _at_every_moment(texts[name], ends):
-            return f"{run.tensors[t].name}, read at {reader} in [{enter}, {leave}]: {wrong} is false of {ends}"
-    return None
-
-
-def _passed(dies: str, run: Program) -> dict[int, int]:
-    """The deaths after the lemma's pass over all accesses."""
-    death: dict[int, int] = {}
-    for now, step in enumerate(run.steps):
-        for t in (*step.writes, *step.reads):
-            death[t] = Ground("").value(dies, now=now)
-    return death
-
-
-def _loops(run: Program, body: int) -> Iterator[tuple[int, int]]:
-    """Enter and leave of each iterating body around a body, itself included."""
-    while body != MAIN:
-        if run.model.bodies[body].iterates:
-            yield run.ranges[body]
-        body = run.parents[body]
-
-
-def _loop_reads(run: Program) -> Iterator[tuple[int, int, int, int]]:
-    """Every read inside of a loop: its step, the loop's enter and leave, and the tensor."""
-    for s, step in enumerate(run.steps):
-        for enter, leave in _loops(run, step.body):
-            yield from ((s, enter, leave, t) for t in step.reads)
-
-
-def _in_loops(run: Program) -> set[int]:
-    """What a loop may keep alive: all that is touched in one, by its enter or by its leave."""
-    found = set()
-    for s, step in enumerate(run.steps):
-        at_an_end = any(s in run.ranges[b] for b, body in enumerate(run.model.bodies) if body.iterates)
-        if at_an_end or any(True for _ in _loops(run, step.body)):
-            found.update((*step.reads, *step.writes))
-    return found
-
-
-def _at_every_moment(text: str, ends: Mapping[str, int]) -> str | None:
-    """A hypothesis on the ends of a lifetime that is false, or the goal if it is at some moment of the loop."""
-    hypotheses, goal = split(text)
-    of_moments = [h for h in hypotheses if {"step", "iteration"} & set(filter(_is_symbol, walk(parse(h)[0])))]
-    ends_only = Ground("", ends)
-    if wrong := next((h for h in hypotheses if h not in of_moments and not ends_only.value(h)), None):
-        return wrong
-    for step, iteration, reads_in in product(range(ends["enter"], ends["leave"] + 1), (0, 1), (0, 1)):
-        moment = Ground("", {**ends, "step": step, "iteration": iteration, "reads_in": reads_in})
-        if all(moment.value(h) for h in of_moments) and not moment.value(goal):
-            return goal
-    return None
-
-
-def _is_symbol(item: object) -> bool:
-    return isinstance(item, str)
 
 
 # ---- execution
@@ -324,11 +238,36 @@ def keeps_apart(texts: Texts, code: ModuleType, example: Plan) -> str | None:
             "birth": lambda x: int(s.birth[x]), "death": lambda x: int(s.death[x]),
             "offset": lambda x: placed.offset[x], "bytes": lambda x: int(s.bytes[x]),
             "storage": lambda r: int(t.storage[r]), "born": lambda r: int(t.birth[r]),
-            "dies": lambda r: int(t.death[r]), "window": lambda r: int(t.window[r]), "length": lambda r: int(t.bytes[r]),
+            "dies": lambda r: int(t.death[r]), "window": lambda r: int(t.window[r]),
+            "length": lambda r: int(t.bytes[r]),
         }  # fmt: skip
         tensors = [r for r, k in enumerate(t.storage.tolist()) if k in mine]
         ground = Ground("", given, {"Storage": mine, "Tensor": tensors})
         hypotheses, _ = split(texts["tensors_of_storages_that_are_apart_are_apart"])
         if wrong := next((h for h in hypotheses if "forall" in h and not ground.value(h)), None):
             return f"{wrong} does not hold in arena {a}"
+    return None
+
+
+# ---- sharding_cover
+
+
+def divides(texts: Texts, code: ModuleType, example: tuple[int, int]) -> str | None:
+    """What each rank holds of one dimension is what its part by the lemmas has: the same size, the same indices."""
+    size, ranks = example
+    spec = {"mesh": [["axis", ranks]]}
+    local = code.Local(None, [(0, (size,), ("axis",))])
+    width = Ground(texts["PART"]).value(f"(part {size} {ranks})")
+    holds = split(texts["no_index_has_two_ranks"])[1]
+    (both,) = (form[1] for form in parse(holds) if isinstance(form, list))
+    mine = text_of(both[1])
+    for rank in range(ranks):
+        shards = code.shards_of(local, spec, rank)
+        start, held, chunk = (int(column[0]) for column in (shards.start, shards.held, shards.chunk))
+        if chunk != width:
+            return f"rank {rank} has room for {chunk}, by the lemma {width}"
+        for index in range(size):
+            said = Ground("", {"rank": rank, "index": index, "width": width}).value(mine)
+            if said is not (start <= index < start + held):
+                return f"rank {rank} holds {held} from {start} on, and index {index} only by one of the two"
     return None
