@@ -1,4 +1,5 @@
-"""How Hypothesis runs: the profile `fast` in every run, `soak` for long ones; HYPOTHESIS_PROFILE chooses.
+"""How Hypothesis runs: the profile `fast` in every run, `soak` for long ones, `mutation` the same examples in each run;
+HYPOTHESIS_PROFILE chooses.
 
 Under CI the examples follow from the tests alone, so that a run can be repeated to the letter; elsewhere every run
 looks at new ones. Nothing has a deadline: a slow machine is no error.
@@ -34,4 +35,5 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("soak", settings.get_profile("fast"), derandomize=False, max_examples=10_000)
+settings.register_profile("mutation", settings.get_profile("fast"), derandomize=True, database=None, max_examples=40)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
