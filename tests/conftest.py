@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from proofs.kernel import installed
 
@@ -35,5 +35,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("soak", settings.get_profile("fast"), derandomize=False, max_examples=10_000)
-settings.register_profile("mutation", settings.get_profile("fast"), derandomize=True, database=None, max_examples=40)
+settings.register_profile(
+    "mutation",
+    settings.get_profile("fast"),
+    derandomize=True,
+    database=None,
+    max_examples=40,
+    phases=[Phase.explicit, Phase.generate],  # that something fails is enough
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))

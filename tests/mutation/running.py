@@ -15,12 +15,17 @@ import os
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
+FLAGS = (
+    "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist",
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",  # Hypothesis is there before pytest could rewrite it
+)  # fmt: skip
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
 
 
@@ -96,7 +101,10 @@ def start(path: str, source: str, tests: tuple[str, ...], seconds: float, log: P
         sys.meta_path.insert(0, _Changed(path, source))
         import pytest
 
-        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", *tests]))
+        code = int(pytest.main([*FLAGS, *tests]))
     except BaseException:
+        traceback.print_exc()
         code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(code)
