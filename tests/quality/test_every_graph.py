@@ -1,0 +1,19 @@
+"""All graphs of five nodes with every execution order, and every in-place choice or every view: minutes, not seconds.
+
+Both ways mixed, and six nodes, are in the soak: `python -m tests.soak.graphs`. spec: T6.4, V4.1, V4.2
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.strategies.exhaustive import wrong_plans
+from tests.strategies.graphs import A_VIEW, IN_PLACE, graphs
+
+
+@pytest.mark.parametrize("way", [IN_PLACE, A_VIEW])
+def test_every_graph_of_five_nodes_is_planned_right(way: str) -> None:
+    """spec: T6.4, V4.1, V4.2"""
+    every = list(graphs(5, (way,)))
+    assert len(every) == 1 * 3 * 8 * 20 * 48
+    assert list(wrong_plans(every)) == []
