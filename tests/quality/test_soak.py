@@ -1,4 +1,4 @@
-"""The soak says no: to a checker that overlooks something, to a refutation for another reason, to a witness that is none.
+"""The soak says no: to a checker that overlooks something or refuses everything, to a witness that shows nothing.
 
 spec: V4.4, V1.8
 """

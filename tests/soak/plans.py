@@ -121,6 +121,8 @@ class Soak:
             if all(result.proved for result in results):
                 self.figures.wrong.append(f"{where}: every row is discharged")
             self.figures.by_rows[name] += 1
+        if name == "steps_are_the_model" and plan.mode != "inference":
+            return  # the command would derive the backward half of the model, which not every random model has
         path = self.folder / "wrong.plan.cbor"
         path.write_bytes(data)
         options = Options(donated=donated)
