@@ -33,11 +33,20 @@ def _address(plan: Plan, row: int) -> int:
 
 
 def _overlap(plan: Plan, item: Any) -> bool:
-    """Both storages are live at the step, lie in the arena, and have the first and the last byte."""
+    """Both storages have the first and the last byte and are live at the step; or their slots cannot both be right."""
     s, homes = plan.storages, [_home(plan, name) for name in item.tensors]
-    return len(set(homes)) == 2 and all(
-        s.birth[k] <= item.step <= s.death[k]
-        and plan.arenas[int(s.arena[k])].name == item.arena
+    one, other = homes
+    if one == other or s.arena[one] != s.arena[other]:
+        return False
+    if item.step is None:  # of slots as a whole: they have bytes in common, or one slot is in two places
+        if s.slot[one] == s.slot[other]:
+            return bool(s.offset[one] != s.offset[other])
+        ends = [int(s.offset[k]) + int(plan.slots.bytes[s.slot[k]]) for k in homes]
+        return max(int(s.offset[one]), int(s.offset[other])) < min(ends)
+    if not all(s.birth[k] <= item.step <= s.death[k] for k in homes):
+        return False
+    return bool(s.slot[one] == s.slot[other]) or all(
+        plan.arenas[int(s.arena[k])].name == item.arena
         and s.offset[k] <= item.first_byte <= item.last_byte < s.offset[k] + s.bytes[k]
         for k in homes
     )
