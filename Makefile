@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast models models-full kernel kernel-mutants lint bench clean help
+.PHONY: demo test test-fast models models-full kernel kernel-mutants lint bench mutation soak clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -17,6 +17,8 @@ help:
 	@echo 'make kernel     install Coq if need be, prove the checker, and install its program'
 	@echo 'make kernel-mutants  break each part of that checker, and see its proof fail'
 	@echo 'make bench      the benchmark tables'
+	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
+	@echo 'make soak       wrong plans by the thousand, and all graphs of six nodes (MINUTES=60)'
 
 # A missing tool is named with the command that installs it.
 define need_python
@@ -69,6 +71,16 @@ kernel-mutants:
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks
+
+MINUTES ?= 60
+
+mutation: $(VENV)/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.mutation --minutes $(MINUTES) $(if $(FILES),--files $(FILES))
+
+soak: $(VENV)/dev
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.soak.plans --minutes $(MINUTES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.soak.graphs --minutes $(MINUTES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.soak.simulator --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
