@@ -60,8 +60,10 @@ def by_rows(plan: Plan, model: Model | None, donated: frozenset[str]) -> set[str
     return {o.NAME for o, result in zip(OBLIGATIONS, results, strict=True) if not result.proved}
 
 
-@given(models(), st.sampled_from(("slots", "packed", "pools")), changes(), st.integers(0, 1 << 16))
-def test_no_checker_is_laxer_than_the_one_before_it(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
+@given(models(), st.sampled_from(("slots", "packed", "pools")), changes(), st.integers(0, 1 << 16), st.booleans())
+def test_no_checker_is_laxer_than_the_one_before_it(
+    model: Model, layout: str, wanted: list[Change], seed: int, alone: bool
+) -> None:
     """spec: V4.2, V1.5"""
     donated = frozenset(model.bindings.donated)
     right = plan_memory(model, layout=layout).plan

@@ -13,7 +13,7 @@ from itertools import islice
 from tests.strategies.exhaustive import wrong_plans
 from tests.strategies.graphs import graphs
 
-PART = 2000
+PART = 500
 """Graphs between two looks at the clock."""
 
 
