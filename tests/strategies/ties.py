@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proofs.lemmas.expressions import parse, text_of
+from proofs.lemmas.expressions import parse, text_of, walk
 from proofs.lemmas.statements import Statement
 from tests.strategies import scan
 from tests.strategies.ground import Ground, Value, cells, rows_of
@@ -271,3 +271,41 @@ def divides(texts: Texts, code: ModuleType, example: tuple[int, int]) -> str | N
             if said is not (start <= index < start + held):
                 return f"rank {rank} holds {held} from {start} on, and index {index} only by one of the two"
     return None
+
+
+# ---- size_maxima
+
+OPERATIONS = {
+    "a_sum_is_largest_where_both_parts_are": ("(+ a b)",),
+    "a_difference_is_largest_where_what_is_taken_is_least": ("(- a b)",),
+    "a_product_of_sizes_is_largest_where_both_are": ("(* a b)",),
+    "a_quotient_is_largest_where_what_is_divided_is": ("(div a by)",),
+    "the_lesser_and_the_greater_are_largest_where_both_parts_are": ("(lesser a b)", "(greater a b)"),
+}
+"""What each statement bounds."""
+
+
+def bounds_sizes(texts: Texts, code: ModuleType, example: tuple[int, int, int, int, int]) -> str | None:
+    """The bounds that the code gives an operation on two dimensions are those of the lemma's goal."""
+    low_a, wide_a, low_b, wide_b, by = example
+    a, b = code.symbol("a", low_a, low_a + wide_a), code.symbol("b", low_b, low_b + wide_b)
+    given = {"low_a": low_a, "high_a": low_a + wide_a, "low_b": low_b, "high_b": low_b + wide_b, "by": by}
+    made = {
+        "(+ a b)": a + b, "(- a b)": a - b, "(* a b)": a * b,
+        "(div a by)": _composed(code, "div", a, by), "(lesser a b)": _composed(code, "min", a, b),
+        "(greater a b)": _composed(code, "max", a, b),
+    }  # fmt: skip
+    for name, terms in OPERATIONS.items():
+        ground, (_, goal) = Ground(texts[name], given), split(texts[name])
+        for term in terms:
+            found = code.bounds(made[term], {})
+            said = [form for form in walk(parse(goal)[0]) if isinstance(form, list) and form[0] == "<="]
+            low = [text_of(form[1]) for form in said if text_of(form[2]) == term]
+            high = [text_of(form[2]) for form in said if text_of(form[1]) == term]
+            if [ground.value(text) for text in (*low, *high)] != list(found):
+                return f"{term} lies in {found} by the code, and from {low} to {high} by the lemma, where {given}"
+    return None
+
+
+def _composed(code: ModuleType, op: str, left: Value, right: Value) -> Value:
+    return code.made_of({((code.Composed(op, left, right), 1),): 1})
