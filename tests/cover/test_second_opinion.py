@@ -15,7 +15,7 @@ import z3
 
 from proofs import obligations
 from proofs.entry import run
-from proofs.lemmas import descent
+from proofs.lemmas import descent, unfold
 from proofs.lemmas.chains import DEFINITIONS
 from proofs.lemmas.expressions import parse_one, text_of
 from proofs.lemmas.unfold import Scope, unfolded, unfolding
@@ -187,3 +187,19 @@ def test_a_folder_that_cannot_be_made_is_named(plan: str, tmp_path: Path, capsys
     assert run([plan, "--smt2", str(tmp_path / "file" / "out")]) == 2
     assert "--smt2" in (said := capsys.readouterr().err)
     assert str(tmp_path / "file" / "out") in said
+
+
+ONE_LETTER = """
+(declare-datatypes ((L 0)) (((e) (c (v Int) (r L)))))
+(define-fun-rec f ((x L)) Int (ite ((_ is e) x) 0 (+ 1 (f (r x)))))
+"""
+
+
+def test_a_symbol_is_no_call_and_no_cell_though_it_begins_like_one() -> None:
+    """Mutants of `unfold` that looked at the first letter of a symbol were not noticed before. spec: V4.10"""
+    by = unfold.unfolding(descent.check(ONE_LETTER))
+    assert not unfold.recurs("fresh", by)
+    assert unfold.recurs(["f", "rest"], by)
+    assert unfold.unfolded(["f", "cells"], by) == ["f", "cells"]
+    assert unfold.unfolded(["f", []], by) == ["f", []]
+    assert unfold.unfolded(["f", ["c", "7", "e"]], by) == ["+", "1", "0"]
