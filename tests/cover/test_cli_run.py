@@ -53,7 +53,7 @@ def test_a_model_is_run_in_the_plan_that_is_given(folder: Path, capsys: Captured
     code, out, _ = ran(capsys, "run", "m.onnx", "--plan", "m.plan.cbor", "--format", "json")
     answer = json.loads(out)
     assert (code, answer["file"], answer["verdict"], answer["kernels"]) == (0, "m.plan.cbor", "IDENTICAL", "onnx")
-    assert (answer["exit"], answer["witness"], answer["runs"], answer["sanitize"]) == (0, None, 1, False)
+    assert (answer["exit"], answer["witness"], answer["batches"], answer["sanitize"]) == (0, None, 1, False)
     assert all(arena["used_bytes"] == arena["footprint_bytes"] for arena in answer["arenas"])
 
 
@@ -62,7 +62,9 @@ def test_a_plan_is_run_alone_with_four_seeds(folder: Path, capsys: Captured) -> 
     code, out, _ = ran(capsys, "run", "i.plan.cbor", "--seed", "5")
     assert code == 0
     assert out.splitlines()[0].endswith("kernels hash, seeds 5 to 8")
-    assert ran(capsys, "run", "m.onnx", "--kernels", "hash", "--runs", "1")[1].splitlines()[0].endswith("hash, seed 0")
+    assert (
+        ran(capsys, "run", "m.onnx", "--kernels", "hash", "--batches", "1")[1].splitlines()[0].endswith("hash, seed 0")
+    )
 
 
 def test_a_wrong_plan_is_shown_with_its_witness(folder: Path, capsys: Captured) -> None:
@@ -78,7 +80,7 @@ def test_a_wrong_plan_is_shown_with_its_witness(folder: Path, capsys: Captured) 
     ]
     code, out, _ = ran(capsys, "run", "wrong.cbor", "--sanitize", "--format", "json")
     answer = json.loads(out)
-    assert (code, answer["verdict"], answer["exit"], answer["runs"]) == (1, "CORRUPTED", 1, 1)
+    assert (code, answer["verdict"], answer["exit"], answer["batches"]) == (1, "CORRUPTED", 1, 1)
     assert answer["witness"] == {
         "text": "step 2 (y/Add) reads a, whose bytes hold r", "tensors": ["a", "r"], "step": 2, "arena": "activations",
         "first_byte": 0, "last_byte": 255, "seed": 0,
@@ -97,8 +99,8 @@ def test_the_seed_that_shows_a_corruption_is_named(folder: Path, capsys: Capture
     _, out, _ = ran(capsys, "run", "half.cbor", "--format", "json")
     seed = json.loads(out)["witness"]["seed"]
     other = 1 - seed
-    assert ran(capsys, "run", "half.cbor", "--seed", str(other), "--runs", "1")[0] == 0
-    assert ran(capsys, "run", "half.cbor", "--seed", str(seed), "--runs", "1")[0] == 1
+    assert ran(capsys, "run", "half.cbor", "--seed", str(other), "--batches", "1")[0] == 0
+    assert ran(capsys, "run", "half.cbor", "--seed", str(seed), "--batches", "1")[0] == 1
 
 
 def test_inputs_are_read_and_outputs_written(folder: Path, capsys: Captured) -> None:
@@ -166,8 +168,8 @@ BAD = [
     (("run", "i.plan.cbor", "--kernels", "onnx"), 2, "needs the model"),
     (("run", "i.plan.cbor", "--dim", "a=1"), 2, "bindings are for a model"),
     (("run", "i.plan.cbor", "-o", "y.npz"), 2, "go with --kernels onnx"),
-    (("run", "m.onnx", "-o", "m.onnx"), 2, "is read by this very command"),
-    (("run", "m.onnx", "--runs", "0"), 2, "--runs"),
+    (("run", "m.onnx", "-o", "m.onnx"), 2, "is named twice"),
+    (("run", "m.onnx", "--batches", "0"), 2, "--batches"),
     (("run", "m.onnx", "--inputs", "m.onnx"), 2, "it is no .npz file of arrays"),
     (("run", "m.onnx", "--plan", "m.onnx"), 4, "[INVALID_PLAN]"),
     (("run", "m.onnx", "--plan", "i.ir.cbor"), 4, "[INVALID_PLAN]"),
@@ -196,7 +198,7 @@ def test_anything_unexpected_is_no_answer(folder: Path, capsys: Captured, monkey
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(tmmu.runtime.simulator, "simulate", broken)
+    monkeypatch.setattr(tmmu.runtime.simulator, "Batches", broken)
     code, out, err = ran(capsys, "run", "i.plan.cbor")
     assert (code, out) == (70, "")
     assert "internal error" in err

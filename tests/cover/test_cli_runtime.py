@@ -263,15 +263,23 @@ def test_the_first_difference_is_named_with_its_key_and_both_values(
     written("a", plan(), 1, 2)
     written("b", plan(), 1, 3)
     text = said(capsys, "trace", "diff", "a", "b", code=1)
-    assert text == "comparable, and different\n  record 9, replan 2: t: 2 and 3\n"
+    assert text == (
+        "comparable, and different\n  record 9, replan 2: t: 2 and 3\n"
+        "  another plan was taken over, or for another reason\n"
+    )
     written("b", plan(), 1)
     text = said(capsys, "trace", "diff", "a", "b", code=1)
-    assert text == "comparable, and different\n  record 9, replan 2: kind: replan and end\n"
+    assert text.startswith(
+        "comparable, and different\n  record 9, replan 2: kind: replan and end\n  one of the runs goes on "
+    )
     layouts = plan_memory(small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w"), layout="hashed",
                           address_token=bytes(64)).plan  # fmt: skip
     written("b", layouts)
     text = said(capsys, "trace", "diff", "a", "b", code=1)
-    assert text == "comparable, and different\n  record 0, allocation_header: layout: slots and hashed\n"
+    assert text == (
+        "comparable, and different\n  record 0, allocation_header: layout: slots and hashed\n"
+        "  the plans were made with different layouts; the first tensor that they do not place alike is 'a'\n"
+    )
 
 
 def test_a_tensor_that_lies_elsewhere_is_named() -> None:

@@ -180,7 +180,7 @@ def test_a_reused_buffer_is_zeroed_whole_and_a_persistent_one_is_taken_as_it_is(
 
 def test_what_is_mapped_is_zero_without_being_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     zeroed: list[Any] = []
-    monkeypatch.setattr("tmmu.runtime.execution.zero_tensor", lambda *given: zeroed.append(given))
+    monkeypatch.setattr("tmmu.runtime.births.zero_tensor", lambda *given: zeroed.append(given))
     made = plan()
     with apply_plan(made) as execution:
         assert not any(arena.content.any() for arena in execution.memory.arenas)

@@ -48,6 +48,7 @@ def full() -> list[dict[str, Any]]:
     trace = Trace()
     with apply_plan(plan(), trace=trace, hash_contents=True) as execution:
         execution.begin()
+        execution.record_value("x", "given", execution.memory.tensor(execution.tensor_map.row("x")))
         commit_execution(execution)
     trace.replanned(2, bytes(32), bytes([1]) * 32, "another shape")
     trace.allocated(plan())
@@ -192,7 +193,8 @@ def test_a_trace_has_its_records_in_their_order() -> None:
     kinds = [record["kind"] for record in full()]
     tensors = ["tensor"] * 5
     assert kinds == [
-        "allocation_header", *tensors, "summary", "commit", "commit", "replan", *tensors, "summary", "error", "end",
+        "allocation_header", *tensors, "summary", "commit", "value", "commit", "replan", *tensors, "summary", "error",
+        "end",
     ]  # fmt: skip
 
 
@@ -324,9 +326,7 @@ def test_any_other_content_has_another_chain() -> None:
     records = full()
     for number, record in enumerate(records[:-1]):
         wrong = copy.deepcopy(records)
-        key = {"tensor": "size", "commit": "t", "replan": "t", "error": "t", "allocation_header": "rank"}.get(
-            record["kind"], "total_logical_slots"
-        )
+        key = {"tensor": "size", "allocation_header": "rank", "summary": "total_logical_slots"}.get(record["kind"], "t")
         wrong[number][key] += 1
         with refused("INVALID_RECORD", "its chain is not that of the records before it"):
             traces.check(wrong)

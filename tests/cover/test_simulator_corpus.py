@@ -73,7 +73,7 @@ HARMLESS: dict[str, str] = {
          "packed-slot-shared-by-live-storages", "capacity-exceeded"),
         RECORD,
     ),
-    **dict.fromkeys(("born-after-its-writer", "born-before-its-storage", "lives-beyond-the-last-step"), LATER),
+    **dict.fromkeys(("lives-beyond-the-last-step",), LATER),
     **dict.fromkeys(
         ("alignment-understated", "packed-storage-misaligned", "storage-misaligned", "tensor-misaligned"), MAPPED
     ),

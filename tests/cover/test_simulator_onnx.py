@@ -21,7 +21,7 @@ from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.simulator import Corrupted
 from tmmu.runtime.simulator.elements import decode, encode, numpy_type
-from tmmu.runtime.simulator.onnx_node import KernelFailed
+from tmmu.runtime.simulator.onnx_node import KernelFailed, NodeKernel
 from tmmu.runtime.simulator.values import drawn, read_inputs
 
 
@@ -275,6 +275,23 @@ def test_inputs_of_types_that_numpy_does_not_have_are_read(tmp_path: Path) -> No
     np.savez(path, x=np.array([object()], object))
     with pytest.raises(TmmuError, match=r"is no \.npz file"):
         read_inputs(str(path), {"x": ((1,), "float32")})
+
+
+@pytest.mark.parametrize("shape", [(1, 8400), (40, 3), (5, 40, 2), (7, 2)])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_are_gathered_along_axes_of_every_length(shape: tuple[int, ...], axis: int) -> None:
+    """onnx's own kernel fails beyond 32 elements. spec: SIM5.1"""
+    random = np.random.Generator(np.random.Philox(1))
+    data = random.random(shape, np.float32)
+    wanted = tuple(4 if k == axis % len(shape) else max(1, size - 1) for k, size in enumerate(shape))
+    indices = random.integers(-shape[axis], shape[axis], wanted)
+    node = helper.make_node("GatherElements", ["d", "i"], ["y"], axis=axis)
+    sizes = [(shape, "float32"), (wanted, "int64")]
+    [made] = NodeKernel("g", node, [helper.make_opsetid("", 18)], sizes, [(wanted, "float32")]).run([data, indices])
+    for at in np.ndindex(*wanted):
+        source = list(at)
+        source[axis] = indices[at]
+        assert made[at] == data[tuple(source)]
 
 
 def test_a_kernel_that_fails_or_is_missing_names_its_node(tmp_path: Path) -> None:

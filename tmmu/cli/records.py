@@ -60,6 +60,7 @@ def diff(first: str, second: str) -> int:
     click.echo("comparable, and different")
     values = f"{text(found.first)} and {text(found.second)}"
     click.echo(one_line(f"  record {found.record}, {found.what}: {found.key}: {values}"))
+    click.echo(one_line(f"  {compare.meaning(found, a, b)}"))
     return DIFFERENT
 
 

@@ -1,4 +1,7 @@
-"""`tmmu run`: a plan's steps in its arenas beside the same steps in private memory. spec: SIM6.1 to SIM6.7, C2.6"""
+"""`tmmu run`: a plan's steps in its arenas beside the same steps in private memory.
+
+spec: SIM6.1 to SIM6.7, SIM8.3, C2.6
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ import click
 
 from proofs.flags import bound, existing, shapes, sizes
 from tmmu.cli import run_report
+from tmmu.cli.run_records import Files, recording
+from tmmu.cli.runtime import MODES
+from tmmu.cli.runtime import apart as check_apart
 from tmmu.errors import TmmuError, one_line
 
 if TYPE_CHECKING:
@@ -21,8 +27,10 @@ if TYPE_CHECKING:
     from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
     from tmmu.runtime.simulator.onnx_model import OnnxModel
 
-RUNS = {"onnx": 1, "hash": 4}
-"""How often a plan is run where --runs does not say it: four seeds show every branch and number of rounds."""
+BATCHES = {"onnx": 1, "hash": 4}
+"""How often a plan is run where --batches does not say it: four seeds show every branch and number of rounds."""
+
+written = click.Path(dir_okay=False)
 
 
 @dataclass(frozen=True)
@@ -46,14 +54,25 @@ class Wanted:
 )
 @click.option("--sanitize", is_flag=True, help="Report reads of bytes that another tensor has written since.")
 @click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, help="What is not given is drawn from it.")
-@click.option("--runs", type=click.IntRange(1, 1 << 20), help="Run so many seeds, from --seed on [onnx 1, hash 4].")
+@click.option(
+    "--batches",
+    type=click.IntRange(1, 1 << 20),
+    help="Run so often in the same arenas, with a seed of its own each time, from --seed on [onnx 1, hash 4].",
+)
 @click.option("--inputs", type=existing, help="Arrays for the model's inputs (.npz).")
 @bound("--dim", "A binding to plan with, or the plan's own; of a plan for ranges, a size inside [the largest].")
 @bound("--shape", "The same for a whole input shape.")
 @bound("--value", "The same for an input's value.")
 @click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this up: it does not look at it again.")
 @click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Where to write the outputs (.npz).")
+@click.option("-o", "--output", type=written, help="Where to write the outputs of the last batch (.npz).")
+@click.option("--trace", "trace_file", type=written, metavar="FILE", help="Where to write the trace of the run.")
+@click.option("--ledger", type=written, metavar="FILE", help="Where to write the resource counters of each step.")
+@click.option("--journal", type=written, metavar="FILE", help="Where commits are kept; made if it is not there.")
+@click.option("--errors", type=written, metavar="FILE", help="Where to write the error record of a failure.")
+@click.option("--checkpoint", type=written, metavar="FILE", help="Where to write a checkpoint with all arenas' bytes.")
+@click.option("--contents", is_flag=True, help="Let each commit cover the bytes of all arenas.")
+@click.option("--mode", type=click.Choice(MODES), default="local", show_default=True, help="How the plan is applied.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def run(
     target: str,
@@ -61,7 +80,7 @@ def run(
     kernels: str | None,
     sanitize: bool,
     seed: int,
-    runs: int | None,
+    batches: int | None,
     inputs: str | None,
     dim: dict[str, str],
     shape: dict[str, str],
@@ -69,9 +88,18 @@ def run(
     donate: tuple[str, ...],
     trust_shapes: bool,
     output: str | None,
+    trace_file: str | None,
+    ledger: str | None,
+    journal: str | None,
+    errors: str | None,
+    checkpoint: str | None,
+    contents: bool,
+    mode: str,
     style: str,
 ) -> int:
     """Run MODEL (ONNX) in its plan's arenas, or PLAN with stand-in kernels, and compare with private memory.
+
+    With --trace, --ledger, --journal, --checkpoint or --contents the batches are those of the runtime, each sealed.
 
     \b
     Exit codes: 0 identical, 1 corrupted, 2 command line, 4 unreadable or not runnable, 70 internal error.
@@ -79,12 +107,20 @@ def run(
     wanted = Wanted(sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
     is_plan = target.endswith(".cbor")
     kernels = kernels or ("hash" if is_plan else "onnx")
+    files = Files(trace_file, ledger, journal, errors, checkpoint, contents, mode)
     _check_usage(target, path, kernels, inputs, output, wanted)
+    read = {os.path.realpath(each): each for each in (target, path, inputs) if each is not None}
+    check_apart(*read.values(), output, *files.paths)
+    if sanitize:
+        from tmmu.runtime.filling import check_fill
+
+        check_fill(mode, 0)  # its pattern is one
     plan, made = _plan(target, path, wanted)
     name = path or target
     donate = _donated(name, plan, donate)
     try:
-        found = list(_runs(target, plan, kernels, seed, runs or RUNS[kernels], inputs, donate, sanitize, name))
+        count = batches or BATCHES[kernels]
+        found = list(_runs(target, plan, kernels, seed, count, inputs, donate, sanitize, name, files))
     except TmmuError as error:
         error.in_file(name)
         raise
@@ -116,9 +152,6 @@ def _check_usage(
         raise click.UsageError("bindings are for a model: a plan has its own")
     if kernels == "hash" and (inputs is not None or output is not None):
         raise click.UsageError("--inputs and -o go with --kernels onnx: stand-ins compute nothing of the model's")
-    for other in (target, path, inputs):
-        if output is not None and other is not None and os.path.realpath(output) == os.path.realpath(other):
-            raise click.UsageError(f"{output} is read by this very command; choose another file with -o")
 
 
 def _plan(target: str, path: str | None, wanted: Wanted) -> tuple[Plan, bool]:
@@ -188,14 +221,15 @@ def _runs(
     plan: Plan,
     kernels: str,
     seed: int,
-    runs: int,
+    count: int,
     inputs: str | None,
     donate: tuple[str, ...],
     sanitize: bool,
     name: str,
+    files: Files,
 ) -> Iterator[run_report.Run]:
-    """One run for each seed, up to the first that shows a corruption."""
-    from tmmu.runtime.simulator import Corrupted, HashKernels, Program, Report, simulate
+    """One batch for each seed, up to the first that shows a corruption."""
+    from tmmu.runtime.simulator import Batches, Corrupted, HashKernels, Program, Report
 
     footprints = [usage.footprint for usage in plan.usage]
     try:
@@ -204,19 +238,24 @@ def _runs(
     except Corrupted as error:
         yield run_report.Run(Report(error.corruption, 0, [0] * len(footprints), footprints), {})
         return
-    for number in range(runs):
+    with recording(plan, files) as record:
+        batches = Batches(program, record.where, sanitize=sanitize)
         step = _progress(name, len(program.steps))
-        arrays: dict[str, Any] = {}
-        if model is None:
-            report = simulate(program, HashKernels(program, seed + number), sanitize=sanitize, progress=step)
-        else:
-            own = _onnx(program, model, inputs, seed + number)
-            report = simulate(program, own, sanitize=sanitize, progress=step)
-            arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
-        step(None)
-        yield run_report.Run(report, arrays)
-        if not report.identical:
-            return
+        for number in range(count):
+            arrays: dict[str, Any] = {}
+            if model is None:
+                report = batches.run(HashKernels(program, seed + number), step)
+            else:
+                own = _onnx(program, model, inputs, seed + number)
+                report = batches.run(own, step)
+                arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
+            step(None)
+            record.corruption = report.corruption
+            yield run_report.Run(report, arrays, record)
+            if not report.identical:
+                return
+        if record.refused is not None:
+            raise record.refused
 
 
 def _bound(target: str, program: Program) -> OnnxModel:

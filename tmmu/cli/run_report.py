@@ -1,4 +1,4 @@
-"""What `tmmu run` says: text, JSON, and the outputs as a file. spec: SIM1.7, SIM6.2, SIM6.4, SIM6.6"""
+"""What `tmmu run` says: text, JSON, and the outputs as a file. spec: SIM1.7, SIM6.2, SIM6.4, SIM6.6, SIM8.5"""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from tmmu.cli.run_records import Recording
     from tmmu.plan.columns import Plan
     from tmmu.runtime.simulator import Report
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: what it showed, and the outputs as arrays where there are kernels for them."""
+    """One batch: what it showed, the outputs as arrays where there are kernels for them, and how it was recorded."""
 
     report: Report
     outputs: Mapping[str, Any]
+    record: Recording | None = None
 
 
 def _used(found: list[Run]) -> list[int]:
@@ -38,7 +40,9 @@ def text(name: str, plan: Plan, kernels: str, seed: int, found: list[Run], made:
             yield f"  step: {corruption.step}"
         if corruption.arena is not None:
             yield f"  bytes: {corruption.first_byte} to {corruption.last_byte} of {corruption.arena}"
-        yield f"  kernels {kernels}, seed {seed + len(found) - 1}"
+        batch = f" (batch {len(found)} from seed {seed})" if len(found) > 1 else ""
+        yield f"  kernels {kernels}, seed {seed + len(found) - 1}{batch}"
+        yield from _sealed(found[-1].record)
         return
     looks = sum(each.report.looks for each in found)
     seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
@@ -48,11 +52,24 @@ def text(name: str, plan: Plan, kernels: str, seed: int, found: list[Run], made:
     for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True):
         if usage.footprint:
             yield f"  {arena.name}: {used} bytes used of a footprint of {usage.footprint}"
+    yield from _sealed(found[-1].record)
+
+
+def _sealed(record: Recording | None) -> Iterator[str]:
+    """The hashes that a recorded run ended with."""
+    if record is not None and record.state is not None:
+        yield f"  state {record.state.hex()}"
+    if record is not None and record.chain is not None:
+        yield f"  trace chain {record.chain.hex()}"
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()
 
 
 def document(name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, found: list[Run]) -> dict[str, Any]:
     """The same as an object of JSON."""
-    corruption = found[-1].report.corruption
+    corruption, record = found[-1].report.corruption, found[-1].record
     witness = corruption and {
         "text": corruption.text, "tensors": list(corruption.tensors), "step": corruption.step,
         "arena": corruption.arena, "first_byte": corruption.first_byte, "last_byte": corruption.last_byte,
@@ -65,13 +82,15 @@ def document(name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, fou
         "kernels": kernels,
         "sanitize": sanitize,
         "seed": seed,
-        "runs": len(found),
+        "batches": len(found),
         "steps": len(plan.steps),
         "compared": sum(each.report.looks for each in found),
         "arenas": [
             {"name": arena.name, "used_bytes": used, "footprint_bytes": usage.footprint}
             for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True)
         ],
+        "state_hash": record and _hex(record.state),
+        "trace_final_hash": record and _hex(record.chain),
         "witness": witness,
     }
 

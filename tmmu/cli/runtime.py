@@ -58,7 +58,7 @@ def apply(plan: str, huge_pages: bool, debug_fill: int | None, **flags: Any) -> 
     """Put the arenas of PLAN into memory, all or none, and commit. `verify-plan` proves plans; this looks at hashes."""
     from tmmu.runtime.apply import apply_plan
 
-    _apart(plan, *_written(flags))
+    apart(plan, *_written(flags))
     with recorded(flags["errors"]) as failure:
         failure.plan = loaded = _loaded(plan)
         with _applied(
@@ -79,7 +79,7 @@ def checkpoint(plan: str, target: str, journal: str | None) -> int:
     from tmmu.runtime import checkpoint as checkpoints
     from tmmu.runtime import journal as journals
 
-    _apart(plan, target, journal)
+    apart(plan, target, journal)
     loaded = _loaded(plan)
     plan_hash = file.recompute(file.without_hashes(loaded))["plan_hash"]
     state = journals.genesis(plan_hash) if journal is None else journals.load(journal, plan_hash)
@@ -99,7 +99,7 @@ def restore(file: str, against: str | None, target: str | None, **flags: Any) ->
     from tmmu.plan import file as plans
     from tmmu.runtime import checkpoint as checkpoints
 
-    _apart(file, target, *_written(flags))
+    apart(file, target, *_written(flags))
     with recorded(flags["errors"]) as failure:
         found = checkpoints.load(file, None if against is None else _loaded(against))
         failure.plan = found.plan
@@ -116,7 +116,7 @@ def _written(flags: dict[str, Any]) -> list[str | None]:
     return [flags[name] for name in ("trace_file", "ledger", "journal", "errors")]
 
 
-def _apart(*paths: str | None) -> None:
+def apart(*paths: str | None) -> None:
     """No file may be read and written, or written twice, by one command."""
     seen: set[str] = set()
     for path in filter(None, paths):

@@ -1,7 +1,7 @@
 """Checkpoints: a plan with its slots, live ranges, metrics and sealed state, and the bytes of its arenas if wanted.
 
 Restoring believes nothing: every hash is computed again, the slots and live ranges are worked out from the plan again,
-and any difference aborts. Addresses are offsets, so the arenas may lie anywhere afterwards. spec: U6.1 to U6.8
+and any difference aborts. Addresses are offsets, so the arenas may lie anywhere afterwards. spec: U6.1 to U6.9
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tmmu.plan.gate import SPEC_VERSION
 from tmmu.plan.metrics import first_slot
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import Execution, violation
+from tmmu.runtime.filling import UNFILLED
 from tmmu.runtime.handles import generations
 from tmmu.runtime.journal import State, genesis
 from tmmu.runtime.memory import Memory
@@ -84,11 +85,26 @@ def encode(plan: Plan, state: State | None = None, memory: Memory | None = None)
     return canonical.encode(body | {"checkpoint_hash": canonical.digest(body)})
 
 
+def check_contents(execution_mode: str) -> None:
+    """MODE_VIOLATION where the bytes of arenas may not be written to a file. spec: U6.9"""
+    if execution_mode in UNFILLED:
+        raise TmmuError(
+            "MODE_VIOLATION",
+            f"a checkpoint with the bytes of the arenas in execution mode {execution_mode!r}",
+            fix="write it without them, or run in local or managed mode",
+            operator="UML_OS.TMMU.ApplyPlan_v1",
+            mode=execution_mode,
+        )
+
+
 def save(execution: Execution, path: str | os.PathLike[str], *, memory: bool = True) -> None:
     """Write the checkpoint of what is sealed, whole or not at all; with the bytes of the arenas unless told not to.
 
-    Raises CONTRACT_VIOLATION while a batch is open, TMMU_ALLOCATION_FAILURE where the file cannot be written.
+    Raises CONTRACT_VIOLATION while a batch is open, TMMU_ALLOCATION_FAILURE where the file cannot be written, and
+    MODE_VIOLATION for the bytes of arenas in confidential and regulated mode.
     """
+    if memory:
+        check_contents(execution.execution_mode)
     if execution.is_open:
         raise violation("a checkpoint is made while a batch is open", "commit the batch first")
     data = encode(execution.plan, execution.state, execution.memory if memory else None)

@@ -1,6 +1,6 @@
 """CommitExecution: barriers in the order of the arenas, then one record that seals the batch, then visibility.
 
-spec: U4.1 to U4.5
+spec: U4.1 to U4.5, U4.11
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from tmmu import canonical
 from tmmu.errors import TmmuError
 from tmmu.runtime.execution import COMMIT, Execution
 from tmmu.runtime.journal import State, sealed
@@ -43,7 +44,9 @@ def commit_execution(execution: Execution) -> State:
     execution.visible = {arena.name: state.batches for arena in execution.plan.arenas}
     execution.ledger.seal()
     if execution.trace is not None:
-        execution.trace.add(record)
+        for each in (*execution.values, record):
+            execution.trace.add(each)
+    execution.values = []
     return state
 
 
@@ -78,6 +81,7 @@ def _record(execution: Execution) -> dict[str, Any]:
             }
             for found in execution.memory.arenas
         ],
+        "values_hash": canonical.digest(execution.values) if execution.values else None,
         "resource_ledger_hash": execution.ledger.digest(),
         "previous_state_hash": execution.state.state_hash,
     }

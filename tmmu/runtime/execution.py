@@ -1,11 +1,11 @@
 """A plan at work: its arenas in memory, batch after batch, each sealed by a commit.
 
-A storage of a reused arena holds zeros when it is born. That costs nothing as long as the arena is fresh: zeroed whole
-by ApplyPlan, and no storage of it has died since (A6). Persistent arenas are never zeroed again. spec: U2.8 to U2.12
+A storage of a reused arena holds zeros when it is born (`births`). spec: U2.8 to U2.12, U4.11
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -14,8 +14,8 @@ import numpy as np
 
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import ROLES, Plan
-from tmmu.runtime.backing import Bytes, reserved
-from tmmu.runtime.filling import fill_storage, zero_tensor
+from tmmu.runtime.backing import Bytes
+from tmmu.runtime.births import Births
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import Journal, State
 from tmmu.runtime.memory import Memory
@@ -70,14 +70,9 @@ class Execution:
         self.pending: dict[str, list[Callable[[], object]]] = {arena.name: [] for arena in plan.arenas}
         self.is_open = True
         self.origin = "zeroed" if debug_seed is None else "filled with a pattern"
-        self._last = self._applied_at = -1
-        s = plan.storages
-        reused = np.flatnonzero(np.array([arena.reuse for arena in plan.arenas], np.bool_)[s.arena])
-        self._born = reused[np.argsort(s.birth[reused], kind="stable")]
-        self._birth = s.birth[self._born]
-        end = len(plan.steps) + 1
-        self._first_death = [int(s.death[s.arena == a].min(initial=end)) for a in range(len(plan.arenas))]
-        self._fresh = [arena.reuse for arena in plan.arenas]
+        self.births = Births(plan, memory, debug_seed, execution_mode)
+        self.values: list[dict[str, Any]] = []
+        self._applied_at = -1
 
     @cached_property
     def _counters(self) -> list[dict[str, Any]]:
@@ -87,7 +82,7 @@ class Execution:
     @property
     def bytes_allocated(self) -> int:
         """The bytes of real memory that the arenas hold."""
-        return sum(reserved(found.extent, found.arena) for found in self.memory.arenas)
+        return self.memory.bytes_allocated
 
     def begin(self) -> int:
         """Begin a batch and return its number: what is born at step 0 is zeroed, and the caller may write its inputs.
@@ -97,10 +92,7 @@ class Execution:
         if self.is_open:
             raise violation("a batch is begun while another is open", "commit that one first")
         self.is_open = True
-        self._last = -1
-        self._make_stale(0)
-        self._births(0)
-        self._last = 0
+        self.births.begin(is_fresh=self.state.batches <= self._applied_at)
         return self.state.batches
 
     def step(self, step: int) -> None:
@@ -113,11 +105,17 @@ class Execution:
             raise violation(f"step {step} begins outside a batch", "begin a batch first")
         if not 0 <= step < len(self.plan.steps):
             raise violation(f"there is no step {step}", f"the plan has {len(self.plan.steps)} steps")
-        if step > 0:
-            self._make_stale(step)
-            self._births(step)
-        self._last = step
+        self.births.step(step)
         self.ledger.stepped(self.state.batches, self._counters[step])
+
+    def record_value(self, name: str, access: str, content: Bytes) -> None:
+        """Let the commit of the open batch cover a tensor's bytes, "given" by the caller or "returned" to it."""
+        if not self.is_open:
+            raise violation(f"a value of {name!r} is recorded outside a batch", "begin a batch first")
+        digest = hashlib.sha256(np.ascontiguousarray(content).data).digest()
+        self.values.append(
+            {"kind": "value", "t": self.state.batches, "tensor_id": name, "access": access, "content": digest}
+        )
 
     def scratch(self, step: int) -> list[Bytes]:
         """The scratch that a step has declared, the only memory beside its tensors that it may use."""
@@ -165,24 +163,7 @@ class Execution:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _make_stale(self, step: int) -> None:
-        """Arenas in which a storage has died before this step, or in which steps run again, are fresh no more."""
-        again = step <= self._last or self.state.batches > self._applied_at
-        for a, death in enumerate(self._first_death):
-            if again or death < step:
-                self._fresh[a] = False
-
     def applied(self, *, is_fresh: bool) -> None:
         """ApplyPlan has committed: the batch that follows finds the arenas as they were made, zero where `is_fresh`."""
         self.origin = self.origin if is_fresh else "restored"
         self._applied_at = self.state.batches if is_fresh else -1
-
-    def _births(self, step: int) -> None:
-        first, end = np.searchsorted(self._birth, [step, step + 1]).tolist()
-        s = self.plan.storages
-        for k in self._born[first:end].tolist():
-            a = int(s.arena[k])
-            if self.debug_seed is not None:
-                fill_storage(self.plan, self.memory, self.debug_seed, k, self.execution_mode)
-            elif not self._fresh[a]:
-                zero_tensor(self.memory, (self.plan.arenas[a].name, int(s.offset[k])), int(s.bytes[k]))

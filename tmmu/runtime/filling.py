@@ -17,7 +17,7 @@ EXECUTION_MODES = ("local", "managed", "confidential", "regulated")
 """How a plan is run; it is an input of ApplyPlan alone (M4)."""
 
 UNFILLED = ("confidential", "regulated")
-"""The execution modes in which no debug pattern may be written."""
+"""The execution modes in which no debug pattern may be written, and no tensor's bytes to a file."""
 
 ZERO, FILL = "UML_OS.TMMU.ZeroTensor_v1", "UML_OS.TMMU.DebugFillTensor_v1"
 LogicalAddress = tuple[str, int]

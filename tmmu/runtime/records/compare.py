@@ -50,3 +50,56 @@ def named(record: Record) -> str:
     """A record in a word or two: its kind with the tensor or the iteration that it is of."""
     name = record.get("tensor_id", record.get("t"))
     return record["kind"] if name is None else f"{record['kind']} {name!r}"
+
+
+WORDS = {
+    ("allocation_header", "mode"): "the plans are for different modes",
+    ("allocation_header", "layout"): "the plans were made with different layouts",
+    ("allocation_header", "rank"): "the runs are of different ranks",
+    ("allocation_header", "world_size"): "the runs are of different numbers of ranks",
+    ("summary", None): "the plans have different totals, though every tensor lies at the same place",
+    ("replan", None): "another plan was taken over, or for another reason",
+    ("commit", "arenas"): "the bytes of the arenas differ, or how far they were used",
+    ("commit", "resource_ledger_hash"): "other steps were run, or in other memory",
+    ("commit", "previous_state_hash"): "the runs go on from different states",
+    ("commit", "t"): "the runs go on from different states",
+    ("error", None): "the runs failed in different ways",
+}
+"""What a difference means, by the kind of the record and the key; None stands for every other key."""
+
+OTHER_PLANS = "the runs are of different plans"
+
+
+def meaning(found: Difference, first: Sequence[Record], second: Sequence[Record]) -> str:
+    """What a difference means to a user, in words."""
+    record = (first if found.record < len(first) else second)[found.record]
+    kind = record["kind"]
+    if found.key == "kind":
+        ended = "error" in (found.first, found.second)
+        return (
+            "one of the runs failed"
+            if ended
+            else "one of the runs goes on where the other has ended or does another thing"
+        )
+    if kind == "tensor":
+        same = found.key in ("tensor_id", "size")
+        return "the plans have different tensors" if same else f"the plans do not place {record['tensor_id']!r} alike"
+    if kind == "value" and found.key == "content":
+        name = record["tensor_id"]
+        if record["access"] == "given":
+            return f"the runs were given different values of {name!r}: another input, weight or seed"
+        return f"from the same values the runs computed a different {name!r}"
+    words = WORDS.get((kind, found.key)) or WORDS.get((kind, None))
+    if kind == "allocation_header" and (place := _misplaced(first, second)) is not None:
+        return (
+            f"{words or 'the runs are of different plans'}; the first tensor that they do not place alike is {place!r}"
+        )
+    return words or "the runs are of different plans"
+
+
+def _misplaced(first: Sequence[Record], second: Sequence[Record]) -> str | None:
+    """The first tensor of which two traces say different things, None where there is none."""
+    mine, others = (
+        {record["tensor_id"]: record for record in records if record["kind"] == "tensor"} for records in (first, second)
+    )
+    return next((name for name in sorted({*mine, *others}) if mine.get(name) != others.get(name)), None)

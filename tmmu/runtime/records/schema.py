@@ -17,7 +17,9 @@ PREFIX = 8
 
 Record = dict[str, Any]
 HEADER, TENSOR, SUMMARY, END = "allocation_header", "tensor", "summary", "end"
-EVENTS = ("replan", "commit", "error")
+EVENTS = ("replan", "value", "commit", "error")
+ACCESS = ("given", "returned")
+"""What the caller does with a value: it writes it before the first step, or reads it after the last."""
 
 
 def _is_uint(value: Any) -> bool:
@@ -26,6 +28,10 @@ def _is_uint(value: Any) -> bool:
 
 def _is_hash(value: Any) -> bool:
     return isinstance(value, bytes) and len(value) == 32
+
+
+def _is_hash_or_null(value: Any) -> bool:
+    return value is None or _is_hash(value)
 
 
 def _is_ratio(value: Any) -> bool:
@@ -66,7 +72,7 @@ def _is_seal(value: Any) -> bool:
         and set(value) == {"arena", "high_water", "content"}
         and _is_text(value["arena"])
         and _is_uint(value["high_water"])
-        and (value["content"] is None or _is_hash(value["content"]))
+        and _is_hash_or_null(value["content"])
     )
 
 
@@ -93,9 +99,12 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "replan": {
         "t": _is_uint, "old_tmmu_plan_hash": _is_hash, "new_tmmu_plan_hash": _is_hash, "reason": _is_text,
     },
+    "value": {
+        "t": _is_uint, "tensor_id": _is_text, "access": lambda value: value in ACCESS, "content": _is_hash,
+    },
     "commit": {
-        "t": _is_uint, "tmmu_plan_hash": _is_hash, "arenas": _are_seals, "resource_ledger_hash": _is_hash,
-        "previous_state_hash": _is_hash, "state_hash": _is_hash,
+        "t": _is_uint, "tmmu_plan_hash": _is_hash, "arenas": _are_seals, "values_hash": _is_hash_or_null,
+        "resource_ledger_hash": _is_hash, "previous_state_hash": _is_hash, "state_hash": _is_hash,
     },
     "error": {
         "t": _is_uint, "rank": _is_uint, "failure_code": _is_text, "failure_operator": _is_text,

@@ -172,6 +172,7 @@ FOLLOWS: dict[str | None, tuple[str, ...]] = {
     TENSOR: (TENSOR, SUMMARY),
     SUMMARY: (*EVENTS, END),
     "replan": (TENSOR, SUMMARY, *EVENTS, END),
+    "value": ("value", "commit", "error"),
     "commit": (*EVENTS, END),
     "error": (*EVENTS, END),
     END: (),

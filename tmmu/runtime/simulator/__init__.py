@@ -2,7 +2,7 @@
 
 from tmmu.runtime.simulator.hashed import HashKernels
 from tmmu.runtime.simulator.program import Program
-from tmmu.runtime.simulator.simulate import Report, simulate
+from tmmu.runtime.simulator.simulate import Batches, Report, simulate
 from tmmu.runtime.simulator.witness import Corrupted, Corruption
 
-__all__ = ["Corrupted", "Corruption", "HashKernels", "Program", "Report", "simulate"]
+__all__ = ["Batches", "Corrupted", "Corruption", "HashKernels", "Program", "Report", "simulate"]

@@ -57,15 +57,22 @@ class Look(NamedTuple):
     tensor: int
 
 
-def run(program: Program, memory: Store, kernels: Kernels, given: Callable[[int], Raw] | None = None) -> Iterator[Look]:
+def run(
+    program: Program,
+    memory: Store,
+    kernels: Kernels,
+    given: Callable[[int], Raw] | None = None,
+    carried: frozenset[int] = frozenset(),
+) -> Iterator[Look]:
     """Run a program: the caller's writes, every step, the caller's reads.
 
-    `given` says what the caller writes, if not the kernels. Raises `Corrupted` where a step cannot be executed at all.
+    `given` says what the caller writes, if not the kernels; what is `carried` over from the batch before stands there
+    already. Raises `Corrupted` where a step cannot be executed at all.
     O(accesses) besides what kernels cost.
     """
     given = given or kernels.given
     for t in program.given:
-        if t not in program.views:
+        if t not in program.views and t not in carried:
             memory.store(t, given(t))
     for t in program.tied:
         memory.show(t)
@@ -101,16 +108,19 @@ class _Machine:
         """A step without bodies."""
         step, program = self.program.steps[n], self.program
         self.executed.add(n)
+        self.memory.begin(n)
         fresh = [
             t
             for t in step.results
             if t not in program.views and t not in program.in_place and not (t in step.mutates and t in step.operands)
         ]
         held = self.hold(step.operands)
-        self.memory.prepare([*step.scratch, *fresh])
+        self.memory.prepare(step.scratch)
+        self.memory.probe(fresh)
         for t in step.scratch:
             self.memory.store(t, self.kernels.scratch(t))
         yield from self.looks(n, step.operands)
+        self.memory.unprobe()
         self.memory.compute(n, step, partial(self.kernels.compute, n), held)
         yield from self.looks(n, step.results)
         yield from self.looks(n, step.scratch)
@@ -131,6 +141,7 @@ class _Machine:
         n, memory = holder.enter, self.memory
         step = self.program.steps[n]
         self.executed |= {n, holder.leave}
+        memory.begin(n)
         held = self.hold(step.operands)
         memory.prepare([*step.scratch, *holder.formals, *(holder.results if holder.iterates else ())])
         for t in step.scratch:
@@ -157,12 +168,15 @@ class _Machine:
             for inner in bodies:
                 for item in inner.items:
                     yield from self.item(item)
+            memory.begin(holder.leave)
             yield from self.copy(holder.leave, bodies)
             sources = [t for inner in bodies for t in inner.sources]
             yield from self.looks(holder.leave, sources)
             returned = self.hold(sources)
             for k, first, content in rounds.collected(returned):
                 memory.patch(holder.results[k], first, content)
+        if not again:
+            memory.begin(holder.leave)
         held, own = self.hold(step.operands), self.hold(holder.results)
         if not holder.iterates:
             memory.prepare(holder.results)

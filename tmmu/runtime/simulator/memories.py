@@ -36,8 +36,17 @@ class Store(Protocol):
     def hold(self, t: int) -> Raw:
         """The bytes of a tensor, to be used after other tensors were prepared; empty where nothing has written it."""
 
+    def begin(self, n: int) -> None:
+        """A step begins: what is born there is zeroed."""
+
     def prepare(self, tensors: Sequence[int]) -> None:
         """Fill the bytes of tensors that a step is about to write with the pattern."""
+
+    def probe(self, tensors: Sequence[int]) -> None:
+        """The same, until `unprobe` gives tensors back what they held."""
+
+    def unprobe(self) -> None:
+        """The operands were looked at: take the pattern away from what was probed, so that kernels find zeros there."""
 
     def store(self, t: int, content: Raw) -> None:
         """Write all bytes of a tensor."""
@@ -90,6 +99,15 @@ class Private:
             )
         self.taken += size
 
+    def restart(self, carried: frozenset[int]) -> None:
+        """Forget all but what is carried over into another batch."""
+        for t in [t for t in self.content if t not in carried]:
+            self.release(t)
+        self.unwritten.clear()
+
+    def begin(self, n: int) -> None:
+        """Nothing is born here but in `prepare`."""
+
     def hold(self, t: int) -> Raw:
         """The bytes of a tensor, which stay as they are when others are prepared."""
         return self.content.get(t, NOTHING)
@@ -100,6 +118,13 @@ class Private:
         for t in tensors:
             self._take(t)
             self.content[t] = np.full(self.program.sizes[t], PATTERN, np.uint8)
+
+    def probe(self, tensors: Sequence[int]) -> None:
+        """Give tensors bytes of their own, which nothing else can see."""
+        self.prepare(tensors)
+
+    def unprobe(self) -> None:
+        """Nobody reads these bytes before they are written."""
 
     def store(self, t: int, content: Raw) -> None:
         """Give a tensor new bytes."""

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 from tmmu.errors import TmmuError
 from tmmu.importers.shapes.naming import domain_of
@@ -22,6 +23,19 @@ RANDOM = frozenset(
     {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
 """Operators that draw numbers; without a seed of their own they get that of their node's name."""
+
+
+class GatherElements(OpRun):
+    """The operator as it is specified; onnx's own kernel fails where an axis has more than 32 elements."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, axis: int = 0) -> tuple[Array]:
+        """Where `indices` is shorter along another axis, the rest of `data` is not looked at."""
+        axis %= data.ndim
+        near = tuple(slice(None) if k == axis else slice(size) for k, size in enumerate(indices.shape))
+        within = np.where(indices < 0, indices + data.shape[axis], indices)
+        return (np.take_along_axis(data[near], within, axis),)
 
 
 class KernelFailed(TmmuError):
@@ -86,7 +100,7 @@ class NodeKernel:
         graph = helper.make_graph([own], "node", given, made)
         sets = [helper.make_opsetid(domain_of(each), each.version) for each in opsets]
         try:
-            self.evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=sets))
+            self.evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=sets), new_ops=[GatherElements])
         except Exception as error:  # the evaluator raises what it likes over a node that it does not know
             raise TmmuError(
                 "INVALID_IR",

@@ -1,17 +1,20 @@
 """The arenas of a plan as the memory of a run, with an account of who owns each byte.
 
 An in-place result is written piece by piece while its operand is read, from either end; of a view nothing is written.
-spec: SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM3.1, SIM3.2
+What is born is zeroed, as the plan's lifetimes say.
+spec: SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM3.1, SIM3.2, SIM8.1, SIM8.2
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tmmu.errors import TmmuError
 from tmmu.ir.dtypes import BITS
+from tmmu.plan.columns import NONE
+from tmmu.runtime.births import Births
 from tmmu.runtime.memory import Memory
 from tmmu.runtime.simulator.bodies import Step
 from tmmu.runtime.simulator.memories import PATTERN, Kernel, Raw
@@ -31,17 +34,52 @@ class Placed:
     program, memory
         A plan as a program, and its arenas in memory.
     sanitize
-        Keep account of who owns each byte, for `check`.
+        Keep account of who owns each byte, for `check`, and let kernels find the pattern where they are to write.
     careful
         Compute in-place results piece by piece in both directions. Otherwise each is computed once and written whole.
+    births, begun
+        What zeroes storages at their births, and what tells it, or the execution that it is part of, that a step
+        begins. Without them nothing is zeroed.
     """
 
-    def __init__(self, program: Program, memory: Memory, *, sanitize: bool = False, careful: bool = True) -> None:
+    def __init__(
+        self,
+        program: Program,
+        memory: Memory,
+        *,
+        sanitize: bool = False,
+        careful: bool = True,
+        births: Births | None = None,
+        begun: Callable[[int], object] | None = None,
+    ) -> None:
         self.program, self.memory, self.careful = program, memory, careful
+        self.births, self.begun = births, begun
         self.owners = [Owners() for _ in program.plan.arenas] if sanitize else []
         self.values: list[int] = []  # the tensor that each value is of
         self.shown: dict[int, tuple[int, int]] = {}  # the value that a tensor shows, and its first byte of it
         self._view: dict[int, Raw] = {}
+        self._probed: list[tuple[Raw, Raw]] = []
+
+    def begin(self, n: int) -> None:
+        """Zero what is born at a step, or `Corrupted` where a storage lies outside of its arena."""
+        if self.births is not None and self.begun is not None:
+            try:
+                self.begun(n)
+            except TmmuError as error:
+                if error.code_id != "INVALID_ADDRESS":
+                    raise
+                text = f"{self.program.at(n)} finds a storage to zero that lies outside of its arena ({error.what})"
+                raise Corrupted(Corruption(text, (), n)) from error
+            self.zeroed()
+
+    def zeroed(self) -> None:
+        """Nothing owns the bytes of storages that were overwritten."""
+        if self.owners and self.births is not None:
+            s = self.program.plan.storages
+            for k in self.births.overwritten:
+                first = int(s.offset[k])
+                self.owners[int(s.arena[k])].write(first, first + int(s.bytes[k]), len(self.values))
+                self.values.append(NONE)
 
     def hold(self, t: int) -> Raw:
         """The bytes of a tensor as a view of its arena, or `Corrupted` where its arena has none."""
@@ -58,6 +96,18 @@ class Placed:
         for t in tensors:
             self.hold(t)[:] = PATTERN
             self._own(t)
+
+    def probe(self, tensors: Sequence[int]) -> None:
+        """Fill the bytes of tensors with the pattern; but for the sanitizer, what they held can be put back."""
+        if not self.owners:
+            self._probed = [(view, np.array(view)) for view in map(self.hold, tensors)]
+        self.prepare(tensors)
+
+    def unprobe(self) -> None:
+        """Put back what was there, the last first."""
+        while self._probed:
+            view, before = self._probed.pop()
+            view[:] = before
 
     def store(self, t: int, content: Raw) -> None:
         """Write all bytes of a tensor."""
@@ -149,11 +199,16 @@ class Placed:
         for run in self.owners[arena].read(address, address + self.program.sizes[t]):
             if (run.value, run.first - run.origin) == (value, run.first - address + first_byte) and value != NOBODY:
                 continue
-            other = "nothing" if run.value == NOBODY else self.program.names[self.values[run.value]]
+            other = self._owner(run.value)
             what = "an earlier value of it" if other == name else other
             text = f"{self.program.at(n)} reads {name}, whose bytes hold {what}"
             where = self.program.plan.arenas[arena].name
             raise Corrupted(Corruption(text, (name, other), n, where, run.first, run.end - 1))
+
+    def _owner(self, value: int) -> str:
+        if value == NOBODY:
+            return "nothing"
+        return "the zeros of a birth" if self.values[value] == NONE else self.program.names[self.values[value]]
 
     def _outside(self, t: int) -> Corruption:
         name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]

@@ -34,6 +34,8 @@ class Program:
     given: list[int] = field(init=False)
     returned: list[int] = field(init=False)
     kept: frozenset[int] = field(init=False)
+    carried: frozenset[int] = field(init=False)
+    """What the caller writes once, before the first batch: what it keeps in persistent arenas, views apart."""
     tied: list[int] = field(init=False, default_factory=list)
     """What the caller writes as a view of something else that it writes, bases first."""
 
@@ -59,6 +61,9 @@ class Program:
         self._share()
         self.returned = [i for i, flags in enumerate(t.flags.tolist()) if flags & read or i in self.kept]
         self._tie()
+        self.carried = frozenset(
+            i for i in self.kept if i not in self.views and not self.plan.arenas[self.arena[i]].reuse
+        )
         self.items = Tree(self.plan, self.steps).all()
 
     def is_over(self, step: Step, t: int) -> bool:

@@ -1,15 +1,18 @@
 """A plan's steps in its arenas beside the same steps in private memory: identical, or the first difference.
 
-spec: SIM1.1, SIM1.3, SIM1.6, SIM1.7, SIM1.8, SIM3.1, SIM7.1, V1.10
+spec: SIM1.1, SIM1.3, SIM1.6, SIM1.7, SIM1.8, SIM3.1, SIM7.1, SIM8.1 to SIM8.5, V1.10
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from tmmu.runtime.births import Births
+from tmmu.runtime.commit import commit_execution
+from tmmu.runtime.execution import Execution
 from tmmu.runtime.memory import Memory
 from tmmu.runtime.simulator.machine import Kernels, Look, run
 from tmmu.runtime.simulator.memories import Private, Raw
@@ -37,6 +40,106 @@ class Report:
         return self.corruption is None
 
 
+class Batches:
+    """Runs of a program one after the other in the same arenas, each compared with a run in private memory.
+
+    Parameters
+    ----------
+    program
+        The steps of a plan.
+    where
+        The plan's arenas, all zero; or an execution of the plan, whose batches the runs become.
+    sanitize
+        Report a read of bytes that another tensor has written since even where they are equal.
+    """
+
+    def __init__(self, program: Program, where: Memory | Execution, *, sanitize: bool = False) -> None:
+        self.program, self.sanitize = program, sanitize
+        self.execution = where if isinstance(where, Execution) else None
+        self.memory = where.memory if isinstance(where, Execution) else where
+        self.births = self.execution.births if self.execution else Births(program.plan, self.memory)
+        begun = self.execution.step if self.execution else self.births.step
+        self.private = Private(program)
+        self.placed = Placed(program, self.memory, sanitize=sanitize, births=self.births, begun=begun)
+        self.count = 0
+
+    def run(self, kernels: Kernels, progress: Callable[[int], None] | None = None) -> Report:
+        """Run the next batch; after a corruption there is no next one.
+
+        Parameters
+        ----------
+        kernels
+            What operators compute, and what the caller writes. From the second batch on it writes no more what it
+            keeps in persistent arenas: that must have stayed what it was.
+        progress
+            Is told the step that is run.
+
+        Raises
+        ------
+        TmmuError
+            Where private memory does not suffice, a kernel refuses, or the batch cannot be sealed.
+
+        Notes
+        -----
+        Each step is computed twice, in-place steps up to eleven times (twice for each element where there are few).
+        """
+        looks, corruption = 0, None
+        try:
+            _bounds(self.program)
+            self._begin()
+            for look in self._both(kernels):
+                looks += 1
+                if progress is not None:
+                    progress(look.step if look.step is not None else len(self.program.steps))
+                self._check(look)
+            _unchanged(self.program, self.private)
+        except Corrupted as error:
+            corruption = error.corruption
+        outputs = {t: self.private.content[t] for t in self.program.returned if t in self.private.content}
+        if self.execution is not None and corruption is None:
+            for t in sorted(outputs.keys() - self.program.kept):
+                self.execution.record_value(self.program.names[t], "returned", outputs[t])
+            commit_execution(self.execution)
+        self.count += 1
+        touched = [arena.high_water for arena in self.memory.arenas]
+        return Report(corruption, looks, touched, [usage.footprint for usage in self.program.plan.usage], outputs)
+
+    def _begin(self) -> None:
+        if self.execution is not None:
+            self.execution.begin()
+        else:
+            self.births.begin(is_fresh=self.count == 0)
+        self.placed.zeroed()
+
+    def _both(self, kernels: Kernels) -> Iterator[Look]:
+        """The looks of both runs, generators that go side by side: neither goes on before the other has come as far.
+
+        The first has made the caller's writes by then, so that the second takes them from there.
+        """
+        carried = self.program.carried if self.count else frozenset()
+        self.private.restart(carried)
+
+        def given(t: int) -> Raw:
+            content = kernels.given(t)
+            if self.execution is not None:
+                self.execution.record_value(self.program.names[t], "given", content)
+            return content
+
+        right = run(self.program, self.private, kernels, given, carried)
+        found = run(self.program, self.placed, kernels, self.private.hold, carried)
+        for look, other in zip(right, found, strict=True):
+            assert look == other
+            yield look
+
+    def _check(self, look: Look) -> None:
+        private = self.private
+        if look.tensor not in private.content or look.tensor in private.unwritten:
+            raise Corrupted(_unwritten(self.program, look))
+        if self.sanitize:
+            self.placed.check(look.step, look.tensor)
+        _compare(self.program, look, private.hold(look.tensor), self.placed.hold(look.tensor))
+
+
 def simulate(
     program: Program,
     kernels: Kernels,
@@ -44,52 +147,12 @@ def simulate(
     sanitize: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Run a program in its plan's arenas and in private memory, comparing as both go.
+    """Run a program once, in arenas that are mapped for it, as `Batches.run` says.
 
-    Parameters
-    ----------
-    program
-        The steps of a plan.
-    kernels
-        What its operators compute.
-    sanitize
-        Report a read of bytes that another tensor has written since even where they are equal.
-    progress
-        Is told the step that is run.
-
-    Raises
-    ------
-    TmmuError
-        Where the arenas cannot be mapped, private memory does not suffice, or a kernel refuses.
-
-    Notes
-    -----
-    Each step is computed twice, in-place steps up to eleven times (twice for each element where there are few).
+    Raises also what `Memory.map` raises.
     """
     with Memory.map(program.plan) as memory:
-        private, placed = Private(program), Placed(program, memory, sanitize=sanitize)
-        looks, corruption = 0, None
-        try:
-            _bounds(program)
-            # Both runs are generators of the same looks: neither goes on before the other has come as far.
-            # The first has made the caller's writes by then, so that the second takes them from there.
-            right, found = run(program, private, kernels), run(program, placed, kernels, private.hold)
-            for look, other in zip(right, found, strict=True):
-                assert look == other
-                looks += 1
-                if progress is not None:
-                    progress(look.step if look.step is not None else len(program.steps))
-                if look.tensor not in private.content or look.tensor in private.unwritten:
-                    raise Corrupted(_unwritten(program, look))
-                if sanitize:
-                    placed.check(look.step, look.tensor)
-                _compare(program, look, private.hold(look.tensor), placed.hold(look.tensor))
-            _unchanged(program, private)
-        except Corrupted as error:
-            corruption = error.corruption
-        touched = [memory.high_water(a) for a in range(len(program.plan.arenas))]
-        outputs = {t: private.content[t] for t in program.returned if t in private.content}
-    return Report(corruption, looks, touched, [usage.footprint for usage in program.plan.usage], outputs)
+        return Batches(program, memory, sanitize=sanitize).run(kernels, progress)
 
 
 def _compare(program: Program, look: Look, right: Raw, found: Raw) -> None:

@@ -1,0 +1,141 @@
+"""The arenas that `tmmu run` runs in, and the files in which it leaves a record: trace, ledger, journal, checkpoint.
+
+spec: SIM8.5 to SIM8.9, U6.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tmmu.errors import TmmuError
+
+if TYPE_CHECKING:
+    from tmmu.plan.columns import Plan
+    from tmmu.runtime.execution import Execution
+    from tmmu.runtime.memory import Memory
+    from tmmu.runtime.records.ledger import Ledger
+    from tmmu.runtime.records.trace import Trace
+    from tmmu.runtime.simulator import Corruption
+
+APPLY = "UML_OS.TMMU.ApplyPlan_v1"
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is wanted of a run: files by what they are of, None where there is to be none."""
+
+    trace: str | None = None
+    ledger: str | None = None
+    journal: str | None = None
+    errors: str | None = None
+    checkpoint: str | None = None
+    contents: bool = False
+    mode: str = "local"
+
+    @property
+    def paths(self) -> list[str | None]:
+        """Every file that may be written."""
+        return [self.trace, self.ledger, self.journal, self.errors, self.checkpoint]
+
+    @property
+    def is_recorded(self) -> bool:
+        """Is the run to be one of the runtime's executions, with states that are sealed?"""
+        return self.contents or self.mode != "local" or any(self.paths)
+
+
+@dataclass
+class Recording:
+    """A run that is recorded, or not: where its arenas are, and what became of it.
+
+    `refused` is why ApplyPlan refuses the plan; then it is run for a witness alone. `state` and `chain` are the hashes
+    that the run ended with, None where nothing was sealed or traced.
+    """
+
+    where: Memory | Execution
+    refused: TmmuError | None = None
+    corruption: Corruption | None = None
+    state: bytes | None = None
+    chain: bytes | None = None
+
+
+@contextmanager
+def recording(plan: Plan, files: Files) -> Iterator[Recording]:
+    """Map the arenas of a plan; what was asked for is written when the run is over, also where it failed.
+
+    Raises what `apply_plan` and `Memory.map` raise, MODE_VIOLATION for a checkpoint in confidential or regulated mode.
+    """
+    from tmmu.runtime.checkpoint import check_contents
+    from tmmu.runtime.memory import Memory
+
+    if files.checkpoint is not None:
+        check_contents(files.mode)
+    if not files.is_recorded:
+        with Memory.map(plan) as memory:
+            yield Recording(memory)
+        return
+    from tmmu.runtime.apply import apply_plan
+    from tmmu.runtime.records.ledger import Ledger
+    from tmmu.runtime.records.trace import Trace
+
+    trace, ledger = Trace(), Ledger()
+    try:
+        execution = apply_plan(
+            plan, execution_mode=files.mode, hash_contents=files.contents, ledger=ledger, trace=trace,
+            journal=files.journal,
+        )  # fmt: skip
+    except TmmuError as error:
+        _write(plan, files, trace, ledger, error)
+        with Memory.map(plan) as memory:
+            yield Recording(memory, refused=error)
+        return
+    with execution:
+        found = Recording(execution)
+        try:
+            yield found
+        except TmmuError as error:
+            trace.failed(error, plan.replay_token, execution.state.batches, plan.rank)
+            _write(plan, files, trace, ledger, error, execution.state.batches)
+            raise
+        found.state = execution.state.state_hash
+        failure = None if found.corruption is None else corrupted(found.corruption)
+        if failure is not None:
+            trace.failed(failure, plan.replay_token, execution.state.batches, plan.rank)
+        found.chain = _write(plan, files, trace, ledger, failure, execution.state.batches)
+        if files.checkpoint is not None and failure is None:
+            from tmmu.runtime import checkpoint
+
+            checkpoint.save(execution, files.checkpoint)
+
+
+def corrupted(corruption: Corruption) -> TmmuError:
+    """A corruption as a failure, for records."""
+    fields: dict[str, Any] = {
+        "step": corruption.step, "arena": corruption.arena, "first_byte": corruption.first_byte,
+        "last_byte": corruption.last_byte, "tensors": ", ".join(corruption.tensors) or None,
+    }  # fmt: skip
+    return TmmuError(
+        "CONTRACT_VIOLATION",
+        corruption.text,
+        fix="`verify-plan` says what is wrong with the plan",
+        operator=APPLY,
+        failure_operator=APPLY,
+        **{key: value for key, value in fields.items() if value is not None},
+    )
+
+
+def _write(
+    plan: Plan, files: Files, trace: Trace, ledger: Ledger, failure: TmmuError | None, t: int = 0
+) -> bytes | None:
+    """Write what was asked for; returns the last hash of the trace, where there is one."""
+    from tmmu import canonical
+    from tmmu.runtime.records import errors, sequence
+
+    if files.errors is not None and failure is not None:
+        record = errors.of_error(failure, replay_token=plan.replay_token, t=t, rank=plan.rank)
+        canonical.write_atomically(files.errors, canonical.encode(record))
+    if files.ledger is not None:
+        sequence.write(ledger.records, files.ledger)
+    return trace.save(files.trace) if files.trace is not None else None
