@@ -16,7 +16,7 @@ from tests.strategies.small import changed, small
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import memory as module
-from tmmu.runtime.backing import HUGE_PAGE, reserved
+from tmmu.runtime.backing import HUGE_PAGE
 from tmmu.runtime.memory import Memory
 from tmmu.vocabulary import Arena, Role
 
@@ -234,10 +234,10 @@ def test_memory_that_cannot_be_had_is_a_refusal_and_nothing_stays_mapped(
 
 def test_memory_is_rounded_to_the_arenas_pages() -> None:
     with Memory.map(plan()) as memory:
-        activations, parameters, empty = memory.arenas[2], memory.arenas[0], memory.arenas[3]
-        assert reserved(activations.extent, activations.arena) == 4096
-        assert reserved(activations.extent, replace(activations.arena, page_size=1 << 21)) == 1 << 21
-        assert (parameters.extent.size, reserved(empty.extent, empty.arena)) == (7, 0)
+        parameters, _, activations, empty = memory.mappings
+        assert (activations.reserved, activations._replace(page_size=1 << 21).reserved) == (4096, 1 << 21)
+        assert (parameters.size, parameters.reserved, empty.reserved) == (7, 4096, 0)
+        assert memory.bytes_allocated == 8192
 
 
 def test_huge_pages_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

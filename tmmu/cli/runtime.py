@@ -204,8 +204,9 @@ def _say(name: str, execution: Execution, flags: dict[str, Any]) -> None:
 
 
 def _document(execution: Execution) -> dict[str, Any]:
-    from tmmu.runtime.backing import reserved
     from tmmu.runtime.records import metrics
+
+    memory = execution.memory
 
     return {
         "model": execution.plan.model,
@@ -217,11 +218,21 @@ def _document(execution: Execution) -> dict[str, Any]:
             {
                 "name": found.arena.name,
                 "bytes": found.extent.size,
-                "bytes_allocated": reserved(found.extent, found.arena),
+                "memory": next((each.name for each in memory.mappings if each.is_memory and a in each.arenas), None),
                 "alignment": found.extent.alignment,
                 "reuse": found.arena.reuse,
             }
-            for found in execution.memory.arenas
+            for a, found in enumerate(memory.arenas)
+        ],
+        "mappings": [
+            {
+                "name": each.name,
+                "is_memory": each.is_memory,
+                "bytes": each.size,
+                "bytes_allocated": each.reserved,
+                "arenas": {memory.arenas[a].arena.name: at for a, at in zip(each.arenas, each.at, strict=True)},
+            }
+            for each in memory.mappings
         ],
         "metrics": metrics.of_plan(execution.plan),
         "batches": execution.state.batches,
@@ -235,5 +246,9 @@ def _text(name: str, said: dict[str, Any]) -> Iterator[str]:
         if arena["bytes"]:
             kind = said["reused_arenas"] if arena["reuse"] else "persistent"
             yield f"  {arena['name']}: {arena['bytes']} bytes, aligned to {arena['alignment']}, {kind}"
+    for mapping in said["mappings"]:
+        if mapping["is_memory"] and mapping["bytes"]:
+            parts = ", ".join(f"{name} at {at}" for name, at in mapping["arenas"].items())
+            yield f"  memory {mapping['name']}: {mapping['bytes']} bytes in one mapping: {parts}"
     yield f"  plan {said['plan_hash']}"
     yield f"  {said['batches']} batches, state {said['state_hash']}"

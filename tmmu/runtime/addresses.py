@@ -8,6 +8,7 @@ from __future__ import annotations
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.runtime import extents
+from tmmu.runtime.divided import check_memories
 from tmmu.runtime.extents import OPERATOR as APPLY
 
 
@@ -31,6 +32,7 @@ def check_addresses(plan: Plan) -> None:
                 capacity=arena.capacity,
                 required=usage.footprint,
             )
+    check_memories(plan, found)
     last = plan.last_step
     slot_arena = plan.slots.arena.tolist()
     if slot_arena != sorted(slot_arena):

@@ -18,8 +18,8 @@ from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, Planned, plan_memory
 from tmmu.runtime import extents
 from tmmu.runtime.addresses import check_addresses
-from tmmu.runtime.backing import reserved
 from tmmu.runtime.commit import commit_execution
+from tmmu.runtime.divided import mappings
 from tmmu.runtime.execution import APPLY, Execution
 from tmmu.runtime.filling import check_fill, check_mode, debug_fill
 from tmmu.runtime.handles import TensorMap
@@ -58,8 +58,8 @@ def apply_plan(
     memory_bytes_budget
         The most bytes of memory that all arenas may take together, pages included.
     base
-        Buffers to use in place of mappings, by arena. One of a reused arena is zeroed; one of a persistent arena is
-        taken as it is, since whoever made it has filled it.
+        Buffers to use in place of mappings, by arena, or by `device/memory` for the arenas of a memory. What is in a
+        reused arena is zeroed; a persistent arena is taken as it is, since whoever made it has filled it.
     huge_pages
         Ask for huge pages.
     debug_seed
@@ -119,7 +119,7 @@ def _applied(
     if debug_seed is not None:
         check_fill(execution_mode, debug_seed)
     check_addresses(plan)
-    needed = sum(reserved(e, arena) for e, arena in zip(extents.of_plan(plan), plan.arenas, strict=True))
+    needed = sum(each.reserved for each in mappings(plan, extents.of_plan(plan)))
     if budget is not None and needed > budget:
         raise TmmuError(
             "CONTRACT_VIOLATION",

@@ -1,4 +1,4 @@
-"""The bytes behind one arena: a fresh mapping, or a buffer of the caller's. spec: U1.1, U1.3, U1.8, U2.10"""
+"""The bytes behind arenas: a fresh mapping, or a buffer of the caller's. spec: U1.1, U1.3, U1.8, U2.10"""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.errors import TmmuError
-from tmmu.runtime.extents import OPERATOR, Extents
-from tmmu.vocabulary import Arena
+from tmmu.runtime.divided import Mapping
+from tmmu.runtime.extents import OPERATOR
 
 Bytes = NDArray[np.uint8]
 
@@ -18,60 +18,53 @@ HUGE_PAGE = 1 << 21
 """What the base of an arena with huge pages is aligned to."""
 
 
-def reserved(extent: Extents, arena: Arena) -> int:
-    """The bytes of real memory that an arena takes: what its addresses need, in whole pages of the arena.
-
-    >>> reserved(Extents("a", (0,), (100,), (0,), 100, 128), Arena("a", ()))
-    4096
-    """
-    return -(-extent.size // arena.page_size) * arena.page_size
-
-
-def _failed(arena: str, size: int, why: str) -> TmmuError:
+def _failed(where: Mapping, size: int, why: str) -> TmmuError:
     return TmmuError(
         "TMMU_ALLOCATION_FAILURE",
         f"{size} bytes cannot be had ({why})",
-        place=f"arena {arena!r}",
+        place=where.place,
         fix="free memory, or plan smaller shapes",
         operator=OPERATOR,
-        arena=arena,
+        arena=where.name,
         peak_required_bytes=size,
     )
 
 
-def mapped(arena: Arena, size: int, alignment: int, huge_pages: bool) -> Bytes:
-    """`size` fresh bytes, all zero, at a multiple of `alignment`. They are unmapped with the last view of them."""
-    alignment = max(alignment, HUGE_PAGE if huge_pages else 1)
+def mapped(where: Mapping, huge_pages: bool) -> Bytes:
+    """Fresh bytes, all zero, in whole pages and aligned. They are unmapped with the last view of them."""
+    size, alignment = where.reserved, max(where.alignment, HUGE_PAGE if huge_pages else 1)
+    if not size:
+        return np.empty(0, np.uint8)
     slack = max(0, alignment - mmap.PAGESIZE)
     try:
         pages = mmap.mmap(-1, size + slack, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if huge_pages:
             pages.madvise(mmap.MADV_HUGEPAGE)
     except (OSError, OverflowError, ValueError) as error:
-        raise _failed(arena.name, size, getattr(error, "strerror", None) or str(error)) from error
+        raise _failed(where, size, getattr(error, "strerror", None) or str(error)) from error
     except AttributeError as error:
-        raise _failed(arena.name, size, "this system has no huge pages") from error
+        raise _failed(where, size, "this system has no huge pages") from error
     content = np.frombuffer(pages, np.uint8)
     first = -content.ctypes.data % alignment
     return content[first : first + size]
 
 
-def given(extent: Extents, buffer: Any) -> Bytes:
+def given(where: Mapping, buffer: Any) -> Bytes:
     """A caller's buffer as bytes: writable, contiguous and large enough, or INVALID_ADDRESS."""
     try:
         content = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0, np.uint8)
         if not content.flags.writeable:
             raise ValueError("it is read-only")
-        if len(content) < extent.size:
-            raise ValueError(f"it has {len(content)} bytes, {extent.size} are needed")
+        if len(content) < where.size:
+            raise ValueError(f"it has {len(content)} bytes, {where.size} are needed")
     except (ValueError, TypeError, BufferError) as error:
         raise TmmuError(
             "INVALID_ADDRESS",
             f"the buffer that was given cannot hold it ({error})",
-            place=f"arena {extent.arena!r}",
-            fix="give a writable, contiguous buffer as large as the arena's footprint",
+            place=where.place,
+            fix="give a writable, contiguous buffer as large as the footprint",
             operator=OPERATOR,
-            arena=extent.arena,
+            arena=where.name,
             offset=0,
         ) from error
-    return content[: extent.size]
+    return content[: where.size]

@@ -1,23 +1,22 @@
 """The arenas of a plan as real memory: what is mapped, where each tensor's bytes are, how far they were used.
 
-An arena is an anonymous mapping, with huge pages where they are asked for, or a buffer of the caller's. Whatever it
-is, its base is aligned as strictly as anything in it (A5), and nobody gets a byte outside of it.
-spec: U1.1 to U1.9
+An arena is an anonymous mapping or a part of one, with huge pages where they are asked for, or a buffer of the
+caller's. Whatever it is, its base is aligned as strictly as anything in it (A5), and nobody gets a byte outside of it.
+spec: U1.1 to U1.10
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections import abc
 from itertools import pairwise
 from typing import Any, Self
-
-import numpy as np
 
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.runtime import extents
-from tmmu.runtime.backing import Bytes, given, mapped, reserved
+from tmmu.runtime.backing import Bytes, given, mapped
+from tmmu.runtime.divided import Mapping, buffers, mappings
 from tmmu.runtime.extents import OPERATOR, Extents
 from tmmu.vocabulary import Arena
 
@@ -28,31 +27,24 @@ class ArenaMemory:
     Parameters
     ----------
     arena
-        Its configuration; `page_size` rounds what is mapped.
+        Its configuration.
     extent
         Which addresses it has and where they lie in the memory.
-    huge_pages
-        Ask the system for huge pages; one that has none refuses.
-    base
-        A writable buffer to use in place of a mapping: a NumPy array, a ctypes array, anything with a buffer.
+    content
+        Its bytes, `extent.size` of them.
+    is_given
+        They are the caller's, and hold what the caller has put there.
 
     Raises
     ------
     TmmuError
-        TMMU_ALLOCATION_FAILURE where memory cannot be had, ALIGNMENT_VIOLATION where the base is not aligned to the
-        strictest slot, INVALID_ADDRESS for a buffer that is too small, read-only or not contiguous.
+        ALIGNMENT_VIOLATION where the base is not aligned to the strictest slot.
     """
 
-    def __init__(self, arena: Arena, extent: Extents, *, huge_pages: bool = False, base: Any = None) -> None:
-        self.arena, self.extent, self.is_given = arena, extent, base is not None
-        if base is not None:
-            self._content: Bytes | None = given(extent, base)
-        elif extent.size:
-            whole = mapped(arena, reserved(extent, arena), extent.alignment, huge_pages)
-            self._content = whole[: extent.size]
-        else:
-            self._content = np.empty(0, np.uint8)
-        self.base = int(self._content.ctypes.data) if extent.size else 0
+    def __init__(self, arena: Arena, extent: Extents, content: Bytes, *, is_given: bool = False) -> None:
+        self.arena, self.extent, self.is_given = arena, extent, is_given
+        self._content: Bytes | None = content
+        self.base = int(content.ctypes.data) if extent.size else 0
         if self.base % extent.alignment:
             raise TmmuError(
                 "ALIGNMENT_VIOLATION",
@@ -100,11 +92,12 @@ class ArenaMemory:
 class Memory:
     """All arenas of a plan in memory.
 
-    `arenas` are in the plan's order. A context manager: the memory is given up at its end.
+    `arenas` are in the plan's order, `mappings` say in which range of memory each lies. A context manager: the memory
+    is given up at its end.
     """
 
-    def __init__(self, plan: Plan, arenas: list[ArenaMemory]) -> None:
-        self.arenas = arenas
+    def __init__(self, plan: Plan, arenas: list[ArenaMemory], mappings: list[Mapping]) -> None:
+        self.arenas, self.mappings = arenas, mappings
         self._row = {found.arena.name: a for a, found in enumerate(arenas)}
         t, s = plan.tensors, plan.storages
         self._tensors = [
@@ -116,31 +109,34 @@ class Memory:
         ]  # fmt: skip
 
     @classmethod
-    def map(cls, plan: Plan, *, huge_pages: bool = False, base: Mapping[str, Any] | None = None) -> Self:
+    def map(cls, plan: Plan, *, huge_pages: bool = False, base: abc.Mapping[str, Any] | None = None) -> Self:
         """Map every arena of `plan`, or none.
 
-        `base` gives the buffers of single arenas by name; no two of them may have a byte in common. What is mapped
-        here is zero. Whether the plan's tensors lie within it is asked at each access (and by `apply_plan` of all).
-        Raises what `ArenaMemory` and `extents.of_plan` raise, and INVALID_BINDING for a buffer of no arena.
+        `base` gives buffers to use in place of mappings, a NumPy or ctypes array or anything with a buffer: of single
+        arenas by name, of all arenas of a device's memory by `device/memory`. No two may have a byte in common. What
+        is mapped here is zero. Whether the plan's tensors lie within it is asked at each access (and by `apply_plan`
+        of all).
+
+        Raises what `ArenaMemory` and `extents.of_plan` raise, TMMU_ALLOCATION_FAILURE where memory cannot be had,
+        INVALID_ADDRESS for a buffer that is too small, read-only or not contiguous, INVALID_BINDING for a buffer of no
+        arena.
         """
-        buffers = dict(base or {})
-        for name in buffers:
-            if name not in {arena.name for arena in plan.arenas}:
-                raise TmmuError(
-                    "INVALID_BINDING",
-                    f"a buffer for {name!r}, which is no arena of the plan",
-                    fix=f"use one of {', '.join(arena.name for arena in plan.arenas)}",
-                    operator=OPERATOR,
-                    binding=name,
-                )
-        made: list[ArenaMemory] = []
+        found = extents.of_plan(plan)
+        made = mappings(plan, found)
+        names = buffers(made, plan, list(base or {}))
+        arenas: dict[int, ArenaMemory] = {}
         with contextlib.ExitStack() as undo:
-            for arena, extent in zip(plan.arenas, extents.of_plan(plan), strict=True):
-                made.append(ArenaMemory(arena, extent, huge_pages=huge_pages, base=buffers.get(arena.name)))
-                undo.callback(made[-1].close)
-            _check_disjoint(made)
+            for number, each in enumerate(made):
+                own = None if base is None or number not in names else base[names[number]]
+                content = mapped(each, huge_pages) if own is None else given(each, own)
+                for a, at in zip(each.arenas, each.at, strict=True):
+                    part = content[at : at + found[a].size]
+                    arenas[a] = ArenaMemory(plan.arenas[a], found[a], part, is_given=own is not None)
+                    undo.callback(arenas[a].close)
+            ordered = [arenas[a] for a in range(len(plan.arenas))]
+            _check_disjoint(ordered)
             undo.pop_all()
-        return cls(plan, made)
+        return cls(plan, ordered, made)
 
     def arena(self, arena: int | str) -> ArenaMemory:
         """One arena, by its row in the plan or its name; INVALID_ADDRESS for any other."""
@@ -177,7 +173,7 @@ class Memory:
     @property
     def bytes_allocated(self) -> int:
         """The bytes of real memory that the arenas take, in whole pages."""
-        return sum(reserved(found.extent, found.arena) for found in self.arenas)
+        return sum(each.reserved for each in self.mappings)
 
     def close(self) -> None:
         """Give all arenas up; doing it twice changes nothing."""
