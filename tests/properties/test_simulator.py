@@ -16,7 +16,11 @@ from tests.strategies.recipes import HOLDERS, KINDS
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
-from tmmu.runtime.simulator import Corrupted, HashKernels, Program, Report, simulate
+from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.memory import Memory
+from tmmu.runtime.records import trace as traces
+from tmmu.runtime.records.trace import Trace
+from tmmu.runtime.simulator import Batches, Corrupted, HashKernels, Program, Report
 from tmmu.vocabulary import Arena, Model
 
 modes = st.sampled_from(("inference", "forward"))
@@ -26,8 +30,12 @@ seeds = st.integers(0, 1 << 16)
 
 
 def ran(plan: Plan, model: Model, seed: int, *, sanitize: bool = True) -> Report:
+    """The last of two batches in the same arenas, or the first that shows a corruption."""
     program = Program(plan, frozenset(model.bindings.donated))
-    return simulate(program, HashKernels(program, seed), sanitize=sanitize)
+    with Memory.map(plan) as memory:
+        batches = Batches(program, memory, sanitize=sanitize)
+        report = batches.run(HashKernels(program, seed))
+        return batches.run(HashKernels(program, seed + 1)) if report.identical else report
 
 
 def corrupts(plan: Plan, model: Model, seed: int) -> bool:
@@ -44,14 +52,35 @@ def corrupts(plan: Plan, model: Model, seed: int) -> bool:
 def test_a_plan_that_is_proved_never_corrupts(
     model: Model, config: tuple[Arena, ...], mode: str, layout: str, order: str, seed: int
 ) -> None:
-    """spec: SIM1.1, SIM1.7, SIM3.1, SIM7.1"""
+    """spec: SIM1.1, SIM1.7, SIM3.1, SIM7.1, SIM8.1, SIM8.3"""
     try:
         plan = plan_memory(model, config, mode=mode, layout=layout, order=order).plan
     except TmmuError:
         assume(False)
-    report = ran(plan, model, seed)
-    assert report.corruption is None
-    assert all(used <= footprint for used, footprint in zip(report.touched, report.footprints, strict=True))
+    for sanitize in (True, False):
+        report = ran(plan, model, seed, sanitize=sanitize)
+        assert report.corruption is None
+        assert all(used <= footprint for used, footprint in zip(report.touched, report.footprints, strict=True))
+
+
+@given(models(), arenas(), layouts, seeds)
+def test_two_recorded_runs_of_a_plan_have_the_same_trace(
+    model: Model, config: tuple[Arena, ...], layout: str, seed: int
+) -> None:
+    """In memory of their own, one of them with the sanitizer. spec: SIM8.5, SIM8.6, SIM8.8"""
+    plan = plan_memory(model, config, layout=layout).plan
+    program = Program(plan, frozenset(model.bindings.donated))
+    left = []
+    for sanitize in (False, True):
+        trace = Trace()
+        with apply_plan(plan, trace=trace) as execution:
+            batches = Batches(program, execution, sanitize=sanitize)
+            assert all(batches.run(HashKernels(program, seed + k)).identical for k in range(2))
+        left.append(trace.end())
+    assert left[0] == left[1]
+    traces.check(left[0])
+    given = [each for each in left[0] if each["kind"] == "value" and each["access"] == "given" and each["t"] == 1]
+    assert len(given) == len([t for t in program.given if t not in program.views])
 
 
 @given(models(kinds=(*KINDS, *HOLDERS)), modes, changes(), seeds)

@@ -24,7 +24,8 @@ from tests.strategies.simulations import Simulated, evaluated, same
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
-from tmmu.runtime.simulator import Corrupted, HashKernels, Program, simulate
+from tmmu.runtime.memory import Memory
+from tmmu.runtime.simulator import Batches, Corrupted, HashKernels, Program
 from tmmu.vocabulary import Model
 
 LAYOUTS = ("packed", "slots", "pools")
@@ -42,10 +43,14 @@ class Soak:
         print(f"DISAGREEMENT {what}", flush=True)
 
     def runs(self, plan: Plan, model: Model, seed: int) -> str:
-        """What a run with the sanitizer shows: identical, corrupted, or not mapped."""
+        """What two batches show, every other time with the sanitizer: identical, corrupted, or not mapped."""
         try:
             program = Program(plan, frozenset(model.bindings.donated))
-            report = simulate(program, HashKernels(program, seed), sanitize=True)
+            with Memory.map(plan) as memory:
+                batches = Batches(program, memory, sanitize=bool(seed % 2))
+                report = batches.run(HashKernels(program, seed))
+                if report.identical:
+                    report = batches.run(HashKernels(program, seed + 1))
         except Corrupted:
             return "corrupted"
         except TmmuError:
