@@ -114,12 +114,16 @@ def executed(run: Program) -> Iterator[Problem]:
     values = list(range(len(run.tensors)))  # which tensor each value is of; a tensor that is changed gets a new one
     shown = list(range(len(run.tensors)))  # the value that each tensor shows: its own, or what it is a view of
     written = [t.writer is None for t in run.tensors]
+    begun: set[int] = set()  # results of loops that are running, which hold nothing whole before they are left
     for i, t in enumerate(run.tensors):
         if t.writer is None:
             memory[t.arena].write(t.address, t.address + t.bytes, i)
     for n, step in enumerate(run.steps):
         for r in (*step.reads, *step.again):
             yield from _read(run, memory, values, shown, written, n, r)
+        for r in begun.intersection(step.reads):
+            name = run.tensors[r].name
+            yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {name} before it is written")
         for w in step.writes:
             t, base = run.tensors[w], run.views.get(w)
             if not t.birth <= n <= t.death:
@@ -144,6 +148,10 @@ def executed(run: Program) -> Iterator[Problem]:
         yield from _over_each_other(run, step, n)
         for w in step.writes:
             t, written[w] = run.tensors[w], True
+            if t.writer not in (None, n) and w not in step.mutates:
+                begun.add(w)
+            elif step.completes:
+                begun.discard(w)
             if w in step.mutates:  # a new value: what was made a view of the old one does not show it
                 shown[w] = len(values)
                 values.append(w)

@@ -221,3 +221,14 @@ def test_a_slot_without_address_is_aligned_to_a_power_of_two() -> None:
     assert not any(objections(right, None))
     found = list(objections(with_entries(right, "slots", 0, alignment=384), None))
     assert {each.obligation for each in found} == {"alignment"}
+
+
+def test_a_body_cannot_read_the_result_of_its_own_loop() -> None:
+    """It is whole when the loop is left: the naive checker, too, says so with its witness."""
+    lines = ("loop: x -> y", "loop/body*: => b", "  matmul1: x -> p", "  matmul2: p -> b", "matmul3: y -> z")
+    plan = plan_memory(small(*lines)).plan
+    names, reads = plan.tensors.name.list(), plan.steps.listed("reads")
+    step = next(n for n, each in enumerate(reads) if [names[t] for t in each] == ["p"])
+    wrong = with_entries(plan, "steps", sum(map(len, reads[:step])), reads=names.index("y"))
+    assert any("reads y before it is written" in str(each) for each in objections(wrong, None))
+    assert not list(objections(plan, None))
