@@ -188,7 +188,7 @@ def exists(root: Path, test: str) -> bool:
 
 
 def test_every_finding_names_a_test_that_exists() -> None:
-    page = (ROOT / "spec/findings.md").read_text()
+    page = (ROOT / "spec/findings.md").read_text().partition("\n## ")[0]  # `test_contradictions.py` keeps the table
     assert wrong_lines(page, ROOT) == []
     assert len(lines(page)) >= 3
 
