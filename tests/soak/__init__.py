@@ -1,1 +1,1 @@
-"""Hours instead of seconds: right plans made wrong in ways that cannot be right, each of which has to be refuted."""
+"""Long runs of what the fast suite looks at for seconds; each prints its figures."""
