@@ -98,15 +98,13 @@ REFUSED: dict[str, str] = {
     "hashed-slots-collide": "ADDRESS_COLLISION",
     "hashed-slots-collide-at-different-steps": "ADDRESS_COLLISION",
     "another-operator-run-again": "MODE_VIOLATION",
-    "broadcast-in-place-at-one-shape-only": "INVALID_IR_SHAPES",
-    "open-size-stated-as-a-number": "INVALID_IR_SHAPES",
     "gradient-without-what-it-is-computed-from": "MODE_VIOLATION",
     "gradients-added-in-another-order": "MODE_VIOLATION",
     "other-values-run-again": "MODE_VIOLATION",
     "random-numbers-drawn-again": "MODE_VIOLATION",
     "weight-without-its-last-contribution": "MODE_VIOLATION",
 }
-"""Kinds that are not run at all, with the code: arenas that nobody can map, gradient steps without kernels, ranges."""
+"""Kinds that are not run at all, with the code: arenas that nobody can map, and gradient steps without kernels."""
 
 
 @pytest.mark.parametrize("name", KINDS)

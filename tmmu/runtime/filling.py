@@ -27,7 +27,7 @@ LogicalAddress = tuple[str, int]
 def zero_tensor(memory: Memory, logical_address: LogicalAddress, size_bytes: int) -> None:
     """Write zeros over `size_bytes` bytes at an address, or INVALID_ADDRESS and nothing. O(size)."""
     try:
-        memory.bytes(*logical_address, size_bytes)[:] = 0
+        memory.arena(logical_address[0]).unused(logical_address[1], size_bytes)[:] = 0
     except TmmuError as error:
         error.operator = ZERO
         raise
@@ -43,7 +43,7 @@ def debug_fill_tensor(
     """
     check_fill(execution_mode, pattern_seed)
     try:
-        view = memory.bytes(*logical_address, size_bytes)
+        view = memory.arena(logical_address[0]).unused(logical_address[1], size_bytes)
     except TmmuError as error:
         error.operator = FILL
         raise

@@ -73,10 +73,16 @@ class ArenaMemory:
 
     def bytes(self, address: int, size: int) -> Bytes:
         """A writable view of `size` bytes at a logical address, or INVALID_ADDRESS. O(log slots)."""
-        content = self.content
-        k, at = self.extent.locate(address, size)
+        view = self.unused(address, size)
+        k = self.extent.locate(address, size)[0]
         reached = min(address + max(size, 1), self.extent.end[k])  # no bytes at the very end reach no further
         self._used[k] = max(self._used[k], reached - self.extent.start[k])
+        return view
+
+    def unused(self, address: int, size: int) -> Bytes:
+        """The same for a fill, which uses nothing: it does not count for the high-water mark."""
+        content = self.content
+        at = self.extent.locate(address, size)[1]
         return content[at : at + size]
 
     @property
