@@ -22,7 +22,7 @@ from tests.strategies.ground import Ground
 from tests.strategies.models import models
 from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.runtime import apply, commit, execution
+from tmmu.runtime import apply, births, commit, execution
 
 UNALIGNED = tuple(replace(arena, alignment=1) for arena in DEFAULT)
 TEXTS = {"STALE": zeroing.STALE, "ZEROED": zeroing.ZEROED}
@@ -38,11 +38,11 @@ examples = st.tuples(
 def disagreement(texts: ties.Texts, code: ModuleType, example: tuple[Plan, int]) -> str | None:
     """A byte that a birth left otherwise than the lemmas say."""
     plan, again = example
-    kept, apply.Execution = apply.Execution, code.Execution
+    kept, execution.Births = execution.Births, code.Births
     try:
         running = apply.apply_plan(plan)
     finally:
-        apply.Execution = kept
+        execution.Births = kept
     with running:
         reused = [_Reused(texts, plan, a) for a, arena in enumerate(plan.arenas) if arena.reuse]
         for batch in range(2):
@@ -106,16 +106,16 @@ class _Reused:
 @given(examples)
 def test_a_birth_zeroes_what_the_lemmas_say(example: tuple[Plan, int]) -> None:
     """spec: U2.8, U2.9, V4.11"""
-    assert disagreement(TEXTS, execution, example) is None
+    assert disagreement(TEXTS, births, example) is None
 
 
 @pytest.mark.parametrize(
     ("side", "old", "new"),
     [
         ("code", "int(s.offset[k])), int(s.bytes[k]))", "int(s.offset[k])), max(0, int(s.bytes[k]) - 1))"),
-        ("code", "if again or death < step:", "if again:"),
-        ("code", "again = step <= self._last or", "again ="),
-        ("code", "self.state.batches > self._applied_at", "False"),
+        ("code", "if step <= self._last or death < step:", "if step <= self._last:"),
+        ("code", "if step <= self._last or death < step:", "if death < step:"),
+        ("code", "if not is_fresh:", "if False:"),
         ("STALE", "(or again (< (death x) now))", "again"),
         ("STALE", "(or again (< (death x) now))", "(< (death x) now)"),
         ("ZEROED", "(< byte (+ (offset x) (bytes x)))", "(<= byte (+ (offset x) (bytes x)))"),
@@ -124,15 +124,15 @@ def test_a_birth_zeroes_what_the_lemmas_say(example: tuple[Plan, int]) -> None:
 )
 def test_a_change_of_one_side_alone_is_noticed(side: str, old: str, new: str) -> None:
     """spec: V4.11"""
-    texts, code = dict(TEXTS), execution
+    texts, code = dict(TEXTS), births
     if side == "code":
-        code = ties.copied(execution, old, new)
+        code = ties.copied(births, old, new)
     else:
         texts[side] = texts[side].replace(old, new)
         assert texts != TEXTS
     quick = settings(max_examples=2000, database=None, derandomize=True, phases=[Phase.generate])
     shown = find(examples, lambda example: disagreement(texts, code, example) is not None, settings=quick)
-    assert disagreement(TEXTS, execution, shown) is None
+    assert disagreement(TEXTS, births, shown) is None
 
 
 def test_an_arena_in_which_something_was_written_may_still_be_fresh() -> None:
