@@ -14,7 +14,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -158,12 +158,15 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """What the system says where a folder may be written to, and there is no room."""
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes, tell: Callable[[str], None] | None = None) -> None:
     """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
+
+    `tell` hears of each of the three as soon as it is done: "written", "synced", "renamed".
 
     A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
     folder cannot be written, or `path` is a device or folder; nothing is left behind then.
     """
+    tell = tell or _silent
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not target.is_file():
         raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is no regular file", file=str(path), fix="choose another name")
@@ -173,7 +176,9 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
+                tell("written")
                 os.fsync(file.fileno())
+                tell("synced")
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:
@@ -184,6 +189,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+        tell("renamed")
     except OSError as error:
         raise TmmuError(
             "TMMU_ALLOCATION_FAILURE",
@@ -193,6 +199,10 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             if error.errno in _NO_ROOM
             else "choose a folder that exists and that you may write to",
         ) from error
+
+
+def _silent(what: str) -> None:
+    """Nobody is told."""
 
 
 def _umask() -> int:

@@ -82,6 +82,7 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
     help="What a run does with a shape outside the ranges given with --dim.",
 )
 @click.option("--why", is_flag=True, help="List the in-place hints that were refused, with reasons.")
+@click.option("--events", type=click.Path(dir_okay=False), help="Add each move of the scan to this event log.")
 def plan(
     model: str,
     output: str | None,
@@ -104,6 +105,7 @@ def plan(
     replay_token: str | None,
     replan_policy: str,
     why: bool,
+    events: str | None,
 ) -> int:
     """Plan the memory of MODEL (ONNX, or IR as .ir.cbor), check the plan, and write it."""
     from tmmu import planner
@@ -115,10 +117,13 @@ def plan(
     from tmmu.planner import arena_file
     from tmmu.planner.remat import check_budget
     from tmmu.planner.training.modes import chosen, prepare
+    from tmmu.runtime.events import EventLog
 
     target = output or f"{Path(model).name.removesuffix('.cbor').removesuffix('.ir').removesuffix('.onnx')}.plan.cbor"
     if os.path.realpath(target) == os.path.realpath(model):
         raise click.UsageError(f"{target} is the model itself; choose another file with -o")
+    if events is not None and os.path.realpath(events) in (os.path.realpath(model), os.path.realpath(target)):
+        raise click.UsageError(f"{events} is named twice; choose another file for --events")
     token = _token(seed, replay_token)
     sharding.check_flags(shard, rank, budget)
     spec = None if shard is None else sharding.load(shard, rank, order)
@@ -130,11 +135,13 @@ def plan(
         graph = prepare(loaded, run_mode, config, budget, policy)
         secret = layouts.read_token(address_token)
 
+        log = None if events is None else EventLog(events)
+
         def planned_and_checked(graph: Model) -> planner.Planned:
             planned = planner.plan_memory(
                 graph, config, mode=run_mode, layout=layout, order=order, token=token, address_token=secret,
                 fallback=fallback, is_stage=spec is not None, policy=policy,
-                replan_policy=replan_policy.upper(),
+                replan_policy=replan_policy.upper(), tell=log,
             )  # fmt: skip
             if budget is not None:
                 check_budget(planned.plan, budget)

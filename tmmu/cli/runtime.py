@@ -21,6 +21,7 @@ from tmmu.errors import TmmuError, one_line
 
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
+    from tmmu.runtime.events import EventLog
     from tmmu.runtime.execution import Execution
 
 MODES = ("local", "managed", "confidential", "regulated")
@@ -35,6 +36,7 @@ def options(command: Command) -> Command:
         click.option("--contents", is_flag=True, help="Let the commit cover the bytes of all arenas."),
         click.option("--errors", type=output, metavar="FILE", help="Where to write the error record of a failure."),
         click.option("--journal", type=output, metavar="FILE", help="Where commits are kept; made if it is not there."),
+        click.option("--events", type=output, metavar="FILE", help="Add what happens to this event log."),
         click.option("--ledger", type=output, metavar="FILE", help="Where to write the resource counters."),
         click.option("--trace", "trace_file", type=output, metavar="FILE", help="Where to write the trace."),
         click.option("--budget", callback=amount, metavar="BYTES", help="The most memory to take: 24GiB, or bytes."),
@@ -61,6 +63,7 @@ def apply(plan: str, huge_pages: bool, debug_fill: int | None, **flags: Any) -> 
     apart(plan, *_written(flags))
     with recorded(flags["errors"]) as failure:
         failure.plan = loaded = _loaded(plan)
+        flags["events"] = _log(flags)
         with _applied(
             plan, flags, lambda **given: apply_plan(loaded, huge_pages=huge_pages, debug_seed=debug_fill, **given)
         ) as execution:
@@ -101,7 +104,8 @@ def restore(file: str, against: str | None, target: str | None, **flags: Any) ->
 
     apart(file, target, *_written(flags))
     with recorded(flags["errors"]) as failure:
-        found = checkpoints.load(file, None if against is None else _loaded(against))
+        flags["events"] = _log(flags)
+        found = checkpoints.load(file, None if against is None else _loaded(against), flags["events"])
         failure.plan = found.plan
         with _applied(file, flags, lambda **given: checkpoints.resume(found, **given)) as execution:
             if target is not None:
@@ -113,7 +117,14 @@ def restore(file: str, against: str | None, target: str | None, **flags: Any) ->
 
 
 def _written(flags: dict[str, Any]) -> list[str | None]:
-    return [flags[name] for name in ("trace_file", "ledger", "journal", "errors")]
+    return [flags[name] for name in ("trace_file", "ledger", "journal", "errors", "events")]
+
+
+def _log(flags: dict[str, Any]) -> EventLog | None:
+    """The event log that was asked for."""
+    from tmmu.runtime.events import EventLog
+
+    return None if flags["events"] is None else EventLog(flags["events"])
 
 
 def apart(*paths: str | None) -> None:
@@ -175,7 +186,7 @@ def _applied(name: str, flags: dict[str, Any], make: Callable[..., Execution]) -
     try:
         execution = make(
             execution_mode=flags["mode"], memory_bytes_budget=flags["budget"], journal=flags["journal"],
-            hash_contents=flags["contents"], trace=trace, ledger=ledger,
+            hash_contents=flags["contents"], trace=trace, ledger=ledger, events=flags["events"],
         )  # fmt: skip
     except TmmuError as error:
         error.in_file(name)

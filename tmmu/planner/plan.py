@@ -65,6 +65,7 @@ def plan_memory(
     is_stage: bool = False,
     policy: ArenaPolicy = ANYWHERE,
     replan_policy: str = "ABORT",
+    tell: slots.Tell | None = None,
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
 
@@ -93,6 +94,8 @@ def plan_memory(
         The devices with their memories, and which arenas a tensor may use where its role does not say it.
     replan_policy
         What a run does with a shape outside the envelope, if the model has one: a word of `POLICIES`.
+    tell
+        Hears of each move by which the slots of the plan were given out; it changes nothing.
 
     Raises
     ------
@@ -136,7 +139,7 @@ def plan_memory(
         )
     with _uncollected():
         tokens = token or replay_token(), address_token
-        return _plan(model, check(arenas, policy), mode, layout, order, *tokens, fallback, policy, replan_policy)
+        return _plan(model, check(arenas, policy), mode, layout, order, *tokens, fallback, policy, replan_policy, tell)
 
 
 @contextmanager
@@ -162,6 +165,7 @@ def _plan(
     fallback: str | None,
     policy: ArenaPolicy,
     replan_policy: str,
+    tell: slots.Tell | None,
 ) -> Planned:
     chosen = LAYOUTS[layout]
     graph, model = model, ORDERS[order](model, arenas, mode, chosen.IN_PLACE, policy)
@@ -176,6 +180,8 @@ def _plan(
     usage = _usage(sharing, assigned, arenas, placed.footprint, conflicts, max(1, len(run.steps)))
     if found.over:
         raise too_small(storing, found, layout, usage)
+    if tell is not None:  # of the candidates that were tried, those moves count that gave this plan its slots
+        slots.assign(sharing, [run.tensors[t].name for t in sharing.root], arenas, conflicts, tell)
     plan = _columns(run, live, sharing, assigned, placed.offset, arenas, usage, mode, layout, order, token, graph)
     plan = replace(plan, policy=policy, envelope=envelope.of(run.tensors, model.bindings.ranges, replan_policy))
     if address_token is not None:

@@ -20,6 +20,7 @@ from tmmu.runtime import extents
 from tmmu.runtime.addresses import check_addresses
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.divided import mappings
+from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import APPLY, Execution
 from tmmu.runtime.filling import check_fill, check_mode, debug_fill
 from tmmu.runtime.handles import TensorMap
@@ -46,6 +47,7 @@ def apply_plan(
     journal: str | os.PathLike[str] | None = None,
     start: State | None = None,
     contents: Sequence[bytes] | None = None,
+    events: EventLog | None = None,
 ) -> Execution:
     """Put a plan's arenas into memory, zero those that are reused, and commit.
 
@@ -73,6 +75,8 @@ def apply_plan(
         The state to go on from, of a checkpoint; the journal must end with it.
     contents
         The bytes of each arena, of a checkpoint, in place of zeros.
+    events
+        A log of all that happens. It looks at the bytes of each storage at its birth: O(bytes).
 
     Raises
     ------
@@ -90,10 +94,12 @@ def apply_plan(
     try:
         return _applied(
             plan, execution_mode, memory_bytes_budget, base, huge_pages, debug_seed, hash_contents, ledger, trace,
-            journal, start, contents,
+            journal, start, contents, events,
         )  # fmt: skip
     except TmmuError as error:
         ledger.failed(t)
+        if events is not None:
+            events("failed", allocation_failures=ledger.allocation_failures)
         if trace is not None and (not trace.records or trace.records[-1]["kind"] != END):
             if not trace.records:
                 trace.add(header(plan))
@@ -114,12 +120,18 @@ def _applied(
     journal: str | os.PathLike[str] | None,
     start: State | None,
     contents: Sequence[bytes] | None,
+    events: EventLog | None,
 ) -> Execution:
     check_mode(execution_mode, APPLY)
     if debug_seed is not None:
         check_fill(execution_mode, debug_seed)
     check_addresses(plan)
-    needed = sum(each.reserved for each in mappings(plan, extents.of_plan(plan)))
+    found = mappings(plan, extents.of_plan(plan))
+    needed = sum(each.reserved for each in found)
+    if events is not None:
+        is_fresh = contents is None and debug_seed is None
+        sizes = [each.reserved for each in found]
+        events("asked", **_asked(plan, sizes, budget, is_fresh, start, ledger.allocation_failures))
     if budget is not None and needed > budget:
         raise TmmuError(
             "CONTRACT_VIOLATION",
@@ -131,9 +143,11 @@ def _applied(
             required=needed,
         )
     plan_hash = file.recompute(file.without_hashes(plan))["plan_hash"]
-    memory = Memory.map(plan, huge_pages=huge_pages, base=base)
+    memory = Memory.map(plan, huge_pages=huge_pages, base=base, events=events)
     opened = None
     try:
+        if events is not None:
+            events("applied", plan_hash=plan_hash.hex())
         _fill(memory, contents)
         if debug_seed is not None and contents is None:
             debug_fill(plan, memory, debug_seed, execution_mode)
@@ -141,19 +155,52 @@ def _applied(
         state = opened.state if opened is not None else start or genesis(plan_hash)
         execution = Execution(
             plan, memory, plan_hash=plan_hash, execution_mode=execution_mode, state=state, debug_seed=debug_seed,
-            hash_contents=hash_contents, ledger=ledger, trace=trace, journal=opened,
+            hash_contents=hash_contents, ledger=ledger, trace=trace, journal=opened, events=events,
         )  # fmt: skip
         ledger.applied(state.batches, execution.bytes_allocated)
         if trace is not None:
             trace.allocated(plan, execution.tensor_map)
         commit_execution(execution)
         execution.applied(is_fresh=contents is None)
+        if events is not None:
+            events("ready", t=execution.state.batches, bytes_allocated=execution.bytes_allocated)
     except BaseException:
+        if events is not None:
+            events("refused")
         memory.close()
+        if events is not None:
+            for number in range(len(found)):
+                events("unmapped", mapping=number)
         if opened is not None:
             opened.close()
         raise
     return execution
+
+
+def _asked(
+    plan: Plan, sizes: list[int], budget: int | None, is_fresh: bool, start: State | None, failures: int
+) -> dict[str, Any]:
+    """What an event log says of a plan that is to be applied: what it needs, and the storages of each arena."""
+    s = plan.storages
+    names = plan.tensors.name.list()
+    first: dict[int, str] = {}
+    for row, storage in enumerate(plan.tensors.storage.tolist()):
+        first.setdefault(storage, names[row])
+    columns = (s.arena, s.slot, s.offset, s.bytes, s.birth, s.death)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return {
+        "plan_hash": file.recompute(file.without_hashes(plan))["plan_hash"].hex(),
+        "arenas": [{"name": arena.name, "reuse": arena.reuse} for arena in plan.arenas],
+        "mappings": sizes,
+        "budget": budget,
+        "granted": budget is None or sum(sizes) <= budget,
+        "allocation_failures": failures,
+        "is_fresh": is_fresh,
+        "is_restored": start is not None,
+        "steps": len(plan.steps),
+        "iterates": bool(plan.bodies.iterates.any()),
+        "storages": [[first[k], *row] for k, row in enumerate(rows)],
+    }
 
 
 def _fill(memory: Memory, contents: Sequence[bytes] | None) -> None:

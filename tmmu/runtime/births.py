@@ -25,8 +25,9 @@ class Births:
 
     Attributes
     ----------
-    overwritten
-        The storages that were overwritten when the last batch or step began; none of an arena that is fresh.
+    born, overwritten
+        The storages that were born when the last batch or step began, and those of them that were overwritten; none
+        of an arena that is fresh.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Births:
         self._first_death = [int(s.death[s.arena == a].min(initial=end)) for a in range(len(plan.arenas))]
         self._fresh = [arena.reuse for arena in plan.arenas]
         self._last = -1
+        self.born: list[int] = []
         self.overwritten: list[int] = []
 
     def begin(self, *, is_fresh: bool) -> None:
@@ -55,7 +57,7 @@ class Births:
 
         Raises INVALID_ADDRESS where a storage lies outside of its arena.
         """
-        self.overwritten = []
+        self.born, self.overwritten = [], []
         if step > 0:
             self._begun(step)
 
@@ -65,7 +67,8 @@ class Births:
                 self._fresh[a] = False
         self._last = step
         first, end = np.searchsorted(self._birth, [step, step + 1]).tolist()
-        self.overwritten = [k for k in self._born[first:end].tolist() if self._overwrite(k)]
+        self.born = self._born[first:end].tolist()
+        self.overwritten = [k for k in self.born if self._overwrite(k)]
 
     def _overwrite(self, k: int) -> bool:
         s = self.plan.storages

@@ -19,6 +19,7 @@ from tmmu.plan.columns import Names, Plan, column
 from tmmu.plan.gate import SPEC_VERSION
 from tmmu.plan.metrics import first_slot
 from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution, violation
 from tmmu.runtime.filling import UNFILLED
 from tmmu.runtime.handles import generations
@@ -108,20 +109,27 @@ def save(execution: Execution, path: str | os.PathLike[str], *, memory: bool = T
     if execution.is_open:
         raise violation("a checkpoint is made while a batch is open", "commit the batch first")
     data = encode(execution.plan, execution.state, execution.memory if memory else None)
-    canonical.write_atomically(path, data)
+    events, t = execution.events, execution.state.batches
+    tell = None if events is None else lambda what: events("checkpoint", what=what, t=t)
+    canonical.write_atomically(path, data, tell)
 
 
-def load(path: str | os.PathLike[str], current: Plan | None = None) -> Checkpoint:
+def load(path: str | os.PathLike[str], current: Plan | None = None, events: EventLog | None = None) -> Checkpoint:
     """The checkpoint at `path`, every hash computed again; with `current`, it must be of that plan.
 
     Raises INVALID_RECORD where the bytes are no checkpoint, REPLAY_DIVERGENCE where a hash, a slot or a live range is
     not what follows from the plan, or the plan is not `current`.
     """
     try:
-        return decode(canonical.read_bounded(path, LIMIT, "INVALID_RECORD"), current)
+        found = decode(canonical.read_bounded(path, LIMIT, "INVALID_RECORD"), current)
     except TmmuError as error:
         error.in_file(os.fspath(path))
+        if events is not None:
+            events("checkpoint refused")
         raise
+    if events is not None:
+        events("restored", plan_hash=found.plan_hash.hex(), t=found.state.batches)
+    return found
 
 
 def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
@@ -180,10 +188,11 @@ def restore(
     ledger: Ledger | None = None,
     trace: Trace | None = None,
     journal: str | os.PathLike[str] | None = None,
+    events: EventLog | None = None,
 ) -> Execution:
     """The execution that goes on from the checkpoint at `path`; what `load` and `resume` do and raise."""
     return resume(
-        load(path, current),
+        load(path, current, events),
         execution_mode=execution_mode,
         memory_bytes_budget=memory_bytes_budget,
         base=base,
@@ -191,6 +200,7 @@ def restore(
         ledger=ledger,
         trace=trace,
         journal=journal,
+        events=events,
     )
 
 
@@ -204,6 +214,7 @@ def resume(
     ledger: Ledger | None = None,
     trace: Trace | None = None,
     journal: str | os.PathLike[str] | None = None,
+    events: EventLog | None = None,
 ) -> Execution:
     """The execution that goes on from a checkpoint, in memory of its own or at `base`.
 
@@ -221,6 +232,7 @@ def resume(
         journal=journal,
         start=found.state,
         contents=found.memory,
+        events=events,
     )
 
 

@@ -47,6 +47,8 @@ def commit_execution(execution: Execution) -> State:
         for each in (*execution.values, record):
             execution.trace.add(each)
     execution.values = []
+    if execution.events is not None:
+        execution.events("committed", t=state.batches)
     return state
 
 

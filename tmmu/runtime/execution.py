@@ -16,6 +16,7 @@ from tmmu.errors import TmmuError
 from tmmu.plan.columns import ROLES, Plan
 from tmmu.runtime.backing import Bytes
 from tmmu.runtime.births import Births
+from tmmu.runtime.events import EventLog
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import Journal, State
 from tmmu.runtime.memory import Memory
@@ -61,14 +62,15 @@ class Execution:
         ledger: Ledger | None = None,
         trace: Trace | None = None,
         journal: Journal | None = None,
+        events: EventLog | None = None,
     ) -> None:
         self.plan, self.memory, self.plan_hash, self.execution_mode = plan, memory, plan_hash, execution_mode
         self.tensor_map = TensorMap(plan)
         self.state, self.debug_seed, self.hash_contents = state, debug_seed, hash_contents
-        self.ledger, self.trace, self.journal = ledger or Ledger(), trace, journal
+        self.ledger, self.trace, self.journal, self.events = ledger or Ledger(), trace, journal, events
         self.visible = {arena.name: state.batches for arena in plan.arenas}
         self.pending: dict[str, list[Callable[[], object]]] = {arena.name: [] for arena in plan.arenas}
-        self.is_open = True
+        self.is_open, self._is_closed = True, False
         self.origin = "zeroed" if debug_seed is None else "filled with a pattern"
         self.births = Births(plan, memory, debug_seed, execution_mode)
         self.values: list[dict[str, Any]] = []
@@ -92,7 +94,10 @@ class Execution:
         if self.is_open:
             raise violation("a batch is begun while another is open", "commit that one first")
         self.is_open = True
+        if self.events is not None:
+            self.events("begun", t=self.state.batches)
         self.births.begin(is_fresh=self.state.batches <= self._applied_at)
+        self._tell_births()
         return self.state.batches
 
     def step(self, step: int) -> None:
@@ -105,7 +110,10 @@ class Execution:
             raise violation(f"step {step} begins outside a batch", "begin a batch first")
         if not 0 <= step < len(self.plan.steps):
             raise violation(f"there is no step {step}", f"the plan has {len(self.plan.steps)} steps")
+        if self.events is not None:
+            self.events("step", step=step)
         self.births.step(step)
+        self._tell_births()
         self.ledger.stepped(self.state.batches, self._counters[step])
 
     def record_value(self, name: str, access: str, content: Bytes) -> None:
@@ -152,7 +160,10 @@ class Execution:
         return view
 
     def close(self) -> None:
-        """Give the memory and the journal up."""
+        """Give the memory and the journal up; doing it twice changes nothing."""
+        if self.events is not None and not self._is_closed:
+            self.events("closed")
+        self._is_closed = True
         self.memory.close()
         if self.journal is not None:
             self.journal.close()
@@ -167,3 +178,13 @@ class Execution:
         """ApplyPlan has committed: the batch that follows finds the arenas as they were made, zero where `is_fresh`."""
         self.origin = self.origin if is_fresh else "restored"
         self._applied_at = self.state.batches if is_fresh else -1
+
+    def _tell_births(self) -> None:
+        """Say of each storage that was born whether it was zeroed, and look at what its bytes hold now."""
+        if self.events is None:
+            return
+        s = self.plan.storages
+        for k in self.births.born:
+            found = self.memory.arenas[int(s.arena[k])].look(int(s.offset[k]), int(s.bytes[k]))
+            zeroed = self.debug_seed is None and k in self.births.overwritten
+            self.events("born", storage=k, zeroed=zeroed, is_zero=not found.any())

@@ -17,6 +17,7 @@ from tmmu.plan.columns import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.backing import Bytes, given, mapped
 from tmmu.runtime.divided import Mapping, buffers, mappings
+from tmmu.runtime.events import EventLog
 from tmmu.runtime.extents import OPERATOR, Extents
 from tmmu.vocabulary import Arena
 
@@ -85,6 +86,13 @@ class ArenaMemory:
         at = self.extent.locate(address, size)[1]
         return content[at : at + size]
 
+    def look(self, address: int, size: int) -> Bytes:
+        """A read-only view of what lies at a logical address, which counts as nobody's use of it."""
+        at = self.extent.locate(address, size)[1]
+        view = self.content[at : at + size]
+        view.flags.writeable = False
+        return view
+
     @property
     def high_water(self) -> int:
         """How many bytes the views reach that were given out, zero bytes counted as one: at most the footprint."""
@@ -115,7 +123,14 @@ class Memory:
         ]  # fmt: skip
 
     @classmethod
-    def map(cls, plan: Plan, *, huge_pages: bool = False, base: abc.Mapping[str, Any] | None = None) -> Self:
+    def map(
+        cls,
+        plan: Plan,
+        *,
+        huge_pages: bool = False,
+        base: abc.Mapping[str, Any] | None = None,
+        events: EventLog | None = None,
+    ) -> Self:
         """Map every arena of `plan`, or none.
 
         `base` gives buffers to use in place of mappings, a NumPy or ctypes array or anything with a buffer: of single
@@ -132,15 +147,23 @@ class Memory:
         names = buffers(made, plan, list(base or {}))
         arenas: dict[int, ArenaMemory] = {}
         with contextlib.ExitStack() as undo:
-            for number, each in enumerate(made):
-                own = None if base is None or number not in names else base[names[number]]
-                content = mapped(each, huge_pages) if own is None else given(each, own)
-                for a, at in zip(each.arenas, each.at, strict=True):
-                    part = content[at : at + found[a].size]
-                    arenas[a] = ArenaMemory(plan.arenas[a], found[a], part, is_given=own is not None)
-                    undo.callback(arenas[a].close)
-            ordered = [arenas[a] for a in range(len(plan.arenas))]
-            _check_disjoint(ordered)
+            try:
+                for number, each in enumerate(made):
+                    own = None if base is None or number not in names else base[names[number]]
+                    content = mapped(each, huge_pages) if own is None else given(each, own)
+                    for a, at in zip(each.arenas, each.at, strict=True):
+                        part = content[at : at + found[a].size]
+                        arenas[a] = ArenaMemory(plan.arenas[a], found[a], part, is_given=own is not None)
+                        undo.callback(arenas[a].close)
+                    if events is not None:
+                        events("mapped", mapping=number)
+                        undo.callback(_give_up, [arenas[a] for a in each.arenas], number, events)
+                ordered = [arenas[a] for a in range(len(plan.arenas))]
+                _check_disjoint(ordered)
+            except BaseException:
+                if events is not None:
+                    events("refused")
+                raise
             undo.pop_all()
         return cls(plan, ordered, made)
 
@@ -191,6 +214,12 @@ class Memory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _give_up(arenas: list[ArenaMemory], mapping: int, events: EventLog) -> None:
+    for arena in arenas:
+        arena.close()
+    events("unmapped", mapping=mapping)
 
 
 def _check_disjoint(arenas: list[ArenaMemory]) -> None:

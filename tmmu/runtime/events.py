@@ -1,0 +1,75 @@
+"""The event log of a run, for whoever asks for it: what happened, line after line, as it happened.
+
+Traces, ledgers and journals are hashed and hold no more than a commit needs. Here is what lies between two commits:
+arenas mapped one by one, what was zeroed at which birth, a checkpoint written, synced, renamed. `check-models
+--follow` takes the lines through the TLA+ modules of `tla/`. Nothing else reads them. spec: U5.17, U5.18
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from tmmu.errors import TmmuError
+
+FORMAT = "tmmu-events"
+OPERATOR = "UML_OS.TMMU.CommitExecution_v1"
+
+
+class EventLog:
+    """Events in memory (`lines`), or a file of a JSON object a line if a `path` is given.
+
+    Each line is handed to the system in one write, so that a process that dies leaves whole lines and at most one
+    torn one behind; the next log at the same path drops that and goes on. One log is of one run: what a process does
+    with one plan after the other, and the processes that go on with it.
+
+    Raises TMMU_ALLOCATION_FAILURE where the file cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = None if path is None else os.fspath(path)
+        self.lines: list[str] = []
+        if self.path is not None:
+            self._drop_torn_line()
+        self("start", format=FORMAT)
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        """Something has happened."""
+        line = json.dumps({"event": event, **fields}, ensure_ascii=False)
+        if self.path is None:
+            self.lines.append(line)
+            return
+        data = f"{line}\n".encode()
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            try:
+                while data:
+                    data = data[os.write(descriptor, data) :]
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _failure(self.path, error) from error
+
+    def _drop_torn_line(self) -> None:
+        assert self.path is not None
+        try:
+            with open(self.path, "rb+") as file:
+                content = file.read()
+                file.truncate(content.rfind(b"\n") + 1)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _failure(self.path, error) from error
+
+
+def _failure(path: str, error: OSError) -> TmmuError:
+    return TmmuError(
+        "TMMU_ALLOCATION_FAILURE",
+        f"the event log cannot be written ({error.strerror})",
+        file=path,
+        fix="choose a file that you may write to",
+        operator=OPERATOR,
+        arena="",
+        peak_required_bytes=0,
+    )
