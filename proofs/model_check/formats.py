@@ -43,6 +43,15 @@ def unexpected(result: Result) -> Iterator[str]:
     yield from (f"    {line}" for line in result.trace)
 
 
+def followed(result: Result) -> Iterator[str]:
+    """A path of an event log that was followed: what it is, how many lines, and where it left the module."""
+    if result.as_expected:
+        yield f"ACCEPTED {result.name}: {(result.distinct_states or 1) - 1} lines"
+    else:
+        yield f"{'REJECTED' if result.violated else 'UNKNOWN'} {result.name}"
+        yield from (f"  {objection}" for objection in result.objections)
+
+
 def listing(runs: Iterable[Run]) -> Iterator[str]:
     """What `--list` prints: a run a line."""
     for run in runs:

@@ -61,23 +61,15 @@ def violated(run: Run, outcome: Outcome) -> str | None:
 
 def _objections(run: Run, outcome: Outcome, found: str | None) -> Iterator[str]:
     report = outcome.report
+    yield from untrusted(run, outcome)
     if outcome.exit is None:
-        yield outcome.failure
         return
-    for warning in report.warnings:
-        yield f"TLC warns: {' '.join(warning.split())}"
-    here = Path(outcome.folder)
-    for parsed in report.parsed:
-        if here not in Path(parsed).resolve().parents:
-            yield f"{parsed} was read, which is not in this run's folder"
-    if here / f"{run.root}.tla" not in [Path(parsed).resolve() for parsed in report.parsed]:
-        yield f"{run.root}.tla was not read"
     if run.expected != SUCCESS:
         if found != run.expected:
-            yield f"{run.expected} should be violated; {_ended(outcome, found)}"
+            yield f"{run.expected} should be violated; {ended(outcome, found)}"
         return
-    if outcome.exit != 0 or not report.succeeded or report.errors:
-        yield _ended(outcome, found)
+    if not succeeded(outcome):
+        yield ended(outcome, found)
         return
     if report.initial_states < 1 or not report.distinct_states:
         yield "there is no initial state: nothing was checked"
@@ -92,7 +84,28 @@ def _objections(run: Run, outcome: Outcome, found: str | None) -> Iterator[str]:
             yield f"{what.replace('_', ' ')}: {counted} instead of {pinned}"
 
 
-def _ended(outcome: Outcome, found: str | None) -> str:
+def succeeded(outcome: Outcome) -> bool:
+    """Did TLC end with success, in its exit code and in words, and without an error?"""
+    return outcome.exit == 0 and outcome.report.succeeded and not outcome.report.errors
+
+
+def untrusted(run: Run, outcome: Outcome) -> Iterator[str]:
+    """Why nothing that the run says can be trusted: it did not end, TLC warns, or it read other modules."""
+    if outcome.exit is None:
+        yield outcome.failure
+        return
+    report = outcome.report
+    for warning in report.warnings:
+        yield f"TLC warns: {' '.join(warning.split())}"
+    here = Path(outcome.folder)
+    for parsed in report.parsed:
+        if here not in Path(parsed).resolve().parents:
+            yield f"{parsed} was read, which is not in this run's folder"
+    if here / f"{run.root}.tla" not in [Path(parsed).resolve() for parsed in report.parsed]:
+        yield f"{run.root}.tla was not read"
+
+
+def ended(outcome: Outcome, found: str | None) -> str:
     """How the run ended, in a line."""
     if found is not None:
         return f"{found} is violated"

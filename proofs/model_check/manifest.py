@@ -54,7 +54,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of TLC: the files, the question, and how it must end."""
+    """One run of TLC: the files, the question, and how it must end. `files` are names and texts beside the folder's."""
 
     name: str
     module: str
@@ -67,6 +67,7 @@ class Run:
     depth: int | None = None
     size: str = "ci"
     edit: Edit | None = None
+    files: tuple[tuple[str, str], ...] = ()
 
     @property
     def checks(self) -> tuple[str, ...]:

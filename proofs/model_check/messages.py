@@ -46,6 +46,7 @@ class Report:
     invariant: str | None = None
     states: list[State] = field(default_factory=list)
     ending: str = ""
+    printed: str = ""
 
     @property
     def succeeded(self) -> bool:
@@ -67,6 +68,8 @@ def read(output: str) -> Report:
             frames[-1][2].append(line)
         elif (parsed := PARSED.match(line)) is not None:
             report.parsed.append(parsed[1])
+        else:
+            report.printed += f"{line}\n"
     return report
 
 

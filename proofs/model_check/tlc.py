@@ -45,7 +45,7 @@ def command(run: Run, java: str, archive: Path, folder: Path) -> list[str]:
     Coverage is asked for where it is judged. A short run is over before Java's second compiler has paid for itself.
     """
     short = ["-XX:TieredStopAtLevel=1"] if run.size == "ci" else []
-    covered = ["-coverage", "1"] if run.expected == SUCCESS else []
+    covered = ["-coverage", "1"] if run.expected == SUCCESS and run.kind == "model" else []
     return [
         java, "-XX:+UseParallelGC", *short, f"-Djava.io.tmpdir={folder / 'java'}", "-cp", str(archive), "tlc2.TLC",
         "-tool", "-workers", "1", "-fp", "0", "-seed", "0", "-metadir", str(folder / "states"), "-lncheck", "final",
@@ -58,6 +58,8 @@ def lay_out(run: Run, folder: Path) -> None:
     (folder / "java").mkdir()
     for path in sorted(run.folder.glob("*.tla")):
         shutil.copyfile(path, folder / path.name)
+    for name, text in run.files:
+        (folder / name).write_text(text)
     if run.edit is not None:
         changed = folder / run.edit.file
         if not changed.is_file():

@@ -61,7 +61,7 @@ Before(s, t) == \/ birth[s] < birth[t]
                 \/ birth[s] = birth[t] /\ size[s] = size[t] /\ s < t
 
 IsNext(s) == /\ s \in Waiting
-             /\ \A t \in Waiting \ {s} : Before(s, t)
+             /\ (\A t \in Waiting \ {s} : Before(s, t)) = TRUE  \* one value: TLC would branch at each t
 
 Lowest(slots) == CHOOSE k \in slots : \A other \in slots : k <= other
 

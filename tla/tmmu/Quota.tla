@@ -78,9 +78,8 @@ Map(c, a) == /\ phase[c] = "mapping"
              /\ mapped' = [mapped EXCEPT ![c] = @ \cup {a}]
              /\ UNCHANGED <<phase, size, promised, ledger, refusals>>
 
-(* The system has no memory for an arena. *)
+(* The system has no memory for an arena; or all are mapped, and their journal cannot be had. *)
 Refuse(c) == /\ phase[c] = "mapping"
-             /\ mapped[c] # Arenas
              /\ refusals < Refusals
              /\ refusals' = refusals + 1
              /\ Move(c, "failing")

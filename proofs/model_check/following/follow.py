@@ -1,0 +1,55 @@
+"""Follow event logs: read them, take out the paths, run TLC over each, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from pathlib import Path as File
+
+from proofs.model_check import manifest, tlc
+from proofs.model_check.following import lifecycle, log, quota, scans, zeroing
+from proofs.model_check.following.generate import run_of
+from proofs.model_check.following.lines import Path
+from proofs.model_check.following.log import Event, WrongLog
+from proofs.model_check.following.verdict import verdict
+from proofs.model_check.judge import Result
+
+READERS: tuple[Callable[[Sequence[Event]], Iterator[Path]], ...] = (
+    scans.paths, lifecycle.paths, quota.paths, zeroing.paths,
+)  # fmt: skip
+"""What takes the paths of one module out of a log."""
+
+
+def read(file: File) -> tuple[list[Event], list[Path]]:
+    """The events of a log, and every path in it.
+
+    Raises `WrongLog`, also where there is nothing to follow: a log that no module speaks of was not checked.
+    """
+    try:
+        events = log.read(file)
+        paths = list(chain.from_iterable(reader(events) for reader in READERS))
+    except WrongLog as error:
+        raise WrongLog(None, f"{file}: {error}") from error
+    if not paths:
+        raise WrongLog(None, f"{file}: nothing in it that a module speaks of")
+    return events, paths
+
+
+def follow(
+    logs: Sequence[tuple[File, list[Event], list[Path]]], java: str, archive: File, timeout_s: float, workers: int
+) -> Iterator[Result]:
+    """A result for each path of each log, in order; `workers` runs of TLC at one time."""
+    tla = manifest.installed()
+    with ThreadPoolExecutor(workers) as pool:
+        waiting = []
+        for file, events, paths in logs:
+            for path in paths:
+                run = run_of(path, tla)
+                waiting.append((file, path, events, run, pool.submit(tlc.check, run, java, archive, timeout_s)))
+        try:
+            for file, path, events, run, future in waiting:
+                yield verdict(str(file), path, events, run, future.result())
+        finally:
+            for *_, future in waiting:
+                future.cancel()

@@ -1,0 +1,71 @@
+"""What one module is to follow: its constants, what was given, and a line for each action that the log names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofs.model_check.following.log import LARGEST, WrongLog
+
+MOST = 50_000
+"""The longest sequence of actions that is followed through one module."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """An action of the module, the line of the log that says so, and the log's word on it, as a TLA+ record."""
+
+    source: int
+    action: str
+    record: str
+
+
+@dataclass
+class Path:
+    """A sequence of lines to follow through a module.
+
+    `constants` and `given` are values for the module's constants and for variables that its initial predicate leaves
+    open; `end` is what the log says when all is over, if it does. `subject` tells paths of one module apart.
+    """
+
+    module: str
+    subject: str
+    first: int
+    constants: dict[str, str] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
+    end: Line | None = None
+
+    def add(self, source: int, action: str, **observed: Any) -> None:
+        """One more line. Raises `WrongLog` where there are too many, or a number is too large for TLC."""
+        if len(self.lines) >= MOST:
+            raise WrongLog(source, f"more than {MOST} actions of {self.module}; follow a shorter run")
+        self.lines.append(line(source, action, observed))
+
+    def ends(self, source: int, **observed: Any) -> None:
+        """What the log says in the end."""
+        self.end = line(source, "the end", observed)
+
+
+def line(source: int, action: str, observed: dict[str, Any]) -> Line:
+    """A line as a record of the action and what was observed."""
+    return Line(source, action, value({"action": action, **observed}, source))
+
+
+def value(item: Any, source: int | None = None) -> str:
+    r"""A value as a TLA+ expression.
+
+    >>> value({"action": "Ask", "need": [1, 2], "granted": True})
+    '[action |-> "Ask", need |-> <<1, 2>>, granted |-> TRUE]'
+    """
+    if isinstance(item, bool):
+        return "TRUE" if item else "FALSE"
+    if isinstance(item, int):
+        if abs(item) > LARGEST:
+            raise WrongLog(source, f"{item} is beyond what TLC can count")
+        return str(item)
+    if isinstance(item, str):
+        return f'"{item}"'  # names of actions and phases, never a name from the log
+    if isinstance(item, dict):
+        return "[" + ", ".join(f"{key} |-> {value(entry, source)}" for key, entry in item.items()) + "]"
+    return "<<" + ", ".join(value(entry, source) for entry in item) + ">>"

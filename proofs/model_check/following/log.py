@@ -1,0 +1,146 @@
+"""Reading an event log: a JSON object a line, each of a kind and with the fields that are known.
+
+A last line without its end was being written when the process died, and is left out. Nothing else is forgiven.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FORMAT = "tmmu-events"
+BYTES = 1 << 26
+"""The largest log that is read, in bytes."""
+
+LARGEST = (1 << 31) - 1
+"""TLC's integers go so far; every number but bytes is looked at with it."""
+
+
+class WrongLog(Exception):
+    """The file is no event log, or cannot be followed; the text names the file, the line and what is wrong."""
+
+    def __init__(self, line: int | None, what: str) -> None:
+        super().__init__(what if line is None else f"line {line}: {what}")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A line of a log: its number in the file, what happened, the rest."""
+
+    line: int
+    kind: str
+    fields: dict[str, Any]
+
+
+Check = Callable[[Any], bool]
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= LARGEST
+
+
+def _size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 64
+
+
+def _budget(value: Any) -> bool:
+    return value is None or (type(value) is int and 0 <= value < 1 << 128)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _truth(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _rows(*columns: Check) -> Check:
+    def check(value: Any) -> bool:
+        return isinstance(value, list) and all(
+            isinstance(row, list)
+            and len(row) == len(columns)
+            and all(fits(x) for fits, x in zip(columns, row, strict=True))
+            for row in value
+        )
+
+    return check
+
+
+def _arenas(value: Any) -> bool:
+    keys: dict[str, Check] = {"name": _text, "reuse": _truth, "bytes": _size}
+    return isinstance(value, list) and all(
+        isinstance(row, dict) and row.keys() == keys.keys() and all(fits(row[key]) for key, fits in keys.items())
+        for row in value
+    )
+
+
+EVENTS: dict[str, dict[str, Check]] = {
+    "start": {"format": lambda value: value == FORMAT},
+    "scan": {"arena": _text, "storages": _rows(_count, _text, _count, _count, _size)},
+    "advance": {"step": _count},
+    "expire": {"slot": _count, "death": _count},
+    "reuse": {"storage": _count, "slot": _count},
+    "open": {"storage": _count, "slot": _count},
+    "scanned": {"slots": _count},
+    "asked": {
+        "plan_hash": _text, "arenas": _arenas, "budget": _budget, "granted": _truth, "allocation_failures": _count,
+        "is_fresh": _truth, "is_restored": _truth, "steps": _count, "iterates": _truth,
+        "storages": _rows(_text, _count, _count, _size, _size, _count, _count),
+    },
+    "mapped": {"arena": _text},
+    "refused": {},
+    "unmapped": {"arena": _text},
+    "failed": {"allocation_failures": _count},
+    "applied": {"plan_hash": _text},
+    "ready": {"t": _count, "bytes_allocated": _size},
+    "begun": {"t": _count},
+    "born": {"storage": _count, "zeroed": _truth, "is_zero": _truth},
+    "step": {"step": _count},
+    "committed": {"t": _count},
+    "checkpoint": {"what": lambda value: value in ("written", "synced", "renamed"), "t": _count},
+    "restored": {"plan_hash": _text, "t": _count},
+    "checkpoint refused": {},
+    "damaged": {},
+    "closed": {},
+}  # fmt: skip
+"""Every event with its fields, and what each field must be."""
+
+
+def read(path: Path) -> list[Event]:
+    """The events of a log, in order. Raises `WrongLog`; memory is a small multiple of the file's `BYTES` at most."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(BYTES + 1)
+    except OSError as error:
+        raise WrongLog(None, f"it cannot be read ({error.strerror})") from error
+    if len(data) > BYTES:
+        raise WrongLog(None, f"it has more than {BYTES} bytes; follow a shorter run")
+    return list(parse(data))
+
+
+def parse(data: bytes) -> Iterator[Event]:
+    """The events of a log's bytes."""
+    *lines, _torn = data.split(b"\n")
+    if not lines:
+        raise WrongLog(None, "it holds no event")
+    for number, line in enumerate(lines, 1):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise WrongLog(number, "it is no JSON object") from error
+        if not isinstance(value, dict) or not isinstance(value.get("event"), str) or value["event"] not in EVENTS:
+            raise WrongLog(number, "it is no event that is known")
+        kind = value.pop("event")
+        checks = EVENTS[kind]
+        if value.keys() != checks.keys():
+            raise WrongLog(number, f"{kind!r} has {', '.join(checks) or 'no fields'}")
+        for key, fits in checks.items():
+            if not fits(value[key]):
+                raise WrongLog(number, f"{key} of {kind!r} is none")
+        if number == 1 and kind != "start":
+            raise WrongLog(1, f"a log begins with 'start', format {FORMAT!r}")
+        yield Event(number, kind, value)

@@ -1,0 +1,65 @@
+"""Plans that were applied, for Quota: one path for each time that ApplyPlan asked for memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import gcd
+
+from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.log import Event, WrongLog
+
+MODULE = "Quota"
+
+
+def paths(events: Sequence[Event]) -> Iterator[Path]:
+    """A path from each `asked` on, as far as the log goes on about it."""
+    path: Path | None = None
+    asked: Event | None = None
+    unit, arenas = 1, dict[str, int]()
+    for event in events:
+        if event.kind in ("asked", "start"):
+            if path is not None:
+                yield path
+            path = asked = None
+        if event.kind == "asked":
+            asked, path = event, Path(MODULE, f"plan of line {event.line}", event.line)
+            arenas = {arena["name"]: n for n, arena in enumerate(event.fields["arenas"], 1)}
+            unit = _begin(path, event)
+        elif path is None or asked is None:
+            continue
+        elif event.kind in ("mapped", "unmapped"):
+            if event.fields["arena"] not in arenas:
+                raise WrongLog(event.line, f"{event.fields['arena']!r} is no arena of the plan")
+            path.add(event.line, "Map" if event.kind == "mapped" else "Unmap", arena=arenas[event.fields["arena"]])
+        elif event.kind == "refused":
+            path.add(event.line, "Refuse")
+        elif event.kind == "failed":
+            failures = event.fields["allocation_failures"] - asked.fields["allocation_failures"]
+            if asked.fields["granted"]:
+                path.add(event.line, "Fail", failures=failures)
+            else:
+                path.ends(event.line, phase="failed", failures=failures)
+        elif event.kind == "ready":
+            units, rest = divmod(event.fields["bytes_allocated"], unit)
+            path.add(event.line, "Commit", allocated=-1 if rest else units)
+        elif event.kind == "closed":
+            path.add(event.line, "Release")
+    if path is not None:
+        yield path
+
+
+def _begin(path: Path, event: Event) -> int:
+    """Constants and the first line; returns the unit in which bytes are counted."""
+    sizes = [arena["bytes"] for arena in event.fields["arenas"]]
+    unit = gcd(*sizes) or 1
+    need = [size // unit for size in sizes]
+    budget = event.fields["budget"]
+    # More than all that is asked for changes nothing: the budget is compared with that alone.
+    most = sum(need) if budget is None else min(budget // unit, sum(need))
+    path.constants = {
+        "Clients": "{1}", "Arenas": "{" + ", ".join(str(n + 1) for n in range(len(sizes))) + "}",
+        "MaxBytes": value(max(need, default=0), event.line), "Budget": value(most, event.line), "Refusals": "1",
+    }  # fmt: skip
+    value(sum(need), event.line)
+    path.add(event.line, "Ask", need=need, granted=event.fields["granted"])
+    return unit

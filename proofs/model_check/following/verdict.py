@@ -1,0 +1,87 @@
+"""Did TLC take every line of a path for a step of its module? Exit code 0 alone does not tell.
+
+A path is accepted only with TLC's own word for success, and exactly one state more than lines, one behind the other:
+no first state, several, a follower that leaves a choice, or a question that forgot deadlock would give another number.
+It is rejected at a line where TLC stops there: no successor (the line is no step of the module), or a check that fails
+after it. Anything else is no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from proofs.model_check import judge
+from proofs.model_check.following.generate import STEPS
+from proofs.model_check.following.lines import Line, Path
+from proofs.model_check.following.log import Event
+from proofs.model_check.judge import Result
+from proofs.model_check.manifest import Run
+from proofs.model_check.tlc import Outcome
+
+NOT_A_STEP = "Step"
+"""The name of the check that fails where a line is no step of the module."""
+
+
+def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: Outcome) -> Result:
+    """The result for one path of the log `name`; `violated` names the check, the objections begin with the line."""
+    report = outcome.report
+    found: str | None = None
+    objections = list(judge.untrusted(run, outcome))
+    if not objections:
+        if judge.succeeded(outcome):
+            objections += _counted(run, outcome)
+        else:
+            at, found = _stopped(path, outcome)
+            if found is None or at is None:
+                found = None
+                objections.append(f"no answer: {judge.ended(outcome, None)[:300]}")
+            else:
+                objections.append(_says(path, at, found, events, report.printed))
+    checks = (NOT_A_STEP, *(check.removeprefix("After") for check in (*run.config.invariants, *run.config.properties)))
+    return Result(
+        f"{name}: {path.module}, {path.subject}", path.module, "followed", checks, run.expected, found, not objections,
+        report.distinct_states, report.depth, round(outcome.seconds, 2), tuple(objections), (),
+    )  # fmt: skip
+
+
+def _counted(run: Run, outcome: Outcome) -> Iterator[str]:
+    for what in ("distinct_states", "depth"):
+        due, counted = getattr(run, what), getattr(outcome.report, what)
+        if counted != due:
+            yield f"no answer: {what.replace('_', ' ')} {counted}, not {due}, which is one a line and the first"
+
+
+def _stopped(path: Path, outcome: Outcome) -> tuple[Line | None, str | None]:
+    """The line at which TLC stopped, and the check that failed there."""
+    last = outcome.report.states[-1].values.get("line", "") if outcome.report.states else ""
+    if not last.isdecimal():
+        return None, None
+    to_come = int(last) - 1  # the index of the line that the last state has before it
+    if outcome.exit == judge.DEADLOCK_EXIT:
+        lines = [*path.lines, *([path.end] if path.end is not None else [])]
+        return (lines[to_come], NOT_A_STEP) if to_come < len(lines) else (None, None)
+    failed = outcome.report.invariant
+    if outcome.exit == judge.PROPERTY_EXIT:
+        failed = STEPS
+    elif outcome.exit != judge.INVARIANT_EXIT or failed is None:
+        return None, None
+    done = path.lines[to_come - 1] if to_come > 0 else Line(path.first, "the beginning", "")
+    return done, failed.removeprefix("After")
+
+
+def _says(path: Path, at: Line, failed: str, events: Sequence[Event], printed: str) -> str:
+    """One line for a person: the line of the log, what it says, what the module has to say to that."""
+    by_line = {event.line: event for event in events}
+    event = by_line[at.source]
+    said = json.dumps({"event": event.kind, **event.fields}, ensure_ascii=False)
+    said = said if len(said) <= 160 else said[:159] + "…"
+    if failed != NOT_A_STEP:
+        return f"line {at.source}: after {at.action}, {failed} of {path.module} is violated; {said}"
+    words = re.search(r'<<\s*"allowed",\s*\{([^}]*)\}', printed)
+    allowed = ", ".join(re.findall(r"\w+", words[1])) if words else ""
+    if at is path.end:
+        return f"line {at.source}: {path.module} does not end so; {said}"
+    expected = f" (it allows {allowed})" if words and allowed else " (it allows nothing more)" if words else ""
+    return f"line {at.source}: {at.action} is no step of {path.module} here{expected}; {said}"

@@ -1,0 +1,98 @@
+"""Executions of a plan, for Zeroing: one path for each arena that reuses its bytes, each time that a plan is applied.
+
+The module speaks of slots that have bytes of their own, of zeros and of steps that run once each, one after the other.
+A plan that is packed, was restored, is filled with a pattern or has loops is not what it speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.log import Event, WrongLog
+
+MODULE = "Zeroing"
+
+
+def paths(events: Sequence[Event]) -> Iterator[Path]:
+    """For each plan that was applied, a path through each arena that can be followed."""
+    first: int | None = None
+    for at, event in enumerate(events):
+        if event.kind in ("asked", "start", "closed", "failed"):
+            if first is not None:
+                yield from _of_plan(events[first], events[first + 1 : at])
+            first = at if event.kind == "asked" else None
+    if first is not None:
+        yield from _of_plan(events[first], events[first + 1 :])
+
+
+def passed_over(asked: Event) -> str | None:
+    """Why a plan is none that the module speaks of."""
+    if asked.fields["is_restored"]:
+        return "its arenas hold what a checkpoint held"
+    if not asked.fields["is_fresh"]:
+        return "its storages are filled with a pattern"
+    return "its loops run steps again" if asked.fields["iterates"] else None
+
+
+def shares_bytes(asked: Event, arena: int) -> bool:
+    """Has a byte of the arena two slots, as in a packed plan?"""
+    reach: dict[int, tuple[int, int]] = {}
+    for _, row, slot, offset, size, _, _ in asked.fields["storages"]:
+        if row == arena and size:
+            low, high = reach.get(slot, (offset, offset + size))
+            reach[slot] = min(low, offset), max(high, offset + size)
+    return any(one[1] > other[0] for one, other in pairwise(sorted(reach.values())))
+
+
+def _of_plan(asked: Event, events: Sequence[Event]) -> Iterator[Path]:
+    if passed_over(asked) is not None or not any(event.kind == "ready" for event in events):
+        return
+    for a, arena in enumerate(asked.fields["arenas"]):
+        rows = [(k, *row) for k, row in enumerate(asked.fields["storages"]) if row[1] == a]
+        if arena["reuse"] and rows and not shares_bytes(asked, a):
+            yield _of_arena(asked, arena["name"], rows, events)
+
+
+def _of_arena(asked: Event, arena: str, rows: list[tuple[Any, ...]], events: Sequence[Event]) -> Path:
+    path = Path(MODULE, f"arena {arena} of the plan of line {asked.line}", asked.line)
+    number = {row[0]: n for n, row in enumerate(rows, 1)}
+    slots = {slot: n for n, slot in enumerate(sorted({row[3] for row in rows}), 1)}
+    steps = max(1, asked.fields["steps"])
+    begun = sum(event.kind == "begun" for event in events)
+    path.constants = {
+        "Count": str(len(rows)), "LastStep": str(steps - 1), "SlotCount": str(len(slots)), "Executions": str(begun),
+        "Applies": "1",
+    }  # fmt: skip
+    path.given = {
+        "birth": value([row[6] for row in rows]),
+        "death": value([row[7] for row in rows]),
+        "slot": value([slots[row[3]] for row in rows]),
+    }
+    loaded, last = False, -1
+    for event in events:
+        if event.kind == "ready":
+            path.add(event.line, "Apply")
+        elif event.kind == "begun":
+            if not loaded:
+                path.add(event.line, "Load")
+            loaded, last = True, 0
+            path.add(event.line, "Begin")
+        elif event.kind == "step":
+            if (last, event.fields["step"]) != (0, 0):  # a batch begins at step 0
+                path.add(event.line, "Proceed", step=event.fields["step"])
+                last = event.fields["step"]
+        elif event.kind == "born":
+            storage = event.fields["storage"]
+            if storage >= len(asked.fields["storages"]):
+                raise WrongLog(event.line, f"storage {storage} is none of the plan")
+            if storage in number:
+                observed = {key: event.fields[key] for key in ("zeroed", "is_zero")}
+                path.add(event.line, "Bear", storage=number[storage], **observed)
+                path.add(event.line, "Write", storage=number[storage])
+        elif event.kind == "committed" and last >= 0:
+            path.add(event.line, "End")
+            last = -1
+    return path
