@@ -7,6 +7,7 @@ import re
 import pytest
 
 from proofs.model_check import manifest
+from proofs.model_check.following import lifecycle, quota, scans, zeroing
 from proofs.model_check.manifest import Module, Run
 
 TLA = manifest.installed()
@@ -66,7 +67,11 @@ def test_every_file_belongs_to_the_manifest() -> None:
     configs = {run.folder / f"{run.name}.cfg" for run in RUNS if run.kind == "model"}
     assert set(TLA.rglob("*.cfg")) == configs
     used = {name for run in RUNS for name in re.findall(r"MODULE (\w+)", text_of(run))}
-    assert {path.stem for path in TLA.rglob("*.tla")} == used
+    assert {path.stem for path in TLA.rglob("*.tla") if path.parent != TLA / "traces"} == used
+    followed = {f"Follow{module.MODULE}" for module in (lifecycle, quota, scans, zeroing)}
+    assert {path.stem for path in (TLA / "traces").iterdir()} == followed
+    for name in followed:
+        assert f"EXTENDS {name.removeprefix('Follow')}" in (TLA / "traces" / f"{name}.tla").read_text()
 
 
 def test_every_module_says_in_words_what_it_is() -> None:

@@ -70,8 +70,12 @@ def _rows(*columns: Check) -> Check:
     return check
 
 
+def _sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_size, value))
+
+
 def _arenas(value: Any) -> bool:
-    keys: dict[str, Check] = {"name": _text, "reuse": _truth, "bytes": _size}
+    keys: dict[str, Check] = {"name": _text, "reuse": _truth}
     return isinstance(value, list) and all(
         isinstance(row, dict) and row.keys() == keys.keys() and all(fits(row[key]) for key, fits in keys.items())
         for row in value
@@ -87,13 +91,13 @@ EVENTS: dict[str, dict[str, Check]] = {
     "open": {"storage": _count, "slot": _count},
     "scanned": {"slots": _count},
     "asked": {
-        "plan_hash": _text, "arenas": _arenas, "budget": _budget, "granted": _truth, "allocation_failures": _count,
-        "is_fresh": _truth, "is_restored": _truth, "steps": _count, "iterates": _truth,
+        "plan_hash": _text, "arenas": _arenas, "mappings": _sizes, "budget": _budget, "granted": _truth,
+        "allocation_failures": _count, "is_fresh": _truth, "is_restored": _truth, "steps": _count, "iterates": _truth,
         "storages": _rows(_text, _count, _count, _size, _size, _count, _count),
     },
-    "mapped": {"arena": _text},
+    "mapped": {"mapping": _count},
     "refused": {},
-    "unmapped": {"arena": _text},
+    "unmapped": {"mapping": _count},
     "failed": {"allocation_failures": _count},
     "applied": {"plan_hash": _text},
     "ready": {"t": _count, "bytes_allocated": _size},

@@ -1,4 +1,7 @@
-"""Plans that were applied, for Quota: one path for each time that ApplyPlan asked for memory."""
+"""Plans that were applied, for Quota: one path for each time that ApplyPlan asked for memory.
+
+What the module calls an arena is a mapping here: an arena by itself, or all those of a device's memory.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from math import gcd
 
 from proofs.model_check.following.lines import Path, value
-from proofs.model_check.following.log import Event, WrongLog
+from proofs.model_check.following.log import Event
 
 MODULE = "Quota"
 
@@ -15,7 +18,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
     """A path from each `asked` on, as far as the log goes on about it."""
     path: Path | None = None
     asked: Event | None = None
-    unit, arenas = 1, dict[str, int]()
+    unit = 1
     for event in events:
         if event.kind in ("asked", "start"):
             if path is not None:
@@ -23,14 +26,11 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
             path = asked = None
         if event.kind == "asked":
             asked, path = event, Path(MODULE, f"plan of line {event.line}", event.line)
-            arenas = {arena["name"]: n for n, arena in enumerate(event.fields["arenas"], 1)}
             unit = _begin(path, event)
         elif path is None or asked is None:
             continue
         elif event.kind in ("mapped", "unmapped"):
-            if event.fields["arena"] not in arenas:
-                raise WrongLog(event.line, f"{event.fields['arena']!r} is no arena of the plan")
-            path.add(event.line, "Map" if event.kind == "mapped" else "Unmap", arena=arenas[event.fields["arena"]])
+            path.add(event.line, "Map" if event.kind == "mapped" else "Unmap", arena=event.fields["mapping"] + 1)
         elif event.kind == "refused":
             path.add(event.line, "Refuse")
         elif event.kind == "failed":
@@ -50,7 +50,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
 
 def _begin(path: Path, event: Event) -> int:
     """Constants and the first line; returns the unit in which bytes are counted."""
-    sizes = [arena["bytes"] for arena in event.fields["arenas"]]
+    sizes = event.fields["mappings"]
     unit = gcd(*sizes) or 1
     need = [size // unit for size in sizes]
     budget = event.fields["budget"]
