@@ -60,7 +60,7 @@ def test_a_log_that_cannot_be_written_is_a_failure_that_names_it(tmp_path: Path)
     for path in (tmp_path, tmp_path / "none" / "log"):
         with pytest.raises(TmmuError, match="event log cannot be written") as caught:
             EventLog(path)
-        assert (caught.value.failure, caught.value.file) == ("TMMU_ALLOCATION_FAILURE", os.fspath(path))
+        assert (caught.value.code_id, caught.value.file) == ("TMMU_ALLOCATION_FAILURE", os.fspath(path))
 
 
 @pytest.mark.parametrize(
