@@ -317,5 +317,6 @@ def chain(length: int) -> Model:
 
 def test_planning_takes_as_much_more_work_as_the_model_is_larger() -> None:
     """Lines executed, which no clock disturbs; sorting and heaps add the logarithm. spec: T1.7, T6.5"""
+    executed_lines(chain(50))  # what is done once in a process is not counted
     small_, middle, large = (executed_lines(chain(length)) for length in (100, 200, 400))
     assert middle - small_ == pytest.approx((large - middle) / 2, rel=0.02)
