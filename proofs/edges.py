@@ -98,7 +98,9 @@ class _Column:
     def remove(self, rank: int) -> int:
         """Let `rank` die; the highest live rank below it, or -1."""
         bucket = self.buckets[rank >> self.WIDTH]
-        del bucket[bisect_left(bucket, rank)]
+        place = bisect_left(bucket, rank)
+        if bucket[place : place + 1] == [rank]:  # what dies before its birth never lived: no edges fit such a plan
+            del bucket[place]
         return self._below(rank)
 
     def _below(self, rank: int) -> int:
