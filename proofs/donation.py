@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from proofs.homes import fits
+from proofs.patterns import fits
 from tmmu.plan.columns import NONE, Plan
 
 

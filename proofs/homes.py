@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.checker import Problem
+from proofs.patterns import fits
 from proofs.program import Program
 from tmmu.plan.columns import NONE, ROLES, Plan
 from tmmu.vocabulary import Role
@@ -43,29 +44,6 @@ def problems(plan: Plan, run: Program) -> Iterator[Problem]:
     """Tensors in arenas that they may not use, and memories that their arenas do not fit into. O(plan x rules)."""
     yield from housed(plan, run)
     yield from overfull(plan, run)
-
-
-def fits(pattern: str, text: str) -> bool:
-    """Whether `text` is `pattern` with a text in place of each `*`: read along both, going back to the last star.
-
-    >>> fits("a*b*", "axxb"), fits("*", ""), fits("a.c", "abc")
-    (True, True, False)
-    """
-    p = t = 0
-    star = -1
-    after = 0  # where the text that the last star stands for may end next
-    while t < len(text):
-        if p < len(pattern) and pattern[p] == "*":
-            star, after = p, t
-            p += 1
-        elif p < len(pattern) and pattern[p] == text[t]:
-            p, t = p + 1, t + 1
-        elif star >= 0:
-            after += 1
-            p, t = star + 1, after
-        else:
-            return False
-    return not pattern[p:].strip("*")
 
 
 def _any(patterns: Sequence[str], texts: Sequence[str]) -> Mask:

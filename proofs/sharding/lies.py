@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from proofs.patterns import fits
 from proofs.readers.expected import Expected
-from proofs.sharding.mesh import Mesh, named
+from proofs.sharding.mesh import Mesh
 from tmmu.envelope.expressions import closed
 from tmmu.errors import TmmuError
 from tmmu.vocabulary import Role
@@ -70,7 +71,7 @@ class Lies:
 
     def _ruled(self, name: str, role: Role) -> Lie | None:
         for rule in self.spec["rules"]:
-            if str(role) not in rule["roles"] or not any(named(pattern, name) for pattern in rule["names"]):
+            if str(role) not in rule["roles"] or not any(fits(pattern, name) for pattern in rule["names"]):
                 continue
             rank = len(self.model.shapes[name])
             if len(rule["split"]) > rank:

@@ -52,26 +52,3 @@ class Mesh:
     def chunks(self, shape: Sequence[int], split: Sequence[str]) -> tuple[int, ...]:
         """The shape of every rank's part."""
         return tuple(self.part(n, axis, 0).chunk for n, axis in zip(shape, split, strict=True))
-
-
-def named(pattern: str, name: str) -> bool:
-    """Whether a pattern, in which `*` is any text, names `name`.
-
-    Walks both texts at once and returns to the last star where they part: at most length times length.
-
-    >>> named("a*c", "abcbc"), named("*", ""), named("a*b", "ac")
-    (True, True, False)
-    """
-    p = n = 0
-    star, resume = -1, 0
-    while n < len(name):
-        if p < len(pattern) and pattern[p] == "*":
-            star, resume, p = p, n, p + 1
-        elif p < len(pattern) and pattern[p] == name[n]:
-            p, n = p + 1, n + 1
-        elif star >= 0:
-            resume += 1
-            p, n = star + 1, resume
-        else:
-            return False
-    return all(c == "*" for c in pattern[p:])

@@ -9,10 +9,11 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
+from proofs.patterns import fits
 from proofs.readers.expected import Expected, ExpectedStep
 from proofs.readers.operators import COLLECTIVES
 from proofs.sharding.lies import Lie, misfit
-from proofs.sharding.mesh import Mesh, named
+from proofs.sharding.mesh import Mesh
 from proofs.sharding.rank_model import Spread, spread
 from tmmu.envelope.expressions import closed
 from tmmu.vocabulary import Part, Phase
@@ -52,7 +53,7 @@ def assignment(model: Expected, spec: dict[str, Any], stages: int) -> dict[str, 
     for step in model.steps:
         node = step.node
         if node not in model.phases and spec["stages"]:
-            by_name = [k for k, patterns in enumerate(spec["stages"]) for p in patterns if named(p, node)]
+            by_name = [k for k, patterns in enumerate(spec["stages"]) for p in patterns if fits(p, node)]
             if not by_name:
                 raise misfit(node, "no stage names this step")
             result[node] = min(by_name)

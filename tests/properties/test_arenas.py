@@ -12,6 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from proofs import checker, claims, homes, obligations, structure
+from proofs.patterns import fits
 from proofs.program import program
 from proofs.readers.ir_model import read_ir
 from proofs.readers.sharing import permitted
@@ -21,7 +22,7 @@ from tmmu.errors import TmmuError
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner import permitted as by_planner
 from tmmu.planner import plan_memory
-from tmmu.planner.permitted import matches
+from tmmu.planner.patterns import matches
 from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Model, Role, Rule, Shares
 
 TOKEN = bytes(range(64))
@@ -128,7 +129,7 @@ def test_both_readings_of_a_pattern_agree_with_its_definition(pattern: str, text
             return any(means(pattern[1:], text[i:]) for i in range(len(text) + 1))
         return bool(text) and text[0] == pattern[0] and means(pattern[1:], text[1:])
 
-    assert matches(pattern, text) == homes.fits(pattern, text) == means(pattern, text)
+    assert matches(pattern, text) == fits(pattern, text) == means(pattern, text)
 
 
 BRUTE = 50

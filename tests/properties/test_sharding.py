@@ -17,16 +17,17 @@ from hypothesis import strategies as st
 
 from proofs.sharding import ranks
 from proofs.sharding.mesh import Mesh as CheckersMesh
-from proofs.verify_plan import PROVED, Options, verify
+from proofs.verdict import PROVED
+from proofs.verify_plan import Options, verify
 from tests.strategies.mesh_run import Machine, Mesh, alone, part_of
 from tests.strategies.meshes import Example, examples, specs, trained
 from tmmu.errors import TmmuError
 from tmmu.ir import files
 from tmmu.plan import file, sharding
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.patterns import matches
 from tmmu.planner.sharding import Local, local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
-from tmmu.planner.sharding.spec import matches
 from tmmu.planner.training.modes import prepare
 from tmmu.vocabulary import Model, Role
 
@@ -168,7 +169,7 @@ def test_every_element_lies_in_one_place_and_padding_outside(data: st.DataObject
 @given(st.text("ab*[", max_size=8), st.text("ab[", max_size=12))
 def test_patterns_mean_the_same_to_planner_and_verifier(pattern: str, name: str) -> None:
     """spec: R7.5"""
-    from proofs.sharding.mesh import named
+    from proofs.patterns import fits
 
     def naive(pattern: str, name: str) -> bool:
         if not pattern:
@@ -177,7 +178,7 @@ def test_patterns_mean_the_same_to_planner_and_verifier(pattern: str, name: str)
             return any(naive(pattern[1:], name[k:]) for k in range(len(name) + 1))
         return bool(name) and name[0] == pattern[0] and naive(pattern[1:], name[1:])
 
-    assert matches(pattern, name) == named(pattern, name) == naive(pattern, name)
+    assert matches(pattern, name) == fits(pattern, name) == naive(pattern, name)
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())

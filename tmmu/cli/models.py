@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tmmu.errors import TmmuError
 from tmmu.ir import files, order, validate
-from tmmu.planner.permitted import matches
+from tmmu.planner.patterns import matches
 from tmmu.vocabulary import Bindings, Model
 
 

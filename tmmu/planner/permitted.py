@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tmmu.errors import TmmuError
 from tmmu.ir.program import Program
 from tmmu.plan.columns import ROLES, Plan
+from tmmu.planner.patterns import matches
 from tmmu.vocabulary import Arena, ArenaPolicy, Role, Rule
 
 Choices = tuple[int, ...]
@@ -35,26 +36,6 @@ class Permitted(NamedTuple):
 
     choices: Choices
     rule: int
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Does `name` fit `pattern`, in which `*` stands for any text? Linear in both but for repeated pieces.
-
-    >>> matches("layer*/w", "layer1/w"), matches("a*a", "a"), matches("x[0]", "x[0]")
-    (True, False, True)
-    """
-    first, *rest = pattern.split("*")
-    if not rest:
-        return pattern == name
-    if not name.startswith(first):
-        return False
-    at = len(first)
-    for piece in rest[:-1]:
-        found = name.find(piece, at)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return name.endswith(rest[-1]) and len(name) - len(rest[-1]) >= at
 
 
 def _any(patterns: Sequence[str], text: str | None) -> bool:

@@ -108,26 +108,3 @@ def _tables(document: dict[str, Any], key: str) -> list[Any]:
     if not isinstance(value, list):
         raise refuse(f"{key} is no list of tables", f"write [[{key}]]")
     return value
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether `name` is as `pattern` says, in which `*` stands for any text and everything else for itself.
-
-    The pieces between the stars are looked for from left to right, each as early as it can stand: O(name).
-
-    >>> matches("layer*.weight", "layer0.fc1.weight"), matches("*[0]", "w[0]"), matches("a", "ab")
-    (True, True, False)
-    """
-    first, *rest = pattern.split("*")
-    if not rest:
-        return name == first
-    *middle, last = rest
-    if not name.startswith(first) or not name.endswith(last) or len(name) < len(first) + len(last):
-        return False
-    at, end = len(first), len(name) - len(last)
-    for piece in middle:
-        found = name.find(piece, at, end)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return True

@@ -13,7 +13,8 @@ from typing import Any
 
 from tmmu.envelope.expressions import closed
 from tmmu.plan import sharding
-from tmmu.planner.sharding.spec import matches, refuse
+from tmmu.planner.patterns import matches
+from tmmu.planner.sharding.spec import refuse
 from tmmu.planner.training.gradients import is_floating
 from tmmu.vocabulary import Model, Role, Tensor
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from tmmu.ir.validate import validate
 from tmmu.plan import sharding
+from tmmu.planner.patterns import matches
 from tmmu.planner.sharding.rewrite import MESH, Made
-from tmmu.planner.sharding.spec import matches, refuse
+from tmmu.planner.sharding.spec import refuse
 from tmmu.vocabulary import MAIN, Body, Model, Node, Phase
 
 
