@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import io
 import os
 import sys
@@ -26,31 +27,25 @@ def main() -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """The exit code of one command line of verify-plan."""
-    try:
-        from proofs.command import command
-
-        code = int(command.main(arguments, standalone_mode=False) or 0)
-        print(end="", flush=True)
-        return code
-    except BaseException as error:  # everything else, keyboard interrupts included, is no verdict
-        return explain(error)
+    return code_of("proofs.command", arguments)
 
 
 def prove_lemmas() -> None:
     """Run prove-lemmas and exit with its code."""
     make_printable()
-    leave(run_prove_lemmas())
+    leave(code_of("proofs.prove_lemmas"))
 
 
-def run_prove_lemmas(arguments: list[str] | None = None) -> int:
-    """The exit code of one command line of prove-lemmas."""
+def code_of(module: str, arguments: list[str] | None = None) -> int:
+    """The exit code of one command line of the command that `module` holds as `command`.
+
+    The module is loaded here, so that nothing that goes wrong with it escapes either.
+    """
     try:
-        from proofs.prove_lemmas import command
-
-        code = int(command.main(arguments, standalone_mode=False) or 0)
+        code = int(importlib.import_module(module).command.main(arguments, standalone_mode=False) or 0)
         print(end="", flush=True)
         return code
-    except BaseException as error:
+    except BaseException as error:  # everything else, keyboard interrupts included, is no verdict and no success
         return explain(error)
 
 

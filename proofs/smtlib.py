@@ -10,7 +10,6 @@ no option is set, so that no solver is preferred. spec: C4.3, V4.10
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -61,7 +60,7 @@ def write_lemmas(folder: Path, names: Iterable[str]) -> list[Path]:
             else:
                 definitions, own, before = LISTS[file]
                 queries = at_use.proofs_of((*before, *own), definitions)[lemma.name]
-                text = script(Scope(definitions), [_asked(query.refutation()) for query in queries])
+                text = script(Scope(definitions), [query.negation() for query in queries])
             written.append(_write(folder / f"{lemma.name}.smt2", lemma.sentence, text))
     return written
 
@@ -107,13 +106,6 @@ def _with_statuses(query: str) -> str:
     """A query in scopes of its own, whose second `check-sat`, of what is given alone, is its canary."""
     commands, between, end = query.split("(check-sat)")
     return f"{commands}\n{UNSAT}{between}\n{CANARY}{end}\n"
-
-
-def _asked(refutation: str) -> str:
-    """What is declared and asserted between the first `(push)` and its `(check-sat)`."""
-    found = re.fullmatch(r"\(push\)(.*)\(check-sat\)\(pop\)\(check-sat\)", refutation, re.DOTALL)
-    assert found is not None
-    return found[1]
 
 
 def _write(path: Path, sentence: str, text: Iterable[str]) -> Path:

@@ -7,7 +7,7 @@ anybody can follow by hand. spec: V4.9
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 from proofs.lemmas import descent
@@ -29,15 +29,30 @@ def countermodel(lemma: Lemma, mutant: Mutant, definitions: str, solver: Solver,
     `Unfounded` where the mutated definitions may not end.
     """
     text, _, goal = mutant.applied(f"{definitions}\n(prove {lemma.claim})").rpartition("(prove ")
-    claim = parse_one(f"({goal}")[0]
-    known = descent.check(text)
+    return first_case(lemma, ["not", parse_one(f"({goal}")[0]], text, solver, timeout_s)
+
+
+def first_case(
+    lemma: Lemma,
+    formula: Expression,
+    definitions: str,
+    solver: Solver,
+    timeout_s: float,
+    order: Callable[[list[tuple[str, str]]], bool] | None = None,
+) -> str | None:
+    """The values of the first case in which a formula over the lemma's variables holds; None where there is none.
+
+    Cases come shortest first, but for `order`, which puts those for which it is false, by their constants, before the
+    others. `solver` has read nothing; it is closed with what it read.
+    """
+    known = descent.check(definitions)
+    found = cases(lemma, formula, known)
     try:
-        if solver.evaluate(f"(set-option :produce-models true){text}", timeout_s).text:
+        if solver.evaluate(f"(set-option :produce-models true){definitions}", timeout_s).text:
             return None
-        for constants, case in cases(lemma, claim, known):
+        for constants, case in found if order is None else sorted(found, key=lambda each: order(each[0])):
             declared = "".join(f"(declare-const {name} {sort})" for name, sort in constants)
-            asked = f"(push){declared}(assert (not {text_of(case)}))(check-sat)"
-            answer = solver.evaluate(asked, timeout_s)
+            answer = solver.evaluate(f"(push){declared}(assert {text_of(case)})(check-sat)", timeout_s)
             if answer.failure is not None:
                 return None
             if answer.text == "sat":
@@ -74,6 +89,3 @@ def cases(
                 built = [made.cell, *(field for field, _ in fields), built]
             values[name] = built
         yield constants, substitute(claim, values)
-
-
-__all__ = ["CELLS", "LONGEST", "cases", "countermodel", "values_of"]

@@ -58,10 +58,17 @@ class Query(NamedTuple):
             case _:
                 return self._asserting(self.goal)
 
+    def negation(self) -> str:
+        """The commands that a solver must find no model of: constants, hypotheses, and the goal negated."""
+        return self._with(["not", self.goal])
+
     def _asserting(self, last: Expression) -> str:
+        return f"(push){self._with(last)}(check-sat)(pop)(check-sat)"
+
+    def _with(self, last: Expression) -> str:
         declared = "".join(f"(declare-const {name} {sort})" for name, sort in self.constants.items())
         asserted = "".join(f"(assert {text_of(e)})" for e in (*self.hypotheses, last))
-        return f"(push){declared}{asserted}(check-sat)(pop)(check-sat)"
+        return declared + asserted
 
 
 class NoInduction(ValueError):

@@ -14,27 +14,21 @@ For small bounds `tla/tmmu/LinearScan.tla` says the same. spec: T6.2, T6.4, V4.9
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from proofs.lemmas.statements import Mutant, Statement, World
+from proofs.lemmas.transitions import State, all_of, assumed
 
 EXPIRES = "(< (death x) now)"
 """An active storage x whose slot is given back at the step `now`."""
 ALLOCATES = "(= (birth x) now)"
 """When a storage is given its slot. Both conditions are evaluated beside the planner by a test."""
 
-_FUNCTIONS = {
-    "active": ("Storage", "Bool"), "done": ("Storage", "Bool"), "slot": ("Storage", "Int"), "free": ("Int", "Bool"),
-    "tenant": ("Int", "Storage"), "clique": ("Int", "Storage"),
-}  # fmt: skip
-_NUMBERS = ("opened", "now", "crowded")
-
-
-def _state(suffix: str) -> str:
-    """The declarations of one state of a scan."""
-    functions = "".join(f"(declare-fun {name}{suffix} ({a}) {b})" for name, (a, b) in _FUNCTIONS.items())
-    return functions + "".join(f"(declare-const {name}{suffix} Int)" for name in _NUMBERS)
-
+SCAN = State(
+    {
+        "active": (("Storage",), "Bool"), "done": (("Storage",), "Bool"), "slot": (("Storage",), "Int"),
+        "free": (("Int",), "Bool"), "tenant": (("Int",), "Storage"), "clique": (("Int",), "Storage"),
+    },
+    ("opened", "now", "crowded"),
+)  # fmt: skip
 
 _SORTS = """
 (declare-sort Storage 0)
@@ -79,42 +73,24 @@ def _live_now(s: str) -> str:
     return f"(forall ((x Storage)) (=> (active{s} x) (<= now{s} (death x))))"
 
 
-def _same(*names: str) -> tuple[str, ...]:
-    """The named parts of the state are the same before and after."""
-    functions = tuple(
-        f"(forall ((z {_FUNCTIONS[name][0]})) (= ({name}1 z) ({name}0 z)))" for name in names if name in _FUNCTIONS
-    )
-    return (*functions, *(f"(= {name}1 {name}0)" for name in names if name in _NUMBERS))
-
-
-def _becomes(name: str, at: str, value: str) -> str:
-    """The named function has a new value at one place and its old values elsewhere."""
-    return f"(forall ((z {_FUNCTIONS[name][0]})) (= ({name}1 z) (ite (= z {at}) {value} ({name}0 z))))"
-
-
-_BOTH = _SORTS + _state("0") + _state("1")
-_AFTER = f"(and {' '.join(invariant('1'))})"
-_AFTER_EXPIRY = f"(and {' '.join(invariant('1'))} {_live_now('1')})"
+_BOTH = _SORTS + SCAN.declared("0") + SCAN.declared("1")
+_AFTER = all_of(invariant("1"))
+_AFTER_EXPIRY = all_of((*invariant("1"), _live_now("1")))
 _NEW = ("(not (done0 x))", ALLOCATES.replace("now", "now0"))
 _X = "(declare-const x Storage)"
 _WORLD = World({"Storage": 3})
 
-_GIVES_BACK = _becomes("free", "(slot0 x)", "true")
-_TAKES = _becomes("free", "k", "false")
+_GIVES_BACK = SCAN.becomes("free", ("(slot0 x)",), "true")
+_TAKES = SCAN.becomes("free", ("k",), "false")
 _OPENS = "(= opened1 (+ opened0 1))"
 _NONE_FREE = "(forall ((k Int)) (not (free0 k)))"
-
-
-def _assumed(formula: str) -> str:
-    """How a hypothesis stands in a statement's text."""
-    return f"(assume {formula})"
 
 
 STATEMENTS = (
     Statement(
         "a_scan_begins_right",
         "Before the first storage the invariant holds: nothing is done, no slot is opened.",
-        _SORTS + _state("1"),
+        _SORTS + SCAN.declared("1"),
         ("(forall ((z Storage)) (and (not (active1 z)) (not (done1 z))))", "(forall ((k Int)) (not (free1 k)))",
          "(= opened1 0)"),
         _AFTER,
@@ -126,7 +102,7 @@ STATEMENTS = (
         "Going on to a later step, at which the next storage is born, keeps the invariant.",
         _BOTH,
         (*invariant("0"), _LIVES, "(<= now0 now1)",
-         *_same("active", "done", "slot", "free", "tenant", "clique", "opened", "crowded")),
+         *SCAN.same("active", "done", "slot", "free", "tenant", "clique", "opened", "crowded")),
         _AFTER,
         (Mutant("storages out of order: back to an earlier step", "(assume (<= now0 now1))", ""),),
         _WORLD,
@@ -135,19 +111,19 @@ STATEMENTS = (
         "expiry_keeps_the_invariant",
         "Giving back the slot of an active storage that died before this step keeps the invariant.",
         _BOTH + _X,
-        (*invariant("0"), _LIVES, "(active0 x)", EXPIRES.replace("now", "now0"), _becomes("active", "x",
-         "false"), _GIVES_BACK,
-         *_same("done", "slot", "tenant", "clique", "opened", "now", "crowded")),
+        (*invariant("0"), _LIVES, "(active0 x)", EXPIRES.replace("now", "now0"),
+         SCAN.becomes("active", ("x",), "false"), _GIVES_BACK,
+         *SCAN.same("done", "slot", "tenant", "clique", "opened", "now", "crowded")),
         _AFTER,
         (Mutant("a step early", "(assume (< (death x) now0))", "(assume (<= (death x) now0))"),
-         Mutant("the slot is not given back", _GIVES_BACK, _same("free")[0]),
+         Mutant("the slot is not given back", _GIVES_BACK, SCAN.same("free")[0]),
          Mutant("what is not active is given back", "(assume (active0 x))", "(assume (done0 x))")),
         _WORLD,
     ),
     Statement(
         "when_nothing_more_expires_all_active_are_live",
         "Once no active storage died before this step, every active storage is live at it.",
-        _SORTS + _state("1") + _X,
+        _SORTS + SCAN.declared("1") + _X,
         (*invariant("1"), f"(forall ((x Storage)) (=> (active1 x) (not {EXPIRES.replace('now', 'now1')})))"),
         _AFTER_EXPIRY,
         (Mutant("expiry stops too soon", "(not (< (death x) now1))", "(not (< (+ (death x) 1) now1))"),),
@@ -158,13 +134,14 @@ STATEMENTS = (
         "Giving a free slot to a storage that is born at this step keeps the invariant.",
         _BOTH + _X + "(declare-const k Int)",
         (*invariant("0"), _live_now("0"), _LIVES, *_NEW, "(free0 k)",
-         _becomes("active", "x", "true"), _becomes("done", "x", "true"), _becomes("slot", "x", "k"), _TAKES,
-         _becomes("tenant", "k", "x"), *_same("clique", "opened", "now", "crowded")),
+         SCAN.becomes("active", ("x",), "true"), SCAN.becomes("done", ("x",), "true"),
+         SCAN.becomes("slot", ("x",), "k"), _TAKES,
+         SCAN.becomes("tenant", ("k",), "x"), *SCAN.same("clique", "opened", "now", "crowded")),
         _AFTER_EXPIRY,
-        (Mutant("any slot", _assumed("(free0 k)"), _assumed("(and (<= 0 k) (< k opened0))")),
-         Mutant("the slot stays free", _TAKES, _same("free")[0]),
-         Mutant("the storage is born later", _assumed(_NEW[1]), _assumed("(<= now0 (birth x))")),
-         Mutant("the storage had a slot already", _assumed(_NEW[0]), "")),
+        (Mutant("any slot", assumed("(free0 k)"), assumed("(and (<= 0 k) (< k opened0))")),
+         Mutant("the slot stays free", _TAKES, SCAN.same("free")[0]),
+         Mutant("the storage is born later", assumed(_NEW[1]), assumed("(<= now0 (birth x))")),
+         Mutant("the storage had a slot already", assumed(_NEW[0]), "")),
         _WORLD,
     ),
     Statement(
@@ -173,20 +150,21 @@ STATEMENTS = (
         " opened slot then holds a storage that is live at this step.",
         _BOTH + _X,
         (*invariant("0"), _live_now("0"), _LIVES, *_NEW, _NONE_FREE,
-         _becomes("active", "x", "true"), _becomes("done", "x", "true"), _becomes("slot", "x", "opened0"),
-         _becomes("tenant", "opened0", "x"), _OPENS,
+         SCAN.becomes("active", ("x",), "true"), SCAN.becomes("done", ("x",), "true"),
+         SCAN.becomes("slot", ("x",), "opened0"),
+         SCAN.becomes("tenant", ("opened0",), "x"), _OPENS,
          "(forall ((k Int)) (= (clique1 k) (ite (= k opened0) x (tenant0 k))))",
-         "(= crowded1 now0)", *_same("free", "now")),
+         "(= crowded1 now0)", *SCAN.same("free", "now")),
         _AFTER_EXPIRY,
-        (Mutant("a slot is opened though one is free", _assumed(_NONE_FREE), ""),
+        (Mutant("a slot is opened though one is free", assumed(_NONE_FREE), ""),
          Mutant("the new slot is not counted", _OPENS, "(= opened1 opened0)"),
-         Mutant("nothing is expired before", _assumed(_live_now("0")), "")),
+         Mutant("nothing is expired before", assumed(_live_now("0")), "")),
         _WORLD,
     ),
     Statement(
         "storages_that_meet_hold_different_slots",
         "By the invariant, any two storages that are live at one step hold different slots.",
-        _SORTS + _state("1"), invariant("1"),
+        _SORTS + SCAN.declared("1"), invariant("1"),
         "(forall ((x Storage) (y Storage)) (=> (and (done1 x) (done1 y) (distinct x y) (<= (birth x) (death y))"
         " (<= (birth y) (death x))) (distinct (slot1 x) (slot1 y))))",
         (Mutant("lifetimes without their death", "(or (< (death x) (birth y)) (< (death y) (birth x)))",
@@ -197,7 +175,7 @@ STATEMENTS = (
         "as_many_storages_as_slots_are_live_at_one_step",
         "By the invariant, there is a step and for each opened slot a storage of its own that is live at it: with the"
         " clique bound, no assignment has fewer slots.",
-        _SORTS + _state("1"), invariant("1"),
+        _SORTS + SCAN.declared("1"), invariant("1"),
         "(forall ((k Int) (l Int)) (=> (and (<= 0 k) (< k opened1) (<= 0 l) (< l opened1) (distinct k l))"
         " (and (distinct (clique1 k) (clique1 l)) (<= (birth (clique1 k)) crowded1)"
         " (<= crowded1 (death (clique1 k))))))",
@@ -206,8 +184,3 @@ STATEMENTS = (
         _WORLD,
     ),
 )  # fmt: skip
-
-
-def recurrences() -> Mapping[str, str]:
-    """The conditions by which the planner's scan is compared with this one."""
-    return {"expires": EXPIRES, "allocates": ALLOCATES}

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import NamedTuple
 
-from proofs.lemmas.expressions import Expression, parse, parse_one, text_of
+from proofs.lemmas.expressions import Expression, parse, text_of
 
 QUANTIFIERS = {"forall": "and", "exists": "or"}
 
@@ -131,7 +131,7 @@ def _within(term: Expression, world: World) -> Expression:
 def expanded(formula: Expression, ranges: Mapping[str, list[Expression]]) -> Expression:
     """The formula with every quantifier written out over the elements of its sorts.
 
-    >>> text_of(expanded(parse_one("(forall ((x S)) (p x))"), {"S": ["a", "b"]}))
+    >>> text_of(expanded(parse("(forall ((x S)) (p x))")[0], {"S": ["a", "b"]}))
     '(and (p a) (p b))'
     """
     return _expand(formula, ranges, {})
@@ -150,6 +150,3 @@ def _expand(item: Expression, ranges: Mapping[str, list[Expression]], values: Ma
             return [QUANTIFIERS[head], *instances]
         case _:
             return [_expand(part, ranges, values) for part in item]
-
-
-__all__ = ["Mutant", "Statement", "World", "expanded", "parse_one"]

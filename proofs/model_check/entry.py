@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofs.entry import explain, leave, make_printable
+from proofs.entry import code_of, leave, make_printable
 
 
 def main() -> None:
@@ -13,14 +13,7 @@ def main() -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """The exit code of one command line of check-models."""
-    try:
-        from proofs.model_check.command import command
-
-        code = int(command.main(arguments, standalone_mode=False) or 0)
-        print(end="", flush=True)
-        return code
-    except BaseException as error:  # everything else, keyboard interrupts included, is no success
-        return explain(error)
+    return code_of("proofs.model_check.command", arguments)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from proofs.entry import run_prove_lemmas as run
+from proofs.entry import code_of
 from proofs.lemmas import families, proving, zeroing
-from proofs.lemmas.expressions import text_of
-from proofs.lemmas.statements import Mutant, Statement, World, expanded, parse_one
+from proofs.lemmas.expressions import parse_one, text_of
+from proofs.lemmas.statements import Mutant, Statement, World, expanded
 
+run = partial(code_of, "proofs.prove_lemmas")
 FALSE = Statement(
     "every_number_is_small", "Every number is less than seven.", "(declare-const x Int)", (), "(< x 7)",
     (Mutant("eight", "(< x 7)", "(< x 8)"),),
