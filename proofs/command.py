@@ -17,7 +17,8 @@ from proofs.flags import bound, dims, existing, shapes
 from proofs.kernel import installed
 from proofs.sharding import ranks
 from proofs.solvers.process import SOLVERS
-from proofs.verify_plan import NO_PLAN, REQUIRABLE, Disagreement, Options, Verdict
+from proofs.verdict import NO_PLAN, Verdict
+from proofs.verify_plan import REQUIRABLE, Disagreement, Options
 from tmmu.errors import TmmuError, one_line
 
 ORDER = (70, 1, NO_PLAN, 3, 0)

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
-from proofs.verify_plan import Verdict
+from proofs.verdict import Verdict
 from tmmu.errors import one_line
 
 SHOWN = 8

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proofs import checker, claims, donation, envelope, obligations, structure
-from proofs.checker import Problem
 from proofs.claims import FalseField
-from proofs.envelope import AtShape
 from proofs.kernel import coq_file, installed
 from proofs.kernel.opinion import NOT_INSTALLED, opinion
 from proofs.layouts import SCATTERED
@@ -30,28 +28,24 @@ from proofs.readers.sharing import Permissions, permitted
 from proofs.readers.training import in_mode
 from proofs.sharding.parts import false_parts, part_differences
 from proofs.sharding.stages import RankModel, of_rank
+from proofs.verdict import (
+    BY_COMPARISON,
+    EXITS,
+    OF_SHARDED,
+    PROVED,
+    UNKNOWN,
+    Verdict,
+    Wrong,
+    entry_of,
+    listed,
+    refute,
+)
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
 from tmmu.plan.gate import Stated
 from tmmu.vocabulary import Bindings
-
-PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
-EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
-NO_PLAN = 4
-
-OBLIGATIONS = (
-    "hashes", "steps_are_the_model", "bodies_nest", "roles_have_arenas", "no_live_overlap", "alignment", "capacity",
-    "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound", "must_not_alias", "slot_count", "peak",
-)  # fmt: skip
-"""Every obligation that a verdict lists, in this order; of a plan for an envelope `sizes_over_envelope` as well."""
-
-BY_COMPARISON = ("hashes", "steps_are_the_model", "bodies_nest", "roles_have_arenas")
-"""Those of them that no solver is asked: values are compared, steps are walked."""
-
-OF_SHARDED = ("shards",)
-"""Those that the verdict on a plan with a shard spec lists besides; they are compared, too."""
 
 REQUIRABLE = ("model", "slot-count", "ranks", "kernel")
 """What `--require` may name."""
@@ -79,36 +73,8 @@ class Options:
     """The folder for a file in which Coq itself proves the plan."""
 
 
-Wrong = Problem | FalseField | AtShape | compare.Difference
-"""Whatever the naive side may find."""
-
-
 class Disagreement(Exception):
     """A binding given on the command line is not the plan's: an error of the command line, exit 2."""
-
-
-@dataclass
-class Verdict:
-    """The answer for one file, in the fields of the JSON output (C1.4)."""
-
-    file: str
-    verdict: str
-    exit: int
-    scope: str
-    obligations: list[dict[str, Any]] = field(default_factory=list)
-    claims: dict[str, Any] = field(default_factory=dict)
-    assumptions: dict[str, Any] = field(default_factory=dict)
-    witness: dict[str, Any] | None = None
-    notes: list[str] = field(default_factory=list)
-    model: str | None = None
-    kernel: dict[str, Any] = field(default_factory=dict)
-    """What the checker that Coq has proved says: `said` is yes, no, nothing or not installed."""
-
-    @property
-    def line(self) -> str:
-        """The one line that text output begins a file with."""
-        against = f" against {self.model}" if self.model is not None else f" {self.scope}"
-        return f"{self.verdict} {self.file}{against if self.verdict != 'ERROR' else ''}"
 
 
 def verify(path: str, options: Options = Options(), progress: Callable[[str], None] = lambda _: None) -> Verdict:
@@ -135,14 +101,14 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
         if error.code_id == "INVALID_SHARDING":
             stated_as = f"rank {plan.rank} of {plan.world_size}"
             place = f"{error.place}: {error.what}"
-            _refute(result, plan, [compare.Difference("sharding", "", (), None, stated_as, place)])
+            refute(result, plan, [compare.Difference("sharding", "", (), None, stated_as, place)])
             return result
         if error.code_id != "INVALID_BINDING":
             raise
         # The bindings are the plan's own: a model that they do not fit is not the one that was planned.
         bound = {**plan.bindings.dims, **_ranges(plan), **plan.bindings.shapes, **plan.bindings.values}
         stated_as = ", ".join(f"{name}={value}" for name, value in bound.items())
-        _refute(result, plan, [compare.Difference("binding", "", (), None, stated_as, error.what)])
+        refute(result, plan, [compare.Difference("binding", "", (), None, stated_as, error.what)])
         return result
     permissions = permitted(plan, expected, options.donated)
     run = program(plan, permissions, options.donated)
@@ -153,7 +119,7 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
     progress("checking")
     found = list(islice(_false(stated, plan, run, sharded, options), 100))
     if found:
-        _refute(result, plan, found)
+        refute(result, plan, found)
         return result
     progress("proving")
     outcomes = obligations.prove_with(
@@ -294,72 +260,12 @@ def _false(stated: Stated, plan: Plan, run: Program, sharded: RankModel | None, 
         yield FalseField("hashes", name, old.hex(), new.hex())
 
 
-def _listed(plan: Plan) -> tuple[str, ...]:
-    """Every obligation that a verdict on this plan lists."""
-    of_envelope = (envelope.NAME,) if plan.envelope is not None else ()
-    return (*OBLIGATIONS, *of_envelope, *(OF_SHARDED if plan.shard_spec else ()))
-
-
-def _refute(result: Verdict, plan: Plan, found: Sequence[Wrong]) -> None:
-    """The first problem is the witness; each obligation that something breaks is REFUTED."""
-    broken: dict[str, str] = {}
-    for item in found:
-        name, text = _broken(item)
-        broken.setdefault(name, text)
-    result.verdict, result.exit = REFUTED, EXITS[REFUTED]
-    result.obligations = [
-        {"name": name, "verdict": REFUTED if name in broken else UNKNOWN, "detail": broken.get(name, "not reached")}
-        for name in _listed(plan)
-    ]
-    result.witness = _witness(found[0])
-    result.notes = [_broken(item)[1] for item in found[1:6]]
-
-
-def _broken(item: Wrong) -> tuple[str, str]:
-    if isinstance(item, (Problem, AtShape)):
-        return item.obligation, item.text
-    if isinstance(item, FalseField):
-        return item.obligation, f"{item.field} is stated as {item.stated}; it is {item.recomputed}"
-    return (
-        "shards" if item.what in ("shard", "sharding") else "steps_are_the_model",
-        f"{item.what}: stated {item.stated or 'nothing'}; the model says {item.recomputed or 'nothing'}",
-    )
-
-
-def _witness(item: Wrong) -> dict[str, Any]:
-    name, text = _broken(item)
-    if isinstance(item, Problem):
-        return {
-            "obligation": name, "text": text, "tensors": list(item.tensors),
-            "steps": [] if item.step is None else [item.step], "arena": item.arena,
-            "first_byte": item.first_byte, "last_byte": item.last_byte,
-        }  # fmt: skip
-    if isinstance(item, AtShape):
-        return {
-            "obligation": name, "text": text, "tensors": list(item.tensors), "steps": [], "shape": item.shape,
-            "sizes": list(item.sizes),
-        }  # fmt: skip
-    if isinstance(item, FalseField):
-        return {
-            "obligation": name,
-            "text": text,
-            "field": item.field,
-            "stated": item.stated,
-            "recomputed": item.recomputed,
-        }
-    return {
-        "obligation": name, "text": text, "tensors": list(item.tensors),
-        "steps": [] if item.step is None else [item.step],
-        "field": item.what, "stated": item.stated, "recomputed": item.recomputed,
-    }  # fmt: skip
-
-
 def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcome], options: Options) -> None:
     """PROVED if the solver discharged everything and nothing required is missing; else UNKNOWN with the reason."""
     by_name = {outcome.name: outcome for outcome in outcomes}
-    listed = _listed(plan)
-    unasked = [name for name in listed if name not in (*by_name, *BY_COMPARISON, *OF_SHARDED)]
-    for name in listed:
+    names = listed(plan)
+    unasked = [name for name in names if name not in (*by_name, *BY_COMPARISON, *OF_SHARDED)]
+    for name in names:
         outcome = by_name.pop(name, None)
         if outcome is None:
             if name in unasked:
@@ -367,9 +273,9 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
             elif name != "steps_are_the_model" or options.model is not None:
                 result.obligations.append({"name": name, "verdict": PROVED, "detail": "by comparison"})
             continue
-        result.obligations.append(_entry(outcome))
+        result.obligations.append(entry_of(outcome))
     # The lemmas, and the query straight from the definition.
-    result.obligations += [_entry(outcome) for outcome in by_name.values()]
+    result.obligations += [entry_of(outcome) for outcome in by_name.values()]
     agrees = _heed_kernel(result)
     unproved = [o for o in outcomes if o.verdict != PROVED]
     missing = [name for name in options.require if not _holds(name, plan, options, result)]
@@ -392,12 +298,6 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
         for arena, usage in zip(plan.arenas, plan.usage, strict=True)
         if usage.slots and not usage.minimal
     ]
-
-
-def _entry(outcome: obligations.Outcome) -> dict[str, Any]:
-    verdict = PROVED if outcome.verdict == PROVED else UNKNOWN
-    entry = {"name": outcome.name, "verdict": verdict, "rows": outcome.rows, "detail": outcome.note}
-    return {**entry, "solvers": outcome.solvers}
 
 
 def _heed_kernel(result: Verdict) -> bool:

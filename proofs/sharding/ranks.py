@@ -19,7 +19,8 @@ from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension, stated_parts
 from proofs.solvers.process import SolverProcess, command_of
-from proofs.verify_plan import EXITS, PROVED, REFUTED, UNKNOWN, Options, Verdict
+from proofs.verdict import EXITS, PROVED, REFUTED, UNKNOWN, Verdict
+from proofs.verify_plan import Options
 from tmmu.ir.columns import bindings_object
 from tmmu.plan import file
 

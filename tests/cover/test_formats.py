@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from proofs import formats
-from proofs.verify_plan import Verdict
+from proofs.verdict import Verdict
 
 NOTHING: dict[str, Any] = {
     "dims": {}, "ranges": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs.verify_plan import PROVED, Options, verify
+from proofs.verdict import PROVED
+from proofs.verify_plan import Options, verify
 from tests.strategies.onnx_files import model_of, written
 from tmmu import canonical
 from tmmu.cli.commands import tmmu

@@ -134,7 +134,7 @@ def test_every_sentence_obliges_to_one_thing_and_names_its_source() -> None:
 def test_the_obligations_of_the_page_are_those_of_the_verdict() -> None:
     from proofs import envelope  # here: the rest of this file speaks of text alone
     from proofs.sharding import ranks
-    from proofs.verify_plan import OBLIGATIONS, OF_SHARDED
+    from proofs.verdict import OBLIGATIONS, OF_SHARDED
 
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "spec/tmmu.md").read_text(), re.MULTILINE)
     assert tuple(rows) == (*OBLIGATIONS, envelope.NAME, *OF_SHARDED, *ranks.OBLIGATIONS)

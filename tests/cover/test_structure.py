@@ -18,7 +18,7 @@ from proofs import structure
 from proofs.checker import Problem
 from proofs.program import program
 from proofs.readers.sharing import Permissions, permitted
-from proofs.verify_plan import OBLIGATIONS
+from proofs.verdict import OBLIGATIONS
 from tests.strategies.small import changed, small
 from tmmu.examples.broken import editing
 from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Names, Plan, column

@@ -15,7 +15,8 @@ from proofs.readers.ir_model import read_ir
 from proofs.readers.operators import GRADIENTS_IN_PLACE, is_floating, is_view, overwritable
 from proofs.readers.recomputation import with_recomputation
 from proofs.readers.training import in_mode
-from proofs.verify_plan import PROVED, REFUTED, Options, verify
+from proofs.verdict import PROVED, REFUTED
+from proofs.verify_plan import Options, verify
 from tests.cover.test_training_expand import FLOAT, MLP, OPTIMIZER, floating
 from tmmu import examples
 from tmmu.cli.models import load

@@ -24,7 +24,8 @@ import tmmu.cli.entry
 from proofs import entry, verify_plan
 from proofs.command import ORDER, _progress
 from proofs.entry import explain, run
-from proofs.verify_plan import Disagreement, Options, Verdict
+from proofs.verdict import Verdict
+from proofs.verify_plan import Disagreement, Options
 from tests.strategies.small import changed, small
 from tmmu.errors import TmmuError
 from tmmu.ir import files

@@ -17,7 +17,8 @@ import pytest
 from proofs import obligations, verify_plan
 from proofs.kernel import installed
 from proofs.obligations import Outcome
-from proofs.verify_plan import BY_COMPARISON, OBLIGATIONS, REQUIRABLE, Disagreement, Options, Verdict, verify
+from proofs.verdict import BY_COMPARISON, OBLIGATIONS, Verdict
+from proofs.verify_plan import REQUIRABLE, Disagreement, Options, verify
 from tests.cover.test_ir_columns import full
 from tests.strategies.small import changed, small
 from tests.strategies.synthetic import edited

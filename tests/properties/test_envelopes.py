@@ -17,7 +17,8 @@ from proofs import checker, envelope, obligations
 from proofs.program import program
 from proofs.readers.onnx_model import read_onnx
 from proofs.readers.sharing import permitted
-from proofs.verify_plan import PROVED, Options, verify
+from proofs.verdict import PROVED
+from proofs.verify_plan import Options, verify
 from tests.strategies.envelopes import Dynamic, dynamic, shapes_of
 from tmmu.envelope.expressions import evaluate
 from tmmu.errors import TmmuError

@@ -11,7 +11,8 @@ import numpy as np
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
-from proofs.verify_plan import PROVED, Options, verify
+from proofs.verdict import PROVED
+from proofs.verify_plan import Options, verify
 from tests.strategies.differentiation import Run, loss
 from tmmu.errors import TmmuError
 from tmmu.ir import files

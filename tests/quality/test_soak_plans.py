@@ -11,7 +11,7 @@ import pytest
 
 from proofs import checker
 from proofs.checker import Problem
-from proofs.verify_plan import OBLIGATIONS
+from proofs.verdict import OBLIGATIONS
 from tests.soak.lies import LIES
 from tests.soak.plans import Soak
 from tests.soak.witness import confirmed

@@ -80,7 +80,8 @@ def survey(networks: tuple[str, ...], style: str) -> int:
 
 def measured(name: str) -> Iterator[Row]:
     """The rows of a network, one for each arena that holds anything."""
-    from proofs.verify_plan import PROVED, Options, verify
+    from proofs.verdict import PROVED
+    from proofs.verify_plan import Options, verify
     from tmmu import examples, planner
     from tmmu.cli.models import load
     from tmmu.plan import file, metrics
