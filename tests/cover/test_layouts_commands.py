@@ -186,3 +186,17 @@ def test_a_footprint_above_the_live_bytes_is_not_reported_as_optimal(model: str,
     capsys.readouterr()
     claims = json.loads(verified(target, "--format", "json"))["files"][0]["claims"]
     assert claims["activations"]["footprint_is_optimal"] == "not proved"
+
+
+def test_compare_prints_the_table_of_each_model_under_its_name(tmp_path: Path, capsys: Out) -> None:
+    """MiCo's four networks, the footprints of its document. spec: C3.1"""
+    wanted = {"mlp": 1280, "lenet": 42336, "vgg": 589824, "resnet8": 786432}
+    paths = [str(tmp_path / f"{name}.onnx") for name in wanted]
+    for name, path in zip(wanted, paths, strict=True):
+        examples.write(f"mico-{name}", path)
+    code, text, _ = tmmu(capsys, "compare", *paths)
+    assert (code, [line for line in text.splitlines() if line in paths]) == (0, paths)
+    found = json.loads(tmmu(capsys, "compare", *paths, "--format", "json")[1])
+    pools = {row["model"]: row["footprint_bytes"] for row in found if row["layout"] == "pools"}
+    assert pools == dict(zip(paths, wanted.values(), strict=True))
+    assert tmmu(capsys, "compare", paths[0], str(tmp_path / "none.onnx"))[0] == 2

@@ -1,4 +1,4 @@
-"""The kernel's program and the naive checker agree on every plan: right, corrupted, moved, and on the corpus.
+"""The kernel's program, the naive checker, Z3's rows and running agree on every plan: right, corrupted, moved, broken.
 
 The kernel does not look at roles, devices' memories, bodies' brackets, hashes, models and claims; everything else that
 the naive side objects to it must refuse, and it must refuse nothing else.
@@ -19,6 +19,7 @@ from proofs.kernel.program import ask
 from proofs.program import program
 from proofs.readers.ir_model import read_ir
 from proofs.readers.sharing import permitted
+from tests.properties.test_checkers_agree import by_rows, by_running, by_the_checker
 from tests.strategies.corruption import PLACES, Change, changed, changes
 from tests.strategies.models import arenas, models
 from tests.strategies.recipes import HOLDERS, KINDS
@@ -33,6 +34,8 @@ layouts = st.sampled_from(("slots", "packed", "pools", "hashed"))
 modes = st.sampled_from(("inference", "forward"))
 all_models = models(kinds=(*KINDS, *HOLDERS))
 OUT_OF_SCOPE = ("bodies_nest", "roles_have_arenas")
+CLAIMED = {"slot_count", "peak", "capacity"}
+"""What the rows are asked besides: what a plan claims of its own size, with the footprint that it states."""
 NOT_ASKED = ("has the role", "of the memory")
 
 
@@ -82,6 +85,24 @@ def test_moved_bytes_get_the_naive_checkers_answer(model: Model, mode: str, layo
     assert plan is not None
     yes, against = words_of_both(plan, None, frozenset(model.bindings.donated))
     assert yes == (not against), against
+
+
+@given(models(), layouts, changes(), st.integers(0, 1 << 16))
+def test_running_naive_rows_and_kernel_say_the_same(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
+    """Of a right plan nothing is said; what goes wrong when it is run, and what the rows do not prove, is refused."""
+    donated = frozenset(model.bindings.donated)
+    right = planned(model, "inference", layout)
+    assert words_of_both(right, model, donated) == (True, [])
+    assert (by_running(right, model, seed), by_rows(right, model, donated)) == (False, set())
+    plan = changed(right, wanted)
+    assume(plan is not None)
+    assert plan is not None
+    yes, against = words_of_both(plan, None, donated)
+    assert yes == (not against), against
+    assert not (yes and by_running(plan, model, seed))
+    refused = by_rows(plan, None, donated)
+    assert not yes or refused <= CLAIMED
+    assert bool(refused) >= bool(by_the_checker(plan, None, donated))
 
 
 @pytest.mark.parametrize("kind", BROKEN)

@@ -170,7 +170,7 @@ def plan(
 
 
 @tmmu.command()
-@click.argument("model", type=existing)
+@click.argument("models", nargs=-1, required=True, type=existing, metavar="MODEL...")
 @bound("--dim", "The size of a symbolic dimension, or a range: seq=1..4096.")
 @bound("--shape", "The shape of an input, as in images=1x3x640x640.")
 @bound("--value", "The value of an input that decides a shape or a branch.")
@@ -182,7 +182,7 @@ def plan(
 @click.option("--arenas", type=existing, help="An arena configuration (TOML).")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def compare(
-    model: str,
+    models: tuple[str, ...],
     dim: dict[str, str],
     shape: dict[str, str],
     value: dict[str, str],
@@ -196,7 +196,7 @@ def compare(
     arenas: str | None,
     style: str,
 ) -> int:
-    """Plan MODEL under every layout and print what each needs; hashed where an address token is given."""
+    """Plan each MODEL under every layout and print what each needs; hashed where an address token is given."""
     from tmmu import planner
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
@@ -205,28 +205,32 @@ def compare(
 
     known, ranges = dims(dim)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
-    loaded = load(model, known, shapes("--shape", shape), value, donate, trust_shapes, ranges)
     secret = layouts.read_token(address_token)
-    found = []
-    try:
-        run_mode, _ = chosen(mode, preset, budget)
-        graph = prepare(loaded, run_mode, config, budget, policy)
-        for layout in layouts.LAYOUTS:
-            if layout == "hashed" and secret is None:
-                continue
-            token = secret if layout == "hashed" else None
-            made = planner.plan_memory(
-                graph, config, mode=run_mode, layout=layout, order=order, address_token=token, policy=policy
-            )
-            check(made.plan, graph, is_ir=model.endswith(".cbor"))
-            found += layouts.rows(made.plan)
-    except TmmuError as error:
-        error.in_file(model)
-        raise
+    found: dict[str, list[layouts.Row]] = {}
+    for model in models:
+        loaded = load(model, known, shapes("--shape", shape), value, donate, trust_shapes, ranges)
+        try:
+            run_mode, _ = chosen(mode, preset, budget)
+            graph = prepare(loaded, run_mode, config, budget, policy)
+            for layout in layouts.LAYOUTS:
+                if layout == "hashed" and secret is None:
+                    continue
+                token = secret if layout == "hashed" else None
+                made = planner.plan_memory(
+                    graph, config, mode=run_mode, layout=layout, order=order, address_token=token, policy=policy
+                )
+                check(made.plan, graph, is_ir=model.endswith(".cbor"))
+                found.setdefault(model, []).extend(layouts.rows(made.plan))
+        except TmmuError as error:
+            error.in_file(model)
+            raise
     if style == "json":
-        click.echo(json.dumps(layouts.document(found), indent=1, ensure_ascii=False))
-    else:
-        for line in layouts.table(found):
+        rows = [{"model": model, **row} for model, each in found.items() for row in layouts.document(each)]
+        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        return 0
+    for model, each in found.items():
+        heading = [model] if len(found) > 1 else []
+        for line in (*heading, *layouts.table(each)):
             click.echo(one_line(line))
     return 0
 
