@@ -115,6 +115,7 @@ def executed(run: Program) -> Iterator[Problem]:
     shown = list(range(len(run.tensors)))  # the value that each tensor shows: its own, or what it is a view of
     written = [t.writer is None for t in run.tensors]
     begun: set[int] = set()  # results of loops that are running, which hold nothing whole before they are left
+    yield from _by_the_caller(run)
     for i, t in enumerate(run.tensors):
         if t.writer is None:
             memory[t.arena].write(t.address, t.address + t.bytes, i)
@@ -159,6 +160,16 @@ def executed(run: Program) -> Iterator[Problem]:
                 memory[t.arena].write(t.address, t.address + t.bytes, shown[w])
     for r in run.returned:
         yield from _read(run, memory, values, shown, written, len(run.steps), r)
+
+
+def _by_the_caller(run: Program) -> Iterator[Problem]:
+    """The caller writes its tensors before step 0, all of them and in any order: only views share their bytes. V1.13"""
+    given = [i for i, t in enumerate(run.tensors) if t.writer is None and t.bytes and i not in run.views]
+    given.sort(key=lambda i: (run.tensors[i].arena, run.tensors[i].address))
+    for a, b in pairwise(given):
+        if _meet(run, a, b):
+            first, second = run.tensors[a].name, run.tensors[b].name
+            yield _problem(run, "sharing_is_sound", 0, b, f"finds {first} and {second} in the same bytes", first)
 
 
 def _read(

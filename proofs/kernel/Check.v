@@ -179,14 +179,14 @@ Definition compatible (j : Z) (t : tensor) (earlier : Z * tensor) : bool :=
   (root (snd earlier) =? root t) || apart (snd earlier) t || (operand t =? fst earlier).
 
 (** The tensors of a storage in the order in which they are made; [present] are the earlier ones that may still stay.
-    What the caller writes and no step touches is not asked about. *)
+    The caller writes all of its tensors before step 0, in any order, and also those that no step reads. V1.13 *)
 Fixpoint sweep (l : list Z) (present : list (Z * tensor)) (now : Z) : bool :=
   match l with
   | [] => true
   | j :: l' =>
       let t := tensor_at p j in
-      let still := filter (fun earlier => Z.max 0 (made t) <=? needed (snd earlier)) present in
-      (now <=? made t) &&& ((needed t <? 0) || forallb (compatible j t) still) &&& sweep l' ((j, t) :: still) (made t)
+      let still := filter (fun earlier => made t <=? needed (snd earlier)) present in
+      (now <=? made t) &&& forallb (compatible j t) still &&& sweep l' ((j, t) :: still) (made t)
   end.
 Definition sharing_is_sound (k : Z) : bool := sweep (group (members p) k) [] (-1).
 

@@ -105,10 +105,10 @@ Definition WritesDisturbNothing : Prop := forall n w i x y,
   inside w x -> inside i y -> tensor_arena w = tensor_arena i -> address_of w + x = address_of i + y ->
   operand (tensor_at p w) = i /\ x = y /\ n = made (tensor_at p w).
 
-(** V1.5: what the caller writes and somebody touches has bytes of its own, views apart. *)
+(** V1.13: what the caller writes has bytes of its own, views apart, whether or not a step reads it. *)
 Definition CallersTensorsApart : Prop := forall i j x y,
   is_tensor i -> is_tensor j -> i <> j -> writer (tensor_at p i) = -1 -> writer (tensor_at p j) = -1 ->
-  0 <= needed (tensor_at p i) -> 0 <= needed (tensor_at p j) -> inside i x -> inside j y ->
+  inside i x -> inside j y ->
   tensor_arena i = tensor_arena j -> address_of i + x = address_of j + y ->
   root (tensor_at p i) = root (tensor_at p j).
 

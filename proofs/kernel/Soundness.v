@@ -48,22 +48,20 @@ Qed.
 
 Lemma sweep_spec l : forall present now, sweep p l present now = true ->
   Forall (fun j => now <= made (T j)) l /\
-  (forall e j, In e present -> In j l -> 0 <= needed (T j) -> Z.max 0 (made (T j)) <= needed (snd e) ->
-     compatible j (T j) e = true) /\
+  (forall e j, In e present -> In j l -> made (T j) <= needed (snd e) -> compatible j (T j) e = true) /\
   ForallOrdPairs (fun i j => made (T i) <= made (T j) /\
-    (0 <= needed (T j) -> Z.max 0 (made (T j)) <= needed (T i) -> compatible j (T j) (i, T i) = true)) l.
+    (made (T j) <= needed (T i) -> compatible j (T j) (i, T i) = true)) l.
 Proof.
   induction l as [|j l IH]; intros present now H; cbn in *; [repeat constructor; tauto|].
   facts. apply IH in H as (I1 & I2 & I3). split; [|split].
   - constructor; auto. eapply Forall_impl; [|apply I1]. cbn. lia.
-  - intros e j' He [->|Hj] Ne L.
-    + match goal with K : _ || _ = true |- _ => apply orb_prop in K as [K|K] end; facts; [lia|].
-      match goal with K : forall x, In x (filter _ _) -> _ |- _ => apply K end.
+  - intros e j' He [->|Hj] L.
+    + match goal with K : forall x, In x (filter _ _) -> _ |- _ => apply K end.
       apply filter_In. split; auto. apply Z.leb_le. assumption.
     + apply I2; auto. right. apply filter_In. split; auto. apply Z.leb_le.
       rewrite Forall_forall in I1. specialize (I1 _ Hj). cbn in I1. lia.
   - constructor; auto. apply Forall_forall. intros j' Hj. rewrite Forall_forall in I1. split; [apply I1; auto|].
-    intros Ne L. apply (I2 (j, tensor_at p j)); auto. left. reflexivity.
+    intros L. apply (I2 (j, tensor_at p j)); auto. left. reflexivity.
 Qed.
 
 Lemma apart_spec s t x y : apart s t = true ->
@@ -105,7 +103,7 @@ Proof.
   unfold Stays in S. unfold is_step in N.
   assert (Z : root (T i) <> root (T w)) by (intros R; apply shown_later in R; auto; lia).
   destruct (ordered_apart _ _ O w i Mw Mi) as [?|[[L K]|[L K]]]; [congruence| |].
-  - specialize (K ltac:(lia) ltac:(destruct (stays_within p checked w W) as (? & _); lia)).
+  - specialize (K ltac:(destruct (stays_within p checked w W) as (? & _); lia)).
     unfold compatible in K. cbn in K. apply orb_prop in K as [K|K]; [apply orb_prop in K as [K|K]|]; facts.
     + congruence.
     + exfalso. eapply apart_spec; eauto.
@@ -113,7 +111,7 @@ Proof.
       match goal with G : takes_place _ _ = true |- _ => unfold takes_place in G end.
       destruct (operand (T i) =? -1) eqn:G; facts; [unfold is_tensor in W; lia|].
       replace (operand (T i)) with w in * by congruence. lia.
-  - specialize (K ltac:(destruct (stays_within p checked w W) as (? & _); lia) ltac:(lia)).
+  - specialize (K ltac:(lia)).
     unfold compatible in K. cbn in K. apply orb_prop in K as [K|K]; [apply orb_prop in K as [K|K]|]; facts.
     + congruence.
     + exfalso. eapply apart_spec; eauto.
@@ -162,7 +160,7 @@ Proof.
     - exfalso. eapply apart_spec; eauto.
     - exfalso. destruct (in_place_is_last j J) as (Io & _ & _ & _ & _ & _ & L & _);
         [unfold is_tensor in I; lia|]. pose proof (stays_within p checked _ Io). lia. }
-  intros i j x y I J N Wi Wj Ni Nj X Y A Q. unfold inside in X, Y.
+  intros i j x y I J N Wi Wj X Y A Q. unfold inside in X, Y.
   destruct (tensors_within_storages p checked i I) as (Hi & I0 & I1 & Li1 & Li2 & _).
   destruct (tensors_within_storages p checked j J) as (Hj & J0 & J1 & Lj1 & Lj2 & _).
   destruct (writer_checked p checked i I) as [(_ & Mi & Bi)|(S & _)]; cbv zeta in *; [|unfold is_step in S; lia].
@@ -172,8 +170,8 @@ Proof.
   destruct (Z.eq_dec (home (T i)) (home (T j))) as [E|E].
   - destruct (parts p checked) as (_ & _ & _ & _ & _ & Sh & _). apply (every_spec _ _ Sh) in Hi.
     unfold sharing_is_sound in Hi. apply sweep_spec in Hi as (_ & _ & O).
-    destruct (stays_within p checked i I) as (_ & _ & _ & _ & Mem).
-    destruct (stays_within p checked j J) as (_ & _ & _ & _ & Mem'). rewrite <- E in Mem'. rewrite E in Q.
+    destruct (stays_within p checked i I) as (Ni & _ & _ & _ & Mem).
+    destruct (stays_within p checked j J) as (Nj & _ & _ & _ & Mem'). rewrite <- E in Mem'. rewrite E in Q.
     destruct (ordered_apart _ _ O i j Mem Mem') as [?|[[_ K]|[_ K]]]; [congruence| |].
     + apply (G i j x y); auto; [lia|]. apply K; lia.
     + symmetry. apply (G j i y x); auto; [lia|]. apply K; lia.

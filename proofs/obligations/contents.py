@@ -85,12 +85,12 @@ def stays(context: Context) -> Stays:
 def shared(context: Context, when: Stays) -> Iterator[list[Content]]:
     """The contents of each storage that has more than one, by window, size and write.
 
-    Zero bytes hold nothing, and what the caller writes and nobody touches is no content that could be lost.
+    Zero bytes hold nothing. What the caller writes and no step reads is a content too: it may be written last.
     """
     t = context.plan.tensors
     needed = when.last_needed.copy()
     np.maximum.at(needed, context.root, when.last_needed)
-    roots = np.flatnonzero((context.root == np.arange(len(t))) & (t.bytes > 0) & (needed >= 0))
+    roots = np.flatnonzero((context.root == np.arange(len(t))) & (t.bytes > 0))
     home = t.storage.astype(np.int64)
     several = np.bincount(home[roots], minlength=len(context.plan.storages)) > 1
     roots = roots[several[home[roots]]]

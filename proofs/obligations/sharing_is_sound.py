@@ -4,7 +4,7 @@ Only storages with several contents need more than the other obligations. In eac
 one another (`holding`); contents in other bytes are apart; where slices overlap in part, each pair is asked about. A
 content may replace another in the step that reads it last only as its permitted in-place result: in the identical
 slice, and with no other operand of the step in these bytes. A view lies exactly at its base's bytes.
-spec: V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, T3.8, T2.4
+spec: V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V1.13, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, T3.8, T2.4
 """
 
 from __future__ import annotations

@@ -305,7 +305,12 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
     (
         "two inputs on the same bytes",
         run({"x": (0, 0, 0, None), "w": (0, 0, 0, None)}, [("x w", "")], together=["x w"]),
-        [("sharing_is_sound", ("x", "w"), 0)],
+        [("sharing_is_sound", ("w", "x"), 0), ("sharing_is_sound", ("x", "w"), 0)],
+    ),
+    (
+        "an input that no step reads on the bytes of another, whichever the caller writes first",
+        run({"x": (0, 0, 0, None), "w": (0, 0, 0, None)}, [("w", "")], together=["x w"]),
+        [("sharing_is_sound", ("w", "x"), 0)],
     ),
     (
         "a write outside its arena's bytes is seen there alone",

@@ -1,7 +1,7 @@
 """Each obligation accepts a right plan and has plans to which it says no, for every way in which it can be broken.
 
 spec: T1.1, T1.3, T1.4, T1.6, T2.1, T2.2, T2.3, T2.10, T2.11, T5.1, T6.3, T6.4, T7.1, T7.2, V1.1, V1.2, V1.3, V1.4
-spec: V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V2.3, V5.1, A1.2, A1.3, A3.1, M1.1
+spec: V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V1.13, V2.3, V5.1, A1.2, A1.3, A3.1, M1.1
 """
 
 from __future__ import annotations
@@ -64,6 +64,16 @@ def shared(
 
 
 PLAN = training_plan(24, seed=5, in_place=0.3, views=0.2, arenas=2)
+
+
+def test_what_the_caller_writes_over_another_input_is_refused_also_where_no_step_reads_it() -> None:
+    """In the order of the file and against it. spec: V1.13"""
+    for given in ("x=input u=input", "u=input x=input"):
+        made = Written("y = Relu x", given=dict(word.split("=") for word in given.split()), outputs="y")
+        plan, names = made.plan(), made.plan().tensors.name.list()
+        x, u = names.index("x"), names.index("u")
+        assert violated(plan) == set()
+        assert violated(edited(plan, "tensors", u, storage=int(plan.tensors.storage[x]))) == {"sharing_is_sound"}
 
 
 def test_a_right_plan_violates_nothing() -> None:

@@ -72,15 +72,18 @@ def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tm
         assert (alone.witness, alone.notes) == (None, [])
 
 
-def test_inputs_that_nobody_touches_may_lie_in_the_same_bytes(tmp_path: Path) -> None:
-    """The solver's rows said no where the naive checker and the kernel find nothing. spec: V1.5"""
-    plan = plan_memory(small("relu: x -> y", inputs="x u v")).plan
+@pytest.mark.parametrize("inputs", ["x u v", "u v x"])
+@pytest.mark.parametrize(("moved", "onto"), [("u", "v"), ("u", "x"), ("x", "u")])
+def test_what_the_caller_writes_has_bytes_of_its_own(inputs: str, moved: str, onto: str, tmp_path: Path) -> None:
+    """Also where no step reads it: it may be written last. spec: V1.13"""
+    plan = plan_memory(small("relu: x -> y", inputs=inputs)).plan
     names = plan.tensors.name.list()
-    storages = {name: int(plan.tensors.storage[names.index(name)]) for name in ("x", "v")}
-    untouched = edited(plan, "tensors", names.index("u"), storage=storages["v"])
-    assert verify(saved(untouched, tmp_path)).verdict == "PROVED"
-    read = edited(plan, "tensors", names.index("u"), storage=storages["x"])
-    assert verify(saved(read, tmp_path)).verdict == "REFUTED"
+    storage = int(plan.tensors.storage[names.index(onto)])
+    wrong = edited(plan, "tensors", names.index(moved), storage=storage)
+    verdict = verify(saved(wrong, tmp_path))
+    assert verdict.verdict == "REFUTED"
+    assert verdict.witness is not None
+    assert set(verdict.witness["tensors"]) == {moved, onto}
 
 
 def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -> None:

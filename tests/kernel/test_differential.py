@@ -2,7 +2,7 @@
 
 The kernel does not look at roles, devices' memories, bodies' brackets, hashes, models and claims; everything else that
 the naive side objects to it must refuse, and it must refuse nothing else.
-spec: V6.1, V1.1 to V1.7, V1.9 to V1.12, T7.2, T8.3
+spec: V6.1, V1.1 to V1.7, V1.9 to V1.13, T7.2, T8.3
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ def test_running_naive_rows_and_kernel_say_the_same(model: Model, layout: str, w
     yes, against = words_of_both(plan, None, donated)
     assert yes == (not against), against
     assert not (yes and by_running(plan, model, seed))
-    refused = by_rows(plan, None, donated)
-    assert not yes or refused <= CLAIMED
-    assert bool(refused) >= bool(by_the_checker(plan, None, donated))
+    refused, naive = by_rows(plan, None, donated), by_the_checker(plan, None, donated)
+    assert not yes or refused <= CLAIMED | naive  # of a role that nothing fits the naive side tells, and the kernel not
+    assert bool(refused) >= bool(naive)
 
 
 @pytest.mark.parametrize("kind", BROKEN)

@@ -18,6 +18,7 @@ from proofs.kernel.program import Answer, ask, ask_words
 from proofs.readers.sharing import permitted
 from tests.strategies.small import small
 from tests.strategies.synthetic import edited, training_plan, with_steps
+from tests.strategies.written import Written
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
 
@@ -78,6 +79,16 @@ WRONG = {
 @pytest.mark.parametrize(("plan", "part"), WRONG.values(), ids=WRONG)
 def test_wrong_plans_are_refused_and_the_part_that_says_no_is_named(plan: Plan, part: str) -> None:
     assert asked(plan) == Answer(no=True, part=part)
+
+
+@pytest.mark.parametrize("given", ["x u", "u x"])
+def test_an_input_over_another_is_refused_also_where_no_step_reads_it(given: str) -> None:
+    """The caller may write it last. spec: V1.13"""
+    plan = Written("y = Relu x", given=dict.fromkeys(given.split(), "input"), outputs="y").plan()
+    names = plan.tensors.name.list()
+    assert asked(plan).yes
+    onto = int(plan.tensors.storage[names.index("x")])
+    assert asked(edited(plan, "tensors", names.index("u"), storage=onto)) == Answer(no=True, part="sharing_is_sound")
 
 
 # What is no answer.
