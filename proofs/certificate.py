@@ -39,7 +39,8 @@ class Certificate:
     `tenants` are the storages by slot, then by birth; those of slot k are `tenants[tenants_at[k]:tenants_at[k + 1]]`.
     `slot_offset` is where slot k starts, by the word of its first storage. `slots` are the slots of each arena by
     offset, `changes` its allocations by step, `live` a storage of each slot that is live at the arena's
-    `max_live_step` (-1: none).
+    `max_live_step` (-1: none). `widest` and `strictest` are the storages of each slot that ask the most bytes and the
+    strictest alignment of it (-1: the slot holds none).
     """
 
     tenants: Rows
@@ -48,6 +49,8 @@ class Certificate:
     slots: tuple[Rows, ...]
     changes: tuple[Changes, ...]
     live: Rows
+    widest: Rows
+    strictest: Rows
 
 
 def certificate(plan: Plan) -> Certificate:
@@ -69,7 +72,18 @@ def certificate(plan: Plan) -> Certificate:
         at = min(usage.max_live_step, np.iinfo(np.int64).max)
         alive = rows[(s.birth[rows] <= at) & (at <= s.death[rows])]
         live[s.slot[alive]] = alive
-    return Certificate(tenants, tenants_at, slot_offset, slots, tuple(_changes(plan, rows) for rows in members), live)
+    return Certificate(
+        tenants, tenants_at, slot_offset, slots, tuple(_changes(plan, rows) for rows in members), live,
+        _most(s.slot, s.bytes, count), _most(s.slot, s.alignment, count),
+    )  # fmt: skip
+
+
+def _most(slot: Rows, amount: Rows, slots: int) -> Rows:
+    """For each slot the storage with the largest amount; -1 where there is none."""
+    order = np.lexsort((amount, slot)).astype(np.int64)
+    found = np.full(slots, -1, np.int64)
+    found[slot[order]] = order  # the largest of each slot is written last
+    return found
 
 
 def _changes(plan: Plan, rows: Rows) -> Changes:

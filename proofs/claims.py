@@ -1,8 +1,9 @@
 """What a plan claims of each arena, computed again from its storages: footprint, peak live bytes, most live, slots.
 
+So are the bytes and the alignment of each slot, from which what a plan wastes is counted.
 A claim that is false refutes the plan, with the field, what is stated and what holds. That `slots` equals the most
 storages live at once is claimed for an arena only where `minimal` says so; where two tensors must not alias and their
-storages could otherwise share a slot, it must not (T5). spec: V5.1, T5.2, T5.3, A3.1, A3.3, T6.4
+storages could otherwise share a slot, it must not (T5). spec: V5.1, T5.2, T5.3, T6.3, T6.4, A3.1, A3.3
 """
 
 from __future__ import annotations
@@ -55,6 +56,19 @@ def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
             yield FalseField("slot_count", f"usage[{name}].slots", str(usage.slots), str(usage.max_live))
         if usage.minimal and a in joined:
             yield FalseField("slot_count", f"usage[{name}].minimal", "true", "false: must_not_alias joins storages")
+    yield from _false_slots(plan, run)
+
+
+def _false_slots(plan: Plan, run: Program) -> Iterator[FalseField]:
+    """Every slot that is larger or stricter than what it holds asks for, or less so. A slot has a byte (T7)."""
+    needed = [[1, run.arenas[a].alignment] for a in plan.slots.arena.tolist()]
+    for s in run.storages:
+        slot = needed[s.slot]
+        slot[0], slot[1] = max(slot[0], s.bytes), max(slot[1], s.alignment)
+    for k, stated in enumerate(zip(plan.slots.bytes.tolist(), plan.slots.alignment.tolist(), strict=True)):
+        for name, said, holds in zip(("bytes", "alignment"), stated, needed[k], strict=True):
+            if said != holds:
+                yield FalseField("slot_count", f"slots[{k}].{name}", str(said), str(holds))
 
 
 def _footprint(plan: Plan, run: Program, arena: int, members: list[int]) -> int:

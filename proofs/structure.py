@@ -3,7 +3,7 @@
 The checker runs steps one after the other; here is what makes that list a program. The plan's `writer` is the step
 that writes, what no step writes is the caller's, the bodies of a node lie between its enter and its leave, and a
 value leaves a body only through the leave of the node that owns it.
-spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, I1.9, A1.2, V2.3
+spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, T8.13, I1.9, A1.2, V2.3
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from proofs import homes
 from proofs.checker import Problem
 from proofs.layouts import BY_SLOTS
 from proofs.program import Program
+from proofs.readers.operators import iterates, qualified
 from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, Plan
 from tmmu.vocabulary import MAIN, Part, Role
 
@@ -105,6 +106,11 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
         if parent[b] == NONE or body[e] != parent[b] or body[v] != parent[b] or parent[b] >= b:
             yield _misnested(run, e, f"body {bodies.name[b]!r} stands in another body than its node")
             return
+        domain, op = plan.ops[steps.op[e]]
+        if bool(bodies.iterates[b]) != iterates(domain, op):
+            can, word = ("can", "once") if iterates(domain, op) else ("cannot", "again")
+            text = f"body {bodies.name[b]!r} is said to run {word}, but {qualified(domain, op)} {can} run it again"
+            yield _misnested(run, e, text)
         if not str(bodies.name[b]).startswith(f"{nodes[e]}/"):
             yield _misnested(run, e, f"body {bodies.name[b]!r} is not named after its node {nodes[e]!r}")
         owned.setdefault(e, []).append(b)

@@ -2,7 +2,8 @@
 
 A slot holds one storage at a time (`tenancy`, asked here where `no_live_overlap` is shown without slots), so that slots
 are never fewer than the storages live at one step. Where at one step every slot holds a live storage, they are not
-more either. Where the claim is not made, the most live is counted. spec: V5.1, T5.2, T6.4
+more either. Where the claim is not made, the most live is counted. A slot is as large as one storage in it, than which
+none is larger (`tenancy` again), and as strict as one of them or the arena. spec: V5.1, T5.2, T6.3, T6.4
 """
 
 from __future__ import annotations
@@ -14,24 +15,28 @@ import numpy as np
 from proofs.layouts import BY_SLOTS
 from proofs.obligations import levels, no_live_overlap
 from proofs.obligations.context import Context, Rows
-from proofs.obligations.rows import Batch, Place, listed, table
+from proofs.obligations.rows import Batch, Place, distinct, listed, table
 
 NAME = "slot_count"
-SENTENCE = "Slots are as many as stated, and as the most storages live at one step where that is claimed."
+SENTENCE = "Slots are as many as stated, and as the most storages live where that is claimed, and none is too large."
 LEMMAS: tuple[str, ...] = ("at_most_one_tenant", "tenancies_join", *levels.LEMMAS)
 DEFINITIONS = """
 (define-fun lives_at ((birth Int) (death Int) (step Int)) Bool (and (<= birth step) (<= step death)))
 (define-fun slots_as_stated ((counted Int) (stated Int) (most_live Int)) Bool
   (and (= counted stated) (<= most_live stated)))
+(define-fun slot_as_large ((slot_bytes Int) (bytes Int)) Bool (= slot_bytes (ite (< bytes 1) 1 bytes)))
+(define-fun slot_as_strict ((slot_alignment Int) (alignment Int) (arena_alignment Int)) Bool
+  (or (= slot_alignment alignment) (= slot_alignment arena_alignment)))
 """
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """A row for each slot where minimality is claimed, two cells for each storage where it is not."""
+    """Up to three rows for each slot; two cells for each storage where minimality is not claimed."""
     plan, live = context.plan, context.certificate.live
     s, unit = plan.storages, np.ones(len(plan.storages), np.uint64)
     if plan.layout not in BY_SLOTS:
         yield from no_live_overlap.tenancies(context)
+    yield from _just_enough(context)
     for arena, usage in enumerate(plan.usage):
         mine = np.flatnonzero(plan.slots.arena == arena)
         most, step = usage.max_live, usage.max_live_step
@@ -48,6 +53,22 @@ def rows(context: Context) -> Iterator[Batch]:
         yield from listed([(f"(= {usage.slots} {most})", Place(step=step))])
         at = np.full(len(mine), step, np.uint64)
         yield from table("lives_at", [s.birth[witness], s.death[witness], at], _tenant(witness, step))
+
+
+def _just_enough(context: Context) -> Iterator[Batch]:
+    """Each slot holds a storage that needs all of its bytes, and what needs its alignment."""
+    slots, s = context.plan.slots, context.plan.storages
+    widest, strictest = context.certificate.widest, context.certificate.strictest
+    own = np.arange(len(slots))
+    for tenant in (widest, strictest):
+        if (tenant < 0).any() or (s.slot[tenant] != own).any():
+            yield from listed([("false", Place())])
+            return
+    arena_alignment = np.array([arena.alignment for arena in context.plan.arenas], np.uint64)[slots.arena]
+    columns = [slots.bytes, s.bytes[widest]]
+    yield from distinct("slot_as_large", columns, lambda i: Place(storages=(int(widest[i]),)))
+    columns = [slots.alignment, s.alignment[strictest], arena_alignment]
+    yield from distinct("slot_as_strict", columns, lambda i: Place(storages=(int(strictest[i]),)))
 
 
 def _tenant(witness: Rows, step: int) -> Callable[[int], Place]:

@@ -117,6 +117,28 @@ def test_a_slot_that_holds_nothing_is_found() -> None:
     assert FalseField("slot_count", "usage[activations].slots that hold a storage", "4", "3") in found
 
 
+@pytest.mark.parametrize("layout", ["slots", "packed", "pools"])
+@pytest.mark.parametrize(("entries", "stated", "holds"), [
+    ({"bytes": 65}, "65", "64"), ({"bytes": 63}, "63", "64"), ({"bytes": 0}, "0", "64"),
+    ({"alignment": 256}, "256", "128"), ({"alignment": 64}, "64", "128"), ({"alignment": 0}, "0", "128"),
+])  # fmt: skip
+def test_a_slot_is_just_as_large_and_as_strict_as_what_it_holds_asks_for(
+    layout: str, entries: dict[str, int], stated: str, holds: str
+) -> None:
+    """spec: T6.3, V5.1"""
+    model = small("relu: x -> a", "add: a x -> b", "relu2: b -> y")
+    plan = changed(plan_memory(model, layout=layout).plan, "slots", 1, **entries)
+    assert FalseField("slot_count", f"slots[1].{next(iter(entries))}", stated, holds) in false(plan)
+
+
+def test_a_slot_is_as_strict_as_its_strictest_storage_where_the_arena_is_laxer() -> None:
+    strict = {"a": {"alignment": 256}}
+    lax = (Arena("all", tuple(Role), alignment=1),)
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", like=strict), lax).plan
+    assert sorted(plan.slots.alignment.tolist()) == [1, 256]
+    assert false(plan) == []
+
+
 def test_a_storage_of_no_bytes_takes_its_slot() -> None:
     """spec: T7.2, T7.1"""
     plan = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0, "y": 0, "x": 0})).plan

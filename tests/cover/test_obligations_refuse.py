@@ -220,6 +220,8 @@ EDITS: dict[str, tuple[str, Callable[[Plan], Plan]]] = {
     "most live at another step": ("slot_count", lambda p: claiming(p, A, max_live_step=LAST)),
     "most live at no step": ("slot_count", lambda p: claiming(p, A, max_live_step=2**63)),
     "most live at another step without the claim": ("slot_count", lambda p: _unclaimed(p, max_live_step=LAST)),
+    "a slot with bytes to spare": ("slot_count", lambda p: edited(p, "slots", int(S.slot[K]), bytes=1 << 12)),
+    "a slot stricter than what it holds": ("slot_count", lambda p: edited(p, "slots", int(S.slot[K]), alignment=4096)),
     # peak
     "a lower peak": ("peak", lambda p: claiming(p, A, peak_live_bytes=USAGE.peak_live_bytes - 1)),
     "a higher peak": ("peak", lambda p: claiming(p, A, peak_live_bytes=USAGE.peak_live_bytes + 1)),

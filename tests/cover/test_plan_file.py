@@ -263,6 +263,9 @@ WRONG: list[tuple[str, Any, str]] = [
     ("bodies.parent", u32(NONE, 2), "bodies.parent row 1"),
     ("bodies.enter", u32(NONE, STEPS), "bodies.enter row 1"),
     ("bodies.leave", u32(NONE, STEPS), "bodies.leave row 1"),
+    ("bodies.enter", u32(0, 1), "bodies.enter row 0: 0, where the main graph has 4294967295: no node owns it"),
+    ("bodies.leave", u32(0, 2), "bodies.leave row 0: 0, where"),
+    ("bodies.iterates", u8(1, 1), "bodies.iterates row 0: 1, where the main graph has 0"),
     ("bodies.iterates", u8(0, 2), "bodies.iterates row 1"),
 ]
 

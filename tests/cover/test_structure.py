@@ -174,11 +174,22 @@ NESTED: list[tuple[str, Change, str]] = [
     ),
     ("a leave without an enter", edit("steps", 6, part=LEAVE), "step 6 (relu3) leaves a node that it did not enter"),
     ("a leave of another node", edit("steps", 2, part=LEAVE), "step 2 (relu) leaves a node that it did not enter"),
+    (
+        "a loop that runs once",
+        edit("bodies", 2, iterates=0),
+        "body 'loop/body' is said to run once, but ::Loop can run it again",
+    ),
+    (
+        "a branch that runs again",
+        edit("bodies", 3, iterates=1),
+        "body 'if/else' is said to run again, but ::If cannot run it again",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("change", "text"), [row[1:] for row in NESTED], ids=[row[0] for row in NESTED])
 def test_bodies_nest(change: Change, text: str) -> None:
+    """spec: T8.13"""
     found = problems(change(nested()))
     assert {problem.obligation for problem in found} == {"bodies_nest"}
     assert any(text in problem.text for problem in found)

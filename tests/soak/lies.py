@@ -134,10 +134,13 @@ def aliased(plan: Plan, chance: random.Random) -> Plan | None:
 
 
 def miscounted(plan: Plan, chance: random.Random) -> Plan | None:
-    """The slots, or the most storages that live at once, are counted wrongly."""
+    """The slots, or the most storages that live at once, are counted wrongly, or a slot is said to be larger."""
     a = _arena_in_use(plan, chance)
     if a is None:
         return None
+    if chance.random() < 0.3:
+        k = chance.randrange(len(plan.slots))
+        return changed(plan, "slots", k, bytes=int(plan.slots.bytes[k]) + chance.randrange(1, 100))
     field = chance.choice(("slots", "max_live"))
     return _used(plan, a, **{field: _other(getattr(plan.usage[a], field), chance)})
 

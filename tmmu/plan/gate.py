@@ -314,3 +314,6 @@ def _check_references(
     _index(bodies.iterates, 2, "bodies.iterates")
     if not len(bodies) or bodies.name[0] != "" or int(bodies.parent[0]) != NONE or len(set(bodies.name)) != len(bodies):
         raise _refuse("bodies", "the first body is not the main graph, or a body's name repeats")
+    for name, none in (("enter", NONE), ("leave", NONE), ("iterates", 0)):
+        if (stated := int(getattr(bodies, name)[0])) != none:
+            raise _refuse(f"bodies.{name} row 0", f"{stated}, where the main graph has {none}: no node owns it")

@@ -100,6 +100,26 @@ def branch_value_read_outside() -> Plan:
     return right(m.model(m.node("Add", out, inner, result="y")))
 
 
+@wrong("bodies_nest")
+def loop_that_is_said_to_run_once() -> Plan:
+    """The body of the loop is said not to iterate, which a Loop's always may."""
+    plan = right(loop())
+    return edit(plan, bodies=replace(plan.bodies, iterates=column([0, 0], np.uint8)))
+
+
+@wrong("bodies_nest")
+def branch_that_is_said_to_run_again() -> Plan:
+    """The arms of an If are said to iterate, which an If's never do."""
+    m = Sketch("branch")
+    condition, x = m.input("condition", 1, dtype="bool"), m.input("x")
+    (out,) = m.nodes("If", condition, results=("out",))
+    for arm, op in (("then_branch", "Relu"), ("else_branch", "Neg")):
+        with m.body(out, arm):
+            m.returns(m.node(op, x, result=arm))
+    plan = right(m.model(m.node("Relu", out, result="y")))
+    return edit(plan, bodies=replace(plan.bodies, iterates=column([0, 1, 1], np.uint8)))
+
+
 @wrong("bodies_nest", f"{BODY}/r", f"{BODY}/r.copy0")
 def copy_smaller_than_its_value() -> Plan:
     """The formal input `r` is returned through a copy of half its bytes."""
