@@ -78,7 +78,7 @@ def certificate(plan: Plan) -> Certificate:
     )  # fmt: skip
 
 
-def _most(slot: Rows, amount: Rows, slots: int) -> Rows:
+def _most(slot: NDArray[np.uint32], amount: NDArray[np.uint64], slots: int) -> Rows:
     """For each slot the storage with the largest amount; -1 where there is none."""
     order = np.lexsort((amount, slot)).astype(np.int64)
     found = np.full(slots, -1, np.int64)

@@ -20,6 +20,7 @@ from proofs.solvers.process import SOLVERS
 from proofs.verdict import NO_PLAN, Verdict
 from proofs.verify_plan import REQUIRABLE, Disagreement, Options
 from tmmu.errors import TmmuError, one_line
+from tmmu.plan import file
 
 ORDER = (70, 1, NO_PLAN, 3, 0)
 """Which exit code counts where several files have different ones: the first of these that occurred."""
@@ -92,7 +93,7 @@ def command(
     \b
     Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
     """
-    required = tuple(part for part in require.split(",") if part)
+    required = tuple(part.strip() for part in require.split(",") if part.strip())
     for name in required:
         if name not in REQUIRABLE:
             raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
@@ -111,8 +112,10 @@ def command(
     members = []
     for path in plans:
         try:
-            verdict = verify_plan.verify(path, options, _progress(path))
-            if (one := ranks.member(verdict)) is not None:
+            _progress(path)("reading")
+            stated = file.load(path)  # once: what is said of all ranks is said of the bytes that were judged
+            verdict = verify_plan.judge(path, stated, options, _progress(path))
+            if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
         except TmmuError as error:
             flag = " or ".join(name for name, given in (("--smt2", smt2), ("--coq", coq)) if given is not None)

@@ -78,13 +78,19 @@ class Disagreement(Exception):
 
 
 def verify(path: str, options: Options = Options(), progress: Callable[[str], None] = lambda _: None) -> Verdict:
-    """The verdict on one plan file.
+    """The verdict on one plan file; the file is read once.
 
     Raises TmmuError where the bytes are no plan or the model cannot be read (exit 4), `Disagreement` for a binding
     that is not the plan's (exit 2). The solver runs in a child process: its death is UNKNOWN.
     """
     progress("reading")
-    stated = file.load(path)
+    return judge(path, file.load(path), options, progress)
+
+
+def judge(
+    path: str, stated: Stated, options: Options = Options(), progress: Callable[[str], None] = lambda _: None
+) -> Verdict:
+    """The verdict on a plan that was read from `path`, which is not opened again. Raises as `verify` does."""
     plan = stated.plan
     _agree(plan, options)
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], _scope(options), model=options.model)
@@ -326,8 +332,8 @@ def _optimal(result: Verdict, plan: Plan, proved: set[str]) -> None:
 def _holds(requirement: str, plan: Plan, options: Options, result: Verdict) -> bool:
     if requirement == "model":
         return options.model is not None
-    if requirement == "ranks":  # whether all ranks are there says the verdict on them together
-        return True
+    if requirement == "ranks":  # whether all of them are there says the verdict on them together
+        return bool(plan.shard_spec)
     if requirement == "kernel":
         return bool(result.kernel["said"] == "yes")
     return all(usage.minimal for usage in plan.usage if usage.slots)

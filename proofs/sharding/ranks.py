@@ -22,7 +22,7 @@ from proofs.solvers.process import SolverProcess, command_of
 from proofs.verdict import EXITS, PROVED, REFUTED, UNKNOWN, Verdict
 from proofs.verify_plan import Options
 from tmmu.ir.columns import bindings_object
-from tmmu.plan import file
+from tmmu.plan.gate import Stated
 
 OBLIGATIONS = ("one_shard_spec", "every_rank_once", "layouts_agree", "shards_cover", "ranks_meet", "each_plan")
 """What the verdict on all ranks lists, in this order."""
@@ -55,12 +55,11 @@ class _Contradiction:
     element: tuple[int, ...] | None = None
 
 
-def member(verdict: Verdict) -> Member | None:
-    """What the other ranks must know of a plan that has a verdict; None for one without a shard spec."""
-    if "world_size" not in verdict.assumptions:
-        return None
-    stated = file.load(verdict.file)
+def member(verdict: Verdict, stated: Stated) -> Member | None:
+    """What the other ranks must know of a plan that has this verdict; None for one without a shard spec."""
     plan = stated.plan
+    if not plan.shard_spec:
+        return None
     bound = bindings_object(replace(plan.bindings, donated=()))
     family = (plan.model, plan.mode, plan.source_digest, repr(sorted(bound.items())))
     return Member(

@@ -220,7 +220,7 @@ def test_a_slot_without_address_is_aligned_to_a_power_of_two() -> None:
     right = plan_memory(small("matmul: x -> y"), layout="packed").plan
     assert not any(objections(right, None))
     found = list(objections(with_entries(right, "slots", 0, alignment=384), None))
-    assert {each.obligation for each in found} == {"alignment"}
+    assert "alignment" in {each.obligation for each in found}
 
 
 def test_a_body_cannot_read_the_result_of_its_own_loop() -> None:

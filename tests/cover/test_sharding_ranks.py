@@ -17,12 +17,14 @@ import pytest
 from click import UsageError
 from click.testing import CliRunner
 
+from proofs import verify_plan
 from proofs.command import command
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.parts import Dimension
 from proofs.solvers.process import Z3
+from proofs.verdict import Verdict
 from tests.cover.test_sharding_plans import LAYERS, spec
 from tmmu import canonical
 from tmmu.errors import TmmuError
@@ -99,6 +101,28 @@ def test_one_rank_alone_has_its_own_verdict_unless_all_are_required(paths: list[
     assert any("all plans at once" in note for note in verdicts[0]["notes"])
     code, verdicts = verified(paths[0], "--require", "ranks")
     assert (code, [v["verdict"] for v in verdicts]) == (3, ["PROVED", "UNKNOWN"])
+
+
+def test_a_plan_without_a_shard_spec_is_no_set_of_ranks(tmp_path: Path) -> None:
+    """Whoever requires all ranks has not got them with one plan that knows of none. spec: R7.29, V5.4"""
+    file.save(plan_memory(LAYERS).plan, tmp_path / "whole.cbor")
+    code, verdicts = verified(str(tmp_path / "whole.cbor"), "--require", "ranks")
+    assert (code, [v["verdict"] for v in verdicts]) == (3, ["UNKNOWN"])
+    assert "required but missing: ranks" in verdicts[0]["notes"]
+
+
+def test_each_plan_file_is_read_once(paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of all ranks is said of the very bytes that were judged, whatever the files hold by then."""
+    judge = verify_plan.judge
+
+    def judged(path: str, *rest: Any) -> Verdict:
+        Path(path).write_bytes(Path(paths[0]).read_bytes() if path != paths[0] else b"no plan")
+        return judge(path, *rest)
+
+    monkeypatch.setattr(verify_plan, "judge", judged)
+    code, verdicts = verified(*paths)
+    assert (code, {v["verdict"] for v in verdicts}) == (0, {"PROVED"})
+    assert Path(paths[0]).read_bytes() == b"no plan"
 
 
 def test_a_rank_whose_plan_is_refuted_leaves_the_ranks_unknown(paths: list[str]) -> None:

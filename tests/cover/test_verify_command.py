@@ -30,6 +30,7 @@ from tests.strategies.small import changed, small
 from tmmu.errors import TmmuError
 from tmmu.ir import files
 from tmmu.plan import file
+from tmmu.plan.gate import Stated
 from tmmu.planner import plan_memory
 from tmmu.vocabulary import Bindings, Model
 
@@ -69,6 +70,8 @@ def test_each_verdict_has_its_exit_code_and_its_line(folder: Path, capsys: pytes
     code, out, err = ran(capsys, "right.cbor", "--require", "model")
     assert (code, out.splitlines()[0], err) == (3, "UNKNOWN right.cbor for the steps it states", "")
     assert "  note: required but missing: model" in out.splitlines()
+    code, out, err = ran(capsys, "right.cbor", "--require", " slot-count , model")
+    assert (code, err, out.count("required but missing: model")) == (3, "", 1)
     code, out, err = ran(capsys, "none.cbor")
     assert (code, out) == (4, "")
     assert err.startswith("error: none.cbor: not a canonical CBOR plan")
@@ -78,19 +81,18 @@ def test_each_verdict_has_its_exit_code_and_its_line(folder: Path, capsys: pytes
 def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = {0: "right.cbor", 1: "wrong.cbor", 4: "none.cbor", 3: "m.ir.cbor"}
+    names = {0: "right.cbor", 1: "wrong.cbor", 4: "none.cbor", 3: "open.cbor"}
+    (folder / "open.cbor").write_bytes((folder / "right.cbor").read_bytes())
     assert ORDER == (70, 1, 4, 3, 0)
 
-    def verify(path: str, *_: object) -> Verdict:
+    def judge(path: str, *_: object) -> Verdict:
         code = next(code for code, name in names.items() if name == path)
-        if code == 4:
-            raise TmmuError("INVALID_PLAN", "no plan", file=path)
         word = {0: "PROVED", 1: "REFUTED", 3: "UNKNOWN"}[code]
         keys = ("dims", "ranges", "shapes", "values", "defaults", "donated", "believed_operators", "trusted_shapes")
         assumed: dict[str, Any] = {key: {} for key in keys}
         return Verdict(path, word, code, "for the steps it states", assumptions=assumed)
 
-    monkeypatch.setattr(verify_plan, "verify", verify)
+    monkeypatch.setattr(verify_plan, "judge", judge)
     for count in (1, 2, 3):
         for codes in product(names, repeat=count):
             code, out, err = ran(capsys, *(names[code] for code in codes))
@@ -102,19 +104,19 @@ def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
 def test_an_exception_for_one_file_counts_before_every_verdict(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = verify_plan.verify
+    real = verify_plan.judge
 
-    def verify(path: str, *rest: Any) -> Verdict:
-        if path == "none.cbor":
+    def judge(path: str, *rest: Any) -> Verdict:
+        if path == "right.cbor":
             raise RuntimeError("boom")
         return real(path, *rest)
 
-    monkeypatch.setattr(verify_plan, "verify", verify)
-    code, out, err = ran(capsys, "wrong.cbor", "none.cbor")
+    monkeypatch.setattr(verify_plan, "judge", judge)
+    code, out, err = ran(capsys, "wrong.cbor", "right.cbor")
     assert code == 70
     assert "boom" in err
     assert err.splitlines()[-1] == "internal error: this is a bug, and no verdict"
-    assert "none.cbor" not in out
+    assert "right.cbor" not in out
 
 
 def test_json_has_an_object_for_every_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,6 +163,7 @@ BAD_LINES: list[tuple[tuple[str, ...], str]] = [
     (("right.cbor", "--shape", "x=" + "9" * 5000), "write sizes with x between them"),
     (("right.cbor", "--value", "rate"), "--value: 'rate' is not NAME=VALUE"),
     (("right.cbor", "--require", "models"), "--require: 'models' is not one of model, slot-count"),
+    (("right.cbor", "--require", "model, mo del"), "--require: 'mo del' is not one of model, slot-count"),
     (("right.cbor", "--timeout", "0"), "--timeout"),
     (("right.cbor", "--timeout", "soon"), "--timeout"),
     (("right.cbor", "--timeout", "nan"), "--timeout"),
@@ -218,10 +221,10 @@ def test_a_model_that_cannot_be_read_is_one_clear_line_and_exit_4(
 def test_a_file_that_vanishes_is_an_error_of_the_command_line(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone(*_: object) -> Verdict:
+    def gone(*_: object) -> Stated:
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr(verify_plan, "verify", gone)
+    monkeypatch.setattr(file, "load", gone)
     code, out, err = ran(capsys, "right.cbor")
     assert (code, out, err) == (2, "", "error: right.cbor: No such file or directory (--help lists the options)\n")
 

@@ -267,12 +267,13 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
         (CHAIN, ("slot-count",), []),
         (joined, ("slot-count",), ["required but missing: slot-count"]),
         (joined, ("model", "slot-count"), ["required but missing: model", "required but missing: slot-count"]),
+        (CHAIN, ("ranks",), ["required but missing: ranks"]),
     ):
         found = verify(saved(plan_memory(model).plan, tmp_path), Options(require=required))
         assert (found.verdict, found.exit) == (("UNKNOWN", 3) if missing else ("PROVED", 0))
         assert [note for note in found.notes if note.startswith("required")] == missing
     path = modelled(CHAIN, tmp_path)
-    options = Options(model=path, require=tuple(name for name in REQUIRABLE if name != "kernel"))
+    options = Options(model=path, require=tuple(name for name in REQUIRABLE if name not in ("kernel", "ranks")))
     assert verify(saved(plan_memory(CHAIN).plan, tmp_path), options).verdict == "PROVED"
 
 
