@@ -75,6 +75,38 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 # It plans.
 
 
+@pytest.mark.parametrize(
+    ("inputs", "weights", "outputs"),
+    [("x", "", "x"), ("", "w", "w"), ("x", "w", "x w"), ("x", "", ""), ("", "w", ""), ("", "", "")],
+)
+def test_a_file_without_nodes_is_a_model(
+    folder: Path, capsys: pytest.CaptureFixture[str], inputs: str, weights: str, outputs: str
+) -> None:
+    """What goes in comes out: ONNX allows that, and graphs that hand out nothing. spec: M3.6"""
+    vectors = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xw"}
+    stored = [helper.make_tensor(name, TensorProto.FLOAT, [4], [0.0] * 4) for name in weights.split()]
+    given, returned = ([vectors[name] for name in names.split()] for names in (inputs, outputs))
+    model = helper.make_model(helper.make_graph([], "through", given, returned, stored))
+    onnx.checker.check_model(model)
+    onnx.save(model, "through.onnx")
+    assert ran(capsys, "plan", "through.onnx", "-o", "p.cbor")[0] == 0
+    plan = file.load("p.cbor").plan
+    assert (len(plan.steps), plan.tensors.name.list()) == (0, [*inputs.split(), *weights.split()])
+    assert verifier.run(["p.cbor", "--model", "through.onnx"]) == 0
+    assert capsys.readouterr().out.startswith("PROVED p.cbor against through.onnx\n")
+    assert ran(capsys, "run", "through.onnx", "--plan", "p.cbor")[1].startswith("IDENTICAL p.cbor: 0 steps")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08\x0a", b"\x08\x0a\x3a\x00"])
+def test_a_file_without_a_graph_or_a_version_is_no_model(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    """Nothing, a version alone, and a version with an empty graph of no operators' version."""
+    (folder / "no.onnx").write_bytes(content)
+    code, out, err = ran(capsys, "plan", "no.onnx", "-o", "p.cbor")
+    assert (code, out, "[INVALID_IR]" in err, (folder / "p.cbor").exists()) == (4, "", True, False)
+
+
 def test_a_model_is_planned_and_the_plan_described(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = ran(capsys, "plan", "m.ir.cbor", "-o", "out.cbor")
     assert (code, err) == (0, "")

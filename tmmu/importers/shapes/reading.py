@@ -85,7 +85,7 @@ def _check_header(model: onnx.ModelProto) -> None:
     def bad(what: str, fix: str) -> TmmuError:
         return refuse("INVALID_IR", "the file", what, fix)
 
-    if model.ir_version <= 0 or not model.HasField("graph") or not (model.graph.node or model.graph.output):
+    if model.ir_version <= 0 or not model.HasField("graph"):
         raise bad("it holds no ONNX model", EXPORT)
     if model.ir_version > onnx.IR_VERSION:
         raise bad(f"IR version {model.ir_version}, this onnx reads up to {onnx.IR_VERSION}", "update onnx")
