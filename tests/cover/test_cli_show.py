@@ -21,6 +21,7 @@ from tests.cover.test_ir_columns import full
 from tests.strategies.small import changed, small
 from tmmu.cli.entry import run
 from tmmu.cli.units import size
+from tmmu.errors import one_line
 from tmmu.plan import file, metrics
 from tmmu.plan.columns import Plan
 from tmmu.plan.gate import HASHES
@@ -153,8 +154,22 @@ def test_a_hostile_name_begins_no_line(folder: Path, capsys: pytest.CaptureFixtu
     for arguments in ((), ("--tensors",), ("--steps",)):
         lines = shown(capsys, "p.cbor", *arguments).splitlines()
         assert all(line.isprintable() and not line.startswith("PROVED") for line in lines)
+    for what in ("--tensors", "--steps", "--storages"):
+        assert all(line.isprintable() for line in shown(capsys, "p.cbor", what, "--format", "csv").splitlines())
     rows = list(csv.DictReader(io.StringIO(shown(capsys, "p.cbor", "--tensors", "--format", "csv"))))
-    assert rows[1]["name"].startswith("a\nPROVED p.cbor")  # a name in quotes may have a line break
+    assert [row["name"] for row in rows] == ["x", "a\\nPROVED p.cbor\\x1b[2J"]
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(A1)", "+1", "-1", "@SUM", "\t=1", "\r=1", " =1", "1=1"])
+def test_no_name_is_a_formula_to_a_spreadsheet(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """In a column of names and in one of lists of names; JSON gives every name as it is. spec: C2.8"""
+    model = small("relu: x -> y")
+    model = replace(model, tensors=(model.tensors[0], replace(model.tensors[1], name=name)))
+    file.save(plan_memory(model).plan, folder / "p.cbor")
+    for what, key in (("tensors", "name"), ("steps", "writes")):
+        rows = list(csv.DictReader(io.StringIO(shown(capsys, "p.cbor", f"--{what}", "--format", "csv"))))
+        assert rows[-1][key] == ("'" if name[0] in "=+-@" else "") + one_line(name)
+        assert name in json.loads(shown(capsys, "p.cbor", f"--{what}", "--format", "json"))[what][-1][key]
 
 
 @pytest.mark.parametrize(

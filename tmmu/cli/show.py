@@ -1,6 +1,6 @@
 """A plan for people and scripts: arenas with their ratios, the peak, tensors, steps; as text, JSON or CSV.
 
-spec: C2.2, C2.3, C2.4, R3.2
+spec: C2.2, C2.3, C2.4, C2.8, R3.2
 """
 
 from __future__ import annotations
@@ -117,13 +117,29 @@ def _text(plan: Plan) -> Iterator[str]:
                 yield f"    {size(count):>12}  {name}  [{birth}, {death}]"
 
 
+FORMULA = ("=", "+", "-", "@")
+"""What a text begins with that a spreadsheet would compute."""
+
+
+def _cell(value: Any) -> Any:
+    """An entry as CSV has it: no control character, and no text that a spreadsheet takes for a formula. spec: C2.8
+
+    >>> _cell("a\\nb"), _cell("=A1"), _cell(["@x", "y"]), _cell(-1)
+    ('a\\\\nb', "'=A1", "'@x y", -1)
+    """
+    text = " ".join(value) if isinstance(value, list) else value
+    if not isinstance(text, str):
+        return text
+    return one_line(f"'{text}" if text.startswith(FORMULA) else text)
+
+
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
     out = io.StringIO()
     if rows:
         writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({key: " ".join(value) if isinstance(value, list) else value for key, value in row.items()})
+            writer.writerow({key: _cell(value) for key, value in row.items()})
     return out.getvalue().rstrip("\n")
 
 
