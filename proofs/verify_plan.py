@@ -8,7 +8,6 @@ UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, V6.1, A2.6
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -42,7 +41,7 @@ from proofs.verdict import (
 )
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
-from tmmu.plan import file
+from tmmu.plan import file, kind
 from tmmu.plan.columns import Plan
 from tmmu.plan.gate import Stated
 from tmmu.vocabulary import Bindings
@@ -181,8 +180,8 @@ def _expected(plan: Plan, options: Options) -> RankModel | None:
 
 
 def read_model(path: str, bindings: Bindings) -> Expected:
-    """What the model at `path` says must be run: an IR file by its suffix `.ir.cbor`, else an ONNX file."""
-    if os.fspath(path).endswith(".cbor"):
+    """What the model at `path` says must be run: an IR file, or an ONNX file."""
+    if kind.is_ir(path):
         from proofs.readers.ir_model import read_ir
         from tmmu.ir import files
 

@@ -16,6 +16,7 @@ from tmmu.cli import layouts, records, replanning, runtime, sharding, trace, tra
 from tmmu.cli.run import run
 from tmmu.cli.survey import survey
 from tmmu.errors import TmmuError, one_line
+from tmmu.plan import kind
 from tmmu.vocabulary import ANYWHERE, Model
 
 
@@ -145,7 +146,7 @@ def plan(
             )  # fmt: skip
             if budget is not None:
                 check_budget(planned.plan, budget)
-            check(planned.plan, graph, is_ir=model.endswith(".cbor"))
+            check(planned.plan, graph, is_ir=kind.is_ir(model))
             return planned
 
         made = list(sharding.plans(graph, spec, rank, planned_and_checked))
@@ -219,7 +220,7 @@ def compare(
                 made = planner.plan_memory(
                     graph, config, mode=run_mode, layout=layout, order=order, address_token=token, policy=policy
                 )
-                check(made.plan, graph, is_ir=model.endswith(".cbor"))
+                check(made.plan, graph, is_ir=kind.is_ir(model))
                 found.setdefault(model, []).extend(layouts.rows(made.plan))
         except TmmuError as error:
             error.in_file(model)

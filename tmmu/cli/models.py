@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tmmu.errors import TmmuError
 from tmmu.ir import files, order, validate
+from tmmu.plan import kind
 from tmmu.planner.patterns import matches
 from tmmu.vocabulary import Bindings, Model
 
@@ -21,7 +22,7 @@ def load(
     ranges: Mapping[str, tuple[int, int]] = {},
 ) -> Model:
     """The model at `path`, valid and in execution order, with every binding applied."""
-    if path.endswith(".cbor"):
+    if kind.is_ir(path):
         model = _ir(path, {**dims, **ranges}, shapes, values, trust_shapes)
         return replace(model, bindings=donated(model, donate, path))
     try:

@@ -9,6 +9,7 @@ import click
 from proofs.flags import bound, existing, sizes
 from tmmu.cli import layouts, training
 from tmmu.errors import TmmuError, one_line
+from tmmu.plan import kind
 from tmmu.plan.columns import POLICIES
 
 
@@ -79,7 +80,7 @@ def replan(
         assert said is not None  # the shape is outside
         if budget is not None:
             check_budget(made, budget)
-        check(made, graph, is_ir=model.endswith(".cbor"))
+        check(made, graph, is_ir=kind.is_ir(model))
     except TmmuError as error:
         error.in_file(model)
         raise

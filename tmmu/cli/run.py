@@ -20,6 +20,7 @@ from tmmu.cli.run_records import Files, recording
 from tmmu.cli.runtime import MODES
 from tmmu.cli.runtime import apart as check_apart
 from tmmu.errors import TmmuError, one_line
+from tmmu.plan.kind import IR, PLAN, kind_of
 
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
@@ -105,7 +106,7 @@ def run(
     Exit codes: 0 identical, 1 corrupted, 2 command line, 4 unreadable or not runnable, 70 internal error.
     """
     wanted = Wanted(sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
-    is_plan = target.endswith(".cbor")
+    is_plan = _is_plan(target)
     kernels = kernels or ("hash" if is_plan else "onnx")
     files = Files(trace_file, ledger, journal, errors, checkpoint, contents, mode)
     _check_usage(target, path, kernels, inputs, output, wanted)
@@ -137,12 +138,18 @@ def run(
     return 0 if last.report.identical else 1
 
 
+def _is_plan(target: str) -> bool:
+    """Whether what is to be run is a plan: by its content, or, where that says nothing, by the suffix `.cbor`."""
+    found = kind_of(target)
+    return found == PLAN or (found is None and target.endswith(".cbor"))
+
+
 def _check_usage(
     target: str, path: str | None, kernels: str, inputs: str | None, output: str | None, wanted: Wanted
 ) -> None:
     """Refuse what does not go together."""
-    is_plan = target.endswith(".cbor")
-    if target.endswith(".ir.cbor"):
+    is_plan = _is_plan(target)
+    if kind_of(target) == IR or (kind_of(target) is None and target.endswith(".ir.cbor")):
         raise click.UsageError(f"{target} is a model without kernels: plan it with `tmmu plan` and run the plan")
     if is_plan and path is not None:
         raise click.UsageError("a plan is run alone: leave out --plan, or name an ONNX model beside it")
@@ -158,7 +165,7 @@ def _plan(target: str, path: str | None, wanted: Wanted) -> tuple[Plan, bool]:
     """The plan to run, and whether it was made here."""
     from tmmu.plan import file
 
-    if target.endswith(".cbor"):
+    if _is_plan(target):
         return file.load(target).plan, False
     if path is not None:
         from tmmu.cli.run_envelope import at_shape, shape_of

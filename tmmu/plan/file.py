@@ -15,6 +15,7 @@ from typing import Any
 from tmmu import canonical
 from tmmu.errors import TmmuError
 from tmmu.ir.columns import bindings_object
+from tmmu.plan import kind
 from tmmu.plan.columns import Envelope, Names, Plan, Table
 from tmmu.plan.gate import COLUMNS, ENVELOPE, FORMAT, HASHES, SPEC_VERSION, Stated, from_object
 from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy
@@ -152,7 +153,9 @@ def load(path: str | os.PathLike[str]) -> Stated:
     """The plan at `path` and its stated hashes; raises INVALID_PLAN naming the file and the place. spec: P1.2"""
     name = os.fspath(path)
     try:
-        return decode(canonical.read_bounded(path, LIMIT))
+        data = canonical.read_bounded(path, LIMIT)
+        kind.check_plan(name, data[: kind.HEAD])
+        return decode(data)
     except TmmuError as error:
         error.in_file(name)
         raise
