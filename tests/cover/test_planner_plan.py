@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from proofs.readers.compare import differences
+from proofs.readers.ir_model import read_ir
+from proofs.readers.training import in_mode
 from tests.cover.test_ir_columns import full
 from tests.strategies.small import small
 from tmmu.errors import TmmuError
@@ -22,6 +25,7 @@ from tmmu.ir import columns as ir_columns
 from tmmu.plan import file
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, PARTS, ROLES, SHARES
 from tmmu.planner import DEFAULT, plan_memory, replay_token
+from tmmu.planner.training.modes import prepare
 from tmmu.vocabulary import Arena, Body, Model, Part, Role, Shares, Usage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,6 +36,29 @@ def usage(model: Model, arenas: tuple[Arena, ...] = ONE) -> Usage:
     """What a plan in one arena claims of it."""
     [found] = plan_memory(model, arenas).plan.usage
     return found
+
+
+LOOP = ("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")
+
+
+@pytest.mark.parametrize(
+    ("model", "node"),
+    [(small(*LOOP), "loop"), (small("relu: x -> a", "change: a -> !a", "relu2: a -> y"), "change")],
+)
+def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(model: Model, node: str) -> None:
+    """spec: M2.12"""
+    for refuse in (
+        lambda: plan_memory(model, mode="forward"),
+        lambda: prepare(model, "forward", DEFAULT),
+        lambda: in_mode(read_ir(model), "forward"),
+    ):
+        with pytest.raises(TmmuError) as refused:
+            refuse()
+        assert (refused.value.code_id, node in refused.value.place) == ("MODE_VIOLATION", True)
+    declared = replace(model, tensors=tuple(replace(t, saved_for_backward=t.name == "x") for t in model.tensors))
+    plan = plan_memory(prepare(declared, "forward", DEFAULT), mode="forward").plan
+    assert list(differences(plan, in_mode(read_ir(declared), "forward"), frozenset())) == []
+    assert plan_memory(model, mode="forward", is_stage=True).plan.mode == "forward"
 
 
 def test_a_plan_holds_the_models_own_facts() -> None:
@@ -232,6 +259,9 @@ def test_planning_changes_neither_the_model_nor_a_second_plan() -> None:
 
 DIGESTS = """
 import hashlib
+from proofs.readers.compare import differences
+from proofs.readers.ir_model import read_ir
+from proofs.readers.training import in_mode
 from tests.cover.test_ir_columns import full
 from tests.cover.test_planner_plan import deep
 from tmmu.plan import file

@@ -93,7 +93,7 @@ def build(givens: Sequence[Given], recipes: Sequence[Recipe], ending: Ending, *,
         maker.end(Recipe("end", operands=(0, 1)))
     outputs = maker.pick(ending.outputs)
     groups = maker.grouped(outputs, ending.groups)
-    return Model(
+    model = Model(
         "random",
         tuple(replace(x, alias_group=groups.get(t)) for t, x in enumerate(maker.tensors)),
         tuple(maker.nodes),
@@ -107,6 +107,12 @@ def build(givens: Sequence[Given], recipes: Sequence[Recipe], ending: Ending, *,
         ),
         source_digest=bytes(32) if ending.recorded else None,
     )
+    opaque = len(maker.bodies) > 1 or any(node.mutates for node in maker.nodes)
+    if not opaque or any(tensor.saved_for_backward for tensor in maker.tensors):
+        return model
+    # Of a model of which no joint graph can be made somebody must say what is saved; of a parameter it is no news.
+    kept = Tensor("kept", (1,), "uint8", Role.PARAMETER, 1, saved_for_backward=True)
+    return replace(model, tensors=(*model.tensors, kept))
 
 
 def opened(dim: Dim, number: int) -> Dim:

@@ -117,7 +117,7 @@ def plan(
     from tmmu.plan import file
     from tmmu.planner import arena_file
     from tmmu.planner.remat import check_budget
-    from tmmu.planner.training.modes import chosen, prepare
+    from tmmu.planner.training.modes import chosen, has_backward, prepare
     from tmmu.runtime.events import EventLog
 
     target = output or f"{Path(model).name.removesuffix('.cbor').removesuffix('.ir').removesuffix('.onnx')}.plan.cbor"
@@ -141,7 +141,7 @@ def plan(
         def planned_and_checked(graph: Model) -> planner.Planned:
             planned = planner.plan_memory(
                 graph, config, mode=run_mode, layout=layout, order=order, token=token, address_token=secret,
-                fallback=fallback, is_stage=spec is not None, policy=policy,
+                fallback=fallback, is_stage=spec is not None or has_backward(loaded), policy=policy,
                 replan_policy=replan_policy.upper(), tell=log,
             )  # fmt: skip
             if budget is not None:
@@ -202,7 +202,7 @@ def compare(
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
     from tmmu.planner import arena_file
-    from tmmu.planner.training.modes import chosen, prepare
+    from tmmu.planner.training.modes import chosen, has_backward, prepare
 
     known, ranges = dims(dim)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
@@ -218,8 +218,9 @@ def compare(
                     continue
                 token = secret if layout == "hashed" else None
                 made = planner.plan_memory(
-                    graph, config, mode=run_mode, layout=layout, order=order, address_token=token, policy=policy
-                )
+                    graph, config, mode=run_mode, layout=layout, order=order, address_token=token, policy=policy,
+                    is_stage=has_backward(loaded),
+                )  # fmt: skip
                 check(made.plan, graph, is_ir=kind.is_ir(model))
                 found.setdefault(model, []).extend(layouts.rows(made.plan))
         except TmmuError as error:

@@ -77,7 +77,7 @@ def plan_memory(
         Which arena holds which role, how large each may be, and how it is aligned.
     mode
         "inference" retains nothing; "forward" keeps what is saved for backward to the end; "backward" runs both
-        halves of a joint graph (`tmmu.planner.training.modes.prepare` makes one).
+        halves of a joint graph. `tmmu.planner.training.modes.prepare` makes a joint graph, and marks what is saved.
     layout
         A key of `LAYOUTS`.
     order
@@ -89,7 +89,8 @@ def plan_memory(
     fallback
         "packed": use it where the layout is `slots`, an arena is too small for its slots, and packed fits.
     is_stage
-        Whether the model is one pipeline stage of a joint graph: it may then have no backward nodes of its own.
+        Whether the model is a part of a joint graph (a pipeline stage, or its forward half): it may then have no
+        backward nodes of its own, and nothing that they read.
     policy
         The devices with their memories, and which arenas a tensor may use where its role does not say it.
     replan_policy
@@ -119,6 +120,14 @@ def plan_memory(
             fix="expand it to a joint graph first",
             mode=mode,
         )
+    if mode == "forward" and not is_stage and (node := _without_gradient(model)) is not None:
+        raise TmmuError(
+            "MODE_VIOLATION",
+            "it has bodies or changes a tensor, so that no gradient is made, and the model does not say what is saved",
+            place=f"node {node!r}",
+            fix="mark what backward reads as saved, or plan it with --mode inference",
+            mode=mode,
+        )
     if token is not None and len(token) != 32:
         raise TmmuError(
             "INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token"
@@ -140,6 +149,17 @@ def plan_memory(
     with _uncollected():
         tokens = token or replay_token(), address_token
         return _plan(model, check(arenas, policy), mode, layout, order, *tokens, fallback, policy, replan_policy, tell)
+
+
+def _without_gradient(model: Model) -> str | None:
+    """The first node for which nobody knows what backward reads: neither its model nor a joint graph says it."""
+    if any(node.phase is Phase.BACKWARD for node in model.nodes) or any(t.saved_for_backward for t in model.tensors):
+        return None
+    owners = {body.owner for body in model.bodies[1:]}
+    for n, node in enumerate(model.nodes):
+        if n in owners or (node.phase is Phase.FORWARD and node.mutates):
+            return node.name
+    return None
 
 
 @contextmanager

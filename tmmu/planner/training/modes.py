@@ -76,12 +76,17 @@ def prepare(
     if mode == "inference":
         return forward_half(model)
     if mode == "forward":
-        own = any(node.phase is Phase.BACKWARD for node in model.nodes)
+        own = has_backward(model)
         # A model that says what is saved and has no backward half is believed.
         declared = not own and any(tensor.saved_for_backward for tensor in model.tensors)
         return forward_half(model if declared else _marked(expand(model)))
     joint = expand(model)
     return joint if budget is None else rematerialise(joint, arenas, budget, policy)
+
+
+def has_backward(model: Model) -> bool:
+    """Whether the model has a backward half of its own."""
+    return any(node.phase is Phase.BACKWARD for node in model.nodes)
 
 
 def _marked(joint: Model) -> Model:
