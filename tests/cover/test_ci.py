@@ -1,0 +1,42 @@
+"""What runs on a code host is what anybody can run: one script, which the workflow calls and adds no check to."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from proofs.kernel.install import PACKAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text()
+
+
+def test_the_workflow_calls_the_script_and_nothing_beside_it() -> None:
+    commands = re.findall(r"^ +- run: (.+)$", WORKFLOW, re.MULTILINE)
+    assert commands[-1] == ".ci/run"
+    assert all(command.startswith("sudo apt-get ") for command in commands[:-1])
+    assert "run: |" not in WORKFLOW
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111 == 0o111
+
+
+def test_the_script_is_of_targets_that_the_makefile_has() -> None:
+    script = (ROOT / ".ci/run").read_text()
+    targets = re.findall(r"^make (\S+)$", script, re.MULTILINE)
+    assert targets == ["demo", "kernel", "test"]
+    assert "set -euo pipefail" in script.splitlines()
+    makefile = (ROOT / "Makefile").read_text()
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+def test_the_packages_are_those_that_the_kernel_names() -> None:
+    [line] = [line for line in WORKFLOW.splitlines() if "apt-get install" in line]
+    assert line.endswith(" ".join(("--no-install-recommends", *PACKAGES)))
+
+
+def test_every_version_of_python_that_is_declared_is_run() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = [c.rpartition(" ")[2] for c in project["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    run = re.findall(r'"(3\.\d+)"', WORKFLOW)
+    assert project["requires-python"] == f">={run[0]}"
+    assert declared == run
