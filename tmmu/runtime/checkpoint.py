@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -177,63 +177,31 @@ def _memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
     return value
 
 
-def restore(
-    path: str | os.PathLike[str],
-    *,
-    current: Plan | None = None,
-    execution_mode: str = "local",
-    memory_bytes_budget: int | None = None,
-    base: Mapping[str, Any] | None = None,
-    hash_contents: bool = False,
-    ledger: Ledger | None = None,
-    trace: Trace | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    events: EventLog | None = None,
-) -> Execution:
+class Given(TypedDict, total=False):
+    """What a restored execution is given, as `apply_plan` takes it; each may be left out."""
+
+    execution_mode: str
+    memory_bytes_budget: int | None
+    base: Mapping[str, Any] | None
+    hash_contents: bool
+    ledger: Ledger | None
+    trace: Trace | None
+    journal: str | os.PathLike[str] | None
+    events: EventLog | None
+
+
+def restore(path: str | os.PathLike[str], *, current: Plan | None = None, **given: Unpack[Given]) -> Execution:
     """The execution that goes on from the checkpoint at `path`; what `load` and `resume` do and raise."""
-    return resume(
-        load(path, current, events),
-        execution_mode=execution_mode,
-        memory_bytes_budget=memory_bytes_budget,
-        base=base,
-        hash_contents=hash_contents,
-        ledger=ledger,
-        trace=trace,
-        journal=journal,
-        events=events,
-    )
+    return resume(load(path, current, given.get("events")), **given)
 
 
-def resume(
-    found: Checkpoint,
-    *,
-    execution_mode: str = "local",
-    memory_bytes_budget: int | None = None,
-    base: Mapping[str, Any] | None = None,
-    hash_contents: bool = False,
-    ledger: Ledger | None = None,
-    trace: Trace | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    events: EventLog | None = None,
-) -> Execution:
+def resume(found: Checkpoint, **given: Unpack[Given]) -> Execution:
     """The execution that goes on from a checkpoint, in memory of its own or at `base`.
 
     Where the checkpoint holds the arenas' bytes, they are put back; else reused arenas are zero. Raises what
     `apply_plan` raises; nothing is mapped then.
     """
-    return apply_plan(
-        found.plan,
-        execution_mode=execution_mode,
-        memory_bytes_budget=memory_bytes_budget,
-        base=base,
-        hash_contents=hash_contents,
-        ledger=ledger,
-        trace=trace,
-        journal=journal,
-        start=found.state,
-        contents=found.memory,
-        events=events,
-    )
+    return apply_plan(found.plan, start=found.state, contents=found.memory, **given)
 
 
 def _diverged(field: str, expected: bytes, found: bytes) -> TmmuError:
