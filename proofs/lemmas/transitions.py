@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 
 class State(NamedTuple):
-    """The parts of a state: sorts of the arguments and of the value of each function, and the names of the numbers."""
+    """The parts of a state: sorts of the arguments and of the value of each function, and the names of the numbers.
+
+    A function without arguments is a constant of its sort.
+    """
 
     functions: Mapping[str, tuple[tuple[str, ...], str]]
     numbers: tuple[str, ...] = ()
@@ -22,15 +25,20 @@ class State(NamedTuple):
         >>> State({"live": (("Storage",), "Bool")}, ("now",)).declared("0")
         '(declare-fun live0 (Storage) Bool)(declare-const now0 Int)'
         """
-        functions = (f"(declare-fun {name}{suffix} ({' '.join(a)}) {b})" for name, (a, b) in self.functions.items())
+        functions = (
+            f"(declare-fun {name}{suffix} ({' '.join(a)}) {b})" if a else f"(declare-const {name}{suffix} {b})"
+            for name, (a, b) in self.functions.items()
+        )
         return "".join((*functions, *(f"(declare-const {name}{suffix} Int)" for name in self.numbers)))
 
     def becomes(self, name: str, at: tuple[str, ...], value: str) -> str:
-        """The named function has a new value at one place, and its old values elsewhere.
+        """The named function has a new value at one place, and its old values elsewhere; a constant has a new value.
 
         >>> State({"live": (("Storage",), "Bool")}).becomes("live", ("x",), "true")
         '(forall ((z0 Storage)) (= (live1 z0) (ite (and (= z0 x)) true (live0 z0))))'
         """
+        if not at:
+            return f"(= {name}1 {value})"
         bound, z = self._bound(name)
         here = " ".join(f"(= z{k} {place})" for k, place in enumerate(at))
         return f"(forall ({bound}) (= ({name}1 {z}) (ite (and {here}) {value} ({name}0 {z}))))"
@@ -44,6 +52,8 @@ class State(NamedTuple):
         return self.same(*(name for name in (*self.functions, *self.numbers) if name not in changed))
 
     def _same(self, name: str) -> str:
+        if not self.functions[name][0]:
+            return f"(= {name}1 {name}0)"
         bound, z = self._bound(name)
         return f"(forall ({bound}) (= ({name}1 {z}) ({name}0 {z})))"
 
