@@ -5,16 +5,18 @@
 (* or none. Each rank reads the spec for itself and plans by itself; then  *)
 (* all tell each other the hash of what they have read, and a rank begins  *)
 (* only when it has heard the same hash from every other. Begun, they      *)
-(* gather the tensor: each sends its shard to its neighbour on the axis.   *)
+(* gather the tensor in a ring: each sends its shard to its neighbour on   *)
+(* the axis, and passes on what arrives, unless it was the neighbour's.    *)
 (*                                                                         *)
 (* Every element lies on exactly one coordinate of the axis that splits    *)
 (* the tensor, and the other axis holds replicas that are equal. A number  *)
 (* of elements that does not divide is refused.                            *)
 (***************************************************************************)
-EXTENDS Integers, FiniteSets
+EXTENDS Integers, FiniteSets, Sequences
 
 CONSTANTS Sizes,     \* numbers of elements that the tensor may have
-          Width,     \* coordinates on each axis
+          Data,      \* coordinates on the axis data
+          Tensor,    \* coordinates on the axis tensor
           Specs      \* what a rank may have read: a subset of {"none", "data", "tensor"}
 
 VARIABLES size,      \* elements of the tensor
@@ -22,18 +24,19 @@ VARIABLES size,      \* elements of the tensor
           phase,     \* where each rank stands
           heard,     \* the ranks of which a rank has heard the hash
           holds,     \* the elements that a rank has
-          mail       \* elements on their way: <<from, to>> -> elements
+          mail,      \* shards on their way to a rank, the oldest first
+          got        \* how many shards have arrived at a rank
 
-vars == <<size, spec, phase, heard, holds, mail>>
+vars == <<size, spec, phase, heard, holds, mail, got>>
 given == <<size, spec>>
+ring == <<mail, got>>
 
-Coordinates == 0..(Width - 1)
-Ranks == Coordinates \X Coordinates        \* <<data, tensor>>
+Ranks == (0..(Data - 1)) \X (0..(Tensor - 1))
 Elements == 0..(size - 1)
 
 (* The coordinate of a rank on the axis that splits, and how many there are. *)
 Coordinate(rank, by) == CASE by = "none" -> 0 [] by = "data" -> rank[1] [] by = "tensor" -> rank[2]
-Parts(by) == IF by = "none" THEN 1 ELSE Width
+Parts(by) == CASE by = "none" -> 1 [] by = "data" -> Data [] by = "tensor" -> Tensor
 
 (* Its shard is a range of equal length. *)
 Shard(rank, by) ==
@@ -46,15 +49,16 @@ Divides(by) == size % Parts(by) = 0
 (* The next rank on the axis that splits. *)
 Neighbour(rank) ==
     CASE spec[rank] = "none" -> rank
-      [] spec[rank] = "data" -> <<(rank[1] + 1) % Width, rank[2]>>
-      [] spec[rank] = "tensor" -> <<rank[1], (rank[2] + 1) % Width>>
+      [] spec[rank] = "data" -> <<(rank[1] + 1) % Data, rank[2]>>
+      [] spec[rank] = "tensor" -> <<rank[1], (rank[2] + 1) % Tensor>>
 
 TypeOK == /\ size \in Sizes
           /\ spec \in [Ranks -> Specs]
           /\ phase \in [Ranks -> {"read", "planned", "agreed", "refused", "gathered"}]
           /\ heard \in [Ranks -> SUBSET Ranks]
           /\ holds \in [Ranks -> SUBSET Elements]
-          /\ mail \in [Ranks -> SUBSET Elements]
+          /\ mail \in [Ranks -> Seq(SUBSET Elements)]
+          /\ got \in [Ranks -> 0..(Cardinality(Ranks) - 1)]
 
 (* All ranks read one spec, or one of them reads another. *)
 Init == /\ size \in Sizes
@@ -63,7 +67,8 @@ Init == /\ size \in Sizes
         /\ phase = [rank \in Ranks |-> "read"]
         /\ heard = [rank \in Ranks |-> {}]
         /\ holds = [rank \in Ranks |-> {}]
-        /\ mail = [rank \in Ranks |-> {}]
+        /\ mail = [rank \in Ranks |-> <<>>]
+        /\ got = [rank \in Ranks |-> 0]
 
 -----------------------------------------------------------------------------
 
@@ -74,20 +79,23 @@ Plan(rank) == /\ phase[rank] = "read"
               /\ Divides(spec[rank])
               /\ Move(rank, "planned")
               /\ holds' = [holds EXCEPT ![rank] = Shard(rank, spec[rank])]
-              /\ UNCHANGED <<given, heard, mail>>
+              /\ UNCHANGED <<given, heard, ring>>
 
 (* It refuses a size that does not divide. *)
 RefuseSize(rank) == /\ phase[rank] = "read"
                     /\ ~Divides(spec[rank])
                     /\ Move(rank, "refused")
-                    /\ UNCHANGED <<given, heard, holds, mail>>
+                    /\ UNCHANGED <<given, heard, holds, ring>>
 
 (* It hears the hashes of the others. *)
 Hear(rank) == /\ phase[rank] = "planned"
               /\ \A other \in Ranks : phase[other] # "read"
               /\ heard[rank] # Ranks
               /\ heard' = [heard EXCEPT ![rank] = Ranks]
-              /\ UNCHANGED <<given, phase, holds, mail>>
+              /\ UNCHANGED <<given, phase, holds, ring>>
+
+(* How many shards come to a rank, all but its own. *)
+Last(rank) == Parts(spec[rank]) - 1
 
 Same(rank) == \A other \in Ranks : spec[other] = spec[rank]
 
@@ -96,26 +104,38 @@ Agree(rank) == /\ phase[rank] = "planned"
                /\ heard[rank] = Ranks
                /\ Same(rank)
                /\ Move(rank, "agreed")
-               /\ mail' = [mail EXCEPT ![Neighbour(rank)] = holds[rank]]
-               /\ UNCHANGED <<given, heard, holds>>
+               /\ mail' = IF Last(rank) = 0 THEN mail
+                           ELSE [mail EXCEPT ![Neighbour(rank)] = Append(@, holds[rank])]
+               /\ UNCHANGED <<given, heard, holds, got>>
 
 (* If not, it refuses, with the rank whose spec is another. *)
 RefuseSpec(rank) == /\ phase[rank] = "planned"
                     /\ heard[rank] = Ranks
                     /\ ~Same(rank)
                     /\ Move(rank, "refused")
-                    /\ UNCHANGED <<given, heard, holds, mail>>
+                    /\ UNCHANGED <<given, heard, holds, ring>>
 
-(* What arrives is put beside its own. *)
-Receive(rank) == /\ phase[rank] = "agreed"
-                 /\ mail[rank] # {}
-                 /\ holds' = [holds EXCEPT ![rank] = @ \cup mail[rank]]
-                 /\ mail' = [mail EXCEPT ![rank] = {}]
-                 /\ Move(rank, "gathered")
-                 /\ UNCHANGED <<given, heard>>
+(* What arrives is put beside its own, and passed on but for the last. *)
+Receive(rank) ==
+    /\ phase[rank] = "agreed"
+    /\ mail[rank] # <<>>
+    /\ LET piece == Head(mail[rank])
+           rest == [mail EXCEPT ![rank] = Tail(@)]
+       IN  /\ holds' = [holds EXCEPT ![rank] = @ \cup piece]
+           /\ mail' = IF got[rank] + 1 < Last(rank)
+                      THEN [rest EXCEPT ![Neighbour(rank)] = Append(@, piece)]
+                      ELSE rest
+    /\ got' = [got EXCEPT ![rank] = @ + 1]
+    /\ UNCHANGED <<given, phase, heard>>
+
+(* When as many have come as there are others, it is whole. *)
+End(rank) == /\ phase[rank] = "agreed"
+             /\ got[rank] = Last(rank)
+             /\ Move(rank, "gathered")
+             /\ UNCHANGED <<given, heard, holds, ring>>
 
 Next == \E rank \in Ranks : \/ Plan(rank) \/ RefuseSize(rank) \/ Hear(rank)
-                            \/ Agree(rank) \/ RefuseSpec(rank) \/ Receive(rank)
+                            \/ Agree(rank) \/ RefuseSpec(rank) \/ Receive(rank) \/ End(rank)
 
 Fairness == WF_vars(Next)
 
@@ -140,6 +160,10 @@ CoveredOnce == Planned /\ Same(<<0, 0>>) => \A e \in Elements :
 BeginsOnlyTogether == \A a, b \in Ranks :
     phase[a] \in {"agreed", "gathered"} => spec[a] = spec[b] /\ phase[b] # "refused"
 
+(* Nothing is sent to a rank that has it. *)
+SentOnce == \A rank \in Ranks : \A k \in 1..Len(mail[rank]) :
+               mail[rank][k] # {} /\ mail[rank][k] \cap holds[rank] = {}
+
 (* What was gathered is the whole tensor. *)
 GatheredIsWhole == \A rank \in Ranks : phase[rank] = "gathered" => holds[rank] = Elements
 
@@ -150,12 +174,14 @@ GatheredIsWhole == \A rank \in Ranks : phase[rank] = "gathered" => holds[rank] =
 AllEndAlike == <>(\/ \A rank \in Ranks : phase[rank] = "gathered"
                   \/ \A rank \in Ranks : phase[rank] = "refused")
 
-THEOREM Spec => [](TypeOK /\ ReplicasAgree /\ CoveredOnce /\ BeginsOnlyTogether /\ GatheredIsWhole)
+THEOREM Spec => [](/\ TypeOK /\ ReplicasAgree /\ CoveredOnce /\ BeginsOnlyTogether /\ SentOnce
+                   /\ GatheredIsWhole)
 THEOREM Spec => AllEndAlike
 
 -----------------------------------------------------------------------------
 (* Non-properties: each must be violated, or the model would say too little. *)
 
 NeverGathered == \A rank \in Ranks : phase[rank] # "gathered"
+NeverPassedOn == \A rank \in Ranks : got[rank] < 2
 NeverSpecRefused == \A rank \in Ranks : heard[rank] = {} \/ phase[rank] # "refused"
 =============================================================================
