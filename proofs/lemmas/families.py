@@ -9,6 +9,7 @@ from __future__ import annotations
 from proofs.lemmas import (
     alias_references,
     align_up,
+    bodies,
     cache_growth,
     clique_bound,
     column,
@@ -81,6 +82,7 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "cache_growth": cache_growth.STATEMENTS,
     "plan_lifecycle": plan_lifecycle.STATEMENTS,
     "sessions": sessions.STATEMENTS,
+    "bodies": bodies.STATEMENTS,
     "ranks": ranks.STATEMENTS,
     "mapped_regions": mapped_regions.STATEMENTS,
     "eviction": eviction.STATEMENTS,
