@@ -79,6 +79,7 @@ _X = "(declare-const x Tensor)"
 _AFTER = all_of(invariant("1"))
 _WORLD = World({"Tensor": 3, "Slot": 2}, 0, 4)
 _DONE = "(forall ((t Tensor)) (=> (= now0 (writer t)) (written0 t)))"
+_IS_DONE = all_of(("(= now0 last)", _DONE))
 _NOT_CARRYING = "(not carries0)"
 _PUTS = (_STATE.becomes("tenant", ("(slot x)",), "x"), _STATE.becomes("stamp", ("(slot x)",), "when"))
 _MADE = _STATE.becomes("made", ("x",), "when")
@@ -129,21 +130,11 @@ STATEMENTS = (
         World({"Tensor": 2, "Slot": 2}, 0, 4),
     ),
     Statement(
-        "beginning_to_carry_keeps_the_program",
-        "When the last step of an iteration is done, and not the last iteration, outputs may be carried over.",
-        _BOTH,
-        (*_PROGRAM, *invariant("0"), "(= now0 last)", _DONE, "(< trip0 trips)", _NOT_CARRYING,
-         _STATE.becomes("carries", (), "true"), *_STATE.others("carries")),
-        _AFTER,
-        (Mutant("before it is done", assumed(_DONE), ""),),
-        World({"Tensor": 2, "Slot": 2}, 0, 4),
-    ),
-    Statement(
         "what_is_carried_over_is_what_this_iteration_gave",
-        "By the invariant, while outputs are carried over, in any order, the slot of each source holds what this"
-        " iteration made.",
+        "By the invariant, when the last step of an iteration is done and while outputs are carried over, in any order,"
+        " the slot of each source holds what this iteration made.",
         _SORTS + _STATE.declared("0") + _X,
-        (*_PROGRAM, *invariant("0"), "carries0", "(formal x)"),
+        (*_PROGRAM, *invariant("0"), _IS_DONE, "(formal x)"),
         _FRESH_OUTPUT,
         (Mutant("no copy of what is given on", "(and (inside (source t)) (not (formal (source t)))",
                 "(and (or (formal (source t)) (inside (source t)))"),
@@ -152,14 +143,16 @@ STATEMENTS = (
     ),
     Statement(
         "carrying_an_output_over_keeps_the_program",
-        "An output that becomes the formal input of the next iteration keeps the invariant: the slot of a formal input"
-        " is nobody else's as long as the loop lasts.",
+        "When the last step of an iteration is done, and not the last iteration, an output that becomes the formal input"
+        " of the next one keeps the invariant: the slot of a formal input is nobody else's as long as the loop lasts.",
         _BOTH + _X + "(declare-const when Int)",
-        (*_PROGRAM, *invariant("0"), "carries0", "(formal x)", "(not (carried0 x))", "(= when (+ trip0 1))", *_PUTS,
-         _MADE, _STATE.becomes("carried", ("x",), "true"), *_STATE.same("written", "carries", "now", "trip")),
+        (*_PROGRAM, *invariant("0"), _IS_DONE, "(< trip0 trips)", "(formal x)", "(not (carried0 x))",
+         "(= when (+ trip0 1))", *_PUTS, _MADE, _STATE.becomes("carried", ("x",), "true"),
+         _STATE.becomes("carries", (), "true"), *_STATE.same("written", "now", "trip")),
         _AFTER,
         (Mutant("straight lifetimes: what is given to the body dies in it", assumed(OVER_THE_LOOP), ""),
-         Mutant("while the iteration runs", "(assume carries0)", "(assume (= now0 last))"),
+         Mutant("before the last step is done", assumed(_IS_DONE), assumed("(= now0 last)")),
+         Mutant("while the iteration runs", assumed(_IS_DONE), ""),
          Mutant("as of this iteration", "(= when (+ trip0 1))", "(= when trip0)")),
         _WORLD,
     ),

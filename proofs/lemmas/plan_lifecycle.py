@@ -99,6 +99,9 @@ _ASKED, _FITS = "asks0", "(fits loaded0 asked0)"
 _OUTSIDE = all_of((_phase("Safepoint"), _ASKED, f"(not {_FITS})"))
 _NOTHING_ASIDE = "(not aside0)"
 _WHOLE = "aside_whole0"
+_GONE = {"aside": "false", "aside_plan": "p", "aside_hash": "q", "aside_whole": "b", "aside_iteration": "n"}
+_ANY = _PLAN + "(declare-const q Hash)(declare-const b Bool)(declare-const n Int)"
+"""Of a file that is not there anything may be said."""
 _RENAMED = {f"kept{part}": f"aside{part}0" for part in (*_FILE, "_iteration")}
 
 STATEMENTS = (
@@ -189,8 +192,9 @@ STATEMENTS = (
         "ending_an_iteration_keeps_the_run",
         "An iteration ends at the next safepoint.",
         (_phase("Running"),),
-        {"phase": "Safepoint", "iteration": "(+ iteration0 1)", "asks": "false"},
+        {"phase": "Safepoint", "iteration": "(+ iteration0 1)", "asks": "false", "asked": "a"},
         Mutant("counts backwards", "(+ iteration0 1)", "(- iteration0 1)"),
+        more=_SHAPE,
     ),
     _step(
         "writing_a_checkpoint_aside_keeps_the_run",
@@ -214,20 +218,21 @@ STATEMENTS = (
         "renaming_a_checkpoint_keeps_the_run",
         "What is whole takes the checkpoint's name, and then alone the caller is told.",
         (_phase("Safepoint"), "aside0", _WHOLE),
-        {**_RENAMED, "damaged": "false", "aside": "false", "committed": "aside_iteration0"},
+        {**_RENAMED, "damaged": "false", **_GONE, "committed": "aside_iteration0"},
         Mutant("renames unsynced", assumed(_WHOLE), ""),
         Mutant("tells of more than there is", _STATE.becomes("committed", (), "aside_iteration0"),
                _STATE.becomes("committed", (), "(+ 1 iteration0)")),
         Mutant("nothing was written", assumed("aside0"), ""),
+        more=_ANY,
     ),
     _step(
         "a_crash_keeps_the_run",
         "A crash at any moment leaves the checkpoint, and nothing else.",
         ("(distinct phase0 Down)", "(distinct phase0 Refused)"),
         {"phase": "Down", "loaded": "p", "stated": "q", "asks": "false", "asked": "a", "iteration": "0", "traced": "q",
-         "aside": "false"},
+         **_GONE},
         Mutant("it takes the checkpoint too", _STATE.same("kept")[0], _STATE.becomes("kept", (), "false")),
-        more=_PLAN + _SHAPE + "(declare-const q Hash)",
+        more=_ANY + _SHAPE,
     ),
     _step(
         "damage_keeps_the_run",
