@@ -9,6 +9,7 @@ import pytest
 from proofs.model_check import manifest
 from proofs.model_check.following import lifecycle, quota, scans, zeroing
 from proofs.model_check.manifest import Module, Run
+from tests.strategies.module_text import definitions, never_in_next
 
 TLA = manifest.installed()
 MODULES = manifest.read(TLA)
@@ -52,6 +53,39 @@ def test_every_twin_changes_one_place(run: Run) -> None:
     assert run.edit is not None
     before = (run.folder / run.edit.file).read_text()
     assert run.edit.apply(before) != before
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if run.edit is not None], ids=lambda run: run.name)
+def test_no_twin_changes_the_check_that_it_violates(run: Run) -> None:
+    """A check that says something else is violated by nobody's fault; and a constant one TLC calls violated (trap 11).
+
+    That the check can hold is shown by the model, in which it does.
+    """
+    assert run.edit is not None
+    before = (run.folder / run.edit.file).read_text()
+    said, changed = definitions(before), definitions(run.edit.apply(before))
+    assert said.get(run.expected) == changed.get(run.expected)
+    assert said.keys() == changed.keys()
+
+
+def test_a_non_property_about_behaviours_is_about_their_steps() -> None:
+    """Nothing shows that it could hold, so it must be none of the constants that TLC calls violated (trap 11)."""
+    for run in RUNS:
+        if run.kind == "nonproperty" and run.config.properties:
+            body = definitions((run.folder / f"{run.module}.tla").read_text())[run.expected]
+            assert re.fullmatch(r"\[\]\[.*'.*\]_vars", body, re.DOTALL), run.name
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_every_action_belongs_to_next(module: Module) -> None:
+    """TLC counts how often each part of `Next` is taken; of an action that was left out there it says nothing."""
+    assert never_in_next((module.folder / f"{module.name}.tla").read_text()) == set()
+
+
+def test_an_action_that_next_leaves_out_is_noticed() -> None:
+    text = (TLA / "tmmu" / "Quota.tla").read_text()
+    assert text.count("\\/ Refuse(c) \\/ Fail(c)") == 1
+    assert never_in_next(text.replace("\\/ Refuse(c) \\/ Fail(c)", "\\/ Refuse(c)")) == {"Fail"}
 
 
 def test_every_definition_that_is_checked_is_there_and_every_claim_is_checked() -> None:
