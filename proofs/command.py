@@ -20,7 +20,6 @@ from proofs.solvers.process import SOLVERS
 from proofs.verdict import NO_PLAN, Verdict
 from proofs.verify_plan import REQUIRABLE, Disagreement, Options
 from tmmu.errors import TmmuError, one_line
-from tmmu.plan import file
 
 ORDER = (70, 1, NO_PLAN, 3, 0)
 """Which exit code counts where several files have different ones: the first of these that occurred."""
@@ -113,7 +112,7 @@ def command(
     for path in plans:
         try:
             _progress(path)("reading")
-            stated = file.load(path)  # once: what is said of all ranks is said of the bytes that were judged
+            stated = verify_plan.opened(path, options)  # once: all ranks are judged by the bytes that each was
             verdict = verify_plan.judge(path, stated, options, _progress(path))
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
 
-from proofs import smtlib
-from proofs.lemmas import proving
-from proofs.lemmas.proving import PROVED, REFUTED, Report
+from proofs import maven, smtlib
+from proofs.lemmas import checked, proving
+from proofs.lemmas.proving import PROVED, REFUTED, UNKNOWN, Report
+from proofs.model_check import java
+from proofs.solvers import smtinterpol
 from proofs.solvers.process import SOLVERS
+from tmmu.errors import TmmuError
 
-EXITS = {PROVED: 0, REFUTED: 1, proving.UNKNOWN: 3}
+EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,6 +29,12 @@ EXITS = {PROVED: 0, REFUTED: 1, proving.UNKNOWN: 3}
 @click.option("--timeout", type=click.IntRange(1, 1_000_000), default=20, help="Seconds for the solver, a query.")
 @click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")
 @click.option("--smt2", type=click.Path(file_okay=False), metavar="DIR", help="Write each lemma as SMT-LIB 2 into DIR.")
+@click.option(
+    "--proofs",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write proofs by SMTInterpol into DIR, where its checker accepts them.",
+)
 @click.version_option(package_name="tmmu")
 def command(
     names: tuple[str, ...],
@@ -34,6 +45,7 @@ def command(
     timeout: int,
     cases: bool,
     smt2: str | None,
+    proofs: str | None,
 ) -> int:
     """Prove the lemmas NAME (or of the files NAME; all without one), once and for all inputs.
 
@@ -50,15 +62,18 @@ def command(
         return 0
     try:
         reports = []
-        for report in proving.prove_all(names, solvers=solvers, seeds=seeds, timeout_s=timeout):
+        proved_by = proving.prove_all(names, solvers=solvers, seeds=seeds, timeout_s=timeout)
+        for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), timeout):
             reports.append(report)
             if style == "text":
                 for line in _lines(report, cases):
                     click.echo(line)
+        if smt2 is not None:
+            smtlib.write_lemmas(Path(smt2), [report.name for report in reports])
     except ValueError as error:
         raise click.UsageError(f"{error}; `prove-lemmas --list` prints the names") from error
-    if smt2 is not None:
-        smtlib.write_lemmas(Path(smt2), [report.name for report in reports])
+    except TmmuError as error:  # it reads nothing, it could not write
+        raise click.BadParameter(str(error), param_hint="--smt2 or --proofs") from error
     worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
     if style == "json":
         click.echo(json.dumps({"lemmas": [_object(report) for report in reports]}, indent=1, ensure_ascii=False))
@@ -66,12 +81,36 @@ def command(
         proved = sum(report.verdict == PROVED for report in reports)
         mutants = sum(len(report.mutants_refuted) for report in reports)
         click.echo(f"{proved} of {len(reports)} lemmas proved by {' and '.join(solvers)}, {mutants} mutants refuted")
+        if proofs is not None:
+            count = sum(report.proof is not None and report.proof.verdict == checked.CHECKED for report in reports)
+            click.echo(f"{count} of {len(reports)} have a proof by SMTInterpol that its checker accepts")
     return worst
+
+
+def _with_proofs(reports: Iterator[Report], folder: Path, timeout_s: float) -> Iterator[Report]:
+    """The reports, each with what came of writing its lemma's proof into the folder, two at a time. spec: V4.12"""
+    try:
+        tool = smtinterpol.find()
+    except (java.JavaMissing, maven.Unfetchable) as error:
+        raise click.BadParameter(str(error), param_hint="--proofs") from error
+    lemmas = {lemma.name: lemma for lemmas in proving.by_file().values() for lemma in lemmas}
+
+    def look(report: Report) -> Report:
+        report.proof = checked.evidence(report.file, lemmas[report.name], tool, folder, timeout_s)
+        if report.proof.verdict == checked.REFUSED:
+            report.open.append(f"its proof by SMTInterpol is refused: {report.proof.detail}")
+            report.verdict = UNKNOWN
+        return report
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        yield from pool.map(look, reports)
 
 
 def _lines(report: Report, cases: bool) -> list[str]:
     said = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
     lines = [f"{report.verdict} {report.name} ({report.file}): {len(report.mutants_refuted)} mutants refuted, {said}"]
+    if report.proof is not None:
+        lines[0] += f", proof {report.proof.verdict}: {report.proof.detail}"
     lines += [f"    open: {what}" for what in report.open]
     if cases:
         lines += [f"    {report.sentence}", f"    holds where {report.twin}"]
@@ -89,5 +128,6 @@ def _object(report: Report) -> dict[str, object]:
         "seeds": report.seeds,
         "twin": report.twin,
         "mutants_refuted": [{"name": name, "case": case} for name, case in report.mutants_refuted.items()],
+        "proof": None if report.proof is None else report.proof._asdict(),
         "open": report.open,
     }

@@ -65,6 +65,16 @@ def write_lemmas(folder: Path, names: Iterable[str]) -> list[Path]:
     return written
 
 
+def clear(folder: Path) -> None:
+    """Remove what an earlier run wrote of a plan into `folder`: it may speak of another plan than this run does.
+
+    Raises TmmuError where a file of such a name cannot be removed. spec: C4.4
+    """
+    names = (*(obligation.NAME for obligation in obligations.OBLIGATIONS), sizes_over_envelope.NAME, definition.NAME)
+    for name in names:
+        canonical.remove(folder / f"{name}.smt2")
+
+
 def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], limit: int) -> list[Path]:
     """A file for each obligation of a plan, and up to `limit` storages one for the definition; the paths.
 
@@ -84,7 +94,7 @@ def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: froz
     rows = definition.table(plan)
     if 2 <= len(rows.storage) <= limit:
         of_pairs = script(Scope(""), [f"{definition.definitions(rows)}\n(assert collide)\n(assert (bvult i j))"])
-        written.append(_write(folder / "definition.smt2", definition.SENTENCE, of_pairs))
+        written.append(_write(folder / f"{definition.NAME}.smt2", definition.SENTENCE, of_pairs))
     return written
 
 

@@ -83,7 +83,20 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
     that is not the plan's (exit 2). The solver runs in a child process: its death is UNKNOWN.
     """
     progress("reading")
-    return judge(path, file.load(path), options, progress)
+    return judge(path, opened(path, options), options, progress)
+
+
+def opened(path: str, options: Options = Options()) -> Stated:
+    """Read a plan file, once. What an earlier run has written of a file of this name is removed first: it is no word on
+    the file as it is now. Raises `TmmuError` and `OSError` where it is no plan or cannot be read.
+    """
+    if options.smt2 is not None:
+        from proofs import smtlib
+
+        smtlib.clear(smtlib.folder_of(options.smt2, path))
+    if options.coq is not None:
+        coq_file.clear(options.coq)
+    return file.load(path)
 
 
 def judge(

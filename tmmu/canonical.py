@@ -201,6 +201,22 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, tell: Callable[[
         ) from error
 
 
+def remove(path: str | os.PathLike[str]) -> None:
+    """Remove a file, or the link that stands for one; nothing where there is none.
+
+    Raises TMMU_ALLOCATION_FAILURE (1302) where it cannot be removed.
+    """
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise TmmuError(
+            "TMMU_ALLOCATION_FAILURE", f"cannot be removed ({error.strerror})", file=str(path),
+            fix="choose a folder that you may write to",
+        ) from error  # fmt: skip
+
+
 def _silent(what: str) -> None:
     """Nobody is told."""
 

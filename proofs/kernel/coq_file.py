@@ -13,12 +13,17 @@ from pathlib import Path
 
 from proofs.kernel.evidence import Words, columns
 from proofs.readers.sharing import Permissions
-from tmmu.canonical import write_atomically
+from tmmu.canonical import remove, write_atomically
 from tmmu.errors import TmmuError, one_line
 from tmmu.plan.columns import Plan
 
 AT_ONCE = 200
 """Words in one list: Coq reads long lists slowly."""
+
+OURS = re.compile(rb"\(\* The plan .*, whose file has the digest\n")
+OUR_PROJECT = re.compile(rb"-Q .* Tmmu\nPlan\.v\n\Z")
+MARK = 1 << 16
+"""How far into a file it is looked at to tell whether it was written here."""
 
 HEAD = """\
 (* The plan {name}, whose file has the digest
@@ -66,6 +71,24 @@ def write(
     body = "".join(_lists(columns(plan, permissions, donated, digest)))
     write_atomically(Path(folder) / "Plan.v", (head + body + TAIL).encode())
     write_atomically(Path(folder) / "_CoqProject", f"-Q {theory} Tmmu\nPlan.v\n".encode())
+
+
+def clear(folder: str | os.PathLike[str]) -> None:
+    """Remove what an earlier run wrote into `folder`; a `Plan.v` or `_CoqProject` of the user's own stays.
+
+    Raises TmmuError where a file cannot be removed. spec: C4.4
+    """
+    for name, ours in (("Plan.v", OURS), ("_CoqProject", OUR_PROJECT)):
+        path = Path(folder) / name
+        if not path.is_file():
+            continue
+        try:
+            with open(path, "rb") as file:
+                mine = ours.match(file.read(MARK)) is not None
+        except OSError:
+            continue  # what cannot be read was not written here
+        if mine:
+            remove(path)
 
 
 def _lists(named: list[tuple[str, Words]]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from proofs.lemmas.statements import Mutant, Statement, World
 from proofs.lemmas.transitions import State, all_of, assumed
 
 _STATE = State(
-    {name: (("Int",), "Int") for name in ("vector", "exact", "rounded", "back", "near")},
+    dict.fromkeys(("vector", "exact", "rounded", "back", "near"), (("Int",), "Int")),
     ("length", "synced"),
 )
 _RECORDS = ("vector", "exact", "rounded", "back", "near")

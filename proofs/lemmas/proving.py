@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from proofs.lemmas import at_use
+from proofs.lemmas.checked import Evidence
 from proofs.lemmas.countermodel import countermodel, first_case, values_of
 from proofs.lemmas.descent import SORTS
 from proofs.lemmas.expressions import Expression, parse, parse_one, text_of
@@ -30,7 +31,7 @@ class Report:
     """What came of one lemma: in which file it stands, and what each solver said of its proof.
 
     `twin` is a case in which hypotheses and goal hold, `mutants_refuted` a case for each mutant in which it is false,
-    `open` what is not as it must be.
+    `open` what is not as it must be; `proof` whether a proof was written down and checked, where that was asked for.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Report:
     twin: str = ""
     mutants_refuted: dict[str, str] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
+    proof: Evidence | None = None
 
 
 def names() -> list[str]:

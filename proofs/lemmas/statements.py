@@ -147,6 +147,6 @@ def _expand(item: Expression, ranges: Mapping[str, list[Expression]], values: Ma
                 _expand(body, ranges, {**values, **dict(zip((name for name, _ in pairs), choice, strict=True))})
                 for choice in product(*(ranges[sort] for _, sort in pairs))
             ]
-            return [QUANTIFIERS[head], *instances]
+            return instances[0] if len(instances) == 1 else [QUANTIFIERS[head], *instances]
         case _:
             return [_expand(part, ranges, values) for part in item]

@@ -35,13 +35,13 @@ class State(NamedTuple):
         """The named function has a new value at one place, and its old values elsewhere; a constant has a new value.
 
         >>> State({"live": (("Storage",), "Bool")}).becomes("live", ("x",), "true")
-        '(forall ((z0 Storage)) (= (live1 z0) (ite (and (= z0 x)) true (live0 z0))))'
+        '(forall ((z0 Storage)) (= (live1 z0) (ite (= z0 x) true (live0 z0))))'
         """
         if not at:
             return f"(= {name}1 {value})"
         bound, z = self._bound(name)
-        here = " ".join(f"(= z{k} {place})" for k, place in enumerate(at))
-        return f"(forall ({bound}) (= ({name}1 {z}) (ite (and {here}) {value} ({name}0 {z}))))"
+        here = all_of(tuple(f"(= z{k} {place})" for k, place in enumerate(at)))
+        return f"(forall ({bound}) (= ({name}1 {z}) (ite {here} {value} ({name}0 {z}))))"
 
     def same(self, *names: str) -> tuple[str, ...]:
         """The named parts are the same before and after, a formula each."""
@@ -63,8 +63,8 @@ class State(NamedTuple):
 
 
 def all_of(formulas: tuple[str, ...]) -> str:
-    """One formula that says what all of them say."""
-    return f"(and {' '.join(formulas)})"
+    """One formula that says what all of them say. SMT-LIB has no conjunction of one."""
+    return formulas[0] if len(formulas) == 1 else f"(and {' '.join(formulas)})"
 
 
 def assumed(formula: str) -> str:

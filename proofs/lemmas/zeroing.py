@@ -98,7 +98,7 @@ STATEMENTS = (
         "Going on to a later step, an arena that still counts as fresh has lost no storage.",
         _STORAGES,
         (_live("born0", "fresh0", "later"), "(<= later now)", "(=> fresh1 fresh0)", _GOES_STALE),
-        f"(and {_live('born0', 'fresh1', 'now')})",
+        _live("born0", "fresh1", "now"),
         (Mutant("a death is not looked at", f"(assume {_GOES_STALE})", ""),
          Mutant("an arena becomes fresh again", "(assume (=> fresh1 fresh0))", ""),
          Mutant("a step early", STALE, "(or again (< (+ (death x) 1) now))")),

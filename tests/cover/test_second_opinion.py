@@ -15,6 +15,7 @@ import z3
 
 from proofs import obligations
 from proofs.entry import run
+from proofs.kernel import coq_file
 from proofs.lemmas import descent, unfold
 from proofs.lemmas.chains import DEFINITIONS
 from proofs.lemmas.expressions import parse_one, text_of
@@ -164,6 +165,47 @@ def test_a_refuted_plan_is_not_exported(tmp_path: Path, monkeypatch: pytest.Monk
     file.save(changed(right, "storages", 1, death=0), tmp_path / "wrong.plan.cbor")
     assert run(["wrong.plan.cbor", "--smt2", "out"]) == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("now", ["refuted", "no plan"])
+def test_what_an_earlier_run_wrote_of_a_plan_does_not_outlive_it(plan: str, tmp_path: Path, now: str) -> None:
+    """spec: C4.4"""
+    assert run([plan, "--smt2", "out"]) == 0
+    kept, lemmas = tmp_path / "out/chain/notes.smt2", list((tmp_path / "out/lemmas").iterdir())
+    kept.write_text("the user's own")
+    if now == "refuted":
+        file.save(changed(plan_memory(CHAIN).plan, "storages", 1, death=0), tmp_path / plan)
+    else:
+        (tmp_path / plan).write_bytes(b"no plan")
+    assert run([plan, "--smt2", "out"]) == {"refuted": 1, "no plan": 4}[now]
+    assert list((tmp_path / "out/chain").iterdir()) == [kept]
+    assert list((tmp_path / "out/lemmas").iterdir()) == lemmas
+
+
+def test_what_cannot_be_removed_is_named(
+    plan: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: C4.4, C2.6"""
+    (tmp_path / "out/chain/capacity.smt2").mkdir(parents=True)
+    assert run([plan, "--smt2", "out"]) == 2
+    assert "capacity.smt2: cannot be removed" in capsys.readouterr().err
+
+
+def test_of_a_file_for_coq_only_what_was_written_here_is_removed(tmp_path: Path) -> None:
+    """spec: C4.4"""
+    written, project = tmp_path / "Plan.v", tmp_path / "_CoqProject"
+    for text, stays in (
+        (f"(* The plan {'a/' * 30}b.cbor, whose file has the digest\n   00\n", False),
+        ("(* My plan *)\n", True),
+    ):
+        written.write_text(text)
+        coq_file.clear(tmp_path)
+        assert written.exists() is stays
+    for text, stays in (("-Q /a/b Tmmu\nPlan.v\n", False), ("-Q /a/b Tmmu\nPlan.v\nMine.v\n", True)):
+        project.write_text(text)
+        coq_file.clear(tmp_path)
+        assert project.exists() is stays
+    coq_file.clear(tmp_path / "absent")
 
 
 def test_plans_that_would_be_written_to_one_folder_are_refused(

@@ -128,6 +128,11 @@ def test_nothing_is_written_for_a_refuted_plan_and_one_plan_is_written_at_a_time
     wrong = saved(edited(CHAIN, "storages", 0, offset=1), tmp_path)
     assert verified(wrong, "--coq", str(tmp_path / "coq"))[0] == 1
     assert not (tmp_path / "coq").exists()
+    assert verified(saved(CHAIN, tmp_path), "--coq", str(tmp_path / "coq"))[0] == 0
+    assert len(list((tmp_path / "coq").iterdir())) == 2
+    wrong = saved(edited(CHAIN, "storages", 0, offset=1), tmp_path)
+    assert verified(wrong, "--coq", str(tmp_path / "coq"))[0] == 1
+    assert list((tmp_path / "coq").iterdir()) == []  # spec: C4.4
     result = CliRunner().invoke(command, [str(wrong), str(wrong), "--coq", str(tmp_path / "coq")])
     assert result.exit_code == 2
     result = CliRunner().invoke(command, [str(saved(CHAIN, tmp_path)), "--coq", str(wrong / "coq")])
