@@ -25,6 +25,8 @@ CHECKER = "de.uni_freiburg.informatik.ultimate.smtinterpol.proof.checker.Main"
 """The checker's class in the archive; the solver is what the archive runs by itself."""
 MACHINE = ("-Xmx1g", "-Xss64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Proofs are deep, and most are found before a compiler has warmed up."""
+MARGIN_S = 30.0
+"""Seconds for the solver beyond those for its queries: a Java that starts, proofs that are printed."""
 CHECK_S = 120
 """Seconds for the checker; what it reads takes it a few at most."""
 VALID = re.compile(r"valid\nholes=0\nassertions=\d+\ndefinefuns=\d+\naxioms=(\d+)\nresolutions=(\d+)\n")
@@ -59,7 +61,7 @@ class SMTInterpol(NamedTuple):
         """
         options = ("-no-success", "-q", "-t", str(int(1000 * timeout_s)))
         with open(proofs, "w+", encoding="utf-8") as file:
-            failure = self._run(("-jar", str(self.archive), *options, str(script)), file, queries * timeout_s + 30)
+            failure = self._run(("-jar", str(self.archive), *options, str(script)), file, queries * timeout_s + MARGIN_S)
             file.seek(0)
             answers = [line.strip() for line in file if not line.startswith("(!")]
         if failure:
