@@ -1,7 +1,10 @@
 """Rounding an address up to an alignment: what `align_up` of the planner computes, and when 64 bits do not hold it.
 
 Over the integers as the code computes it, and over words of 64 bits as accelerators' runtimes do, where the truth is
-told by words of 66 bits that nothing overflows. spec: A1.1, A1.3, V1.2, V4.9, V4.11
+told by words of 66 bits that nothing overflows.
+
+Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+spec: A1.1, A1.3, V1.2, V4.9, V4.11
 """
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ def script(file: str, lemma: Lemma | Statement) -> tuple[str, int]:
         declarations = plain[0].declarations
         queries = [query.commands for query in plain]
     asked = "".join(f"(push 1)\n{query}\n(check-sat)\n(get-proof)\n(pop 1)\n" for query in queries)
-    return f"; {lemma.sentence}\n(set-option :produce-proofs true)\n(set-logic ALL)\n{declarations}\n{asked}", len(queries)
+    return f"; {lemma.sentence}\n(set-option :produce-proofs true)\n(set-logic ALL)\n{declarations}\n{asked}", len(
+        queries
+    )
 
 
 def _parts(negated_goal: str) -> list[Expression]:

@@ -5,7 +5,10 @@ bytes in any order and several times while it reads, so between its first and it
 differs only in bytes of what is born at that step. With closed lifetimes this spoils no operand; with half-open ones,
 in which an operand and a result may share bytes at one step, it does. In-place results are the exception, and their
 kernel must compute each element from its own place. `tla/tmmu/ArenaExecution.tla` says the same of small plans, with
-one read or write an action. spec: T1.1, T3.1, T3.2, T2.10, T2.11, V1.1, V1.5, V4.9, V4.11
+one read or write an action.
+
+Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+spec: T1.1, T3.1, T3.2, T2.10, T2.11, V1.1, V1.5, V4.9, V4.11
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Queries about recursive functions as queries without recursion, for solvers that know none.
 
-A recursive function becomes one of which nothing is known but its definition at the calls of the query. Each of these is
-an instance of an equation that holds for every list, so that whatever is refuted under them is refuted under the
+A recursive function becomes one of which nothing is known but its definition at the calls of the query. Each of these
+is an instance of an equation that holds for every list, so that whatever is refuted under them is refuted under the
 definition. What cannot be refuted so says nothing. spec: V4.12
 """
 
@@ -57,7 +57,7 @@ def without_recursion(definitions: str, commands: str) -> Plain:
             equations[text_of(call)] = ["assert", ["=", call, substitute(function.body, values)]]
     constants = [form for form in forms if form[0] == "declare-const"]
     asserted = [form for form in forms if form[0] != "declare-const"]
-    declared = []
+    declared: list[Expression] = []
     for form in parse(definitions):
         match form:
             case ["define-fun-rec", str(name), list(parameters), sort, _] if name in by.calls:

@@ -1,4 +1,8 @@
-"""The slots of one arena: those that pass `layout` lie one behind the other. spec: V1.1, V1.3, V4.3"""
+"""The slots of one arena: those that pass `layout` lie one behind the other.
+
+Tests: `tests/cover/test_recursion.py`.
+spec: V1.1, V1.3, V4.3
+"""
 
 from __future__ import annotations
 

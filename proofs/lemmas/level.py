@@ -1,4 +1,8 @@
-"""A running total: what passes `level` never exceeds its ceiling and ends where it says. spec: V5.1, T6.4, V4.3"""
+"""A running total: what passes `level` never exceeds its ceiling and ends where it says.
+
+Tests: `tests/cover/test_recursion.py`.
+spec: V5.1, T6.4, V4.3
+"""
 
 from __future__ import annotations
 

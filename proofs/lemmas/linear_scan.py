@@ -9,7 +9,10 @@ in each of them was live at one step: so that slots opened are the most storages
 "The lowest free slot" matters to no clause: it decides which plan is made, not whether it is right. Two witnesses stand
 beside the state and are part of no program: `tenant`, an active storage in each slot that is not free, and `clique`, a
 storage in each opened slot that was live at `crowded`, the step at which the last slot was opened.
-For small bounds `tla/tmmu/LinearScan.tla` says the same. spec: T6.2, T6.4, V4.9, V4.11
+For small bounds `tla/tmmu/LinearScan.tla` says the same.
+
+Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+spec: T6.2, T6.4, V4.9, V4.11
 """
 
 from __future__ import annotations

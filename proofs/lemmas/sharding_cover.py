@@ -1,6 +1,8 @@
 """Sharding: cut into parts of equal size, the last one padded, each index of a dimension lies in exactly one part.
 
 `part` is the size of a part and rank r holds the indices from r·part up to, and not including, (r + 1)·part.
+
+Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
 spec: V4.9, V4.11
 """
 

@@ -1,4 +1,8 @@
-"""The edges on one side of a storage: those that pass `tiling` are one at each of its steps. spec: V1.12, V4.3"""
+"""The edges on one side of a storage: those that pass `tiling` are one at each of its steps.
+
+Tests: `tests/cover/test_recursion.py`.
+spec: V1.12, V4.3
+"""
 
 from __future__ import annotations
 

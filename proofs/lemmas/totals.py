@@ -3,7 +3,10 @@
 Members are numbered; a total of the first `k` is `total k`, with `total 0 = 0` and each further member's value added. A
 count is a total of ones and zeros. Each statement is the step from `k` to `k + 1` of an induction whose beginning,
 `k = 0`, is a statement as well. The statements of `quota` and `alias_references` assume of their totals what these
-conclude. spec: V4.9
+conclude.
+
+Tests: `tests/models/test_lemmas.py`.
+spec: V4.9
 """
 
 from __future__ import annotations

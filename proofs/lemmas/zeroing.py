@@ -3,7 +3,10 @@
 An arena is *fresh* from the time at which it was zeroed whole until the first of its storages has died, or until steps
 run again. A storage that is born in an arena that is not fresh is zeroed then. In a fresh arena nothing need be done:
 all that was ever born there still lives, so that it shares no byte with what is born now, and no other byte was ever
-written. A test runs these rules beside the runtime; `tla/tmmu/Zeroing.tla` has them in small. spec: U2.8, U2.9, U2.10, V4.9, V4.11
+written. A test runs these rules beside the runtime; `tla/tmmu/Zeroing.tla` has them in small.
+
+Tests: `tests/properties/test_zeroing_is_of_the_runtime.py`.
+spec: U2.8, U2.9, U2.10, V4.9, V4.11
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ MARGIN_S = 30.0
 """Seconds for the solver beyond those for its queries: a Java that starts, proofs that are printed."""
 CHECK_S = 120
 """Seconds for the checker; what it reads takes it a few at most."""
+ANSWER = re.compile(r"(unsat|sat|unknown)$|\(error")
+"""What the solver prints besides proofs."""
 VALID = re.compile(r"valid\nholes=0\nassertions=\d+\ndefinefuns=\d+\naxioms=(\d+)\nresolutions=(\d+)\n")
 """What the checker prints of one proof without a hole that ends in a contradiction."""
 
@@ -61,9 +63,11 @@ class SMTInterpol(NamedTuple):
         """
         options = ("-no-success", "-q", "-t", str(int(1000 * timeout_s)))
         with open(proofs, "w+", encoding="utf-8") as file:
-            failure = self._run(("-jar", str(self.archive), *options, str(script)), file, queries * timeout_s + MARGIN_S)
+            failure = self._run(
+                ("-jar", str(self.archive), *options, str(script)), file, queries * timeout_s + MARGIN_S
+            )
             file.seek(0)
-            answers = [line.strip() for line in file if not line.startswith("(!")]
+            answers = [line.strip() for line in file if ANSWER.match(line)]
         if failure:
             return failure
         unproved = next((line for line in answers if line != "unsat"), None)

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "spec").glob("*.md")), ROOT / "tests/README.md", ROOT / "tla/README.md"]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "spec").glob("*.md")),
+    ROOT / "tests/README.md",
+    ROOT / "tla/README.md",
+    ROOT / "proofs/lemmas/README.md",
+]
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?[^)]*\)")
 FENCE = re.compile(r"^ *(```|~~~).*?^ *\1", re.MULTILINE | re.DOTALL)
 

@@ -182,9 +182,7 @@ def test_what_an_earlier_run_wrote_of_a_plan_does_not_outlive_it(plan: str, tmp_
     assert list((tmp_path / "out/lemmas").iterdir()) == lemmas
 
 
-def test_what_cannot_be_removed_is_named(
-    plan: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_removed_is_named(plan: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: C4.4, C2.6"""
     (tmp_path / "out/chain/capacity.smt2").mkdir(parents=True)
     assert run([plan, "--smt2", "out"]) == 2
