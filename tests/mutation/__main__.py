@@ -14,118 +14,178 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.mutation.argued import argued
 from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.reached import Reached, statement_of
 from tests.mutation.running import ROOT, SURVIVED, Child, preload, start
+from tests.mutation.swapping import Changes, changes, swap
 from tests.mutation.targets import TARGETS, tests_of
+from tests.mutation.warm import Collected, Watch, collect
 
-SLOWEST_S = 600.0
-"""Seconds that the tests of an unchanged file may take."""
+Say = Callable[[str], None]
 
 
 class Task(NamedTuple):
-    """A mutant of a file that is still to be run."""
+    """A mutant of a file, and the lines of its statement as bits."""
 
     path: str
     mutant: Mutant
     key: str
+    lines: int
 
 
 class Results:
     """What came of each mutant, one line of JSON each, kept from run to run.
 
-    A mutant that was noticed stays so while its file is the same; a survivor is run again once a test has changed.
+    A mutant that was noticed stays so while its file is the same; a survivor is run again with tests that are new.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.found: dict[str, str] = {}
-        if path.exists():
-            for line in path.read_text().splitlines():
-                record = json.loads(line)
-                self.found[record["key"]] = record["result"]
+        self.passed: dict[str, set[str]] = {}
+        self.load()
 
-    def add(self, task: Task, result: str, seconds: float) -> None:
+    def load(self) -> None:
+        """Read what is kept."""
+        for line in self.path.read_text().splitlines() if self.path.exists() else ():
+            record = json.loads(line)
+            self._note(record["key"], record["result"], record["passed"])
+
+    def _note(self, key: str, result: str, passed: list[str]) -> None:
+        if self.found.get(key, SURVIVED) == SURVIVED:
+            self.found[key] = result
+        self.passed.setdefault(key, set()).update(passed)
+
+    def add(self, task: Task, result: str, passed: list[str], seconds: float, by: str = "") -> None:
         """Note a result at once, so that nothing is lost with an interrupted run."""
-        self.found[task.key] = result
-        self.found[_of_tests(task)] = result
+        self._note(task.key, result, passed)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        record = {"file": task.path, "mutant": task.mutant.name, "result": result, "seconds": round(seconds, 1)}
+        record = {"key": task.key, "file": task.path, "mutant": task.mutant.name, "result": result, "by": by,
+                  "seconds": round(seconds, 1), "passed": passed}  # fmt: skip
         with self.path.open("a") as out:
-            keys = (task.key,) if result != SURVIVED else (_of_tests(task),)
-            for key in keys:
-                out.write(json.dumps({"key": key, **record}) + "\n")
+            out.write(json.dumps(record) + "\n")
 
-    def of(self, task: Task) -> str | None:
-        """What is known of a mutant."""
-        found = self.found.get(task.key)
-        return found if found not in (None, SURVIVED) else self.found.get(_of_tests(task))
-
-
-def _of_tests(task: Task) -> str:
-    """A survivor is one of these tests: their digest is part of its key."""
-    return f"{task.key} {_digest(*(_bytes(test) for test in tests_of(task.path)))}"
-
-
-def _bytes(test: str) -> bytes:
-    path = ROOT / test
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
-    return b"".join(file.read_bytes() for file in files)
-
-
-def _digest(*parts: bytes) -> str:
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    def noticed(self, task: Task) -> bool:
+        """Is it known that a test fails for this mutant?"""
+        return self.found.get(task.key, SURVIVED) != SURVIVED
 
 
 def tasks_of(path: str) -> list[Task]:
     """Every mutant of a file."""
     source = (ROOT / path).read_text()
-    return [
-        Task(path, mutant, f"{path} {_digest(source.encode(), mutant.name.encode())}") for mutant in mutants(source)
-    ]
+    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    statements = statement_of(source)
+    return [Task(path, mutant, f"{digest} {path} {mutant.name}", statements[mutant.line]) for mutant in mutants(source)]
 
 
-def _baseline(path: str) -> float:
-    """Seconds that a file's tests take unchanged; the process ends with 2 where they fail."""
-    with tempfile.NamedTemporaryFile(suffix=".log") as log:
-        child = start(path, (ROOT / path).read_text(), tests_of(path), SLOWEST_S, Path(log.name))
-        while (result := child.finished()) is None:
-            time.sleep(0.05)
-        if result != SURVIVED:
-            print(Path(log.name).read_text()[-4000:], file=sys.stderr)
-            print(f"the tests of {path} fail for the source as it is", file=sys.stderr)
-            sys.exit(2)
-    return time.monotonic() - child.began
+class Job(NamedTuple):
+    """A mutant with the tests that are to be run for it, and how they are."""
+
+    task: Task
+    tests: list[str]
+    begin: Callable[[list[str], Path], Child]
 
 
-def _run(tasks: list[Task], results: Results, workers: int, end: float) -> Iterator[tuple[Task, str]]:
-    """Run mutants, a few at a time, until they are done or it is time to end."""
-    baselines: dict[str, float] = {}
-    running: list[tuple[Task, Child]] = []
-    waiting = list(reversed(tasks))
-    while waiting or running:
-        while waiting and len(running) < workers and time.monotonic() < end:
-            task = waiting.pop()
-            if task.path not in baselines and not running:
-                baselines[task.path] = _baseline(task.path)
-            if task.path not in baselines:
-                waiting.append(task)
-                break
-            seconds = 30 + 4 * baselines[task.path]
-            running.append((task, start(task.path, task.mutant.source, tests_of(task.path), seconds)))
-        if time.monotonic() >= end and not running:
-            return
-        for entry in list(running):
-            task, child = entry
-            if (result := child.finished()) is not None:
-                running.remove(entry)
-                results.add(task, result, time.monotonic() - child.began)
-                yield task, result
-        time.sleep(0.02)
+class Runner:
+    """Runs mutants, a few at a time, until they are done or it is time to end."""
+
+    def __init__(self, reached: Reached, results: Results, workers: int, seconds: float, end: float, say: Say) -> None:
+        self.reached, self.results, self.say = reached, results, say
+        self.workers, self.seconds, self.end = workers, seconds, end
+        self.notices: Counter[tuple[str, str]] = Counter()
+
+    def run(self, jobs: Iterator[Job]) -> None:
+        """Run jobs; a test that noticed a change of the same file before comes first."""
+        running: list[tuple[Job, Child, Path]] = []
+        waiting = True
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                while waiting or running:
+                    while waiting and len(running) < self.workers:
+                        job = next(jobs, None) if time.monotonic() < self.end else None
+                        if job is None:
+                            waiting = False
+                        elif job.tests:
+                            tests = self._chosen(job)
+                            note = Path(folder) / str(time.monotonic_ns())
+                            running.append((job._replace(tests=tests), job.begin(tests, note), note))
+                        elif job.task.key not in self.results.found:
+                            self.results.add(job.task, SURVIVED, [], 0.0)
+                            self.say(f"no test runs: {job.task.path}:{job.task.mutant.line} {job.task.mutant.name}")
+                    for entry in list(running):
+                        job, child, note = entry
+                        if (result := child.finished()) is not None:
+                            running.remove(entry)
+                            self._ended(job, result, time.monotonic() - child.began, note)
+                    time.sleep(0.01)
+            finally:
+                for _, child, _ in running:
+                    child.kill()
+
+    def _chosen(self, job: Job) -> list[str]:
+        path = job.task.path
+        known = sorted(
+            (name for name in job.tests if self.notices[path, name]), key=lambda name: -self.notices[path, name]
+        )
+        return self.reached.within([*known, *(name for name in job.tests if name not in set(known))], self.seconds)
+
+    def _ended(self, job: Job, result: str, seconds: float, note: Path) -> None:
+        by = note.read_text() if note.exists() else ""
+        passed = [self.reached.tests[name].version for name in job.tests] if result == SURVIVED else []
+        self.results.add(job.task, result, passed, seconds, by)
+        if result == SURVIVED:
+            self.say(f"survived: {job.task.path}:{job.task.mutant.line} {job.task.mutant.name}")
+        elif by:
+            self.notices[job.task.path, by] += 1
+
+    def left(self, task: Task, names: list[str]) -> list[str]:
+        """The tests that this mutant has not passed."""
+        passed = self.results.passed.get(task.key, set())
+        return [name for name in names if self.reached.tests[name].version not in passed]
+
+    def patience(self, names: list[str]) -> float:
+        """Seconds after which tests are late."""
+        return 20 + 5 * sum(self.reached.tests[name].seconds for name in names)
+
+
+def _swapped(todo: list[Task], runner: Runner, collected: Collected) -> Iterator[Job]:
+    """The mutants that change nothing but functions, in children of a process that has imported everything."""
+    for task in todo:
+        found = changes(ROOT / task.path, task.mutant.source)
+        if found is None:
+            continue
+        names = runner.left(task, runner.reached.of_lines(task.path, task.lines))
+        yield Job(task, names, lambda tests, note, found=found: _begin(collected, runner, found, tests, note))  # type: ignore[misc]
+
+
+def _begin(collected: Collected, runner: Runner, found: Changes, tests: list[str], note: Path) -> Child:
+    def change() -> None:
+        if not swap(found):
+            raise AssertionError("the changed function is not there: its tests never imported it")
+
+    return collected.child(tests, runner.patience(tests), change, note)
+
+
+def _imported(todo: list[Task], runner: Runner) -> Iterator[Job]:
+    """The mutants that change what a module does as it is imported, in processes that begin anew."""
+    for task in todo:
+        changed_at_import = changes(ROOT / task.path, task.mutant.source) is None
+        if changed_at_import or task.lines & runner.reached.imported.get(task.path, 0):
+            names = runner.reached.of_file(task.path)
+            if changed_at_import:  # not only what runs its functions may read its constants
+                own = tests_of(task.path)
+                names += [name for name in runner.reached.tests if name.startswith(own) and name not in set(names)]
+            yield Job(
+                task,
+                runner.left(task, names),
+                lambda tests, _, task=task: start(task.path, task.mutant.source, tests, runner.patience(tests)),  # type: ignore[misc]
+            )
 
 
 def main() -> int:
@@ -134,27 +194,50 @@ def main() -> int:
     parser.add_argument("--files", nargs="+", metavar="FILE", default=list(TARGETS), help="files of proofs/ and tmmu/")
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no mutant after so many minutes")
     parser.add_argument("--workers", type=int, default=2, help="how many mutants run at once")
+    parser.add_argument("--seconds", type=float, default=60.0, help="tests of so many seconds, together, for a mutant")
     parser.add_argument("--sample", type=int, help="so many mutants of each file, chosen by its name")
-    parser.add_argument("--results", type=Path, default=ROOT / "mutants" / "results.jsonl", help="kept from run to run")
+    parser.add_argument("--folder", type=Path, default=ROOT / "mutants", help="what is kept from run to run")
     parser.add_argument("--list", action="store_true", help="print the survivors that are known, and run nothing")
     given = parser.parse_args()
-    os.environ["HYPOTHESIS_PROFILE"] = "mutation"
-    preload()
-    results, end = Results(given.results), time.monotonic() + 60 * given.minutes
+    results = Results(given.folder / "results.jsonl")
     chosen: dict[str, list[Task]] = {}
     for path in given.files:
         every = tasks_of(path)
         chosen[path] = (
             every if given.sample is None else random.Random(path).sample(every, min(given.sample, len(every)))
         )
-    if not given.list:
-        with tempfile.TemporaryDirectory() as cache:
-            os.environ["XDG_CACHE_HOME"] = cache  # records of changed lemmas are nobody's
-            todo = [task for tasks in chosen.values() for task in tasks if results.of(task) is None]
-            for task, result in _run(todo, results, given.workers, end):
-                if result == SURVIVED:
-                    print(f"survived: {task.path}:{task.mutant.line} {task.mutant.name}", flush=True)
+    if not given.list and (code := _run(chosen, results, given)):
+        return code
     return _report(chosen, results)
+
+
+def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namespace) -> int:
+    """Run every mutant that no test is known to notice; 2 where a test fails for the source as it is."""
+    os.environ["HYPOTHESIS_PROFILE"] = "mutation"
+    reached, end = Reached(given.folder / "reached.jsonl"), time.monotonic() + 60 * given.minutes
+    reached.load()
+    preload()
+
+    def todo() -> list[Task]:
+        return [task for tasks in chosen.values() for task in tasks if not results.noticed(task)]
+
+    def swapped(collected: Collected, watch: Watch, say: Say) -> None:
+        if failed := watch.tests(collected, given.workers, say):
+            say("these tests fail for the source as it is:\n    " + "\n    ".join(failed))
+            sys.exit(2)
+        runner = Runner(reached, results, given.workers, given.seconds, end, say)
+        runner.run(_swapped(todo(), runner, collected))
+
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["XDG_CACHE_HOME"] = cache  # records of changed lemmas are nobody's
+        tests = sorted({test for path in chosen for test in tests_of(path)})
+        if code := collect(tests, reached, swapped):
+            return code
+        results.load()
+        reached.load()
+        runner = Runner(reached, results, given.workers, given.seconds, end, print)
+        runner.run(_imported(todo(), runner))
+    return 0
 
 
 def _report(chosen: dict[str, list[Task]], results: Results) -> int:
@@ -162,15 +245,15 @@ def _report(chosen: dict[str, list[Task]], results: Results) -> int:
     print(f"{'file':45} {'mutants':>8} {'noticed':>8} {'survived':>9} {'argued':>7} {'not run':>8}")
     unargued = 0
     for path, tasks in chosen.items():
-        found = [results.of(task) for task in tasks]
-        left = [task.mutant.name for task, result in zip(tasks, found, strict=True) if result == SURVIVED]
-        reasoned = sum((path, name) in known for name in left)
+        found = [results.found.get(task.key) for task in tasks]
+        left = [task for task, result in zip(tasks, found, strict=True) if result == SURVIVED]
+        reasoned = sum((path, task.mutant.name) in known for task in left)
         unargued += len(left) - reasoned
         noticed = sum(result not in (None, SURVIVED) for result in found)
         print(f"{path:45} {len(tasks):>8} {noticed:>8} {len(left):>9} {reasoned:>7} {found.count(None):>8}")
-        for name in left:
-            if (path, name) not in known:
-                print(f"    {name}")
+        for task in left:
+            if (path, task.mutant.name) not in known:
+                print(f"    {task.mutant.line}: {task.mutant.name}")
     return 1 if unargued else 0
 
 

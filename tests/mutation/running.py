@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -68,15 +69,27 @@ class Child(NamedTuple):
 
     def finished(self) -> str | None:
         """What came of it; None while it runs. A child that is late is ended with everything that it started."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        if pid:
-            _end(self.pid)  # solvers that it left
-            return SURVIVED if os.waitstatus_to_exitcode(status) == 0 else KILLED
+        code = self.exit_code()
+        if code is not None:
+            return SURVIVED if code == 0 else KILLED
         if time.monotonic() < self.deadline:
             return None
-        _end(self.pid)
-        os.waitpid(self.pid, 0)
+        self.kill()
         return TIMED_OUT
+
+    def kill(self) -> None:
+        """End it with everything that it started."""
+        _end(self.pid)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+    def exit_code(self) -> int | None:
+        """The code with which it ended, None while it runs."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if not pid:
+            return None
+        _end(self.pid)  # solvers that it left
+        return os.waitstatus_to_exitcode(status)
 
 
 def _end(group: int) -> None:
@@ -84,27 +97,40 @@ def _end(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def start(path: str, source: str, tests: tuple[str, ...], seconds: float, log: Path | None = None) -> Child:
-    """Run tests with one module's source replaced; its output goes to `log`, or nowhere."""
+def separate(run: Callable[[], int], seconds: float, quiet: bool = True, log: Path | None = None) -> Child:
+    """Run a function in a process of its own, whose exit code is what it returns; what it prints goes to `log`."""
+    sys.stdout.flush()
+    sys.stderr.flush()
     pid = os.fork()
     if pid:
         with contextlib.suppress(PermissionError, ProcessLookupError):  # the child does the same; either may be first
             os.setpgid(pid, pid)
         return Child(pid, time.monotonic(), time.monotonic() + seconds)
+    code = 1
     try:
         os.setpgid(0, 0)
-        sink = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        os.dup2(sink, 1)
-        os.dup2(sink, 2)
+        if quiet:
+            sink = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            os.dup2(sink, 1)
+            os.dup2(sink, 2)
+        code = run()
+    except BaseException:
+        traceback.print_exc()
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def start(path: str, source: str, tests: Sequence[str], seconds: float, log: Path | None = None) -> Child:
+    """Run tests with one module's source replaced; its output goes to `log`, or nowhere."""
+
+    def run() -> int:
         os.chdir(ROOT)
         sys.path.insert(0, str(ROOT))
         sys.meta_path.insert(0, _Changed(path, source))
         import pytest
 
-        code = int(pytest.main([*FLAGS, *tests]))
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+        return int(pytest.main([*FLAGS, *tests]))
+
+    return separate(run, seconds, log=log)
