@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,9 +26,7 @@ from tests.mutation.reached import Reached, statement_of
 from tests.mutation.running import ROOT, SURVIVED, Child, preload, start
 from tests.mutation.swapping import Changes, changes, swap
 from tests.mutation.targets import TARGETS, tests_of
-from tests.mutation.warm import Collected, Watch, collect
-
-Say = Callable[[str], None]
+from tests.mutation.warm import Collected, Say, Watch, collect
 
 
 class Task(NamedTuple):
@@ -158,18 +157,13 @@ def _swapped(todo: list[Task], runner: Runner, collected: Collected) -> Iterator
     """The mutants that change nothing but functions, in children of a process that has imported everything."""
     for task in todo:
         found = changes(ROOT / task.path, task.mutant.source)
-        if found is None:
-            continue
-        names = runner.left(task, runner.reached.of_lines(task.path, task.lines))
-        yield Job(task, names, lambda tests, note, found=found: _begin(collected, runner, found, tests, note))  # type: ignore[misc]
+        if found is not None and found.keys() <= collected.functions.keys():
+            names = runner.left(task, runner.reached.of_lines(task.path, task.lines))
+            yield Job(task, names, partial(_begin, collected, runner, found))
 
 
 def _begin(collected: Collected, runner: Runner, found: Changes, tests: list[str], note: Path) -> Child:
-    def change() -> None:
-        if not swap(found):
-            raise AssertionError("the changed function is not there: its tests never imported it")
-
-    return collected.child(tests, runner.patience(tests), change, note)
+    return collected.child(tests, runner.patience(tests), partial(swap, found, collected.functions), note)
 
 
 def _imported(todo: list[Task], runner: Runner) -> Iterator[Job]:
@@ -181,11 +175,11 @@ def _imported(todo: list[Task], runner: Runner) -> Iterator[Job]:
             if changed_at_import:  # not only what runs its functions may read its constants
                 own = tests_of(task.path)
                 names += [name for name in runner.reached.tests if name.startswith(own) and name not in set(names)]
-            yield Job(
-                task,
-                runner.left(task, names),
-                lambda tests, _, task=task: start(task.path, task.mutant.source, tests, runner.patience(tests)),  # type: ignore[misc]
-            )
+            yield Job(task, runner.left(task, names), partial(_anew, runner, task))
+
+
+def _anew(runner: Runner, task: Task, tests: list[str], _: Path) -> Child:
+    return start(task.path, task.mutant.source, tests, runner.patience(tests))
 
 
 def main() -> int:

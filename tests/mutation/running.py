@@ -27,6 +27,8 @@ FLAGS = (
     "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",  # Hypothesis is there before pytest could rewrite it
 )  # fmt: skip
+UNPREPARED = 99
+"""The exit code of a process that could not do what comes before its tests."""
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
 
 
@@ -70,6 +72,8 @@ class Child(NamedTuple):
     def finished(self) -> str | None:
         """What came of it; None while it runs. A child that is late is ended with everything that it started."""
         code = self.exit_code()
+        if code == UNPREPARED:
+            raise RuntimeError("a mutant could not be put into place: nothing was tested")
         if code is not None:
             return SURVIVED if code == 0 else KILLED
         if time.monotonic() < self.deadline:

@@ -28,54 +28,60 @@ Changes = dict[Place, CodeType]
 def changes(path: Path, source: str) -> Changes | None:
     """The functions whose code differs in the changed source; None where something outside of functions does."""
     places, plain, rest = _original(path)
-    functions, changed_rest = _parts(compile(source, str(path), "exec"))
-    if changed_rest != rest or len(functions) != len(plain):
+    made, changed_rest = _parts(compile(source, str(path), "exec"))
+    if changed_rest != rest or len(made) != len(plain):
         return None
-    return {
-        place: function for place, old, function in zip(places, plain, functions, strict=True) if old != _bare(function)
-    }
+    return {place: code for place, old, code in zip(places, plain, made, strict=True) if old != _bare(code)}
 
 
-def swap(found: Changes) -> int:
-    """Give every function of this process that is named its other code; how many there were."""
-    count = 0
+def functions(below: Path) -> dict[Place, list[FunctionType]]:
+    """Every function of this process whose text stands below a folder; to be asked before `gc.freeze` hides them."""
+    found: dict[Place, list[FunctionType]] = {}
     for thing in gc.get_objects():
-        if type(thing) is FunctionType:
-            code = thing.__code__
-            other = found.get(Place(code.co_filename, code.co_qualname, code.co_firstlineno))
-            if other is not None and other.co_freevars == code.co_freevars:
-                thing.__code__ = other
-                count += 1
-    return count
+        if type(thing) is FunctionType and thing.__code__.co_filename.startswith(f"{below}/"):
+            found.setdefault(place_of(thing.__code__), []).append(thing)
+    return found
+
+
+def place_of(code: CodeType) -> Place:
+    """Where a function stands."""
+    return Place(code.co_filename, code.co_qualname, code.co_firstlineno)
+
+
+def swap(found: Changes, known: dict[Place, list[FunctionType]]) -> None:
+    """Give every function that is changed its other code. A KeyError where this process does not have it."""
+    for place, code in found.items():
+        for function in known[place]:
+            function.__code__ = code
 
 
 @cache
 def _original(path: Path) -> tuple[list[Place], list[CodeType], list[CodeType]]:
     """The functions of a module where they stand, what they do, and what is left of the module without them."""
     text = path.read_text()
-    functions, _ = _parts(compile(text, str(path), "exec"))
-    places = [Place(str(path), code.co_qualname, code.co_firstlineno) for code in functions]
+    made, _ = _parts(compile(text, str(path), "exec"))
+    places = [place_of(code) for code in made]
     again, rest = _parts(compile(ast.unparse(ast.parse(text)), str(path), "exec"))  # as a mutant's text is written
     return places, [_bare(code) for code in again], rest
 
 
 def _parts(code: CodeType) -> tuple[list[CodeType], list[CodeType]]:
     """The outermost functions of a module and of its classes; and module and classes without them."""
-    functions: list[CodeType] = []
+    outermost: list[CodeType] = []
     left: list[object] = []
     rest: list[CodeType] = []
     for constant in code.co_consts:
         if isinstance(constant, CodeType) and not constant.co_flags & 2:  # CO_NEWLOCALS: a function, no class
             inside, around = _parts(constant)
-            functions.extend(inside)
+            outermost.extend(inside)
             rest.extend(around)
             left.append(constant.co_qualname)
         elif isinstance(constant, CodeType):
-            functions.append(constant)
+            outermost.append(constant)
             left.append(constant.co_qualname)
         else:
             left.append(constant)
-    return functions, [_bare(code.replace(co_consts=tuple(left))), *rest]
+    return outermost, [_bare(code.replace(co_consts=tuple(left))), *rest]
 
 
 def _bare(code: CodeType) -> CodeType:

@@ -25,7 +25,8 @@ READERS = (
 )  # fmt: skip
 TRAINING = (f"{COVER}training_verify.py", f"{COVER}training_modes.py")
 SHARDING = (
-    f"{COVER}sharding_ranks.py", f"{COVER}sharding_plans.py", f"{COVER}sharding_commands.py", f"{PROPERTIES}sharding.py",
+    f"{COVER}sharding_ranks.py", f"{COVER}sharding_plans.py", f"{COVER}sharding_commands.py",
+    f"{PROPERTIES}sharding.py",
 )  # fmt: skip
 GOLDEN = "tests/cover/test_golden_traces.py"
 PLANNER = ("tests/cover/test_planner_plan.py", "tests/properties/test_planned_plans.py", GOLDEN)
@@ -70,8 +71,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{
         f"proofs/readers/{name}.py": READERS
         for name in (
-            "bodies", "compare", "compare_steps", "compare_tensors", "difference", "ir_model", "ir_tables", "onnx_graph",
-            "onnx_model", "operators", "sharing",
+            "bodies", "compare", "compare_steps", "compare_tensors", "difference", "ir_model", "ir_tables",
+            "onnx_graph", "onnx_model", "operators", "sharing",
         )
     },
     **{f"proofs/readers/{name}.py": TRAINING for name in ("derivatives", "recomputation", "training")},

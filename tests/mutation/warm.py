@@ -22,11 +22,15 @@ from typing import Any
 import pytest
 
 from tests.mutation.reached import Reached, Test
-from tests.mutation.running import FLAGS, ROOT, Child, separate
+from tests.mutation.running import FLAGS, ROOT, UNPREPARED, Child, separate
+from tests.mutation.swapping import functions
 
 SOURCES = ("proofs", "tmmu")
 AT_ONCE = 100
 """Tests after which what was seen is kept."""
+
+
+Say = Callable[[str], None]
 
 
 class Collected:
@@ -35,6 +39,7 @@ class Collected:
     def __init__(self, items: list[pytest.Item]) -> None:
         self.items = {item.nodeid: item for item in items}
         self.versions = {item.nodeid: _version(item) for item in items}
+        self.functions = functions(ROOT)
         self.failures: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -57,7 +62,10 @@ class Collected:
         """A process that prepares itself and runs tests; its exit code is 0 where none fails, and a note says which."""
 
         def run() -> int:
-            prepare()
+            try:
+                prepare()
+            except BaseException:
+                return UNPREPARED
             self.run(names)
             if self.failures:
                 note.write_text(self.failures[0])
@@ -76,6 +84,9 @@ def _version(item: pytest.Item) -> str:
     inner = getattr(getattr(function, "hypothesis", None), "inner_test", None)
     text += inspect.getsource(inner) if inner is not None else ""
     return hashlib.sha256(f"{item.nodeid}\n{text}".encode()).hexdigest()[:10]
+
+
+Then = Callable[[Collected, "Watch", Say], None]
 
 
 class _Plugin:
@@ -111,7 +122,7 @@ class Watch:
             self.reached.imported[_relative(file)] = _bits(data.lines(file) or [])
         self.reached.save_imported()
 
-    def tests(self, collected: Collected, workers: int, say: Callable[[str], None]) -> list[str]:
+    def tests(self, collected: Collected, workers: int, say: Say) -> list[str]:
         """Look at tests that are new or have changed; returns those that fail as everything is."""
         missing = [name for name in collected.items if not self._known(collected, name)]
         say(f"looking at what {len(missing)} of {len(collected.items)} tests run")
@@ -180,9 +191,7 @@ def _bits(lines: list[int]) -> int:
     return sum(1 << line for line in lines)
 
 
-def collect(
-    tests: Sequence[str], reached: Reached, then: Callable[[Collected, Watch, Callable[[str], None]], None]
-) -> int:
+def collect(tests: Sequence[str], reached: Reached, then: Then) -> int:
     """Collect tests in a process of its own and go on there; returns its exit code.
 
     This process stays without a module of the project, for the mutants that have to be imported.
