@@ -131,7 +131,7 @@ def executed(run: Program) -> Iterator[Problem]:
                 yield _problem(
                     run, "lifetimes_cover_accesses", n, w, f"writes {t.name}, which lives over [{t.birth}, {t.death}]"
                 )
-            if written[w] and not (w in step.mutates or step.completes):
+            if written[w] and not (w in step.mutates or (step.completes and w in begun)):
                 yield _problem(run, "sharing_is_sound", n, w, f"writes {t.name}, which was written before")
             if w in step.mutates and t.writer is None and w not in run.donated:
                 yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, which the caller has not donated")

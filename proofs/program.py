@@ -157,9 +157,7 @@ def _steps(plan: Plan) -> list[RunStep]:
         }
         # What the steps of the leave itself write there are copies of body outputs and, last, the node's results.
         inner = {t for s in range(enter, leave) for t in writes[s]}
-        results = tuple(
-            t for t in writes[leave] if t not in inner and t not in reads[leave] and t not in mutates[leave]
-        )
+        results = tuple(t for t in writes[leave] if t not in inner and t not in reads[leave])
         again = dict.fromkeys((*reads[enter], *writes[enter], *sorted(outside), *results, *steps[leave].again))
         steps[leave] = steps[leave]._replace(again=tuple(again), completes=True)
         steps[enter] = steps[enter]._replace(writes=(*steps[enter].writes, *results))

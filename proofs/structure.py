@@ -71,7 +71,7 @@ def written(plan: Plan, run: Program) -> Iterator[Problem]:
     roles, flags = plan.tensors.role.tolist(), plan.tensors.flags.tolist()
     for i, tensor in enumerate(run.tensors):
         name, writer = tensor.name, tensor.writer
-        if writer is not None and first.get(i) != writer:
+        if first.get(i) != writer:  # what the caller writes is in neither
             found = f"step {first[i]}" if i in first else "no step"
             text = f"{name} is said to be written by step {writer}; {found} writes it"
             yield _problem("lifetimes_cover_accesses", (name,), writer, text)
@@ -93,9 +93,8 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
     for b in range(1, len(bodies)):
         e, v = enter[b], leave[b]
         if (
-            e == NONE
-            or v == NONE
-            or not e < v
+            v == NONE
+            or not e < v  # a missing enter is above every step
             or (part[e], part[v]) != (Part.ENTER, Part.LEAVE)
             or nodes[e] != nodes[v]
             or steps.op[e] != steps.op[v]
@@ -103,7 +102,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
             text = f"body {bodies.name[b]!r} does not lie between the enter and the leave of one node"
             yield _misnested(run, e, text)
             return
-        if parent[b] == NONE or body[e] != parent[b] or body[v] != parent[b] or parent[b] >= b:
+        if body[e] != parent[b] or body[v] != parent[b] or parent[b] >= b:
             yield _misnested(run, e, f"body {bodies.name[b]!r} stands in another body than its node")
             return
         domain, op = plan.ops[steps.op[e]]
@@ -235,9 +234,9 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
             yield _problem("alignment", (name,), None, text)
         tenants.setdefault(s.slot, []).append(k)
     yield from _slots_apart(plan, run, slots, tenants)
-    for members in tenants.values():
+    for slot, members in tenants.items():
         members.sort(key=lambda k: run.storages[k].birth)
-        if len(members) > 1 and not plan.arenas[run.storages[members[0]].arena].reuse:
+        if len(members) > 1 and not plan.arenas[slots[slot][0]].reuse:
             names = tuple(run.storage_names[k] for k in members[:2])
             text = f"{names[0]} and {names[1]} have one slot of an arena that does not reuse"
             yield _problem("slot_count", names, None, text)

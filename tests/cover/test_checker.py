@@ -416,7 +416,16 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
         run({"a": (0, 0, 1, 0), "b": (32, 0, 1, 0)}, [("", "b"), ("a b", "a")], mutates={1: "a"}, together=["a b"]),
         [("lifetimes_cover_accesses", ("a",), 1), ("sharing_is_sound", ("a", "b"), 1)],
     ),
-    ("a copy that a leave completes", run({"a": (0, 0, 1, 0)}, [("", "a"), ("a", "a")], completes=[1]), []),
+    (
+        "results of one step that are listed in another order than they lie",
+        run({"a": (0, 0, 0, 0), "b": (128, 0, 0, 0), "c": (32, 0, 0, 0)}, [("", "a b c")], together=["a b c"]),
+        [("sharing_is_sound", ("c", "a"), 0)],
+    ),
+    (
+        "a result that its loop reads again and its leave completes",
+        run({"a": (0, 0, 1, 1)}, [("", "a"), ("", "a")], again={1: "a"}, completes=[1]),
+        [],
+    ),
     # Views.
     (
         "a view",
@@ -492,7 +501,22 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
         run({"a": (0, 0, 0, 0)}, [("", "a"), ("", "")], again={1: "a"}),
         [("lifetimes_cover_accesses", ("a",), 1)],
     ),
-    ("a result that a leave completes", run({"a": (0, 0, 1, 0)}, [("", "a"), ("", "a")], completes=[1]), []),
+    ("a result that a leave completes", run({"a": (0, 0, 1, 1)}, [("", "a"), ("", "a")], completes=[1]), []),
+    (
+        "a leave that writes what its body wrote",
+        run({"a": (0, 0, 1, 0)}, [("", "a"), ("", "a")], completes=[1]),
+        [("sharing_is_sound", ("a",), 1)],
+    ),
+    (
+        "a result that is read while its loop runs",
+        run({"a": (0, 0, 3, 2)}, [("", "a"), ("a", ""), ("", "a"), ("a", "")], completes=[2]),
+        [("lifetimes_cover_accesses", ("a",), 1)],
+    ),
+    (
+        "a result that no leave completes",
+        run({"a": (0, 0, 2, 1)}, [("", "a"), ("", "a"), ("a", "")]),
+        [("sharing_is_sound", ("a",), 1), ("lifetimes_cover_accesses", ("a",), 2)],
+    ),
 ]
 
 

@@ -147,6 +147,30 @@ def test_a_storage_of_no_bytes_takes_its_slot() -> None:
     assert false(claiming(plan, footprint=128)) != []
 
 
+def footprints(plan: Plan) -> list[tuple[str, str]]:
+    return [(claim.stated, claim.recomputed) for claim in false(plan) if claim.field.endswith("].footprint")]
+
+
+def test_a_footprint_ends_with_the_last_slot_and_not_with_what_lies_in_it() -> None:
+    """In layout `slots`; where storages have addresses of their own, the last of them counts. spec: A3.1"""
+    plan = chain()
+    roomier = changed(plan, "slots", int(plan.storages.slot[int(np.argmax(plan.storages.offset))]), bytes=65)
+    assert footprints(roomier) == [("320", "321")]
+    assert footprints(replace(roomier, layout="packed")) == []
+
+
+def test_scattered_addresses_are_backed_by_the_bytes_of_all_slots() -> None:
+    """spec: A2.4"""
+    assert footprints(replace(chain(), layout="hashed")) == [("320", "192")]
+
+
+def test_a_packed_storage_of_no_bytes_takes_one() -> None:
+    """spec: T7.1"""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0, "y": 0, "x": 0})).plan
+    assert footprints(replace(plan, layout="packed")) == []
+    assert footprints(replace(claiming(plan, footprint=130), layout="packed")) == [("130", "129")]
+
+
 def test_a_claim_about_a_step_without_anything_live_is_false() -> None:
     plan = changed(chain(), "storages", 0, birth=1, death=2)
     plan = changed(plan, "storages", 1, birth=1)

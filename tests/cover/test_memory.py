@@ -36,5 +36,12 @@ def test_runs_stay_sorted_and_no_more_than_the_writes_made(writes: list[tuple[in
     assert runs.start[0] == 0
 
 
+def test_what_nobody_wrote_is_one_run_from_the_first_byte_on() -> None:
+    arena = Bytes(-1)
+    assert list(arena.read(0, 10)) == [(0, 10, -1)]
+    arena.write(2, 4, 7)
+    assert list(arena.read(0, 10)) == [(0, 2, -1), (2, 4, 7), (4, 10, -1)]
+
+
 def test_reading_nothing_gives_nothing() -> None:
     assert list(Bytes(-1).read(5, 5)) == []

@@ -13,7 +13,7 @@ import pytest
 from proofs import checker
 from proofs.program import Program, loops, program
 from proofs.readers.sharing import Permissions, permitted
-from tests.strategies.small import changed, small
+from tests.strategies.small import changed, listed, small
 from tmmu.plan.columns import NONE, Plan, column
 from tmmu.planner import plan_memory
 from tmmu.vocabulary import Model, Role, Scratch
@@ -142,8 +142,24 @@ def test_two_bodies_of_one_node_are_one_loop() -> None:
 
 def test_bodies_that_lie_nowhere_are_no_loops() -> None:
     """What is wrong with them is said elsewhere; here they are passed over."""
-    for entries in ({"enter": NONE}, {"leave": NONE}, {"enter": 3, "leave": 1}, {"enter": 0}):
+    for entries in (
+        {"enter": NONE}, {"leave": NONE}, {"enter": 3, "leave": 1}, {"enter": 0}, {"leave": 1}, {"leave": 5},
+    ):  # fmt: skip
         assert loops(changed(loop(), "bodies", 1, **entries)) == []
+
+
+def test_the_main_graph_is_no_loop_whatever_its_row_says() -> None:
+    nowhere = changed(loop(), "bodies", 1, enter=NONE)
+    assert loops(changed(nowhere, "bodies", 0, enter=1, leave=3)) == []
+
+
+@pytest.mark.parametrize("name", ["i", "o"])
+def test_a_leave_does_not_write_again_what_was_written_inside(name: str) -> None:
+    """It completes the node's results alone: a formal input or a value of the body has been written. spec: V1.7"""
+    plan = loop()
+    again = listed(plan, "writes", 3, "loop/body/a.copy1", "y", "z", name)
+    found = [(p.obligation, p.tensors, p.step) for p in checker.executed(program(again, Permissions()))]
+    assert found == [("sharing_is_sound", (name,), 3)]
 
 
 def test_a_captured_value_overwritten_in_the_body_is_found_at_the_leave() -> None:

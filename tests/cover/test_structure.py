@@ -9,9 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from proofs import structure
@@ -19,9 +17,9 @@ from proofs.checker import Problem
 from proofs.program import program
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verdict import OBLIGATIONS
-from tests.strategies.small import changed, small
+from tests.strategies.small import changed, listed, small
 from tmmu.examples.broken import editing
-from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Names, Plan, column
+from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Names, Plan
 from tmmu.planner import plan_memory
 from tmmu.vocabulary import Arena, Part, Role, Scratch, Shares
 
@@ -76,16 +74,6 @@ def edit(table: str, row: int | str, **entries: int) -> Change:
     return lambda plan: changed(plan, table, row, **entries)
 
 
-def listed(plan: Plan, which: str, step: int, *names: str) -> Plan:
-    """The plan with another list of reads, writes or mutations at one step."""
-    lists = plan.steps.listed(which)
-    lists[step] = tuple(plan.tensors.name.list().index(name) for name in names)
-    bounds = column(np.cumsum([0, *map(len, lists)]), np.uint32)
-    flat = column([t for tensors in lists for t in tensors], np.uint32)
-    columns: dict[str, Any] = {f"{which}_at": bounds, which: flat}
-    return replace(plan, steps=replace(plan.steps, **columns))
-
-
 def relist(which: str, step: int, *names: str) -> Change:
     return lambda plan: listed(plan, which, step, *names)
 
@@ -133,6 +121,12 @@ def test_writers_and_roles_agree_with_the_steps(change: Change, tensors: tuple[s
     assert any(problem.tensors == tensors and text in problem.text for problem in found)
 
 
+def test_what_the_caller_writes_is_wrong_before_the_first_step() -> None:
+    plan = changed(chain(), "tensors", "x", birth=1)
+    [problem] = structure.written(plan, program(plan, Permissions()))
+    assert (problem.tensors, problem.step) == (("x",), 0)
+
+
 def inside_itself(plan: Plan) -> Plan:
     """The first body as its own parent, with its node's steps in it: going outwards would never end."""
     plan = changed(plan, "bodies", 1, parent=1)
@@ -146,6 +140,13 @@ NESTED: list[tuple[str, Change, str]] = [
     ("a body without enter", edit("bodies", 2, enter=NONE), f"body 'loop/body' {NO_RANGE}"),
     ("a body without leave", edit("bodies", 2, leave=NONE), f"body 'loop/body' {NO_RANGE}"),
     ("a body that ends before it begins", edit("bodies", 2, enter=3, leave=1), NO_RANGE),
+    (
+        "a leave before its enter",
+        lambda plan: changed(
+            changed(changed(plan, "steps", 1, part=LEAVE), "steps", 3, part=ENTER), "bodies", 2, enter=3, leave=1
+        ),
+        f"body 'loop/body' {NO_RANGE}",
+    ),
     ("a body that begins at a whole step", edit("bodies", 2, enter=2), NO_RANGE),
     ("a body that ends at a whole step", edit("bodies", 2, leave=4), NO_RANGE),
     ("a body between two nodes", edit("bodies", 2, leave=5), NO_RANGE),
@@ -193,6 +194,21 @@ def test_bodies_nest(change: Change, text: str) -> None:
     found = problems(change(nested()))
     assert {problem.obligation for problem in found} == {"bodies_nest"}
     assert any(text in problem.text for problem in found)
+
+
+def test_a_step_that_stands_wrong_is_known_by_what_it_writes_and_reads_first() -> None:
+    plan = plan_memory(small("concat: x w -> a b", parameters="w", outputs="a b")).plan
+    [problem] = problems(changed(plan, "steps", 0, part=LEAVE))
+    assert (problem.tensors, problem.step) == (("a", "x"), 0)
+
+
+def test_a_value_that_bodies_of_one_node_are_given_is_read_in_either() -> None:
+    """What an enter writes belongs to each body of its node, not to one that comes first or last."""
+    model = small("if: c x -> y", "if/then: => r", "  relu: x -> r", "if/else: => s", "  relu2: x -> s", inputs="c x")
+    plan = plan_memory(model).plan
+    assert plan.steps.part.tolist() == [ENTER, WHOLE, WHOLE, LEAVE]
+    handed = listed(changed(plan, "tensors", "x", writer=0), "writes", 0, "x")
+    assert list(structure.nested(handed, program(handed, Permissions()))) == []
 
 
 def test_bodies_of_one_node_do_not_interleave() -> None:
@@ -282,6 +298,16 @@ def test_what_a_body_did_not_make_is_copied_before_it_is_returned(
     assert all("did not make, without a copy" in problem.text for problem in found)
 
 
+def test_scratch_of_a_loop_is_handed_to_no_copy() -> None:
+    """Its leave reads the scratch behind the last copy, of another size. spec: T8.8"""
+    model = small("relu: x -> a", "loop: x x -> y z", "loop/body*: i j => j i", outputs="y z",
+                  nodes={"loop": {"scratch": SCRATCH}})  # fmt: skip
+    plan = plan_memory(model).plan
+    leave = plan.steps.listed("reads")[2]
+    assert [str(plan.tensors.name[t]) for t in leave[-2:]] == ["loop/body/i.copy1", "loop.scratch0"]
+    assert problems(plan) == []
+
+
 def test_a_body_without_a_leave_copies_nothing() -> None:
     for entries in ({"enter": NONE}, {"leave": NONE}):
         plan = changed(swap(), "bodies", 1, **entries)
@@ -323,6 +349,9 @@ def test_an_arena_that_does_not_reuse_has_no_slot_for_two() -> None:
     [problem] = problems(changed(plan, "storages", b, **place))
     assert (problem.obligation, problem.tensors) == ("slot_count", ("x", "b"))
     assert "of an arena that does not reuse" in problem.text
+    third = changed(changed(plan, "storages", b, **place), "storages", "y", **place)
+    [named] = [p for p in problems(third) if "of an arena that does not reuse" in p.text]
+    assert named.tensors == ("x", "b")  # the first two of three
 
 
 def test_slots_share_no_byte_whoever_lives_there() -> None:

@@ -209,14 +209,14 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
     """Run every mutant that no test is known to notice; 2 where a test fails for the source as it is."""
     os.environ["HYPOTHESIS_PROFILE"] = "mutation"
     reached, end = Reached(given.folder / "reached.jsonl"), time.monotonic() + 60 * given.minutes
-    reached.load()
+    reached.load(chosen)
     preload()
 
     def todo() -> list[Task]:
         return [task for tasks in chosen.values() for task in tasks if not results.noticed(task)]
 
     def swapped(collected: Collected, watch: Watch, say: Say) -> None:
-        if failed := watch.tests(collected, given.workers, say):
+        if failed := watch.tests(collected, chosen, given.workers, say):
             say("these tests fail for the source as it is:\n    " + "\n    ".join(failed))
             sys.exit(2)
         runner = Runner(reached, results, given.workers, given.seconds, end, say)
@@ -228,7 +228,7 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
         if code := collect(tests, reached, swapped):
             return code
         results.load()
-        reached.load()
+        reached.load(chosen)
         runner = Runner(reached, results, given.workers, given.seconds, end, print)
         runner.run(_imported(todo(), runner))
     return 0

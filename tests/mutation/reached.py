@@ -34,18 +34,19 @@ class Reached:
     tests: dict[str, Test] = field(default_factory=dict)
     imported: dict[str, int] = field(default_factory=dict)
 
-    def load(self) -> None:
-        """Read what is kept, the last word of each test, without the tests that ran a file that has changed since."""
-        digests: dict[str, str] = {}
+    def load(self, files: Iterable[str]) -> None:
+        """Read what is kept, the last word of each test, without tests that ran one of these files and it has changed.
+
+        Lines of other files may be out of date.
+        """
+        digests = {path: digest_of(path) for path in files}
         for line in self.path.read_text().splitlines() if self.path.exists() else ():
             kept = json.loads(line)
             if "imported" in kept:
                 self.imported = {path: int(bits, 16) for path, bits in kept["imported"].items()}
                 continue
             self.tests.pop(kept["test"], None)
-            for path in kept["lines"].keys() - digests.keys():
-                digests[path] = digest_of(path)
-            if all(digest == digests[path] for path, (digest, _) in kept["lines"].items()):
+            if all(digest == digests.get(path, digest) for path, (digest, _) in kept["lines"].items()):
                 lines = {path: int(bits, 16) for path, (_, bits) in kept["lines"].items()}
                 self.tests[kept["test"]] = Test(kept["version"], kept["seconds"], kept["failed"], lines)
 
@@ -72,10 +73,14 @@ class Reached:
             out.write(text.encode())
 
     def of_lines(self, path: str, lines: int) -> list[str]:
-        """The tests that run any of these lines of a file: the file's own tests first, then the quick ones."""
-        found = [name for name, test in self.tests.items() if test.lines.get(path, 0) & lines]
-        own = TARGETS.get(path, ())
-        return sorted(found, key=lambda name: (_slow(self.tests[name].seconds), _file(name) not in own, name))
+        """The tests that run any of these lines of a file: those of its first target, then the quick ones."""
+        own = TARGETS.get(path, ("",))
+
+        def order(name: str) -> tuple[bool, int, bool, str]:
+            slow, file = (int(self.tests[name].seconds * 20)).bit_length(), name.partition("::")[0]
+            return slow > 5 or file != own[0], slow, file not in own, name
+
+        return sorted((name for name, test in self.tests.items() if test.lines.get(path, 0) & lines), key=order)
 
     def of_file(self, path: str) -> list[str]:
         """The tests that run any function of a file."""
@@ -91,15 +96,6 @@ class Reached:
                 break
             chosen.append(name)
         return chosen
-
-
-def _file(name: str) -> str:
-    return name.partition("::")[0]
-
-
-def _slow(seconds: float) -> int:
-    """Seconds as a class: tests of one class take about as long, and then the file's own come first."""
-    return (int(seconds * 20)).bit_length()
 
 
 def digest_of(path: str) -> str:

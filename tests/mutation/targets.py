@@ -38,7 +38,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/structure.py": STRUCTURE,
     "proofs/memory.py": (f"{COVER}memory.py", *NAIVE),
     "proofs/program.py": (f"{COVER}proof_program.py", *NAIVE),
-    "proofs/claims.py": (f"{COVER}claims.py", CORPUS),
+    "proofs/claims.py": (f"{COVER}claims.py", f"{COVER}layouts_hashed.py", CORPUS),
     "proofs/donation.py": (*VERIFY, *SHARDING),
     "proofs/patterns.py": (*VERIFY, *ARENAS, *SHARDING),
     **{

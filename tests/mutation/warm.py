@@ -14,7 +14,7 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -122,12 +122,14 @@ class Watch:
             self.reached.imported[_relative(file)] = _bits(data.lines(file) or [])
         self.reached.save_imported()
 
-    def tests(self, collected: Collected, workers: int, say: Say) -> list[str]:
+    def tests(self, collected: Collected, files: Iterable[str], workers: int, say: Say) -> list[str]:
         """Look at tests that are new or have changed; returns those that fail as everything is."""
         missing = [name for name in collected.items if not self._known(collected, name)]
         say(f"looking at what {len(missing)} of {len(collected.items)} tests run")
+        log = self.reached.path.with_suffix(".log")
         children = [
-            separate(partial(_look, collected, missing[k::workers], self.reached), 7200) for k in range(workers)
+            separate(partial(_look, collected, missing[k::workers], self.reached), 7200, log=log)
+            for k in range(workers)
         ]
         try:
             for child in children:
@@ -136,7 +138,7 @@ class Watch:
         finally:
             for child in children:
                 child.kill()
-        self.reached.load()
+        self.reached.load(files)
         failed = [name for name in missing if not self._known(collected, name)]
         self.reached.tests = {name: test for name, test in self.reached.tests.items() if name in collected.items}
         return failed

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tmmu.ir.dtypes import most_bytes
 from tmmu.plan.columns import Plan, column
 from tmmu.vocabulary import MAIN, Bindings, Body, Model, Node, Role, Tensor, View
@@ -103,3 +105,13 @@ def changed(plan: Plan, table: str, row: int | str, **entries: int) -> Plan:
         values[at] = value
         columns[name] = column(values, old.dtype.type)
     return replace(plan, **{table: replace(rows, **columns)})
+
+
+def listed(plan: Plan, which: str, step: int, *names: str) -> Plan:
+    """The plan with another list of reads, writes or mutations at one step."""
+    lists = plan.steps.listed(which)
+    lists[step] = tuple(plan.tensors.name.list().index(name) for name in names)
+    bounds = column(np.cumsum([0, *map(len, lists)]), np.uint32)
+    flat = column([t for tensors in lists for t in tensors], np.uint32)
+    columns: dict[str, Any] = {f"{which}_at": bounds, which: flat}
+    return replace(plan, steps=replace(plan.steps, **columns))
