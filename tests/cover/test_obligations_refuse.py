@@ -7,7 +7,7 @@ spec: V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V1.13, V2.3, V5.1, A1.2, A1.3, A3.1,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -16,11 +16,12 @@ from proofs.obligations import OBLIGATIONS, PRELUDE, sharing_is_sound
 from proofs.obligations import context as contexts
 from proofs.obligations.context import view_of
 from proofs.obligations.discharge import Result, discharge
+from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers.process import Z3
 from tests.strategies.synthetic import claiming, edited, training_plan, with_steps
 from tests.strategies.written import Lives, Written
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan, Storages, Tensors
 from tmmu.vocabulary import Role
 
 SOLVER = Z3(PRELUDE)
@@ -236,8 +237,35 @@ EDITS: dict[str, tuple[str, Callable[[Plan], Plan]]] = {
 
 @pytest.mark.parametrize("name", EDITS)
 def test_a_plan_that_is_wrong_in_one_place_is_refuted(name: str) -> None:
+    """And the false row speaks of the tensor or storage that was changed."""
     obligation, edit = EDITS[name]
-    assert obligation in violated(edit(PLAN))
+    plan = edit(PLAN)
+    found = results(plan)
+    assert [name for name, result in found.items() if result.failure] == []
+    refuted = found[obligation].refuted
+    assert refuted is not None
+    _, place = refuted
+    tensors, storages = _changed_rows(plan.tensors, PLAN.tensors), _changed_rows(plan.storages, PLAN.storages)
+    home = plan.tensors.storage
+    assert storages <= {*place.storages, *home[list(place.tensors)].tolist()}, place
+    assert tensors <= {*place.tensors, *np.flatnonzero(np.isin(home, place.storages)).tolist()}, place
+
+
+def _changed_rows(table: Tensors | Storages, before: Tensors | Storages) -> set[int]:
+    """The rows of a table of which some number is another one."""
+    pairs = ((getattr(table, f.name), getattr(before, f.name)) for f in fields(table) if f.name != "name")
+    return {row for new, old in pairs for row in np.flatnonzero(new != old).tolist()}
+
+
+def test_alignments_that_agree_with_each_other_are_powers_of_two_all_the_same() -> None:
+    """Each is a multiple of the others, and every address of each."""
+    plan = Written("", given={"x": "input"}, outputs="x").plan()
+    odd = replace(plan, arenas=tuple(replace(arena, alignment=3) for arena in plan.arenas))
+    for table in ("tensors", "storages", "slots"):
+        odd = edited(odd, table, 0, alignment=3)
+    found = results(odd, Permissions())
+    assert {name for name, result in found.items() if not result.proved} == {"alignment"}
+    assert found["alignment"].refuted == ("(power_of_two 3)", Place([0], [0]))
 
 
 def test_every_obligation_has_plans_to_which_it_says_no() -> None:
