@@ -34,4 +34,4 @@ def unfit(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
     ['v*']
     """
     donated = frozenset(names)
-    return sorted(p for p in set(patterns) - donated if "*" not in p or not any(fits(p, name) for name in donated))
+    return sorted(p for p in set(patterns) - donated if not any(fits(p, name) for name in donated))

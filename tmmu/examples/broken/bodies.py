@@ -73,6 +73,17 @@ def loop_result_born_when_it_is_left() -> Plan:
     return laid_out(edit(plan, tensors={"out_left": {"birth": leave}}))
 
 
+@wrong("sharing_is_sound", f"{BODY}/sum")
+def body_value_written_again_by_its_leave() -> Plan:
+    """The loop's leave, which completes the loop's own results, writes `sum` too, which the body has written."""
+    plan = right(loop())
+    leave, value = step_of(plan, "y/Add") - 1, row(plan, f"{BODY}/sum")
+    at, flat = plan.steps.writes_at.tolist(), plan.steps.writes.tolist()
+    flat.insert(at[leave + 1], value)
+    bounds = column([bound + (step > leave) for step, bound in enumerate(at)], np.uint32)
+    return edit(plan, steps=replace(plan.steps, writes_at=bounds, writes=column(flat, np.uint32)))
+
+
 @wrong("sharing_is_sound", f"{BODY}/v", "bias")
 def view_across_the_boundary_of_a_body() -> Plan:
     """An Identity inside the body is said to be a view of the captured `bias`; a body's values are copies."""
