@@ -21,7 +21,7 @@ from proofs.obligations import sizes_over_envelope
 from proofs.solvers import Answer
 from proofs.solvers.process import SolverProcess
 from tests.strategies.onnx_files import model_of, written
-from tests.strategies.small import small
+from tests.strategies.small import changed, small
 from tmmu.cli import checking
 from tmmu.cli.commands import tmmu
 from tmmu.envelope.expressions import symbol
@@ -29,9 +29,9 @@ from tmmu.envelope.table import Row
 from tmmu.errors import TmmuError
 from tmmu.ir import files
 from tmmu.plan import file, gate
-from tmmu.plan.columns import Plan, column
+from tmmu.plan.columns import SHARES, Plan, column
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Model
+from tmmu.vocabulary import Model, Shares
 
 M = symbol("m", 1, 64)
 TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {
@@ -176,6 +176,51 @@ def test_a_window_inside_its_base_at_every_shape_is_none_of_these() -> None:
         assert (list(envelope.problems(plan_memory(model).plan)) == []) == inside
 
 
+def opened(model: Model) -> Plan:
+    return plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))).plan
+
+
+def said(found: Plan, tensor: str, word: Shares, of: str) -> list[tuple[tuple[str, ...], dict[str, int]]]:
+    """What is wrong where the plan says that a tensor shares bytes so."""
+    entry = {"shares": SHARES.index(word), "of": found.tensors.name.list().index(of)}
+    return [(p.tensors, p.shape) for p in envelope.problems(changed(found, "tensors", tensor, **entry))]
+
+
+@pytest.mark.parametrize(("op", "word"), [("relu", Shares.IN_PLACE), ("reshape", Shares.VIEW), ("own", Shares.VIEW)])
+def test_what_takes_all_bytes_of_another_has_its_size_at_every_shape(op: str, word: Shares) -> None:
+    """Neither larger nor smaller, by one byte or by many; only a window may be smaller than its base. spec: R6.6"""
+    for base, size, shape in ((64, M, {"m": 1}), (M, 64, {"m": 1}), (M + 1, M, {"m": 1}), (M, M, None)):
+        like = {
+            name: {"shape": (dim,), "bytes": 65 if dim == M + 1 else 64} for name, dim in (("x", base), ("v", size))
+        }
+        found = opened(small(f"{op}: x -> v", "relu2: v -> y", like=like))
+        window = op == "own" and (base, size) != (M, 64)
+        assert said(found, "v", word, "x") == ([] if window or shape is None else [(("v", "x"), shape)])
+
+
+def test_a_window_of_a_window_begins_where_its_base_does() -> None:
+    own = {"nodes": {name: {"domain": "own"} for name in ("w", "w2")}, "views": {"b": ("x", 4), "v": ("b", 8)}}
+    for more, wrong in ((16, []), (15, [("v", "b")])):
+        sizes = {"x": 99, "b": M + more, "v": 9}
+        like = {name: {"shape": (dim,), "bytes": 64 + more if name == "b" else dim} for name, dim in sizes.items()}
+        found = opened(small("w: x -> b", "w2: b -> v", "relu: v -> y", like=like, **own))  # type: ignore[arg-type]  # fields by name
+        assert [problem.tensors for problem in envelope.problems(found)] == wrong
+
+
+def test_a_size_that_several_tensors_have_is_shown_once() -> None:
+    found = lied(lied(plan(), "x", 63), "a", 63)
+    assert [p.tensors for p in envelope.problems(found) if p.obligation == envelope.NAME and p.sizes[1] == 63] == [
+        ("x",), ("x",),
+    ]  # fmt: skip
+
+
+def test_two_sizes_are_apart_where_some_shape_tells_them_apart() -> None:
+    ranges = {"m": (1, 64)}
+    assert envelope.apart(M, M, ranges) is None
+    assert envelope.apart(M + 1, M, ranges) == envelope.apart(M, M + 1, ranges) == {"m": 1}
+    assert envelope.apart(64, M, ranges) == {"m": 1}  # at 64 they are equal
+
+
 WRONG: list[tuple[str, Any, str]] = [
     ("envelope", None, "envelope: it is there where bindings.ranges has a dimension"),
     ("envelope", 3, "envelope: no map"),
@@ -228,7 +273,7 @@ class Scripted:
         self.texts = list(texts)
 
     def evaluate(self, text: str, timeout_s: float) -> Answer:
-        return Answer(self.texts.pop(0), None, 0.0)
+        return Answer(self.texts.pop(0), None, 0.5)
 
     def close(self) -> None:
         self.texts.clear()
@@ -245,7 +290,7 @@ def test_what_the_solver_does_not_show_is_not_proved() -> None:
         shown = sizes_over_envelope.ask(plan(), Scripted(*answers), 1.0)
         assert (shown.tensor, shown.counterexample, bool(shown.failure)) == (tensor, counterexample, True)
     shown = sizes_over_envelope.ask(plan(), Scripted(*["unsat\nsat"] * 3), 1.0)
-    assert (shown.queries, shown.failure) == (3, "")
+    assert (shown.queries, shown.failure, shown.seconds) == (3, "", 1.5)
 
 
 @pytest.mark.parametrize(

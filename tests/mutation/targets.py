@@ -12,7 +12,7 @@ NAIVE = (
     f"{COVER}checker.py", f"{COVER}mutations.py", f"{PROPERTIES}brute_force.py", f"{PROPERTIES}corruptions.py", CORPUS,
 )  # fmt: skip
 STRUCTURE = (f"{COVER}structure.py", f"{COVER}checker.py", CORPUS)
-ROWS = (f"{COVER}obligations_rows.py", f"{COVER}obligations_refuse.py", f"{COVER}obligations_agree.py", CORPUS)
+ROWS = (f"{COVER}obligations_refuse.py", f"{COVER}obligations_rows.py", f"{COVER}obligations_agree.py", CORPUS)
 EDGES = (f"{COVER}layouts_commands.py", f"{PROPERTIES}layouts.py")
 VERIFY = (f"{COVER}verify_plan.py", f"{COVER}verify_command.py")
 ARENAS = (f"{COVER}arenas_commands.py", f"{PROPERTIES}arenas.py", f"{COVER}structure.py", f"{COVER}planner_arenas.py")
@@ -44,10 +44,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{
         f"proofs/obligations/{name}.py": ROWS
         for name in (
-            "alignment", "capacity", "contents", "context", "definition", "discharge", "levels",
-            "lifetimes_cover_accesses", "must_not_alias", "no_live_overlap", "rows", "sharing_is_sound", "slot_count",
-            "peak", "tensors_within_storages",
+            "alignment", "capacity", "contents", "context", "levels", "lifetimes_cover_accesses", "must_not_alias",
+            "no_live_overlap", "peak", "sharing_is_sound", "slot_count", "tensors_within_storages",
         )
+    },
+    **{
+        f"proofs/obligations/{name}.py": (f"{COVER}obligations_rows.py", *ROWS)
+        for name in ("definition", "discharge", "rows")
     },
     "proofs/obligations/__init__.py": (f"{COVER}obligations_outcomes.py", *ROWS, f"{COVER}envelope_verify.py"),
     "proofs/obligations/by_edges.py": (*ROWS, *EDGES),
@@ -56,7 +59,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/certificate.py": ROWS,
     "proofs/layouts.py": (*ROWS, *EDGES),
     "proofs/envelope.py": ENVELOPE,
-    "proofs/homes.py": ARENAS,
+    "proofs/homes.py": (f"{COVER}homes.py", *ARENAS),
     "proofs/verdict.py": (*VERIFY, f"{COVER}formats.py"),
     **{
         f"proofs/solvers/{name}.py": (f"{COVER}solvers.py", f"{COVER}second_opinion.py", *ROWS)
