@@ -14,6 +14,7 @@ _FILE = {"": "Bool", "_plan": "Plan", "_hash": "Hash", "_whole": "Bool"}
 _STATE = State(
     {
         "phase": ((), "Phase"), "loaded": ((), "Plan"), "stated": ((), "Hash"), "traced": ((), "Hash"),
+        "stands_by": ((), "Bool"), "former": ((), "Plan"), "former_hash": ((), "Hash"),
         "asks": ((), "Bool"), "asked": ((), "Shape"), "damaged": ((), "Bool"),
         **{f"{name}{part}": ((), sort) for name in ("aside", "kept") for part, sort in _FILE.items()},
     },
@@ -37,6 +38,9 @@ def invariant(s: str) -> tuple[str, ...]:
         f"(=> (= phase{s} Running) (and asks{s} (fits loaded{s} asked{s})))",
         # TraceIsCurrent: the trace names the plan that is in force, or is to be.
         f"(=> (or {in_force} (= phase{s} Planned)) (= traced{s} stated{s}))",
+        # FormerIsGood: the plan that stands by while a new one is applied could be in force.
+        f"(=> stands_by{s} (and (or (= phase{s} Planned) (= phase{s} Applied)) (= (hash former{s}) former_hash{s})))",
+        f"(=> (and stands_by{s} (= phase{s} Planned)) (= (hash loaded{s}) stated{s}))",
         # CheckpointIsWhole.
         f"(=> kept{s} kept_whole{s})",
         # What is not damaged states the hash of its own plan; what is damaged is there.
@@ -55,14 +59,15 @@ def invariant(s: str) -> tuple[str, ...]:
 
 CHANGES = (
     "(=> (or (distinct loaded0 loaded1) (distinct stated0 stated1))"
-    " (or (= phase0 Down) (= phase0 Safepoint) (= phase1 Down)))"
+    " (or (= phase0 Down) (= phase0 Safepoint) (= phase1 Down)"
+    " (and stands_by0 (= loaded1 former0) (= stated1 former_hash0))))"
 )
-"""ChangesAtSafepoint: a plan takes another's place between iterations alone."""
+"""ChangesAtSafepoint: a plan takes another's place between iterations alone, or gives it back."""
 ZEROED = (
     "(=> (or (= phase1 Safepoint) (= phase1 Running))"
-    " (or (= phase0 Applied) (= phase0 Safepoint) (= phase0 Running)))"
+    " (or (= phase0 Applied) (= phase0 Safepoint) (= phase0 Running) (and stands_by0 (= loaded1 former0))))"
 )
-"""ZeroedBeforeUse: only what was applied, and then zeroed, runs."""
+"""ZeroedBeforeUse: only what was applied, and then zeroed, runs; so was the plan that stood by."""
 CURRENT = (
     "(=> (and kept1 (not damaged1) (or (distinct kept_hash0 kept_hash1) (distinct kept_plan0 kept_plan1)"
     " (distinct kept_iteration0 kept_iteration1) (not kept0))) (= kept_hash1 stated0))"
@@ -93,14 +98,15 @@ def _step(
     return Statement(name, sentence, _BOTH + more, hypotheses, _AFTER, mutants, _WORLD)
 
 
-_PLAN, _SHAPE = "(declare-const p Plan)", "(declare-const a Shape)"
+_PLAN, _SHAPE, _HASH = "(declare-const p Plan)", "(declare-const a Shape)", "(declare-const q Hash)"
+_NONE_STANDS_BY = {"stands_by": "false", "former": "p", "former_hash": "q"}
 _RECOMPUTES = "(= (hash loaded0) stated0)"
 _ASKED, _FITS = "asks0", "(fits loaded0 asked0)"
 _OUTSIDE = all_of((_phase("Safepoint"), _ASKED, f"(not {_FITS})"))
 _NOTHING_ASIDE = "(not aside0)"
 _WHOLE = "aside_whole0"
 _GONE = {"aside": "false", "aside_plan": "p", "aside_hash": "q", "aside_whole": "b", "aside_iteration": "n"}
-_ANY = _PLAN + "(declare-const q Hash)(declare-const b Bool)(declare-const n Int)"
+_ANY = _PLAN + _HASH + "(declare-const b Bool)(declare-const n Int)"
 """Of a file that is not there anything may be said."""
 _RENAMED = {f"kept{part}": f"aside{part}0" for part in (*_FILE, "_iteration")}
 
@@ -109,7 +115,7 @@ STATEMENTS = (
         "a_run_begins_right",
         "Before anything is planned, with no checkpoint, the invariant holds.",
         _SORTS + _STATE.declared("1"),
-        ("(= phase1 Down)", "(not asks1)", "(not aside1)", "(not kept1)", "(not damaged1)", "(= iteration1 0)",
+        ("(= phase1 Down)", "(not stands_by1)", "(not asks1)", "(not aside1)", "(not kept1)", "(not damaged1)", "(= iteration1 0)",
          "(= committed1 0)"),
         all_of(invariant("1")),
         (Mutant("more is promised than there is", "(= committed1 0)", "(= committed1 1)"),),
@@ -150,8 +156,10 @@ STATEMENTS = (
         "zeroing_keeps_the_run",
         "What was mapped is zeroed before anything runs.",
         (_phase("Applied"),),
-        {"phase": "Safepoint"},
+        {"phase": "Safepoint", **_NONE_STANDS_BY},
         Mutant("runs on dirty memory", assumed(_phase("Applied")), assumed("(or (= phase0 Planned) (= phase0 Applied))")),
+        Mutant("forgets what stands by", _STATE.becomes("stands_by", (), "false"), _STATE.same("stands_by")[0]),
+        more=_PLAN + _HASH,
     ),
     _step(
         "asking_for_an_iteration_keeps_the_run",
@@ -174,11 +182,23 @@ STATEMENTS = (
         "A shape that the plan does not fit is answered by a new plan, before its iteration runs, which the trace"
         " names.",
         (_OUTSIDE, _NOTHING_ASIDE, "(fits p asked0)"),
-        {"loaded": "p", "stated": "(hash p)", "phase": "Planned", "traced": "(hash p)"},
+        {"loaded": "p", "stated": "(hash p)", "phase": "Planned", "traced": "(hash p)", "stands_by": "true",
+         "former": "loaded0", "former_hash": "stated0"},
         Mutant("silent replan", _STATE.becomes("traced", (), "(hash p)"), _STATE.same("traced")[0]),
         Mutant("replans while it runs", assumed(_OUTSIDE), assumed(_phase("Running"))),
         Mutant("saves across a replan", assumed(_NOTHING_ASIDE), ""),
         more=_PLAN,
+    ),
+    _step(
+        "going_back_to_the_former_plan_keeps_the_run",
+        "Where the new plan's memory cannot be had, the old plan is in force again, the trace says so, and who asked is"
+        " told.",
+        ("(or (= phase0 Planned) (= phase0 Applied))", "stands_by0"),
+        {"loaded": "former0", "stated": "former_hash0", "phase": "Safepoint", "traced": "former_hash0", "asks": "false",
+         "asked": "a", **_NONE_STANDS_BY},
+        Mutant("stands by in silence", _STATE.becomes("traced", (), "former_hash0"), _STATE.same("traced")[0]),
+        Mutant("to a plan that nobody ran", assumed("stands_by0"), ""),
+        more=_PLAN + _SHAPE + _HASH,
     ),
     _step(
         "refusing_a_shape_keeps_the_run",
@@ -230,7 +250,7 @@ STATEMENTS = (
         "A crash at any moment leaves the checkpoint, and nothing else.",
         ("(distinct phase0 Down)", "(distinct phase0 Refused)"),
         {"phase": "Down", "loaded": "p", "stated": "q", "asks": "false", "asked": "a", "iteration": "0", "traced": "q",
-         **_GONE},
+         **_GONE, **_NONE_STANDS_BY},
         Mutant("it takes the checkpoint too", _STATE.same("kept")[0], _STATE.becomes("kept", (), "false")),
         more=_ANY + _SHAPE,
     ),

@@ -5,6 +5,7 @@ spec: U5.17, U5.18
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import os
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 
 import pytest
 
+import tmmu
 from proofs.model_check import entry, java, manifest
-from proofs.model_check.following import follow, generate, lifecycle, lines, log, quota, zeroing
+from proofs.model_check.following import follow, generate, lifecycle, lines, log, quota, scans, zeroing
 from proofs.model_check.following.log import WrongLog
 from proofs.model_check.following.verdict import verdict
 from proofs.model_check.messages import Report, State
@@ -28,6 +30,43 @@ from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.records.trace import Trace
+
+READERS = (lifecycle, quota, scans, zeroing)
+
+
+def told() -> dict[str, set[str]]:
+    """Every event that code of `tmmu` tells, with its fields, from its text: calls of an `EventLog`, by its names."""
+    found: dict[str, set[str]] = {"start": {"format"}}
+    for path in Path(tmmu.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and call.args:
+                name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+                words = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
+                for word in words if name in ("events", "tell", "scanned") else ():
+                    found.setdefault(str(word), set()).update(k.arg for k in call.keywords if k.arg)
+    return found
+
+
+def test_no_event_that_the_code_tells_is_unknown_to_who_follows_logs() -> None:
+    """A new event needs a line in `log.EVENTS` and a reader; one that nobody tells any more needs neither.
+
+    A checkpoint's writer tells its three words as `what` of one event; a file is damaged by nobody here.
+    """
+    code = told()
+    for word in ("written", "synced", "renamed"):
+        assert code.pop(word) == set()
+    assert set(code) == set(log.EVENTS) - {"damaged"}
+    for kind, fields in code.items():
+        assert fields <= set(log.EVENTS[kind]), kind
+        assert fields == set(log.EVENTS[kind]) or kind == "asked", kind
+    read = {
+        node.value
+        for reader in READERS
+        for node in ast.walk(ast.parse(Path(reader.__file__).read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert set(log.EVENTS) - read == set()
+
 
 START = b'{"event": "start", "format": "tmmu-events"}\n'
 

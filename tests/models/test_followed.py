@@ -41,6 +41,11 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> File:
     return recorded.refusals(tmp_path_factory.mktemp("refusals"))
 
 
+@pytest.fixture(scope="module")
+def replanned(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return recorded.replanned(tmp_path_factory.mktemp("replanned"))
+
+
 def followed(file: File, tools: tuple[str, File]) -> list[Result]:
     return list(follow.follow([(file, *follow.read(file))], *tools, timeout_s=300, workers=os.cpu_count() or 1))
 
@@ -55,9 +60,9 @@ def rewritten(file: File, tmp_path: File, before: str, after: str, which: int = 
 
 
 def test_a_run_with_crashes_and_one_with_refusals_are_steps_of_their_modules(
-    whole: File, refusals: File, tools: tuple[str, File]
+    whole: File, refusals: File, replanned: File, tools: tuple[str, File]
 ) -> None:
-    results = [*followed(whole, tools), *followed(refusals, tools)]
+    results = [*followed(whole, tools), *followed(refusals, tools), *followed(replanned, tools)]
     assert [result.objections for result in results if not result.as_expected] == []
     assert {result.module for result in results} == {"LinearScan", "PlanLifecycle", "Quota", "Zeroing"}
     assert len(results) > 8
@@ -79,9 +84,11 @@ def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
 
 
 def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
-    whole: File, refusals: File, tools: tuple[str, File]
+    whole: File, refusals: File, replanned: File, tools: tuple[str, File]
 ) -> None:
     paths = paths_of(whole, lambda path: len(path.lines))
+    paths += [path for path in follow.read(replanned)[1] if path.module == "PlanLifecycle"]
+    paths += [path for path in follow.read(replanned)[1] if "Refuse" in [line.action for line in path.lines]]
     paths += [path for path in follow.read(refusals)[1] if path.module == "Quota" and len(path.lines) > 1]
     for path in paths:
         run = run_of_all(path, TLA)
@@ -93,7 +100,8 @@ def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
         assert outcome.report.distinct_states == run.distinct_states, path.subject
         assert len(wrong) > len(path.lines)
     actions = {line.action for path in paths for line in path.lines}
-    assert len(actions) > 20
+    assert {"Replan", "StandBy"} < actions
+    assert len(actions) > 22
 
 
 @pytest.mark.parametrize(
@@ -123,6 +131,25 @@ def test_a_copy_is_refused_with_the_line_the_action_and_what_the_module_allows(
     assert f"REJECTED {copy}: {module}" in out
     assert f"  line {line}: " in out
     assert says in out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "action"),
+    [
+        ('"event": "replan", "t": 3', '"event": "replan", "t": 4', "Replan"),
+        ('"old_plan_hash": "', '"old_plan_hash": "0', "Replan"),
+        ('"event": "ready", "t": 4', '"event": "ready", "t": 5', "Zero"),
+        ('"event": "begun", "t": 4', '"event": "begun", "t": 3', "Begin"),
+    ],
+)
+def test_a_replan_that_is_miswritten_is_refused_at_its_line(
+    replanned: File, tmp_path: File, tools: tuple[str, File], before: str, after: str, action: str
+) -> None:
+    copy, line = rewritten(replanned, tmp_path, before, after)
+    events, paths = follow.read(copy)
+    paths = [path for path in paths if path.module == "PlanLifecycle"]
+    [result] = follow.follow([(copy, events, paths)], *tools, timeout_s=300, workers=1)
+    assert result.objections[0].startswith(f"line {line}: {action} is no step of PlanLifecycle here (it allows ")
 
 
 def test_a_file_that_was_whole_must_not_be_refused(whole: File, tmp_path: File, tools: tuple[str, File]) -> None:

@@ -121,7 +121,8 @@ def _life(constants: Values, state: State) -> Values:
     found = {
         "phase": (state["phase"].capitalize(),), "loaded": loaded["plan"], "stated": loaded["hash"],
         "traced": state["traced"], "asks": state["asked"] != 0, "asked": state["asked"], "damaged": state["damaged"],
-        "iteration": state["iteration"], "committed": state["committed"],
+        "stands_by": state["former"]["plan"] != 0, "former": state["former"]["plan"],
+        "former_hash": state["former"]["hash"], "iteration": state["iteration"], "committed": state["committed"],
     }  # fmt: skip
     for name, file in files.items():
         parts = {f"{name}_{part}": file[part] for part in ("plan", "hash", "whole", "iteration")}
@@ -144,6 +145,7 @@ PLAN_LIFECYCLE = Machine(
         "RefuseDamaged": ("refusing_a_plan_whose_hash_differs_keeps_the_run",), "Zero": ("zeroing_keeps_the_run",),
         "Ask": ("asking_for_an_iteration_keeps_the_run",), "Begin": ("beginning_an_iteration_keeps_the_run",),
         "Replan": ("replanning_at_a_safepoint_keeps_the_run",), "RefuseShape": ("refusing_a_shape_keeps_the_run",),
+        "StandBy": ("going_back_to_the_former_plan_keeps_the_run",),
         "Finish": ("ending_an_iteration_keeps_the_run",),
         "WriteAside": ("writing_a_checkpoint_aside_keeps_the_run",),
         "Sync": ("syncing_a_checkpoint_keeps_the_run",), "Rename": ("renaming_a_checkpoint_keeps_the_run",),

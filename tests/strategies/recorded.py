@@ -22,6 +22,7 @@ from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.records.ledger import Ledger
+from tmmu.runtime.safepoint import exchange
 
 
 class Fatal(EventLog):
@@ -38,10 +39,10 @@ class Fatal(EventLog):
         self.left -= 1
 
 
-def plan(tell: EventLog | None = None) -> Plan:
+def plan(tell: EventLog | None = None, size: int = 128) -> Plan:
     """Five storages that take turns in three slots, the last two born in bytes that others have left."""
     lines = ("relu: x w -> a", "add: a x -> b", "add2: b a -> c", "relu2: c -> y")
-    return plan_memory(small(*lines, parameters="w", sizes={"a": 128}), tell=tell).plan
+    return plan_memory(small(*lines, parameters="w", sizes={"a": size}), tell=tell).plan
 
 
 def batch(execution: Execution) -> None:
@@ -111,6 +112,28 @@ def refusals(folder: Path) -> Path:
     with apply_plan(made, events=log, ledger=ledger, memory_bytes_budget=8192) as execution:
         batch(execution)
     return folder / "refusals.events"
+
+
+def replanned(folder: Path) -> Path:
+    """A plan that gives way to another, after one that cannot be had; saved, restored, and replanned once more."""
+    path, kept = folder / "replanned.events", folder / "kept"
+    log = EventLog(path)
+    execution = apply_plan(plan(), events=log)
+    batch(execution)
+    with pytest.raises(TmmuError):
+        exchange(execution, plan(size=256), "a larger shape", memory_bytes_budget=4096)
+    with pytest.raises(TmmuError):
+        exchange(execution, plan(size=256), "a larger shape", journal=folder / "none" / "journal")
+    batch(execution)
+    execution = exchange(execution, plan(size=512), "a larger shape")
+    batch(execution)
+    checkpoint.save(execution, kept)
+    batch(execution)
+    with checkpoint.restore(kept, events=EventLog(path)) as execution:
+        with exchange(execution, plan(size=1024), "a larger shape") as wider:
+            batch(wider)
+            checkpoint.save(wider, kept)
+    return path
 
 
 def random_plans(folder: Path, numbers: range) -> Path:

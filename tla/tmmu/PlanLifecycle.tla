@@ -7,9 +7,11 @@
 (* Between two iterations there is a safepoint: there a shape outside the  *)
 (* envelope is answered by a new plan (or refused, as the policy says),    *)
 (* the change is traced, and a checkpoint may be written: under another    *)
-(* name, synced, renamed. A crash may come between any two actions.        *)
+(* name, synced, renamed. Until the new plan is at work the old one stands *)
+(* by, for the case that memory cannot be had. A crash may come between    *)
+(* any two actions.                                                        *)
 (*                                                                         *)
-(* spec: P1.4, V1.8                                                        *)
+(* spec: P1.4, V1.8, U8.4, U8.6                                            *)
 (***************************************************************************)
 EXTENDS Integers
 
@@ -20,6 +22,7 @@ CONSTANTS MaxShape,    \* shapes, and so envelopes and plans, are 1..MaxShape
 VARIABLES policy,      \* what is done about a shape outside of the envelope
           phase,       \* where the run stands
           loaded,      \* the plan in memory and the hash that it states
+          former,      \* the one that stands by while a new one is applied
           asked,       \* the shape of the iteration to come, 0 for none
           iteration,   \* iterations that have ended since the start
           traced,      \* the hash of the plan that the trace says is in force
@@ -29,7 +32,7 @@ VARIABLES policy,      \* what is done about a shape outside of the envelope
           crashes,     \* crashes so far
           damaged      \* has the checkpoint been damaged?
 
-memory == <<phase, loaded, asked, iteration>>
+memory == <<phase, loaded, former, asked, iteration>>
 files == <<partial, disk, committed>>
 world == <<crashes, damaged>>
 vars == <<policy, memory, traced, files, world>>
@@ -37,6 +40,7 @@ vars == <<policy, memory, traced, files, world>>
 Shapes == 1..MaxShape
 Hash(plan) == plan   \* no two plans have one hash
 
+NoPlan == [plan |-> 0, hash |-> 0]
 None == [plan |-> 0, hash |-> 0, iteration |-> 0, whole |-> FALSE]
 File(plan, at, whole) == [plan |-> plan, hash |-> Hash(plan), iteration |-> at, whole |-> whole]
 Files == [plan : 0..MaxShape, hash : 0..MaxShape, iteration : 0..Iterations, whole : BOOLEAN]
@@ -46,6 +50,7 @@ Phases == {"down", "planned", "applied", "safepoint", "running", "refused"}
 TypeOK == /\ policy \in {"ABORT", "REPLAN_AT_SAFEPOINT"}
           /\ phase \in Phases
           /\ loaded \in [plan : 0..MaxShape, hash : 0..MaxShape]
+          /\ former \in [plan : 0..MaxShape, hash : 0..MaxShape]
           /\ asked \in 0..MaxShape
           /\ iteration \in 0..Iterations
           /\ traced \in 0..MaxShape
@@ -57,7 +62,8 @@ TypeOK == /\ policy \in {"ABORT", "REPLAN_AT_SAFEPOINT"}
 
 Init == /\ policy \in {"ABORT", "REPLAN_AT_SAFEPOINT"}
         /\ phase = "down"
-        /\ loaded = [plan |-> 0, hash |-> 0]
+        /\ loaded = NoPlan
+        /\ former = NoPlan
         /\ asked = 0
         /\ iteration = 0
         /\ traced = 0
@@ -75,7 +81,7 @@ Plan(envelope) == /\ phase = "down"
                   /\ loaded' = [plan |-> envelope, hash |-> Hash(envelope)]
                   /\ phase' = "planned"
                   /\ traced' = Hash(envelope)
-                  /\ UNCHANGED <<policy, asked, iteration, files, world>>
+                  /\ UNCHANGED <<policy, former, asked, iteration, files, world>>
 
 (* With one, the plan and the iteration are those of the checkpoint. *)
 Restore == /\ phase = "down"
@@ -84,23 +90,24 @@ Restore == /\ phase = "down"
            /\ iteration' = disk.iteration
            /\ phase' = "planned"
            /\ traced' = disk.hash
-           /\ UNCHANGED <<policy, asked, files, world>>
+           /\ UNCHANGED <<policy, former, asked, files, world>>
 
 (* A plan is applied when its hash recomputes: its arenas are mapped. *)
 Apply == /\ phase = "planned"
          /\ Hash(loaded.plan) = loaded.hash
          /\ phase' = "applied"
-         /\ UNCHANGED <<policy, loaded, asked, iteration, traced, files, world>>
+         /\ UNCHANGED <<policy, loaded, former, asked, iteration, traced, files, world>>
 
 (* One whose hash does not is refused. *)
 RefuseDamaged == /\ phase = "planned"
                  /\ Hash(loaded.plan) # loaded.hash
                  /\ phase' = "refused"
-                 /\ UNCHANGED <<policy, loaded, asked, iteration, traced, files, world>>
+                 /\ UNCHANGED <<policy, loaded, former, asked, iteration, traced, files, world>>
 
 (* What was mapped is zeroed before anything runs. *)
 Zero == /\ phase = "applied"
         /\ phase' = "safepoint"
+        /\ former' = NoPlan
         /\ UNCHANGED <<policy, loaded, asked, iteration, traced, files, world>>
 
 (* The user comes with the shape of the next iteration. *)
@@ -108,14 +115,14 @@ Ask(shape) == /\ phase = "safepoint"
               /\ asked = 0
               /\ iteration < Iterations
               /\ asked' = shape
-              /\ UNCHANGED <<policy, phase, loaded, iteration, traced, files, world>>
+              /\ UNCHANGED <<policy, phase, loaded, former, iteration, traced, files, world>>
 
 (* A shape inside the envelope runs under the plan that is applied. *)
 Begin == /\ phase = "safepoint"
          /\ asked \in 1..loaded.plan
          /\ partial = None
          /\ phase' = "running"
-         /\ UNCHANGED <<policy, loaded, asked, iteration, traced, files, world>>
+         /\ UNCHANGED <<policy, loaded, former, asked, iteration, traced, files, world>>
 
 (* Outside of it, a new plan takes the old one's place, before the iteration runs. *)
 Replan == /\ phase = "safepoint"
@@ -123,23 +130,35 @@ Replan == /\ phase = "safepoint"
           /\ asked > loaded.plan
           /\ partial = None
           /\ loaded' = [plan |-> asked, hash |-> Hash(asked)]
+          /\ former' = loaded
           /\ phase' = "planned"
           /\ traced' = Hash(asked)
           /\ UNCHANGED <<policy, asked, iteration, files, world>>
+
+(* Where the new plan's memory cannot be had, the old plan is in force again, *)
+(* and who asked is told so.                                               *)
+StandBy == /\ phase \in {"planned", "applied"}
+           /\ former # NoPlan
+           /\ loaded' = former
+           /\ former' = NoPlan
+           /\ traced' = former.hash
+           /\ phase' = "safepoint"
+           /\ asked' = 0
+           /\ UNCHANGED <<policy, iteration, files, world>>
 
 (* Or it is refused. *)
 RefuseShape == /\ phase = "safepoint"
                /\ policy = "ABORT"
                /\ asked > loaded.plan
                /\ phase' = "refused"
-               /\ UNCHANGED <<policy, loaded, asked, iteration, traced, files, world>>
+               /\ UNCHANGED <<policy, loaded, former, asked, iteration, traced, files, world>>
 
 (* An iteration ends at the next safepoint. *)
 Finish == /\ phase = "running"
           /\ phase' = "safepoint"
           /\ iteration' = iteration + 1
           /\ asked' = 0
-          /\ UNCHANGED <<policy, loaded, traced, files, world>>
+          /\ UNCHANGED <<policy, loaded, former, traced, files, world>>
 
 -----------------------------------------------------------------------------
 (* A checkpoint, in three actions between which the machine may stop. *)
@@ -172,7 +191,8 @@ Crash == /\ phase \notin {"down", "refused"}
          /\ crashes < Crashes
          /\ crashes' = crashes + 1
          /\ phase' = "down"
-         /\ loaded' = [plan |-> 0, hash |-> 0]
+         /\ loaded' = NoPlan
+         /\ former' = NoPlan
          /\ asked' = 0
          /\ iteration' = 0
          /\ traced' = 0
@@ -194,7 +214,7 @@ System == \/ Restore \/ Apply \/ RefuseDamaged \/ Zero \/ Begin \/ Replan \/ Ref
           \/ WriteAside \/ Sync \/ Rename
           \/ \E envelope \in Shapes : Plan(envelope)
 
-World == \/ Crash
+World == \/ Crash \/ StandBy
          \/ \E shape \in Shapes : Ask(shape) \/ Damage(shape)
 
 Next == System \/ World
@@ -217,6 +237,10 @@ FitsItsShape == phase = "running" => asked \in 1..loaded.plan
 (* The trace names the plan that is in force. *)
 TraceIsCurrent == InForce => traced = loaded.hash
 
+(* The plan that stands by is a good one, and is needed no more once another is at work. *)
+FormerIsGood == former # NoPlan => /\ phase \in {"planned", "applied"}
+                                   /\ Hash(former.plan) = former.hash
+
 (* A checkpoint is whole. *)
 CheckpointIsWhole == disk # None => disk.whole
 
@@ -226,11 +250,14 @@ CommittedIsDurable == committed <= disk.iteration
 -----------------------------------------------------------------------------
 (* Properties. *)
 
-(* A plan takes another's place between iterations alone. *)
-ChangesAtSafepoint == [][loaded' # loaded => phase \in {"down", "safepoint"} \/ phase' = "down"]_vars
+(* A plan takes another's place between iterations alone, or gives it back. *)
+ChangesAtSafepoint ==
+    [][loaded' # loaded => phase \in {"down", "safepoint"} \/ phase' = "down" \/ loaded' = former]_vars
 
-(* After it was applied, and before anything runs, memory is zeroed. *)
-ZeroedBeforeUse == [][phase' \in {"safepoint", "running"} => phase \in {"applied", "safepoint", "running"}]_vars
+(* After it was applied, and before anything runs, memory is zeroed; that of the old plan was. *)
+ZeroedBeforeUse ==
+    [][phase' \in {"safepoint", "running"} =>
+          phase \in {"applied", "safepoint", "running"} \/ loaded' = former]_vars
 
 (* A new checkpoint holds the plan that is in force. *)
 CheckpointsTheCurrentPlan == [][disk' # disk /\ ~damaged' => disk'.hash = loaded.hash]_vars
@@ -241,7 +268,7 @@ CrashIsSurvived == phase = "down" ~> phase \in {"safepoint", "refused"}
 (* Who asks for an iteration gets it, or a refusal, if no crash comes between. *)
 AskedIsAnswered == asked # 0 ~> asked = 0 \/ phase = "refused"
 
-THEOREM Spec => [](/\ TypeOK /\ HashIsChecked /\ FitsItsShape /\ TraceIsCurrent
+THEOREM Spec => [](/\ TypeOK /\ HashIsChecked /\ FitsItsShape /\ TraceIsCurrent /\ FormerIsGood
                    /\ CheckpointIsWhole /\ CommittedIsDurable)
 THEOREM Spec => ChangesAtSafepoint /\ ZeroedBeforeUse /\ CheckpointsTheCurrentPlan
 THEOREM Spec => CrashIsSurvived /\ AskedIsAnswered
@@ -250,5 +277,6 @@ THEOREM Spec => CrashIsSurvived /\ AskedIsAnswered
 (* Non-properties: each must be violated, or the model would say too little. *)
 
 NeverReplansAfterRestore == ~(crashes > 0 /\ phase = "running" /\ loaded.hash # disk.hash /\ disk # None)
+NeverStandsBy == [][~(phase = "applied" /\ phase' = "safepoint" /\ loaded' # loaded)]_vars
 NeverDamageIsMet == ~(damaged /\ phase = "refused")
 =============================================================================

@@ -5,6 +5,8 @@
 (* each fits its own shape. The log numbers commits, and so does this: a   *)
 (* plan is committed when it is applied and at the end of each iteration,  *)
 (* and a run that is restored goes on with the number of its checkpoint.   *)
+(* A plan that takes another's place is asked for by its own shape, and    *)
+(* goes on with the old one's number.                                      *)
 (* A process that ends, ends like one that crashes: what was in memory is  *)
 (* lost. That a file was damaged is told by whoever damaged it.            *)
 (***************************************************************************)
@@ -29,6 +31,9 @@ Follow(e) == \/ e.action = "Plan" /\ e.plan \in Shapes /\ Plan(e.plan) /\ Count(
              \/ e.action = "Zero" /\ Zero /\ Count(sealed + 1) /\ sealed' = e.t
              \/ e.action = "Ask" /\ e.shape \in Shapes /\ Ask(e.shape) /\ UNCHANGED commits
              \/ e.action = "Begin" /\ Begin /\ sealed = e.t /\ UNCHANGED commits
+             \/ e.action = "Replan" /\ Replan /\ loaded.hash = e.old /\ loaded'.hash = e.plan /\ sealed = e.t
+                                    /\ UNCHANGED commits
+             \/ e.action = "StandBy" /\ StandBy /\ loaded'.hash = e.plan /\ UNCHANGED commits
              \/ e.action = "Finish" /\ Finish /\ Count(sealed + 1) /\ sealed' = e.t
              \/ e.action = "WriteAside" /\ WriteAside /\ sealed = e.t /\ aside' = sealed /\ UNCHANGED <<sealed, kept>>
              \/ e.action = "Sync" /\ Sync /\ aside = e.t /\ UNCHANGED commits
@@ -40,8 +45,8 @@ ModuleNext == Next
 
 Ends(e) == TRUE
 (* The actions of the module that could be taken now. *)
-Allowed == {a \in {"Plan", "Restore", "RefuseDamaged", "Apply", "Zero", "Ask", "Begin", "Finish", "WriteAside", "Sync",
-                   "Rename", "Crash", "Damage"} :
+Allowed == {a \in {"Plan", "Restore", "RefuseDamaged", "Apply", "Zero", "Ask", "Begin", "Replan", "StandBy", "Finish",
+                   "WriteAside", "Sync", "Rename", "Crash", "Damage"} :
               CASE a = "Plan" -> \E plan \in Shapes : ENABLED Plan(plan)
                 [] a = "Restore" -> ENABLED Restore
                 [] a = "RefuseDamaged" -> ENABLED RefuseDamaged
@@ -49,6 +54,8 @@ Allowed == {a \in {"Plan", "Restore", "RefuseDamaged", "Apply", "Zero", "Ask", "
                 [] a = "Zero" -> ENABLED Zero
                 [] a = "Ask" -> \E shape \in Shapes : ENABLED Ask(shape)
                 [] a = "Begin" -> ENABLED Begin
+                [] a = "Replan" -> ENABLED Replan
+                [] a = "StandBy" -> ENABLED StandBy
                 [] a = "Finish" -> ENABLED Finish
                 [] a = "WriteAside" -> ENABLED WriteAside
                 [] a = "Sync" -> ENABLED Sync

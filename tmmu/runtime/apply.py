@@ -6,7 +6,7 @@ spec: U2.1 to U2.5, U2.8, U2.10 and U7.8
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,9 @@ from tmmu.runtime.records.schema import END
 from tmmu.runtime.records.trace import Trace, header
 from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 
+Contents = Sequence[bytes] | Callable[[Memory], None]
+"""What arenas hold when they are applied: the bytes of each, or what fills those that persist."""
+
 
 def apply_plan(
     plan: Plan,
@@ -46,7 +49,7 @@ def apply_plan(
     trace: Trace | None = None,
     journal: str | os.PathLike[str] | None = None,
     start: State | None = None,
-    contents: Sequence[bytes] | None = None,
+    contents: Contents | None = None,
     events: EventLog | None = None,
 ) -> Execution:
     """Put a plan's arenas into memory, zero those that are reused, and commit.
@@ -74,7 +77,7 @@ def apply_plan(
     start
         The state to go on from, of a checkpoint; the journal must end with it.
     contents
-        The bytes of each arena, of a checkpoint, in place of zeros.
+        The bytes of each arena, of a checkpoint, in place of zeros; or what puts into persistent arenas what they hold.
     events
         A log of all that happens. It looks at the bytes of each storage at its birth: O(bytes).
 
@@ -119,7 +122,7 @@ def _applied(
     trace: Trace | None,
     journal: str | os.PathLike[str] | None,
     start: State | None,
-    contents: Sequence[bytes] | None,
+    contents: Contents | None,
     events: EventLog | None,
 ) -> Execution:
     check_mode(execution_mode, APPLY)
@@ -128,8 +131,9 @@ def _applied(
     check_addresses(plan)
     found = mappings(plan, extents.of_plan(plan))
     needed = sum(each.reserved for each in found)
+    is_zeroed = contents is None or callable(contents)
     if events is not None:
-        is_fresh = contents is None and debug_seed is None
+        is_fresh = is_zeroed and debug_seed is None
         sizes = [each.reserved for each in found]
         events("asked", **_asked(plan, sizes, budget, is_fresh, start, ledger.allocation_failures))
     if budget is not None and needed > budget:
@@ -149,7 +153,7 @@ def _applied(
         if events is not None:
             events("applied", plan_hash=plan_hash.hex())
         _fill(memory, contents)
-        if debug_seed is not None and contents is None:
+        if debug_seed is not None and is_zeroed:
             debug_fill(plan, memory, debug_seed, execution_mode)
         opened = None if journal is None else Journal.open(journal, plan_hash, start)
         state = opened.state if opened is not None else start or genesis(plan_hash)
@@ -161,7 +165,7 @@ def _applied(
         if trace is not None:
             trace.allocated(plan, execution.tensor_map)
         commit_execution(execution)
-        execution.applied(is_fresh=contents is None)
+        execution.applied(is_fresh=is_zeroed)
         if events is not None:
             events("ready", t=execution.state.batches, bytes_allocated=execution.bytes_allocated)
     except BaseException:
@@ -203,10 +207,10 @@ def _asked(
     }
 
 
-def _fill(memory: Memory, contents: Sequence[bytes] | None) -> None:
+def _fill(memory: Memory, contents: Contents | None) -> None:
     """Zeros in reused arenas that were not made here (what is mapped here is zero), or what a checkpoint held."""
     for a, found in enumerate(memory.arenas):
-        if contents is not None:
+        if contents is not None and not callable(contents):
             if len(contents[a]) != len(found.content):
                 raise TmmuError(
                     "INVALID_RECORD",
@@ -218,6 +222,8 @@ def _fill(memory: Memory, contents: Sequence[bytes] | None) -> None:
             found.content[:] = np.frombuffer(contents[a], np.uint8)
         elif found.is_given and found.arena.reuse:
             found.content[:] = 0
+    if callable(contents):
+        contents(memory)
 
 
 @dataclass(frozen=True)

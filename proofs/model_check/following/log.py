@@ -108,6 +108,8 @@ EVENTS: dict[str, dict[str, Check]] = {
     "checkpoint": {"what": lambda value: value in ("written", "synced", "renamed"), "t": _count},
     "restored": {"plan_hash": _text, "t": _count},
     "checkpoint refused": {},
+    "replan": {"t": _count, "old_plan_hash": _text, "new_plan_hash": _text},
+    "released": {},
     "damaged": {},
     "closed": {},
 }  # fmt: skip

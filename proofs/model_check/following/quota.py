@@ -18,13 +18,24 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
     """A path from each `asked` on, as far as the log goes on about it."""
     path: Path | None = None
     asked: Event | None = None
+    former: tuple[Path, Event, int] | None = None  # of the plan that stands by while a new one is applied
+    is_replanned = False
     unit = 1
     for event in events:
         if event.kind in ("asked", "start"):
-            if path is not None:
-                yield path
-            path = asked = None
-        if event.kind == "asked":
+            if is_replanned and event.kind == "asked" and path is not None and asked is not None:
+                former = path, asked, unit
+            else:
+                yield from (each for each in (former and former[0], path) if each is not None)
+                former = None
+            path, asked, is_replanned = None, None, False
+        if event.kind == "replan":
+            is_replanned = True
+        elif event.kind == "released" and former is not None:
+            former[0].add(event.line, "Release")
+            yield former[0]
+            former = None
+        elif event.kind == "asked":
             asked, path = event, Path(MODULE, f"plan of line {event.line}", event.line)
             unit = _begin(path, event)
         elif path is None or asked is None:
@@ -33,19 +44,25 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
             path.add(event.line, "Map" if event.kind == "mapped" else "Unmap", arena=event.fields["mapping"] + 1)
         elif event.kind == "refused":
             path.add(event.line, "Refuse")
+        elif event.kind == "failed" and is_replanned:
+            is_replanned = False  # refused before it asked for memory
         elif event.kind == "failed":
             failures = event.fields["allocation_failures"] - asked.fields["allocation_failures"]
             if asked.fields["granted"]:
                 path.add(event.line, "Fail", failures=failures)
             else:
                 path.ends(event.line, phase="failed", failures=failures)
+            if former is not None:
+                yield path
+                (path, asked, unit), former = former, None
         elif event.kind == "ready":
             units, rest = divmod(event.fields["bytes_allocated"], unit)
             path.add(event.line, "Commit", allocated=-1 if rest else units)
         elif event.kind == "closed":
             path.add(event.line, "Release")
-    if path is not None:
-        yield path
+            yield path
+            path = asked = None
+    yield from (each for each in (former and former[0], path) if each is not None)
 
 
 def _begin(path: Path, event: Event) -> int:

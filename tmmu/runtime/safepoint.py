@@ -1,0 +1,115 @@
+"""The safepoint between two batches: there another plan takes the place of the one that runs.
+
+A shape outside of the envelope is answered by a new plan (`tmmu.planner.replan`). What the caller keeps across batches,
+parameters and optimizer state, goes over to it byte by byte, and the chain of commits goes on. Until the new plan is in
+memory the old one stands: if that cannot be, nothing has changed. spec: R6.8, U8.1 to U8.6
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.execution import APPLY, Execution, violation
+from tmmu.runtime.memory import Memory
+
+
+def exchange(
+    execution: Execution,
+    plan: Plan,
+    reason: str,
+    *,
+    memory_bytes_budget: int | None = None,
+    base: Mapping[str, Any] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+) -> Execution:
+    """The execution that goes on under `plan`; the one before is closed, and its memory given back.
+
+    Parameters
+    ----------
+    execution
+        A run whose last batch is committed.
+    plan
+        What it goes on with, proved by `verify-plan`.
+    reason
+        For the trace: why the plan was exchanged.
+    memory_bytes_budget, base
+        As `apply_plan` takes them. For a moment both plans are in memory; the budget is the new one's alone.
+    journal
+        Where the commits under the new plan are kept: a journal is of one plan.
+
+    Returns
+    -------
+    Execution
+        `execution` itself where `plan` is the plan that it runs.
+
+    Raises
+    ------
+    TmmuError
+        CONTRACT_VIOLATION while a batch is open, where a persistent tensor is not in both plans with one size, and where
+        the run has a journal and none is named for the new plan; what `apply_plan` raises. The old plan then stands.
+
+    Notes
+    -----
+    O(plan), and the bytes of the persistent tensors.
+    """
+    if execution.is_open:
+        raise violation("the plan is exchanged while a batch is open", "commit the batch first", APPLY)
+    old, new = execution.plan_hash, file.recompute(file.without_hashes(plan))["plan_hash"]
+    if old == new:
+        return execution
+    if execution.journal is not None and journal is None:
+        raise violation("the run has a journal, which is of the old plan", "name another for the new one", APPLY)
+    kept = _kept(execution.plan, plan)
+    t, trace, events = execution.state.batches, execution.trace, execution.events
+
+    def carry(memory: Memory) -> None:
+        for before, after in kept:
+            memory.tensor(after)[:] = execution.memory.tensor(before)
+
+    if trace is not None:
+        trace.replanned(t, old, new, reason)
+    if events is not None:
+        events("replan", t=t, old_plan_hash=old.hex(), new_plan_hash=new.hex())
+    try:
+        made = apply_plan(
+            plan, execution_mode=execution.execution_mode, memory_bytes_budget=memory_bytes_budget, base=base,
+            debug_seed=execution.debug_seed, hash_contents=execution.hash_contents, ledger=execution.ledger, trace=trace,
+            journal=journal, start=execution.state, contents=carry, events=events,
+        )  # fmt: skip
+    except BaseException:
+        if trace is not None:
+            trace.replanned(t, new, old, "the new plan could not be applied")
+        raise
+    execution.events = None  # it is not the run that ends
+    execution.close()
+    if events is not None:
+        events("released")
+    return made
+
+
+def _kept(old: Plan, new: Plan) -> list[tuple[int, int]]:
+    """The rows of each persistent tensor in both plans."""
+    before, after = _persistent(old), _persistent(new)
+    for name in sorted(before.keys() ^ after.keys()):
+        where = "new" if name in before else "old"
+        raise violation(f"the {where} plan has no persistent tensor {name!r}", "plan the same model again", APPLY)
+    for name, (_, size) in before.items():
+        if after[name][1] != size:
+            what = f"the persistent tensor {name!r} has {size} bytes in the old plan and {after[name][1]} in the new one"
+            raise violation(what, "plan the same model again", APPLY)
+    return [(before[name][0], after[name][0]) for name in before]
+
+
+def _persistent(plan: Plan) -> dict[str, tuple[int, int]]:
+    """Row and bytes of each tensor of an arena that does not reuse its bytes, by name."""
+    arena = plan.storages.arena
+    return {
+        name: (row, int(plan.tensors.bytes[row]))
+        for row, name in enumerate(plan.tensors.name.list())
+        if not plan.arenas[int(arena[int(plan.tensors.storage[row])])].reuse
+    }
