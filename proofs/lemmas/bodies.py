@@ -143,8 +143,9 @@ STATEMENTS = (
     ),
     Statement(
         "carrying_an_output_over_keeps_the_program",
-        "When the last step of an iteration is done, and not the last iteration, an output that becomes the formal input"
-        " of the next one keeps the invariant: the slot of a formal input is nobody else's as long as the loop lasts.",
+        "When the last step of an iteration is done, and not the last iteration, an output that becomes a formal"
+        " input of the next one keeps the invariant: the slot of a formal input is nobody else's as long as the loop"
+        " lasts.",
         _BOTH + _X + "(declare-const when Int)",
         (*_PROGRAM, *invariant("0"), _IS_DONE, "(< trip0 trips)", "(formal x)", "(not (carried0 x))",
          "(= when (+ trip0 1))", *_PUTS, _MADE, _STATE.becomes("carried", ("x",), "true"),

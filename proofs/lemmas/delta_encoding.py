@@ -42,7 +42,8 @@ def invariant(s: str) -> tuple[str, ...]:
         # A reader begins with the first record, and goes on from what it has.
         f"(=> (<= 1 length{s}) (and (= (back{s} 1) (exact{s} 1)) (= (near{s} 1) (rounded{s} 1))))",
         f"(forall ((i Int)) (=> (and (<= 2 i) (<= i length{s})) (and"
-        f" (= (back{s} i) (sum (back{s} (- i 1)) (exact{s} i))) (= (near{s} i) (+ (near{s} (- i 1)) (rounded{s} i))))))",
+        f" (= (back{s} i) (sum (back{s} (- i 1)) (exact{s} i)))"
+        f" (= (near{s} i) (+ (near{s} (- i 1)) (rounded{s} i))))))",
         # Inv_4, the document's invertibility, for the lossless mode.
         f"(forall ((i Int)) (=> {stored} (= (vector{s} i) (back{s} i))))",
         # ErrorIsBounded: half a step, however many vectors there are.

@@ -1,7 +1,7 @@
 """Eviction: what `tla/mnemosyne/Eviction.tla` says, for any pages, accesses, weights and room.
 
-A page counts `unit * last access + resident pages * weight`: the document's λ is a unit of twice the largest weight, and
-any other unit will do. `count` is how many pages are resident; that it is zero where none is, `totals` proves.
+A page counts `unit * last access + resident pages * weight`: the document's λ is a unit of twice the largest weight,
+and any other unit will do. `count` is how many pages are resident; that it is zero where none is, `totals` proves.
 spec: V4.9
 """
 

@@ -1,8 +1,8 @@
 """A plan from its making to its end: what `tla/tmmu/PlanLifecycle.tla` says, for any plans, shapes, crashes and damage.
 
-`hash` is any function, and a file may state any: that plans with one hash are one plan is asked for nowhere. `fits` says
-for which shapes a plan was made. Of a file that is there (`aside`, `kept`) the plan, the hash that it states, the number
-of iterations and whether it is whole are known. spec: P1.4, V1.8, V4.9
+`hash` is any function, and a file may state any: that plans with one hash are one plan is asked for nowhere. `fits`
+says for which shapes a plan was made. Of a file that is there (`aside`, `kept`) the plan, the hash that it states, the
+number of iterations and whether it is whole are known. spec: P1.4, V1.8, V4.9
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def invariant(s: str) -> tuple[str, ...]:
         f"(<= 0 committed{s})", f"(<= 0 iteration{s})", f"(=> kept{s} (<= committed{s} kept_iteration{s}))",
         f"(=> (not kept{s}) (= 0 committed{s}))",
         # What is being written is of the plan in force, and new.
-        f"(=> aside{s} (and (= phase{s} Safepoint) (= aside_plan{s} loaded{s}) (= aside_hash{s} stated{s})"
+        f"(=> aside{s} (and (or (= phase{s} Safepoint) (= phase{s} Refused)) (= aside_plan{s} loaded{s}) (= aside_hash{s} stated{s})"
         f" (< committed{s} aside_iteration{s}) (<= aside_iteration{s} iteration{s})))",
         # Nobody has asked for what runs before memory is applied, but who still waits for a new plan.
         f"(=> (= phase{s} Down) (and (not asks{s}) (not aside{s})))",
@@ -115,8 +115,8 @@ STATEMENTS = (
         "a_run_begins_right",
         "Before anything is planned, with no checkpoint, the invariant holds.",
         _SORTS + _STATE.declared("1"),
-        ("(= phase1 Down)", "(not stands_by1)", "(not asks1)", "(not aside1)", "(not kept1)", "(not damaged1)", "(= iteration1 0)",
-         "(= committed1 0)"),
+        ("(= phase1 Down)", "(not stands_by1)", "(not asks1)", "(not aside1)", "(not kept1)", "(not damaged1)",
+         "(= iteration1 0)", "(= committed1 0)"),
         all_of(invariant("1")),
         (Mutant("more is promised than there is", "(= committed1 0)", "(= committed1 1)"),),
         _WORLD,
@@ -157,7 +157,8 @@ STATEMENTS = (
         "What was mapped is zeroed before anything runs.",
         (_phase("Applied"),),
         {"phase": "Safepoint", **_NONE_STANDS_BY},
-        Mutant("runs on dirty memory", assumed(_phase("Applied")), assumed("(or (= phase0 Planned) (= phase0 Applied))")),
+        Mutant("runs on dirty memory", assumed(_phase("Applied")),
+               assumed("(or (= phase0 Planned) (= phase0 Applied))")),
         Mutant("forgets what stands by", _STATE.becomes("stands_by", (), "false"), _STATE.same("stands_by")[0]),
         more=_PLAN + _HASH,
     ),
@@ -203,10 +204,9 @@ STATEMENTS = (
     _step(
         "refusing_a_shape_keeps_the_run",
         "Or the run is refused, and nothing has changed.",
-        (_OUTSIDE, _NOTHING_ASIDE),
+        (_OUTSIDE,),
         {"phase": "Refused"},
         Mutant("it runs all the same", _to("Refused"), _to("Running")),
-        Mutant("while a checkpoint is written", assumed(_NOTHING_ASIDE), ""),
     ),
     _step(
         "ending_an_iteration_keeps_the_run",

@@ -1,10 +1,10 @@
 """Ranks that agree and gather: what `tla/tmmu/Sharding.tla` says, for any mesh, any specs, any size that divides.
 
 Under one spec ranks stand on rings of `parts` coordinates, in which each has one `before` it, whose neighbour it is. A
-shard is known by its coordinate: that each element lies on exactly one is in `sharding_cover`. `from_here` counts how far
-round the ring a coordinate lies behind a rank: its own shard is at 0, and the k-th shard that comes to it should be that
-at k. A rank has `sent` so many shards to its neighbour, numbered from 1, and `got` so many of those of the rank before
-it. spec: V4.9
+shard is known by its coordinate: that each element lies on exactly one is in `sharding_cover`. `from_here` counts how
+far round the ring a coordinate lies behind a rank: its own shard is at 0, and the k-th shard that comes to it should be
+that at k. A rank has `sent` so many shards to its neighbour, numbered from 1, and `got` so many of those of the rank
+before it. spec: V4.9
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ STATEMENTS = (
         "refusing_a_size_keeps_the_ranks",
         "A rank whose spec does not divide the tensor refuses.",
         _ONE,
-        (*invariant("0"), ON_A_RING, _phase("Read"), "(not (divides (spec x)))", _to("Refused"), *_STATE.others("phase")),
+        (*invariant("0"), ON_A_RING, _phase("Read"), "(not (divides (spec x)))", _to("Refused"),
+         *_STATE.others("phase")),
         _AFTER,
         (Mutant("one whose spec does", assumed("(not (divides (spec x)))"), ""),),
         _WORLD,
@@ -186,7 +187,8 @@ STATEMENTS = (
         "ending_keeps_the_ranks",
         "A rank to which as many shards have come as there are others has gathered.",
         _ONE,
-        (*invariant("0"), ON_A_RING, _phase("Agreed"), f"(= (got0 x) {_LAST})", _to("Gathered"), *_STATE.others("phase")),
+        (*invariant("0"), ON_A_RING, _phase("Agreed"), f"(= (got0 x) {_LAST})", _to("Gathered"),
+         *_STATE.others("phase")),
         _AFTER,
         (Mutant("one shard is enough", assumed(f"(= (got0 x) {_LAST})"), assumed("(<= 1 (got0 x))")),),
         World({"Rank": 3, "Spec": 1}, -1, 4),

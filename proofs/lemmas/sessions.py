@@ -1,8 +1,8 @@
 """A session: what `tla/foundry/Sessions.tla` says, for any buffers, weights, steps and refusals.
 
-Weights are numbered from 1, and 0 is none: `staging` is the weight in the buffer that the processor can write, `copying`
-the one that the device is copying, `lies` what lies where each weight should be. `logits`, `output` and `sampled` are
-the steps of which these are. spec: V4.9
+Weights are numbered from 1, and 0 is none: `staging` is the weight in the buffer that the processor can write,
+`copying` the one that the device is copying, `lies` what lies where each weight should be. `logits`, `output` and
+`sampled` are the steps of which these are. spec: V4.9
 """
 
 from __future__ import annotations
@@ -189,7 +189,8 @@ STATEMENTS = (
         (*invariant("0"), _phase("Running"), "(= sampled0 steps)", _STATE.becomes("phase", (), "Closed"),
          "(forall ((b Buffer)) (not (made1 b)))", *_STATE.others("phase", "made")),
         _AFTER,
-        (Mutant("keeps its buffers", assumed("(forall ((b Buffer)) (not (made1 b)))"), assumed(_STATE.same("made")[0])),),
+        (Mutant("keeps its buffers", assumed("(forall ((b Buffer)) (not (made1 b)))"),
+                assumed(_STATE.same("made")[0])),),
         _WORLD,
     ),
     Statement(

@@ -28,7 +28,12 @@ from tmmu.runtime.safepoint import exchange
 
 
 def plan(size: int = 128, parameters: str = "w v", **sizes: int) -> Plan:
-    model = small(f"add: x w v {'u' if 'u' in parameters else ''} -> a", "relu: a -> y", parameters=parameters, sizes={"a": size, "w": 72, "v": 8, **sizes})
+    model = small(
+        f"add: x w v {'u' if 'u' in parameters else ''} -> a",
+        "relu: a -> y",
+        parameters=parameters,
+        sizes={"a": size, "w": 72, "v": 8, **sizes},
+    )
     return plan_memory(model).plan
 
 
@@ -135,7 +140,12 @@ def test_a_plan_that_cannot_be_applied_leaves_the_old_one_at_work(tmp_path: Path
         batch(old)
         assert trace.end()[-1]["kind"] == "end"
     kinds = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
-    assert (kinds.count("replan"), kinds.count("failed"), kinds.count("released"), kinds.count("closed")) == (2, 2, 0, 1)
+    assert (kinds.count("replan"), kinds.count("failed"), kinds.count("released"), kinds.count("closed")) == (
+        2,
+        2,
+        0,
+        1,
+    )
 
 
 def test_a_run_with_a_journal_goes_on_in_another(tmp_path: Path) -> None:

@@ -26,13 +26,12 @@ def _regions(constants: Values, state: State) -> Values:
 
 
 def _placings(constants: Values, step: Step) -> Iterator[Values]:
-    tile, space = constants["TilePages"], constants["Space"]
-    for values in named(x=constants["Regions"], reserved=range(space + 1), looks=(True, False)):
-        k = -(-values["reserved"] // tile)
-        if step.action != "Map" or (step.after["base"][values["x"]] == k * tile and values["looks"]):
-            yield {**values, "k": k}
-        if step.action != "Map" and values["reserved"]:
-            continue
+    """Where what was reserved may have begun: only a region that is mapped tells."""
+    tile = constants["TilePages"]
+    for values in named(x=constants["Regions"], looks=(True, False)):
+        base = step.after["base"][values["x"]]
+        for reserved in range(max(0, base - tile + 1), base + 1) if step.action == "Map" else (0,):
+            yield {**values, "reserved": reserved, "k": base // tile}
 
 
 _UNMAPS = ("unmapping_a_region_keeps_the_regions",)
@@ -210,7 +209,7 @@ SEALED_RECORDS = Machine(
         "File": range(1, constants["Openings"] + 1), "Key": range(1, constants["Openings"] + 1),
         "Prefix": sorted({0, *constants["Prefixes"]}), "Int": range(-1, constants["Records"] + 2),
     },
-    "SealedRecords-no-place-bound" if False else "SealedRecords-counter-forgotten", _sealings,
+    "SealedRecords-counter-forgotten", _sealings,
 )  # fmt: skip
 
 
@@ -269,7 +268,11 @@ def _cache(constants: Values, state: State) -> Values:
 def _layouts(constants: Values, step: Step) -> Iterator[Values]:
     old = step.before["capacity"]
     new = step.before["next"]["capacity"] or step.after["next"]["capacity"] or old
-    found: dict[str, Any] = {"pending": step.before["pending"], "token": lambda h, p: (h, p), "heads": constants["Heads"]}
+    found: dict[str, Any] = {
+        "pending": step.before["pending"],
+        "token": lambda h, p: (h, p),
+        "heads": constants["Heads"],
+    }
     for name, capacity in (("old", old), ("new", new)):
         found |= {
             f"{name}_place": lambda h, p, c=capacity: h * c + p, f"{name}_head_of": lambda b, c=capacity: b // c,

@@ -34,7 +34,8 @@ def _scan(constants: Values, state: State) -> Values:
     crowd = {at(slot, s) - 1: s for s in done[: done.index(opener) + 1]} if opener is not None else {}
     return {
         "active": lambda x: x in state["active"], "done": lambda x: at(slot, x) > 0, "slot": lambda x: at(slot, x) - 1,
-        "free": lambda k: k + 1 in state["free"], "tenant": lambda k: last.get(k, 1), "clique": lambda k: crowd.get(k, 1),
+        "free": lambda k: k + 1 in state["free"], "tenant": lambda k: last.get(k, 1),
+        "clique": lambda k: crowd.get(k, 1),
         "opened": state["opened"], "now": state["now"],
         "crowded": 0 if opener is None else at(state["birth"], opener),
     }  # fmt: skip
@@ -178,7 +179,6 @@ def _place(spec: Any, rank: tuple[int, int]) -> int:
 
 def _ranks(constants: Values, state: State) -> Values:
     spec, phase, got, mail = state["spec"], state["phase"], state["got"], state["mail"]
-    has_planned = {rank: phase[rank] in ("planned", "agreed", "gathered") for rank in spec}
 
     def elements(rank: tuple[int, int], coordinate: int) -> frozenset[int]:
         length = state["size"] // _parts(constants, spec[rank])
@@ -202,9 +202,7 @@ def _ranks(constants: Values, state: State) -> Values:
 
     return {
         "phase": lambda r: (phase[r].capitalize(),), "heard": lambda r: bool(state["heard"][r]),
-        "holds": lambda r, c: bool(
-            has_planned[r] and 0 <= c < _parts(constants, spec[r]) and elements(r, c) <= state["holds"][r]
-        ),
+        "holds": lambda r, c: 0 <= c < _parts(constants, spec[r]) and set() < elements(r, c) <= state["holds"][r],
         "sent": sent, "shard": shard, "got": lambda r: got[r],
     }  # fmt: skip
 
@@ -267,8 +265,11 @@ def _loop(constants: Values, state: State) -> Values:
     def made(t: str) -> int:
         """The iteration of the last write of a tensor, 0 before its first."""
         if t in SOURCE:
-            return trip + (("carry", t) in state["done"]) if FIRST <= now <= LAST else (
-                constants["Trips"] if now > LAST else int(is_written(t)))
+            return (
+                trip + (("carry", t) in state["done"])
+                if FIRST <= now <= LAST
+                else (constants["Trips"] if now > LAST else int(is_written(t)))
+            )
         if FIRST <= WRITTEN_AT[t] <= LAST:
             return constants["Trips"] if now > LAST else trip if is_written(t) else max(0, trip - 1)
         return constants["Trips"] if t == "result" and is_written(t) else 0
@@ -276,7 +277,8 @@ def _loop(constants: Values, state: State) -> Values:
     return {
         "tenant": lambda s: content[s][0] if content[s] else "nothing",
         "stamp": lambda s: content[s][1] if content[s] else -1, "written": is_written, "made": made,
-        "carried": lambda t: ("carry", t) in state["done"], "carries": any(what == "carry" for what, _ in state["done"]),
+        "carried": lambda t: ("carry", t) in state["done"],
+        "carries": any(what == "carry" for what, _ in state["done"]),
         "now": now, "trip": trip,
     }  # fmt: skip
 

@@ -129,10 +129,10 @@ def replanned(folder: Path) -> Path:
     batch(execution)
     checkpoint.save(execution, kept)
     batch(execution)
-    with checkpoint.restore(kept, events=EventLog(path)) as execution:
-        with exchange(execution, plan(size=1024), "a larger shape") as wider:
-            batch(wider)
-            checkpoint.save(wider, kept)
+    restored = checkpoint.restore(kept, events=EventLog(path))
+    with exchange(restored, plan(size=1024), "a larger shape") as wider:
+        batch(wider)
+        checkpoint.save(wider, kept)
     return path
 
 

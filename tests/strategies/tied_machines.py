@@ -1,5 +1,4 @@
-"""The machines of `tla/` and their lemmas: what a state of the module is in the words of the lemma, and which statements
-speak of which action.
+"""The machines of `tla/` and their lemmas: a module's states in the words of a lemma, its actions and their statements.
 
 For each module a `Machine` says how its states are read. A step that TLC takes must then be an instance of one of the
 action's statements: everything that the statement assumes is true of it, the invariant before it included, and so is
@@ -28,9 +27,10 @@ Values = Mapping[str, Any]
 class Machine:
     """How the states of a module are read in the words of a lemma file.
 
-    `actions` names the statements of each action, `begins` that of the first states. `fixed` gives what no step changes,
-    `state` what a state is, by the names without their suffix; `ranges` over what quantifiers run. `witnesses` proposes
-    values for whatever else the statements declare. A `twin` of the module takes a step that is none of the lemma's.
+    `actions` names the statements of each action, `begins` that of the first states. `fixed` gives what no step
+    changes, `state` what a state is, by the names without their suffix; `ranges` over what quantifiers run. `witnesses`
+    proposes values for whatever else the statements declare. A `twin` of the module takes a step that is none of the
+    lemma's.
     """
 
     file: str
@@ -55,21 +55,24 @@ def disagreement(machine: Machine, constants: Values, step: Step) -> str | None:
     if not names:
         return None if _alike(before, after, ranges, machine) else f"{step.action}: changes what the lemma speaks of"
     given = {**fixed, **_suffixed(before, "0"), **_suffixed(after, "1")}
-    wrong = "no witness"
+    farthest, wrong = -1, "no witness"
     for name in names:
         statement = statement_of(machine.file, name)
         for found in machine.witnesses(constants, step):
             failed = failing(statement, {**given, **found}, ranges)
             if failed is None:
                 return None
-            wrong = f"{name}: {failed}"
+            if failed > farthest:  # what comes nearest says most
+                farthest, wrong = failed, f"{name}: {(*statement.hypotheses, statement.goal)[failed]}"
     return f"{step.action}: {wrong}"
 
 
 def beginning(machine: Machine, constants: Values, first: State) -> str | None:
     """What of a first state is not as the lemma says, or None."""
     given = {**machine.fixed(constants, first), **_suffixed(machine.state(constants, first), "1")}
-    return failing(statement_of(machine.file, machine.begins), given, machine.ranges(constants, first))
+    statement = statement_of(machine.file, machine.begins)
+    failed = failing(statement, given, machine.ranges(constants, first))
+    return None if failed is None else f"{machine.begins}: {(*statement.hypotheses, statement.goal)[failed]}"
 
 
 def statement_of(file: str, name: str) -> Statement:
@@ -78,10 +81,11 @@ def statement_of(file: str, name: str) -> Statement:
     return found
 
 
-def failing(statement: Statement, given: Values, ranges: Mapping[str, Iterable[Any]]) -> str | None:
-    """The first hypothesis that does not hold of what is given, or else the goal if that does not."""
+def failing(statement: Statement, given: Values, ranges: Mapping[str, Iterable[Any]]) -> int | None:
+    """Which hypothesis, the goal counted last, is the first that does not hold of what is given; None for none."""
     ground = Ground(statement.declarations, given, ranges)
-    return next((text for text in (*statement.hypotheses, statement.goal) if not ground.value(text)), None)
+    texts = (*statement.hypotheses, statement.goal)
+    return next((k for k, text in enumerate(texts) if not ground.value(text)), None)
 
 
 def unnamed(machine: Machine) -> set[str]:
@@ -122,5 +126,3 @@ def named(**ranges: Iterable[Any]) -> Iterator[Values]:
     """Every choice of one value each."""
     for choice in product(*ranges.values()):
         yield dict(zip(ranges, choice, strict=True))
-
-

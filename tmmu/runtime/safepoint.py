@@ -50,8 +50,9 @@ def exchange(
     Raises
     ------
     TmmuError
-        CONTRACT_VIOLATION while a batch is open, where a persistent tensor is not in both plans with one size, and where
-        the run has a journal and none is named for the new plan; what `apply_plan` raises. The old plan then stands.
+        CONTRACT_VIOLATION while a batch is open, where a persistent tensor is not in both plans with one size, and
+        where the run has a journal and none is named for the new plan; what `apply_plan` raises. The old plan then
+        stands.
 
     Notes
     -----
@@ -78,8 +79,8 @@ def exchange(
     try:
         made = apply_plan(
             plan, execution_mode=execution.execution_mode, memory_bytes_budget=memory_bytes_budget, base=base,
-            debug_seed=execution.debug_seed, hash_contents=execution.hash_contents, ledger=execution.ledger, trace=trace,
-            journal=journal, start=execution.state, contents=carry, events=events,
+            debug_seed=execution.debug_seed, hash_contents=execution.hash_contents, ledger=execution.ledger,
+            trace=trace, journal=journal, start=execution.state, contents=carry, events=events,
         )  # fmt: skip
     except BaseException:
         if trace is not None:
@@ -100,7 +101,9 @@ def _kept(old: Plan, new: Plan) -> list[tuple[int, int]]:
         raise violation(f"the {where} plan has no persistent tensor {name!r}", "plan the same model again", APPLY)
     for name, (_, size) in before.items():
         if after[name][1] != size:
-            what = f"the persistent tensor {name!r} has {size} bytes in the old plan and {after[name][1]} in the new one"
+            what = (
+                f"the persistent tensor {name!r} has {size} bytes in the old plan and {after[name][1]} in the new one"
+            )
             raise violation(what, "plan the same model again", APPLY)
     return [(before[name][0], after[name][0]) for name in before]
 
