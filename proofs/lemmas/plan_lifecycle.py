@@ -50,7 +50,8 @@ def invariant(s: str) -> tuple[str, ...]:
         f"(<= 0 committed{s})", f"(<= 0 iteration{s})", f"(=> kept{s} (<= committed{s} kept_iteration{s}))",
         f"(=> (not kept{s}) (= 0 committed{s}))",
         # What is being written is of the plan in force, and new.
-        f"(=> aside{s} (and (or (= phase{s} Safepoint) (= phase{s} Refused)) (= aside_plan{s} loaded{s}) (= aside_hash{s} stated{s})"
+        f"(=> aside{s} (and (or (= phase{s} Safepoint) (= phase{s} Refused))"
+        f" (= aside_plan{s} loaded{s}) (= aside_hash{s} stated{s})"
         f" (< committed{s} aside_iteration{s}) (<= aside_iteration{s} iteration{s})))",
         # Nobody has asked for what runs before memory is applied, but who still waits for a new plan.
         f"(=> (= phase{s} Down) (and (not asks{s}) (not aside{s})))",
