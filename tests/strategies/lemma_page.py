@@ -17,6 +17,9 @@ from proofs.lemmas.induction import Lemma
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "proofs/lemmas/README.md"
 OF_MACHINES = "tests/models/test_lemmas.py"
+OF_STEPS = "tests/models/test_steps_of_lemmas.py"
+NOT_BY_STEPS = ("execution", "zeroing")
+"""Files whose statements are of a step of a plan, or of a rule, and not of single actions of their module."""
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)`")
 NAMED_MODULE = re.compile(r"`(tla/\w+/\w+\.tla)`")
 
@@ -44,7 +47,9 @@ def head(file: str) -> str:
 def tests(file: str) -> list[str]:
     """The tests that tie a file of lemmas to the code or to a machine, by their paths."""
     named = NAMED_TEST.findall(head(file))
-    return [*named, OF_MACHINES] if NAMED_MODULE.search(head(file)) and OF_MACHINES not in named else named
+    if NAMED_MODULE.search(head(file)):
+        named += [path for path in (OF_MACHINES, OF_STEPS) if path not in named]
+    return [path for path in named if path != OF_STEPS or file not in NOT_BY_STEPS]
 
 
 def page() -> str:
