@@ -183,6 +183,34 @@ def test_bytes_are_counted_in_the_largest_unit_that_divides_them(tmp_path: Path)
         list(quota.paths([asked(mappings=[1, 1 << 40])]))
 
 
+def test_a_plan_that_never_asked_for_memory_is_no_failure_of_the_one_before() -> None:
+    """Whether that one is closed, or stands by while another is to take its place."""
+    ready = log.Event(3, "ready", {"t": 1, "bytes_allocated": 12288})
+    failed = log.Event(5, "failed", {"allocation_failures": 3})
+    hashes = {"t": 1, "old_plan_hash": "h", "new_plan_hash": "i"}
+    for between, after in (
+        (log.Event(4, "closed", {}), ["Release"]),
+        (log.Event(4, "replan", hashes), ["Release"]),
+    ):
+        [path] = quota.paths([asked(), ready, between, failed, log.Event(6, "closed", {})])
+        assert [line.action for line in path.lines] == ["Ask", "Commit", *after]
+
+
+def test_a_plan_that_gives_way_is_released_when_the_new_one_is_there() -> None:
+    ready = log.Event(3, "ready", {"t": 1, "bytes_allocated": 12288})
+    replan = log.Event(4, "replan", {"t": 1, "old_plan_hash": "h", "new_plan_hash": "i"})
+    new = log.Event(5, "asked", asked(plan_hash="i", is_restored=True).fields)
+    released, closed = log.Event(7, "released", {}), log.Event(8, "closed", {})
+    events = [asked(), ready, replan, new, log.Event(6, "ready", ready.fields), released, closed]
+    found = {path.first: [line.action for line in path.lines] for path in quota.paths(events)}
+    assert found == {2: ["Ask", "Commit", "Release"], 5: ["Ask", "Commit", "Release"]}
+    found = {path.first: [line.action for line in path.lines] for path in quota.paths(events[:5])}
+    assert found == {2: ["Ask", "Commit"], 5: ["Ask", "Commit"]}  # killed before the old one was given back
+    [path] = lifecycle.paths(events)
+    assert [line.action for line in path.lines] == ["Plan", "Zero", "Ask", "Replan", "Zero", "Crash"]
+    assert (path.given, path.constants["MaxShape"]) == ({"policy": '"REPLAN_AT_SAFEPOINT"'}, "3")
+
+
 def test_zeroing_passes_over_what_it_does_not_speak_of() -> None:
     ready = log.Event(3, "ready", {"t": 1, "bytes_allocated": 4096})
     apart = [["x", 0, 0, 0, 4, 0, 0], ["y", 0, 1, 4, 8, 0, 0]]
