@@ -22,11 +22,15 @@ CELLS = 9
 """The most cells of all lists of a case together."""
 
 
+class Silent(Exception):
+    """A solver did not say whether there is a case; the text says what it did instead."""
+
+
 def countermodel(lemma: Lemma, mutant: Mutant, definitions: str, solver: Solver, timeout_s: float) -> str | None:
     """Values that make the mutated lemma false, as text; None where no case of this size does.
 
     `solver` has read nothing; it is closed with what it read. Raises ValueError for a mutant that does not apply,
-    `Unfounded` where the mutated definitions may not end.
+    `Unfounded` where the mutated definitions may not end, `Silent` where the solver does not say.
     """
     text, _, goal = mutant.applied(f"{definitions}\n(prove {lemma.claim})").rpartition("(prove ")
     return first_case(lemma, ["not", parse_one(f"({goal}")[0]], text, solver, timeout_s)
@@ -43,32 +47,44 @@ def first_case(
     """The values of the first case in which a formula over the lemma's variables holds; None where there is none.
 
     Cases come shortest first, but for `order`, which puts those for which it is false, by their constants, before the
-    others. `solver` has read nothing; it is closed with what it read.
+    others. `solver` has read nothing; it is closed with what it read. Raises `Silent` where a case was not decided and
+    none was found.
     """
     known = descent.check(definitions)
     found = cases(lemma, formula, known)
+    undecided = ""
     try:
-        if solver.evaluate(f"(set-option :produce-models true){definitions}", timeout_s).text:
-            return None
+        given = solver.evaluate(f"(set-option :produce-models true){definitions}", timeout_s)
+        if given.failure is not None or given.text:
+            raise Silent(given.failure or f"the solver answers {given.text[:60]!r}")
         for constants, case in found if order is None else sorted(found, key=lambda each: order(each[0])):
             declared = "".join(f"(declare-const {name} {sort})" for name, sort in constants)
             answer = solver.evaluate(f"(push){declared}(assert {text_of(case)})(check-sat)", timeout_s)
             if answer.failure is not None:
-                return None
+                raise Silent(answer.failure)
             if answer.text == "sat":
                 return values_of([name for name, _ in constants], solver, timeout_s)
+            if answer.text != "unsat":
+                undecided = f"the solver answers {answer.text[:60]!r}"
             solver.evaluate("(pop)", timeout_s)
+        if undecided:
+            raise Silent(undecided)
         return None
     finally:
         solver.close()
 
 
 def values_of(names: list[str], solver: Solver, timeout_s: float) -> str:
-    """The values of some constants in the model that the solver holds, as `name = value` with commas between."""
+    """The values of some constants in the model that the solver holds, as `name = value` with commas between.
+
+    Raises `Silent` where the solver does not say them.
+    """
     if not names:
         return "no values: it is false as it stands"
     answer = solver.evaluate(f"(get-value ({' '.join(names)}))", timeout_s)
-    pairs = parse_one(answer.text) if answer.failure is None and answer.text else []
+    if answer.failure is not None:
+        raise Silent(answer.failure)
+    pairs = parse_one(answer.text)
     return ", ".join(f"{text_of(pair[0])} = {text_of(pair[1])}" for pair in pairs if isinstance(pair, list))
 
 

@@ -54,6 +54,12 @@ class Definitions:
         """Every selector of every list type."""
         return {name for made in self.lists.values() for name in (*dict(made.fields), made.rest)}
 
+    def names(self) -> set[str]:
+        """Everything that has a meaning: what is built in, list types, their constructors and selectors, functions."""
+        constructors = {name for made in self.lists.values() for name in (made.empty, made.cell)}
+        built_in = BUILT_IN | CONSTANTS | SORTS
+        return {*built_in, *self.lists, *self.functions, *self.selectors(), *constructors}
+
 
 def check(text: str) -> Definitions:
     """Accept list types, definitions, and recursive definitions that descend; raise `Unfounded` for anything else.
@@ -82,11 +88,7 @@ def check(text: str) -> Definitions:
 
 def _new(name: str, known: Definitions) -> None:
     """A name means one thing: it must not be defined yet."""
-    constructors = {c for made in known.lists.values() for c in (made.empty, made.cell)}
-    taken = (
-        BUILT_IN | CONSTANTS | SORTS | known.lists.keys() | known.functions.keys() | known.selectors() | constructors
-    )
-    if name in taken or not name[0].isalpha():
+    if name in known.names() or not name[0].isalpha():
         raise Unfounded(f"{name!r} cannot be defined: it has a meaning already, or is no name")
 
 

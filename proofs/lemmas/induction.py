@@ -8,13 +8,15 @@ proved before. `check` recognises nothing else as a proof. spec: V4.3, V4.8
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from proofs.lemmas.descent import BUILT_IN, Definitions, ListType
+from proofs.lemmas.descent import SORTS, Definitions, ListType
 from proofs.lemmas.expressions import BINDERS, Expression, parse_one, substitute, text_of, walk
 from proofs.lemmas.statements import Mutant
 
+SYMBOL = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 REST = "rest_of_list"
 """The constant that stands for the rest of the cell in a step."""
 
@@ -81,13 +83,13 @@ def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> l
     Raises
     ------
     NoInduction
-        A hypothesis at anything but the rest of the list, a lemma used before it is proved, or an unbound variable.
+        A hypothesis at anything but the rest of the list, a lemma used before it is proved, an unbound variable, or
+        one whose name or sort says something else.
     """
     claim = parse_one(lemma.claim)
     if any(item in BINDERS for item in walk(claim) if isinstance(item, str)):
         raise NoInduction(f"{lemma.name} binds names")
-    if clash := lemma.variables.keys() & (known.functions.keys() | known.selectors() | BUILT_IN):
-        raise NoInduction(f"{lemma.name}: the variable {min(clash)} has the name of a function")
+    _check_variables(lemma, known)
     if lemma.over is None:
         proof = [Query(dict(lemma.variables), _instances(lemma, earlier), claim)]
     else:
@@ -141,6 +143,22 @@ def check(lemma: Lemma, proof: Sequence[Query], known: Definitions, earlier: Map
             of_itself = position == 1 and _is_instance(hypothesis, lemma, claim, {str(lemma.over): REST})
             if not of_itself and not any(_is_instance(hypothesis, e, parse_one(e.claim), {}) for e in earlier.values()):
                 raise NoInduction(f"{lemma.name}: {text_of(hypothesis)[:80]!r} may not be assumed")
+
+
+def _check_variables(lemma: Lemma, known: Definitions) -> None:
+    """Each variable is a plain symbol without another meaning, of a sort that there is."""
+    taken = known.names()
+    for name, sort in lemma.variables.items():
+        if SYMBOL.fullmatch(name) is None:
+            raise NoInduction(f"{lemma.name}: {name[:60]!r} is no name of a variable")
+        if name in taken:
+            raise NoInduction(f"{lemma.name}: the variable {name} has the name of something else")
+        if sort not in SORTS and sort not in known.lists:
+            raise NoInduction(f"{lemma.name}: the variable {name} has the unknown sort {sort[:60]!r}")
+    if lemma.over is not None:
+        made = known.lists[lemma.variables[lemma.over]]
+        if clash := taken & {REST, *(f"its_{name}" for name, _ in made.fields)}:
+            raise NoInduction(f"{lemma.name}: a part of the cell has the name of {min(clash)}, which is defined")
 
 
 def _check_constants(lemma: Lemma, query: Query, made: ListType | None) -> None:

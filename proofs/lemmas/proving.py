@@ -14,7 +14,7 @@ from functools import partial
 
 from proofs.lemmas import at_use
 from proofs.lemmas.checked import Evidence
-from proofs.lemmas.countermodel import countermodel, first_case, values_of
+from proofs.lemmas.countermodel import Silent, countermodel, first_case, values_of
 from proofs.lemmas.descent import SORTS
 from proofs.lemmas.expressions import Expression, parse, parse_one, text_of
 from proofs.lemmas.families import LISTS, STATEMENTS
@@ -137,41 +137,55 @@ def _proofs(
 
 
 def _twin_and_mutants(file: str, lemma: Lemma | Statement, report: Report, timeout_s: float) -> None:
-    """Ask for the case of the twin and of each mutant, by Z3, which finds models where there are quantifiers."""
-    if isinstance(lemma, Statement):
-        twin = _model(lemma.twin(), Z3(), timeout_s)
-    else:
-        twin = _holds(lemma, LISTS[file][0], Z3(), timeout_s)
-    if twin is None:
-        report.open.append("its hypotheses and its goal have no model: it may say nothing")
-        report.verdict = REFUTED
-    else:
-        report.twin = twin
-    if not lemma.mutants:
-        report.open.append("it has no mutant")
-        report.verdict = REFUTED
-    for mutant in lemma.mutants:
+    """Ask for the case of the twin and of each mutant, by Z3, which finds models where there are quantifiers.
+
+    A solver that does not say leaves the lemma UNKNOWN, unless another of its cases is known not to be there.
+    """
+    definitions = "" if isinstance(lemma, Statement) else LISTS[file][0]
+    asked = []
+    try:
         if isinstance(lemma, Statement):
-            case = _model(lemma.mutant(mutant), Z3(), timeout_s)
+            twin = _model(lemma.twin(), Z3(), timeout_s)
         else:
-            case = countermodel(lemma, mutant, LISTS[file][0], Z3(), timeout_s)
-        if case is None:
-            report.open.append(f"the mutant {mutant.name!r} is not false in any case that was found")
-            report.verdict = REFUTED
+            twin = _holds(lemma, definitions, Z3(), timeout_s)
+        if twin is None:
+            asked.append((REFUTED, "its hypotheses and its goal have no model: it may say nothing"))
         else:
-            report.mutants_refuted[mutant.name] = case
+            report.twin = twin
+    except Silent as error:
+        asked.append((UNKNOWN, f"its twin: {error}"))
+    if not lemma.mutants:
+        asked.append((REFUTED, "it has no mutant"))
+    for mutant in lemma.mutants:
+        try:
+            if isinstance(lemma, Statement):
+                case = _model(lemma.mutant(mutant), Z3(), timeout_s)
+            else:
+                case = countermodel(lemma, mutant, definitions, Z3(), timeout_s)
+            if case is None:
+                asked.append((REFUTED, f"the mutant {mutant.name!r} is not false in any case that was found"))
+            else:
+                report.mutants_refuted[mutant.name] = case
+        except Silent as error:
+            asked.append((UNKNOWN, f"the mutant {mutant.name!r}: {error}"))
+    report.open += [what for _, what in asked]
+    if asked:
+        report.verdict = REFUTED if any(verdict == REFUTED for verdict, _ in asked) else UNKNOWN
 
 
 def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
-    """The values of the constants in a model of some commands, and of the functions that are tables; None for none."""
+    """The values of the constants in a model of some commands, and of the functions that are tables; None for none.
+
+    Raises `Silent` where the solver does not say.
+    """
     declared = [form for command in commands for form in parse(command)]
     constants = [str(form[1]) for form in declared if isinstance(form, list) and form[0] == "declare-const"]
     tables = [term for form in declared if isinstance(form, list) for term in _entries(form, declared)]
     try:
         answer = solver.evaluate(f"(set-option :produce-models true){''.join(commands)}(check-sat)", timeout_s)
-        if answer.failure is not None or answer.text != "sat":
-            return None
-        return values_of([*constants, *tables], solver, timeout_s)
+        if answer.failure is not None or answer.text not in ("sat", "unsat"):
+            raise Silent(answer.failure or f"the solver answers {answer.text[:60]!r}")
+        return None if answer.text == "unsat" else values_of([*constants, *tables], solver, timeout_s)
     finally:
         solver.close()
 

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from proofs.lemmas.expressions import Expression, parse, text_of
 
+DECLARES = frozenset({"declare-sort", "declare-const", "declare-fun", "declare-datatypes", "define-fun"})
+"""What may stand before the hypotheses. No assertion, which no mutant would leave out, and nothing recursive."""
 QUANTIFIERS = {"forall": "and", "exists": "or"}
 
 
@@ -87,8 +89,10 @@ def _commands(text: str, *, negated: bool, world: World | None) -> list[str]:
                 commands.append(["assert", formula])
             case ["prove", formula]:
                 commands.append(["assert", ["not", formula] if negated else formula])
-            case _:
+            case [str(head), *_] if head in DECLARES:
                 commands.append(form)
+            case _:
+                raise ValueError(f"{text_of(form)[:60]!r} neither declares, defines, assumes nor proves")
     return [text_of(command) for command in (commands if world is None else _in_world(commands, world))]
 
 

@@ -6,6 +6,8 @@ spec: V4.9, C4.1, C4.2
 from __future__ import annotations
 
 import json
+import os
+import signal
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,10 @@ from proofs.entry import code_of
 from proofs.lemmas import families, proving, zeroing
 from proofs.lemmas.expressions import parse_one, text_of
 from proofs.lemmas.statements import Mutant, Statement, World, expanded
+from proofs.solvers import Answer
+from proofs.solvers.process import Z3
 
+LEMMAS = [lemma for lemmas in proving.by_file().values() for lemma in lemmas]
 run = partial(code_of, "proofs.prove_lemmas")
 FALSE = Statement(
     "every_number_is_small", "Every number is less than seven.", "(declare-const x Int)", (), "(< x 7)",
@@ -132,6 +137,64 @@ def test_a_proof_is_not_restricted_to_the_small_world() -> None:
 
 def reports_of(statement: Statement) -> list[str]:
     return [said for _, said in proving._proofs("zeroing", {statement.name: statement}, "z3", 0, 20)]
+
+
+@pytest.mark.parametrize("name", ["a_storage_is_born_with_zeros", "tenants_fit"])
+def test_a_solver_that_dies_over_a_twin_or_a_mutant_refutes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose solver dies is UNKNOWN, and that lemma alone; what it said before stays said. spec: V4.6, V4.9"""
+
+    class Dying(Z3):
+        """Is killed at the second question about a case that it is asked."""
+
+        asked = 0
+
+        def evaluate(self, text: str, timeout_s: float) -> Answer:
+            if "(check-sat)" in text:
+                Dying.asked += 1
+                if Dying.asked == 2:
+                    super().evaluate("", timeout_s)
+                    assert self.pid is not None
+                    os.kill(self.pid, signal.SIGKILL)
+            return super().evaluate(text, timeout_s)
+
+    monkeypatch.setattr(proving, "Z3", Dying)
+    found = list(proving.prove_all([name, "no_index_has_two_ranks"]))
+    by_name = {report.name: report for report in found}
+    assert Dying.asked > 2
+    assert sorted(report.verdict for report in found) == ["PROVED", "UNKNOWN"]
+    (hurt,) = [report for report in found if report.verdict == "UNKNOWN"]
+    assert hurt.solvers == {"z3": "PROVED"}
+    assert len(hurt.open) == 1
+    assert "the solver died of SIGKILL" in hurt.open[0]
+    assert by_name.keys() == {name, "no_index_has_two_ranks"}
+
+
+def test_a_case_that_no_solver_decides_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: V4.9"""
+
+    class Tired(Z3):
+        """Decides nothing."""
+
+        def evaluate(self, text: str, timeout_s: float) -> Answer:
+            return Answer("unknown" if "(check-sat)" in text else "", None, 0.0)
+
+    monkeypatch.setattr(proving, "Z3", Tired)
+    for report in proving.prove_all(["a_storage_is_born_with_zeros", "tenants_fit"]):
+        assert report.verdict == "UNKNOWN"
+        assert len(report.open) == 1 + len({lemma.name: lemma for lemma in LEMMAS}[report.name].mutants)
+        assert all("the solver answers 'unknown'" in what for what in report.open)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ["(assert false)", "(define-fun-rec f ((x Int)) Int (+ 1 (f x)))", "(push 1)", "(set-option :timeout 1)", "x"],
+)
+def test_a_statement_declares_and_defines_and_assumes_nothing_besides(declared: str) -> None:
+    """What is asserted outside the hypotheses, or recurs, could prove anything. spec: V4.8"""
+    statement = FALSE._replace(declarations=f"(declare-const x Int){declared}")
+    for commands in (statement.refutation, statement.twin, lambda: statement.mutant(statement.mutants[0])):
+        with pytest.raises(ValueError, match="neither declares, defines, assumes nor proves"):
+            commands()
 
 
 def test_quantifiers_are_written_out_over_all_choices() -> None:

@@ -98,6 +98,15 @@ def test_the_text_that_is_proved_is_the_text_that_plans_are_evaluated_with() -> 
         ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (let ((m (tail l))) (f m))))", "calls '\\(let"),
         ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (g (tail l))))", "calls '\\(g"),
         ("(define-fun f ((l L)) Int (f (tail l)))", "calls '\\(f"),
+        ("(define-funs-rec ((f ((l L)) Bool) (g ((l L)) Bool)) ((not (g l)) (f l)))", "no definition"),
+        ("(define-fun h ((l L)) L l)(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (f (h l))))", "not descend"),
+        ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (forall ((k L)) (not (f k)))))", "calls '\\(forall"),
+        ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (let ((tail l)) (f tail))))", "calls '\\(let"),
+        ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (f (ite true l (tail l)))))", "does not descend"),
+        ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (not (! (f l) :named q))))", "calls '\\(!"),
+        ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (not ((as f Bool) l))))", "calls '\\(\\(as"),
+        ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) (tail l)) true (not (f (tail l)))))", "does not begin"),
+        ("(define-fun-rec f ((k L)(l L)) Bool (ite ((_ is nil) k) true (not (f (tail l) k))))", "does not descend"),
         ("(define-fun f ((l L)) Int x)", "does not know"),
         ("(define-fun f ((l L)) Int (+ 1.5 2))", "does not know"),
         ("(define-fun f ((l L)) Int ())", "calls"),
@@ -187,11 +196,57 @@ def test_what_is_no_induction_is_refused() -> None:
     for changed, reason in (
         (false_lemma(claim="(forall ((x Int)) (= x (sum l)))"), "binds names"),
         (false_lemma(using=(("nobody", {}),)), "not proved before"),
-        (false_lemma(variables={"l": "L", "head": "Int"}), "name of a function"),
+        (false_lemma(variables={"l": "L", "head": "Int"}), "name of something else"),
         (false_lemma(variables={"l": "L", "rest_of_list": "L"}), "name of a part"),
     ):
         with pytest.raises(NoInduction, match=reason):
             induction.queries(changed, known, {})
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"x Int)(assert false)(declare-const y": "Int"}, "is no name of a variable"),
+        ({"x": "Int)(assert false"}, "unknown sort"),
+        ({"x": "M"}, "unknown sort"),
+        ({"": "Int"}, "is no name"),
+        ({"nil": "L"}, "name of something else"),
+        ({"cell": "Int"}, "name of something else"),
+        ({"true": "Bool"}, "name of something else"),
+        ({"sum": "Int"}, "name of something else"),
+        ({"L": "Int"}, "name of something else"),
+        ({"its_head": "Int"}, "name of a part"),
+    ],
+)
+def test_a_variable_is_nothing_but_a_variable(variables: dict[str, str], reason: str) -> None:
+    """A name that held commands proved that 7 is 8, by both solvers."""
+    known = descent.check(LIST + SUM)
+    with pytest.raises(NoInduction, match=reason):
+        induction.queries(false_lemma(variables={"l": "L", **variables}), known, {})
+
+
+def test_a_list_that_is_equal_to_the_empty_one_by_name_alone_is_no_base() -> None:
+    """With a variable named `nil` the base of 'all lists are equal' says that nil is nil."""
+    known = descent.check(LIST + SUM)
+    every = {"claim": "(= l nil)", "hypotheses": ({"nil": "(cell 0 rest_of_list)"},)}
+    with pytest.raises(NoInduction, match="name of something else"):
+        induction.queries(false_lemma(variables={"l": "L", "nil": "L"}, **every), known, {})
+
+
+@pytest.mark.parametrize("name", ["rest_of_list", "its_head"])
+def test_a_part_of_the_cell_means_nothing_else(name: str) -> None:
+    known = descent.check(f"{LIST}{SUM}(define-fun {name} () Int 0)")
+    with pytest.raises(NoInduction, match=f"has the name of {name}, which is defined"):
+        induction.queries(false_lemma(), known, {})
+
+
+@pytest.mark.parametrize("term", ["(let ((rest_of_list l)) x)", "(ite true (cell its_head rest_of_list) nil)"])
+def test_no_term_moves_a_hypothesis_away_from_the_rest_of_the_list(term: str) -> None:
+    """Terms stand for other variables; whatever binds in them, the list stays where it is."""
+    known = descent.check(LIST + SUM)
+    lemma = false_lemma(claim="(=> (= x x) (= 7 (sum l)))", hypotheses=({"x": term, "l": term},))
+    (hypothesis,) = induction.queries(lemma, known, {})[1].hypotheses
+    assert hypothesis == ["=>", ["=", parse_one(term), parse_one(term)], ["=", "7", ["sum", "rest_of_list"]]]
 
 
 def test_a_lemma_may_be_used_at_any_terms_once_it_is_proved() -> None:
