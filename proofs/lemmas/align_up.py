@@ -16,7 +16,7 @@ ALIGN_UP = (
 )
 """The planner's function, which a test evaluates beside it."""
 
-_INTEGERS = f"{ALIGN_UP}(declare-const offset Int)(declare-const alignment Int)(declare-const multiple Int)"
+_INTEGERS = f"{ALIGN_UP}(declare-const offset Int)(declare-const alignment Int)"
 _VALID = ("(<= 1 alignment)",)
 
 _WORDS = """
@@ -64,15 +64,12 @@ STATEMENTS = (
     Statement(
         "align_up_gives_the_least_multiple",
         "No multiple of the alignment lies between the offset and what rounding up gives.",
-        f"{_INTEGERS}(declare-const quotient Int)(declare-const other Int)",
-        (*_VALID, "(<= (* quotient alignment) (+ offset alignment (- 1)))",
-         "(< (+ offset alignment (- 1)) (+ (* quotient alignment) alignment))",
-         "(= multiple (* other alignment))", "(<= offset multiple)"),
-        # Two cases, which together are all: a solver finds each at once, and both together only by chance.
-        "(and (=> (<= quotient other) (<= (* quotient alignment) multiple))"
-        " (=> (< other quotient) (<= (* quotient alignment) multiple)))",
-        (Mutant("the quotient may be larger", "(assume (<= (* quotient alignment) (+ offset alignment (- 1))))", ""),
-         Mutant("compared with what is no multiple", "(assume (= multiple (* other alignment)))", "")),
+        f"{_INTEGERS}(declare-const factor Int)(define-fun multiple () Int (* factor alignment))",
+        (*_VALID, "(<= offset multiple)"),
+        "(<= (align_up offset alignment) multiple)",
+        (Mutant("compared with what is no multiple", "(* factor alignment)", "(+ factor alignment)"),
+         Mutant("compared with a multiple before the offset", "(assume (<= offset multiple))", ""),
+         Mutant("one byte too far", "(+ offset alignment (- 1))", "(+ offset alignment)")),
     ),
     Statement(
         "words_round_up_as_integers_do",
@@ -102,6 +99,17 @@ STATEMENTS = (
         "(and (bvuge truth (wide offset)) (= (bvand truth (wide low)) (_ bv0 66)) (bvule truth (wide multiple)))",
         (Mutant("any word counts as a multiple", "(assume (= (bvand multiple low) (_ bv0 64)))", "(assume true)"),
          Mutant("any alignment", "(assume (power_of_two alignment))", "(assume true)")),
+    ),
+    Statement(
+        "an_end_overflows_exactly_where_a_sum_carries",
+        "What is placed at the offset rounded up ends at 2^64 or beyond exactly where one of the two sums carries: that of"
+        " rounding up, or that of the size.",
+        _WORDS + "(declare-const size (_ BitVec 64))(define-fun end () (_ BitVec 64) (bvadd rounded size))"
+        "(define-fun told () Bool (or carry (bvult end rounded)))",
+        _POWER, "(= told (bvuge (bvadd truth (wide size)) end_of_words))",
+        (Mutant("only the sum of rounding up is looked at", "(or carry (bvult end rounded))", "carry"),
+         Mutant("only the sum of the size is looked at", "(or carry (bvult end rounded))", "(bvult end rounded)"),
+         Mutant("compared with the offset", "(bvult end rounded)", "(bvult end offset)")),
     ),
     Statement(
         "powers_of_two_are_the_single_bits",

@@ -17,7 +17,7 @@ DIES = "now"
 
 _PASS = """
 (declare-sort Tensor 0)
-(declare-fun birth (Tensor) Int)(declare-const now Int)(declare-const t Tensor)
+(declare-fun birth (Tensor) Int)(declare-const before Int)(declare-const now Int)(declare-const t Tensor)
 (declare-fun death0 (Tensor) Int)(declare-fun death1 (Tensor) Int)
 (declare-fun seen0 (Tensor Int) Bool)(declare-fun seen1 (Tensor Int) Bool)
 """
@@ -28,7 +28,12 @@ def _covered(suffix: str) -> str:
     return f"(forall ((x Tensor) (s Int)) (=> (seen{suffix} x s) (and (<= (birth x) s) (<= s (death{suffix} x)))))"
 
 
-_IN_ORDER = "(forall ((x Tensor) (s Int)) (=> (seen0 x s) (<= s now)))"
+def _by(suffix: str, step: str) -> str:
+    """No access seen so far comes after the step."""
+    return f"(forall ((x Tensor) (s Int)) (=> (seen{suffix} x s) (<= s {step})))"
+
+
+_IN_ORDER = "(<= before now)"
 _AFTER_ITS_WRITE = "(<= (birth t) now)"
 _SET = f"(forall ((x Tensor)) (= (death1 x) (ite (= x t) {DIES} (death0 x))))"
 
@@ -42,19 +47,19 @@ _BEFORE_THE_READ = "(or (< iteration reads_in) (and (= iteration reads_in) (<= s
 STATEMENTS = (
     Statement(
         "a_pass_begins_right",
-        "Before the first step no access has been seen, and all that were seen lie in lifetimes.",
-        _PASS, ("(forall ((x Tensor) (s Int)) (not (seen1 x s)))",), _covered("1"),
+        "Before the first step no access has been seen: all that were seen lie in lifetimes, and none comes later.",
+        _PASS, ("(forall ((x Tensor) (s Int)) (not (seen1 x s)))",), f"(and {_covered('1')} {_by('1', 'now')})",
         (Mutant("something was seen", "(not (seen1 x s))", "(=> (< s now) (not (seen1 x s)))"),),
         World({"Tensor": 2}),
     ),
     Statement(
         "setting_the_death_to_each_access_covers_it",
         "Where steps are walked in order and no tensor is read before it is written, setting the death of a tensor to"
-        " the step of each access keeps every access so far within its lifetime.",
+        " the step of each access keeps every access so far within its lifetime, and none of them later than this step.",
         _PASS,
-        (_covered("0"), _IN_ORDER, _AFTER_ITS_WRITE, _SET,
+        (_covered("0"), _by("0", "before"), _IN_ORDER, _AFTER_ITS_WRITE, _SET,
          "(forall ((x Tensor) (s Int)) (= (seen1 x s) (or (seen0 x s) (and (= x t) (= s now)))))"),
-        _covered("1"),
+        f"(and {_covered('1')} {_by('1', 'now')})",
         (Mutant("steps out of order", f"(assume {_IN_ORDER})", ""),
          Mutant("read before it is written", f"(assume {_AFTER_ITS_WRITE})", ""),
          Mutant("an open end", "(ite (= x t) now (death0 x))", "(ite (= x t) (- now 1) (death0 x))")),
