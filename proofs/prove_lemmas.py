@@ -1,4 +1,4 @@
-"""prove-lemmas: prove every lemma, and show that each says something. spec: C4.1, C4.2"""
+"""prove-lemmas: prove every lemma, and show that each says something. spec: C4.1, C4.2, C4.5"""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def command(
 
 
 def _with_proofs(reports: Iterator[Report], folder: Path, timeout_s: float) -> Iterator[Report]:
-    """The reports, each with what came of writing its lemma's proof into the folder, two at a time. spec: V4.12"""
+    """The reports, each with what came of writing its lemma's proof into the folder, two at a time. spec: V4.12, V4.13"""
     try:
         tool = smtinterpol.find()
     except (java.JavaMissing, maven.Unfetchable) as error:

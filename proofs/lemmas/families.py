@@ -35,6 +35,7 @@ from proofs.lemmas import (
     tenancy,
     tiling,
     totals,
+    unions,
     write_locks,
     zeroing,
 )
@@ -69,6 +70,7 @@ STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "linear_scan": linear_scan.STATEMENTS,
     "liveness": liveness.STATEMENTS,
     "execution": execution.STATEMENTS,
+    "unions": unions.STATEMENTS,
     "zeroing": zeroing.STATEMENTS,
     "sharding_cover": sharding_cover.STATEMENTS,
     "size_maxima": size_maxima.STATEMENTS,

@@ -84,7 +84,7 @@ def test_a_solver_that_does_not_start_or_end_gives_no_proof(tmp_path: Path, monk
 def test_a_refused_proof_makes_its_lemma_unknown_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """spec: V4.12"""
+    """spec: V4.13"""
     tool = playing(tmp_path, "unsat\n(! p)\nunsat\n(! p)\n", f"{ONE}invalid\n")
     monkeypatch.setattr(smtinterpol, "find", lambda: tool)
     arguments = ["tenants_fit", "no_index_has_two_ranks", "--proofs", str(tmp_path / "out")]

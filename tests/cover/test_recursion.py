@@ -99,7 +99,10 @@ def test_the_text_that_is_proved_is_the_text_that_plans_are_evaluated_with() -> 
         ("(define-fun-rec f ((l L)) Int (ite ((_ is nil) l) 0 (g (tail l))))", "calls '\\(g"),
         ("(define-fun f ((l L)) Int (f (tail l)))", "calls '\\(f"),
         ("(define-funs-rec ((f ((l L)) Bool) (g ((l L)) Bool)) ((not (g l)) (f l)))", "no definition"),
-        ("(define-fun h ((l L)) L l)(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (f (h l))))", "not descend"),
+        (
+            "(define-fun h ((l L)) L l)(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (f (h l))))",
+            "not descend",
+        ),
         ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (forall ((k L)) (not (f k)))))", "calls '\\(forall"),
         ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (let ((tail l)) (f tail))))", "calls '\\(let"),
         ("(define-fun-rec f ((l L)) Bool (ite ((_ is nil) l) true (f (ite true l (tail l)))))", "does not descend"),

@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 import z3
 
-from proofs import obligations
+from proofs import obligations, smtlib
 from proofs.entry import run
 from proofs.kernel import coq_file
-from proofs.lemmas import descent, unfold
+from proofs.lemmas import descent, proving, unfold
 from proofs.lemmas.chains import DEFINITIONS
-from proofs.lemmas.expressions import parse_one, text_of
+from proofs.lemmas.expressions import parse, parse_one, text_of, walk
 from proofs.lemmas.unfold import Scope, unfolded, unfolding
 from proofs.obligations import Outcome
 from proofs.smtlib import folder_of
-from proofs.solvers import refutation
-from proofs.solvers.process import CVC5
+from proofs.solvers import Answer, refutation
+from proofs.solvers.process import CVC5, SOLVERS
 from tests.strategies.small import changed, small
 from tmmu.envelope.expressions import symbol
 from tmmu.plan import file
@@ -112,6 +112,30 @@ def test_where_solvers_disagree_nothing_is_proved(
     assert "the solvers disagree: z3 says PROVED; cvc5 says VIOLATED: a, b: (row)" in out
 
 
+@pytest.mark.parametrize("liar", ["z3", "cvc5"])
+def test_a_solver_that_lies_of_one_obligation_is_told_by_name(
+    liar: str, plan: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It answers that a row is false, where the other proves it. spec: V4.10"""
+    honest = SOLVERS[liar]
+
+    class Lying(honest):  # type: ignore[misc, valid-type]
+        """Says that the storages of the arena do not end within its footprint."""
+
+        def evaluate(self, text: str, timeout_s: float) -> Answer:
+            answer: Answer = super().evaluate(text, timeout_s)
+            return replace(answer, text="sat\nsat") if "(ends_within " in text and answer.proof else answer
+
+    monkeypatch.setitem(SOLVERS, liar, Lying)
+    assert run([plan, "--solver", "both", "--format", "json"]) == 3
+    (found,) = json.loads(capsys.readouterr().out)["files"]
+    (disputed,) = [entry for entry in found["obligations"] if len(set(entry.get("solvers", {}).values())) > 1]
+    assert disputed["name"] == "capacity"
+    assert disputed["verdict"] == "UNKNOWN"
+    assert disputed["solvers"] == {"z3": "PROVED", "cvc5": "PROVED"} | {liar: "VIOLATED"}
+    assert any("the solvers disagree" in note for note in found["notes"])
+
+
 def statuses(path: Path) -> tuple[list[str], list[str]]:
     """What a file says that its checks answer, and what Z3 answers."""
     text = path.read_text()
@@ -133,6 +157,26 @@ def test_what_is_exported_is_what_it_says(plan: str, tmp_path: Path) -> None:
         assert stated[-1] == "sat"
         assert "set-option" not in path.read_text()
         assert not re.search(r"\s-\d", path.read_text())
+
+
+AT_LEAST_TWO = frozenset({"and", "or", "=>", "=", "distinct", "+", "*", "div", "mod", "<", "<=", ">", ">="})
+
+
+def alone(text: str) -> list[str]:
+    """The calls of what takes two arguments or more that have fewer: Z3 takes them, and SMT-LIB has none."""
+    calls = (item for form in parse(text) for item in walk(form) if isinstance(item, list) and item)
+    return [text_of(call) for call in calls if isinstance(call[0], str) and call[0] in AT_LEAST_TWO and len(call) < 3]
+
+
+def test_no_connective_stands_alone_in_what_is_exported(plan: str, tmp_path: Path) -> None:
+    """spec: C4.3"""
+    assert alone("(assert (and (= x 1)))(assert (or true (= 1)))") == ["(and (= x 1))", "(= 1)"]
+    assert run([plan, "--smt2", "out"]) == 0
+    smtlib.write_lemmas(tmp_path / "out/all", proving.names())
+    files = sorted((tmp_path / "out").rglob("*.smt2"))
+    assert len(files) > len(proving.names())
+    for path in files:
+        assert alone(path.read_text()) == [], path
 
 
 def test_the_sizes_of_an_envelope_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

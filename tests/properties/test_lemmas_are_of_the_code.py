@@ -26,6 +26,7 @@ from proofs.lemmas import (
     prefix_sums,
     sharding_cover,
     size_maxima,
+    unions,
 )
 from tests.strategies import tied_liveness, ties
 from tests.strategies.ground import Ground, Unknown
@@ -33,9 +34,11 @@ from tests.strategies.models import models
 from tests.strategies.recipes import HOLDERS, KINDS
 from tests.strategies.scan import Storage
 from tmmu.envelope import expressions
+from tmmu.errors import TmmuError
 from tmmu.planner import DEFAULT, placed, plan_memory
 from tmmu.planner import liveness as planned_liveness
 from tmmu.planner import slots as planned_slots
+from tmmu.planner import storages as planned_storages
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.sharding import local as sharded
 
@@ -134,6 +137,21 @@ TIES = (
                 "tensors_of_storages_that_are_apart_are_apart")),
     ),
     Tie(
+        "unions",
+        {"BIRTH": unions.BIRTH, "DEATH": unions.DEATH, "BYTES": unions.BYTES, **ties.texts_of(*unions.STATEMENTS)},
+        planned_storages, ties.joins, models(size=8),
+        (Change("code", "birth[k] = min(birth[k], live.birth[t])", "birth[k] = max(birth[k], live.birth[t])"),
+         Change("code", "death[k] = max(death[k], live.death[t])", "pass"),
+         Change("code", "size[k] = max(size[k], window[t] + tensors[t].bytes)", "pass"),
+         Change("code", "alignment[k] = max(alignment[k], tensors[t].alignment)",
+                "alignment[k] = min(alignment[k], tensors[t].alignment)"),
+         Change("lemma", "(< death0 (dies x))", "(< (+ 1 death0) (dies x))", "DEATH"),
+         Change("lemma", "(< (born x) birth0)", "(< birth0 (born x))", "BIRTH"),
+         Change("lemma", "(ite (< bytes0 (+ (window x) (length x)))", "(ite true", "BYTES"),
+         Change("lemma", "(bvule alignment strictest)", "(bvule strictest alignment)",
+                "what_is_aligned_to_the_strictest_is_aligned_to_all")),
+    ),
+    Tie(
         "sharding_cover",
         {"PART": sharding_cover.PART, **ties.texts_of(*sharding_cover.STATEMENTS)}, sharded, ties.divides,
         st.tuples(st.integers(0, 20), st.integers(1, 6)),
@@ -212,6 +230,28 @@ def test_a_change_of_one_side_alone_is_noticed(tie: Tie, change: Change) -> None
     quick = settings(max_examples=2000, database=None, derandomize=True, phases=[Phase.generate])
     shown = find(tie.examples, lambda example: tie.disagreement(texts, code, example) is not None, settings=quick)
     assert tie.disagreement(tie.texts, tie.code, shown) is None
+
+
+near_the_end = st.integers(0, 300).map(lambda k: (1 << 64) - k)
+
+
+@given(st.one_of(near_the_end, st.integers(1, (1 << 64) - 1)), alignments, st.one_of(near_the_end, st.integers(1, 300)))
+def test_an_overflow_is_told_where_the_lemma_says(offset: int, alignment: int, size: int) -> None:
+    """A slot behind one of `offset` bytes: the planner refuses it exactly where a sum of 64 bits carries.
+
+    spec: V4.11, A1.3
+    """
+    offset, size = min(offset, (1 << 64) - 1), min(size, (1 << 64) - 1)
+    text = ties.texts_of(*align_up.STATEMENTS)["an_end_overflows_exactly_where_a_sum_carries"]
+    told = Ground(text, {"offset": offset, "alignment": alignment, "size": size}).value("told")
+    given = planned_slots.Assignment([], [0, 0], [offset, size], [1, alignment])
+    try:
+        slots_layout.addresses(given, DEFAULT)
+        refused = False
+    except TmmuError as error:
+        assert error.code_id == "ALLOCATION_OVERFLOW"
+        refused = True
+    assert told is refused
 
 
 def test_every_file_of_lemmas_is_tied_to_its_code() -> None:

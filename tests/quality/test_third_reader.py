@@ -17,6 +17,7 @@ from proofs.entry import run
 from proofs.lemmas import checked, proving
 from proofs.model_check import java
 from proofs.solvers import smtinterpol
+from proofs.solvers.process import Z3
 from proofs.solvers.smtinterpol import SMTInterpol
 from tests.strategies.small import small
 from tmmu.plan import file
@@ -95,6 +96,28 @@ def test_a_lemma_that_is_false_has_no_proof(tool: SMTInterpol, tmp_path: Path) -
     file, lemma = LEMMAS["storages_that_meet_hold_different_slots"]
     wrong = lemma._replace(goal="(= opened1 0)")  # type: ignore[call-arg]
     assert checked.evidence(file, wrong, tool, tmp_path, 5).verdict == checked.NONE
+
+
+HALF_TRUE = """
+(set-logic ALL)(declare-const a Int)(declare-const b Int)(declare-const q Int)
+(assert (<= 1 b))(assert (<= 0 a))(assert (= q (div a b)))
+(push 1)(assert (not (<= (* q b) a)))(check-sat)(pop 1)
+(push 1)(assert (not (<= 0 q)))(check-sat)(pop 1)
+"""
+"""Two questions without a model: a quotient times its divisor, and a quotient, of numbers that are not negative."""
+
+
+def test_that_it_answers_sat_is_no_word_against_a_lemma(tool: SMTInterpol, tmp_path: Path) -> None:
+    """It says so of a question without a model, behind one that it could not answer."""
+    asked = tmp_path / "asked.smt2"
+    asked.write_text(HALF_TRUE)
+    command = [tool.java, *smtinterpol.MACHINE, "-jar", str(tool.archive), "-no-success", "-q", str(asked)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False).stdout.split()
+    assert said == ["unknown", "sat"]
+    with Z3() as z3:
+        assert z3.evaluate(HALF_TRUE, 60).text.split() == ["unsat", "unsat"]
+    file, lemma = LEMMAS["each_index_has_a_rank"]
+    assert checked.evidence(file, lemma, tool, tmp_path, 5).verdict == checked.NONE
 
 
 CHAIN = small("relu: x -> a", "relu2: a -> b", "add: a b -> y")

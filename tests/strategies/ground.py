@@ -53,6 +53,8 @@ APPLIED: dict[str, Callable[..., Value]] = {
     "bvand": lambda a, b: a & b,
     "bvnot": lambda a: WORD - 1 - a,
     "bvult": operator.lt,
+    "bvule": operator.le,
+    "bvuge": operator.ge,
 }  # fmt: skip
 """What the built-in functions compute; `and`, `or`, `=>` and `ite` look no further than they must."""
 

@@ -19,9 +19,13 @@ from proofs.lemmas.statements import Statement
 from tests.strategies import scan
 from tests.strategies.ground import Ground, Value, cells, rows_of
 from tests.strategies.scan import Storage
+from tmmu.ir.program import program
 from tmmu.plan.columns import Plan
+from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.layouts.request import of_plan
+from tmmu.planner.liveness import analyze
 from tmmu.planner.slots import Assignment
+from tmmu.vocabulary import Model
 
 Texts = Mapping[str, str]
 """What is taken of a lemma, by name: the text of a statement or of definitions."""
@@ -246,6 +250,39 @@ def keeps_apart(texts: Texts, code: ModuleType, example: Plan) -> str | None:
         hypotheses, _ = split(texts["tensors_of_storages_that_are_apart_are_apart"])
         if wrong := next((h for h in hypotheses if "forall" in h and not ground.value(h)), None):
             return f"{wrong} does not hold in arena {a}"
+    return None
+
+
+# ---- unions
+
+
+def joins(texts: Texts, code: ModuleType, example: Model) -> str | None:
+    """Each storage is what the lemma's rule makes of its members, in whatever order they join, and has its strictest."""
+    run = program(example)
+    live = analyze(run, "inference")
+    found = code.form(run, live, DEFAULT, "inference")
+    for k in range(len(found.birth)):
+        first, *others = [t for t, of in enumerate(found.storage) if of == k]
+        lengths = [tensor.bytes for tensor in run.tensors]
+        facts = {
+            "born": live.birth.__getitem__, "dies": live.death.__getitem__, "window": found.window.__getitem__,
+            "length": lengths.__getitem__,
+        }  # fmt: skip
+        state = [live.birth[first], live.death[first], found.window[first] + lengths[first]]
+        for x in reversed(others):
+            given = {**facts, "x": x, "birth0": state[0], "death0": state[1], "bytes0": state[2]}
+            state = [Ground("", given).value(texts[name]) for name in ("BIRTH", "DEATH", "BYTES")]
+        if state != [found.birth[k], found.death[k], found.bytes[k]]:
+            return f"storage {k} is {(found.birth[k], found.death[k], found.bytes[k])}, by the lemma {state}"
+        hypotheses, _ = split(texts["what_is_aligned_to_the_strictest_is_aligned_to_all"])
+        for t in (first, *others):
+            given = {
+                "strictest": found.alignment[k], "alignment": run.tensors[t].alignment, "window": found.window[t],
+                "offset": 3 * found.alignment[k],
+            }  # fmt: skip
+            ground = Ground(texts["what_is_aligned_to_the_strictest_is_aligned_to_all"], given)
+            if wrong := next((h for h in hypotheses if not ground.value(h)), None):
+                return f"{run.tensors[t].name}: {wrong} does not hold of {given}"
     return None
 
 
