@@ -88,7 +88,7 @@ def command(
 
 
 def _with_proofs(reports: Iterator[Report], folder: Path, timeout_s: float) -> Iterator[Report]:
-    """The reports, each with what came of writing its lemma's proof into the folder, two at a time. spec: V4.12, V4.13"""
+    """The reports, each with what came of its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
     try:
         tool = smtinterpol.find()
     except (java.JavaMissing, maven.Unfetchable) as error:

@@ -102,8 +102,8 @@ STATEMENTS = (
     ),
     Statement(
         "an_end_overflows_exactly_where_a_sum_carries",
-        "What is placed at the offset rounded up ends at 2^64 or beyond exactly where one of the two sums carries: that of"
-        " rounding up, or that of the size.",
+        "What is placed at the offset rounded up ends at 2^64 or beyond exactly where one of the two sums carries: that"
+        " of rounding up, or that of the size.",
         _WORDS + "(declare-const size (_ BitVec 64))(define-fun end () (_ BitVec 64) (bvadd rounded size))"
         "(define-fun told () Bool (or carry (bvult end rounded)))",
         _POWER, "(= told (bvuge (bvadd truth (wide size)) end_of_words))",

@@ -55,7 +55,8 @@ STATEMENTS = (
     Statement(
         "setting_the_death_to_each_access_covers_it",
         "Where steps are walked in order and no tensor is read before it is written, setting the death of a tensor to"
-        " the step of each access keeps every access so far within its lifetime, and none of them later than this step.",
+        " the step of each access keeps every access so far within its lifetime, and none of them is later than this"
+        " step.",
         _PASS,
         (_covered("0"), _by("0", "before"), _IN_ORDER, _AFTER_ITS_WRITE, _SET,
          "(forall ((x Tensor) (s Int)) (= (seen1 x s) (or (seen0 x s) (and (= x t) (= s now)))))"),

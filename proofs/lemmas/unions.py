@@ -2,8 +2,8 @@
 
 Members join one by one. A storage starts as its first member; each further one moves its birth back, its death on, its
 end out and its alignment up, by as much as it needs and no more: a witness stands beside each of the three that says
-which member needs it. Alignments are powers of two, here words of 64 bits. The lemma of `execution` on
-windows assumes what is concluded here.
+which member needs it. Alignments are powers of two, here words of 64 bits. The lemma of `execution` on windows
+assumes what is concluded here.
 
 Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
 spec: T2.1, T2.2, T2.10, T2.11, V4.9, V4.11
@@ -16,7 +16,7 @@ from proofs.lemmas.statements import Mutant, Statement, World
 BIRTH = "(ite (< (born x) birth0) (born x) birth0)"
 DEATH = "(ite (< death0 (dies x)) (dies x) death0)"
 BYTES = "(ite (< bytes0 (+ (window x) (length x))) (+ (window x) (length x)) bytes0)"
-"""A storage's birth, death and bytes once a member x has joined it: the planner's rule, evaluated beside it by a test."""
+"""A storage's birth, death and bytes once a member x has joined: the planner's rule, evaluated beside it by a test."""
 
 _MEMBERS = """
 (declare-sort Tensor 0)
@@ -81,15 +81,16 @@ STATEMENTS = (
         " end serves them all, and is no larger than they need.",
         _MEMBERS, (_serves("0"), _needed("0"), *_JOINS), f"(and {_serves('1')} {_needed('1')})",
         (Mutant("the first member's death is kept", f"(= death1 {DEATH})", "(= death1 death0)"),
-         Mutant("the last birth", "(ite (< (born x) birth0) (born x) birth0)", "(ite (< birth0 (born x)) (born x) birth0)"),
-         Mutant("the window is forgotten", f"(= bytes1 {BYTES})", "(= bytes1 (ite (< bytes0 (length x)) (length x) bytes0))"),
+         Mutant("the last birth", BIRTH, "(ite (< birth0 (born x)) (born x) birth0)"),
+         Mutant("the window is forgotten", BYTES, "(ite (< bytes0 (length x)) (length x) bytes0)"),
          Mutant("the end of the last who joined", f"(= bytes1 {BYTES})", "(= bytes1 (+ (window x) (length x)))"),
          Mutant("room for both", f"(= bytes1 {BYTES})", "(= bytes1 (+ bytes0 (length x)))")),
         _WORLD,
     ),
     Statement(
         "what_is_aligned_to_the_strictest_is_aligned_to_all",
-        "At an offset that is aligned to the strictest alignment, a member whose window is aligned to its own is aligned.",
+        "At an offset that is aligned to the strictest alignment, a member whose window is aligned to its own is"
+        " aligned.",
         _ALIGNED,
         ("(power_of_two strictest)", "(power_of_two alignment)", "(bvule alignment strictest)",
          "(aligned offset strictest)", "(aligned window alignment)"),

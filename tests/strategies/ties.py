@@ -257,7 +257,7 @@ def keeps_apart(texts: Texts, code: ModuleType, example: Plan) -> str | None:
 
 
 def joins(texts: Texts, code: ModuleType, example: Model) -> str | None:
-    """Each storage is what the lemma's rule makes of its members, in whatever order they join, and has its strictest."""
+    """Each storage is what the lemma's rule makes of its members, in whatever order they join; its strictest aligns."""
     run = program(example)
     live = analyze(run, "inference")
     found = code.form(run, live, DEFAULT, "inference")
