@@ -7,9 +7,9 @@ kept free the next time. The first candidate that fits is taken, and where none 
 
 The orders, one after the other: *hot first*, by accesses for each step alive (which is bytes moved for each byte and
 step that is occupied); the order in which slots are given; and larger first. Where no order leads to a fit, storages
-take the arena that is then left with the least room, instead of the first that has room; all storages in their last
-choice come last. This is a heuristic: dividing storages among arenas is as hard as packing bins. Nothing is timed and
-nothing is random. spec: M3.11, M3.12
+take the arena that is then left with the least room, instead of the first that has room. Then more and more of every
+capacity is kept free, and all storages in their last choice come last. This is a heuristic: dividing storages among
+arenas is as hard as packing bins. Nothing is timed and nothing is random. spec: M3.11, M3.12
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tmmu.errors import TmmuError
 from tmmu.planner.layouts.request import Request
+from tmmu.planner.levels import Levels
 from tmmu.planner.memories import divide, strictest
 from tmmu.planner.placed import Placed
 from tmmu.planner.storages import Sharing
@@ -45,6 +45,8 @@ ORDERS: tuple[Key, ...] = (
 """The orders in which storages choose; ties fall by name."""
 SIMPLE = 1
 """The order of the simple greedy, which is always tried (M3.12)."""
+SHARES = (64, 16, 4)
+"""Which part of each capacity is kept free, one after the other, before all storages go to their last choice."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,8 @@ def choose(
 
     Notes
     -----
-    At most `3 + 2 x ROUNDS x len(ORDERS)` layouts, and of large models `3 + EFFORT / storages`; and for each, for
-    every storage, a look at its steps.
+    At most `3 + len(SHARES) + 2 x ROUNDS x len(ORDERS)` layouts, and of large models `3 + len(SHARES) + EFFORT /
+    storages`; and for each, for every storage and each of its choices, a look at the square root of its steps.
     """
     best: Candidate | None = None
     refusal: TmmuError | None = None
@@ -113,19 +115,31 @@ def choose(
     several = [k for k, choices in enumerate(sharing.choices) if len(choices) > 1]
     if several and not (first and not first.over):
         orders = [sorted(several, key=lambda k, key=key: (*key(sharing, uses, k), names[k])) for key in ORDERS]  # type: ignore[misc]  # a default binds the loop's value
-        nothing = [0] * len(arenas)
         for tightest, order in product((False, True), orders):
             rounds = min(ROUNDS, EFFORT // len(sharing.root) - len(tried))
             if _fits_in(order, tightest, rounds, sharing, arenas, policy, attempt):
                 break
         else:
+            for kept in _last_resorts(arenas, policy):
+                if best is not None and not best.over:
+                    break
+                attempt(_Filling(sharing, arenas, policy, kept).fill(orders[SIMPLE], tightest=False))
             if best is None or best.over:
-                attempt(_Filling(sharing, arenas, policy, nothing).fill(orders[SIMPLE], tightest=False))
                 attempt([choices[-1] for choices in sharing.choices])
     if best is None:
         assert refusal is not None
         raise refusal
     return best
+
+
+def _last_resorts(arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[list[int]]:
+    """What to keep free in each arena where no order led to a fit: nothing, then more and more of what there is."""
+    nothing = [0] * len(arenas)
+    room = [arena.capacity for arena in arenas]
+    for division in divide(arenas, policy, nothing, [1] * len(arenas)):
+        for a in division.arenas:
+            room[a] = min(room[a], division.capacity)
+    return [nothing, *([size // share for size in room] for share in SHARES)]
 
 
 def _fits_in(
@@ -183,8 +197,9 @@ class _Filling:
         self.sharing, self.arenas, self.lost = sharing, arenas, lost
         self.size = [max(1, size) for size in sharing.bytes]
         self.last = max(sharing.death, default=0)
-        self.dtype: Any = np.int64 if sum(self.size) < INT64_SAFE else object
-        self.live: dict[int, NDArray[Any]] = {}
+        total = sum(self.size)
+        self.dtype: Any = np.int64 if total < INT64_SAFE else object
+        self.live: dict[int, Levels] = {}
         self.top = [0] * len(arenas)
         nothing = [0] * len(arenas)
         self.shared: dict[int, tuple[int, list[int]]] = {
@@ -192,6 +207,12 @@ class _Filling:
             for division in divide(arenas, policy, nothing, [1] * len(arenas))
             for a in division.arenas
         }
+        # What holds all storages at once, one behind the other, is never full, whatever the layout: nobody has to know
+        # what is live there.
+        behind = len(self.size) * max([1, *sharing.alignment, *(arena.alignment for arena in arenas)])
+        self.ample = [
+            a not in self.shared and total + behind + lost[a] <= arena.capacity for a, arena in enumerate(arenas)
+        ]
 
     def fill(self, order: list[int], tightest: bool) -> list[int]:
         """The arena of each storage: those with one choice in it, then those of `order`, each where there is room.
@@ -202,25 +223,36 @@ class _Filling:
         moving = set(order)
         self._settle([k for k in range(len(arena)) if k not in moving], arena)
         for k in order:
-            arena[k] = self._pick(k, tightest)
-            self._add(arena[k], k)
+            arena[k], top = self._pick(k, tightest)
+            self._add(arena[k], k, top)
         return arena
 
-    def _pick(self, k: int, tightest: bool) -> int:
-        """The first choice with room, or the one that is then left with the least; the last where none has room."""
+    def _pick(self, k: int, tightest: bool) -> tuple[int, int]:
+        """The first choice with room, or the one that is then left with the least; the last where none has room.
+
+        With the most bytes that are live in it then (0 where that is not asked, and it has room for everything).
+        """
         choices = self.sharing.choices[k]
-        roomy = (a for a in choices if self._has_room(a, k))
-        if tightest:
-            return min(roomy, key=lambda a: self.arenas[a].capacity - self._with(a, k), default=choices[-1])
-        return next(roomy, choices[-1])
+        if not tightest:
+            for a in choices:
+                top = 0 if self.ample[a] else self._with(a, k)
+                if self._has_room(a, top):
+                    return a, top
+        else:
+            tops = {a: self._with(a, k) for a in choices}
+            roomy = [a for a in choices if self._has_room(a, tops[a])]
+            if roomy:
+                found = min(roomy, key=lambda a: self.arenas[a].capacity - tops[a])
+                return found, tops[found]
+        return choices[-1], self._with(choices[-1], k)
 
-    def _span(self, a: int, k: int) -> slice:
-        """The steps at which a storage occupies its arena: all of them where it does not reuse."""
-        return slice(self.sharing.birth[k], self.sharing.death[k] + 1) if self.arenas[a].reuse else slice(None)
+    def _span(self, a: int, k: int) -> tuple[int, int]:
+        """The steps at which a storage occupies its arena, the end excluded: all of them where it does not reuse."""
+        return (self.sharing.birth[k], self.sharing.death[k] + 1) if self.arenas[a].reuse else (0, self.last + 1)
 
-    def _steps(self, a: int) -> NDArray[Any]:
+    def _levels(self, a: int) -> Levels:
         if a not in self.live:
-            self.live[a] = np.zeros(self.last + 1, self.dtype)
+            self.live[a] = Levels([0] * (self.last + 1), self.dtype)
         return self.live[a]
 
     def _settle(self, members: list[int], arena: list[int]) -> None:
@@ -228,19 +260,20 @@ class _Filling:
         changes: dict[int, list[int]] = {}
         for k in members:
             change = changes.setdefault(arena[k], [0] * (self.last + 2))
-            start, end, _ = self._span(arena[k], k).indices(self.last + 1)
+            start, end = self._span(arena[k], k)
             change[start] += self.size[k]
             change[end] -= self.size[k]
         for a, change in changes.items():
-            self.live[a] = np.array(list(accumulate(change[:-1])), self.dtype)
-            self.top[a] = int(self.live[a].max())
+            totals = list(accumulate(change[:-1]))
+            self.live[a], self.top[a] = Levels(totals, self.dtype), max(totals)
 
     def _with(self, a: int, k: int) -> int:
         """The most bytes live in the arena if the storage lay there."""
-        return max(self.top[a], int(self._steps(a)[self._span(a, k)].max()) + self.size[k])
+        return max(self.top[a], self._levels(a).most(*self._span(a, k)) + self.size[k])
 
-    def _has_room(self, a: int, k: int) -> bool:
-        top = self._with(a, k) + self.lost[a]
+    def _has_room(self, a: int, top: int) -> bool:
+        """Whether the arena may have `top` bytes live, besides what is kept free."""
+        top += self.lost[a]
         if top > self.arenas[a].capacity:
             return False
         if a not in self.shared:
@@ -248,6 +281,8 @@ class _Filling:
         capacity, together = self.shared[a]
         return top + sum(self.top[o] + self.lost[o] for o in together if o != a and self.top[o]) <= capacity
 
-    def _add(self, a: int, k: int) -> None:
-        self.top[a] = self._with(a, k)
-        self._steps(a)[self._span(a, k)] += self.size[k]
+    def _add(self, a: int, k: int, top: int) -> None:
+        """Put a storage into the arena, in which `top` bytes are live then."""
+        if top:
+            self.top[a] = top
+            self._levels(a).add(*self._span(a, k), self.size[k])

@@ -1,0 +1,143 @@
+"""Choosing among arenas at scale: what it costs grows as it is said to, and a full arena is still used.
+
+Costs are counts of what is looked at. spec: M3.11, M3.12
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from math import isqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tmmu.ir.program import program
+from tmmu.planner import choosing, liveness, plan_memory, storages
+from tmmu.planner.levels import Levels
+from tmmu.vocabulary import Arena, ArenaPolicy, Body, Model, Node, Role, Rule, Tensor
+
+SIZES = (64, 192, 320, 1024, 4096, 60_000)
+DRAM, FAST = Arena("dram", tuple(Role)), "fast"
+POLICY = ArenaPolicy((), (Rule((FAST, "dram")),))
+
+
+def spread(nodes: int) -> Model:
+    """Each node reads its predecessor and any value made before: half of all storages live long."""
+    chance = random.Random(0)
+    sizes = [chance.choice(SIZES) for _ in range(nodes + 1)]
+    tensors = tuple(
+        Tensor(f"t{i}", (size,), "uint8", Role.ACTIVATION if i else Role.INPUT, size) for i, size in enumerate(sizes)
+    )
+    made = tuple(Node(f"n{i}", "MatMul", tuple({i, chance.randrange(i + 1)}), (i + 1,)) for i in range(nodes))
+    return Model("spread", tensors, made, (Body(-1, "", (0,), (nodes,)),))
+
+
+def tight(model: Model, percent: int) -> tuple[Arena, ...]:
+    """An arena without end, and a fast one that holds so many percent of what is live at the peak."""
+    peak = plan_memory(model).plan.usage[2].peak_live_bytes
+    return (DRAM, Arena(FAST, (), peak * percent // 100, 64))
+
+
+# Levels.
+
+
+@given(
+    st.lists(st.integers(0, 1 << 70), min_size=1, max_size=40),
+    st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39), st.integers(0, 1 << 70)), max_size=20),
+)
+def test_the_most_live_is_that_of_looking_at_every_step(totals: list[int], changes: list[tuple[int, int, int]]) -> None:
+    levels = Levels(totals, object)
+    for a, b, size in changes:
+        first, last = sorted((a % len(totals), b % len(totals)))
+        levels.add(first, last + 1, size)
+        totals[first : last + 1] = [total + size for total in totals[first : last + 1]]
+        assert levels.most(first, last + 1) == max(totals[first : last + 1])
+        assert levels.most(0, len(totals)) == max(totals)
+        low = min(last + 1, len(totals) - 1)
+        assert levels.most(low, low + 1) == totals[low]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 100, 101, 10_000, 1_000_000])
+def test_a_question_looks_at_the_square_root_of_the_steps(steps: int) -> None:
+    levels = Levels(np.zeros(steps, np.int64).tolist(), np.int64)
+    for first, end in ((0, steps), (steps // 3, steps), (0, 1), (steps - 1, steps)):
+        levels.looks = 0
+        levels.add(first, end, 7)
+        levels.most(first, end)
+        assert 0 < levels.looks <= 8 * (isqrt(steps) + 1)
+
+
+# Filling.
+
+
+def looks(nodes: int) -> int:
+    """What one filling of a fast arena and of one without end looks at."""
+    model = spread(nodes)
+    arenas = tight(model, 30)
+    run = program(model)
+    sharing = storages.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=POLICY)
+    filling = choosing._Filling(sharing, arenas, POLICY, [0, 0])
+    filled = filling.fill(list(range(len(sharing.root))), tightest=False)
+    assert set(filled) == {0, 1}
+    return sum(levels.looks for levels in filling.live.values())
+
+
+def test_filling_does_not_look_at_every_step_of_every_life() -> None:
+    """Sixteen times the storages are at most some 64 times the looks, where every step of every life would be 256."""
+    few, many = looks(1_000), looks(16_000)
+    assert few < many < 80 * few
+    assert many < 16_000 * 8 * isqrt(16_000)
+
+
+def test_nobody_asks_how_full_an_arena_is_that_holds_everything() -> None:
+    model = spread(50)
+    run = program(model)
+    sharing = storages.form(run, liveness.analyze(run, "inference"), tight(model, 30), "inference", policy=POLICY)
+    needed = sum(sharing.bytes) + 128 * len(sharing.bytes)
+    for capacity, ample in ((needed, True), (needed - 1, False)):
+        arenas = (Arena("dram", tuple(Role), capacity), Arena(FAST, (), 100_000, 64))
+        filling = choosing._Filling(sharing, arenas, POLICY, [0, 0])
+        assert filling.ample == [ample, False]
+        kept = choosing._Filling(sharing, arenas, POLICY, [1, 0])
+        assert kept.ample == [False, False]
+        assert filling.fill(list(range(51)), tightest=False) == kept.fill(list(range(51)), tightest=False)
+        assert (0 in filling.live, 0 in kept.live) == (not ample, True)
+
+
+# Candidates.
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """As few rounds as a model of more than a hundred thousand storages has."""
+    monkeypatch.setattr(choosing, "EFFORT", 0)
+    return monkeypatch
+
+
+def footprints(model: Model, arenas: tuple[Arena, ...]) -> list[int]:
+    plan = plan_memory(model, arenas, layout="packed", policy=POLICY).plan
+    return [usage.footprint for usage in plan.usage]
+
+
+def test_a_full_arena_is_used_though_no_round_found_a_fit(hurried: pytest.MonkeyPatch) -> None:
+    """Before everything goes to its last choice, more and more of the arena is kept free."""
+    model = spread(400)
+    arenas = tight(model, 30)
+    used = footprints(model, arenas)[1]
+    assert arenas[1].capacity * 3 // 4 < used <= arenas[1].capacity
+    hurried.setattr(choosing, "SHARES", ())
+    assert footprints(model, arenas)[1] == 0
+
+
+def test_more_is_kept_free_from_one_resort_to_the_next() -> None:
+    found = choosing._last_resorts((DRAM, Arena(FAST, (), 6400)), POLICY)
+    assert [kept[1] for kept in found] == [0, 100, 400, 1600]
+    assert found[0] == [0, 0]
+
+
+def test_where_nothing_else_fits_all_go_to_their_last_choice(hurried: pytest.MonkeyPatch) -> None:
+    """An arena smaller than any storage is left empty."""
+    assert footprints(spread(60), (DRAM, Arena(FAST, (), 63, 64)))[1] == 0
