@@ -4,9 +4,11 @@ A state is the node that comes next and which values are in memory; a move drops
 the next node, where all that it reads must be there and all that is live must fit. Moves are lazy: nothing is dropped
 before something does not fit, and nothing is made while the next node can run. States are taken in the order of their
 operations so far and of those that are at least to come: what is missing and will be read, with all that is missing to
-make it, has to be computed again once. The states that are looked at are bounded; where the bound is not met, no
-schedule of these moves repeats fewer operations (Jain and others, "Checkmate", 2020, state the optimum as an integer
-program). Bytes are counted without in-place results, so what is found fits; the plan may need less. spec: M1.10
+make it, has to be computed again once. A state with more values in memory than another, for no more operations, can do
+whatever that one can, since it may drop them: after each node the other is forgotten. The states that are looked at are
+bounded; where the bound is not met, no schedule of these moves repeats fewer operations (Jain and others, "Checkmate",
+2020, state the optimum as an integer program). Bytes are counted without in-place results, so what is found fits; the
+plan may need less. spec: M1.10
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Phase, Role
 NODES, VALUES = 120, 48
 """The largest graph that is searched, and the most values that may be dropped in it."""
 
-EFFORT, ROUNDS = 40_000, 6
-"""How many states are looked at in one search at most, and how many searches there are."""
+EFFORT, TOTAL, ROUNDS = 100_000, 200_000, 6
+"""How many states are looked at in one search at most, and in all of them, and how many searches there are."""
+
+COMPARED = 512
+"""With how many others, the cheapest, a state is compared to see whether it can do no more than one of them."""
 
 Path = tuple["Path", int, int] | None
 """What was computed again to come to a state: the path before, the node that came next, and the node that ran again."""
@@ -87,23 +92,24 @@ def cheapest(
 
     None where none is found, or the graph is too large. Each search keeps to a bound on the operations: first what
     is known, or each node once more. Where it has to leave out states, the next has a lower bound and so fewer states;
-    where it has not and finds nothing, a higher one. At most `ROUNDS` times `EFFORT` states, O(values) each.
+    where it has not and finds nothing, a higher one. At most `TOTAL` states, O(values) each.
     """
     space = _space(joint, arenas, policy)
     if space is None:
         return None
     best: tuple[int, Path] | None = None
     low, high = 0, sum(joint.cost[n] for n in joint.order) if known is None else known - 1
-    bound = high
+    bound, left = high, TOTAL
     for _ in range(ROUNDS):
-        found, complete = _search(space, budget, bound)
+        found, complete, seen = _search(space, budget, bound, min(EFFORT, left))
+        left -= seen
         if found is not None:
             best, high = found, found[0] - 1
         elif complete:
             low = bound + 1
         else:
             high = bound - 1  # too much to look at: a lower bound leaves less
-        if low > high or (found is not None and complete):
+        if low > high or (found is not None and complete) or left <= 0:
             break
         bound = (low + high) // 2
     return None if best is None else _script(best[1])
@@ -117,19 +123,33 @@ def _script(path: Path) -> Script:
     return script
 
 
-def _search(space: _Space, budget: int, bound: int) -> tuple[tuple[int, Path] | None, bool]:
-    """The operations and the path of the best schedule within the bound, and whether no state was left out."""
+def _search(space: _Space, budget: int, bound: int, effort: int) -> tuple[tuple[int, Path] | None, bool, int]:
+    """The operations and the path of the best schedule within the bound, whether no state was left out, and how many
+    states were looked at.
+    """
     given = sum(1 << bit for bit, n in enumerate(space.made_by) if n < 0)
     # By the values in memory: the operations so far, and how the state was reached.
     states: dict[int, tuple[int, Path]] = {given: (0, None)}
-    left, count, complete = EFFORT, len(space.reads), True
+    left, count, complete = effort, len(space.reads), True
     for position in range(count):
         here = _Position(space, position, budget, bound)
-        states, seen, all_seen = here.run(states, max(1, left // min(8, count - position)))
+        states, seen, all_seen = here.run(states, max(1, left // min(8, count - position)), left)
         left, complete = left - seen, complete and all_seen
         if not states:
-            return None, complete
-    return min(states.values(), key=lambda state: state[0]), complete
+            return None, complete, effort - left
+    return min(states.values(), key=lambda state: state[0]), complete, effort - left
+
+
+def _undominated(states: dict[int, tuple[int, Path]]) -> dict[int, tuple[int, Path]]:
+    """The states without those that hold no value which a state of no more operations lacks."""
+    kept: dict[int, tuple[int, Path]] = {}
+    cheapest: list[int] = []
+    for values, state in sorted(states.items(), key=lambda item: (item[1][0], -item[0].bit_count(), item[0])):
+        if not any(values & other == values for other in cheapest):
+            kept[values] = state
+            if len(cheapest) < COMPARED:
+                cheapest.append(values)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -141,14 +161,19 @@ class _Position:
     budget: int
     bound: int
 
-    def run(self, states: dict[int, tuple[int, Path]], limit: int) -> tuple[dict[int, tuple[int, Path]], int, bool]:
-        """The states after the node: those before it, the most promising first; how many were seen, and if all were."""
+    def run(
+        self, states: dict[int, tuple[int, Path]], limit: int, most: int
+    ) -> tuple[dict[int, tuple[int, Path]], int, bool]:
+        """The states after the node: those before it, the most promising first; how many were seen, and if all were.
+
+        No more than `limit` are looked at, but up to `most` where none of these gets past the node.
+        """
         space, position = self.space, self.position
         best, after = dict(states), dict[int, tuple[int, Path]]()
         queue = [entry for values, (cost, _) in states.items() if (entry := self._entry(cost, values)) is not None]
         heapq.heapify(queue)
         seen = 0
-        while queue and seen < limit:
+        while queue and seen < (limit if after else most):
             expected, _, values = heapq.heappop(queue)
             cost, path = best[values]
             if cost + (space.least(position, values) or 0) < expected:
@@ -165,7 +190,7 @@ class _Position:
                     best[there] = price, path if n < 0 else (path, position, n)
                     if (entry := self._entry(price, there)) is not None:
                         heapq.heappush(queue, entry)
-        return after, seen, not queue
+        return _undominated(after), seen, not queue
 
     def _entry(self, cost: int, values: int) -> tuple[int, int, int] | None:
         """A state as it is queued: by the operations that it leads to at least, then the most bytes in memory."""
