@@ -20,18 +20,20 @@ from tmmu.plan import file
 from tmmu.plan.gate import KEYS
 from tmmu.plan.kind import HEAD, IR, ONNX, PLAN, is_ir, kind, kind_of
 from tmmu.planner import plan_memory
+from tmmu.runtime import checkpoint
 
 CHAIN = small("relu: x -> a", "relu2: a -> y")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plan, an IR file and an ONNX file, none of which has a suffix."""
+    """A plan, an IR file, an ONNX file and a checkpoint, none of which has a suffix."""
     file.save(plan_memory(CHAIN).plan, tmp_path / "plan")
     files.save(CHAIN, tmp_path / "ir")
     vectors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], name="r")], "g", vectors[:1], vectors[1:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "onnx")
+    (tmp_path / "checkpoint").write_bytes(checkpoint.encode(plan_memory(CHAIN).plan))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -70,6 +72,7 @@ def test_every_command_takes_a_file_for_what_it_is(folder: Path, capsys: pytest.
         assert verifier.run([f"of-{model}", "--model", model]) == 0
         assert capsys.readouterr().out.startswith(f"PROVED of-{model} against {model}\n")
         assert ran(capsys, "compare", model)[0] == 0
+    assert ran(capsys, "restore", "checkpoint")[0] == 0
     assert ran(capsys, "run", "plan")[1].startswith("IDENTICAL plan: 2 steps")
     assert ran(capsys, "run", "onnx", "--plan", "of-onnx")[1].startswith("IDENTICAL of-onnx: 1 steps")
     for command in ("show", "apply"):
@@ -95,6 +98,10 @@ MODEL_FOR_A_PLAN = "the file: it is a model (IR), and a plan is needed; make one
         (("run", "plan", "--plan", "plan"), 2, "error: a plan is run alone: leave out --plan"),
         (("run", "plan", "--kernels", "onnx"), 2, "error: --kernels onnx needs the model: tmmu run MODEL --plan PLAN"),
         (("run", "onnx", "--plan", "ir"), 4, f"error: ir: {MODEL_FOR_A_PLAN}"),
+        (("restore", "plan"), 4, "error: plan: the file: it is a plan, and a checkpoint is needed; make one of a plan"),
+        (("trace", "show", "plan"), 4, "error: plan: the file: it is a plan, and a file of records is needed"),
+        (("show", "checkpoint"), 4, "error: checkpoint: the file: it is a checkpoint, and a plan is needed; look at"),
+        (("plan", "checkpoint", "-o", "new"), 4, "error: checkpoint: the file: it is a checkpoint, and a model is"),
     ],
 )
 def test_a_file_of_the_other_kind_is_refused_as_what_it_is(

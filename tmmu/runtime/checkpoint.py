@@ -14,7 +14,7 @@ import numpy as np
 
 from tmmu import canonical
 from tmmu.errors import TmmuError
-from tmmu.plan import file
+from tmmu.plan import file, kind
 from tmmu.plan.columns import Names, Plan, column
 from tmmu.plan.gate import SPEC_VERSION
 from tmmu.plan.metrics import first_slot
@@ -121,7 +121,9 @@ def load(path: str | os.PathLike[str], current: Plan | None = None, events: Even
     not what follows from the plan, or the plan is not `current`.
     """
     try:
-        found = decode(canonical.read_bounded(path, LIMIT, "INVALID_RECORD"), current)
+        data = canonical.read_bounded(path, LIMIT, "INVALID_RECORD")
+        kind.check_record(os.fspath(path), data[: kind.HEAD], kind.WORDS[kind.CHECKPOINT])
+        found = decode(data, current)
     except TmmuError as error:
         error.in_file(os.fspath(path))
         if events is not None:

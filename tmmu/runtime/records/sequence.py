@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tmmu import canonical
 from tmmu.errors import TmmuError
+from tmmu.plan import kind
 
 LIMIT = 1 << 32
 """The largest file of records that is read, in bytes."""
@@ -83,7 +84,9 @@ def items(data: bytes) -> Iterator[Item]:
 def read(path: str | os.PathLike[str]) -> list[Any]:
     """The records of a file, or INVALID_RECORD naming the file and the record."""
     try:
-        return [item.value for item in items(canonical.read_bounded(path, LIMIT, "INVALID_RECORD"))]
+        data = canonical.read_bounded(path, LIMIT, "INVALID_RECORD")
+        kind.check_record(os.fspath(path), data[: kind.HEAD], "a file of records")
+        return [item.value for item in items(data)]
     except TmmuError as error:
         error.in_file(os.fspath(path))
         raise
