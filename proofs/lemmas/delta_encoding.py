@@ -31,25 +31,41 @@ HALF_A_STEP = (
 """What the third statement proves, of all differences."""
 
 
-def invariant(s: str) -> tuple[str, ...]:
-    """The clauses that hold of the state with suffix `s`, each with its meaning before it."""
-    stored = f"(and (<= 1 i) (<= i length{s}))"
+_STORED = "(and (<= 1 i) (<= i length{s}))"
+_NEXT_TO = "(and (<= 1 i) (= j (+ i 1)) (<= j length{s}))"
+
+
+def lossless(s: str) -> tuple[str, ...]:
+    """The clauses on the lossless records of the state with suffix `s`, each with its meaning before it."""
+    stored, next_to = _STORED.format(s=s), _NEXT_TO.format(s=s)
     return (
         f"(and (<= 0 synced{s}) (<= synced{s} length{s}))",
-        # Vectors are patterns, and so are the lossless records.
+        # Vectors are patterns, and so are the records.
         f"(forall ((i Int)) (=> {stored} (and (<= 0 (vector{s} i)) (< (vector{s} i) modulus)"
         f" (<= 0 (exact{s} i)) (< (exact{s} i) modulus))))",
         # A reader begins with the first record, and goes on from what it has.
-        f"(=> (<= 1 length{s}) (and (= (back{s} 1) (exact{s} 1)) (= (near{s} 1) (rounded{s} 1))))",
-        f"(forall ((i Int)) (=> (and (<= 2 i) (<= i length{s})) (and"
-        f" (= (back{s} i) (sum (back{s} (- i 1)) (exact{s} i)))"
-        f" (= (near{s} i) (+ (near{s} (- i 1)) (rounded{s} i))))))",
-        # Inv_4, the document's invertibility, for the lossless mode.
+        f"(=> (<= 1 length{s}) (= (back{s} 1) (exact{s} 1)))",
+        f"(forall ((i Int) (j Int)) (=> {next_to} (= (back{s} j) (sum (back{s} i) (exact{s} j)))))",
+        # Inv_4, the document's invertibility.
         f"(forall ((i Int)) (=> {stored} (= (vector{s} i) (back{s} i))))",
+    )
+
+
+def lossy(s: str) -> tuple[str, ...]:
+    """The clauses on the rounded records of the state with suffix `s`."""
+    stored, next_to = _STORED.format(s=s), _NEXT_TO.format(s=s)
+    return (
+        f"(=> (<= 1 length{s}) (= (near{s} 1) (rounded{s} 1)))",
+        f"(forall ((i Int) (j Int)) (=> {next_to} (= (near{s} j) (+ (near{s} i) (rounded{s} j)))))",
         # ErrorIsBounded: half a step, however many vectors there are.
         f"(forall ((i Int)) (=> {stored} (and (<= (* 2 (- (near{s} i) (vector{s} i))) step)"
         f" (<= (* 2 (- (vector{s} i) (near{s} i))) step))))",
     )
+
+
+def invariant(s: str) -> tuple[str, ...]:
+    """All clauses that hold of the state with suffix `s`."""
+    return (*lossless(s), *lossy(s))
 
 
 KEPT = (
@@ -134,15 +150,25 @@ STATEMENTS = (
     ),
     Statement(
         "a_next_vector_keeps_the_records",
-        "A vector stored as its difference from the one before, and as the rounded difference from what a reader makes"
-        " of that, keeps the invariant.",
+        "A vector stored as its difference from the one before keeps the invariant of the lossless records.",
         _ONE,
-        (*invariant("0"), INVERSE, HALF_A_STEP, _IS_PATTERN, "(<= 1 length0)", _LONGER,
-         _STATE.becomes("vector", (_NEXT,), "v"), _DIFFERENCE, _CLOSED_LOOP, *_READS_ON, *_STATE.same("synced")),
-        _AFTER,
+        (*lossless("0"), INVERSE, _IS_PATTERN, "(<= 1 length0)", _LONGER, _STATE.becomes("vector", (_NEXT,), "v"),
+         _DIFFERENCE, _READS_ON[0], *_STATE.same("synced")),
+        all_of((*lossless("1"), "(<= synced0 length1)",
+                "(forall ((i Int)) (=> (and (<= 1 i) (<= i synced0)) (= (exact1 i) (exact0 i))))")),
         (Mutant("from the first", _DIFFERENCE, _STATE.becomes("exact", (_NEXT,), "(difference v (vector0 1))")),
-         Mutant("open loop", _CLOSED_LOOP, _STATE.becomes("rounded", (_NEXT,), "(nearest (- v (vector0 length0)))")),
-         Mutant("does not wrap", assumed(INVERSE), ""),
+         Mutant("does not wrap", assumed(INVERSE), "")),
+        _WORLD,
+    ),
+    Statement(
+        "a_next_vector_keeps_the_rounded_records",
+        "A vector stored as the rounded difference from what a reader makes of the one before keeps the invariant of"
+        " the rounded records.",
+        _ONE,
+        (*lossy("0"), HALF_A_STEP, "(<= 1 length0)", "(<= synced0 length0)", _LONGER,
+         _STATE.becomes("vector", (_NEXT,), "v"), _CLOSED_LOOP, _READS_ON[1], *_STATE.same("synced")),
+        all_of((*lossy("1"), "(forall ((i Int)) (=> (and (<= 1 i) (<= i synced0)) (= (rounded1 i) (rounded0 i))))")),
+        (Mutant("open loop", _CLOSED_LOOP, _STATE.becomes("rounded", (_NEXT,), "(nearest (- v (vector0 length0)))")),
          Mutant("rounded more coarsely", assumed(HALF_A_STEP), "")),
         _WORLD,
     ),

@@ -108,10 +108,11 @@ def _records(constants: Values, state: State) -> Values:
     }  # fmt: skip
 
 
+_EXTENDS = "a_next_vector_keeps_the_records and a_next_vector_keeps_the_rounded_records"
 DELTA_ENCODING = Machine(
     "delta_encoding", "records_of_no_vectors_are_right",
     {
-        "Begin": ("the_first_vector_is_stored_as_it_is",), "Extend": ("a_next_vector_keeps_the_records",),
+        "Begin": ("the_first_vector_is_stored_as_it_is",), "Extend": (_EXTENDS,),
         "Sync": ("syncing_a_record_keeps_the_records",), "Crash": ("a_crash_keeps_what_is_synced",),
     },
     lambda constants, state: {

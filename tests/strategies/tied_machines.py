@@ -27,10 +27,10 @@ Values = Mapping[str, Any]
 class Machine:
     """How the states of a module are read in the words of a lemma file.
 
-    `actions` names the statements of each action, `begins` that of the first states. `fixed` gives what no step
-    changes, `state` what a state is, by the names without their suffix; `ranges` over what quantifiers run. `witnesses`
-    proposes values for whatever else the statements declare. A `twin` of the module takes a step that is none of the
-    lemma's.
+    `actions` names the statements of each action, of which it is one or another, or one `and` another; `begins` that of
+    the first states. `fixed` gives what no step changes, `state` what a state is, by the names without their suffix;
+    `ranges` over what quantifiers run. `witnesses` proposes values for whatever else the statements declare. A `twin`
+    of the module takes a step that is none of the lemma's.
     """
 
     file: str
@@ -56,14 +56,15 @@ def disagreement(machine: Machine, constants: Values, step: Step) -> str | None:
         return None if _alike(before, after, ranges, machine) else f"{step.action}: changes what the lemma speaks of"
     given = {**fixed, **_suffixed(before, "0"), **_suffixed(after, "1")}
     farthest, wrong = -1, "no witness"
-    for name in names:
-        statement = statement_of(machine.file, name)
-        for found in machine.witnesses(constants, step):
+    for found, name in product(machine.witnesses(constants, step), names):
+        for statement in (statement_of(machine.file, part) for part in name.split(" and ")):
             failed = failing(statement, {**given, **found}, ranges)
-            if failed is None:
-                return None
-            if failed > farthest:  # what comes nearest says most
-                farthest, wrong = failed, f"{name}: {(*statement.hypotheses, statement.goal)[failed]}"
+            if failed is not None:
+                break
+        else:
+            return None
+        if failed > farthest:  # what comes nearest says most
+            farthest, wrong = failed, f"{statement.name}: {(*statement.hypotheses, statement.goal)[failed]}"
     return f"{step.action}: {wrong}"
 
 
@@ -90,7 +91,10 @@ def failing(statement: Statement, given: Values, ranges: Mapping[str, Iterable[A
 
 def unnamed(machine: Machine) -> set[str]:
     """The statements of a file that speak of no action: arithmetic, and what follows from the invariant."""
-    named = {machine.begins, *(name for names in machine.actions.values() for name in names)}
+    named = {
+        machine.begins,
+        *(part for names in machine.actions.values() for name in names for part in name.split(" and ")),
+    }
     return {statement.name for statement in STATEMENTS[machine.file]} - named
 
 
