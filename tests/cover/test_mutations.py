@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from proofs.checker import problems
 from proofs.program import program
 from proofs.readers.sharing import permitted
+from tests.strategies.small import small
+from tmmu.cli.entry import run
 from tmmu.errors import TmmuError
 from tmmu.examples.broken import KINDS
 from tmmu.examples.broken.sketch import Sketch
+from tmmu.ir import files
 from tmmu.planner import plan_memory
+from tmmu.vocabulary import Phase
 
 
 def test_a_view_is_not_read_after_its_base_was_changed() -> None:
@@ -59,3 +65,16 @@ def test_a_view_that_the_caller_reads_is_read_after_every_change() -> None:
     m.rewrite("Relu", a, result=a)
     with pytest.raises(TmmuError, match="a view made before 'a' was changed"):
         plan_memory(m.model(v))
+
+
+def test_a_view_that_only_another_half_makes_is_refused_where_its_base_is_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A forward node reads a view that a backward node makes: in mode `inference` nobody does. spec: I1.6, M1.4"""
+    model = small(
+        "matmul: x -> a", "reshape: a -> v", "matmul2: v -> y", "update: a -> !a", views={"v": ("a", 0)},
+        outputs="y a", nodes={"reshape": {"phase": Phase.BACKWARD}, "update": {"domain": "test"}},
+    )  # fmt: skip
+    files.save(model, tmp_path / "m.ir.cbor")
+    assert run(["plan", str(tmp_path / "m.ir.cbor"), "-o", str(tmp_path / "p.cbor")]) == 4
+    assert "[INVALID_IR]" in capsys.readouterr().err

@@ -236,10 +236,11 @@ def _check_mutations(run: Program) -> None:
     end = len(run.steps)
     reads += [(end, run.steps[made[t]].node, t) for t in run.model.outputs if t in made]
     for s, node, t in reads:
+        born = made.get(t, end)  # what nobody makes in this mode is refused where lifetimes are worked out
         root = t
         while (view := run.tensors[root].view) is not None:
             root = view.base
-        if root != t and any(made[t] <= change <= s for change in changed.get(root, ())):
+        if root != t and any(born <= change <= s for change in changed.get(root, ())):
             raise TmmuError(
                 "INVALID_IR",
                 f"{run.tensors[t].name!r}, a view made before {run.tensors[root].name!r} was changed, is read after it",
