@@ -32,7 +32,7 @@ def in_mode(expected: Expected, mode: str) -> Expected:
     if mode == "forward":
         if expected.saved and not own:
             return _forward_half(expected)
-        both = expected if own else joint(expected)
+        both = expected if own or not expected.steps else joint(expected)
         return _forward_half(replace(both, saved=expected.saved | read_by_backward(both)))
     return expected if own or not expected.steps else joint(expected)
 
@@ -41,13 +41,23 @@ def read_by_backward(both: Expected) -> frozenset[str]:
     """What the backward steps read of the forward half, but for parameters and optimizer state. O(accesses)."""
     touched, read, written = set[str](), set[str](), set[str]()
     for step in both.steps:
-        phase = both.phases.get(step.node, Phase.FORWARD)
+        phase = _phase(both, step)
         if phase is Phase.FORWARD:
             touched.update(step.reads, step.writes)
         elif phase is Phase.BACKWARD:
             read.update(step.reads)
             written.update(step.writes)
     return frozenset(name for name in (read & touched) - written if both.roles[name] not in _PERSISTENT)
+
+
+def _phase(both: Expected, step: ExpectedStep) -> Phase:
+    """The half that a step is of: that of the outermost node around it that is no forward one, or its own."""
+    phase, body = both.phases.get(step.node, Phase.FORWARD), step.body
+    while body:
+        around = both.phases.get(both.bodies[body].owner, Phase.FORWARD)
+        phase = around if around is not Phase.FORWARD else phase
+        body = both.bodies[body].parent
+    return phase
 
 
 def _forward_half(expected: Expected) -> Expected:

@@ -91,13 +91,32 @@ def has_backward(model: Model) -> bool:
 
 def _marked(joint: Model) -> Model:
     """`joint` with what its backward half reads marked as saved, besides what it declares."""
-    forward, backward = ([n for n in joint.nodes if n.phase is phase] for phase in (Phase.FORWARD, Phase.BACKWARD))
+    forward, backward = (_half(joint, phase) for phase in (Phase.FORWARD, Phase.BACKWARD))
     marked = mark_saved(list(joint.tensors), forward, backward)
     both = (
         tensor if tensor.saved_for_backward or not old.saved_for_backward else old
         for tensor, old in zip(marked, joint.tensors, strict=True)
     )
     return replace(joint, tensors=tuple(both))
+
+
+def _half(joint: Model, phase: Phase) -> list[Node]:
+    """The nodes of one phase, each with what its bodies return among its reads.
+
+    What stands in a body is of the phase of the node that holds it, unless that is a forward one: what a backward node
+    captures is read by backward. spec: M1.1, T8.4
+    """
+    of_body, returned = {MAIN: Phase.FORWARD}, dict[int, tuple[int, ...]]()
+    for b, body in enumerate(joint.bodies[1:], 1):  # outer ones first
+        owner = joint.nodes[body.owner]
+        around = of_body[owner.body]
+        of_body[b] = owner.phase if around is Phase.FORWARD else around
+        returned[body.owner] = (*returned.get(body.owner, ()), *body.outputs)
+    return [
+        replace(node, reads=(*node.reads, *returned.get(n, ())))
+        for n, node in enumerate(joint.nodes)
+        if (node.phase if of_body[node.body] is Phase.FORWARD else of_body[node.body]) is phase
+    ]
 
 
 def forward_half(model: Model) -> Model:
