@@ -149,7 +149,7 @@ def executed(run: Program) -> Iterator[Problem]:
         yield from _over_each_other(run, step, n)
         for w in step.writes:
             t, written[w] = run.tensors[w], True
-            if t.writer not in (None, n) and w not in step.mutates:
+            if w in step.begins:
                 begun.add(w)
             elif step.completes:
                 begun.discard(w)

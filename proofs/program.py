@@ -69,13 +69,17 @@ class PlacedTensor(NamedTuple):
 
 
 class RunStep(NamedTuple):
-    """A step: what it reads, writes and mutates, what a loop reads again, and whether it completes earlier results."""
+    """A step: what it reads, writes and mutates, and what a loop reads again.
+
+    `begins` are those of its writes that the loop's leave completes; `completes` says that it is such a leave.
+    """
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     mutates: tuple[int, ...]
     again: tuple[int, ...] = ()
     completes: bool = False
+    begins: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,8 @@ def _steps(plan: Plan) -> list[RunStep]:
         results = tuple(t for t in writes[leave] if t not in inner and t not in reads[leave])
         again = dict.fromkeys((*reads[enter], *writes[enter], *sorted(outside), *results, *steps[leave].again))
         steps[leave] = steps[leave]._replace(again=tuple(again), completes=True)
-        steps[enter] = steps[enter]._replace(writes=(*steps[enter].writes, *results))
+        began = (*steps[enter].begins, *results)
+        steps[enter] = steps[enter]._replace(writes=(*steps[enter].writes, *results), begins=began)
     return steps
 
 

@@ -87,9 +87,10 @@ def _broken(item: Wrong) -> tuple[str, str]:
         return item.obligation, item.text
     if isinstance(item, FalseField):
         return item.obligation, f"{item.field} is stated as {item.stated}; it is {item.recomputed}"
+    what = f"{item.what} of {item.node}" if item.node else item.what
     return (
         "shards" if item.what in ("shard", "sharding") else "steps_are_the_model",
-        f"{item.what}: stated {item.stated or 'nothing'}; the model says {item.recomputed or 'nothing'}",
+        f"{what}: stated {item.stated or 'nothing'}; the model says {item.recomputed or 'nothing'}",
     )
 
 
@@ -115,7 +116,7 @@ def _witness(item: Wrong) -> dict[str, Any]:
             "recomputed": item.recomputed,
         }
     return {
-        "obligation": name, "text": text, "tensors": list(item.tensors),
+        "obligation": name, "text": text, "tensors": list(item.tensors), "node": item.node,
         "steps": [] if item.step is None else [item.step],
         "field": item.what, "stated": item.stated, "recomputed": item.recomputed,
     }  # fmt: skip

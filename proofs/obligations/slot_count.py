@@ -3,7 +3,8 @@
 A slot holds one storage at a time (`tenancy`, asked here where `no_live_overlap` is shown without slots), so that slots
 are never fewer than the storages live at one step. Where at one step every slot holds a live storage, they are not
 more either. Where the claim is not made, the most live is counted. A slot is as large as one storage in it, than which
-none is larger (`tenancy` again), and as strict as one of them or the arena. spec: V5.1, T5.2, T6.3, T6.4
+none is larger (`tenancy` again), and as strict as one of them or the arena. An arena that does not reuse gives every
+storage a slot of its own. spec: V5.1, T5.2, T6.3, T6.4, M3.1
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ DEFINITIONS = """
 (define-fun lives_at ((birth Int) (death Int) (step Int)) Bool (and (<= birth step) (<= step death)))
 (define-fun slots_as_stated ((counted Int) (stated Int) (most_live Int)) Bool
   (and (= counted stated) (<= most_live stated)))
+(define-fun slots_of_their_own ((storages Int) (occupied Int)) Bool (= storages occupied))
 (define-fun slot_as_large ((slot_bytes Int) (bytes Int)) Bool (= slot_bytes (ite (< bytes 1) 1 bytes)))
 (define-fun slot_as_strict ((slot_alignment Int) (alignment Int) (arena_alignment Int)) Bool
   (or (= slot_alignment alignment) (= slot_alignment arena_alignment)))
@@ -41,6 +43,10 @@ def rows(context: Context) -> Iterator[Batch]:
         mine = np.flatnonzero(plan.slots.arena == arena)
         most, step = usage.max_live, usage.max_live_step
         yield from listed([(f"(slots_as_stated {len(mine)} {usage.slots} {most})", Place(step=step))])
+        if not plan.arenas[arena].reuse:
+            tenants = np.flatnonzero(np.isin(s.slot, mine))
+            row = f"(slots_of_their_own {len(tenants)} {len(np.unique(s.slot[tenants]))})"
+            yield from listed([(row, Place(storages=tenants[:2].tolist()))])
         if not usage.minimal:
             yield from levels.reached(context, arena, unit, most, step)
             continue

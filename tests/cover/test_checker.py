@@ -33,6 +33,7 @@ def run(
     mutates: Mapping[int, str] | None = None,
     again: Mapping[int, str] | None = None,
     completes: Sequence[int] = (),
+    begins: Mapping[int, str] | None = None,
     donated: str = "",
     arena_of: Mapping[str, int] | None = None,
 ) -> Program:
@@ -62,7 +63,12 @@ def run(
     ]  # fmt: skip
     made = [
         RunStep(
-            rows(reads), rows(writes), rows((mutates or {}).get(n, "")), rows((again or {}).get(n, "")), n in completes
+            rows(reads),
+            rows(writes),
+            rows((mutates or {}).get(n, "")),
+            rows((again or {}).get(n, "")),
+            n in completes,
+            rows((begins or {}).get(n, "")),
         )
         for n, (reads, writes) in enumerate(steps)
     ]
@@ -423,7 +429,7 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
     ),
     (
         "a result that its loop reads again and its leave completes",
-        run({"a": (0, 0, 1, 1)}, [("", "a"), ("", "a")], again={1: "a"}, completes=[1]),
+        run({"a": (0, 0, 1, 1)}, [("", "a"), ("", "a")], again={1: "a"}, completes=[1], begins={0: "a"}),
         [],
     ),
     # Views.
@@ -501,7 +507,11 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
         run({"a": (0, 0, 0, 0)}, [("", "a"), ("", "")], again={1: "a"}),
         [("lifetimes_cover_accesses", ("a",), 1)],
     ),
-    ("a result that a leave completes", run({"a": (0, 0, 1, 1)}, [("", "a"), ("", "a")], completes=[1]), []),
+    (
+        "a result that a leave completes",
+        run({"a": (0, 0, 1, 1)}, [("", "a"), ("", "a")], completes=[1], begins={0: "a"}),
+        [],
+    ),
     (
         "a leave that writes what its body wrote",
         run({"a": (0, 0, 1, 0)}, [("", "a"), ("", "a")], completes=[1]),
@@ -509,12 +519,12 @@ EXECUTED: list[tuple[str, Program, list[tuple[str, tuple[str, ...], int | None]]
     ),
     (
         "a result that is read while its loop runs",
-        run({"a": (0, 0, 3, 2)}, [("", "a"), ("a", ""), ("", "a"), ("a", "")], completes=[2]),
+        run({"a": (0, 0, 3, 2)}, [("", "a"), ("a", ""), ("", "a"), ("a", "")], completes=[2], begins={0: "a"}),
         [("lifetimes_cover_accesses", ("a",), 1)],
     ),
     (
         "a result that no leave completes",
-        run({"a": (0, 0, 2, 1)}, [("", "a"), ("", "a"), ("a", "")]),
+        run({"a": (0, 0, 2, 1)}, [("", "a"), ("", "a"), ("a", "")], begins={0: "a"}),
         [("sharing_is_sound", ("a",), 1), ("lifetimes_cover_accesses", ("a",), 2)],
     ),
 ]

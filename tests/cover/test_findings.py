@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import cbor2
+import numpy as np
 import pycddl
 import pytest
 
@@ -17,13 +18,18 @@ from proofs import checker
 from proofs.checker import Problem
 from proofs.program import program
 from proofs.readers.sharing import permitted
+from proofs.verdict import PROVED, REFUTED
+from proofs.verify_plan import Options, verify
 from tests.strategies.objections import objections
 from tests.strategies.small import changed as with_entries
 from tests.strategies.small import small
+from tmmu.cli.entry import run
 from tmmu.errors import TmmuError
-from tmmu.plan.columns import Plan
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.plan.columns import IS_SAVED, Plan, column
 from tmmu.planner.plan import plan_memory
-from tmmu.vocabulary import Arena, Bindings, Body, Model, Node, Role, Tensor, View
+from tmmu.vocabulary import Arena, Bindings, Body, Model, Node, Phase, Role, Tensor, View
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -232,3 +238,52 @@ def test_a_body_cannot_read_the_result_of_its_own_loop() -> None:
     wrong = with_entries(plan, "steps", sum(map(len, reads[:step])), reads=names.index("y"))
     assert any("reads y before it is written" in str(each) for each in objections(wrong, None))
     assert not list(objections(plan, None))
+
+
+def test_the_leave_of_a_loop_writes_again_only_what_its_enter_began() -> None:
+    """Not a formal input of its body: the naive checker, too, says so with its witness. spec: V1.7"""
+    model = small("loop: x -> y", "loop/body*: f => b", "  matmul: f -> b")
+    plan = plan_memory(model).plan
+    names, writes = plan.tensors.name.list(), [list(row) for row in plan.steps.listed("writes")]
+    assert not list(objections(plan, None))
+    writes[-1].append(names.index("f"))
+    flat, bounds = [t for row in writes for t in row], np.cumsum([0, *map(len, writes)]).tolist()
+    steps = replace(plan.steps, writes=column(flat, np.uint32), writes_at=column(bounds, np.uint32))
+    found = [(each.obligation, each.tensors) for each in objections(replace(plan, steps=steps), None)]
+    assert ("sharing_is_sound", ("f",)) in found
+
+
+def test_what_a_step_wrote_is_not_said_to_be_unwritten() -> None:
+    """The plan names another writer: that is what is wrong, and what the witness says. spec: V4.4"""
+    plan = plan_memory(small("matmul: x -> a", "matmul2: a -> y")).plan
+    found = [str(each) for each in objections(with_entries(plan, "tensors", "a", writer=1), None)]
+    assert any("a is said to be written by step 1; step 0 writes it" in each for each in found)
+    assert not any("before it is written" in each for each in found)
+
+
+def test_a_model_of_no_steps_has_a_forward_half(tmp_path: Path) -> None:
+    """spec: M3.6, C1.1"""
+    files.save(small(outputs="x"), tmp_path / "m.ir.cbor")
+    model, plan = str(tmp_path / "m.ir.cbor"), str(tmp_path / "p.cbor")
+    assert run(["plan", model, "--mode", "forward", "-o", plan]) == 0
+    assert verify(plan, Options(model=model)).verdict == PROVED
+
+
+def test_what_a_body_of_backward_captures_or_returns_is_saved(tmp_path: Path) -> None:
+    """For planner and verifier alike: `a` is read inside, `b` is returned, `c` nobody needs. spec: M1.1, T8.4"""
+    model = small(
+        "matmul: x -> a", "matmul2: x -> b", "matmul3: x -> c", "if: x -> g", "if/then_branch: => h", "  relu: a -> h",
+        "if/else_branch: => b", outputs="c", nodes={"if": {"phase": Phase.BACKWARD}},
+    )  # fmt: skip
+    files.save(model, tmp_path / "m.ir.cbor")
+    name, path = str(tmp_path / "m.ir.cbor"), tmp_path / "p.cbor"
+    assert run(["plan", name, "--mode", "forward", "-o", str(path)]) == 0
+    plan = file.load(path).plan
+    saved = {
+        each for each, flags in zip(plan.tensors.name, plan.tensors.flags.tolist(), strict=True) if flags & IS_SAVED
+    }
+    assert saved == {"x", "a", "b"}
+    assert verify(str(path), Options(model=name)).verdict == PROVED
+    forgotten = with_entries(plan, "tensors", "a", flags=0)
+    file.save(forgotten, path)
+    assert verify(str(path), Options(model=name)).verdict == REFUTED

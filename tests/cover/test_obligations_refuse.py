@@ -21,7 +21,7 @@ from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers.process import Z3
 from tests.strategies.synthetic import claiming, edited, training_plan, with_steps
 from tests.strategies.written import Lives, Written
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan, Storages, Tensors
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan, Slots, Storages, Tensors
 from tmmu.vocabulary import Role
 
 SOLVER = Z3(PRELUDE)
@@ -80,6 +80,19 @@ def test_what_the_caller_writes_over_another_input_is_refused_also_where_no_step
 def test_a_right_plan_violates_nothing() -> None:
     assert violated(PLAN) == set()
     assert violated(replace(PLAN, mode="forward")) == set()
+
+
+def test_slots_that_nobody_has_or_two_share_for_good_are_not_discharged() -> None:
+    """spec: V5.1, M3.1"""
+    kept = tuple(replace(arena, reuse=False) if a == A else arena for a, arena in enumerate(PLAN.arenas))
+    assert violated(replace(PLAN, arenas=kept)) == {"slot_count"}
+    more = {
+        name: np.append(getattr(PLAN.slots, name), getattr(PLAN.slots, name)[-1:])
+        for name in ("arena", "bytes", "alignment")
+    }
+    last = int(PLAN.slots.arena[-1])
+    idle = claiming(replace(PLAN, slots=Slots(**more)), last, slots=PLAN.usage[last].slots + 1, minimal=False)
+    assert violated(idle) == {"slot_count"}
 
 
 def _tenant(plan: Plan) -> int:
