@@ -1,185 +1,183 @@
-"""`make soak`: right plans of random models, made wrong in every way of `lies`, through the gate and the verifier.
+"""`make soak`: lies about right plans, told by the hundred thousand; each must be refused with its code and a witness.
 
-Each must be refuted under the obligation that was broken, with a witness that `witness` confirms; every hundredth is
-also put to the solver's rows, which must not discharge it, and to the command. Figures are printed for each obligation.
+Figures are printed for each code, and kept in a file: the next run goes on from there. Codes for which fewest lies were
+told come first. A lie is known by a line such as `plain:17/alignment/misplaced/2`: `--replay` tells it again and shows
+what comes of it. Ctrl-C prints the figures. spec: V4.4, C2.5
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import signal
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import count, islice
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import NamedTuple
 
-from proofs import verify_plan
-from proofs.obligations import OBLIGATIONS, PRELUDE
-from proofs.obligations.context import view_of
-from proofs.obligations.discharge import discharge
-from proofs.readers.sharing import permitted
-from proofs.solvers.process import Z3
-from proofs.verify_plan import Options
-from tests.soak.lies import LIES
-from tests.soak.witness import confirmed
-from tests.strategies.models import numbered
-from tests.strategies.objections import objections
-from tmmu import canonical
-from tmmu.errors import TmmuError
-from tmmu.plan import file
+from tests.soak.figures import Figures, load
+from tests.soak.judge import Judge
+from tests.soak.lies import CODES, LIES, Files, Lie
+from tests.soak.scenes import Scene, scene
+from tests.soak.warm import warm
 from tmmu.plan.columns import Plan
-from tmmu.planner import plan_memory
-from tmmu.vocabulary import Model
 
-BY_ROWS = {obligation.NAME for obligation in OBLIGATIONS}
-TRIES = 4
-"""How often each way to lie is tried on each plan."""
-
-
-@dataclass
-class Figures:
-    """What came of the lies about each obligation, and every one that was not caught as it must be."""
-
-    told: Counter[str] = field(default_factory=Counter)
-    no_plan: Counter[str] = field(default_factory=Counter)
-    refuted: Counter[str] = field(default_factory=Counter)
-    by_rows: Counter[str] = field(default_factory=Counter)
-    by_command: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
-
-    def table(self) -> str:
-        """The figures as text, a line for each obligation."""
-        lines = [f"{'obligation':26} {'told':>9} {'no plan':>9} {'refuted':>9} {'by rows':>8} {'by command':>11}"]
-        for name in (*LIES, "hashes"):
-            row = (self.told, self.no_plan, self.refuted, self.by_rows, self.by_command)
-            told, rest, found, rows, commands = (column[name] for column in row)
-            lines.append(f"{name:26} {told:>9} {rest:>9} {found:>9} {rows:>8} {commands:>11}")
-        return "\n".join([*lines, f"{len(self.wrong)} not caught as they must be", *self.wrong[:20]])
+PART = 8
+"""Scenes that a worker looks at before it hands in its figures."""
+OF_RANKS = (
+    "shards", "one_shard_spec", "every_rank_once", "layouts_agree", "shards_cover", "ranks_meet", "each_plan",
+)  # fmt: skip
+OF_ENVELOPES = ("sizes_over_envelope", "INVALID_IR_SHAPES")
+KINDS: dict[str, tuple[str, ...]] = {
+    "plain": tuple(code for code in CODES if code not in (*OF_RANKS, *OF_ENVELOPES, "bodies_nest")),
+    "bodies": ("bodies_nest", "sharing_is_sound", "lifetimes_cover_accesses", "no_live_overlap", "must_not_alias"),
+    "envelopes": OF_ENVELOPES,
+    "training": ("steps_are_the_model", "sharing_is_sound", "roles_have_arenas", "peak", "slot_count", "hashes"),
+    "ranks": OF_RANKS,
+}  # fmt: skip
+"""Which codes are lied about in which kind of scene."""
+MOST, LEAST = 6, 1
+"""How often each way to lie is tried about one plan, where its code lags behind and where it does not."""
 
 
-class Soak:
-    """A run: figures, a solver for the rows, and a folder for the command."""
+class Task(NamedTuple):
+    """Scenes of one kind, by number, and how often each way to lie is tried."""
 
-    def __init__(self, folder: Path, sample: int = 100) -> None:
-        self.figures, self.solver, self.folder, self.sample = Figures(), Z3(PRELUDE), folder, sample
+    kind: str
+    numbers: range
+    tries: dict[str, int]
 
-    def close(self) -> None:
-        """End the solver."""
-        self.solver.close()
 
-    def plan(self, number: int) -> None:
-        """Every lie about the plan of one number; the plan itself must be right."""
-        chance = random.Random(number)
-        model = numbered(number)
-        layout, mode = chance.choice(("slots", "packed")), chance.choice(("inference", "forward"))
-        right = plan_memory(model, mode=mode, layout=layout).plan
-        for found in islice(objections(right, model, model.bindings.donated), 1):
-            self.figures.wrong.append(f"plan {number}: right, and refuted: {found}")
-            return
-        for name, lie in LIES.items():
-            for k in range(TRIES):
-                wrong = lie(right, chance)
-                if wrong is not None:
-                    self.judge(name, wrong, model, f"plan {number}, {name} {k}")
-        self.hashes(right, chance, f"plan {number}, hashes")
+def told(about: Scene, lie: Lie, k: int) -> Plan | Files | None:
+    """The k-th lie of a sort about a scene; None where there is nothing to lie about."""
+    return lie.tell(about, random.Random(f"{about.name}/{lie.title}/{k}"))
 
-    def judge(self, name: str, wrong: Plan, model: Model, where: str) -> None:
-        """One lie: no plan at all, or refuted for the right reason with a witness that holds."""
-        figures = self.figures
-        figures.told[name] += 1
-        data = file.encode(wrong)
+
+def look_at(about: Scene, tries: dict[str, int], judge: Judge) -> None:
+    """Tell lies about one scene, which must be right."""
+    if not judge.scene(about):
+        return
+    for lie in LIES.values():
+        for k in range(tries.get(lie.code, 0)):
+            where = f"{about.name}/{lie.title}/{k}"
+            try:
+                wrong = told(about, lie, k)
+            except Exception as error:  # the lie is at fault, and hours of figures shall not be lost over it
+                judge.figures.wrong.append(f"{where}: it cannot be told: {error!r}")
+                break
+            if wrong is None:
+                break
+            judge.lie(about, lie, wrong, where)
+
+
+def work(task: Task) -> Figures:
+    """One task, in a process of its own with solvers of its own."""
+    figures, start = Figures(), time.process_time()
+    where = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=where) as folder, warm() as solver:
+        judge = Judge(Path(folder), solver, figures)
+        for number in task.numbers:
+            if (about := scene(task.kind, number)) is not None:
+                look_at(about, task.tries, judge)
+    figures.seconds = time.process_time() - start
+    return figures
+
+
+def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str]) -> Task:
+    """What to do next: scenes of a kind that the code with the fewest lies needs."""
+    wanted = set(codes)
+    by_code = {code: n for code, n in figures.told().items() if code in wanted}
+    fewest = min(by_code, key=lambda code: (by_code[code], code))
+    kinds = [kind for kind, of in KINDS.items() if fewest in of]
+    kind = min(kinds, key=lambda each: following.get(each, 0))
+    first = following.get(kind, 0)
+    following[kind] = first + PART
+    middle = sorted(by_code.values())[len(by_code) // 2]
+    tries = {code: MOST if by_code[code] <= middle else LEAST for code in KINDS[kind] if code in wanted}
+    return Task(kind, range(first, first + PART), tries)
+
+
+def run(
+    figures: Figures, following: dict[str, int], *, minutes: float, workers: int, codes: Iterable[str] = CODES
+) -> Iterator[None]:
+    """Add to the figures, and say so whenever a worker has done its part, until the time is up."""
+    end, codes = time.monotonic() + 60 * minutes, tuple(codes)
+    with ProcessPoolExecutor(workers, initializer=_deaf) as pool:
+        running: dict[Future[Figures], Task] = {}
         try:
-            plan = file.decode(data).plan
-        except TmmuError:
-            figures.no_plan[name] += 1
-            return
-        donated = frozenset(model.bindings.donated)
-        against = model if name == "steps_are_the_model" else None
-        found = list(islice(objections(plan, against, donated), 200))
-        mine = [item for item in found if getattr(item, "obligation", "steps_are_the_model") == name]
-        if not found:
-            figures.wrong.append(f"{where}: accepted")
-        elif not mine:
-            figures.wrong.append(f"{where}: refuted as {sorted({getattr(i, 'obligation', '?') for i in found})}")
-        elif not all(confirmed(plan, item) for item in mine[:1]):
-            figures.wrong.append(f"{where}: the witness does not hold: {mine[0]}")
-        else:
-            figures.refuted[name] += 1
-        if figures.told[name] % self.sample == 1 % self.sample:
-            self.more(name, plan, data, model, where)
-
-    def more(self, name: str, plan: Plan, data: bytes, model: Model, where: str) -> None:
-        """The solver's rows and the command on one lie."""
-        donated = frozenset(model.bindings.donated)
-        if name in BY_ROWS:
-            view = view_of(plan, permitted(plan, None, donated), donated)
-            results = discharge([obligation.rows(view) for obligation in OBLIGATIONS], [self.solver], 60)
-            if all(result.proved for result in results):
-                self.figures.wrong.append(f"{where}: every row is discharged")
-            self.figures.by_rows[name] += 1
-        if name == "steps_are_the_model" and plan.mode != "inference":
-            return  # the command would derive the backward half of the model, which not every random model has
-        path = self.folder / "wrong.plan.cbor"
-        path.write_bytes(data)
-        options = Options(donated=donated)
-        if name == "steps_are_the_model":
-            from tmmu.ir import files
-
-            (self.folder / "model.ir.cbor").unlink(missing_ok=True)
-            files.save(model, self.folder / "model.ir.cbor")
-            options = Options(donated=donated, model=str(self.folder / "model.ir.cbor"))
-        verdict = verify_plan.verify(str(path), options)
-        broken = {entry["name"] for entry in verdict.obligations if entry["verdict"] == "REFUTED"}
-        if verdict.exit != 1 or name not in broken or verdict.witness is None:
-            self.figures.wrong.append(f"{where}: the command says {verdict.verdict}, {sorted(broken)}")
-        self.figures.by_command[name] += 1
-
-    def hashes(self, right: Plan, chance: random.Random, where: str) -> None:
-        """A hash in the file with one bit turned: of those that the file's own content gives."""
-        body = file.to_object(right)
-        name = chance.choice(file.HASHES)
-        bit = chance.randrange(256)
-        turned = bytearray(body[name])
-        turned[bit // 8] ^= 1 << bit % 8
-        data = canonical.encode({**body, name: bytes(turned)})
-        self.figures.told["hashes"] += 1
-        if name in {field for field, _, _ in file.false_hashes(file.decode(data))}:
-            self.figures.refuted["hashes"] += 1
-        else:
-            self.figures.wrong.append(f"{where}: {name} with bit {bit} turned is accepted")
+            while time.monotonic() < end or running:
+                while time.monotonic() < end and len(running) < workers:
+                    task = chosen(figures, following, codes)
+                    running[pool.submit(work, task)] = task
+                for each in wait(running, return_when=FIRST_COMPLETED).done:
+                    task = running.pop(each)
+                    try:
+                        figures.add(each.result())
+                    except BrokenProcessPool:
+                        figures.wrong.append(f"{task.kind}:{task.numbers}: a worker died")
+                        end = 0.0
+                yield
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def run(minutes: float, first: int, folder: Path) -> Iterator[Figures]:
-    """The figures after every hundred plans until the time is up."""
-    end = time.monotonic() + 60 * minutes
-    soak = Soak(folder)
-    try:
-        for done, number in enumerate(count(first), 1):
-            soak.plan(number)
-            if done % 100 == 0 or time.monotonic() >= end:
-                yield soak.figures
-            if time.monotonic() >= end:
-                return
-    finally:
-        soak.close()
+def _deaf() -> None:
+    """Ctrl-C is for the process that prints the figures."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def replay(line: str) -> int:
+    """Tell one lie again, and show what comes of it."""
+    name, _, rest = line.partition("/")
+    kind, _, number = name.partition(":")
+    about = scene(kind, int(number))
+    if about is None:
+        print(f"{name}: no such scene")
+        return 2
+    title, _, k = rest.rpartition("/")
+    figures = Figures()
+    with tempfile.TemporaryDirectory() as folder, warm() as solver:
+        judge = Judge(Path(folder), solver, figures, kernel_every=1)
+        if judge.scene(about) and rest:
+            wrong = told(about, LIES[title], int(k))
+            if wrong is None:
+                print(f"{line}: nothing to lie about")
+                return 2
+            judge.lie(about, LIES[title], wrong, line)
+            for column, count in ((column, n) for (_, column), n in figures.counts.items()):
+                print(f"{column}: {count}")
+    print("\n".join(figures.wrong) or f"{line}: caught as it must be")
+    return 1 if figures.wrong else 0
 
 
 def main() -> int:
     """Soak for the minutes that are asked for. Exit code 1 where anything was not caught as it must be."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak.plans", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first model")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--figures", type=Path, default=Path("soak-plans.json"), help="the file to go on from")
+    parser.add_argument("--codes", nargs="*", choices=CODES, default=CODES, metavar="CODE", help="soak these alone")
+    parser.add_argument("--each", action="store_true", help="a line for each way to lie")
+    parser.add_argument("--replay", metavar="LIE", help="tell one lie again; or judge one scene, as plain:17")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        figures = Figures()
-        for done, figures in enumerate(run(given.minutes, given.first, Path(folder)), 1):
-            if done % 10 == 0:
-                print(figures.table(), flush=True)
-    print(figures.table())
+    if given.replay is not None:
+        return replay(given.replay)
+    figures, following = load(given.figures)
+    shown = time.monotonic()
+    try:
+        for _ in run(figures, following, minutes=given.minutes, workers=given.workers, codes=given.codes):
+            figures.save(given.figures, following)
+            if time.monotonic() - shown > 60:
+                print(figures.table(given.each), flush=True)
+                shown = time.monotonic()
+    except KeyboardInterrupt:
+        print()
+    print(figures.table(given.each))
     return 1 if figures.wrong else 0
 
 

@@ -37,7 +37,9 @@ def _tensor(name: str, shape: Sequence[int], role: Role = Role.ACTIVATION, view:
     return Tensor(name, tuple(shape), "float64", role, nbytes(tuple(shape), "float64"), 8, view)
 
 
-class _Builder:
+class Builder:
+    """A model in the making, a node at a time; a result is named by the number of its node."""
+
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self.nodes: list[Node] = []
@@ -71,7 +73,7 @@ class _Builder:
 @st.composite
 def examples(draw: st.DrawFn, most: int = 8) -> Example:
     """A model of forward nodes of every family; operands of other shapes are made to fit by parameters of their own."""
-    build = _Builder()
+    build = Builder()
     size = st.sampled_from(SIZES)
     pool = [build.given("x", [draw(size) for _ in range(draw(st.integers(2, 3)))], Role.INPUT)]
     for k in range(draw(st.integers(1, most))):
@@ -126,7 +128,7 @@ def examples(draw: st.DrawFn, most: int = 8) -> Example:
 @st.composite
 def trained(draw: st.DrawFn, most: int = 6) -> Example:
     """A joint graph of dense layers with skips, and a momentum step for each of some weights."""
-    build = _Builder()
+    build = Builder()
     size = st.sampled_from(SIZES[1:])
     batch = draw(size)
     pool = [build.given("x", [batch, draw(size)], Role.INPUT)]

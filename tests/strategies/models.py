@@ -73,13 +73,12 @@ def models(draw: st.DrawFn, *, kinds: Sequence[str] = KINDS, size: int = 14, tru
     return build(givens, wanted, draw(_endings), truthful=truthful)
 
 
-def numbered(number: int) -> Model:
+def numbered(number: int, kinds: Sequence[str] = KINDS, traits: Sequence[str] = ("",) * len(TRAITS) + TRAITS) -> Model:
     """The model of a number, the same on every machine: for tests that need a fixed list of models."""
     chance = random.Random(number)
     givens = [_given(chance.randrange(64), chance.randrange(16)) for _ in range(chance.randrange(5))]
-    traits = ("",) * len(TRAITS) + TRAITS
     recipes = [
-        _recipe(chance.choice(KINDS), chance.randrange(128), chance.randrange(256), chance.choice(traits))
+        _recipe(chance.choice(kinds), chance.randrange(128), chance.randrange(256), chance.choice(traits))
         for _ in range(chance.randrange(24))
     ]
     outputs, groups = (_places(chance.randrange(256)) for _ in range(2))
