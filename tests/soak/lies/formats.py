@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.soak.lies.telling import Files, Lie
-from tests.soak.scenes import Scene
+from tests.soak.scenes import Scene, callers
 from tests.strategies.corruption import COLUMNS, Change, changed
 from tmmu import canonical
 from tmmu.plan import file
@@ -50,7 +50,7 @@ def other_content(scene: Scene, chance: random.Random) -> Files | None:
             table, name, chance.randrange(64), chance.choice(("other", "more", "less")), chance.randrange(1, 32)
         )
         made = changed(plan, [change])
-        if made is None:
+        if made is None or not scene.donated <= callers(made):  # of another's donation the command line is wrong
             return None
         wrong = made
     return Files((canonical.encode({**file.without_hashes(wrong), **{name: body[name] for name in file.HASHES}}),))

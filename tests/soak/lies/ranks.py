@@ -91,6 +91,16 @@ def other_bytes(plan: Plan, chance: random.Random) -> Plan | None:
     return changed(plan, "tensors", r, bytes=chance.choice([n for n in range(old + 9) if n != old]))
 
 
+def no_padding(scene: Scene, chance: random.Random) -> Files | None:
+    """The spec is said to allow no padding, and some dimension does not divide."""
+    wrong = chance.choice(scene.plans)
+    s, mesh = wrong.shards, sharding.mesh(wrong.shard_spec)
+    split = [(int(n), int(a)) for n, a in zip(s.size.tolist(), s.axis.tolist(), strict=True) if a != NONE]
+    if not any(size % mesh[axis][1] for size, axis in split):
+        return None
+    return Files((file.encode(replace(wrong, shard_spec={**wrong.shard_spec, "pad": False})),))
+
+
 def no_part(plan: Plan, chance: random.Random) -> Plan | None:
     """Of what the caller writes a rank says nothing."""
     s, t = plan.shards, plan.tensors
@@ -233,6 +243,8 @@ def _alone(tell: Callable[[Plan, random.Random], Plan | None]) -> Callable[[Scen
 
 LIES = (
     *(Lie("shards", tell.__name__, _alone(tell)) for tell in (other_part, other_axis, other_bytes, no_part)),
+    Lie("shards", "no_padding", no_padding),
+    Lie("shards", "no_padding_of_the_model", no_padding, with_model=True),
     Lie("one_shard_spec", "other_spec", lambda scene, chance: _together(scene, chance, other_spec)),
     Lie("every_rank_once", "repeated", repeated),
     Lie("layouts_agree", "disagree", disagree),

@@ -25,9 +25,11 @@ Witness = Mapping[str, Any]
 SHOWN = {
     "no_live_overlap": overlap, "alignment": misaligned, "capacity": beyond, "tensors_within_storages": outgrown,
     "must_not_alias": aliased, "slot_count": misfit, "roles_have_arenas": homeless,
-    "lifetimes_cover_accesses": outlived,
 }  # fmt: skip
-"""Obligations whose witnesses name tensors, steps and bytes."""
+"""Obligations whose witnesses name tensors and bytes."""
+
+SAID = {"lifetimes_cover_accesses": outlived, "sharing_is_sound": shared}
+"""Obligations whose witnesses speak of steps, and of what the caller gives up."""
 
 FIELDS = {"capacity": claimed, "peak": claimed, "slot_count": claimed, "shards": shows_part}
 """Obligations whose witnesses are a field with what is stated and what holds."""
@@ -49,4 +51,4 @@ def confirmed(scene: Scene, stated: Stated, donated: frozenset[str], witness: Wi
         return False
     if name == "bodies_nest":
         return badly_nested(plan)
-    return shared(plan, donated, witness) if name == "sharing_is_sound" else SHOWN[name](plan, witness)
+    return SAID[name](plan, donated, witness) if name in SAID else SHOWN[name](plan, witness)

@@ -11,8 +11,9 @@ from tests.soak.witness.places import row_of
 from tmmu import canonical
 from tmmu.envelope.expressions import evaluate
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.columns import SHARES, Plan
 from tmmu.plan.gate import Stated
+from tmmu.vocabulary import Shares
 
 Witness = Mapping[str, Any]
 
@@ -25,10 +26,15 @@ def at_shape(plan: Plan, w: Witness) -> bool:
         return False
     sizes, rows = plan.sizes(), [row_of(plan, name) for name in w["tensors"]]
     found = [evaluate(sizes[r], w["shape"]) for r in rows]
+    t, row = plan.tensors, rows[0]
     if len(rows) == 2:
-        return found == list(w["sizes"]) and (found[0] != found[1] or "view" in w["text"])
-    planned = int(plan.tensors.bytes[rows[0]])
-    return list(w["sizes"]) == [found[0], planned] and found[0] != planned
+        said = int(t.of[row]) == rows[1] and SHARES[int(t.shares[row])] in (Shares.VIEW, Shares.IN_PLACE)
+        return said and found == list(w["sizes"]) and (found[0] != found[1] or "view" in w["text"])
+    planned = int(t.bytes[row])
+    if "is said to need" in w["text"]:
+        point = dict(zip(plan.bindings.ranges, plan.envelope.point(row, len(plan.bindings.ranges)), strict=True))
+        return point == w["shape"] and list(w["sizes"]) == [found[0], planned] and found[0] != planned
+    return list(w["sizes"]) == [found[0], planned] and (found[0] > planned or found[0] < 0)
 
 
 def claimed(plan: Plan, w: Witness) -> bool:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.soak.lies.telling import address, is_callers, is_view, meet
+from tests.soak.lies.telling import address, is_callers, is_kept, is_view, meet, returned
 from tests.soak.witness.places import row_of, step_of
-from tests.soak.witness.written import overwritten, reads_again, writers
+from tests.soak.witness.written import loops, overwritten, reads_again, results, returned_by, root, writers
+from tests.strategies.execution import ELEMENTWISE
+from tests.strategies.recipes import WHOLE_VIEWS
 from tmmu.plan.columns import IS_INPUT, NONE, ROLES, SHARES, Plan
-from tmmu.vocabulary import Role, Shares
+from tmmu.vocabulary import MAIN, Role, Shares
 
 Witness = Mapping[str, Any]
 CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
 
 
-def outlived(plan: Plan, w: Witness) -> bool:
+def outlived(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
     """The step, or the caller, does what is said; and the tensor is not live then, or not written yet."""
     t, row, step, text = plan.tensors, row_of(plan, w["tensors"][0]), step_of(w), w["text"]
     by, writer = writers(plan, row), int(t.writer[row])
@@ -35,15 +37,19 @@ def outlived(plan: Plan, w: Witness) -> bool:
     if "which the plan says no step writes" in text:
         return row in here["writes"] and row not in here["mutates"] and writer == NONE
     live_then = int(t.birth[row]) <= min(step, plan.last_step) <= int(t.death[row])
-    touched = {*here["reads"], *here["writes"], *reads_again(plan, step), *_returned_by(plan, step)}
+    touched = {*here["reads"], *here["writes"], *reads_again(plan, step), *returned_by(plan, step)}
     if step < len(plan.steps) and row not in touched:
+        return False
+    kept = is_kept(plan, row) and t.name[row] not in donated
+    if step >= len(plan.steps) and not (returned(plan, row) or kept):
         return False
     if "which lives over" in text:
         return not live_then
-    # What a loop returns is whole when the loop is left; what a step writes is written after it.
-    return (
-        "before it is written" in text and writer != NONE and (not by or by[0] >= step or _unfinished(plan, row, step))
-    )
+    if "before it is written" not in text or writer == NONE:
+        return False
+    # Scratch is read by the very step that writes it. What a loop returns is whole when the loop is left.
+    own = ROLES[int(t.role[row])] is Role.SCRATCH and step in by and row not in here["mutates"] and writer == step
+    return not by or (by[0] >= step and not own) or _unfinished(plan, row, step)
 
 
 def _unfinished(plan: Plan, row: int, step: int) -> bool:
@@ -63,7 +69,7 @@ def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
     other = row_of(plan, w["tensors"][1]) if len(w["tensors"]) > 1 and w["tensors"][1] != "nothing" else None
     lists = {which: plan.steps.listed(which) for which in plan.steps.LISTS}
     here = {which: rows[step] if step < len(rows) else () for which, rows in lists.items()}
-    made = {*here["writes"], *(r for r in reads_again(plan, step) if writers(plan, r)), *_returned_by(plan, step)}
+    made = {*here["writes"], *returned_by(plan, step)}
     if "whose bytes hold" in text:
         return overwritten(plan, row, other, step, w["first_byte"], w["last_byte"])
     if "in the same bytes" in text:
@@ -71,9 +77,9 @@ def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
     if row not in made:
         return False
     if "which was written before" in text:
-        return row not in here["mutates"] and (
-            is_callers(plan, row) or writers(plan, row)[0] < step or _unfinished_at(plan, row, step)
-        )
+        # The results of a loop count as written when it is entered.
+        begun = any(e < step < v and row in results(plan, e, v) for e, v in loops(plan))
+        return row not in here["mutates"] and (is_callers(plan, row) or writers(plan, row)[0] < step or begun)
     if "has not donated" in text:
         return row in here["mutates"] and is_callers(plan, row) and t.name[row] not in donated
     if "a view, and with it" in text:
@@ -84,23 +90,27 @@ def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
         return SHARES[int(t.shares[row])] is Shares.VIEW and int(t.of[row]) == other and not _shows(plan, row, other)
     if "to the same bytes" in text:
         return other in made and row != other and meet(plan, row, other)
-    return "which it reads" in text and other in {*here["reads"], *reads_again(plan, step)} and meet(plan, row, other)
+    if "which it reads" not in text or other not in {*here["reads"], *reads_again(plan, step)}:
+        return False
+    return meet(plan, row, other) and not _may_share(plan, donated, row, other, step)
 
 
-def _returned_by(plan: Plan, step: int) -> set[int]:
-    """What a loop's node returns, whose bytes are taken from its enter on."""
-    leaves = [int(v) for e, v in zip(plan.bodies.enter, plan.bodies.leave, strict=True) if int(e) == step]
-    return {r for leave in leaves if leave < len(plan.steps) for r in plan.steps.listed("writes")[leave]}
-
-
-def _unfinished_at(plan: Plan, row: int, step: int) -> bool:
-    """Does a step stand in the body of the node that returns a tensor, or enter it?"""
-    writer = int(plan.tensors.writer[row])
-    return any(
-        int(e) <= step <= int(v) == writer
-        for e, v in zip(plan.bodies.enter, plan.bodies.leave, strict=True)
-        if e != NONE
-    )
+def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int) -> bool:
+    """May a result lie in an operand's bytes: as a view, or in place where it is free, by an operator that can?"""
+    t, reads = plan.tensors, plan.steps.listed("reads")[step]
+    if int(t.writer[row]) != step or int(t.of[row]) != of or not (is_callers(plan, of) or t.writer[of] < step):
+        return False
+    if int(plan.steps.body[step]) != (MAIN if is_callers(plan, of) else int(plan.steps.body[int(t.writer[of])])):
+        return False
+    same = (address(plan, row), int(t.bytes[row])) == (address(plan, of), int(t.bytes[of]))
+    domain, op = plan.ops[int(plan.steps.op[step])]
+    if is_view(plan, row):
+        return domain != "" or op in WHOLE_VIEWS
+    able = domain != "" or reads.index(of) < {**ELEMENTWISE, "Tanh": 1}.get(op, 0)
+    base = root(plan, of)
+    free = not is_callers(plan, base) or t.name[base] in donated
+    alone = not any(r != of and meet(plan, r, of) for r in reads)
+    return SHARES[int(t.shares[row])] is Shares.IN_PLACE and same and able and free and alone
 
 
 def _shows(plan: Plan, row: int, base: int) -> bool:

@@ -95,7 +95,8 @@ def _uncopied(plan: Plan) -> Iterator[bool]:
         if enter == NONE or leave == NONE:
             continue
         row = reads[leave]
-        for r, after in zip(row, (*row[1:], None), strict=True):
+        for k, r in enumerate(row):
+            after = row[k + 1] if k + 1 < len(row) else None
             copy = after if after is not None and after in writes[leave] else None
             outside = t.writer[r] == NONE or t.writer[r] <= enter
             if copy is None:

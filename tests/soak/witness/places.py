@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from tests.soak.lies.telling import address, alignment_of
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import NONE, ROLES, Plan
+from tmmu.vocabulary import Rule
 
 Witness = Mapping[str, Any]
 BY_SLOTS = ("slots", "hashed")
@@ -134,12 +136,28 @@ def misfit(plan: Plan, w: Witness) -> bool:
 
 
 def homeless(plan: Plan, w: Witness) -> bool:
-    """The tensor lies in the arena, and neither its role nor the rule that the sentence counts allows it."""
+    """The tensor lies in the arena, and neither the first rule that means it nor, without one, its role allows it."""
     row = row_of(plan, w["tensors"][0])
     arena = plan.arenas[int(plan.storages.arena[plan.tensors.storage[row]])]
+    meant = [rule for rule in plan.policy.rules if _means(plan, rule, row)]
     if arena.name != w["arena"]:
         return False
-    if "has the role" in w["text"]:
-        return ROLES[int(plan.tensors.role[row])] not in arena.roles
-    rule = plan.policy.rules[int(w["text"].split("; rule ")[1].split()[0]) - 1]
-    return arena.name not in rule.arenas
+    return arena.name not in meant[0].arenas if meant else ROLES[int(plan.tensors.role[row])] not in arena.roles
+
+
+def _means(plan: Plan, rule: Rule, row: int) -> bool:
+    """Does a rule speak of a tensor: by its role, its name, the operator of the step that makes or first reads it?"""
+    t = plan.tensors
+    touched = [n for n, read in enumerate(plan.steps.listed("reads")) if row in read]
+    made = int(t.writer[row])
+    step = made if made != NONE else min(touched, default=None)
+    op = "" if step is None else plan.ops[int(plan.steps.op[step])][1]
+    return (
+        (not rule.roles or ROLES[int(t.role[row])] in rule.roles)
+        and (not rule.names or any(_fits(pattern, t.name[row]) for pattern in rule.names))
+        and (not rule.ops or (step is not None and any(_fits(pattern, op) for pattern in rule.ops)))
+    )
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None

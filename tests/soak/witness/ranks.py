@@ -5,12 +5,13 @@ spec: R7.6, R7.24
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from math import prod
 from typing import Any
 
 from tests.soak.lies.ranks import part_of
+from tests.soak.witness.meeting import meet
 from tmmu.ir.dtypes import BITS
 from tmmu.plan import sharding
 from tmmu.plan.columns import NONE, Plan
@@ -23,6 +24,8 @@ Witness = Mapping[str, Any]
 def shows_part(plan: Plan, w: Witness) -> bool:
     """The part that a rank states is not its own, or has not the bytes of its tensor."""
     s, t, field = plan.shards, plan.tensors, w["field"]
+    if field == "sharding":  # the model itself cannot be divided so: here, because some dimension does not divide
+        return not plan.shard_spec["pad"] and any(map(_uneven(plan), range(len(s.size))))
     at, rows = s.dims_at.tolist(), s.tensor.tolist()
     kind, _, name = field.partition(" of ") if " of " in field else ("", "", field)
     if kind == "part":
@@ -38,6 +41,8 @@ def shows_part(plan: Plan, w: Witness) -> bool:
     axes = [int(s.axis[d]) for d in dims]
     if kind.startswith("dimension"):
         d = at[k] + int(kind.split()[1])
+        if "no padding" in w["recomputed"]:
+            return not plan.shard_spec["pad"] and _uneven(plan)(d)
         if "pipeline" in w["recomputed"]:
             return (
                 axes[d - at[k]] != NONE
@@ -48,6 +53,12 @@ def shows_part(plan: Plan, w: Witness) -> bool:
         return (w["stated"], w["recomputed"]) == (_text(stated), _text(own)) and stated != own
     split = [axis for axis in axes if axis != NONE]
     return len(set(split)) < len(split)
+
+
+def _uneven(plan: Plan) -> Callable[[int], bool]:
+    """Of a dimension: is it split by an axis that does not divide it?"""
+    s, mesh = plan.shards, sharding.mesh(plan.shard_spec)
+    return lambda d: s.axis[d] != NONE and int(s.size[d]) % mesh[int(s.axis[d])][1] > 0
 
 
 def _text(part: tuple[int, int, int]) -> str:
@@ -68,19 +79,11 @@ def shows_ranks(stated: list[Stated], w: Witness) -> bool:
         return any(count != 1 for count in _holders(plans, w["tensors"][0]).values()) or not _alike(
             plans, w["tensors"][0]
         )
-    # What is done together is done otherwise somewhere: the lists of collectives of two ranks of a stage differ, or
-    # a stage sends what the other does not receive.
-    lists = {tuple(_collectives(plan)) for plan in plans}
-    return name == "ranks_meet" and len(lists) > 1
+    return name == "ranks_meet" and not meet(plans)
 
 
 def _stage(plan: Plan) -> int:
     return coordinates(plan.rank, plan.shard_spec).get(plan.shard_spec["pipeline_axis"], 0)
-
-
-def _collectives(plan: Plan) -> list[tuple[str, str, str]]:
-    ops = [plan.ops[k] for k in plan.steps.op.tolist()]
-    return [(node, *op) for node, op in zip(plan.steps.node, ops, strict=True) if op[0].startswith("tmmu.mesh/")]
 
 
 def _holders(plans: list[Plan], name: str) -> dict[tuple[int, ...], int]:

@@ -21,6 +21,18 @@ def loops(plan: Plan) -> list[tuple[int, int]]:
     return sorted((e, v) for e, v in found if v < len(plan.steps) and plan.ops[int(plan.steps.op[e])][1] not in ("If",))
 
 
+def results(plan: Plan, enter: int, leave: int) -> set[int]:
+    """What a node with bodies returns: what its leave writes, and neither reads nor found written."""
+    reads, writes = plan.steps.listed("reads"), plan.steps.listed("writes")
+    before = {r for n in range(enter, leave) for r in writes[n]}
+    return set(writes[leave]) - before - set(reads[leave])
+
+
+def returned_by(plan: Plan, enter: int) -> set[int]:
+    """What the loops return that are entered at a step: its bytes are taken from then on."""
+    return {r for e, leave in loops(plan) if e == enter for r in results(plan, e, leave)}
+
+
 def reads_again(plan: Plan, step: int) -> set[int]:
     """What a loop may read again when it comes to its end: all that its steps touch and that was there before."""
     reads, writes = plan.steps.listed("reads"), plan.steps.listed("writes")
@@ -28,11 +40,8 @@ def reads_again(plan: Plan, step: int) -> set[int]:
     for enter, leave in loops(plan):
         if leave == step:
             inside = {r for n in range(enter, leave + 1) for r in (*reads[n], *writes[n])}
-            found |= {
-                r
-                for r in inside
-                if is_callers(plan, r) or plan.tensors.writer[r] <= enter or plan.tensors.writer[r] == leave
-            }
+            found |= {r for r in inside if is_callers(plan, r) or plan.tensors.writer[r] <= enter}
+            found |= results(plan, enter, leave)
     return found
 
 
