@@ -18,13 +18,14 @@ from proofs.readers.expected import Expected
 from proofs.readers.operators import is_view, known, overwritable, qualified, shows_in_every_result
 from tmmu.envelope.maxima import is_negative
 from tmmu.ir.dtypes import BITS
-from tmmu.plan.columns import NONE, PARTS, SHARES, U32, Plan
-from tmmu.vocabulary import MAIN, Part, Shares
+from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, U32, Plan
+from tmmu.vocabulary import MAIN, Part, Role, Shares
 
 DROPOUT_BELIEVED = "::Dropout with training_mode false"
 """The assumption that stands for a Dropout whose training_mode operand a plan without a model cannot show."""
 
 _VIEW, _IN_PLACE = SHARES.index(Shares.VIEW), SHARES.index(Shares.IN_PLACE)
+_SCRATCH = ROLES.index(Role.SCRATCH)
 _WHOLE, _ENTER = PARTS.index(Part.WHOLE), PARTS.index(Part.ENTER)
 
 
@@ -168,8 +169,13 @@ class _Judge:
             return stated and (by_table or self._believe_model(domain, op))
         if by_table:
             # Where elements are narrower than a byte, equal bytes do not show equal shapes; a sole operand does.
-            return BITS[self.dtype[word.row]] >= 8 or len(reads) == 1
+            return BITS[self.dtype[word.row]] >= 8 or len(self._operands(word.step)) == 1
         return not known(domain) and self._believe(qualified(domain, op))
+
+    def _operands(self, step: int) -> list[int]:
+        """What a step reads, but for its scratch, which it makes itself."""
+        made, role = self._writes(step), self.plan.tensors.role
+        return [row for row in self._reads(step) if role[row] != _SCRATCH or row not in made]
 
     def _within_step(self, word: _Word) -> bool:
         """Whether a whole step makes the tensor from what it reads, and both belong to the step's own body (T8.6)."""

@@ -27,9 +27,9 @@ from tmmu.cli.entry import run
 from tmmu.errors import TmmuError
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.plan.columns import IS_SAVED, Plan, column
+from tmmu.plan.columns import IS_SAVED, SHARES, Plan, column
 from tmmu.planner.plan import plan_memory
-from tmmu.vocabulary import Arena, Bindings, Body, Model, Node, Phase, Role, Tensor, View
+from tmmu.vocabulary import Arena, Bindings, Body, Model, Node, Phase, Role, Scratch, Shares, Tensor, View
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -287,3 +287,15 @@ def test_what_a_body_of_backward_captures_or_returns_is_saved(tmp_path: Path) ->
     forgotten = with_entries(plan, "tensors", "a", flags=0)
     file.save(forgotten, path)
     assert verify(str(path), Options(model=name)).verdict == REFUTED
+
+
+def test_scratch_is_no_operand_that_could_have_another_shape() -> None:
+    """Of elements narrower than a byte, the sole operand's bytes may be taken. spec: T3.3"""
+    four = {"dtype": "int4", "shape": (5,), "bytes": 3}
+    model = small(
+        "matmul: x -> a", "add: a -> y(a)", like={"x": four, "a": four, "y": four},
+        nodes={"add": {"scratch": (Scratch(7, 1),)}},
+    )  # fmt: skip
+    plan = plan_memory(model).plan
+    assert SHARES[int(plan.tensors.shares[plan.tensors.name.list().index("y")])] is Shares.IN_PLACE
+    assert not list(objections(plan, None))

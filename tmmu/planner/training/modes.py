@@ -101,19 +101,22 @@ def _marked(joint: Model) -> Model:
 
 
 def _half(joint: Model, phase: Phase) -> list[Node]:
-    """The nodes of one phase, each with what its bodies return among its reads.
+    """The nodes of one phase, each with what its bodies return among its reads, and what they are given its writes.
 
     What stands in a body is of the phase of the node that holds it, unless that is a forward one: what a backward node
     captures is read by backward. spec: M1.1, T8.4
     """
-    of_body, returned = {MAIN: Phase.FORWARD}, dict[int, tuple[int, ...]]()
+    of_body: dict[int, Phase] = {MAIN: Phase.FORWARD}
+    returned: dict[int, tuple[int, ...]] = {}
+    given: dict[int, tuple[int, ...]] = {}
     for b, body in enumerate(joint.bodies[1:], 1):  # outer ones first
         owner = joint.nodes[body.owner]
         around = of_body[owner.body]
         of_body[b] = owner.phase if around is Phase.FORWARD else around
         returned[body.owner] = (*returned.get(body.owner, ()), *body.outputs)
+        given[body.owner] = (*given.get(body.owner, ()), *body.inputs)
     return [
-        replace(node, reads=(*node.reads, *returned.get(n, ())))
+        replace(node, reads=(*node.reads, *returned.get(n, ())), writes=(*node.writes, *given.get(n, ())))
         for n, node in enumerate(joint.nodes)
         if (node.phase if of_body[node.body] is Phase.FORWARD else of_body[node.body]) is phase
     ]
