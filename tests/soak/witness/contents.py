@@ -10,8 +10,8 @@ from tests.soak.witness.places import row_of, step_of
 from tests.soak.witness.written import loops, overwritten, reads_again, results, returned_by, root, writers
 from tests.strategies.execution import ELEMENTWISE
 from tests.strategies.recipes import WHOLE_VIEWS
-from tmmu.plan.columns import IS_INPUT, NONE, ROLES, SHARES, Plan
-from tmmu.vocabulary import MAIN, Role, Shares
+from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, SHARES, Plan
+from tmmu.vocabulary import MAIN, Part, Role, Shares
 
 Witness = Mapping[str, Any]
 CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
@@ -101,6 +101,9 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
     if int(t.writer[row]) != step or int(t.of[row]) != of or not (is_callers(plan, of) or t.writer[of] < step):
         return False
     if int(plan.steps.body[step]) != (MAIN if is_callers(plan, of) else int(plan.steps.body[int(t.writer[of])])):
+        return False
+    parts = [PARTS[int(plan.steps.part[n])] for n in (step, int(t.writer[of])) if n != NONE]
+    if parts[0] is not Part.WHOLE or Part.ENTER in parts:  # what an enter writes is given again in each iteration
         return False
     same = (address(plan, row), int(t.bytes[row])) == (address(plan, of), int(t.bytes[of]))
     domain, op = plan.ops[int(plan.steps.op[step])]
