@@ -85,5 +85,5 @@ def test_every_file_of_lemmas_is_reached_from_a_row_in_two_clicks() -> None:
     found = set().union(*(reached(row) for row in rows()))
     assert {f"proofs/lemmas/{file}.py" for file in proving.by_file()} <= found
     assert {path for file in proving.by_file() for path in lemma_page.tests(file)} <= found
-    without = set().union(*(reached(row) for row in rows() if "#size_maxima" not in row))
-    assert "proofs/lemmas/size_maxima.py" not in without
+    without = set().union(*(reached(row) for row in rows() if "#unions" not in row))
+    assert "proofs/lemmas/unions.py" not in without

@@ -1,6 +1,6 @@
 """SMTInterpol, which shares no code with Z3 and cvc5: it reads what `--smt2` writes, and its proofs are checked.
 
-Run where it can be had (`pip install 'tmmu[java]'`); a damaged proof is refused, and so is one of another query.
+A damaged proof is refused, and so is one of another query.
 spec: V4.12, C4.3, C4.5
 """
 
@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from proofs import maven
 from proofs.entry import run
 from proofs.lemmas import checked, proving
-from proofs.model_check import java
 from proofs.solvers import smtinterpol
 from proofs.solvers.process import Z3
 from proofs.solvers.smtinterpol import SMTInterpol
@@ -30,10 +28,8 @@ OF_ROWS = ("tenancy", "layout", "level", "holding", "tiling", "column", "clique_
 
 @pytest.fixture(scope="module")
 def tool() -> SMTInterpol:
-    try:
-        return smtinterpol.find()
-    except (java.JavaMissing, maven.Unfetchable) as error:
-        pytest.skip(f"SMTInterpol cannot be had here: {error}")  # it needs Java, and a network once
+    """The extra `java`, which the tests have, brings Java and what fetches the archive, as for TLC."""
+    return smtinterpol.find()
 
 
 @pytest.mark.parametrize("name", [name for name, (file, _) in LEMMAS.items() if file in OF_ROWS])
