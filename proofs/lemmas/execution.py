@@ -65,6 +65,28 @@ def _at(tensor: str) -> str:
     )
 
 
+_TAKEN = """
+(declare-sort Tensor 0)(declare-sort Value 0)
+(declare-fun born (Tensor) Int)(declare-fun dies (Tensor) Int)
+(declare-fun start (Tensor) Int)(declare-fun length (Tensor) Int)(declare-fun content (Tensor Int) Value)
+(declare-fun before (Int) Value)(declare-fun after (Int) Value)
+(declare-const operand Tensor)(declare-const result Tensor)(declare-const now Int)
+"""
+_ALL_BUT_THE_PAIR_ARE_APART = (
+    "(forall ((x Tensor) (y Tensor)) (=> (and (distinct x y) (<= (born x) now) (<= now (dies x)) (<= (born y) now)"
+    " (<= now (dies y)) (not (and (= x operand) (= y result))) (not (and (= x result) (= y operand))))"
+    " (or (<= (+ (start x) (length x)) (start y)) (<= (+ (start y) (length y)) (start x)))))"
+)
+_HELD = (
+    "(forall ((x Tensor) (k Int)) (=> (and (< (born x) now) (<= now (dies x)) (<= 0 k) (< k (length x)))"
+    " (= (before (+ (start x) k)) (content x k))))"
+)
+_WRITES_THE_RESULT = (
+    "(forall ((byte Int)) (=> (distinct (after byte) (before byte))"
+    " (and (<= (start result) byte) (< byte (+ (start result) (length result))))))"
+)
+_READ_LATER = "(< now (dies x))"
+
 _SLICE = """
 (declare-sort Value 0)
 (declare-fun operand (Int) Value)(declare-fun element (Int Value) Value)
@@ -120,6 +142,25 @@ STATEMENTS = (
         "(forall ((k Int)) (=> (and (<= 0 k) (< k length)) (= (memory (+ offset window k)) (content (+ window k)))))",
         (Mutant("a window beyond its base", "(assume (<= (+ window length) bytes))", ""),),
         World({"Value": 2}, 0, 3),
+    ),
+    Statement(
+        "an_in_place_result_spoils_nothing_but_its_operand",
+        "Where no other two tensors share bytes, a result that takes those of an operand which dies at this step"
+        " changes no other operand while it is written, and nothing that is read later.",
+        _TAKEN,
+        (_ALL_BUT_THE_PAIR_ARE_APART, "(= (born result) now)", "(<= now (dies result))", "(< (born operand) now)",
+         "(= (dies operand) now)", "(= (start result) (start operand))", "(= (length result) (length operand))", _HELD,
+         _WRITES_THE_RESULT),
+        "(forall ((x Tensor) (k Int)) (=> (and (< (born x) now) (<= now (dies x))"
+        f" (or (distinct x operand) {_READ_LATER}) (<= 0 k) (< k (length x)))"
+        " (= (after (+ (start x) k)) (content x k))))",
+        (Mutant("the operand is read later", "(assume (= (dies operand) now))", "(assume (<= now (dies operand)))"),
+         Mutant("another operand shares bytes with it", "(not (and (= x result) (= y operand)))",
+                "(distinct x result)"),
+         Mutant("the step writes beyond its result", "(< byte (+ (start result) (length result)))",
+                "(<= byte (+ (start result) (length result)))"),
+         Mutant("the result begins a step later", "(assume (= (born result) now))", "")),
+        World({"Tensor": 3, "Value": 2}, 0, 3),
     ),
     Statement(
         "in_place_any_order_of_elements_is_right",
