@@ -119,6 +119,12 @@ REFUSED: list[tuple[str, Model, str, str]] = [
         "body 0: the main graph has an owner",
     ),
     (
+        "a main graph that iterates",
+        with_bodies(small("relu: x -> y"), Body(-1, "", (0,), (1,), iterates=True)),
+        "INVALID_IR",
+        "body 0: the main graph iterates",
+    ),
+    (
         "a body before the one that holds it",
         with_bodies(nested(2), *(nested(2).bodies[k] for k in (0, 2, 1))),
         "INVALID_IR",

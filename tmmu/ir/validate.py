@@ -105,6 +105,8 @@ def _is_power_of_two(value: int) -> bool:
 def _check_bodies(model: Model) -> None:
     if model.bodies[MAIN].owner != -1:
         raise _bad("INVALID_IR", "body 0", "the main graph has an owner", "set its owner to -1")
+    if model.bodies[MAIN].iterates:
+        raise _bad("INVALID_IR", "body 0", "the main graph iterates", "set its `iterates` to 0: no node runs it")
     depth = [0] * len(model.bodies)
     for b, body in enumerate(model.bodies[1:], 1):
         place = f"body {body.attribute!r} of node {model.nodes[body.owner].name!r}"

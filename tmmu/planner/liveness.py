@@ -58,15 +58,14 @@ def analyze(program: Program, mode: str) -> Liveness:
 def _extend_over_loops(program: Program, writer: list[int], birth: list[int], death: list[int]) -> None:
     """What a node that iterates is given, captures or returns lives from its enter to its leave (T8)."""
     model, steps = program.model, program.steps
-    iterating = [b for b, body in enumerate(model.bodies) if b != MAIN and body.iterates]
-    for b in iterating:
+    for b, body in enumerate(model.bodies):
+        if not body.iterates:
+            continue
         enter, leave = program.ranges[b]
         for t in (*steps[enter].reads, *steps[enter].writes):
             death[t] = max(death[t], leave)
-        for t in model.nodes[model.bodies[b].owner].writes:
+        for t in model.nodes[body.owner].writes:
             birth[t] = min(birth[t], enter)
-    if not iterating:
-        return
     # For each body, the iterating bodies around it (itself included), outermost first.
     around: list[tuple[int, ...]] = []
     for b, body in enumerate(model.bodies):
@@ -76,5 +75,5 @@ def _extend_over_loops(program: Program, writer: list[int], birth: list[int], de
         for b in around[step.body]:
             enter, leave = program.ranges[b]
             for t in step.reads:
-                if writer[t] < enter and death[t] < leave:
-                    death[t] = leave
+                if writer[t] < enter:
+                    death[t] = max(death[t], leave)
