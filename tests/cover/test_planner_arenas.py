@@ -16,6 +16,10 @@ from tmmu.errors import TmmuError
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner import arena_file as file_of
 from tmmu.planner import arenas as configuration
+from tmmu.planner.memories import Division, divide, strictest
+from tmmu.planner.patterns import matches
+from tmmu.planner.permitted import ROLE, Asked, Directory
+from tmmu.planner.slots import Assignment
 from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
 
 
@@ -51,7 +55,9 @@ WRONG: list[tuple[tuple[Arena, ...], str]] = [
     ((replace(GOOD, alignment=0),), "alignment 0 is no power of two"),
     ((replace(GOOD, alignment=96),), "alignment 96 is no power of two"),
     ((replace(GOOD, alignment=-2),), "alignment -2 is no power of two"),
+    ((replace(GOOD, alignment=1 << 64),), "alignment 18446744073709551616 is no power of two"),
     ((replace(GOOD, page_size=3000),), "page_size 3000 is no power of two"),
+    ((replace(GOOD, page_size=1 << 64),), "page_size 18446744073709551616 is no power of two"),
 ]
 
 
@@ -104,6 +110,13 @@ def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[Arena, ...], me
         plan_memory(small(outputs="x"), arenas)
     assert refused.value.code_id == "INVALID_ARENA_CONFIG"
     assert refused.value.fix
+
+
+def test_the_least_and_the_largest_that_an_arena_may_have_is_accepted() -> None:
+    least = Arena("least", tuple(Role), capacity=1, alignment=1, page_size=1)
+    most = Arena("most", (), capacity=(1 << 64) - 1, alignment=1 << 63, page_size=1 << 63)
+    policy = ArenaPolicy((Device("npu", (Memory("least", 1), Memory("most", (1 << 64) - 1))),))
+    assert configuration.check((least, most), policy) == (least, most)
 
 
 def loaded(folder: Path, text: str | bytes) -> file_of.Configuration:
@@ -191,3 +204,60 @@ def test_a_file_that_is_no_configuration_is_refused_by_its_name(
         loaded(tmp_path, text)
     assert (refused.value.code_id, refused.value.file) == ("INVALID_ARENA_CONFIG", str(tmp_path / "arenas.toml"))
     assert refused.value.fix
+
+
+def test_the_arenas_of_a_memory_lie_one_behind_the_other_as_aligned_as_their_strictest_slots() -> None:
+    """An arena that holds nothing takes no byte, whatever its alignment. spec: M3.10"""
+    arenas = (
+        Arena("a", (), alignment=8, device="npu", memory="dram"),
+        Arena("own", (), alignment=8, device="npu"),
+        Arena("b", (), alignment=8, device="npu", memory="dram"),
+        Arena("empty", (), alignment=4096, device="npu", memory="dram"),
+        Arena("c", (), alignment=2, device="npu", memory="dram"),
+    )
+    policy = ArenaPolicy(
+        (Device("npu", (Memory("sram", 64), Memory("dram", 1000))), Device("dsp", (Memory("dram", 5),)))
+    )
+    slots = Assignment([], [0, 2, 2, 4], [9, 5, 5, 1], [16, 64, 8, 2])
+    aligned = strictest(arenas, slots)
+    assert aligned == [16, 8, 64, 4096, 2]
+    assert divide(arenas, policy, [9, 7, 10, 0, 1], aligned) == [
+        Division("npu/dram", 1000, [0, 2, 3, 4], [0, 64, 74, 74], 75)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "is_meant"),
+    [
+        ("", "", True), ("", "a", False), ("*", "", True), ("a", "ab", False), ("ab", "a", False),
+        ("*a*", "a", True),  # what is looked for stands at the very beginning
+        ("a*a", "aa", True), ("a*a", "a", False), ("ab*ba", "aba", False),  # both ends, but not of the same characters
+        ("*ab*b", "ab", False), ("*ab*b", "abb", True), ("a*b*a", "aba", True),  # nor a piece those of the end
+        ("*a*a*", "a", False), ("*a*a*", "aa", True), ("*aa*a*", "aaa", True),  # nor two pieces
+    ],
+)  # fmt: skip
+def test_a_star_is_any_text_and_the_pieces_between_share_no_character(pattern: str, name: str, is_meant: bool) -> None:
+    assert matches(pattern, name) == is_meant
+
+
+def test_the_first_rule_that_matches_in_all_that_it_asks_for_counts_and_else_the_role() -> None:
+    """spec: M3.7, M3.8"""
+    arenas = (Arena("a", (Role.INPUT,)), Arena("b", (Role.ACTIVATION,)))
+    devices = (Device("npu", (), nodes=("encoder/*",)), Device("dsp", (), ops=("Mat*",)))
+    rules = (
+        Rule(("b", "a"), roles=(Role.INPUT,), names=("x*", "z")), Rule(("a",), ops=("*",), names=("op",)),
+        Rule(("b",), devices=("npu",)), Rule(("a",), devices=("dsp",)),
+    )  # fmt: skip
+    directory = Directory(arenas, ArenaPolicy(devices, rules))
+    for asked, choices, rule in (
+        (Asked(Role.INPUT, "x1", "n", "Relu"), (1, 0), 0),
+        (Asked(Role.INPUT, "z", None, None), (1, 0), 0),
+        (Asked(Role.ACTIVATION, "x1", "n", "Relu"), (1,), ROLE),
+        (Asked(Role.INPUT, "y", "n", "Relu"), (0,), ROLE),
+        (Asked(Role.ACTIVATION, "op", "n", "Relu"), (0,), 1),
+        (Asked(Role.ACTIVATION, "op", None, None), (1,), ROLE),  # no step touches it: no operator is asked for
+        (Asked(Role.INPUT, "y", "encoder/1", "MatMul"), (1,), 2),  # the first device that fits
+        (Asked(Role.ACTIVATION, "y", "decoder/1", "MatMul"), (0,), 3),
+        (Asked(Role.GRADIENT, "y", "n", "Relu"), (), ROLE),
+    ):
+        assert directory.look_up(asked) == (choices, rule), asked

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import hashlib
 import os
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from tmmu.plan import file
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, PARTS, ROLES, SHARES
 from tmmu.planner import DEFAULT, plan_memory, replay_token
 from tmmu.planner.training.modes import prepare
-from tmmu.vocabulary import Arena, Body, Model, Part, Role, Shares, Usage
+from tmmu.vocabulary import Arena, Body, Model, Part, Phase, Role, Shares, Usage
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE = (Arena("all", tuple(Role), alignment=1),)
@@ -150,15 +151,18 @@ def test_must_not_alias_keeps_slots_apart_and_the_claim_is_not_made_where_it_cou
     assert (together.slots, together.minimal) == (2, True)
     assert (apart.slots, apart.max_live, apart.minimal) == (3, 2, False)
     assert (overlapping.slots, overlapping.minimal) == (2, True)  # they are live together anyway
-    plan = plan_memory(small(*lines, must_not_alias=[("x", "b")]), ONE).plan
-    assert plan.storages.slot[0] != plan.storages.slot[2]
+    for pairs in ([("x", "b")], [("b", "x")], [("x", "a"), ("x", "b")]):
+        plan = plan_memory(small(*lines, must_not_alias=pairs), ONE).plan
+        assert plan.storages.slot[0] != plan.storages.slot[2]
+        assert plan.usage[0].minimal is False
 
 
 def test_a_conflict_costs_the_claim_also_where_as_many_slots_are_needed_anyway() -> None:
     """The graph is no interval graph any more: that the count is the minimum would be luck."""
-    model = small("relu: x -> a", "relu2: a -> b", "split: b -> c d", "add: b c d -> y", must_not_alias=[("b", "x")])
-    found = plan_memory(model).plan.usage[2]
-    assert (found.slots, found.max_live, found.minimal) == (4, 4, False)
+    lines = ("relu: x -> a", "relu2: a -> b", "split: b -> c d", "add: b c d -> y")
+    for pairs in ([("b", "x")], [("x", "b")], [("x", "a"), ("x", "b")]):  # `x` and `a` live together anyway
+        found = plan_memory(small(*lines, must_not_alias=pairs)).plan.usage[2]
+        assert (found.slots, found.max_live, found.minimal) == (4, 4, False)
 
 
 def test_a_conflict_of_two_arenas_costs_neither_its_claim() -> None:
@@ -195,6 +199,35 @@ def test_a_token_has_32_bytes_and_moves_nothing() -> None:
     assert replace(other, replay_token=one.replay_token) == one
 
 
+def test_an_address_token_is_of_the_layout_hashed_and_its_digest_is_kept() -> None:
+    """spec: A2.5"""
+    model, token = small("relu: x -> y"), bytes(range(64))
+    with pytest.raises(TmmuError, match="an address token binds nothing in the layout slots") as refused:
+        plan_memory(model, address_token=token)
+    assert refused.value.code_id == "INVALID_BINDING"
+    plan = plan_memory(model, layout="hashed", address_token=token).plan
+    assert plan.address_token_digest == hashlib.sha256(token).digest()
+    assert plan_memory(model).plan.address_token_digest is None
+
+
+def test_an_unknown_replan_policy_is_refused() -> None:
+    with pytest.raises(TmmuError, match="replan policy 'RETRY' is not known; use one of ABORT") as refused:
+        plan_memory(small("relu: x -> y"), replan_policy="RETRY")
+    assert refused.value.code_id == "INVALID_BINDING"
+
+
+def test_mode_backward_needs_a_backward_node_but_of_a_stage_or_of_no_nodes() -> None:
+    """spec: M1.3"""
+    backward = {"relu2": {"phase": Phase.BACKWARD}}
+    lines = ("relu: x -> a", "relu2: a -> y")
+    with pytest.raises(TmmuError, match="only forward nodes"):
+        plan_memory(small(*lines), mode="backward")
+    assert plan_memory(small(*lines), mode="backward", is_stage=True).plan.mode == "backward"
+    assert plan_memory(small(*lines, nodes=backward), mode="backward").plan.mode == "backward"
+    assert plan_memory(small(outputs="x"), mode="backward").plan.mode == "backward"
+    assert plan_memory(small(*lines)).plan.mode == "inference"
+
+
 def test_what_the_caller_has_not_donated_may_not_be_changed() -> None:
     model = small("change: w -> !w", parameters="w", outputs="x")
     with pytest.raises(TmmuError, match="changes 'w', which the caller has not donated; --donate w") as refused:
@@ -213,6 +246,18 @@ def test_a_view_is_not_read_in_the_step_that_changes_its_base_nor_made_there() -
             plan_memory(small(*lines, outputs="a", views={"v": ("a", 0)}))
         assert refused.value.code_id == "INVALID_IR"
     plan_memory(small("relu: x -> a", "view: a -> v", "add: v -> y", "change: a -> !a", views={"v": ("a", 0)}))
+
+
+def test_a_view_made_before_its_base_was_changed_is_no_graph_output_and_no_view_is_changed() -> None:
+    """spec: I1.11, V1.10"""
+    lines = ("relu: x -> a", "view: a -> v", "change: a -> !a")
+    with pytest.raises(TmmuError, match="'v', a view made before 'a' was changed, is read after it") as refused:
+        plan_memory(small(*lines, outputs="a v", views={"v": ("a", 0)}))
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
+    plan_memory(small(*lines, outputs="a", views={"v": ("a", 0)}))
+    with pytest.raises(TmmuError, match="it changes 'v', a view; change its base") as refused:
+        plan_memory(small(*lines[:2], "change: v -> !v", outputs="a", views={"v": ("a", 0)}))
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'change'")
 
 
 def test_a_body_may_run_from_the_first_step_on() -> None:
@@ -248,6 +293,13 @@ def test_planning_leaves_the_collector_as_it_was() -> None:
             assert gc.isenabled() is enabled
         finally:
             gc.enable()
+
+
+def test_the_collector_rests_while_a_plan_is_made_and_who_listens_hears_of_its_slots() -> None:
+    moves: list[tuple[str, bool]] = []
+    plan_memory(small("relu: x -> y"), ONE, tell=lambda event, **_: moves.append((event, gc.isenabled())))
+    assert gc.isenabled()
+    assert moves == [("scan", False), ("open", False), ("open", False), ("scanned", False)]
 
 
 def test_planning_changes_neither_the_model_nor_a_second_plan() -> None:

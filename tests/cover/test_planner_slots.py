@@ -5,10 +5,12 @@ spec: T5.1, T5.2, T6.1, T6.2, T6.3, T6.4, T7.1, M3.1, A7.1
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tmmu.planner.slots import Assignment, assign
+from tmmu.planner.slots import Assignment, Tell, assign
 from tmmu.planner.storages import Sharing
 from tmmu.vocabulary import Arena, Role
 
@@ -17,7 +19,11 @@ Row = tuple[int, int, int] | tuple[int, int, int, int]
 
 
 def given_out(
-    *storages: Row, arenas: tuple[Arena, ...] = (ARENA,), names: str = "", conflicts: dict[int, set[int]] | None = None
+    *storages: Row,
+    arenas: tuple[Arena, ...] = (ARENA,),
+    names: str = "",
+    conflicts: dict[int, set[int]] | None = None,
+    tell: Tell | None = None,
 ) -> Assignment:
     """The slots of storages, each (birth, death, bytes) or (birth, death, bytes, arena)."""
     rows = [(*storage, 0)[:4] for storage in storages]
@@ -25,7 +31,7 @@ def given_out(
     count = len(rows)
     nothing = [0] * count
     sharing = Sharing(nothing, nothing, [], nothing, nothing, arena, size, [1] * count, birth, death, [])
-    return assign(sharing, list(names or [f"{k:06}" for k in range(count)]), arenas, conflicts or {})
+    return assign(sharing, list(names or [f"{k:06}" for k in range(count)]), arenas, conflicts or {}, tell)
 
 
 def test_nothing_takes_no_slot() -> None:
@@ -92,6 +98,41 @@ def test_a_forbidden_slot_is_passed_over_and_stays_free() -> None:
 def test_of_the_slots_that_are_allowed_the_lowest_is_taken() -> None:
     rows: tuple[Row, ...] = ((0, 0, 9), (0, 0, 8), (0, 0, 7), (1, 1, 9), (1, 1, 8))
     assert given_out(*rows, conflicts={3: {0}, 0: {3}}).slot == [0, 1, 2, 1, 0]
+
+
+def told(*storages: Row, arenas: tuple[Arena, ...], conflicts: dict[int, set[int]] | None = None) -> list[str]:
+    """Each move of the scans, in a line."""
+    moves: list[str] = []
+
+    def tell(event: str, **about: Any) -> None:
+        moves.append(" ".join([event, *(str(value).replace(" ", "") for value in about.values())]))
+
+    quiet = given_out(*storages, arenas=arenas, conflicts=conflicts)
+    assert given_out(*storages, arenas=arenas, conflicts=conflicts, tell=tell) == quiet
+    return moves
+
+
+def test_who_listens_hears_of_each_move_of_the_scan_with_slots_counted_from_the_arenas_first() -> None:
+    arenas = (Arena("first", tuple(Role), alignment=1), Arena("second", (), alignment=1))
+    moves = told((0, 9, 4), (1, 1, 8, 1), (1, 2, 4, 1), (3, 5, 4, 1), (3, 3, 2, 1), (3, 3, 1, 1), arenas=arenas)
+    assert moves[:4] == ["scan first [[0,'000000',0,9,4]]", "open 0 0", "scanned 1", moves[3]]
+    assert moves[3].startswith("scan second [[1,'000001',1,1,8],[2,'000002',1,2,4],[3,'000003',3,5,4],")
+    assert moves[4:] == [
+        "advance 1", "open 1 0", "open 2 1",
+        "advance 3", "expire 0 1", "expire 1 2", "reuse 3 0", "reuse 4 1", "open 5 2", "scanned 3",
+    ]  # fmt: skip
+
+
+def test_nobody_hears_of_arenas_that_do_not_reuse_or_in_which_a_conflict_forbids_a_move() -> None:
+    """What is told is followed step by step in the model of the linear scan, which knows neither."""
+    kept = (Arena("kept", tuple(Role), alignment=1, reuse=False), Arena("reused", (), alignment=1))
+    assert told((0, 0, 4), (1, 1, 4, 1), arenas=kept) == [
+        "scan reused [[1,'000001',1,1,4]]", "advance 1", "open 1 0", "scanned 1",
+    ]  # fmt: skip
+    both = (Arena("apart", tuple(Role), alignment=1), Arena("free", (), alignment=1))
+    moves = told((0, 0, 4), (1, 1, 4), (0, 0, 4, 1), arenas=both, conflicts={0: {1}, 1: {0}})
+    assert moves == ["scan free [[2,'000002',0,0,4]]", "open 2 0", "scanned 1"]
+    assert told((0, 0, 4), (1, 1, 4), arenas=kept[:1], conflicts={0: {1}, 1: {0}}) == []
 
 
 INTERVALS = st.lists(

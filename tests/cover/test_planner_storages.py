@@ -81,6 +81,18 @@ def test_a_storage_reaches_over_all_its_members_in_bytes_steps_and_alignment() -
     assert (s.bytes[k], s.alignment[k], s.birth[k], s.death[k]) == (256, 32, 0, 3)
 
 
+def test_a_storage_is_born_with_the_first_of_its_members_whichever_the_model_lists_first() -> None:
+    """The group's root is `c`, which stands before `a` in the table of tensors and is written after it. spec: T2.1"""
+    model = small(
+        "relu: x -> a", "relu2: a -> b", "relu3: b -> c", "relu4: c -> y", parameters="c",
+        like={"a": {"alias_group": "g"}, "c": {"alias_group": "g", "role": Role.ACTIVATION}},
+    )  # fmt: skip
+    found = formed(model)
+    s, k = found.sharing, found.sharing.storage[found.row["a"]]
+    assert (found.word("c"), found.word("a"), s.root[k]) == ("none", "alias c", found.row["c"])
+    assert (s.birth[k], s.death[k]) == (0, 3)
+
+
 def test_a_storage_lies_in_the_arena_of_its_root() -> None:
     model = small("view: w -> v", "add: v x -> y", parameters="w", views={"v": ("w", 0)})
     found = formed(model)

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from proofs.verdict import PROVED
 from proofs.verify_plan import Options, verify
 from tests.strategies.onnx_files import model_of, written
+from tests.strategies.small import small
 from tmmu import canonical
 from tmmu.cli.commands import tmmu
 from tmmu.errors import TmmuError
@@ -115,6 +116,30 @@ def test_a_plan_of_single_sizes_is_widened_to_a_range(tmp_path: Path) -> None:
     assert record.old_envelope == {"batch": (2, 2), "seq": (16, 16)}
 
 
+def test_a_replan_is_of_iteration_0_unless_it_is_said(tmp_path: Path) -> None:
+    old = plan(tmp_path)
+    _, record = replan(old, model(tmp_path, widened(old.bindings, {"seq": 48})), {"seq": 48})
+    assert record is not None
+    assert record.t == 0
+
+
+def test_the_fix_names_the_range_that_would_hold_the_size(tmp_path: Path) -> None:
+    old = plan(tmp_path, "ABORT")
+    for size, dim in ((7, "seq=7..32"), (33, "seq=8..33")):
+        with pytest.raises(TmmuError, match=f"plan with --dim {dim}, or"):
+            replan(old, model(tmp_path), {"seq": size})
+
+
+def test_a_dimension_may_be_0_and_a_plan_may_have_none(tmp_path: Path) -> None:
+    assert outside(plan(tmp_path), {"seq": 0}) == [("seq", 0, 8, 32)]
+    bound = plan_memory(small("relu: x -> y")).plan
+    with pytest.raises(TmmuError, match="the plan has no dimension 'seq'; its dimensions are none"):
+        outside(bound, {"seq": 1})
+    old = plan(tmp_path)
+    with pytest.raises(TmmuError, match=r"it is bound to nothing, not to batch=1\.\.4, seq=8\.\.48"):
+        replan(old, small("relu: x -> y"), {"seq": 48})
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -136,6 +161,8 @@ def test_a_model_that_is_not_the_planned_one_is_refused(tmp_path: Path) -> None:
         replan(old, model(tmp_path), {"seq": 48})
     with pytest.raises(TmmuError, match="it is not the model that was planned"):
         replan(old, model(tmp_path, wider, TEXT.replace("Tanh", "Sigmoid")), {"seq": 48})
+    with pytest.raises(TmmuError, match="it is not the model that was planned"):
+        replan(old, replace(model(tmp_path, wider), name="another"), {"seq": 48})
     with pytest.raises(TmmuError, match="it is not the token"):
         replan(old, model(tmp_path, wider), {"seq": 48}, address_token=TOKEN)
 

@@ -102,8 +102,6 @@ def choose(
         try:
             request, placed = lay(replace(sharing, arena=arena))
         except TmmuError as error:
-            if all(len(choices) == 1 for choices in sharing.choices):
-                raise
             refusal = refusal or error
             return None
         tried[key] = found = Candidate(request, placed, _over(request, placed, arenas, policy))
@@ -113,7 +111,7 @@ def choose(
 
     first = attempt([choices[0] for choices in sharing.choices])
     several = [k for k, choices in enumerate(sharing.choices) if len(choices) > 1]
-    if several and not (first and not first.over):
+    if several and (first is None or first.over):
         orders = [sorted(several, key=lambda k, key=key: (*key(sharing, uses, k), names[k])) for key in ORDERS]  # type: ignore[misc]  # a default binds the loop's value
         for tightest, order in product((False, True), orders):
             rounds = min(ROUNDS, EFFORT // len(sharing.root) - len(tried))

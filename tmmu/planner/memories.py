@@ -29,8 +29,7 @@ def divide(
     """Every memory that has arenas, in the order of the configuration. `strictest` are alignments. O(arenas)."""
     members: dict[tuple[str, str], list[int]] = {}
     for a, arena in enumerate(arenas):
-        if arena.memory:
-            members.setdefault((arena.device, arena.memory), []).append(a)
+        members.setdefault((arena.device, arena.memory), []).append(a)
     found = []
     for device in policy.devices:
         for memory in device.memories:

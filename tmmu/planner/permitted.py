@@ -50,12 +50,10 @@ class Directory:
         self.by_role: dict[Role, Choices] = {role: (a,) for a, arena in enumerate(arenas) for role in arena.roles}
         self.by_rule: list[Choices] = [tuple(number[name] for name in rule.arenas) for rule in policy.rules]
         self.policy = policy
-        self.runs_on: dict[tuple[str, str], str | None] = {}
+        self.runs_on: dict[tuple[str | None, str | None], str | None] = {}
 
     def device(self, asked: Asked) -> str | None:
         """The device of the tensor's node, None where it has none."""
-        if asked.node is None or asked.op is None:
-            return None
         key = asked.node, asked.op
         if key not in self.runs_on:
             fitting = (d.name for d in self.policy.devices if _any(d.nodes, asked.node) or _any(d.ops, asked.op))

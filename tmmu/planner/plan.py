@@ -281,8 +281,8 @@ def _usage(
         joined = any(
             sharing.arena[k] == a
             and any(
-                sharing.arena[o] == a and (sharing.death[k] < sharing.birth[o] or sharing.death[o] < sharing.birth[k])
-                for o in others
+                sharing.arena[o] == a and sharing.death[k] < sharing.birth[o]
+                for o in others  # the other way round where it is `o` whose others are looked at
             )
             for k, others in conflicts.items()
         )

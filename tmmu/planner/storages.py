@@ -166,7 +166,7 @@ def _walk(
         node = model.nodes[step.node]
         for t in step.writes:
             view = tensors[t].view
-            if view is not None and t not in step.mutates:
+            if view is not None:
                 window[t] = window[view.base] + view.offset
                 if window[t] % tensors[t].alignment:
                     raise TmmuError(
@@ -175,7 +175,7 @@ def _walk(
                         place=f"tensor {tensors[t].name!r}",
                         fix="move the view, or align the tensors that it shows",
                     )
-        if not node.in_place or step.part is Part.LEAVE:
+        if step.part is Part.LEAVE:
             continue
         place = {t: k for k, t in enumerate(node.writes)}
         for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
@@ -235,7 +235,7 @@ class _Conflicts:
 
     def between(self, x: int, o: int) -> bool:
         """Would joining the classes of roots `x` and `o` put a forbidden pair into one storage?"""
-        return bool(self.partners) and not self.partners.get(x, set()).isdisjoint(self.members.get(o, ()))
+        return not self.partners.get(x, set()).isdisjoint(self.members.get(o, ()))
 
     def joined(self, x: int, o: int) -> None:
         """Root `x` now stands for `o` too."""

@@ -47,7 +47,7 @@ def place(request: Request) -> Placed:
     """
     offset, footprint = _by_slots(request)
     for a, members in enumerate(request.members()):
-        if members and request.arenas[a].reuse:
+        if request.arenas[a].reuse:
             first = Placing([offset[k] for k in members], footprint[a])
             placing = pack(request.boxes(members), first)
             footprint[a] = placing.height
