@@ -6,6 +6,7 @@ spec: A8.1, A8.2, A8.3, A8.6, R9.1
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -54,6 +55,15 @@ def test_addresses_stay_those_of_the_slots_where_nothing_is_better() -> None:
     assert pack(given, first) is first
 
 
+def test_the_least_that_is_needed_counts_padding_but_for_what_lies_on_top() -> None:
+    """Of boxes of 9, 10 and 14 bytes at multiples of 8 two end in padding, and one, whichever it is, does not."""
+    given = boxes((0, 0, 9), (0, 0, 10), (0, 0, 14), alignment=8)
+    assert (given.peak(), given.least()) == (33, 41)
+    assert best_fit(given).height >= 41 == lowest_fit(given, [2, 1, 0]).height
+    mixed = Boxes([0, 0], [0, 0], [9, 9], [8, 1], {})
+    assert mixed.least() == mixed.peak() == 18, "one byte is the least alignment: nothing need be padded"
+
+
 def test_an_arena_without_storages_needs_nothing() -> None:
     plan = plan_memory(Model("empty", (), (), (Body(-1, "", (), ()),)), layout="packed").plan
     assert [usage.footprint for usage in plan.usage] == [0, 0, 0, 0]
@@ -79,6 +89,32 @@ def test_improving_ends_when_its_work_is_spent_and_where_the_bound_is_reached() 
     assert heights == sorted(set(heights), reverse=True)
     assert heights[-1] >= given.peak()
     assert near.improve(order, start, start.height, 100_000) is start
+
+
+def test_what_is_in_the_way_goes_halfway_forward_among_its_neighbours() -> None:
+    """Box 5 meets 0, 1, 3 and 4, and never fits: it goes before 3, then 1, then 0, and then nothing is before it."""
+    tried: list[list[int]] = []
+
+    class Noted(Neighbours):
+        def place(self, order: Sequence[int], below: int) -> Placing | Stuck:
+            tried.append(list(order))
+            return Stuck(5, 1)
+
+    given = boxes((0, 0, 1), (1, 1, 1), (4, 4, 1), (2, 2, 1), (2, 2, 1), (0, 2, 1))
+    best = one_after_the_other(given)
+    assert Noted(given).improve([0, 1, 2, 3, 4, 5], best, 0, 1_000) is best
+    assert tried == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 5, 3, 4], [0, 5, 1, 2, 3, 4], [5, 0, 1, 2, 3, 4]]
+
+
+def test_a_turn_that_succeeds_has_looked_at_all_neighbours() -> None:
+    """Four pairs meet, each seen from both sides: one turn of work leads to 11, one look more begins the next."""
+    given = boxes((0, 0, 3), (0, 1, 5), (1, 2, 2), (1, 2, 3))
+    turn = 2 * 4 + fitting.FIXED * 4
+    heights = [
+        Neighbours(given).improve([0, 1, 2, 3], one_after_the_other(given), 10, work).height
+        for work in (turn, turn + 1)
+    ]
+    assert heights == [11, 10]
 
 
 def test_a_box_that_lies_on_the_floor_and_is_too_high_ends_the_search() -> None:
