@@ -30,8 +30,36 @@ SHARDING = (
 )  # fmt: skip
 GOLDEN = "tests/cover/test_golden_traces.py"
 PLANNER = ("tests/cover/test_planner_plan.py", "tests/properties/test_planned_plans.py", GOLDEN)
-LAYOUTS = ("tests/cover/test_planner_addresses.py", "tests/properties/test_layouts.py")
+LAYOUTS = (f"{COVER}planner_addresses.py", f"{COVER}layouts_placing.py", f"{PROPERTIES}layouts.py")
 PREFIX = "tests/cover/test_planner_"
+HOMES = (
+    f"{PREFIX}divisions.py",
+    f"{PREFIX}choosing.py",
+    f"{PREFIX}placing.py",
+    f"{PREFIX}arenas.py",
+    f"{COVER}arenas_commands.py",
+    f"{PREFIX}plan.py",
+    f"{COVER}every_failure_code.py",
+    f"{PROPERTIES}arenas.py",
+)
+ORDERS = (f"{COVER}order_search.py", f"{COVER}order_memory.py")
+RECOMPUTING = (f"{COVER}remat_optimum.py", f"{COVER}remat_choose.py")
+JOINT = (
+    f"{COVER}training_expand.py",
+    f"{COVER}training_modes.py",
+    f"{COVER}training_verify.py",
+)
+FILES = (
+    f"{COVER}plan_columns.py",
+    f"{COVER}metrics.py",
+    f"{PREFIX}plan.py",
+    f"{COVER}plan_file.py",
+)
+SIZES = (
+    f"{COVER}envelope_expressions.py",
+    f"{COVER}envelope_shapes.py",
+    f"{COVER}envelope_verify.py",
+)
 
 TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/checker.py": NAIVE,
@@ -85,15 +113,36 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("cover", "exchange", "lies", "loops", "mesh", "parts", "rank_model", "ranks", "stages")
     },
     "proofs/smtlib.py": (f"{COVER}second_opinion.py",),
-    "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER),
+    "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{COVER}following.py"),
     "tmmu/planner/liveness.py": (f"{PREFIX}liveness.py", *PLANNER),
     "tmmu/planner/storages.py": (f"{PREFIX}storages.py", *PLANNER),
     "tmmu/planner/placed.py": (f"{PREFIX}addresses.py",),
     "tmmu/planner/layouts/slots.py": LAYOUTS,
     "tmmu/planner/layouts/request.py": (*LAYOUTS, *PLANNER),
-    "tmmu/planner/layouts/packed.py": ("tests/cover/test_layouts_packed.py", *LAYOUTS, GOLDEN),
-    "tmmu/planner/layouts/pools.py": ("tests/cover/test_layouts_pools.py", *LAYOUTS, GOLDEN),
-    "tmmu/planner/layouts/hashed.py": ("tests/cover/test_layouts_hashed.py",),
+    "tmmu/planner/layouts/packed.py": (f"{COVER}layouts_packed.py", *LAYOUTS, GOLDEN),
+    "tmmu/planner/layouts/pools.py": (f"{COVER}layouts_pools.py", *LAYOUTS, GOLDEN),
+    "tmmu/planner/layouts/hashed.py": (f"{COVER}layouts_hashed.py", f"{COVER}layouts_placing.py"),
+    "tmmu/planner/fitting.py": (f"{COVER}layouts_packed.py", f"{COVER}layouts_pools.py", *LAYOUTS),
+    **{
+        f"tmmu/planner/{name}.py": HOMES
+        for name in ("arenas", "arena_file", "choosing", "memories", "patterns", "permitted", "placing")
+    },
+    "tmmu/planner/plan.py": (*PLANNER, f"{COVER}order_memory.py", f"{COVER}cli_plan.py"),
+    "tmmu/planner/envelope.py": (f"{PREFIX}envelope.py", f"{COVER}envelope_verify.py", f"{COVER}replan.py"),
+    "tmmu/planner/replan.py": (f"{COVER}replan.py",),
+    **{
+        f"tmmu/planner/orders/{name}.py": ORDERS
+        for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "portfolio", "segments")
+    },
+    **{f"tmmu/planner/training/{name}.py": (*JOINT, GOLDEN) for name in ("expand", "gradients", "modes")},
+    **{f"tmmu/planner/remat/{name}.py": RECOMPUTING for name in ("choose", "rewrite", "schedules", "strategies")},
+    **{
+        f"tmmu/planner/sharding/{name}.py": SHARDING
+        for name in ("local", "relations", "rewrite", "spec", "splits", "stages")
+    },
+    **{f"tmmu/plan/{name}.py": FILES for name in ("columns", "configuration", "fields", "file", "gate", "metrics")},
+    "tmmu/plan/sharding.py": (f"{COVER}plan_file.py", *SHARDING),
+    **{f"tmmu/envelope/{name}.py": SIZES for name in ("expressions", "maxima", "operations", "table")},
 }  # fmt: skip
 """The most critical files, with their tests; what `--files` is not given for, in this order."""
 

@@ -73,7 +73,7 @@ def test_every_file_that_is_named_exists() -> None:
         assert tests
         for test in tests:
             assert (ROOT / test).is_file(), test
-    assert targets.tests_of("proofs/homes.py") == ("tests/cover",)
+    assert targets.tests_of("tmmu/errors.py") == ("tests/cover",)
 
 
 def test_every_mutant_that_is_argued_away_exists_and_has_a_reason() -> None:
