@@ -281,14 +281,18 @@ class Scripted:
 
 def test_what_the_solver_does_not_show_is_not_proved() -> None:
     """spec: V4.1, V4.6"""
-    for answers, tensor, counterexample in (
-        (("unknown\nsat",), "", False),
-        (("unsat\nsat", "unknown\nsat"), "x", False),
-        (("unsat\nsat", "unsat\nunsat"), "x", False),
-        (("unsat\nsat", "unsat\nsat", "sat\nsat"), "b", True),
+    for answers, tensor, counterexample, queries in (
+        (("unknown\nsat",), "", False, 0),
+        (("unsat\nsat", "unknown\nsat"), "x", False, 2),
+        (("unsat\nsat", "unsat\nunsat"), "x", False, 2),
+        (("unsat\nsat", "unsat\nsat", "sat\nsat"), "b", True, 3),
     ):
         shown = sizes_over_envelope.ask(plan(), Scripted(*answers), 1.0)
-        assert (shown.tensor, shown.counterexample, bool(shown.failure)) == (tensor, counterexample, True)
+        assert (shown.tensor, shown.counterexample, shown.queries) == (tensor, counterexample, queries)
+        assert shown.failure == f"the solver answers {answers[-1]!r}"
+    dead = Scripted("unsat\nsat")
+    dead.evaluate = lambda *_: Answer("", "it died", 0.0)  # type: ignore[method-assign]
+    assert sizes_over_envelope.ask(plan(), dead, 1.0).failure == "it died"
     shown = sizes_over_envelope.ask(plan(), Scripted(*["unsat\nsat"] * 3), 1.0)
     assert (shown.queries, shown.failure, shown.seconds) == (3, "", 1.5)
 
@@ -302,6 +306,14 @@ def test_the_reason_why_the_largest_sizes_suffice_needs_each_of_its_hypotheses(c
         assert solver.evaluate(text, 60.0).proof
         assert change[0] in text
         assert solver.evaluate(text.replace(*change), 60.0).counterexample
+
+
+def test_the_reason_speaks_of_parts_of_no_bytes_and_of_whole_ones_too() -> None:
+    """Nothing is smaller than it was, everything is empty, and the first begins where the arena does."""
+    hypotheses = sizes_over_envelope.SMALLER_PARTS.split("(push 1)")[1]
+    edge = "(assert (and (= 0 o)(= 0 s)(= s y)(= 0 t)(= t z)(= (+ o y) p)(= (+ p z) capacity)))"
+    with SolverProcess() as solver:
+        assert solver.evaluate(f"(push 1){hypotheses}{edge}(check-sat)(pop 1)", 60.0).text == "sat"
 
 
 def test_the_query_speaks_of_the_rows_with_every_operation() -> None:

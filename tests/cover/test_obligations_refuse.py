@@ -281,6 +281,13 @@ def test_alignments_that_agree_with_each_other_are_powers_of_two_all_the_same() 
     assert found["alignment"].refuted == ("(power_of_two 3)", Place([0], [0]))
 
 
+def test_a_slot_begins_where_its_alignment_asks_even_if_what_lies_in_it_needs_less() -> None:
+    """The storages ask for 1, the slots for 16. spec: V1.2"""
+    plan = Written("a = MatMul x", given={"x": "input"}).plan()
+    odd = claiming(edited(plan, "storages", 1, offset=24), footprint=32)
+    assert "alignment" in violated(odd, Permissions())
+
+
 def test_every_obligation_has_plans_to_which_it_says_no() -> None:
     refuted = {obligation for obligation, _ in EDITS.values()} | {"sharing_is_sound"}
     assert refuted == {obligation.NAME for obligation in OBLIGATIONS}

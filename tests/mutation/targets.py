@@ -112,7 +112,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"proofs/sharding/{name}.py": SHARDING
         for name in ("cover", "exchange", "lies", "loops", "mesh", "parts", "rank_model", "ranks", "stages")
     },
-    "proofs/smtlib.py": (f"{COVER}second_opinion.py",),
+    "proofs/smtlib.py": (f"{COVER}smtlib.py", f"{COVER}second_opinion.py"),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{COVER}following.py"),
     "tmmu/planner/liveness.py": (f"{PREFIX}liveness.py", *PLANNER),
     "tmmu/planner/storages.py": (f"{PREFIX}storages.py", *PLANNER),
