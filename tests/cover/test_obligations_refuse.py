@@ -14,6 +14,7 @@ import pytest
 
 from proofs.obligations import OBLIGATIONS, PRELUDE, sharing_is_sound
 from proofs.obligations import context as contexts
+from proofs.obligations.contents import Content
 from proofs.obligations.context import view_of
 from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Place
@@ -438,10 +439,14 @@ def test_many_slices_of_many_storages_are_asked_about_in_batches() -> None:
         ("a = MatMul x\nv@4:a = Slice a\nb@4:a = Relu v\nw:a = Slice a\ny = MatMul b w", False),
         ("a = MatMul x\nb@4:a = MatMul x\nd@12:a = MatMul x\nc = MatMul d\ny = MatMul b", True),
         ("a = MatMul x\nb@4:a d@8:a = Split x\ny = MatMul b d", False),
+        ("a = MatMul x\nd@8:a = MatMul x\nc = MatMul a d\nb@4:a = MatMul x\ny = MatMul b", True),
+        ("a d@8:a = Split x\nc = MatMul a d\nb@4:a = MatMul x\ny = MatMul b", True),
+        ("a = MatMul x\nv:a = Slice a\nb@4:a = MatMul v\ny = MatMul b", True),
     ],
     ids=[
         "one after the other", "needed later", "the other half needed later", "this half needed later",
         "in place of a half", "read again after a half was taken", "apart within a cluster", "two results in part",
+        "over the ends of two", "over the ends of two results of one step", "made of the half that stays",
     ],
 )  # fmt: skip
 def test_slices_that_overlap_in_part_are_asked_about_in_pairs(text: str, right: bool) -> None:
@@ -461,6 +466,40 @@ def test_too_many_overlaps_in_part_are_not_looked_at(monkeypatch: pytest.MonkeyP
     made = Written("a = MatMul x\nc = MatMul x\nb@4:a = MatMul x\ny = MatMul a b c", given={"x": "input"})
     found = results(made.plan(), Permissions())["sharing_is_sound"]
     assert "too many" in (found.failure or "")
+    monkeypatch.setattr(sharing_is_sound, "EFFORT_LIMIT", 4)  # two contents, each shown by one tensor
+    assert violated(made.plan(), Permissions()) == {"sharing_is_sound"}
+
+
+def test_contents_of_one_slice_and_contents_that_follow_one_another_cost_no_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Results in place have one slice; in the second plan slices differ, and none is needed when the next is made."""
+    monkeypatch.setattr(sharing_is_sound, "EFFORT_LIMIT", 0)
+    assert shared("a = MatMul x\nb:a = Relu a\nc:a = Relu b\ny = MatMul c", in_place="b:a c:b") == set()
+    assert shared("a = MatMul x\nc = MatMul a\nb@4:a = MatMul x\ny = MatMul b c") == set()
+
+
+def test_contents_that_are_said_to_lie_apart_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which contents touch is evidence: where it takes apart what overlaps, a row is false."""
+    monkeypatch.setattr(sharing_is_sound, "clusters", lambda contents: ([content] for content in contents))
+    assert shared("a = MatMul x\nb@8:a = MatMul x\ny = MatMul a b") == set()
+    assert shared("a = MatMul x\nb@4:a = MatMul x\ny = MatMul a b") == {"sharing_is_sound"}
+    for written, step in ((-1, 0), (0, 0), (3, 3)):
+        before, behind = Content(0, 0, 8, -1, 4, 1, 2), Content(0, 8, 8, written, 5, 4, 5)
+        assert sharing_is_sound._ends_before(before, behind) == ("(ends_before 0 8 8)", Place((4, 5), step=step))
+
+
+def test_views_that_show_each_other_show_nothing() -> None:
+    """The caller is said to have made both, so that neither was made after the other."""
+    made = Written("y = MatMul a b", given={"a": "input", "b": "input"})
+    plan = edited(made.plan(), "tensors", 1, storage=0)
+    assert "sharing_is_sound" in violated(plan, made.sharing("a:b b:a"))
+    assert "sharing_is_sound" in violated(plan, made.sharing("a:a"))
+
+
+def test_a_view_is_made_after_its_base() -> None:
+    assert "sharing_is_sound" in shared("a v:a = Split x\ny = MatMul a v", "v:a")
+    assert shared("a = MatMul x\nv:a = Reshape a\ny = MatMul a v", "v:a") == set()
 
 
 def test_a_long_chain_in_place_is_one_storage() -> None:
@@ -492,6 +531,11 @@ def test_an_older_view_of_what_is_mutated_is_stale() -> None:
     text = "a = MatMul x\nv:a = Reshape a\n{before}\n!a = Update a x\n{after}"
     assert shared(text.format(before="y = MatMul v", after="z = MatMul a"), "v:a") == set()
     assert shared(text.format(before="y = MatMul a", after="z = MatMul v"), "v:a") == {"sharing_is_sound"}
+    text = "a = MatMul x\nv:a = Reshape a\n!a = Update a v\ny = MatMul a"
+    assert shared(text, "v:a") == {"sharing_is_sound"}  # read by the very step that changes what it shows
+    text = "a = MatMul x\nv:a !a = Update a x\ny = MatMul a"
+    assert shared(text, "v:a") == set()  # nobody reads it
+    assert shared(f"{text} v", "v:a") == {"sharing_is_sound"}
     text = "a = MatMul x\n!a = Update a x\nv:a = Reshape a\ny = MatMul v"
     assert shared(text, "v:a") == set()
     text = "a = MatMul x\nv:a = Reshape a\n!v = Update v x\ny = MatMul v"
