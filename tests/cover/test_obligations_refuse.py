@@ -20,6 +20,7 @@ from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers.process import Z3
+from tests.strategies.small import listed
 from tests.strategies.synthetic import claiming, edited, training_plan, with_steps
 from tests.strategies.written import Lives, Written
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan, Slots, Storages, Tensors
@@ -442,11 +443,14 @@ def test_many_slices_of_many_storages_are_asked_about_in_batches() -> None:
         ("a = MatMul x\nd@8:a = MatMul x\nc = MatMul a d\nb@4:a = MatMul x\ny = MatMul b", True),
         ("a d@8:a = Split x\nc = MatMul a d\nb@4:a = MatMul x\ny = MatMul b", True),
         ("a = MatMul x\nv:a = Slice a\nb@4:a = MatMul v\ny = MatMul b", True),
+        ("a = MatMul x\nv:a = Slice a\nb@4:a = Relu v\ny = MatMul b", True),
+        ("a = MatMul x\nc = MatMul x\nv:a = Slice a\nb@4:a = MatMul x\ny = MatMul v b c", True),
     ],
     ids=[
         "one after the other", "needed later", "the other half needed later", "this half needed later",
         "in place of a half", "read again after a half was taken", "apart within a cluster", "two results in part",
         "over the ends of two", "over the ends of two results of one step", "made of the half that stays",
+        "beside its operand, though it may take its bytes", "as large as what another storage keeps",
     ],
 )  # fmt: skip
 def test_slices_that_overlap_in_part_are_asked_about_in_pairs(text: str, right: bool) -> None:
@@ -489,6 +493,58 @@ def test_contents_that_are_said_to_lie_apart_are_asked_about(monkeypatch: pytest
         assert sharing_is_sound._ends_before(before, behind) == ("(ends_before 0 8 8)", Place((4, 5), step=step))
 
 
+def test_contents_of_several_storages_are_told_apart_whatever_the_order_of_their_tensors() -> None:
+    text = "a = MatMul x\nc = MatMul x\nb:a = {}\nd:c = {}\ny = MatMul a b c d"
+    assert shared(text.format("MatMul x", "MatMul x")) == {"sharing_is_sound"}
+    assert shared("a = MatMul x\nc = MatMul a\nb:a = MatMul c\nd:c = MatMul b\ny = MatMul d") == set()
+
+
+def test_bytes_that_are_needed_by_the_first_step_alone_are_needed() -> None:
+    assert shared("b:x = MatMul x\ny = MatMul b") == {"sharing_is_sound"}
+    assert shared("b = MatMul x\nc:x = MatMul b\ny = MatMul c") == set()
+
+
+def test_one_byte_is_content_and_none_is_not() -> None:
+    text = "a = MatMul x\nb:a = MatMul x\ny = MatMul a b"
+    assert shared(text, b=0) == set()
+    assert shared(text, size=1) == {"sharing_is_sound"}
+
+
+def test_a_content_that_reaches_over_two_others_is_looked_at_with_both() -> None:
+    text = "a = MatMul x\nc = MatMul {first}\nb@4:a = MatMul x\nd@8:a = MatMul x\ny = MatMul b c d{last}"
+    assert shared(text.format(first="a", last=""), a=16, b=4) == set()
+    assert shared(text.format(first="x", last=" a"), a=16, b=4) == {"sharing_is_sound"}
+
+
+def test_a_value_that_is_read_before_it_is_written_finds_another_in_its_bytes() -> None:
+    plan = Written("a = MatMul x\nc = MatMul a\nb:a = MatMul c\ny = MatMul b", given={"x": "input"}).plan()
+    assert "sharing_is_sound" in violated(listed(plan, "reads", 1, "a", "b"), Permissions())
+
+
+def test_scratch_in_bytes_that_were_needed_before_is_no_read_of_them() -> None:
+    plan = Written("a = MatMul x\nb = MatMul a\nc s:a = MatMul b s\ny = MatMul c", given={"x": "input"}).plan()
+    scratch = plan.tensors.name.list().index("s")
+    assert violated(edited(plan, "tensors", scratch, role=_role(Role.SCRATCH)), Permissions()) == set()
+
+
+def test_a_result_that_may_take_bytes_of_another_storage_need_not() -> None:
+    text = "a = MatMul x\nb:a = Relu a\nc = Relu b\nd:c = Relu c\ny = MatMul d"
+    assert shared(text, in_place="b:a c:b d:c") == set()
+
+
+def test_a_row_of_shared_bytes_speaks_of_its_tensors_and_of_the_step_that_writes() -> None:
+    """x is row 0. Of two contents of the caller's the step is the first."""
+    made = Written("a = MatMul x\nb:a = Relu a\ny = MatMul a b", given={"x": "input"})
+    refuted = results(made.plan(), made.sharing(in_place="b:a"))["sharing_is_sound"].refuted
+    assert refuted is not None
+    assert refuted[1] == Place([1, 2], step=1)
+    made = Written("y = MatMul a b", given={"a": "input", "b": "input"})
+    halves = edited(edited(made.plan(), "tensors", 1, storage=0, window=4), "storages", 0, bytes=12)
+    refuted = results(halves, Permissions())["sharing_is_sound"].refuted
+    assert refuted is not None
+    assert refuted[1] == Place((0, 1), step=0)
+
+
 def test_views_that_show_each_other_show_nothing() -> None:
     """The caller is said to have made both, so that neither was made after the other."""
     made = Written("y = MatMul a b", given={"a": "input", "b": "input"})
@@ -507,6 +563,10 @@ def test_a_long_chain_in_place_is_one_storage() -> None:
     permits = " ".join(f"t{i + 1}:t{i}" for i in range(120))
     assert shared(f"t0 = MatMul x\n{steps}", in_place=permits) == set()
     assert shared(f"t0 = MatMul x\n{steps}\ny = MatMul t60", in_place=permits) == {"sharing_is_sound"}
+    made = Written(f"t0 = MatMul x\n{steps}\ny = MatMul t60", given={"x": "input"})
+    refuted = results(made.plan(), made.sharing(in_place=permits))["sharing_is_sound"].refuted
+    assert refuted is not None
+    assert refuted[1] == Place(list(range(50, 101)), step=99)  # t49, then the fifty of the second piece
 
 
 # Mutation
