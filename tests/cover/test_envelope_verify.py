@@ -198,6 +198,13 @@ def test_what_takes_all_bytes_of_another_has_its_size_at_every_shape(op: str, wo
         assert said(found, "v", word, "x") == ([] if window or shape is None else [(("v", "x"), shape)])
 
 
+def test_what_the_caller_gives_may_be_a_window_of_what_it_gives() -> None:
+    for base, size, wrong in ((M, 64, [(("w", "x"), {"m": 1})]), (64, M, [])):
+        like = {name: {"shape": (dim,), "bytes": 64} for name, dim in (("x", base), ("w", size))}
+        found = opened(small("add: x w -> y", inputs="x w", like=like))
+        assert said(found, "w", Shares.VIEW, "x") == wrong
+
+
 def test_a_window_of_a_window_begins_where_its_base_does() -> None:
     own = {"nodes": {name: {"domain": "own"} for name in ("w", "w2")}, "views": {"b": ("x", 4), "v": ("b", 8)}}
     for more, wrong in ((16, []), (15, [("v", "b")])):

@@ -65,6 +65,12 @@ def test_a_memory_is_overfull_where_its_last_arena_ends_beyond_it(capacity: int,
     assert problems == ([] if first is None else [Problem("capacity", ("v",), None, "kept", first, 287, text)])
 
 
+def test_the_storage_that_ends_highest_is_named_wherever_it_begins() -> None:
+    plan = planned(543)
+    w = int(plan.tensors.storage[plan.tensors.name.list().index("w")])
+    assert [problem.tensors for problem in found(changed(plan, "storages", w, bytes=400))] == [("w",)]
+
+
 @pytest.mark.parametrize(("size", "last"), [(64, 127), (1, 64), (0, 64)])
 def test_a_tensor_in_a_wrong_arena_is_shown_with_its_bytes(size: int, last: int) -> None:
     """By its role, and by a rule. Of nothing, first and last are where it would be."""

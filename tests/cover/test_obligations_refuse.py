@@ -211,6 +211,7 @@ EDITS: dict[str, tuple[str, Callable[[Plan], Plan]]] = {
     "a storage beyond the last step": (WITHIN, lambda p: edited(p, "storages", _late(p), death=LAST + 1)),
     # lifetimes_cover_accesses
     "dies before its last reader": (LIVES, lambda p: _tensor(p, death=int(p.tensors.birth[T]))),
+    "an input that dies before its last reader": (LIVES, lambda p: edited(p, "tensors", 0, death=0)),
     "born after its writer": (LIVES, lambda p: _tensor(p, birth=int(p.tensors.birth[T]) + 1)),
     "an input born later": (LIVES, lambda p: edited(p, "tensors", 0, birth=1)),
     "an output that dies before the end": (LIVES, lambda p: _tensor(p, flags=IS_OUTPUT)),
@@ -572,6 +573,16 @@ def test_a_long_chain_in_place_is_one_storage() -> None:
 # Mutation
 
 
+def test_the_writes_that_a_step_lists_as_mutations_are_those_and_no_others() -> None:
+    made = Written("a = MatMul x\nb = MatMul a\n!a = Update a\ny = MatMul a b", given={"x": "input"})
+    assert view_of(made.plan(), Permissions()).changes.tolist() == [False, False, True, False]
+
+
+def test_what_a_step_mutates_it_reads() -> None:
+    assert shared("a = MatMul x\n!a = Update x\ny = MatMul a") == {LIVES}
+    assert shared("a = MatMul x\n!a = Update x a\ny = MatMul a") == set()
+
+
 def test_a_step_may_mutate_what_a_step_made_or_the_caller_donated() -> None:
     assert shared("a = MatMul x\n!a = Update a x\ny = MatMul a") == set()
     text = "!w = Update w x\ny = MatMul w"
@@ -636,6 +647,8 @@ def test_a_scratch_is_used_by_the_step_that_writes_it_and_nothing_else_is() -> N
     assert violated(plan, Permissions()) == {"lifetimes_cover_accesses"}
     scratch = plan.tensors.name.list().index("s")
     assert violated(edited(plan, "tensors", scratch, role=_role(Role.SCRATCH)), Permissions()) == set()
+    later = Written("a s = MatMul x s\nb = MatMul a s", given={"x": "input"}).plan(lives={"s": (0, 0)})
+    assert violated(edited(later, "tensors", scratch, role=_role(Role.SCRATCH)), Permissions()) == {LIVES}
     over = Written("a s:x = MatMul x s\nb = MatMul a", given={"x": "input"}).plan()
     over = edited(over, "tensors", over.tensors.name.list().index("s"), role=_role(Role.SCRATCH))
     assert violated(over, Permissions()) == {"sharing_is_sound"}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofs import obligations, smtlib
+from proofs.lemmas.chains import DEFINITIONS
 from proofs.lemmas.unfold import Scope
 from proofs.obligations.rows import Batch, Place, Unprovable
 from proofs.readers.sharing import Permissions
@@ -62,9 +63,10 @@ def test_a_file_asks_each_query_in_a_scope_of_its_own_and_a_canary_at_the_end() 
 
 def test_a_file_has_the_definitions_of_all_of_its_queries() -> None:
     """Those of one query are enough for another that needs fewer, in whichever order they come."""
-    scope = Scope("(define-fun twice ((x Int)) Int (* 2 x))\n")
-    needing, plain = "(declare-const n Int)\n(assert (= (twice n) 3))", "(assert false)"
+    scope = Scope(DEFINITIONS)
+    needing, plain = "(declare-const rest Tenants)\n(assert (tenancy 3 7 0 64 rest))", "(assert false)"
     needed = scope.unfolded(needing)[0].strip()
+    assert "(define-fun-rec tenancy " in needed
     for queries in ([needing, plain], [plain, needing]):
         first = next(smtlib.script(scope, queries))
         assert first == f"(set-logic ALL)\n{needed}\n"
