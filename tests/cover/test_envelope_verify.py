@@ -323,6 +323,15 @@ def test_the_reason_speaks_of_parts_of_no_bytes_and_of_whole_ones_too() -> None:
         assert solver.evaluate(f"(push 1){hypotheses}{edge}(check-sat)(pop 1)", 60.0).text == "sat"
 
 
+def test_the_reason_says_that_the_parts_are_apart_and_in_bounds() -> None:
+    before, _, rest = sizes_over_envelope.SMALLER_PARTS.partition("(assert (not ")
+    constants, said = before.split("(assert")[0], rest.split("))\n(check-sat)")[0]
+    meant = "(and (<= (+ o s) p)(<= (+ p t) capacity)(<= (+ o s) capacity))"
+    with SolverProcess() as solver:
+        answer = solver.evaluate(f"{constants}(assert (distinct {said} {meant}))(check-sat)(pop 1)", 60.0)
+    assert answer.text == "unsat"
+
+
 def test_the_query_speaks_of_the_rows_with_every_operation() -> None:
     """Each operation at its largest value is proved, and one less is not."""
     rows = [Row(1, 0, 0, 0), Row(1, 0, 0, 1), Row(0, 0, 0, 3)]
