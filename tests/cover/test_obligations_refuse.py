@@ -184,6 +184,7 @@ EDITS: dict[str, tuple[str, Callable[[Plan], Plan]]] = {
     "dies after its slot is taken": ("no_live_overlap", lambda p: edited(p, "storages", _early(p), death=LAST)),
     "at another offset than its slot": ("no_live_overlap", lambda p: _storage(p, offset=1 << 40)),
     "in a slot of another arena": ("no_live_overlap", lambda p: _storage(p, slot=int(S.slot[ELSEWHERE]))),
+    "in an arena that its slot is not in": ("no_live_overlap", lambda p: _storage(p, arena=int(S.arena[ELSEWHERE]))),
     "larger than its slot": ("no_live_overlap", lambda p: edited(p, "slots", int(S.slot[K]), bytes=1)),
     "a slot of no bytes": ("no_live_overlap", lambda p: edited(p, "slots", int(S.slot[K]), bytes=0)),
     "a slot that reaches into the next": ("no_live_overlap", lambda p: edited(p, "slots", _lowest(p), bytes=1 << 30)),

@@ -328,6 +328,33 @@ def test_evidence_that_leaves_something_out_proves_nothing() -> None:
         assert all(result.proved for result in results)
 
 
+def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
+    """Of each lie the rows of this one obligation are false, whatever others say."""
+    plan = training_plan(40, arenas=2)
+    right, evidence = view_of(plan, NOBODY), certificate(plan)
+    first, second = evidence.slots
+    crossed = evidence.tenants.copy()
+    at = evidence.tenants_at[1]
+    crossed[[at - 1, at]] = crossed[[at, at - 1]]
+    wrong = {
+        "a storage twice": replace(evidence, tenants=np.concatenate([evidence.tenants[:1], evidence.tenants[:-1]])),
+        "two storages exchanged": replace(evidence, tenants=crossed),
+        "the first slot left out": replace(evidence, slots=(first[1:], second)),
+        "the last slot left out": replace(evidence, slots=(first, second[:-1])),
+        "a slot twice": replace(evidence, slots=(np.append(first, first[-1:]), second)),
+        "arenas exchanged": replace(evidence, slots=(second, first)),
+        "all in one arena": replace(evidence, slots=(np.concatenate([first, second]), second[:0])),
+        "not by offset": replace(evidence, slots=(first[::-1], second)),
+        "elsewhere": replace(evidence, slot_offset=evidence.slot_offset + np.uint64(128)),
+    }
+    with Z3(PRELUDE) as solver:
+        for name, changed in wrong.items():
+            [result] = discharge([obligations.no_live_overlap.rows(replace(right, certificate=changed))], [solver], 60)
+            assert result.refuted, name
+        [result] = discharge([obligations.no_live_overlap.rows(right)], [solver], 60)
+        assert result.proved
+
+
 # The definition
 
 

@@ -81,9 +81,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("definition", "discharge", "rows")
     },
     "proofs/obligations/__init__.py": (f"{COVER}obligations_outcomes.py", *ROWS, f"{COVER}envelope_verify.py"),
-    "proofs/obligations/by_edges.py": (*ROWS, *EDGES),
+    "proofs/obligations/by_edges.py": (f"{COVER}edges.py", *ROWS, *EDGES),
     "proofs/obligations/sizes_over_envelope.py": ENVELOPE,
-    "proofs/edges.py": (*ROWS, *EDGES),
+    "proofs/edges.py": (f"{COVER}edges.py", *ROWS, *EDGES),
     "proofs/certificate.py": ROWS,
     "proofs/layouts.py": (*ROWS, *EDGES),
     "proofs/envelope.py": ENVELOPE,
