@@ -12,16 +12,17 @@ import pytest
 
 from proofs.readers.compare import differences
 from proofs.readers.expected import Expected, ExpectedBody
-from proofs.readers.ir_model import read_ir
+from proofs.readers.ir_model import read_ir, size_of
 from proofs.readers.onnx_model import read_onnx
 from proofs.readers.sharing import permitted
 from tests.cover.test_readers_onnx import IF, NESTED, lines, model_of
 from tests.strategies.small import small
+from tmmu.envelope.expressions import symbol
 from tmmu.errors import TmmuError
 from tmmu.importers.onnx import import_onnx
 from tmmu.plan.columns import SHARES
 from tmmu.planner.plan import plan_memory
-from tmmu.vocabulary import Bindings, Body, Model, Part, Role, Scratch, Shares, Tensor, View
+from tmmu.vocabulary import Bindings, Body, Model, Part, Phase, Role, Scratch, Shares, Tensor, View
 
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("light_*.onnx"))
 
@@ -198,6 +199,41 @@ def test_no_declaration_crosses_the_boundary_of_a_body() -> None:
         assert inside(f"relu: {name} -> n", views={"n": (name, 0)}).views == {}
     handed = read_ir(small("if: x -> y(a)", "if/then: => a", "  neg: x -> a", views={"y": ("x", 0)}))
     assert (handed.views, handed.in_place) == ({}, set())
+
+
+def test_a_formal_input_is_no_view_whatever_the_model_declares() -> None:
+    """Its enter writes it, once for each iteration; nor is it the base of what the caller writes. spec: T8.6"""
+    body = ("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")
+    assert read_ir(small(*body, views={"i": ("x", 0)})).views == {}
+    assert "the caller cannot write it as a view of 'i'" in refused(
+        small(*body, inputs="x u", outputs="y u", views={"u": ("i", 0)})
+    )
+
+
+def test_phases_and_alias_groups_are_the_models() -> None:
+    like = {"a": {"alias_group": "g"}}
+    model = small("relu: x -> a", "relu2: a -> y", like=like, nodes={"relu2": {"phase": Phase.BACKWARD}})
+    assert read_ir(model).phases == {"relu2": Phase.BACKWARD}
+    assert read_ir(model).grouped == {"a"}
+
+
+def test_an_operator_with_fewer_operands_than_the_tables_list_is_read() -> None:
+    assert read_ir(small("add: x -> y(x)")).in_place == {("y", "x")}
+
+
+def test_each_result_of_a_gradient_of_a_sum_needs_no_belief() -> None:
+    grads = {"addgrad": {"domain": "tmmu.grad", "op": "AddGrad"}}
+    views = {"a": ("x", 0), "b": ("x", 0)}
+    model = small("addgrad: x -> a b", "concat: a b -> y", nodes=grads, views=views)
+    assert (read_ir(model).views, read_ir(model).believed) == (views, [])
+    other = small("addgrad: x -> a b", "concat: a b -> y", views=views)
+    assert read_ir(other).believed == ["::Addgrad"]
+
+
+def test_a_shape_with_one_open_dimension_has_an_open_size() -> None:
+    m = symbol("m", 1, 64)
+    assert size_of(Tensor("t", (m, 4), "float32", Role.ACTIVATION, 1024)) == 16 * m
+    assert size_of(Tensor("t", (8, 4), "float32", Role.ACTIVATION, 128)) == 128
 
 
 def test_views_in_what_the_caller_writes_are_the_models() -> None:

@@ -15,7 +15,20 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from proofs.readers.operators import IN_PLACE, KNOWN_DOMAINS, VIEWS, is_view, iterates, overwritable, qualified
+from proofs.readers.operators import (
+    GRADIENTS,
+    IN_PLACE,
+    KNOWN_DOMAINS,
+    VIEWS,
+    is_floating,
+    is_view,
+    iterates,
+    known,
+    overwritable,
+    qualified,
+    shows_in_every_result,
+)
+from tmmu.ir.dtypes import BITS
 
 Array = NDArray[Any]
 
@@ -143,11 +156,43 @@ def test_the_tables_speak_for_ai_onnx_alone() -> None:
         assert overwritable(domain, "Relu") == ()
 
 
+@pytest.mark.parametrize(
+    ("op", "positions"),
+    [
+        ("Relu", (0,)), ("Clip", (0,)), ("Add", (0, 1)), ("PRelu", (0, 1)), ("Where", (0, 1, 2)), ("Sum", (0,)),
+        ("MatMul", ()), ("Reshape", ()), ("AddGrad", ()),
+    ],
+)  # fmt: skip
+def test_a_result_may_take_any_operand_that_is_read_at_its_own_index(op: str, positions: tuple[int, ...]) -> None:
+    """A table that lists fewer refuses right plans. spec: T3.2"""
+    assert overwritable("", op) == positions
+
+
+def test_the_tables_speak_for_gradients_and_collectives_too() -> None:
+    """By their own domains and names. spec: V2.1"""
+    assert [known(domain) for domain in ("", "ai.onnx", GRADIENTS, "tmmu.mesh/tp")] == [True] * 4
+    assert [known(domain) for domain in ("tmmu", "tmmu.mesh", "tmmu.gradients", "com.microsoft")] == [False] * 4
+    assert [overwritable(GRADIENTS, op) for op in ("ReluGrad", "MulGrad", "MatMulGrad", "CastGrad", "Relu")] == [
+        (0,), (0,), (), (), (),
+    ]  # fmt: skip
+    assert [overwritable("tmmu.mesh/tp", op) for op in ("AllReduce", "AllGather", "Relu")] == [(0,), (), ()]
+    assert [shows_in_every_result(GRADIENTS, op) for op in ("AddGrad", "SumGrad", "MulGrad")] == [True, True, False]
+    assert [shows_in_every_result(domain, "AddGrad") for domain in ("", "tmmu.mesh/tp")] == [False, False]
+    assert [is_view(GRADIENTS, op) for op in ("AddGrad", "Reshape")] == [True, False]
+
+
+def test_floats_alone_have_gradients() -> None:
+    floating = [dtype for dtype in BITS if is_floating(dtype)]
+    assert {"float16", "float32", "float64", "bfloat16"} <= set(floating)
+    assert not any(dtype.startswith(("int", "uint", "bool", "string")) for dtype in floating)
+
+
 def test_every_node_with_bodies_but_if_may_run_them_again() -> None:
     """spec: T8.3"""
     assert [iterates("", op) for op in ("If", "Loop", "Scan", "Call")] == [False, True, True, True]
     assert not iterates("ai.onnx", "If")
     assert iterates("my.domain", "If")
+    assert [iterates("jax.lax", op) for op in ("cond", "while", "If")] == [False, True, True]
 
 
 def test_an_operator_is_named_by_domain_and_type() -> None:

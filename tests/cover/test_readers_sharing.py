@@ -137,6 +137,8 @@ def test_a_dropout_with_training_mode_is_a_view_only_as_believed_and_at_inferenc
     assert judged(model, VIEW, dtypes=bools) == ({"y": ("a", 0)}, {}, [DROPOUT_BELIEVED])
     assert judged(model, VIEW, dtypes=bools, mode="backward") == ({}, {}, [])
     assert judged(through("n Dropout: a ratio -> y", parameters="ratio"), VIEW) == ({"y": ("a", 0)}, {}, [])
+    short = through("n Dropout: a on -> y", parameters="on")  # the ratio is left out
+    assert judged(short, VIEW, dtypes=bools, mode="backward") == ({}, {}, [])
     other = through("n Reshape: a on -> y", parameters="on")
     assert judged(other, VIEW, dtypes=bools, mode="backward") == ({"y": ("a", 0)}, {}, [])
 
@@ -208,6 +210,37 @@ def test_an_operand_whose_bytes_another_operand_shows_is_not_taken() -> None:
     plan = plan_of(model, shares=shares)
     assert named(plan, permitted(plan, None, NOBODY)) == ({"v": ("a", 0)}, {})
     assert judged(through("n Add: a a -> y")) == ({}, {"y": "a"}, [])
+
+
+@pytest.mark.parametrize(("at", "taken"), [(0, False), (15, False), (16, True), (48, True)])
+def test_an_operand_is_taken_beside_another_window_of_its_root(at: int, taken: bool) -> None:
+    """`v` shows bytes 0 to 15 of `a` and `w` sixteen others; who has a byte of it in common keeps it. spec: T3.7"""
+    sizes = dict.fromkeys("vwy", (16, 4))
+    for order in ("v w", "w v"):
+        model = through("m own::Part: a -> v", "k own::Part: a -> w", f"n own::Fuse: {order} -> y", sizes=sizes)
+        shares = {"v": (VIEW, "a"), "w": (VIEW, "a"), "y": (IN_PLACE, "v")}
+        plan = plan_of(model, shares=shares, inside={"v": ("a", 0), "w": ("a", at)})
+        assert named(plan, permitted(plan, None, NOBODY))[1] == ({"y": "v"} if taken else {})
+        back = plan_of(model, shares=shares, inside={"v": ("a", at), "w": ("a", 0)})
+        assert named(back, permitted(back, None, NOBODY))[1] == ({"y": "v"} if taken else {})
+
+
+def test_windows_of_windows_are_compared_where_they_lie_in_the_root() -> None:
+    """`u` is bytes 8 to 15 of `v`, which is bytes 16 to 31 of `a`; `w` is bytes 24 to 31 of `a`, or those before."""
+    sizes = {"v": (16, 4), "u": (8, 2), "w": (8, 2), "y": (8, 2)}
+    model = through(
+        "m own::Part: a -> v", "k own::Part: v -> u", "l own::Part: a -> w", "n own::Fuse: u w -> y", sizes=sizes
+    )
+    shares = {"v": (VIEW, "a"), "u": (VIEW, "v"), "w": (VIEW, "a"), "y": (IN_PLACE, "u")}
+    for at, taken in ((24, False), (16, True), (8, True), (17, False)):
+        plan = plan_of(model, shares=shares, inside={"v": ("a", 16), "u": ("a", 24), "w": ("a", at)})
+        assert named(plan, permitted(plan, None, NOBODY))[1] == ({"y": "u"} if taken else {})
+
+
+def test_each_result_of_a_gradient_of_a_sum_is_a_view() -> None:
+    model = through("n tmmu.grad::AddGrad: a -> z y")
+    assert judged(model, VIEW) == ({"y": ("a", 0)}, {}, [])
+    assert judged(through("n tmmu.grad::MulGrad: a -> z y"), VIEW) == ({}, {}, [])
 
 
 def in_a_loop(*steps: str, op: str = "Loop", formal: str = "loop/body/f", **fields: object) -> Expected:
