@@ -134,7 +134,7 @@ def _replacements(node: Node) -> Iterator[Node]:
             yield from map(ast.Constant, _smt(value))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in CALLS:
             yield ast.Call(ast.Name(CALLS[name]), args, keywords)
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.expr() as value) if not _nothing(value):
             yield ast.Return(ast.Constant(None))
         case ast.Expr() | ast.AugAssign() | ast.Continue() | ast.Break() | ast.Delete():
             yield ast.Pass()
@@ -155,6 +155,11 @@ def _smt(text: str) -> Iterator[str]:
             continue
         for other in SMT[found[0]]:
             yield text[: found.start()] + other + text[found.end() :]
+
+
+def _nothing(node: ast.expr) -> bool:
+    """Is this None, or False, which nobody tells from it?"""
+    return isinstance(node, ast.Constant) and (node.value is None or node.value is False)
 
 
 def _text(node: ast.expr) -> bool:

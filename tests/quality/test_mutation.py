@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import json
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tests.mutation import targets
+from tests.mutation import swapping, targets
 from tests.mutation.argued import argued
 from tests.mutation.mutants import mutants
-from tests.mutation.running import KILLED, ROOT, SURVIVED, TIMED_OUT
+from tests.mutation.reached import Reached, digest_of, statement_of
+from tests.mutation.reached import Test as Record
+from tests.mutation.running import KILLED, ROOT, SURVIVED, TIMED_OUT, UNPREPARED, Child, separate
 
 SOURCE = '''"""A module."""
 
@@ -74,6 +80,121 @@ def test_every_file_that_is_named_exists() -> None:
         for test in tests:
             assert (ROOT / test).is_file(), test
     assert targets.tests_of("tmmu/errors.py") == ("tests/cover",)
+
+
+MODULE = """
+LIMIT = 4
+
+def small(x, most=LIMIT):
+    return x < most and all(part >= 0 for part in [x])
+
+class Kept:
+    size = 3
+
+    def fits(self, x):
+        def inner():
+            return x <= self.size
+        return inner()
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> ModuleType:
+    """A module of a file of its own, as a process has it that runs many mutants."""
+    path = tmp_path / "changed_by_a_test.py"
+    path.write_text(MODULE)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def test_a_swapped_function_does_what_its_changed_text_says_under_every_name(
+    module: ModuleType, tmp_path: Path
+) -> None:
+    path, held, kept = Path(str(module.__file__)), module.small, module.Kept()
+    known = swapping.functions(tmp_path)
+    found = {mutant.name: swapping.changes(path, mutant.source) for mutant in mutants(MODULE)}
+    assert [held(3), held(4), kept.fits(3)] == [True, False, True]
+    for name in ("small: x < most → x <= most", "Kept.fits.inner: x <= self.size → x < self.size"):
+        changed = found[name]
+        assert changed is not None
+        assert len(changed) == 1
+        swapping.swap(changed, known)
+    assert [held(3), held(4), held(5), kept.fits(3), kept.fits(2)] == [True, True, False, False, True]
+
+
+def test_what_is_decided_during_an_import_is_no_change_of_functions(module: ModuleType) -> None:
+    path = Path(str(module.__file__))
+    found = {mutant.name: swapping.changes(path, mutant.source) for mutant in mutants(MODULE)}
+    assert {name for name, changed in found.items() if changed is None} == {"module: 4 → 5", "Kept: 3 → 4"}
+    assert swapping.changes(path, MODULE) == {}
+    assert all(changed for changed in found.values() if changed is not None)
+
+
+def test_a_function_that_is_not_there_is_not_swapped_in_silence(module: ModuleType) -> None:
+    [mutant] = [mutant for mutant in mutants(MODULE) if mutant.name == "small: x < most → x <= most"]
+    changed = swapping.changes(Path(str(module.__file__)), mutant.source)
+    assert changed
+    with pytest.raises(KeyError):
+        swapping.swap(changed, {})
+
+
+def ended(child: Child) -> str:
+    while (result := child.finished()) is None:
+        time.sleep(0.01)
+    return result
+
+
+def test_a_mutant_that_cannot_be_put_into_place_ends_the_run() -> None:
+    child = separate(lambda: UNPREPARED, 60)
+    with pytest.raises(RuntimeError, match="nothing was tested"):
+        ended(child)
+
+
+def test_a_change_is_held_to_the_tests_that_run_its_statement_and_its_own_come_first(tmp_path: Path) -> None:
+    lines = statement_of("a = (1,\n  2)\nif a:\n    b = 3\n")
+    assert lines == {1: 0b110, 2: 0b110, 3: 0b1000, 4: 0b10000}
+    path = "proofs/memory.py"
+    own, other = "tests/cover/test_memory.py::test_own", "tests/cover/test_checker.py::test_"
+    record = {
+        own: Record("1", 1.0, False, {path: 0b100}), f"{other}quick": Record("1", 0.01, False, {path: 0b110}),
+        f"{other}slow": Record("1", 9.0, False, {path: 0b100}),
+        f"{other}elsewhere": Record("1", 0.01, False, {path: 1}),
+    }  # fmt: skip
+    kept = Reached(tmp_path / "reached.jsonl")
+    kept.save(record)
+    again = Reached(kept.path)
+    again.load([path])
+    assert again.tests == record
+    assert again.of_lines(path, lines[1]) == [own, f"{other}quick", f"{other}slow"]
+    assert again.within(again.of_lines(path, lines[1]), 1.5) == [own, f"{other}quick"]
+    assert again.within([f"{other}slow"], 1.5) == [f"{other}slow"]
+
+
+def test_a_record_of_a_file_that_has_changed_is_no_record(tmp_path: Path) -> None:
+    kept = Reached(tmp_path / "reached.jsonl")
+    kept.save({"t": Record("1", 1.0, False, {"proofs/memory.py": 2})})
+    kept.path.write_text(kept.path.read_text().replace(digest_of("proofs/memory.py"), "another"))
+    for files, known in ((["proofs/memory.py"], False), (["proofs/checker.py"], True)):
+        again = Reached(kept.path)
+        again.load(files)
+        assert ("t" in again.tests) == known
+
+
+def test_the_command_finds_what_is_noticed_and_remembers_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.mutation", "--files", "proofs/lemmas/descent.py", "--sample", "3",
+               "--folder", str(tmp_path)]  # fmt: skip
+    first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    assert first.returncode in (0, 1), first.stderr
+    records = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert len(records) == 3
+    assert all(record["by"].startswith("tests/cover/test_recursion.py::") for record in records
+               if record["result"] == KILLED)  # fmt: skip
+    listed = subprocess.run([*command, "--list"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert listed.stdout.splitlines()[-1] == first.stdout.splitlines()[-1]
 
 
 def test_every_mutant_that_is_argued_away_exists_and_has_a_reason() -> None:
