@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from proofs.claims import FalseField, false_claims
+from proofs.layouts import end_of_addresses, scattered
 from proofs.program import program
 from proofs.readers.sharing import Permissions
 from tests.strategies.small import changed, small
@@ -162,6 +163,19 @@ def test_a_footprint_ends_with_the_last_slot_and_not_with_what_lies_in_it() -> N
 def test_scattered_addresses_are_backed_by_the_bytes_of_all_slots() -> None:
     """spec: A2.4"""
     assert footprints(replace(chain(), layout="hashed")) == [("320", "192")]
+
+
+def test_addresses_are_scattered_in_the_reused_arenas_of_hashed_plans_alone() -> None:
+    """Elsewhere they end at the footprint. spec: A2.4"""
+    plan = plan_memory(small("add: x w -> y", parameters="w")).plan
+    reused = [arena.reuse for arena in plan.arenas]
+    assert {True, False} == set(reused)
+    for layout in ("slots", "packed", "pools", "hashed"):
+        found = replace(plan, layout=layout)
+        expected = [layout == "hashed" and reuse for reuse in reused]
+        assert [scattered(found, a) for a in range(len(reused))] == expected
+        ends = [2**64 if far else usage.footprint for far, usage in zip(expected, plan.usage, strict=True)]
+        assert [end_of_addresses(found, a) for a in range(len(reused))] == ends
 
 
 def test_a_packed_storage_of_no_bytes_takes_one() -> None:

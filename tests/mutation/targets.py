@@ -85,7 +85,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/obligations/sizes_over_envelope.py": ENVELOPE,
     "proofs/edges.py": (f"{COVER}edges.py", *ROWS, *EDGES),
     "proofs/certificate.py": ROWS,
-    "proofs/layouts.py": (*ROWS, *EDGES),
+    "proofs/layouts.py": (f"{COVER}claims.py", *ROWS, *EDGES),
     "proofs/envelope.py": ENVELOPE,
     "proofs/homes.py": (f"{COVER}homes.py", *ARENAS),
     "proofs/verdict.py": (*VERIFY, f"{COVER}formats.py"),
