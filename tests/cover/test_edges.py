@@ -10,8 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from proofs.edges import Edges, edges
+from proofs.edges import Edges, _Column, edges
 from proofs.obligations import PRELUDE, by_edges
 from proofs.obligations.context import view_of
 from proofs.obligations.discharge import Result, discharge
@@ -124,6 +126,23 @@ def test_what_lies_on_the_floor_and_under_the_roof_is_within_the_arena() -> None
     refuted = asked(replace(low, usage=(short,)), edges(low, 0)).refuted
     assert refuted is not None
     assert refuted[1] == Place(storages=[4])
+
+
+class Narrow(_Column):
+    """Two ranks in a bucket, so that few ranks need many."""
+
+    WIDTH = 1
+
+
+@given(st.lists(st.integers(0, 12), max_size=30))
+def test_the_next_below_is_the_highest_that_lives_wherever_it_is_kept(ranks: list[int]) -> None:
+    """A rank that comes again dies."""
+    for column in (Narrow(13), _Column(13)):
+        live: set[int] = set()
+        for rank in ranks:
+            found = column.remove(rank) if rank in live else column.insert(rank)
+            live ^= {rank}
+            assert found == max((other for other in live if other < rank), default=-1)
 
 
 def test_a_storage_that_lives_longer_than_its_edges_is_named() -> None:
