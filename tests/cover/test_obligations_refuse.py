@@ -549,6 +549,9 @@ def test_a_row_of_shared_bytes_speaks_of_its_tensors_and_of_the_step_that_writes
     assert refuted is not None
     assert refuted[1] == Place([1, 2], step=1)
     made = Written("y = MatMul a b", given={"a": "input", "b": "input"})
+    same = results(edited(made.plan(), "tensors", 1, storage=0), Permissions())["sharing_is_sound"].refuted
+    assert same is not None
+    assert same[1] == Place([0, 1], step=0)
     halves = edited(edited(made.plan(), "tensors", 1, storage=0, window=4), "storages", 0, bytes=12)
     refuted = results(halves, Permissions())["sharing_is_sound"].refuted
     assert refuted is not None

@@ -355,6 +355,23 @@ def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
         assert result.proved
 
 
+def test_a_storage_that_the_evidence_hides_is_missed() -> None:
+    """It is larger than all others together, and lives when the stated peak is not."""
+    plan = training_plan(40)
+    s, usage = plan.storages, plan.usage[0]
+    k = next(k for k in range(len(s)) if not s.birth[k] <= usage.peak_step <= s.death[k])
+    larger = edited(plan, "storages", k, bytes=1 << 30)
+    changes = certificate(larger).changes[0]
+    kept = changes.storage != k
+    hidden = replace(changes, step=changes.step[kept], storage=changes.storage[kept], frees=changes.frees[kept])
+    with Z3(PRELUDE) as solver:
+        for evidence in (changes, hidden):
+            view = view_of(larger, NOBODY)
+            view = replace(view, certificate=replace(view.certificate, changes=(evidence,)))
+            [result] = discharge([obligations.peak.rows(view)], [solver], 60)
+            assert result.refuted
+
+
 # The definition
 
 
