@@ -331,6 +331,28 @@ def test_a_packed_storage_of_no_bytes_ends_a_byte_later() -> None:
     assert "capacity" in violated(claiming(packed, footprint=16), Permissions())
 
 
+def test_a_footprint_is_the_end_of_the_last_slot_or_storage_or_the_sum_of_all_slots() -> None:
+    """By layout. The last slot is larger than what lies in it, and the highest end is not the highest beginning."""
+    plan = edited(Written("a = MatMul x", given={"x": "input"}).plan(), "slots", 1, bytes=9)
+    assert plan.usage[0].footprint == 24
+    for layout, right in (("slots", 25), ("packed", 24), ("hashed", 17)):
+        for footprint in (16, 17, 23, 24, 25, 26):
+            found = violated(claiming(replace(plan, layout=layout), footprint=footprint), Permissions())
+            assert ("capacity" in found) == (footprint != right), (layout, footprint)
+    within = edited(replace(plan, layout="packed"), "storages", 0, bytes=64)
+    assert "capacity" not in violated(claiming(within, footprint=64), Permissions())
+    assert "capacity" in violated(claiming(within, footprint=24), Permissions())
+
+
+def test_many_slots_are_added_up() -> None:
+    """More than one row adds up. spec: A2.4"""
+    text = "\n".join(f"t{n + 1} = MatMul t{n}" for n in range(119))
+    plan = replace(Written(text, given={"t0": "input"}).plan(), layout="hashed")
+    for footprint, right in ((120 * 8, True), (120 * 8 - 1, False), (20 * 8, False), (50 * 8, False)):
+        found = violated(claiming(plan, footprint=footprint), Permissions())
+        assert ("capacity" in found) != right
+
+
 def test_many_storages_that_change_at_one_step_are_added_up() -> None:
     text = "\n".join(
         [" ".join(f"t{i}" for i in range(130)) + " = Split x", "y = Concat " + " ".join(f"t{i}" for i in range(130))]
