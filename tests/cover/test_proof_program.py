@@ -153,6 +153,16 @@ def test_the_main_graph_is_no_loop_whatever_its_row_says() -> None:
     assert loops(changed(nowhere, "bodies", 0, enter=1, leave=3)) == []
 
 
+def test_what_the_body_writes_is_no_result_that_the_enter_writes() -> None:
+    """Where the leave writes `d` too, it is the leave that is wrong, and not the step of the body."""
+    lines = (*LOOP[:3], "  relu3: i -> d", "  add: d a w -> o", LOOP[4])
+    plan = plan_memory(small(*lines, inputs="x u", outputs="q", parameters="w")).plan
+    again = listed(plan, "writes", 4, "loop/body/a.copy1", "y", "z", "d")
+    found = [(p.tensors[0], p.step) for p in checker.executed(program(again, Permissions()))]
+    assert found
+    assert set(found) == {("d", 4)}
+
+
 @pytest.mark.parametrize("name", ["i", "o"])
 def test_a_leave_does_not_write_again_what_was_written_inside(name: str) -> None:
     """It completes the node's results alone: a formal input or a value of the body has been written. spec: V1.7"""

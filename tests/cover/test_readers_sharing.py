@@ -9,8 +9,10 @@ import pytest
 from proofs.readers.expected import Expected, ExpectedBody, ExpectedStep
 from proofs.readers.sharing import DROPOUT_BELIEVED, Permissions, permitted
 from tests.strategies.reader_plans import plan_of, stated, step
-from tests.strategies.small import changed
-from tmmu.plan.columns import Plan
+from tests.strategies.small import changed, small
+from tmmu.envelope.expressions import symbol
+from tmmu.plan.columns import SHARES, Plan
+from tmmu.planner import plan_memory
 from tmmu.vocabulary import Part, Shares
 
 VIEW, IN_PLACE, ALIAS = Shares.VIEW, Shares.IN_PLACE, Shares.ALIAS
@@ -175,6 +177,22 @@ def test_a_result_in_place_has_the_bytes_and_the_element_width_of_its_operand() 
     assert judged(model, dtypes={"y": "int32"}) == ({}, {"y": "a"}, [])
     assert judged(replace(model, sizes=model.sizes | {"y": (64, 16)})) == ({}, {}, [])
     assert judged(replace(model, sizes=model.sizes | {"y": (128, 32)})) == ({}, {}, [])
+
+
+def test_a_result_in_place_has_the_size_of_its_operand_at_every_shape() -> None:
+    """spec: R6.6"""
+    m = symbol("m", 1, 64)
+    for size, taken in ((m, True), (64, False)):
+        like: dict[str, dict[str, object]] = {
+            "a": {"shape": (m,), "bytes": 64}, "y": {"shape": (size,), "bytes": 64},
+        }  # fmt: skip
+        model = small("matmul: x -> a", "relu: a -> y", like=like)
+        plan = plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))).plan
+        entry = {"shares": SHARES.index(IN_PLACE), "of": plan.tensors.name.list().index("a")}
+        plan = replace(changed(plan, "tensors", "y", **entry), ops=tuple(("", op) for _, op in plan.ops))
+        assert named(plan, permitted(plan, None, NOBODY))[1] == ({"y": "a"} if taken else {})
+        smaller = changed(plan, "tensors", "y", bytes=32)
+        assert named(smaller, permitted(smaller, None, NOBODY))[1] == {}
 
 
 def test_packed_elements_do_not_show_equal_shapes_unless_there_is_one_operand() -> None:
