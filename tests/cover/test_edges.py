@@ -145,9 +145,9 @@ def test_the_next_below_is_the_highest_that_lives_wherever_it_is_kept(ranks: lis
             assert found == max((other for other in live if other < rank), default=-1)
 
 
-def test_a_storage_that_lives_longer_than_its_edges_is_named() -> None:
-    """The edges of a plan in which b dies a step earlier."""
-    longer = plan({"b": (1, 3)})
-    refuted = asked(longer, edges(plan(), 0)).refuted
+@pytest.mark.parametrize(("name", "row", "life"), [("x", 0, (0, 1)), ("b", 2, (1, 3)), ("d", 4, (2, 3))])
+def test_a_storage_that_lives_longer_than_its_edges_is_named(name: str, row: int, life: tuple[int, int]) -> None:
+    """The edges of a plan in which it lives a step less."""
+    refuted = asked(plan({name: life}), edges(plan(), 0)).refuted
     assert refuted is not None
-    assert 2 in refuted[1].storages
+    assert row in refuted[1].storages

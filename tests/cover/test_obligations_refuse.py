@@ -539,7 +539,14 @@ def test_bytes_that_are_needed_by_the_first_step_alone_are_needed() -> None:
 def test_one_byte_is_content_and_none_is_not() -> None:
     text = "a = MatMul x\nb:a = MatMul x\ny = MatMul a b"
     assert shared(text, b=0) == set()
+    assert shared(text.replace("b:a", "b@4:a"), b=0) == set()
     assert shared(text, size=1) == {"sharing_is_sound"}
+
+
+def test_a_half_is_overwritten_while_a_view_of_the_other_half_is_needed() -> None:
+    text = "a = MatMul x\nv@8:a = Slice a\nb:a = MatMul x\ny = MatMul v b"
+    assert shared(text, "v:a+8", a=16) == set()
+    assert shared(text, "v:a+8", a=16, b=9) == {"sharing_is_sound"}
 
 
 def test_a_content_that_reaches_over_two_others_is_looked_at_with_both() -> None:

@@ -37,6 +37,7 @@ from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers import Answer, refutation
 from proofs.solvers.process import Z3
 from tests.strategies.synthetic import claiming, edited, training_plan
+from tests.strategies.written import Written
 
 NOBODY = Permissions()
 
@@ -336,7 +337,10 @@ def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
     crossed = evidence.tenants.copy()
     at = evidence.tenants_at[1]
     crossed[[at - 1, at]] = crossed[[at, at - 1]]
+    shorter = evidence.tenants_at.copy()
+    shorter[1:] -= 1
     wrong = {
+        "a storage left out": replace(evidence, tenants=evidence.tenants[1:], tenants_at=shorter),
         "a storage twice": replace(evidence, tenants=np.concatenate([evidence.tenants[:1], evidence.tenants[:-1]])),
         "two storages exchanged": replace(evidence, tenants=crossed),
         "the first slot left out": replace(evidence, slots=(first[1:], second)),
@@ -353,6 +357,17 @@ def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
             assert result.refuted, name
         [result] = discharge([obligations.no_live_overlap.rows(right)], [solver], 60)
         assert result.proved
+
+
+def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
+    """Two inputs are in one slot at once; the evidence has the second one elsewhere."""
+    plan = replace(Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan(), layout="packed")
+    wrong = view_of(edited(plan, "storages", 1, slot=0), NOBODY)
+    lied = replace(wrong, certificate=certificate(plan))
+    with Z3(PRELUDE) as solver:
+        for view, proved in ((view_of(plan, NOBODY), True), (wrong, False), (lied, False)):
+            [result] = discharge([obligations.no_live_overlap.tenancies(view)], [solver], 60)
+            assert result.proved == proved
 
 
 def test_a_storage_that_the_evidence_hides_is_missed() -> None:
