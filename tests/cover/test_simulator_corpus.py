@@ -17,6 +17,7 @@ from tmmu.examples.broken import KINDS
 RECORD = "only the record of something: no step reads it, and no byte lies elsewhere for it"
 LATER = "the lifetime that is stated is wrong, but no storage has taken the bytes for that"
 CLAIM = "a claim about the size of the plan is false; the plan itself is right"
+TRIPS = "the bytes are right for any number of trips; how often the body runs is a false word of the plan"
 MAPPED = "addresses are only less aligned than they should be, which this machine's kernels bear"
 
 ELSEWHERE = (
@@ -64,7 +65,8 @@ HARMLESS: dict[str, str] = {
         (
             "footprint-overstated", "hashed-footprint-is-an-end", "more-slots-than-live-storages",
             "most-live-at-another-step", "most-live-overstated", "packed-footprint-overstated", "peak-at-another-step",
-            "peak-overstated", "peak-understated", "slot-count-claimed-despite-a-conflict", "slots-miscounted",
+            "peak-overstated", "peak-understated", "slot-count-claimed-despite-a-conflict",
+            "slot-stricter-than-what-it-holds", "slot-with-bytes-to-spare", "slots-miscounted",
         ),
         CLAIM,
     ),
@@ -74,6 +76,7 @@ HARMLESS: dict[str, str] = {
         RECORD,
     ),
     **dict.fromkeys(("lives-beyond-the-last-step",), LATER),
+    **dict.fromkeys(("branch-that-is-said-to-run-again", "loop-that-is-said-to-run-once"), TRIPS),
     **dict.fromkeys(
         ("alignment-understated", "packed-storage-misaligned", "storage-misaligned", "tensor-misaligned"), MAPPED
     ),
