@@ -120,6 +120,14 @@ def test_a_count_or_version_that_is_not_true_gives_no_yes(position: int) -> None
         assert not ask_words(program(), changed, DIGEST, 60).yes
 
 
+@pytest.mark.parametrize("position", [10, 14])
+def test_counts_of_what_is_not_there_do_not_take_the_machines_memory(position: int) -> None:
+    """Loops and pairs are listed before the first of them is looked at."""
+    row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), DIGEST)
+    row[position] = np.uint64((1 << 64) - 1)
+    assert "more memory" in ask_words(program(), row, DIGEST, 60).failure
+
+
 def test_a_program_that_dies_is_late_or_lies_gives_no_answer(tmp_path: Path) -> None:
     row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), DIGEST)
     for script, said in (
