@@ -242,8 +242,8 @@ def test_another_base_address_gives_the_same_chain() -> None:
     chains, bases = set(), set()
     plan = chain()
     for shift in (0, 128, 4096):
-        whole = np.zeros(plan.usage[2].footprint + (1 << 14), np.uint8)
-        buffer = whole[-whole.ctypes.data % 128 + shift :][: plan.usage[2].footprint]
+        whole = np.zeros(plan.usage[2].footprint + (1 << 15), np.uint8)
+        buffer = whole[-whole.ctypes.data % (1 << 14) + shift :][: plan.usage[2].footprint]
         trace = Trace()
         with apply_plan(plan, trace=trace, base={"activations": buffer}, hash_contents=True) as execution:
             batches = Batches(Program(plan), execution)

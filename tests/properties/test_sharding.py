@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from proofs.sharding import ranks
 from proofs.sharding.mesh import Mesh as CheckersMesh
 from proofs.verdict import PROVED
-from proofs.verify_plan import Options, verify
+from proofs.verify_plan import Options, judge, opened
 from tests.strategies.mesh_run import Machine, Mesh, alone, part_of
 from tests.strategies.meshes import Example, examples, specs, trained
 from tmmu.errors import TmmuError
@@ -121,9 +121,10 @@ def prove_all(model: Model, spec: dict[str, Any], mode: str) -> None:
         )
         members = []
         for path in paths:
-            verdict = verify(path, options)
+            stated = opened(path, options)
+            verdict = judge(path, stated, options)
             assert verdict.verdict == PROVED, (verdict.witness, verdict.notes)
-            members.append(ranks.member(verdict))
+            members.append(ranks.member(verdict, stated))
         (together,) = ranks.verdicts([one for one in members if one is not None], options)
         assert together.verdict == PROVED, (together.witness, together.notes)
 
