@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.strategies.meshes import Builder
+from tests.strategies.meshes import Builder, momentum_steps
 from tests.strategies.models import numbered
 from tests.strategies.recipes import HOLDERS, KINDS, TRAITS
 from tmmu.errors import TmmuError
@@ -33,8 +33,6 @@ from tmmu.vocabulary import (
     Device,
     Memory,
     Model,
-    Node,
-    Phase,
     Role,
     Rule,
     Shares,
@@ -179,18 +177,8 @@ def trained(chance: random.Random) -> Model:
     shape = list(build.shape(pool[-1]))
     weights.append(build.given("w", [shape[-1], 2], Role.PARAMETER))  # the output depends on one at least
     pool += build.node("MatMul", (pool[-1], weights[-1]), [(shape[0], 2)])
-    donated, inputs = [], [0]
-    for w in weights:
-        if chance.random() < 0.5:
-            continue
-        name = build.tensors[w].name
-        gradient = build.given(f"{name}.grad", build.shape(w), Role.INPUT)
-        inputs.append(gradient)
-        state = build.given(f"{name}.m", build.shape(w), Role.OPTIMIZER)
-        donated += [name, f"{name}.m"]
-        build.nodes.append(Node(f"{name}.step", "Momentum", (w, gradient, state), (w, state), "com.example",
-                                mutates=(w, state), phase=Phase.OPTIMIZER))  # fmt: skip
-    main = Body(-1, "", tuple(inputs), (pool[-1],))
+    donated, gradients = momentum_steps(build, [w for w in weights if chance.random() >= 0.5])
+    main = Body(-1, "", (0, *gradients), (pool[-1],))
     model = Model("trained", tuple(build.tensors), tuple(build.nodes), (main,),
                   bindings=Bindings(donated=tuple(sorted(donated))))  # fmt: skip
     return expand(model)

@@ -125,6 +125,21 @@ def examples(draw: st.DrawFn, most: int = 8) -> Example:
     return Example(Model("random", tuple(build.tensors), tuple(build.nodes), (main,)), build.attributes)
 
 
+def momentum_steps(build: Builder, weights: Sequence[int]) -> tuple[list[str], list[int]]:
+    """A momentum step for each of these weights; the names that it changes in place, and the gradients given to it."""
+    donated: list[str] = []
+    gradients: list[int] = []
+    for w in weights:
+        name = build.tensors[w].name
+        gradient = build.given(f"{name}.grad", build.shape(w), Role.INPUT)
+        gradients.append(gradient)
+        state = build.given(f"{name}.m", build.shape(w), Role.OPTIMIZER)
+        donated += [name, f"{name}.m"]
+        build.nodes.append(Node(f"{name}.step", "Momentum", (w, gradient, state), (w, state), "com.example",
+                                mutates=(w, state), phase=Phase.OPTIMIZER))  # fmt: skip
+    return donated, gradients
+
+
 @st.composite
 def trained(draw: st.DrawFn, most: int = 6) -> Example:
     """A joint graph of dense layers with skips, and a momentum step for each of some weights."""
@@ -151,19 +166,9 @@ def trained(draw: st.DrawFn, most: int = 6) -> Example:
     shape, n = build.shape(pool[-1]), draw(size)
     weights.append(build.given("w", [shape[-1], n], Role.PARAMETER))  # the output depends on one at least
     pool += build.node("MatMul", (pool[-1], weights[-1]), [(shape[0], n)])
-    donated, inputs = [], [0]
-    for w in weights:
-        if draw(st.booleans()):
-            continue
-        name = build.tensors[w].name
-        gradient = build.given(f"{name}.grad", build.shape(w), Role.INPUT)
-        inputs.append(gradient)
-        state = build.given(f"{name}.m", build.shape(w), Role.OPTIMIZER)
-        donated += [name, f"{name}.m"]
-        build.nodes.append(Node(f"{name}.step", "Momentum", (w, gradient, state), (w, state), "com.example",
-                                mutates=(w, state), phase=Phase.OPTIMIZER))  # fmt: skip
+    donated, gradients = momentum_steps(build, [w for w in weights if not draw(st.booleans())])
     produced = [t for t in pool if build.tensors[t].role is Role.ACTIVATION]
-    main = Body(-1, "", tuple(inputs), (produced[-1],))
+    main = Body(-1, "", (0, *gradients), (produced[-1],))
     model = Model("trained", tuple(build.tensors), tuple(build.nodes), (main,),
                   bindings=Bindings(donated=tuple(sorted(donated))))  # fmt: skip
     return Example(expand(replace(model)), build.attributes)
