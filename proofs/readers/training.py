@@ -33,6 +33,7 @@ def in_mode(expected: Expected, mode: str) -> Expected:
         if expected.saved and not own:
             return _forward_half(expected)
         both = expected if own or not expected.steps else joint(expected)
+        _refuse_changes(both)
         return _forward_half(replace(both, saved=expected.saved | read_by_backward(both)))
     return expected if own or not expected.steps else joint(expected)
 
@@ -48,6 +49,24 @@ def read_by_backward(both: Expected) -> frozenset[str]:
             read.update(step.reads)
             written.update(step.writes)
     return frozenset(name for name in (read & touched) - written if both.roles[name] not in _PERSISTENT)
+
+
+def _refuse_changes(both: Expected) -> None:
+    """MODE_VIOLATION where a forward step changes what a backward step before it reads: nobody keeps it. spec: M1.12"""
+    read = set[str]()
+    for step in both.steps:
+        phase = _phase(both, step)
+        if phase is Phase.BACKWARD:
+            read.update(_shown(both, name) for name in step.reads)
+        elif phase is Phase.FORWARD and (lost := sorted(read.intersection(step.mutates))):
+            raise _no_gradient(step.node, f"it changes {lost[0]!r}, which a backward step before it reads")
+
+
+def _shown(both: Expected, name: str) -> str:
+    """What a view is of in the end; of any other tensor itself."""
+    while name in both.views:
+        name = both.views[name][0]
+    return name
 
 
 def _phase(both: Expected, step: ExpectedStep) -> Phase:

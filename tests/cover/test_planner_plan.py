@@ -260,6 +260,16 @@ def test_a_view_made_before_its_base_was_changed_is_no_graph_output_and_no_view_
     assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'change'")
 
 
+def test_a_view_made_before_its_base_was_changed_is_not_saved_for_backward() -> None:
+    """spec: I1.11"""
+    lines = ("relu: x -> a", "view: a -> v", "change: a -> !a")
+    model = small(*lines, outputs="a", views={"v": ("a", 0)}, like={"v": {"saved_for_backward": True}})
+    plan_memory(model)
+    with pytest.raises(TmmuError, match="'v', a view made before 'a' was changed, is read after it") as refused:
+        plan_memory(model, mode="forward")
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
+
+
 def test_a_body_may_run_from_the_first_step_on() -> None:
     plan = plan_memory(small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")).plan
     assert (plan.bodies.enter.tolist(), plan.bodies.leave.tolist()) == ([NONE, 0], [NONE, 2])

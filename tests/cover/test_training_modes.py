@@ -17,7 +17,7 @@ from tmmu.cli import entry, training
 from tmmu.cli.commands import tmmu
 from tmmu.errors import TmmuError
 from tmmu.ir import files
-from tmmu.planner import DEFAULT
+from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.training.expand import expand
 from tmmu.planner.training.modes import PRESETS, chosen, prepare
 from tmmu.vocabulary import Model, Phase
@@ -123,6 +123,30 @@ def test_mode_forward_saves_what_backward_would_read_unless_the_model_says_what_
     assert saved(kept) == {"x", "b", "c"}
     for model in (MLP, declared, expand(MLP), kept):
         assert in_mode(read_ir(model), "forward").saved == saved(model)
+
+
+def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> None:
+    """spec: M1.12, I1.11"""
+    backward = {"phase": Phase.BACKWARD}
+    lines = ("relu: x -> a", "view: a -> v", "grad: {} -> g", "change: a -> !a", "tanh: a -> y")
+
+    def model(read: str, order: tuple[int, ...] = (0, 1, 2, 3, 4), phase: Phase = Phase.FORWARD) -> Model:
+        ordered = [lines[n].format(read) for n in order]
+        return small(*ordered, views={"v": ("a", 0)}, nodes={"grad": backward, "change": {"phase": phase}})
+
+    for read in ("a", "v"):
+        with pytest.raises(TmmuError, match=f"it changes 'a', and a backward node before it reads '{read}'") as refused:
+            prepare(model(read), "forward", DEFAULT)
+        assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "node 'change'")
+        with pytest.raises(TmmuError, match="it changes 'a', which a backward step before it reads") as refused:
+            in_mode(read_ir(model(read)), "forward")
+        assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "change")
+    # A change by an optimizer node is none of the forward half, and what is changed before it is read is saved so.
+    assert len(prepare(model("a", phase=Phase.OPTIMIZER), "forward", DEFAULT).nodes) == 3
+    assert "a" in in_mode(read_ir(model("a", phase=Phase.OPTIMIZER)), "forward").saved
+    after = (0, 1, 3, 2, 4)
+    plan_memory(prepare(model("a", after), "forward", DEFAULT), mode="forward", is_stage=True)
+    in_mode(read_ir(model("a", after)), "forward")
 
 
 def test_a_size_with_a_unit_is_a_number_of_bytes() -> None:

@@ -190,7 +190,7 @@ def _plan(
     chosen = LAYOUTS[layout]
     graph, model = model, ORDERS[order](model, arenas, mode, chosen.IN_PLACE, policy)
     run = program(model)
-    _check_mutations(run)
+    _check_mutations(run, mode)
     live = liveness.analyze(run, mode)
     sharing = storages.form(run, live, arenas, mode, chosen.IN_PLACE, policy)
     conflicts = _conflicting_storages(model, sharing)
@@ -209,7 +209,7 @@ def _plan(
     return Planned(plan, sharing.refused)
 
 
-def _check_mutations(run: Program) -> None:
+def _check_mutations(run: Program, mode: str) -> None:
     """Who may change a tensor: no view may be changed, nor what the caller did not donate; and once a tensor is
     changed, no view that was made of it before may be read. spec: V1.10, I1.11
     """
@@ -232,9 +232,10 @@ def _check_mutations(run: Program) -> None:
         return
     made = {t: s for s, step in enumerate(run.steps) for t in step.writes if t not in step.mutates}
     reads = [(s, step.node, t) for s, step in enumerate(run.steps) for t in step.reads]
-    # The caller reads outputs after the last step; the node that made one is named for it.
+    # The caller reads outputs, and backward what is saved, after the last step; the node that made one is named for it.
     end = len(run.steps)
-    reads += [(end, run.steps[made[t]].node, t) for t in run.model.outputs if t in made]
+    kept = [t for t, tensor in enumerate(run.tensors) if mode == "forward" and tensor.saved_for_backward]
+    reads += [(end, run.steps[made[t]].node, t) for t in (*run.model.outputs, *kept) if t in made]
     for s, node, t in reads:
         born = made.get(t, end)  # what nobody makes in this mode is refused where lifetimes are worked out
         root = t

@@ -91,6 +91,7 @@ def has_backward(model: Model) -> bool:
 
 def _marked(joint: Model) -> Model:
     """`joint` with what its backward half reads marked as saved, besides what it declares."""
+    _check_order(joint)
     forward, backward = (_half(joint, phase) for phase in (Phase.FORWARD, Phase.BACKWARD))
     marked = mark_saved(list(joint.tensors), forward, backward)
     both = (
@@ -98,6 +99,31 @@ def _marked(joint: Model) -> Model:
         for tensor, old in zip(marked, joint.tensors, strict=True)
     )
     return replace(joint, tensors=tuple(both))
+
+
+def _check_order(joint: Model) -> None:
+    """Where the forward half runs first, it must not change what backward is to read as it was before. spec: M1.12"""
+    forward, backward = ({node.name for node in _half(joint, phase)} for phase in (Phase.FORWARD, Phase.BACKWARD))
+    read: dict[int, str] = {}
+    for node in joint.nodes:
+        if node.name in backward:
+            read.update({_base(joint, t): joint.tensors[t].name for t in node.reads})
+        for t in node.mutates if node.name in forward else ():
+            if t in read:
+                raise TmmuError(
+                    "MODE_VIOLATION",
+                    f"it changes {joint.tensors[t].name!r}, and a backward node before it reads {read[t]!r}",
+                    place=f"node {node.name!r}",
+                    fix="save a copy, or plan both halves with --mode backward",
+                    mode="forward",
+                )
+
+
+def _base(model: Model, t: int) -> int:
+    """What `t` shows, if it is a view; else itself."""
+    while (view := model.tensors[t].view) is not None:
+        t = view.base
+    return t
 
 
 def _half(joint: Model, phase: Phase) -> list[Node]:
