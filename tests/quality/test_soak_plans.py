@@ -47,7 +47,7 @@ def solver() -> Iterator[Z3]:
 
 def soaked(folder: Path, solver: Z3, numbers: dict[str, int], tries: int = 1) -> Figures:
     """Every lie that scenes of each kind give cause for, so many times."""
-    judge = Judge(folder, solver, Figures(), kernel_every=4)
+    judge = Judge(folder, solver, Figures(), rows_every=1, kernel_every=4)
     for kind, count in numbers.items():
         for number in range(count):
             if (about := scene(kind, number)) is not None:

@@ -1,8 +1,8 @@
 """What the verifier says of a lie, and whether that is what it must say.
 
 The verdict is that of `verify-plan` itself, on files: gate, naive checker, structure, claims, hashes, and of a right
-plan Z3 and the kernel. Of a lie that is refuted the solver is asked besides for the rows of the obligation, which it
-must not discharge, and of some the kernel, which must not say yes.
+plan Z3 and the kernel. Of some lies that are refuted the solver is asked besides for the rows of the obligation, which
+it must not discharge, and of fewer the kernel, which must not say yes.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ class Hang(Exception):
 class Judge:
     """A folder for files, warm solvers, and the figures that all verdicts are counted in."""
 
-    def __init__(self, folder: Path, solver: Z3, figures: Figures, kernel_every: int = 20) -> None:
-        self.folder, self.solver, self.figures, self.kernel_every = folder, solver, figures, kernel_every
+    def __init__(self, folder: Path, solver: Z3, figures: Figures, rows_every: int = 4, kernel_every: int = 20) -> None:
+        self.folder, self.solver, self.figures = folder, solver, figures
+        self.rows_every, self.kernel_every = rows_every, kernel_every
         self.kernel = installed.program()
         self._known: dict[tuple[bytes, frozenset[str]], tuple[Verdict, Stated]] = {}
 
@@ -175,9 +176,9 @@ class Judge:
         return verdict, stated
 
     def _rows(self, lie: Lie, stated: Stated, donated: frozenset[str], where: str) -> None:
-        """Not every row is discharged: of the obligation itself, or if need be of all."""
+        """Not every row is discharged: of the obligation itself, or if need be of all. Asked of some lies only."""
         plan = stated.plan
-        if not lie.by_rows:
+        if not lie.by_rows or not self._is_turn(lie, self.rows_every):
             return
         if lie.code == "sizes_over_envelope":
             proved = obligations.over_envelope(plan, 60).verdict == PROVED
@@ -200,10 +201,15 @@ class Judge:
         except Unprovable:
             return False
 
+    def _is_turn(self, lie: Lie, every: int) -> bool:
+        """Whether this lie of its sort is one that is looked at further."""
+        return self.figures.counts[lie.title, "told"] % every == 1 % every
+
     def _kernel(self, lie: Lie, stated: Stated, donated: frozenset[str], where: str) -> None:
         """The kernel does not say yes, where it is installed: of some lies, as it is a program of its own each time."""
-        told = self.figures.counts[lie.title, "told"]
-        if self.kernel is None or lie.code not in BY_KERNEL or lie.name in NOT_ITS_OWN or told % self.kernel_every != 1:
+        if self.kernel is None or lie.code not in BY_KERNEL or lie.name in NOT_ITS_OWN:
+            return
+        if not self._is_turn(lie, self.kernel_every):
             return
         permissions = permitted(stated.plan, None, donated)
         answer = ask(self.kernel, stated.plan, permissions, donated, bytes(32), 60)

@@ -142,7 +142,7 @@ def replay(line: str) -> int:
     title, _, k = rest.rpartition("/")
     figures = Figures()
     with tempfile.TemporaryDirectory() as folder, warm() as solver:
-        judge = Judge(Path(folder), solver, figures, kernel_every=1)
+        judge = Judge(Path(folder), solver, figures, rows_every=1, kernel_every=1)
         if judge.scene(about) and rest:
             wrong = told(about, LIES[title], int(k))
             if wrong is None:

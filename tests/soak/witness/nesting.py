@@ -50,11 +50,12 @@ def _sequence(plan: Plan, n: int, body: int, depth: int) -> int:
 
 
 def _odd_bodies(plan: Plan) -> Iterator[bool]:
-    """Of each body: entered nowhere, in another body than it says, or named otherwise."""
+    """Of each body: entered or left nowhere or by another step, in another body than it says, or named otherwise."""
     b, node = plan.bodies, plan.steps.node.list()
     for k in range(1, len(b)):
         enter = int(b.enter[k])
-        yield enter == NONE or int(b.leave[k]) == NONE
+        for end, part in ((enter, Part.ENTER), (int(b.leave[k]), Part.LEAVE)):
+            yield end == NONE or _part(plan, end) is not part
         if enter != NONE:
             yield int(b.parent[k]) != int(plan.steps.body[enter]) or int(b.parent[k]) >= k
             yield not b.name[k].startswith(f"{node[enter]}/")
