@@ -39,30 +39,44 @@ MAX_DEPTH = 12
 """How deeply a file may nest; a plan needs far less."""
 
 
+_AS_THEY_ARE = (str, bytes, bool, type(None))
+
+
 def _plain(value: Any) -> Any:
     """`value` in the terms that the encoder is allowed to see; anything else is a TypeError."""
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
     if isinstance(value, np.ndarray):
-        dtype = value.dtype.newbyteorder("<") if value.dtype.itemsize > 1 else value.dtype
-        if dtype not in _TAG_OF or value.ndim != 1:
-            raise TypeError(f"no canonical encoding for {value.ndim} dimensions of {value.dtype}")
-        return cbor2.CBORTag(_TAG_OF[dtype], np.ascontiguousarray(value, dtype).tobytes())
-    if isinstance(value, Mapping):
+        return _typed_array(value)
+    if isinstance(value, (dict, Mapping)):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("map keys must be text")
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        raise TypeError("no float is allowed here")
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int):  # and not a bool, of which there are no subclasses
         if not -(1 << 63) <= value < 1 << 64:
             raise OverflowError(f"{value} does not fit 64 bits")
         return int(value)
-    if value is None or isinstance(value, (bool, bytes)):
+    if isinstance(value, bytes):
         return value
     if isinstance(value, str):
         return str(value)  # a StrEnum is written as its text
-    raise TypeError(f"no canonical encoding for {type(value).__name__}")
+    if isinstance(value, float):
+        raise TypeError("no float is allowed here")
+    raise TypeError(f"no canonical encoding for {kind.__name__}")
+
+
+def _typed_array(column: np.ndarray[Any, Any]) -> cbor2.CBORTag:
+    """A column as RFC 8746 has it."""
+    tag = _TAG_OF.get(column.dtype)
+    if tag is None:  # its bytes may be in the other order
+        column = column.astype(column.dtype.newbyteorder("<"))
+        tag = _TAG_OF.get(column.dtype)
+    if tag is None or column.ndim != 1:
+        raise TypeError(f"no canonical encoding for {column.ndim} dimensions of {column.dtype}")
+    return cbor2.CBORTag(tag, column.tobytes())
 
 
 def encode(value: Any) -> bytes:
