@@ -20,12 +20,13 @@ from tests.strategies import scan
 from tests.strategies.ground import Ground, Value, cells, rows_of
 from tests.strategies.scan import Storage
 from tmmu.ir.program import program
+from tmmu.ir.validate import CALLERS
 from tmmu.plan.columns import Plan
 from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.layouts.request import of_plan
 from tmmu.planner.liveness import analyze
 from tmmu.planner.slots import Assignment
-from tmmu.vocabulary import Model
+from tmmu.vocabulary import Model, Shares
 
 Texts = Mapping[str, str]
 """What is taken of a lemma, by name: the text of a statement or of definitions."""
@@ -250,6 +251,33 @@ def keeps_apart(texts: Texts, code: ModuleType, example: Plan) -> str | None:
         hypotheses, _ = split(texts["tensors_of_storages_that_are_apart_are_apart"])
         if wrong := next((h for h in hypotheses if "forall" in h and not ground.value(h)), None):
             return f"{wrong} does not hold in arena {a}"
+    return None
+
+
+def takes_in_place(texts: Texts, code: ModuleType, example: Model) -> str | None:
+    """What the lemma assumes of an operand and the result in its place holds of each pair that is granted.
+
+    Of tensors that a model declares to share bytes (views, alias groups) the lemma does not speak.
+    """
+    run = program(example)
+    live = analyze(run, "inference")
+    found = code.form(run, live, DEFAULT, "inference")
+    own = [t for t, shares in enumerate(found.shares) if shares in (Shares.NONE, Shares.IN_PLACE)]
+    given = {
+        "born": lambda x: -1 if run.tensors[x].role in CALLERS else live.birth[x], "dies": live.death.__getitem__,
+        "length": lambda x: run.tensors[x].bytes,
+    }  # fmt: skip
+    name = "an_in_place_result_spoils_nothing_but_its_operand"
+    hypotheses = [text for text in split(texts[name])[0] if "before" not in text]
+    for result in own:
+        operand = found.of[result]
+        if found.shares[result] is not Shares.IN_PLACE or operand not in own:
+            continue
+        together = [t for t in own if found.storage[t] == found.storage[operand]]
+        pair = {"operand": operand, "result": result, "now": live.birth[result], "start": found.window.__getitem__}
+        ground = Ground("", {**given, **pair}, {"Tensor": together})
+        if wrong := next((text for text in hypotheses if not ground.value(text)), None):
+            return f"{run.tensors[result].name} in place of {run.tensors[operand].name}: {wrong} does not hold"
     return None
 
 
