@@ -47,6 +47,10 @@ def _plain(value: Any) -> Any:
     kind = type(value)
     if kind in _AS_THEY_ARE:
         return value
+    if isinstance(value, int):  # and no bool, of which there are no subclasses
+        if not -(1 << 63) <= value < 1 << 64:
+            raise OverflowError(f"{value} does not fit 64 bits")
+        return int(value)
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, np.ndarray):
@@ -55,10 +59,6 @@ def _plain(value: Any) -> Any:
         if not all(isinstance(key, str) for key in value):
             raise TypeError("map keys must be text")
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, int):  # and not a bool, of which there are no subclasses
-        if not -(1 << 63) <= value < 1 << 64:
-            raise OverflowError(f"{value} does not fit 64 bits")
-        return int(value)
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
