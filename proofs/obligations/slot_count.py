@@ -26,7 +26,7 @@ DEFINITIONS = """
 (define-fun slots_as_stated ((counted Int) (stated Int) (most_live Int)) Bool
   (and (= counted stated) (<= most_live stated)))
 (define-fun slots_of_their_own ((storages Int) (occupied Int)) Bool (= storages occupied))
-(define-fun slot_as_large ((slot_bytes Int) (bytes Int)) Bool (= slot_bytes (ite (< bytes 1) 1 bytes)))
+(define-fun slot_as_large ((slot_bytes Int) (bytes Int)) Bool (= slot_bytes (ite (= 0 bytes) 1 bytes)))
 (define-fun slot_as_strict ((slot_alignment Int) (alignment Int) (arena_alignment Int)) Bool
   (or (= slot_alignment alignment) (= slot_alignment arena_alignment)))
 """

@@ -5,6 +5,7 @@ spec: V4.1, V4.3, V4.6, V4.7, T7.2
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -233,6 +234,62 @@ def test_an_error_in_drawing_rows_is_raised_in_the_callers_thread() -> None:
         discharge([broken()], [Scripted("unsat\nsat"), Scripted("unsat\nsat")], 60)
 
 
+# What rows call
+
+BOUNDS = {
+    "in_arena": ("2 2", "2 3, 3 2"),
+    "power_of_two": ("1, 2, 64, 9223372036854775808", "0, 3, 6"),
+    "storage_aligned": ("32 16 16, 0 16 32", "24 16 16, 32 16 8"),
+    "tensor_aligned": ("28 4 16 16, 24 8 16 32, 0 0 1 1", "24 16 16 16, 32 8 16 16, 32 0 16 8"),
+    "slot_aligned": ("32 16 16, 0 32 16", "24 16 16, 16 16 32"),
+    "aligned_in_arena": ("32 16, 0 16", "24 16"),
+    "ends_within": ("8 8 16, 8 8 17, 0 0 0", "8 9 16, 9 8 16"),
+    "ends_in_64_bits": ("18446744073709551615 1 1, 0 8 0", "18446744073709551615 2 9"),
+    "ends_at": ("8 8 16", "8 8 15, 8 8 17"),
+    "holds_footprint": ("9 9, 8 9, 9 18446744073709551615", "9 8, 9 18446744073709551616"),
+    "lies_behind": ("16 8 32 16 8 40, 16 16 32 16 8 41", "16 17 32 16 8 40, 16 4 24 16 8 40, 16 8 32 16 9 40"),
+    "inside": ("8 8 16 2 2 2 2, 0 0 0 1 2 3 4", "8 9 16 2 2 2 2, 8 8 16 3 2 4 4, 8 8 16 2 4 3 4, 8 8 16 2 2 5 4"),
+    "within_steps": ("3 3 3, 2 3 4", "3 2 4, 3 5 4"),
+    "reads": ("2 4 1 2, 2 4 1 4", "3 4 1 2, 2 4 1 5, 2 4 3 3"),
+    "uses": ("2 4 2 2, 2 4 1 4", "3 4 1 2, 2 4 1 5, 2 4 4 3"),
+    "touches": ("2 4 2, 2 4 4, 3 3 3", "3 4 2, 2 4 5"),
+    "writes": ("2 4 2 2, 2 4 4 4", "3 4 2 2, 2 4 5 5, 2 4 3 4"),
+    "given": ("0 1", "1 1, 0 0"),
+    "spans": ("2 4 2 4, 1 5 2 4", "3 4 2 4, 2 3 2 4"),
+    "shows": (
+        "1 1 12 8 4 4 8 3 2, 1 1 8 8 0 8 8 0 0",
+        "1 2 12 8 4 4 8 3 2, 1 1 13 8 4 4 8 3 2, 1 1 12 8 4 5 8 3 2, 1 1 12 8 4 4 8 2 2, 1 1 8 8 0 8 8 0 1",
+    ),
+    "ends_before": ("8 8 16", "8 9 16"),
+    "undisturbed": ("2 3 false 4, 2 4 true 4", "4 4 true 4, 2 4 false 4, 2 5 true 4"),
+    "same_slice": ("1 8 4 1 8 4", "1 8 4 2 8 4, 1 8 4 1 9 4, 1 8 4 1 8 5"),
+    "elsewhere": ("1 8 4 2 8 4, 1 9 0 1 8 4, 1 4 4 1 8 4, 1 12 4 1 8 4", "1 5 4 1 8 4, 1 11 4 1 8 4"),
+    "apart": ("0 8 4 1 8 4, 0 9 0 0 8 4, 0 9 4 0 10 0, 0 4 4 0 8 4, 0 12 4 0 8 4", "0 5 4 0 8 4, 0 11 4 0 8 4"),
+    "lives_at": ("2 4 2, 2 4 4", "2 4 1, 2 4 5"),
+    "slots_as_stated": ("3 3 3, 3 3 2", "3 4 3, 4 3 3, 3 3 4"),
+    "slots_of_their_own": ("3 3", "3 2"),
+    "slot_as_large": ("8 8, 1 1, 1 0, 2 2", "8 7, 7 8, 0 0, 2 1"),
+    "slot_as_strict": ("8 8 4, 8 4 8", "8 4 4, 8 16 4"),
+    "leads_up": ("8 8 16 1, 0 0 0 1", "9 8 16 8, 8 9 16 8, 8 8 16 0"),
+}
+"""For each definition the numbers for which it holds, the last that do, and those for which it does not."""
+
+
+def test_a_row_holds_up_to_its_bound_and_not_one_past_it() -> None:
+    rows = []
+    for macro, (right, wrong) in BOUNDS.items():
+        rows += [f"({macro} {numbers})" for numbers in right.split(", ")]
+        rows += [f"(not ({macro} {numbers}))" for numbers in wrong.split(", ")]
+    with Z3(PRELUDE) as solver:
+        [result] = discharge([batches(*rows)], [solver], 60)
+    assert (result.refuted, result.failure) == (None, None)
+
+
+def test_every_definition_of_the_obligations_is_held_to_its_bounds() -> None:
+    texts = "".join(obligation.DEFINITIONS for obligation in OBLIGATIONS)
+    assert set(re.findall(r"define-fun (\w+)", texts)) == BOUNDS.keys()
+
+
 # All obligations together
 
 
@@ -368,6 +425,20 @@ def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
         for view, proved in ((view_of(plan, NOBODY), True), (wrong, False), (lied, False)):
             [result] = discharge([obligations.no_live_overlap.tenancies(view)], [solver], 60)
             assert result.proved == proved
+
+
+def test_a_slot_is_looked_at_in_the_arena_that_the_plan_says() -> None:
+    """Two storages collide in an arena; the evidence has the slot of one of them in another arena, behind all there."""
+    plan = Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan()
+    plan = replace(plan, arenas=(plan.arenas[0], replace(plan.arenas[0], name="other")), usage=plan.usage * 2)
+    for k in (1, 2):
+        plan = edited(edited(plan, "storages", k, arena=1, offset=16), "slots", k, arena=1)
+    lied = replace(certificate(plan), slots=(np.array([0, 1]), np.array([2])))
+    with Z3(PRELUDE) as solver:
+        [result] = discharge(
+            [obligations.no_live_overlap.rows(replace(view_of(plan, NOBODY), certificate=lied))], [solver], 60
+        )
+    assert result.refuted
 
 
 def test_a_storage_that_the_evidence_hides_is_missed() -> None:
