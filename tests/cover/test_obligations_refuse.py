@@ -24,7 +24,7 @@ from tests.strategies.small import listed
 from tests.strategies.synthetic import claiming, edited, training_plan, with_steps
 from tests.strategies.written import Lives, Written
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan, Slots, Storages, Tensors
-from tmmu.vocabulary import Role
+from tmmu.vocabulary import ArenaPolicy, Device, Memory, Role
 
 SOLVER = Z3(PRELUDE)
 
@@ -219,6 +219,8 @@ EDITS: dict[str, tuple[str, Callable[[Plan], Plan]]] = {
     "a parameter that a step writes": (LIVES, lambda p: _tensor(p, role=_role(Role.PARAMETER))),
     "an input that a step writes": (LIVES, lambda p: _tensor(p, flags=IS_INPUT)),
     "an activation that the caller writes": (LIVES, lambda p: edited(p, "tensors", 0, role=_role(Role.ACTIVATION))),
+    "a result that nobody writes": (LIVES, lambda p: edited(p, "tensors", 0, role=_role(Role.ACTIVATION), flags=0)),
+    "what its role gives to the caller, written by a step": (LIVES, lambda p: _tensor(p, role=_role(Role.INPUT))),
     "another writer": (LIVES, lambda p: _tensor(p, writer=int(p.tensors.writer[T]) - 1)),
     "no writer": (LIVES, lambda p: _tensor(p, writer=NONE)),
     "written by no step": (LIVES, lambda p: with_steps(p, writes={int(p.tensors.writer[T]): ()})),
@@ -268,6 +270,12 @@ def test_a_plan_that_is_wrong_in_one_place_is_refuted(name: str) -> None:
     assert tensors <= {*place.tensors, *np.flatnonzero(np.isin(home, place.storages)).tolist()}, place
 
 
+def test_what_the_caller_may_not_write_is_named_with_the_first_step() -> None:
+    """spec: V1.4"""
+    refuted = results(edited(PLAN, "tensors", 0, role=_role(Role.ACTIVATION)))[LIVES].refuted
+    assert refuted == ("(given 0 0)", Place((0,), step=0))
+
+
 def _changed_rows(table: Tensors | Storages, before: Tensors | Storages) -> set[int]:
     """The rows of a table of which some number is another one."""
     pairs = ((getattr(table, f.name), getattr(before, f.name)) for f in fields(table) if f.name != "name")
@@ -275,14 +283,27 @@ def _changed_rows(table: Tensors | Storages, before: Tensors | Storages) -> set[
 
 
 def test_alignments_that_agree_with_each_other_are_powers_of_two_all_the_same() -> None:
-    """Each is a multiple of the others, and every address of each."""
-    plan = Written("", given={"x": "input"}, outputs="x").plan()
-    odd = replace(plan, arenas=tuple(replace(arena, alignment=3) for arena in plan.arenas))
+    """Each is a multiple of the others, and every address of each. The first that asks for it is named."""
+    plan = claiming(Written("a = MatMul x", given={"x": "input"}).plan(), footprint=26)
+    odd = edited(
+        replace(plan, arenas=tuple(replace(arena, alignment=3) for arena in plan.arenas)), "storages", 1, offset=18
+    )
     for table in ("tensors", "storages", "slots"):
-        odd = edited(odd, table, 0, alignment=3)
+        for row in (0, 1):
+            odd = edited(odd, table, row, alignment=3)
     found = results(odd, Permissions())
     assert {name for name, result in found.items() if not result.proved} == {"alignment"}
     assert found["alignment"].refuted == ("(power_of_two 3)", Place([0], [0]))
+
+
+def test_a_packed_storage_begins_where_its_arena_asks_even_if_it_needs_less() -> None:
+    """The storages ask for 1, the arena for 16. spec: V1.2"""
+    plan = replace(Written("a = MatMul x", given={"x": "input"}).plan(), layout="packed")
+    assert violated(plan, Permissions()) == set()
+    odd = claiming(edited(plan, "storages", 1, offset=24), footprint=32)
+    found = results(odd, Permissions())
+    assert {name for name, result in found.items() if not result.proved} == {"alignment"}
+    assert found["alignment"].refuted == ("(aligned_in_arena 24 16)", Place(storages=(1,)))
 
 
 def test_a_slot_begins_where_its_alignment_asks_even_if_what_lies_in_it_needs_less() -> None:
@@ -342,6 +363,32 @@ def test_a_footprint_is_the_end_of_the_last_slot_or_storage_or_the_sum_of_all_sl
     within = edited(replace(plan, layout="packed"), "storages", 0, bytes=64)
     assert "capacity" not in violated(claiming(within, footprint=64), Permissions())
     assert "capacity" in violated(claiming(within, footprint=24), Permissions())
+
+
+def test_a_slot_that_nobody_has_takes_no_room() -> None:
+    """Alone in its arena, and beside others. spec: V1.3"""
+    for text in ("", "a = MatMul x"):
+        plan = Written(text, given={"x": "input"} if text else {}).plan()
+        slots = {"arena": (0, np.uint32), "bytes": (64, np.uint64), "alignment": (16, np.uint64)}
+        idle = Slots(
+            **{name: np.append(getattr(plan.slots, name), kind(value)) for name, (value, kind) in slots.items()}
+        )
+        plan = claiming(replace(plan, slots=idle), slots=plan.usage[0].slots + 1)
+        for layout, footprint in (("slots", plan.usage[0].footprint), ("hashed", 16 if text else 0)):
+            right = claiming(replace(plan, layout=layout), footprint=footprint)
+            assert violated(right, Permissions()) == {"slot_count"}, layout
+
+
+def test_the_arenas_of_a_memory_end_within_it_to_the_byte() -> None:
+    """If they do not, a storage of the one that lies beyond is named. spec: M3.10"""
+    first, last = (usage.footprint for usage in PLAN.usage)
+    end = -(-first // PLAN.arenas[1].alignment) * PLAN.arenas[1].alignment + last
+    divided = _arenas(PLAN, device="npu", memory="dram")
+    for capacity, right in ((end, True), (end - 1, False)):
+        plan = replace(divided, policy=ArenaPolicy((Device("npu", (Memory("dram", capacity),)),)))
+        refuted = results(plan)["capacity"].refuted
+        named = None if refuted is None else refuted[1]
+        assert named == (None if right else Place(storages=[int(np.flatnonzero(S.arena == 1)[0])]))
 
 
 def test_many_slots_are_added_up() -> None:
@@ -677,6 +724,10 @@ def test_a_loop_keeps_what_any_iteration_may_touch() -> None:
     assert violated(loop(), Permissions()) == set()
     for name, life in (("a", (0, 1)), ("f", (1, 2)), ("c", (0, 2)), ("c", (0, 3)), ("r", (4, 5)), ("r", (2, 5))):
         assert violated(loop(changed={name: life}), Permissions()) == {"lifetimes_cover_accesses"}
+    shorter = loop(changed={"c": (0, 3)})
+    refuted = results(shorter, Permissions())[LIVES].refuted
+    assert refuted is not None
+    assert refuted[1] == Place((shorter.tensors.name.list().index("c"),), step=1)  # the step that enters the loop
 
 
 def test_a_branch_keeps_nothing_that_is_not_read_again() -> None:
