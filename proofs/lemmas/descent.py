@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofs.lemmas.expressions import Expression, parse, text_of, walk
+from proofs.lemmas.expressions import Expression, called, parse, text_of, walk
 
 BUILT_IN = frozenset(
     {"and", "or", "not", "=>", "=", "distinct", "ite", "+", "-", "*", "div", "mod", "<", "<=", ">", ">="}
@@ -172,14 +172,10 @@ def _descends(function: Function, known: Definitions) -> None:
             made = None
     if made is None or empty != made.empty:
         raise Unfounded(f"{name} does not begin by asking whether its list is empty")
-    if any(_calls(item, name) for item in walk(base)):
+    if any(called(item) == name for item in walk(base)):
         raise Unfounded(f"{name} calls itself where its list is empty")
     for item in walk(step):
-        if _calls(item, name) and (len(item) != len(parameters) + 1 or item[position + 1] != [made.rest, argument]):
+        if called(item) == name and (len(item) != len(parameters) + 1 or item[position + 1] != [made.rest, argument]):
             raise Unfounded(
                 f"{name} does not descend in {text_of(item)[:80]!r}: it must go on with ({made.rest} {argument})"
             )
-
-
-def _calls(item: Expression, name: str) -> bool:
-    return isinstance(item, list) and bool(item) and item[0] == name

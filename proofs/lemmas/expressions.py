@@ -90,6 +90,16 @@ def walk(expression: Expression) -> Iterator[Expression]:
             work.extend(reversed(item))
 
 
+def called(expression: Expression) -> str:
+    """The function that an expression calls; "" where it is a symbol, the empty list, or begins with a list.
+
+    >>> called(["f", "x"]), called("f"), called([["_", "is", "nil"], "x"])
+    ('f', '', '')
+    """
+    head = expression[0] if isinstance(expression, list) and expression else ""
+    return head if isinstance(head, str) else ""
+
+
 def substitute(expression: Expression, values: Mapping[str, Expression]) -> Expression:
     """The expression with symbols replaced at argument positions; a function's name, at the head of a list, stays.
 

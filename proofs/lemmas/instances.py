@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from proofs.lemmas import descent
-from proofs.lemmas.expressions import Expression, parse, substitute, text_of, walk
+from proofs.lemmas.expressions import Expression, called, parse, substitute, text_of, walk
 from proofs.lemmas.unfold import unfolded, unfolding
 
 
@@ -47,16 +47,14 @@ def without_recursion(definitions: str, commands: str) -> Plain:
     known = descent.check(definitions)
     by = unfolding(known)
     forms = [unfolded(form, by) for form in parse(commands)]
-    calls = (item for form in forms for item in walk(form) if isinstance(item, list) and item)
     equations: dict[str, Expression] = {}
-    for call in calls:
-        name, *given = call
-        if isinstance(name, str) and name in by.calls:
-            function = known.functions[name]
-            values = dict(zip((parameter for parameter, _ in function.parameters), given, strict=True))
+    for call in (item for form in forms for item in walk(form)):
+        if called(call) in by.calls:
+            function = known.functions[called(call)]
+            values = dict(zip((parameter for parameter, _ in function.parameters), call[1:], strict=True))
             equations[text_of(call)] = ["assert", ["=", call, substitute(function.body, values)]]
-    constants = [form for form in forms if form[0] == "declare-const"]
-    asserted = [form for form in forms if form[0] != "declare-const"]
+    constants = [form for form in forms if called(form) == "declare-const"]
+    asserted = [form for form in forms if called(form) != "declare-const"]
     declared: list[Expression] = []
     for form in parse(definitions):
         match form:

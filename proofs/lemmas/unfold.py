@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from proofs.lemmas import descent
 from proofs.lemmas.descent import Definitions
-from proofs.lemmas.expressions import Expression, parse, substitute, text_of, walk
+from proofs.lemmas.expressions import Expression, called, parse, substitute, text_of, walk
 
 
 class Unfolding(NamedTuple):
@@ -27,7 +27,7 @@ def unfolding(known: Definitions) -> Unfolding:
     """The recursive functions of accepted definitions, by the form that `descent` accepts."""
     calls = {}
     for function in known.functions.values():
-        if not any(isinstance(item, list) and item and item[0] == function.name for item in walk(function.body)):
+        if not any(called(item) == function.name for item in walk(function.body)):
             continue  # it does not call itself
         match function.body:
             case ["ite", [_, str(argument)], base, step]:
@@ -53,23 +53,21 @@ def unfolded(expression: Expression, by: Unfolding) -> Expression:
 
     Linear in the cells of the lists. A call on any other list stays.
     """
-    if isinstance(expression, str) or not expression:
-        return expression
-    head = expression[0]
-    if isinstance(head, str) and head in by.cells:
-        return expression  # a value: its fields are numbers or constants
+    head = called(expression)
+    if isinstance(expression, str) or head in by.cells:
+        return expression  # a symbol; or a value, whose fields are numbers or constants
     parts = [unfolded(part, by) for part in expression]
-    if isinstance(head, str) and head in by.fields:
+    if head in by.fields:
         cell, place = by.fields[head]
         value = parts[1]
-        return value[place] if isinstance(value, list) and value and value[0] == cell else parts
-    if not isinstance(head, str) or head not in by.calls:
+        return value[place] if called(value) == cell else parts
+    if head not in by.calls:
         return parts
     names, place, base, step = by.calls[head]
     given = parts[place + 1]
     if isinstance(given, str) and given in by.empties:
         body = base
-    elif isinstance(given, list) and given and isinstance(given[0], str) and given[0] in by.cells:
+    elif called(given) in by.cells:
         body = step
     else:
         return parts
@@ -78,8 +76,7 @@ def unfolded(expression: Expression, by: Unfolding) -> Expression:
 
 def recurs(expression: Expression, by: Unfolding) -> bool:
     """Whether a call to a recursive function is left."""
-    heads = (item[0] for item in walk(expression) if isinstance(item, list) and item)
-    return any(isinstance(head, str) and head in by.calls for head in heads)
+    return any(called(item) in by.calls for item in walk(expression))
 
 
 class Scope:
@@ -88,9 +85,7 @@ class Scope:
     def __init__(self, definitions: str) -> None:
         self._all = definitions
         self._by = unfolding(descent.check(definitions))
-        self._plain = "".join(
-            text_of(form) for form in parse(definitions) if not (isinstance(form, list) and form[0] == "define-fun-rec")
-        )
+        self._plain = "".join(text_of(form) for form in parse(definitions) if called(form) != "define-fun-rec")
 
     def unfolded(self, commands: str) -> tuple[str, str]:
         """The definitions that commands speak of once their calls are unfolded, and the commands so unfolded."""

@@ -16,10 +16,9 @@ import z3
 from proofs import obligations, smtlib
 from proofs.entry import run
 from proofs.kernel import coq_file
-from proofs.lemmas import descent, proving, unfold
+from proofs.lemmas import proving
 from proofs.lemmas.chains import DEFINITIONS
-from proofs.lemmas.expressions import parse, parse_one, text_of, walk
-from proofs.lemmas.unfold import Scope, unfolded, unfolding
+from proofs.lemmas.expressions import parse, text_of, walk
 from proofs.obligations import Outcome
 from proofs.smtlib import folder_of
 from proofs.solvers import Answer, refutation
@@ -29,24 +28,9 @@ from tmmu.envelope.expressions import symbol
 from tmmu.plan import file
 from tmmu.planner import plan_memory
 
-BY = unfolding(descent.check(DEFINITIONS))
 TENANTS = "(tenancy (- 1) 7 0 64 (tenant 2 3 0 64 8 (tenant 5 7 0 32 8 vacant)))"
 M = symbol("m", 1, 64)
 CHAIN = small("relu: x -> a", "relu2: a -> b", "add: a b -> y")
-
-
-def test_a_call_on_a_list_that_is_written_out_is_unfolded_to_its_cells() -> None:
-    text = text_of(unfolded(parse_one(TENANTS), BY))
-    assert "tenancy" not in text
-    assert text.startswith("(and (< (- 1) 2) (<= 2 3) (= 0 0) (<= 1 64)")
-    assert text.endswith("(= 7 7)))")
-
-
-def test_a_call_on_an_unknown_rest_stays() -> None:
-    half = parse_one("(tenancy s u 0 64 (tenant 2 3 0 64 8 rest))")
-    assert "(tenancy 3 u 0 64 rest)" in text_of(unfolded(half, BY))
-    assert Scope(DEFINITIONS).unfolded("(assert (tenancy s u 0 64 rest))")[0].count("define-fun-rec") > 0
-    assert Scope(DEFINITIONS).unfolded(f"(assert {TENANTS})")[0].count("define-fun-rec") == 0
 
 
 @pytest.mark.parametrize(
@@ -271,19 +255,3 @@ def test_a_folder_that_cannot_be_made_is_named(plan: str, tmp_path: Path, capsys
     assert run([plan, "--smt2", str(tmp_path / "file" / "out")]) == 2
     assert "--smt2" in (said := capsys.readouterr().err)
     assert str(tmp_path / "file" / "out") in said
-
-
-ONE_LETTER = """
-(declare-datatypes ((L 0)) (((e) (c (v Int) (r L)))))
-(define-fun-rec f ((x L)) Int (ite ((_ is e) x) 0 (+ 1 (f (r x)))))
-"""
-
-
-def test_a_symbol_is_no_call_and_no_cell_though_it_begins_like_one() -> None:
-    """Mutants of `unfold` that looked at the first letter of a symbol were not noticed before. spec: V4.10"""
-    by = unfold.unfolding(descent.check(ONE_LETTER))
-    assert not unfold.recurs("fresh", by)
-    assert unfold.recurs(["f", "rest"], by)
-    assert unfold.unfolded(["f", "cells"], by) == ["f", "cells"]
-    assert unfold.unfolded(["f", []], by) == ["f", []]
-    assert unfold.unfolded(["f", ["c", "7", "e"]], by) == ["+", "1", "0"]

@@ -18,7 +18,7 @@ VERIFY = (f"{COVER}verify_plan.py", f"{COVER}verify_command.py")
 ARENAS = (f"{COVER}arenas_commands.py", f"{PROPERTIES}arenas.py", f"{COVER}structure.py", f"{COVER}planner_arenas.py")
 ENVELOPE = (f"{COVER}envelope_verify.py", f"{PROPERTIES}envelopes.py")
 LEMMAS = (f"{COVER}recursion.py", f"{COVER}prove_lemmas.py")
-KERNEL = (f"{COVER}kernel.py",)
+KERNEL = (f"{COVER}kernel.py", "tests/kernel/test_program.py", "tests/kernel/test_verify.py")
 READERS = (
     f"{COVER}readers_ir.py", f"{COVER}readers_onnx.py", f"{COVER}readers_compare.py", f"{COVER}readers_sharing.py",
     f"{COVER}readers_operators.py", f"{PROPERTIES}model_files.py",
@@ -93,13 +93,17 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"proofs/solvers/{name}.py": (f"{COVER}solvers.py", f"{COVER}second_opinion.py", *ROWS)
         for name in ("__init__", "child", "process")
     },
-    "proofs/lemmas/unfold.py": (f"{COVER}second_opinion.py", f"{COVER}prove_lemmas.py"),
+    "proofs/lemmas/unfold.py": (f"{COVER}unfold.py", f"{COVER}checked_proofs.py", f"{COVER}smtlib.py"),
     "proofs/lemmas/descent.py": (f"{COVER}recursion.py",),
     "proofs/lemmas/induction.py": LEMMAS,
     "proofs/lemmas/expressions.py": LEMMAS,
     "proofs/lemmas/statements.py": (f"{COVER}prove_lemmas.py",),
     "proofs/lemmas/proving.py": (f"{COVER}prove_lemmas.py",),
-    **{f"proofs/kernel/{name}.py": KERNEL for name in ("evidence", "program", "opinion")},
+    **{f"proofs/lemmas/{name}.py": (f"{COVER}checked_proofs.py",) for name in ("checked", "instances")},
+    "proofs/solvers/smtinterpol.py": (f"{COVER}checked_proofs.py",),
+    "proofs/prove_lemmas.py": (f"{COVER}prove_lemmas.py", f"{COVER}checked_proofs.py"),
+    **{f"proofs/kernel/{name}.py": KERNEL for name in ("evidence", "program", "opinion", "installed")},
+    "proofs/kernel/coq_file.py": (f"{COVER}kernel.py", f"{COVER}second_opinion.py"),
     **{
         f"proofs/readers/{name}.py": READERS
         for name in (
