@@ -43,9 +43,17 @@ def test_white_space_and_comments_mean_nothing() -> None:
     assert parse("") == []
 
 
-@pytest.mark.parametrize("text", ["(a", "a)", "(a))", '(a "b")', "(a |b|)", "a b", ""])
-def test_what_is_no_expression_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"bracket|symbol|expressions where one"):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("(a", "bracket is never closed"), ("a)", "closes that was never opened"),
+        ("(a))", "closes that was never opened"), ("a) (b", "closes that was never opened"),
+        ('(a "b")', "no SMT-LIB symbol"), ("(a |b|)", "no SMT-LIB symbol"), ("a b", "2 expressions where one"),
+        ("", "0 expressions where one"),
+    ],
+)  # fmt: skip
+def test_what_is_no_expression_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
         parse_one(text)
 
 
@@ -58,6 +66,8 @@ def test_depth_costs_no_stack() -> None:
 def test_a_symbol_alone_is_substituted_too() -> None:
     assert substitute("x", {"x": ["f", "y"]}) == ["f", "y"]
     assert substitute("x", {"y": "z"}) == "x"
+    assert substitute([], {"x": "y"}) == []
+    assert substitute(["x", [], "x"], {"x": "y"}) == ["x", [], "y"]
 
 
 def test_nothing_is_substituted_below_a_binder() -> None:
@@ -178,6 +188,29 @@ def test_a_false_scheme_is_refused_though_the_solver_takes_it() -> None:
         induction.check(lemma, [base, wrong], known, {})
     with pytest.raises(NoInduction, match="may not be assumed"):
         induction.check(lemma, [base._replace(hypotheses=step.hypotheses), step], known, {})
+
+
+@pytest.mark.parametrize(
+    "hypothesis",
+    ["(distinct 7 (sum rest_of_list))", "(= 8 (sum rest_of_list))", "(= 7 (size rest_of_list))", "(= 7 (sum l))",
+     "(= 7 (sum (tail rest_of_list)))", "(= 7 x)", "(= x (sum rest_of_list))", "(= (7) (sum rest_of_list))",
+     "(= 7 (sum rest_of_list rest_of_list))", "(= 7 (sum))", "false", "()"],
+)  # fmt: skip
+def test_what_is_like_the_claim_at_the_rest_of_the_list_and_is_not_that_may_not_be_assumed(hypothesis: str) -> None:
+    known, lemma = descent.check(LIST + SUM), false_lemma()
+    base, step = induction.queries(lemma, known, {})
+    wrong = step._replace(hypotheses=(*step.hypotheses, parse_one(hypothesis)))
+    with pytest.raises(NoInduction, match="may not be assumed"):
+        induction.check(lemma, [base, wrong], known, {})
+
+
+def test_a_symbol_that_is_spelled_like_a_call_is_no_instance_of_it() -> None:
+    known = descent.check(f"{LIST}{SUM}(define-fun s ((i Int)) Int i)")
+    lemma = false_lemma(claim="(= (s x) (sum l))")
+    base, step = induction.queries(lemma, known, {})
+    wrong = step._replace(hypotheses=(parse_one("(= sx (sum rest_of_list))"),))
+    with pytest.raises(NoInduction, match="may not be assumed"):
+        induction.check(lemma, [base, wrong], known, {})
 
 
 @pytest.mark.parametrize("at", [{"l": "l"}, {"l": "(cell its_head rest_of_list)"}, {"l": "(tail rest_of_list)"}])

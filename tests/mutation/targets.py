@@ -17,7 +17,6 @@ EDGES = (f"{COVER}layouts_commands.py", f"{PROPERTIES}layouts.py")
 VERIFY = (f"{COVER}verify_plan.py", f"{COVER}verify_command.py")
 ARENAS = (f"{COVER}arenas_commands.py", f"{PROPERTIES}arenas.py", f"{COVER}structure.py", f"{COVER}planner_arenas.py")
 ENVELOPE = (f"{COVER}envelope_verify.py", f"{PROPERTIES}envelopes.py")
-LEMMAS = (f"{COVER}recursion.py", f"{COVER}prove_lemmas.py")
 KERNEL = (f"{COVER}kernel.py", "tests/kernel/test_program.py", "tests/kernel/test_verify.py")
 READERS = (
     f"{COVER}readers_ir.py", f"{COVER}readers_onnx.py", f"{COVER}readers_compare.py", f"{COVER}readers_sharing.py",
@@ -95,8 +94,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     },
     "proofs/lemmas/unfold.py": (f"{COVER}unfold.py", f"{COVER}checked_proofs.py", f"{COVER}smtlib.py"),
     "proofs/lemmas/descent.py": (f"{COVER}recursion.py",),
-    "proofs/lemmas/induction.py": LEMMAS,
-    "proofs/lemmas/expressions.py": LEMMAS,
+    "proofs/lemmas/induction.py": (f"{COVER}recursion.py", f"{COVER}checked_proofs.py"),
+    "proofs/lemmas/expressions.py": (f"{COVER}unfold.py", f"{COVER}recursion.py"),
     "proofs/lemmas/statements.py": (f"{COVER}prove_lemmas.py",),
     "proofs/lemmas/proving.py": (f"{COVER}prove_lemmas.py",),
     **{f"proofs/lemmas/{name}.py": (f"{COVER}checked_proofs.py",) for name in ("checked", "instances")},
