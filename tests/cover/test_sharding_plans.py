@@ -14,10 +14,11 @@ import pytest
 from proofs.readers.ir_model import read_ir
 from proofs.sharding.loops import loops
 from proofs.sharding.stages import of_rank
+from tests.strategies.both_ranks import agreed
 from tmmu.envelope.expressions import symbol
 from tmmu.errors import TmmuError
 from tmmu.ir.dtypes import nbytes
-from tmmu.planner.sharding import Local, local_models, shards_of
+from tmmu.planner.sharding import Local, shards_of
 from tmmu.planner.sharding.relations import relation
 from tmmu.planner.sharding.spec import resolve
 from tmmu.planner.training.expand import expand
@@ -74,14 +75,14 @@ LAYERS = model(
 
 
 def test_a_split_batch_needs_no_collective_in_a_forward_model() -> None:
-    (local,) = local_models(LAYERS, spec({"data": 2}, ("x", ["data"])))
+    (local,) = agreed(LAYERS, spec({"data": 2}, ("x", ["data"])))
     assert run(local) == ["MatMul x w1 -> a", "Relu a -> b", "MatMul b w2 -> y"]
     assert [shape(local, name) for name in ("x", "w1", "a", "y")] == [(2, 6), (6, 8), (2, 8), (2, 2)]
 
 
 def test_columns_then_rows_need_one_sum_over_the_ranks() -> None:
     """spec: R7.9, R7.10, R7.16"""
-    (local,) = local_models(LAYERS, spec({"tensor": 2}, ("w1", ["", "tensor"]), ("w2", ["tensor"])))
+    (local,) = agreed(LAYERS, spec({"tensor": 2}, ("w1", ["", "tensor"]), ("w2", ["tensor"])))
     assert run(local) == ["MatMul x w1 -> a", "Relu a -> b", "MatMul b w2 -> down.out0", "AllReduce down.out0 -> y"]
     assert [shape(local, name) for name in ("w1", "a", "w2", "down.out0")] == [(6, 4), (4, 4), (4, 2), (4, 2)]
     assert local.model.nodes[-1].domain == "tmmu.mesh/tensor"
@@ -89,14 +90,14 @@ def test_columns_then_rows_need_one_sum_over_the_ranks() -> None:
 
 def test_a_result_that_is_to_be_split_where_it_is_a_sum_is_scattered() -> None:
     two = [("w1", ["", "tensor"]), ("w2", ["tensor"]), ("y", ["tensor"])]
-    (local,) = local_models(LAYERS, spec({"tensor": 2}, *two))
+    (local,) = agreed(LAYERS, spec({"tensor": 2}, *two))
     assert run(local)[-1] == "ReduceScatter.0 down.out0 -> y"
     assert shape(local, "y") == (2, 2)
 
 
 def test_an_operand_that_does_not_fit_is_gathered_into_a_tensor_of_its_own() -> None:
     """spec: R7.15"""
-    (local,) = local_models(LAYERS, spec({"data": 2, "tensor": 2}, ("x", ["data"]), ("w1", ["data", "tensor"])))
+    (local,) = agreed(LAYERS, spec({"data": 2, "tensor": 2}, ("x", ["data"]), ("w1", ["data", "tensor"])))
     assert run(local)[:2] == ["AllGather.0 w1 -> up.in1.AllGather.0.data", "MatMul x up.in1.AllGather.0.data -> a"]
     assert (shape(local, "w1"), shape(local, "up.in1.AllGather.0.data")) == ((3, 4), (6, 4))
     gathered = next(t for t in local.model.tensors if t.name == "up.in1.AllGather.0.data")
@@ -105,7 +106,7 @@ def test_an_operand_that_does_not_fit_is_gathered_into_a_tensor_of_its_own() -> 
 
 def test_an_operation_that_is_not_known_needs_everything_whole() -> None:
     odd = model(["mix com.example::Mix: x -> y"], {"x": (4, 4), "y": (4, 4)}, "y")
-    (local,) = local_models(odd, spec({"data": 2}, ("x", ["data"]), ("y", ["", "data"])))
+    (local,) = agreed(odd, spec({"data": 2}, ("x", ["data"]), ("y", ["", "data"])))
     assert run(local) == [
         "AllGather.0 x -> mix.in0.AllGather.0.data", "Mix mix.in0.AllGather.0.data -> mix.out0",
         "Shard.1 mix.out0 -> y",
@@ -115,11 +116,11 @@ def test_an_operation_that_is_not_known_needs_everything_whole() -> None:
 def test_softmax_is_divided_where_the_spec_says_across_what_it_works() -> None:
     soft = model(["s Softmax: x -> y"], {"x": (4, 4), "y": (4, 4)}, "y")
     rules = ("x", ["data"])
-    assert len(run(local_models(soft, spec({"data": 2}, rules))[0])) == 2
+    assert len(run(agreed(soft, spec({"data": 2}, rules))[0])) == 2
     said = spec({"data": 2}, rules, operators=[{"op": "Softmax", "across": [-1]}])
-    assert run(local_models(soft, said)[0]) == ["Softmax x -> y"]
+    assert run(agreed(soft, said)[0]) == ["Softmax x -> y"]
     across = spec({"data": 2}, ("x", ["", "data"]), operators=[{"op": "Softmax", "across": [-1]}])
-    assert run(local_models(soft, across)[0])[0] == "AllGather.1 x -> s.in0.AllGather.1.data"
+    assert run(agreed(soft, across)[0])[0] == "AllGather.1 x -> s.in0.AllGather.1.data"
 
 
 def test_a_product_with_a_bias_is_not_summed_in_parts() -> None:
@@ -157,7 +158,7 @@ def test_where_shapes_leave_a_choice_no_loop_is_divided(op: str, reads: Any, wri
 def test_dimensions_that_do_not_divide_are_an_error_that_says_which() -> None:
     """spec: R7.8"""
     with pytest.raises(TmmuError) as refused:
-        local_models(LAYERS, spec({"data": 4}, ("x", ["", "data"])))
+        agreed(LAYERS, spec({"data": 4}, ("x", ["", "data"])))
     assert str(refused.value) == (
         "tensor 'x': dimension 1 of 6 elements does not divide by the axis 'data' of 4 ranks; "
         "write pad = true, or a rule that does not split it [INVALID_SHARDING]"
@@ -167,7 +168,7 @@ def test_dimensions_that_do_not_divide_are_an_error_that_says_which() -> None:
 def test_padding_is_at_the_end_and_stays_out_of_sums() -> None:
     """spec: R7.6, R7.11"""
     padded = spec({"data": 4}, ("x", ["", "data"]), pad=True)
-    (local,) = local_models(LAYERS, padded)
+    (local,) = agreed(LAYERS, padded)
     assert shape(local, "x") == (4, 2)
     assert run(local)[0] == "AllGather.1 x -> up.in0.AllGather.1.data"
     tables = [shards_of(local, padded, rank) for rank in range(4)]
@@ -180,9 +181,9 @@ def test_padding_is_at_the_end_and_stays_out_of_sums() -> None:
 
 def test_an_axis_of_one_rank_splits_nothing() -> None:
     """spec: R7.2"""
-    (local,) = local_models(LAYERS, spec({"data": 1}, ("x", ["data"]), ("w1", ["", "data"])))
+    (local,) = agreed(LAYERS, spec({"data": 1}, ("x", ["data"]), ("w1", ["", "data"])))
     assert (local.model.tensors, run(local)) == (LAYERS.tensors, run(Local(LAYERS, [])))
-    assert local_models(LAYERS, {}) == [Local(LAYERS, [])]
+    assert agreed(LAYERS, {}) == [Local(LAYERS, [])]
 
 
 def trained(stage: int, **other: Any) -> Local:
@@ -194,7 +195,7 @@ def trained(stage: int, **other: Any) -> Local:
     )
     rules = ({"names": ["x"], "roles": ["input"], "split": ["data"]},)
     zero = {"zero": {"axis": "data", "stage": stage}} if stage else {}
-    return local_models(expand(net), resolve({"mesh": {"data": 2}, "rules": list(rules), **zero, **other}))[0]
+    return agreed(expand(net), resolve({"mesh": {"data": 2}, "rules": list(rules), **zero, **other}))[0]
 
 
 SUM = ["MatMulGrad y.seed x -> mul.grad.out0"]
@@ -235,27 +236,27 @@ def test_zero_3_gathers_a_parameter_for_the_step_that_computes_with_it() -> None
 
 def test_zero_takes_the_first_dimension_that_divides_and_says_where_none_does() -> None:
     odd = model(["n Relu: x -> y", "k Neg: w -> z"], {"x": (4,), "y": (4,), "w": (3, 4), "z": (3, 4)}, "y z")
-    (local,) = local_models(odd, spec({"data": 2}, zero={"axis": "data", "stage": 3}))
+    (local,) = agreed(odd, spec({"data": 2}, zero={"axis": "data", "stage": 3}))
     assert shape(local, "w") == (3, 2)
     with pytest.raises(
         TmmuError, match="tensor 'w': dimension 0 of 3 elements does not divide by the axis 'data' of 8"
     ):
-        local_models(odd, spec({"data": 8}, zero={"axis": "data", "stage": 3}))
+        agreed(odd, spec({"data": 8}, zero={"axis": "data", "stage": 3}))
 
 
 def test_stages_send_and_receive_what_the_other_reads() -> None:
     """spec: R7.17, R7.18"""
     net = replace(LAYERS, bodies=(replace(LAYERS.bodies[0], outputs=(2, 5)),))
     by_name = {"axis": "p", "stages": [["up"], ["*"]]}
-    first, second = local_models(net, spec({"p": 2}, pipeline=by_name))
+    first, second = agreed(net, spec({"p": 2}, pipeline=by_name))
     assert run(first) == ["MatMul x w1 -> a", "Send.1 a -> "]
     assert run(second) == ["Recv.0  -> a", "Relu a -> b", "MatMul b w2 -> y"]
     assert [[m.tensors[t].name for t in m.outputs] for m in (first.model, second.model)] == [["a"], ["y"]]
-    assert [len(local_models(net, spec({"p": n}, pipeline={"axis": "p"}))) for n in (1, 2, 3)] == [1, 2, 3]
+    assert [len(agreed(net, spec({"p": n}, pipeline={"axis": "p"}))) for n in (1, 2, 3)] == [1, 2, 3]
 
 
 def test_a_gradient_step_runs_on_its_forward_nodes_stage() -> None:
-    first, second = local_models(expand(LAYERS), spec({"p": 2}, pipeline={"axis": "p", "stages": [["up"], ["*"]]}))
+    first, second = agreed(expand(LAYERS), spec({"p": 2}, pipeline={"axis": "p", "stages": [["up"], ["*"]]}))
     assert [node.name for node in first.model.nodes] == ["up", "a.Send.1", "a.grad.Recv.1", "up.grad"]
     assert "act.grad" in [node.name for node in second.model.nodes]
 
@@ -290,7 +291,7 @@ def test_what_is_not_sharded_is_refused_by_name(what: str) -> None:
     """spec: R7.30"""
     wrong, by, message = REFUSED[what]
     with pytest.raises(TmmuError, match=message) as refused:
-        local_models(wrong, by)
+        agreed(wrong, by)
     assert refused.value.code_id == "INVALID_SHARDING"
     assert refused.value.place is not None
     if what not in ("dynamic", "window", "alias group"):  # readers of whole models refuse these before
@@ -301,7 +302,7 @@ def test_what_is_not_sharded_is_refused_by_name(what: str) -> None:
 
 def test_parts_add_up_to_the_tensor() -> None:
     by = spec({"data": 2, "tensor": 2}, ("w1", ["data", "tensor"]))
-    (local,) = local_models(LAYERS, by)
+    (local,) = agreed(LAYERS, by)
     row = [tensor.name for tensor in local.model.tensors].index("w1")
     whole = np.zeros((6, 8), int)
     for rank in range(4):

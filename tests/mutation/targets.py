@@ -24,9 +24,10 @@ READERS = (
 )  # fmt: skip
 TRAINING = (f"{COVER}training_verify.py", f"{COVER}training_modes.py")
 SHARDING = (
-    f"{COVER}sharding_ranks.py", f"{COVER}sharding_plans.py", f"{COVER}sharding_commands.py",
+    f"{COVER}sharding_plans.py", f"{COVER}sharding_ranks.py", f"{COVER}sharding_commands.py",
     f"{PROPERTIES}sharding.py",
 )  # fmt: skip
+TOGETHER = (f"{COVER}sharding_together.py", f"{COVER}sharding_ranks.py", f"{COVER}sharding_commands.py")
 GOLDEN = "tests/cover/test_golden_traces.py"
 PLANNER = ("tests/cover/test_planner_plan.py", "tests/properties/test_planned_plans.py", GOLDEN)
 LAYOUTS = (f"{COVER}planner_addresses.py", f"{COVER}layouts_placing.py", f"{PROPERTIES}layouts.py")
@@ -113,10 +114,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/readers/compare_steps.py": (*READERS, f"{COVER}order_memory.py"),
     "proofs/readers/compare_tensors.py": (*READERS, f"{COVER}envelope_verify.py"),
     **{f"proofs/readers/{name}.py": TRAINING for name in ("derivatives", "recomputation", "training")},
-    **{
-        f"proofs/sharding/{name}.py": SHARDING
-        for name in ("cover", "exchange", "lies", "loops", "mesh", "parts", "rank_model", "ranks", "stages")
-    },
+    "proofs/sharding/ranks.py": TOGETHER,
+    **{f"proofs/sharding/{name}.py": (f"{COVER}sharding_ranks.py", *TOGETHER) for name in ("cover", "exchange")},
+    **{f"proofs/sharding/{name}.py": SHARDING for name in ("lies", "loops", "mesh", "parts", "rank_model", "stages")},
     "proofs/smtlib.py": (f"{COVER}smtlib.py", f"{COVER}second_opinion.py"),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{COVER}following.py"),
     "tmmu/planner/liveness.py": (f"{PREFIX}liveness.py", *PLANNER),

@@ -5,6 +5,7 @@ spec: R7.5 to R7.29
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,6 +20,7 @@ from proofs.sharding import ranks
 from proofs.sharding.mesh import Mesh as CheckersMesh
 from proofs.verdict import PROVED
 from proofs.verify_plan import Options, judge, opened
+from tests.strategies.both_ranks import agreed
 from tests.strategies.mesh_run import Machine, Mesh, alone, part_of
 from tests.strategies.meshes import Example, examples, specs, trained
 from tmmu.errors import TmmuError
@@ -127,6 +129,13 @@ def prove_all(model: Model, spec: dict[str, Any], mode: str) -> None:
             members.append(ranks.member(verdict, stated))
         (together,) = ranks.verdicts([one for one in members if one is not None], options)
         assert together.verdict == PROVED, (together.witness, together.notes)
+
+
+@given(st.data(), st.one_of(examples(), trained()))
+def test_planner_and_verifier_work_out_the_same_of_a_spec(data: st.DataObject, example: Example) -> None:
+    """spec: R7.4 to R7.19, R7.30, R7.31"""
+    with suppress(TmmuError):
+        agreed(example.model, data.draw(specs(example.model)))
 
 
 @settings(max_examples=4)
