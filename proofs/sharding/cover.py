@@ -135,7 +135,7 @@ def prove(mesh: Mesh, by_rank: Mapping[int, Parts], solver: Solver, timeout_s: f
                 place, places = (mesh.at(rank, axis), mesh.size[axis]) if axis else (0, 1)
                 rows[f"(is_chunk {n} {places} {chunk} {place} {start} {held})"] = None
     listed = list(rows)
-    for k in range(0, max(1, len(listed)), ROWS):
+    for k in range(0, len(listed), ROWS):
         answer = solver.evaluate(refutation("\n".join(listed[k : k + ROWS])), timeout_s)
         if not answer.proof:
             return answer.failure or f"the solver answers {answer.text[:200]!r} of the parts"

@@ -53,13 +53,19 @@ def meetings(plan: Plan) -> list[Meeting]:
             stride = mesh.stride[axis]
             group = range(first, first + mesh.size[axis] * stride, stride)
             found.append(Meeting((op, axis, node), group, node, carries))
-        elif kind in ("Send", "Recv") and detail.isdecimal() and len(detail) < 11:
-            peer = rank + (int(detail) - here) * mesh.stride[axis]
+        elif kind in ("Send", "Recv") and (there := _place(detail, mesh.size[axis])) not in (NONE, here):
+            peer = rank + (there - here) * mesh.stride[axis]
             ends = (rank, peer) if kind == "Send" else (peer, rank)
             found.append(Meeting(("Send", axis, *(names[t] for t in tensors)), ends, node, carries))
         elif kind != "Shard":  # each rank cuts its own part out of what it has, and waits for nobody
             found.append(Meeting((op, axis, node), (), node))
     return found
+
+
+def _place(detail: str, places: int) -> int:
+    """The place along an axis that the name of a send or receive ends with; NONE where the axis has no such place."""
+    place = int(detail) if detail.isdecimal() and len(detail) < 11 else NONE
+    return place if place < places else NONE
 
 
 def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> tuple[str, tuple[int, ...]] | None:
