@@ -7,29 +7,38 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proofs import obligations, verify_plan
-from proofs.kernel import installed
+from proofs import checker, obligations, smtlib, verify_plan
+from proofs.checker import Problem
+from proofs.kernel import coq_file, installed
+from proofs.kernel.opinion import NOT_INSTALLED
 from proofs.obligations import Outcome
+from proofs.readers.sharing import permitted
 from proofs.verdict import BY_COMPARISON, OBLIGATIONS, Verdict
 from proofs.verify_plan import REQUIRABLE, Disagreement, Options, verify
+from tests.cover.test_envelope_verify import lied
+from tests.cover.test_envelope_verify import plan as open_plan
 from tests.cover.test_ir_columns import full
+from tests.cover.test_sharding_plans import LAYERS
+from tests.cover.test_sharding_ranks import plans as ranks
 from tests.strategies.small import changed, small
 from tests.strategies.synthetic import edited
 from tmmu import canonical
 from tmmu.errors import TmmuError
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.columns import ROLES, Plan
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Bindings, Model, Phase
+from tmmu.vocabulary import Bindings, Model, Phase, Role
 
+OPTIMIZER = ROLES.index(Role.OPTIMIZER)
 CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w")
 
 
@@ -84,6 +93,23 @@ def test_what_the_caller_writes_has_bytes_of_its_own(inputs: str, moved: str, on
     assert verdict.verdict == "REFUTED"
     assert verdict.witness is not None
     assert set(verdict.witness["tensors"]) == {moved, onto}
+
+
+def test_what_is_compared_stands_beside_what_the_solver_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the steps are the model's is only said where a model was given. spec: V5.2"""
+    answered(monkeypatch, [*ALL, Outcome("lemmas", "PROVED", 1, 0.1)])
+    monkeypatch.setattr(verify_plan, "opinion", lambda *_: {"said": NOT_INSTALLED})
+    plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
+    alone, against = verify(plan), verify(plan, Options(model=path))
+    assert (alone.scope, against.scope) == ("for the steps it states", "against the model")
+    assert [entry["name"] for entry in against.obligations] == [*OBLIGATIONS, "lemmas"]
+    assert alone.obligations == [entry for entry in against.obligations if entry["name"] != "steps_are_the_model"]
+    for entry in against.obligations:
+        assert (entry["verdict"], entry["detail"]) == (
+            "PROVED", "by comparison" if entry["name"] in BY_COMPARISON else "",
+        )  # fmt: skip
 
 
 def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -> None:
@@ -203,12 +229,35 @@ def test_the_plan_of_another_model_is_refuted_with_what_differs(tmp_path: Path) 
     assert "steps_are_the_model" in broken
 
 
-def test_a_plan_with_endless_problems_is_refuted_by_the_first_hundred(tmp_path: Path) -> None:
-    lines = [f"add{k}: a{k} -> a{k + 1}" for k in range(300)]
-    plan = plan_memory(small(*lines, inputs="a0", outputs="a300")).plan
-    late = replace(plan.tensors, birth=plan.tensors.birth[::-1].copy())
-    verdict = verify(saved(replace(plan, tensors=late), tmp_path))
-    assert (verdict.verdict, len(verdict.notes)) == ("REFUTED", 5)
+def test_all_checks_of_the_naive_side_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each of them a plan in which nobody else sees what is false. spec: V4.4, R7.19"""
+    answered(monkeypatch, ALL)
+    rank = ranks()[0]
+    sizes = changed(changed(rank, "shards", 2, size=3, held=3, chunk=3), "shards", 3, size=16, held=8, chunk=8)
+    for name, plan, model in (
+        ("sizes_over_envelope", lied(open_plan(), "b", 8), None),
+        ("lifetimes_cover_accesses", changed(plan_memory(CHAIN).plan, "tensors", "a", role=OPTIMIZER), None),
+        ("shards", changed(rank, "shards", 0, held=1), None),
+        ("shards", sizes, LAYERS),  # as many bytes, split as the mesh says: only the model has other sizes
+    ):
+        options = Options(model=None if model is None else modelled(model, tmp_path))
+        found = verify(saved(plan, tmp_path), options)
+        assert (found.verdict, (found.witness or {})["obligation"]) == ("REFUTED", name)
+    assert verify(saved(sizes, tmp_path)).verdict != "REFUTED"
+
+
+def test_a_plan_with_endless_problems_is_refuted_by_the_first_hundred(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = count()
+
+    def endless(_: object) -> Iterator[Problem]:
+        return (Problem("alignment", (f"t{k}",), 0, "activations", 0, 0, f"t{k}") for k in seen)
+
+    monkeypatch.setattr(checker, "problems", endless)
+    verdict = verify(saved(plan_memory(CHAIN).plan, tmp_path))
+    assert (verdict.verdict, verdict.notes) == ("REFUTED", ["t1", "t2", "t3", "t4", "t5"])
+    assert next(seen) == 100
 
 
 # Unknown.
@@ -244,6 +293,42 @@ def test_an_obligation_that_the_solver_was_not_asked_is_not_proved(
         assert (found.verdict, found.notes) == ("UNKNOWN", [f"{missing.name}: the solver was not asked"])
     answered(monkeypatch, [])
     assert verify(saved(plan_memory(CHAIN).plan, tmp_path)).verdict == "UNKNOWN"
+
+
+def test_an_obligation_that_the_solver_was_not_asked_is_listed_as_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered(monkeypatch, [outcome for outcome in ALL if outcome.name != "capacity"])
+    found = {entry["name"]: entry for entry in verify(saved(plan_memory(CHAIN).plan, tmp_path)).obligations}
+    assert found["capacity"] == {"name": "capacity", "verdict": "UNKNOWN", "detail": "the solver was not asked"}
+    assert {entry["verdict"] for name, entry in found.items() if name != "capacity"} == {"PROVED"}
+
+
+def test_a_kernel_that_does_not_say_yes_leaves_all_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: V6.1, V6.2"""
+    answered(monkeypatch, ALL)
+    disagree = "CHECKERS DISAGREE: the kernel says no (placed) where the naive checker finds nothing"
+    for said, reason, note in (
+        ("no", "placed", disagree),
+        ("nothing", "it ended without an answer", "the kernel gave no answer: it ended without an answer"),
+    ):
+        monkeypatch.setattr(verify_plan, "opinion", lambda *_, w=said, r=reason: {"said": w, "reason": r})
+        found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
+        assert (found.verdict, found.exit, found.notes) == ("UNKNOWN", 3, [note])
+        assert found.obligations[-1] == {"name": "kernel", "verdict": "UNKNOWN", "detail": reason}
+
+
+def test_a_kernel_that_is_required_must_have_said_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: V5.4"""
+    answered(monkeypatch, ALL)
+    for said, verdict, missing in (
+        ("yes", "PROVED", []),
+        (NOT_INSTALLED, "UNKNOWN", ["required but missing: kernel"]),
+    ):
+        monkeypatch.setattr(verify_plan, "opinion", lambda *_, w=said: {"said": w})
+        found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(require=("kernel",)))
+        assert (found.verdict, found.notes) == (verdict, missing)
+        assert ("kernel" in [entry["name"] for entry in found.obligations]) == (said == "yes")
 
 
 def test_a_lemma_or_a_definition_that_is_not_proved_leaves_all_unknown(
@@ -287,6 +372,43 @@ def test_a_claim_that_is_not_made_is_a_note(tmp_path: Path, monkeypatch: pytest.
         "activations": "not claimed",
     }
     assert found.claims["activations"]["peak_live_bytes"] == 128
+
+
+def test_a_footprint_is_optimal_where_capacity_and_peak_are_proved_and_it_is_the_peak(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V5.6"""
+    wide = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w", sizes={"x": 300, "b": 300})
+    path = saved(plan_memory(wide, layout="packed").plan, tmp_path)
+    for unproved, optimal in ((None, "proved"), ("capacity", "not proved"), ("peak", "not proved")):
+        answered(monkeypatch, [replace(o, verdict="UNKNOWN") if o.name == unproved else o for o in ALL])
+        claims = verify(path).claims
+        assert claims["parameters"]["footprint_is_optimal"] == optimal
+        assert claims["activations"]["footprint"] > claims["activations"]["peak_live_bytes"]
+        assert claims["activations"]["footprint_is_optimal"] == "not proved"
+
+
+def test_the_verdict_on_one_rank_says_which_and_that_it_is_not_about_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rank need not have what is donated: it may be on another stage. spec: R7.29"""
+    answered(monkeypatch, ALL)
+    plan = ranks()[2]
+    found = verify(saved(plan, tmp_path), Options(donated=frozenset({"x", "w2"}), require=("ranks",)))
+    assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["w2"])
+    assert (found.assumptions["rank"], found.assumptions["world_size"]) == (2, 4)
+    assert found.notes == ["rank 2 of 4: whether ranks fit together, all plans at once show"]
+    assert "rank" not in verify(saved(plan_memory(CHAIN).plan, tmp_path)).assumptions
+
+
+def test_a_layout_whose_addresses_are_no_offsets_is_said_not_to_conform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: A2.6"""
+    answered(monkeypatch, ALL)
+    plan = plan_memory(CHAIN, layout="hashed", address_token=bytes(range(64))).plan
+    found = verify(saved(plan, tmp_path))
+    assert found.notes == ["layout hashed: addresses are no offsets, so the plan does not conform to 001 II.F"]
 
 
 def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
@@ -356,6 +478,62 @@ def test_a_binding_that_is_not_the_plans_is_an_error_of_the_user(
     assert str(refused.value).startswith(message)
 
 
+# What is written beside the verdict.
+
+
+def test_what_an_earlier_run_wrote_is_removed_before_the_plan_is_read(tmp_path: Path) -> None:
+    """spec: C4.4"""
+    plan = plan_memory(CHAIN).plan
+    coq_file.write(tmp_path / "coq", "p", plan, permitted(plan, None, frozenset()), frozenset(), bytes(32), tmp_path)
+    (tmp_path / "smt" / "p").mkdir(parents=True)
+    (tmp_path / "smt" / "p" / "capacity.smt2").touch()
+    (tmp_path / "p.cbor").write_bytes(b"no plan")
+    with pytest.raises(TmmuError):
+        verify(str(tmp_path / "p.cbor"), Options(smt2=str(tmp_path / "smt"), coq=str(tmp_path / "coq")))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / "p.cbor"]
+
+
+def test_a_proved_plan_is_exported_with_the_lemmas_of_its_chains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: C4.3"""
+    answered(monkeypatch, ALL)
+    lemmas: list[tuple[Path, list[str]]] = []
+    monkeypatch.setattr(smtlib, "write_lemmas", lambda folder, names: lemmas.append((folder, names)))
+    found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(smt2=str(tmp_path / "out")))
+    assert (found.verdict, found.notes) == ("PROVED", [])
+    written = {path.stem for path in (tmp_path / "out" / "p").iterdir()}
+    assert written == {*OBLIGATIONS, "definition"} - set(BY_COMPARISON)
+    [(folder, names)] = lemmas
+    assert (folder, "tenants_are_apart_in_time" in names) == (tmp_path / "out" / "lemmas", True)
+
+
+def test_a_plan_of_which_one_obligation_is_open_is_not_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: C4.3"""
+    answered(monkeypatch, [*ALL[:-1], replace(ALL[-1], verdict="UNKNOWN", note="timeout")])
+    out = str(tmp_path / "out")
+    found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(smt2=out))
+    assert found.notes[-1] == f"nothing is written to {out}: not every obligation is discharged"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_for_coq_is_written_where_it_is_asked_for_and_the_theory_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V6.4"""
+    answered(monkeypatch, ALL)
+    plan = saved(plan_memory(CHAIN).plan, tmp_path)
+    for asked, theory, written in ((True, tmp_path, True), (True, None, False), (False, tmp_path, False)):
+        monkeypatch.setattr(installed, "theory", lambda found=theory: found)
+        folder = tmp_path / f"{asked} {theory is not None}"
+        verify(plan, Options(coq=str(folder) if asked else None))
+        assert (folder / "Plan.v").exists() is written
+    digest = file.load(plan).hashes["file_digest"]
+    assert digest.hex() in (tmp_path / "True True" / "Plan.v").read_text()
+
+
 # No verdict.
 
 
@@ -366,6 +544,15 @@ def test_a_model_that_cannot_be_read_is_refused_by_its_name(tmp_path: Path) -> N
         with pytest.raises(TmmuError) as refused:
             verify(plan, Options(model=str(tmp_path / name)))
         assert (refused.value.code_id, refused.value.file) == (code, str(tmp_path / name))
+
+
+def test_a_model_that_the_plans_mode_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> None:
+    """The plan is of mode backward, and the model has a step that has no gradient."""
+    plan = replace(plan_memory(CHAIN).plan, mode="backward")
+    path = modelled(small("own: x -> y", parameters="w", nodes={"own": {"domain": "com.example"}}), tmp_path)
+    with pytest.raises(TmmuError) as refused:
+        verify(saved(plan, tmp_path), Options(model=path))
+    assert (refused.value.code_id, refused.value.file) == ("MODE_VIOLATION", path)
 
 
 def test_an_onnx_model_without_onnx_is_refused_with_the_package_to_install(

@@ -15,6 +15,10 @@ STRUCTURE = (f"{COVER}structure.py", f"{COVER}checker.py", CORPUS)
 ROWS = (f"{COVER}obligations_refuse.py", f"{COVER}obligations_rows.py", f"{COVER}obligations_agree.py", CORPUS)
 EDGES = (f"{COVER}layouts_commands.py", f"{PROPERTIES}layouts.py")
 VERIFY = (f"{COVER}verify_plan.py", f"{COVER}verify_command.py")
+JUDGED = (
+    f"{COVER}envelope_verify.py", f"{COVER}sharding_ranks.py", f"{COVER}sharding_commands.py", f"{COVER}kernel.py",
+    f"{COVER}layouts_commands.py", f"{COVER}training_verify.py", CORPUS,
+)  # fmt: skip
 ARENAS = (f"{COVER}arenas_commands.py", f"{PROPERTIES}arenas.py", f"{COVER}structure.py", f"{COVER}planner_arenas.py")
 ENVELOPE = (f"{COVER}envelope_verify.py", f"{PROPERTIES}envelopes.py")
 KERNEL = (f"{COVER}kernel.py", "tests/kernel/test_program.py", "tests/kernel/test_verify.py")
@@ -89,6 +93,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/envelope.py": ENVELOPE,
     "proofs/homes.py": (f"{COVER}homes.py", *ARENAS),
     "proofs/verdict.py": (*VERIFY, f"{COVER}formats.py"),
+    "proofs/verify_plan.py": (*VERIFY, *JUDGED),
+    "proofs/formats.py": (f"{COVER}formats.py", f"{COVER}verify_command.py", f"{COVER}sharding_commands.py"),
+    "proofs/flags.py": (f"{COVER}verify_command.py", f"{COVER}cli_plan.py"),
+    "proofs/command.py": (f"{COVER}verify_command.py", f"{COVER}second_opinion.py", f"{COVER}sharding_commands.py"),
+    "proofs/entry.py": (f"{COVER}verify_command.py", f"{COVER}prove_lemmas.py"),
     **{
         f"proofs/solvers/{name}.py": (f"{COVER}solvers.py", f"{COVER}second_opinion.py", *ROWS)
         for name in ("__init__", "child", "process")
