@@ -192,6 +192,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="so many mutants of each file, chosen by its name")
     parser.add_argument("--folder", type=Path, default=ROOT / "mutants", help="what is kept from run to run")
     parser.add_argument("--list", action="store_true", help="print the survivors that are known, and run nothing")
+    parser.add_argument("--page", action="store_true", help="the same as a table in Markdown")
     given = parser.parse_args()
     results = Results(given.folder / "results.jsonl")
     chosen: dict[str, list[Task]] = {}
@@ -200,9 +201,9 @@ def main() -> int:
         chosen[path] = (
             every if given.sample is None else random.Random(path).sample(every, min(given.sample, len(every)))
         )
-    if not given.list and (code := _run(chosen, results, given)):
+    if not (given.list or given.page) and (code := _run(chosen, results, given)):
         return code
-    return _report(chosen, results)
+    return _page(chosen, results) if given.page else _report(chosen, results)
 
 
 def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namespace) -> int:
@@ -234,21 +235,40 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
     return 0
 
 
+class Tally(NamedTuple):
+    """What is known of the mutants of a file: how many were noticed, and those that were not and are not argued."""
+
+    mutants: int
+    noticed: int
+    argued: int
+    not_run: int
+    open: list[Task]
+
+
+def _tally(path: str, tasks: list[Task], results: Results) -> Tally:
+    known, found = argued(), [results.found.get(task.key) for task in tasks]
+    left = [task for task, result in zip(tasks, found, strict=True) if result == SURVIVED]
+    unargued = [task for task in left if (path, task.mutant.name) not in known]
+    not_run = found.count(None)
+    return Tally(len(tasks), len(tasks) - len(left) - not_run, len(left) - len(unargued), not_run, unargued)
+
+
 def _report(chosen: dict[str, list[Task]], results: Results) -> int:
-    known = argued()
-    print(f"{'file':45} {'mutants':>8} {'noticed':>8} {'survived':>9} {'argued':>7} {'not run':>8}")
-    unargued = 0
+    print(f"{'file':45} {'mutants':>8} {'noticed':>8} {'argued':>7} {'open':>5} {'not run':>8}")
+    every = {path: _tally(path, tasks, results) for path, tasks in chosen.items()}
+    for path, of in every.items():
+        print(f"{path:45} {of.mutants:>8} {of.noticed:>8} {of.argued:>7} {len(of.open):>5} {of.not_run:>8}")
+        for task in of.open:
+            print(f"    {task.mutant.line}: {task.mutant.name}")
+    return 1 if any(of.open for of in every.values()) else 0
+
+
+def _page(chosen: dict[str, list[Task]], results: Results) -> int:
+    print("| file | mutants | noticed | argued | open | not run |\n|---|---|---|---|---|---|")
     for path, tasks in chosen.items():
-        found = [results.found.get(task.key) for task in tasks]
-        left = [task for task, result in zip(tasks, found, strict=True) if result == SURVIVED]
-        reasoned = sum((path, task.mutant.name) in known for task in left)
-        unargued += len(left) - reasoned
-        noticed = sum(result not in (None, SURVIVED) for result in found)
-        print(f"{path:45} {len(tasks):>8} {noticed:>8} {len(left):>9} {reasoned:>7} {found.count(None):>8}")
-        for task in left:
-            if (path, task.mutant.name) not in known:
-                print(f"    {task.mutant.line}: {task.mutant.name}")
-    return 1 if unargued else 0
+        of = _tally(path, tasks, results)
+        print(f"| `{path}` | {of.mutants} | {of.noticed} | {of.argued} | {len(of.open)} | {of.not_run} |")
+    return 0
 
 
 if __name__ == "__main__":
