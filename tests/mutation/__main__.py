@@ -217,6 +217,7 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
         return [task for tasks in chosen.values() for task in tasks if not results.noticed(task)]
 
     def swapped(collected: Collected, watch: Watch, say: Say) -> None:
+        there.write_text(json.dumps(list(collected.items)))
         if failed := watch.tests(collected, chosen, given.workers, say):
             say("these tests fail for the source as it is:\n    " + "\n    ".join(failed))
             sys.exit(2)
@@ -225,11 +226,13 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
 
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache  # records of changed lemmas are nobody's
+        there = Path(cache) / "tests.json"
         tests = sorted({test for path in chosen for test in tests_of(path)})
         if code := collect(tests, reached, swapped):
             return code
         results.load()
         reached.load(chosen)
+        reached.keep(json.loads(there.read_text()))
         runner = Runner(reached, results, given.workers, given.seconds, end, print)
         runner.run(_imported(todo(), runner))
     return 0

@@ -50,6 +50,11 @@ class Reached:
                 lines = {path: int(bits, 16) for path, (_, bits) in kept["lines"].items()}
                 self.tests[kept["test"]] = Test(kept["version"], kept["seconds"], kept["failed"], lines)
 
+    def keep(self, names: Iterable[str]) -> None:
+        """Forget all other tests: what was renamed or removed is run no more."""
+        there = set(names)
+        self.tests = {name: test for name, test in self.tests.items() if name in there}
+
     def save(self, tests: dict[str, Test]) -> None:
         """Keep what was seen of these tests. Several processes may do so at once: lines are written whole."""
         digests = {path: digest_of(path) for path in {path for test in tests.values() for path in test.lines}}

@@ -13,6 +13,7 @@ import importlib.machinery
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -73,7 +74,7 @@ class Child(NamedTuple):
         """What came of it; None while it runs. A child that is late is ended with everything that it started."""
         code = self.exit_code()
         if code == UNPREPARED:
-            raise RuntimeError("a mutant could not be put into place: nothing was tested")
+            raise RuntimeError("a mutant could not be put into place, or a test is gone: nothing was tested")
         if code is not None:
             return SURVIVED if code == 0 else KILLED
         if time.monotonic() < self.deadline:
@@ -135,6 +136,13 @@ def start(path: str, source: str, tests: Sequence[str], seconds: float, log: Pat
         sys.meta_path.insert(0, _Changed(path, source))
         import pytest
 
-        return int(pytest.main([*FLAGS, *tests]))
+        code = int(pytest.main([*FLAGS, *tests]))
+        return UNPREPARED if code == pytest.ExitCode.USAGE_ERROR and _gone(tests) else code
 
     return separate(run, seconds, log=log)
+
+
+def _gone(tests: Sequence[str]) -> bool:
+    """Whether one of the tests is not there for the source as it is either, so that no change did away with it."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", *FLAGS, *tests]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode != 0

@@ -140,7 +140,7 @@ class Watch:
                 child.kill()
         self.reached.load(files)
         failed = [name for name in missing if not self._known(collected, name)]
-        self.reached.tests = {name: test for name, test in self.reached.tests.items() if name in collected.items}
+        self.reached.keep(collected.items)
         return failed
 
     def _known(self, collected: Collected, name: str) -> bool:

@@ -169,6 +169,8 @@ def test_a_change_is_held_to_the_tests_that_run_its_statement_and_its_own_come_f
     again = Reached(kept.path)
     again.load([path])
     assert again.tests == record
+    again.keep(name for name in record if name != f"{other}elsewhere")  # since renamed
+    assert again.tests.keys() == record.keys() - {f"{other}elsewhere"}
     assert again.of_lines(path, lines[1]) == [own, f"{other}quick", f"{other}slow"]
     assert again.within(again.of_lines(path, lines[1]), 1.5) == [own, f"{other}quick"]
     assert again.within([f"{other}slow"], 1.5) == [f"{other}slow"]
@@ -212,6 +214,25 @@ def test_a_table_of_reasons_is_read(tmp_path: Path) -> None:
         "| file | mutant | why |\n|---|---|---|\n| `a/b.py` | `` f: a \\| b → a & b `` | It is the same. |\n"
     )
     assert argued(page) == {("a/b.py", "f: a | b → a & b"): "It is the same."}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("reading_nothing_gives_nothing", KILLED), ("a_name_that_it_had_before", "nothing was tested")],
+)
+def test_a_test_that_is_gone_notices_nothing_and_one_that_cannot_be_imported_does(name: str, expected: str) -> None:
+    """pytest ends alike for both."""
+    program = f"""
+import time
+from tests.mutation.running import preload, start
+preload()
+child = start("proofs/memory.py", "raise ImportError", ("tests/cover/test_memory.py::test_{name}",), 300)
+while (result := child.finished()) is None:
+    time.sleep(0.05)
+print(result)
+"""
+    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert expected in found.stdout + found.stderr
 
 
 @pytest.mark.parametrize(
