@@ -53,7 +53,7 @@ def loops(domain: str, op: str, ins: Sequence[Shape], outs: Sequence[Shape]) -> 
         return NOTHING
     if op in _BY_ELEMENT:
         return Loops(_broadcast(ins, outs), local=True)
-    table = _TABLE.get(op)
+    table = _TABLE.get(op) if len(outs) == 1 or op == "Split" else None
     return table(ins, outs) if table is not None else NOTHING
 
 
@@ -104,7 +104,7 @@ def _broadcast(ins: Sequence[Shape], outs: Sequence[Shape]) -> tuple[frozenset[P
 
 def _product(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """y[.., i, j] is the sum over k of a[.., i, k] b[.., k, j]."""
-    if len(ins) != 2 or any(len(s) < 2 for s in ins):
+    if len(ins) != 2 or any(len(s) < 2 for s in ins) or len(outs[0]) != max(map(len, ins)):
         return NOTHING
     (a, b), y = ins, outs[0]
     if (a[-2], b[-1], a[-1]) != (y[-2], y[-1], b[-2]):
@@ -119,7 +119,7 @@ def _product(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 def _gemm(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Of a square operand it is not known whether it is transposed; with a bias the sum over k is not made in parts."""
-    if len(ins) < 2 or [len(s) for s in (*ins[:2], outs[0])] != [2, 2, 2]:
+    if len(ins) < 2 or [len(s) for s in (*ins[:2], outs[0])] != [2, 2, 2] or any(len(s) > 2 for s in ins):
         return NOTHING
     a, b, y = ins[0], ins[1], outs[0]
     i, j = ("i" if a[0] != a[1] else None), ("j" if b[0] != b[1] else None)
@@ -146,7 +146,7 @@ def _convolution(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 def _each_channel(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     x = ins[0]
-    if len(outs) > 1 or len(x) < 2 or len(outs[0]) != len(x) or outs[0][:2] != x[:2]:
+    if len(x) < 2 or len(outs[0]) != len(x) or outs[0][:2] != x[:2]:
         return NOTHING
     vectors = [("in", p, ("c",)) for p, s in enumerate(ins) if p and s == x[1:2]]
     return Loops(_equated(("in", 0, ("n", "c")), ("out", 0, ("n", "c")), *vectors), adds=True)

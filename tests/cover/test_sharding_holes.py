@@ -60,8 +60,9 @@ def test_ranks_at_one_place_of_an_axis_hold_the_same_along_it() -> None:
 
 def test_places_that_hold_nothing_stand_anywhere() -> None:
     one = Mesh({"mesh": [["a", 3]]})
-    found = {r: {"w": (dimension("a", start, held, 4),)} for r, (start, held) in enumerate(((0, 4), (4, 0), (4, 0)))}
-    assert list(cover.holes(one, found, "")) == []
+    for spans in (((0, 4), (4, 0), (4, 0)), ((0, 4), (2, 0), (9, 0)), ((1, 0), (0, 4), (0, 0))):
+        found = {rank: {"w": (dimension("a", start, held, 4),)} for rank, (start, held) in enumerate(spans)}
+        assert list(cover.holes(one, found, "")) == []
     assert list(cover.holes(one, {rank: {"w": (dimension("a", 0, 0, 0),)} for rank in range(3)}, "")) == []
     assert list(cover.holes(one, {rank: {"w": ()} for rank in range(3)}, "")) == []
 

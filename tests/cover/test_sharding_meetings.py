@@ -101,6 +101,15 @@ def test_who_waits_for_whom_and_where_is_said(by_rank: Any, text: str) -> None:
     assert found[0] == text
 
 
+def test_ranks_that_had_to_wait_go_on_when_both_are_there() -> None:
+    """Ranks 1 and 2 each wait for rank 0 first, and meet last."""
+    a, b, c = meeting("a", 0, 1), meeting("b", 0, 2), meeting("c", 1, 2)
+    for rest in ({1: [a, c], 2: [b, c]}, {2: [b, c], 1: [a, c]}):
+        assert waits({0: [a, b], **rest}) is None
+        assert waits({**rest, 0: [a, b]}) is None
+        assert waits({0: [a, b], **rest, 3: [meeting("d", 3)]}) is None
+
+
 def test_who_sends_to_itself_does_not_pass_over_what_comes_next() -> None:
     """Rank 6 waits for rank 18 for ever, and so nothing is proved of either."""
     sender = plan(6, "n a::Send.0: x -> y", "m a::Send.1: x -> z")

@@ -179,6 +179,13 @@ def test_padding_is_at_the_end_and_stays_out_of_sums() -> None:
     ]  # fmt: skip
 
 
+def test_what_is_repeated_may_be_padded_as_other_work_by_element() -> None:
+    """Planner and verifier must agree on it, else a right plan is refuted. spec: R7.11, R7.31"""
+    net = model(["e ai.onnx::Expand: x w -> y"], {"x": (5, 1), "w": (2,), "y": (5, 6)}, "y")
+    (local,) = agreed(net, spec({"data": 2}, ("x", ["data"]), pad=True))
+    assert (run(local), shape(local, "y")) == (["Expand x w -> y"], (3, 6))
+
+
 def test_an_axis_of_one_rank_splits_nothing() -> None:
     """spec: R7.2"""
     (local,) = agreed(LAYERS, spec({"data": 1}, ("x", ["data"]), ("w1", ["", "data"])))

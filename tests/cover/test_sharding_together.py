@@ -201,6 +201,14 @@ def test_without_stages_all_ranks_have_one_layout(believed: list[int]) -> None:
         assert (verdict.witness or {}).get("ranks") == [0, 1]
 
 
+def test_a_mesh_of_one_rank_is_complete_with_it(believed: list[int]) -> None:
+    """spec: R7.2"""
+    alone = replace(right(by_stages=False)[0], spec={**right(by_stages=False)[0].spec, "mesh": [["data", 1]]})
+    whole = {name: tuple(d._replace(part=Part(0, d.size, d.size)) for d in of) for name, of in alone.parts.items()}
+    verdict = together(replace(alone, parts=whole, meetings=[]))
+    assert (verdict.verdict, believed) == ("PROVED", [1])
+
+
 def test_layouts_are_compared_also_where_a_rank_is_missing() -> None:
     """spec: R7.28"""
     made = list(right())

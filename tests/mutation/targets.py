@@ -126,7 +126,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/sharding/ranks.py": TOGETHER,
     "proofs/sharding/exchange.py": (f"{COVER}sharding_meetings.py", *TOGETHER),
     "proofs/sharding/cover.py": (f"{COVER}sharding_holes.py", *TOGETHER),
-    **{f"proofs/sharding/{name}.py": SHARDING for name in ("lies", "loops", "mesh", "parts", "rank_model", "stages")},
+    **{f"proofs/sharding/{name}.py": (f"{COVER}sharding_parts.py", *SHARDING) for name in ("mesh", "parts")},
+    **{f"proofs/sharding/{name}.py": SHARDING for name in ("lies", "rank_model", "stages")},
+    "proofs/sharding/loops.py": (f"{COVER}sharding_loops.py", *SHARDING),
     "proofs/smtlib.py": (f"{COVER}smtlib.py", f"{COVER}second_opinion.py"),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{COVER}following.py"),
     "tmmu/planner/liveness.py": (f"{PREFIX}liveness.py", *PLANNER),
@@ -153,8 +155,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/planner/remat/{name}.py": RECOMPUTING for name in ("choose", "rewrite", "schedules", "strategies")},
     **{
         f"tmmu/planner/sharding/{name}.py": SHARDING
-        for name in ("local", "relations", "rewrite", "spec", "splits", "stages")
+        for name in ("local", "rewrite", "spec", "splits", "stages")
     },
+    "tmmu/planner/sharding/relations.py": (f"{COVER}sharding_loops.py", *SHARDING),
     **{f"tmmu/plan/{name}.py": FILES for name in ("columns", "configuration", "fields", "file", "gate", "metrics")},
     "tmmu/plan/sharding.py": (f"{COVER}plan_file.py", *SHARDING),
     **{f"tmmu/envelope/{name}.py": SIZES for name in ("expressions", "maxima", "operations", "table")},

@@ -17,10 +17,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from proofs.sharding import ranks
+from proofs.sharding.loops import loops
 from proofs.sharding.mesh import Mesh as CheckersMesh
 from proofs.verdict import PROVED
 from proofs.verify_plan import Options, judge, opened
 from tests.strategies.both_ranks import agreed
+from tests.strategies.loop_notation import of_planner, of_verifier
 from tests.strategies.mesh_run import Machine, Mesh, alone, part_of
 from tests.strategies.meshes import Example, examples, specs, trained
 from tmmu.errors import TmmuError
@@ -30,6 +32,7 @@ from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.patterns import matches
 from tmmu.planner.sharding import Local, local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
+from tmmu.planner.sharding.relations import relation
 from tmmu.planner.training.modes import prepare
 from tmmu.vocabulary import Model, Role
 
@@ -136,6 +139,23 @@ def test_planner_and_verifier_work_out_the_same_of_a_spec(data: st.DataObject, e
     """spec: R7.4 to R7.19, R7.30, R7.31"""
     with suppress(TmmuError):
         agreed(example.model, data.draw(specs(example.model)))
+
+
+SHAPES = st.lists(st.lists(st.sampled_from((0, 1, 2, 3, 4, 6)), max_size=3).map(tuple), min_size=1, max_size=3)
+OPERATORS = (
+    "Add", "BatchNormalization", "Concat", "Conv", "Expand", "Gather", "Gemm", "MatMul", "MaxPool", "ReduceMax",
+    "ReduceSum", "Reshape", "Shape", "Split", "Transpose",
+)  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(OPERATORS), SHAPES, SHAPES, st.booleans())
+def test_both_tables_divide_the_same_loops_of_any_shapes(
+    op: str, ins: list[tuple[int, ...]], outs: list[tuple[int, ...]], alike: bool
+) -> None:
+    """Also of shapes that the operator cannot have. spec: R7.9"""
+    outs = [*ins[:1], *outs[1:]] if alike else outs
+    assert of_planner(relation("", op, ins, outs), ins, outs) == of_verifier(loops("", op, ins, outs), ins, outs)
 
 
 @settings(max_examples=4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proofs.readers.ir_model import read_ir
+from proofs.readers.operators import plain
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.stages import RankModel, of_rank
 from tmmu.errors import TmmuError
@@ -47,7 +48,7 @@ def _same(local: Local, rank_model: RankModel) -> None:
 
     nodes = local.model.nodes
     assert [tuple(step) for step in expected.steps] == [
-        (n.name, n.domain, n.op, "whole", "", names(n.reads), names(n.writes), names(n.mutates)) for n in nodes
+        (n.name, plain(n.domain), n.op, "whole", "", names(n.reads), names(n.writes), names(n.mutates)) for n in nodes
     ]
     assert (expected.inputs, expected.outputs) == (names(local.model.inputs), names(local.model.outputs))
     assert {name: size for name, (size, _) in expected.sizes.items()} == {t.name: t.bytes for t in tensors}

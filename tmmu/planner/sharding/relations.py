@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Shape = tuple[int, ...]
 Labels = tuple[int | None, ...]
@@ -59,6 +59,8 @@ def relation(domain: str, op: str, reads: Sequence[Shape], writes: Sequence[Shap
     Relation(reads=((0, 2), (2, 1)), writes=((0, 1),), sums=True, pointwise=False, apart=False)
     """
     family = None if domain not in ("", "ai.onnx") or not reads or not writes else _FAMILIES.get(op)
+    if len(writes) > 1 and family not in (_pointwise, _split):  # further results are statistics, or places in operands
+        family = None
     found = None if family is None else family(list(reads), list(writes))
     if found is None:
         return whole(reads, writes)
@@ -114,11 +116,11 @@ def _pointwise(reads: list[Shape], writes: list[Shape]) -> Relation:
 
 def _expand(reads: list[Shape], writes: list[Shape]) -> Relation:
     shown = _pointwise(reads[:1], writes)
-    return Relation((*shown.reads, *((None,) * len(s) for s in reads[1:])), shown.writes)
+    return replace(shown, reads=(*shown.reads, *((None,) * len(s) for s in reads[1:])))
 
 
 def _matmul(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    if len(reads) != 2 or min(map(len, reads)) < 2:
+    if len(reads) != 2 or min(map(len, reads)) < 2 or len(writes[0]) != max(map(len, reads)):
         return None
     a, b, y = reads[0], reads[1], writes[0]
     if y[-2:] != (a[-2], b[-1]) or a[-1] != b[-2]:
@@ -132,7 +134,7 @@ def _matmul(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 def _gemm(reads: list[Shape], writes: list[Shape]) -> Relation | None:
     """Which operand is transposed the shapes say, but for square ones. A bias is added once: no sum over ranks then."""
-    if len(reads) < 2 or not len(reads[0]) == len(reads[1]) == len(writes[0]) == 2:
+    if len(reads) < 2 or not len(reads[0]) == len(reads[1]) == len(writes[0]) == max(map(len, reads)) == 2:
         return None
     a, b, y = reads[0], reads[1], writes[0]
     known_a, known_b, summed = a[0] != a[1], b[0] != b[1], len(reads) == 2
@@ -162,9 +164,7 @@ def _conv(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 def _channels(reads: list[Shape], writes: list[Shape]) -> Relation | None:
     """Batch and channels, each place of them alone; further operands are one value a channel."""
     x = reads[0]
-    if (
-        len(x) < 2 or len(writes) != 1 or writes[0][:2] != x[:2] or len(writes[0]) != len(x)
-    ):  # more results are statistics of the batch, or places in the whole operand
+    if len(x) < 2 or writes[0][:2] != x[:2] or len(writes[0]) != len(x):
         return None
     labels = (0, 1, *(None,) * (len(x) - 2))
     return Relation((labels, *((1,) if s == (x[1],) else (None,) * len(s) for s in reads[1:])), (labels,), sums=True)
