@@ -108,8 +108,7 @@ def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> tuple[str, tuple[int, ...
         text = f"rank {stuck[0]} comes to {at.step}: {at.what[0]} over {at.what[1]!r} is no collective of its mesh"
         return text, (stuck[0],)
     # Whoever the first one waits for and is not there: that one is somewhere else, at the end, or no rank.
-    others = [other for other in at.ranks if other != stuck[0] and not _is_at(by_rank, next_of, other, at)]
-    other = others[0] if others else stuck[0]
+    other = next((other for other in at.ranks if not _is_at(by_rank, next_of, other, at)), stuck[0])
     where = "is no rank of the mesh"
     if other in by_rank:
         left = by_rank[other][next_of[other] :]

@@ -89,6 +89,11 @@ def meeting(what: str, *ranks: int, size: int = 4) -> Meeting:
             {0: [meeting("a", 0, 1, 2)], 1: [meeting("a", 0, 1, 2)], 2: [meeting("a", 0, 2)]},
             "rank 0 waits in a4 for rank 2, which waits in a4",
         ),
+        ({0: [meeting("a", 0, 1, 2)], 1: [], 2: []}, "rank 0 waits in a4 for rank 1, which has come to its end"),
+        (
+            {0: [Meeting(("a",), (0, 1), "a")], 1: [meeting("a", 0, 1)]},
+            "rank 1 comes to a4 with 4 bytes of int8, and rank 0 to a with nothing",
+        ),
         (
             {0: [meeting("a", 0, 1)], 1: [meeting("a", 0, 1, size=8)]},
             "rank 1 comes to a8 with 8 bytes of int8, and rank 0 to a4 with 4 bytes of int8",
