@@ -259,12 +259,14 @@ class _Work:
         """Views and in-place pairs of the step, of what stands in the places of its operands and results."""
         now = {name: reads[ins.index(name)] for name in ins}
         for name, new in zip(outs, writes, strict=True):
+            if name in step.mutates:  # what it shows, and whose bytes it took, its first writer decided
+                continue
             for operand in dict.fromkeys(ins):
                 if (name, operand) in self.model.in_place:
                     self.new.in_place.discard((name, operand))
                     self.new.in_place.update((new, r) for n, r in zip(ins, reads, strict=True) if n == operand)
             view = self.model.views.get(name)
-            if view is None or name in step.mutates:
+            if view is None:
                 continue
             base, offset = view
             if base not in now:

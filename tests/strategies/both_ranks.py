@@ -9,8 +9,9 @@ from proofs.readers.operators import plain
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.stages import RankModel, of_rank
 from tmmu.errors import TmmuError
+from tmmu.ir.dtypes import BITS
 from tmmu.planner.sharding import Local, local_models
-from tmmu.vocabulary import Model, Phase
+from tmmu.vocabulary import Model, Phase, Role
 
 
 def agreed(model: Model, spec: dict[str, Any]) -> list[Local]:
@@ -47,22 +48,27 @@ def _same(local: Local, rank_model: RankModel) -> None:
         return tuple(tensors[t].name for t in rows)
 
     nodes = local.model.nodes
+    scratch = {n.name: tuple(f"{n.name}.scratch{k}" for k in range(len(n.scratch))) for n in nodes}
     assert [tuple(step) for step in expected.steps] == [
-        (n.name, plain(n.domain), n.op, "whole", "", names(n.reads), names(n.writes), names(n.mutates)) for n in nodes
-    ]
+        (n.name, plain(n.domain), n.op, "whole", "", names(n.reads) + scratch[n.name],
+         names(n.writes) + scratch[n.name], names(n.mutates))
+        for n in nodes
+    ]  # fmt: skip
     assert (expected.inputs, expected.outputs) == (names(local.model.inputs), names(local.model.outputs))
-    assert {name: size for name, (size, _) in expected.sizes.items()} == {t.name: t.bytes for t in tensors}
-    assert [(expected.shapes[t.name], expected.alignments[t.name]) for t in tensors] == [
-        (t.shape, t.alignment) for t in tensors
+    assert expected.roles == {t.name: t.role for t in tensors} | {
+        name: Role.SCRATCH for of in scratch.values() for name in of
+    }
+    assert expected.sizes.keys() == expected.roles.keys()
+    assert [(expected.sizes[t.name], expected.shapes[t.name], expected.alignments[t.name]) for t in tensors] == [
+        ((t.bytes, BITS[t.dtype]), t.shape, t.alignment) for t in tensors
     ]
-    assert expected.roles == {t.name: t.role for t in tensors}
     assert expected.saved == {t.name for t in tensors if t.saved_for_backward}
     assert expected.views == {
         t.name: (tensors[t.view.base].name, t.view.offset) for t in tensors if t.view is not None
     }  # fmt: skip
     assert expected.must_not_alias == {frozenset(names(pair)) for pair in local.model.must_not_alias}
     phases = {n.name: n.phase for n in nodes if n.phase is not Phase.FORWARD}
-    assert {name: phase for name, phase in expected.phases.items() if name in {n.name for n in nodes}} == phases
+    assert {name: phase for name, phase in expected.phases.items() if name in scratch} == phases
     hints = {(tensors[a].name, tensors[b].name) for n in nodes for a, b in n.in_place}
     touched = {(to, source) for step in expected.steps for to in step.writes for source in step.reads}
     assert expected.in_place & touched == hints
