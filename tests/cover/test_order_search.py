@@ -18,7 +18,7 @@ from tmmu.planner.orders.greedy import from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
 from tmmu.planner.orders.portfolio import lowered
 from tmmu.planner.orders.segments import segments
-from tmmu.vocabulary import MAIN, Model
+from tmmu.vocabulary import MAIN, Model, Scratch
 
 ACTIVATIONS = frozenset((2,))
 
@@ -176,6 +176,19 @@ def test_an_accepted_hint_saves_the_result_and_a_second_result_saves_nothing() -
     assert loads(graph, [0, 1, 2]) == [128, 128, 192]
     assert loads(graph_of(model), [0, 1, 2]) == [128, 192, 192]
     assert search(graph, 0, 1 << 40, 100).order == [0, 1, 2]
+
+
+def test_an_operand_that_a_later_part_reads_is_not_given_up_in_this_one() -> None:
+    """Where `grow` comes last of those around it, its result seems to cost nothing, and would need 310 bytes."""
+    model = small(
+        "make: x -> a", "other: a -> e", "grow: a -> b(a)", "shrink: b -> c", "join: c e -> m", "read: a m -> y",
+        sizes={"x": 1, "a": 100, "e": 50, "b": 100, "c": 1, "m": 1, "y": 1},
+        nodes={"grow": {"scratch": (Scratch(60, 1),)}},
+    )  # fmt: skip
+    graph = graph_of(model, in_place=True)
+    assert segments(graph) == [(1, 4)]
+    assert max(loads(graph, range(6))) == 310
+    assert max(loads(graph, lowered(graph))) == 260
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,8 @@ class Order:
 def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
     """The units at places `start` to `end` - 1 as a graph of its own, unit i at place `start` + i.
 
-    `live` is that of the whole; whoever needs it adds what the places before have made. O(touches of these units).
+    An operand that is read after them is needed beside the result that could take its bytes. What is alive before
+    them, `live`, is for whoever asks to say. O(touches of these units).
     """
     chosen, place = order.units[start:end], order.place
     number: dict[int, int] = {}
@@ -112,13 +113,12 @@ def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
         [[place[m] - start for m in graph.after[n] if place[m] < end] for n in chosen],
         touches,
         [graph.inner[n] for n in chosen],
-        [[(number[r], number[o]) for r, o in graph.hints[n]] for n in chosen],
+        [[(number[r], number[o]) for r, o in graph.hints[n] if order.last[o] < end] for n in chosen],
         [graph.bytes[k] for k in number],
         users,
         opened,
         [order.last[k] >= end for k in number],
-        0,
-        0 if start else graph.unread,
+        unread=0 if start else graph.unread,
     )
 
 
