@@ -50,14 +50,14 @@ def search(graph: Graph, floor: int, bound: int, limit: int) -> Found:
     everything = (1 << len(graph)) - 1
     best = {0: floor}
     came: dict[int, tuple[int, int]] = {}
-    state = {0: (graph.live, moves.ready(0, -1, 0))}
+    state = {0: (graph.live, moves.first)}
     heap = [(floor, len(graph), 0)]
     looked, price = 0, 1 + len(graph) // BITS
     while heap:
         peak, missing, done = heapq.heappop(heap)
         if done == everything:
             return Found(_path(came, done), True, looked)
-        if done not in state or peak > best[done]:
+        if done not in state:  # it was reached with a lower peak
             continue
         live, ready = state.pop(done)
         following: list[tuple[int, int, int]] = []
@@ -87,6 +87,7 @@ class _Moves:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.before = [sum(1 << m for m in set(before)) for before in graph.before]
+        self.first = sum(1 << n for n, before in enumerate(self.before) if not before)
         users = [sum(1 << n for n in found) for found in graph.users]
         self.touches = [
             [(graph.bytes[k], users[k] & ~(1 << n), graph.opened[k], graph.kept[k]) for k in graph.touches[n]]
@@ -96,8 +97,6 @@ class _Moves:
 
     def ready(self, done: int, n: int, ready: int) -> int:
         """The units that may come next after `done`, `n` being the last of it and `ready` what was ready before."""
-        if n < 0:
-            return sum(1 << m for m, before in enumerate(self.before) if not before)
         ready &= ~(1 << n)
         for m in self.graph.after[n]:
             if not self.before[m] & ~done:

@@ -31,17 +31,13 @@ def greedy(graph: Graph, *, recent: bool, largest: bool = False) -> list[int]:
     waits = [len(before) for before in graph.before]
     since = [0] * len(graph)
     heap: list[tuple[int, int, int, int]] = []
-    current: list[tuple[int, int, int, int] | None] = [None] * len(graph)
 
     def put(n: int) -> None:
-        """Enter a unit that is ready with what it would change now."""
+        """Enter a unit that is ready with what it would change now: never worse than before, so the latest is first."""
         added = sum(graph.bytes[k] for k in graph.touches[n] if not seen[k])
         freed = sum(graph.bytes[k] for k in graph.touches[n] if left[k] == 1 and not graph.kept[k])
         tie = -since[n] if recent else 0
-        entry = (-freed, added, tie, n) if largest else (added - freed, added, tie, n)
-        if entry != current[n]:
-            current[n] = entry
-            heapq.heappush(heap, entry)
+        heapq.heappush(heap, (-freed if largest else added - freed, added, tie, n))
 
     for n, count in enumerate(waits):
         if not count:
@@ -49,9 +45,8 @@ def greedy(graph: Graph, *, recent: bool, largest: bool = False) -> list[int]:
     order: list[int] = []
     done = [False] * len(graph)
     while heap:
-        entry = heapq.heappop(heap)
-        n = entry[-1]
-        if done[n] or entry != current[n]:
+        n = heapq.heappop(heap)[-1]
+        if done[n]:
             continue
         done[n] = True
         order.append(n)

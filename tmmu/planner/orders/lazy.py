@@ -24,8 +24,6 @@ def without_lazy(graph: Graph) -> tuple[list[int], Graph]:
         for n in range(len(graph))
     ]
     left = [n for n in range(len(graph)) if not lazy[n]]
-    if len(left) == len(graph):
-        return left, graph
     number = {n: i for i, n in enumerate(left)}
     users: list[list[int]] = []
     for old in graph.users:

@@ -13,10 +13,13 @@ from tmmu.planner.orders.graph import Graph
 
 
 def segments(graph: Graph) -> list[tuple[int, int]]:
-    """The stretches (start, end) of units that may change places, longer than one unit. O(units + edges)."""
+    """The stretches (start, end) of units that may change places. O(units + edges).
+
+    None is of one unit: that would come before or after every other.
+    """
     result, start = [], 0
     for cut in (*_separating(graph), len(graph)):
-        if cut - start > 1:
+        if cut > start:
             result.append((start, cut))
         start = cut + 1
     return result
@@ -39,7 +42,7 @@ def _comparable(before: Sequence[Sequence[int]]) -> list[bool]:
     result, ends = [], set[int]()
     for n, waits_for in enumerate(before):
         waits = set(waits_for)
-        result.append(len(ends) <= len(waits) and ends <= waits)
+        result.append(ends <= waits)
         ends -= waits
         ends.add(n)
     return result
