@@ -46,7 +46,12 @@ HOMES = (
     f"{COVER}every_failure_code.py",
     f"{PROPERTIES}arenas.py",
 )
-ORDERS = (f"{COVER}order_search.py", f"{COVER}order_memory.py")
+ORDERS = (
+    f"{COVER}order_search.py",
+    f"{PROPERTIES}order_search.py",
+    f"{COVER}order_memory.py",
+    f"{PROPERTIES}order.py",
+)
 RECOMPUTING = (f"{COVER}remat_optimum.py", f"{COVER}remat_choose.py")
 JOINT = (
     f"{COVER}training_expand.py",
@@ -142,7 +147,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/fitting.py": (f"{COVER}layouts_packed.py", f"{COVER}layouts_pools.py", *LAYOUTS),
     **{
         f"tmmu/planner/{name}.py": HOMES
-        for name in ("arenas", "arena_file", "choosing", "memories", "patterns", "permitted", "placing")
+        for name in ("arenas", "arena_file", "choosing", "levels", "memories", "patterns", "permitted", "placing")
     },
     "tmmu/planner/plan.py": (*PLANNER, f"{COVER}order_memory.py", f"{COVER}cli_plan.py"),
     "tmmu/planner/envelope.py": (f"{PREFIX}envelope.py", f"{COVER}envelope_verify.py", f"{COVER}replan.py"),
