@@ -9,7 +9,7 @@ import click
 
 from tmmu.vocabulary import UINT64_END
 
-existing = click.Path(exists=True, dir_okay=False, readable=True)
+existing = click.Path(exists=True, dir_okay=False)
 """A file that is there; click exits with 2 where it is not, or is a directory."""
 
 
@@ -19,8 +19,8 @@ def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[s
     def parse(_context: object, _parameter: object, given: tuple[str, ...]) -> dict[str, str]:
         pairs: dict[str, str] = {}
         for text in given:
-            name, equals, value = text.rpartition("=")
-            if not equals or not name or not value:
+            name, _, value = text.rpartition("=")  # without `=` there is no name
+            if not name or not value:
                 raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=flag)
             if pairs.setdefault(name, value) != value:
                 raise click.BadParameter(f"{name!r} is bound twice", param_hint=flag)
@@ -30,8 +30,8 @@ def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[s
 
 
 def _is_size(text: str) -> bool:
-    # Python refuses to read thousands of digits, so their number is looked at first.
-    return text.isascii() and text.isdigit() and len(text.lstrip("0")) <= 20 and int(text) < UINT64_END
+    # Python refuses to read thousands of digits, zeros before the number too, so how many there are is looked at first.
+    return text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < UINT64_END
 
 
 def dims(pairs: dict[str, str]) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
