@@ -266,8 +266,7 @@ def _false(stated: Stated, plan: Plan, run: Program, sharded: RankModel | None, 
     """Everything false that the naive side finds, most telling first, lazily."""
     if sharded is not None:
         yield from compare.differences(plan, sharded.expected, options.donated)
-        if plan.shard_spec:
-            yield from part_differences(plan, sharded)
+        yield from part_differences(plan, sharded)
     yield from envelope.problems(plan)
     yield from checker.problems(run)
     yield from structure.problems(plan, run)

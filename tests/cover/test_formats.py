@@ -107,6 +107,17 @@ def test_a_refuted_plan_is_one_line_and_its_witness() -> None:
     ]
 
 
+def test_a_witness_names_the_ranks_the_element_and_the_shape() -> None:
+    verdict = false_hash()
+    verdict.witness = {
+        "obligation": "shards_cover", "text": "nobody holds it", "tensors": ["w"], "ranks": [0, 1], "element": [3, 0],
+        "steps": [], "shape": {"m": 1, "n": 64},
+    }  # fmt: skip
+    assert list(formats.text(verdict))[2:] == [
+        "  tensors: w", "  ranks: 0, 1", "  element: 3, 0", "  shape: m=1, n=64",
+    ]  # fmt: skip
+
+
 def test_of_many_bindings_the_first_are_shown_and_the_rest_counted() -> None:
     verdict = proved()
     eight = "a=1, b=1, c=1, d=1, e=1, f=1, g=1, h=1"
@@ -168,6 +179,14 @@ def test_json_of_a_name_that_no_encoding_has_can_be_printed_and_read() -> None:
     assert json.loads(written)["files"][0]["notes"] == ["\udcff"]
 
 
+def test_names_are_written_as_they_are_and_no_line_holds_everything() -> None:
+    """Machines do not need it; who looks into the files does."""
+    for write in formats.WRITERS.values():
+        written = write([unread("größe")])
+        assert "größe" in written
+        assert len(written.splitlines()) > 5
+
+
 # JUnit.
 
 
@@ -192,6 +211,13 @@ def test_junit_gives_the_reason_with_the_failure() -> None:
     assert ("failure", "step 2 (add) reads a, whose bytes hold b") in messages
     assert ("error", "timeout") in messages
     assert ("error", "d.cbor: not a canonical CBOR plan [INVALID_PLAN]") in messages
+
+
+def test_junit_gives_the_verdict_where_there_is_no_reason() -> None:
+    verdict = unknown()
+    verdict.obligations[1]["detail"] = ""
+    [error] = Xml.fromstring(formats.as_junit([verdict])).iter("error")
+    assert error.get("message") == "UNKNOWN"
 
 
 def test_junit_gives_the_verdict_and_the_witness_of_json() -> None:

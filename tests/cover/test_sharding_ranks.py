@@ -34,6 +34,7 @@ from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory, replay_token
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
+from tmmu.vocabulary import Model
 
 SPEC = spec(
     {"pipe": 2, "data": 2}, ("x", ["data"]), ("w1", ["", "data"]), pipeline={"axis": "pipe", "stages": [["up"], ["*"]]}
@@ -41,9 +42,9 @@ SPEC = spec(
 WORLD = 4
 
 
-def plans(by: dict[str, Any] = SPEC) -> list[Plan]:
+def plans(by: dict[str, Any] = SPEC, model: Model = LAYERS) -> list[Plan]:
     """The plan of each rank, in order."""
-    locals_ = local_models(LAYERS, by)
+    locals_ = local_models(model, by)
     made = []
     for rank in range(sharding.ranks(by)):
         local = locals_[coordinates(rank, by).get(by["pipeline_axis"], 0)]

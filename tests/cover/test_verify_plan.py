@@ -26,7 +26,8 @@ from proofs.verify_plan import REQUIRABLE, Disagreement, Options, verify
 from tests.cover.test_envelope_verify import lied
 from tests.cover.test_envelope_verify import plan as open_plan
 from tests.cover.test_ir_columns import full
-from tests.cover.test_sharding_plans import LAYERS
+from tests.cover.test_sharding_plans import LAYERS, spec
+from tests.cover.test_sharding_plans import model as matrices
 from tests.cover.test_sharding_ranks import plans as ranks
 from tests.strategies.small import changed, small
 from tests.strategies.synthetic import edited
@@ -98,11 +99,14 @@ def test_what_the_caller_writes_has_bytes_of_its_own(inputs: str, moved: str, on
 def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the steps are the model's is only said where a model was given. spec: V5.2"""
+    """Whether the steps are the model's is only said where a model was given, and the kernel's word where it is
+    installed. spec: V5.2, V6.2
+    """
     answered(monkeypatch, [*ALL, Outcome("lemmas", "PROVED", 1, 0.1)])
     monkeypatch.setattr(verify_plan, "opinion", lambda *_: {"said": NOT_INSTALLED})
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
     alone, against = verify(plan), verify(plan, Options(model=path))
+    assert (alone.verdict, against.verdict) == ("PROVED", "PROVED")
     assert (alone.scope, against.scope) == ("for the steps it states", "against the model")
     assert [entry["name"] for entry in against.obligations] == [*OBLIGATIONS, "lemmas"]
     assert alone.obligations == [entry for entry in against.obligations if entry["name"] != "steps_are_the_model"]
@@ -346,7 +350,7 @@ def test_a_lemma_or_a_definition_that_is_not_proved_leaves_all_unknown(
 
 def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answered(monkeypatch, ALL)
-    joined = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")])
+    joined = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")], parameters="w")
     for model, required, missing in (
         (CHAIN, ("model",), ["required but missing: model"]),
         (CHAIN, ("slot-count",), []),
@@ -374,14 +378,28 @@ def test_a_claim_that_is_not_made_is_a_note(tmp_path: Path, monkeypatch: pytest.
     assert found.claims["activations"]["peak_live_bytes"] == 128
 
 
+def test_nothing_is_missed_of_an_arena_without_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(monkeypatch, ALL)
+    plan = plan_memory(CHAIN).plan
+    usage = tuple(one if one.slots else one._replace(minimal=False) for one in plan.usage)
+    assert usage != plan.usage
+    found = verify(saved(replace(plan, usage=usage), tmp_path), Options(require=("slot-count",)))
+    assert (found.verdict, found.notes, list(found.claims)) == ("PROVED", [], ["parameters", "activations"])
+
+
 def test_a_footprint_is_optimal_where_capacity_and_peak_are_proved_and_it_is_the_peak(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec: V5.6"""
     wide = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w", sizes={"x": 300, "b": 300})
     path = saved(plan_memory(wide, layout="packed").plan, tmp_path)
-    for unproved, optimal in ((None, "proved"), ("capacity", "not proved"), ("peak", "not proved")):
-        answered(monkeypatch, [replace(o, verdict="UNKNOWN") if o.name == unproved else o for o in ALL])
+    for proved, optimal in (
+        ({"capacity", "peak"}, "proved"),
+        (set(OBLIGATIONS), "proved"),
+        (set(OBLIGATIONS) - {"capacity"}, "not proved"),
+        (set(OBLIGATIONS) - {"peak"}, "not proved"),
+    ):
+        answered(monkeypatch, [o if o.name in proved else replace(o, verdict="UNKNOWN") for o in ALL])
         claims = verify(path).claims
         assert claims["parameters"]["footprint_is_optimal"] == optimal
         assert claims["activations"]["footprint"] > claims["activations"]["peak_live_bytes"]
@@ -398,6 +416,8 @@ def test_the_verdict_on_one_rank_says_which_and_that_it_is_not_about_all(
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["w2"])
     assert (found.assumptions["rank"], found.assumptions["world_size"]) == (2, 4)
     assert found.notes == ["rank 2 of 4: whether ranks fit together, all plans at once show"]
+    for size, said in ((2, ["rank 0 of 2: whether ranks fit together, all plans at once show"]), (1, [])):
+        assert verify(saved(ranks(spec({"data": size}, ("x", ["data"])))[0], tmp_path)).notes == said
     assert "rank" not in verify(saved(plan_memory(CHAIN).plan, tmp_path)).assumptions
 
 
@@ -432,6 +452,20 @@ def test_an_operation_taken_at_its_word_is_an_assumption(tmp_path: Path) -> None
     for options in (Options(), Options(model=modelled(model, tmp_path))):
         found = verify(plan, options)
         assert (found.verdict, found.assumptions["believed_operators"]) == ("PROVED", ["com.example::Own"])
+
+
+def test_what_is_believed_of_a_sharded_model_is_an_assumption_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shard spec's word on an operator, beside the model's own. spec: V2.2"""
+    answered(monkeypatch, ALL)
+    model = matrices(["s Softmax: x -> y", "own com.example::Own: y -> z"], dict.fromkeys("xyz", (4, 4)), "z")
+    model = replace(model, nodes=(model.nodes[0], replace(model.nodes[1], in_place=((2, 1),))))
+    by = spec({"data": 2}, ("x", ["data"]), operators=[{"op": "Softmax", "across": [-1]}])
+    found = verify(saved(ranks(by, model)[1], tmp_path), Options(model=modelled(model, tmp_path)))
+    assert (found.verdict, found.assumptions["believed_operators"]) == (
+        "PROVED", ["com.example::Own", "::Softmax works across dimensions -1 alone"],
+    )  # fmt: skip
 
 
 def test_the_plans_word_on_donation_does_not_count(tmp_path: Path) -> None:

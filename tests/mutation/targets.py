@@ -100,7 +100,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/verdict.py": (*VERIFY, f"{COVER}formats.py"),
     "proofs/verify_plan.py": (*VERIFY, *JUDGED),
     "proofs/formats.py": (f"{COVER}formats.py", f"{COVER}verify_command.py", f"{COVER}sharding_commands.py"),
-    "proofs/flags.py": (f"{COVER}verify_command.py", f"{COVER}cli_plan.py"),
+    "proofs/flags.py": (f"{COVER}flags.py", f"{COVER}verify_command.py", f"{COVER}cli_plan.py"),
     "proofs/command.py": (f"{COVER}verify_command.py", f"{COVER}second_opinion.py", f"{COVER}sharding_commands.py"),
     "proofs/entry.py": (f"{COVER}verify_command.py", f"{COVER}prove_lemmas.py"),
     **{
