@@ -43,7 +43,7 @@ def script(file: str, lemma: Lemma | Statement) -> tuple[str, int]:
         definitions, own, earlier = LISTS[file]
         cases = at_use.proofs_of((*earlier, *own), definitions)[lemma.name]
         plain = [without_recursion(definitions, query.negation()) for query in cases]
-        declarations = plain[0].declarations
+        (declarations,) = {query.declarations for query in plain}
         queries = [query.commands for query in plain]
     asked = "".join(f"(push 1)\n{query}\n(check-sat)\n(get-proof)\n(pop 1)\n" for query in queries)
     return f"; {lemma.sentence}\n(set-option :produce-proofs true)\n(set-logic ALL)\n{declarations}\n{asked}", len(

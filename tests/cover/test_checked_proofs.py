@@ -18,7 +18,8 @@ from proofs.lemmas.descent import Unfounded
 from proofs.lemmas.instances import without_recursion
 from proofs.lemmas.tenancy import DEFINITIONS
 from proofs.solvers import smtinterpol
-from proofs.solvers.smtinterpol import SMTInterpol
+from proofs.solvers.process import Z3
+from proofs.solvers.smtinterpol import Said, SMTInterpol
 from tests.cover.test_model_check_tools import program
 
 run = partial(code_of, "proofs.prove_lemmas")
@@ -36,13 +37,13 @@ def playing(folder: Path, solver: str, checker: str, ends: int = 0) -> SMTInterp
 
 def found(tool: SMTInterpol, folder: Path, name: str = "tenants_fit") -> checked.Evidence:
     file, lemma = LEMMAS[name]
-    return checked.evidence(file, lemma, tool, folder / "out", 1)
+    return checked.evidence(file, lemma, tool, folder / "new/out", 1)
 
 
 def test_a_proof_is_kept_where_the_checker_accepts_that_of_each_query(tmp_path: Path) -> None:
     tool = playing(tmp_path, "unsat\n(! proof)\nunsat\n(! proof)\n", ONE + ONE)
     assert found(tool, tmp_path) == ("CHECKED", "14 steps")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["tenants_fit.proof", "tenants_fit.smt2"]
+    assert sorted(path.name for path in (tmp_path / "new/out").iterdir()) == ["tenants_fit.proof", "tenants_fit.smt2"]
 
 
 @pytest.mark.parametrize(
@@ -65,12 +66,12 @@ def test_a_proof_is_kept_where_the_checker_accepts_that_of_each_query(tmp_path: 
 def test_a_proof_that_is_not_all_there_and_right_does_not_count(
     tmp_path: Path, solver: str, checker: str, ends: int, verdict: str, said: str
 ) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/tenants_fit.proof").write_text("of an earlier run")
+    (tmp_path / "new/out").mkdir(parents=True)
+    (tmp_path / "new/out/tenants_fit.proof").write_text("of an earlier run")
     evidence = found(playing(tmp_path, solver, checker, ends), tmp_path)
     assert evidence.verdict == verdict
     assert said in evidence.detail
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["tenants_fit.smt2"]
+    assert [path.name for path in (tmp_path / "new/out").iterdir()] == ["tenants_fit.smt2"]
 
 
 def test_a_solver_that_does_not_start_or_end_gives_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,6 +80,32 @@ def test_a_solver_that_does_not_start_or_end_gives_no_proof(tmp_path: Path, monk
     slow = SMTInterpol(str(program(tmp_path / "java", "exec sleep 60")), tmp_path / "tool.jar")
     monkeypatch.setattr(smtinterpol, "MARGIN_S", -1.8)
     assert found(slow, tmp_path) == ("NONE", "no end within 0.2 s")
+
+
+def test_each_query_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver is told of them in milliseconds; what does not end by itself is ended after those of all queries."""
+    asked, kept = tmp_path / "asked.smt2", tmp_path / "kept"
+    told = SMTInterpol(str(program(tmp_path / "java", 'echo "$@" >&1; echo unsat')), tmp_path / "tool.jar")
+    assert told.prove(asked, 1, kept, 1.5) == ""
+    assert f"-t 1500 {asked}\n" in kept.read_text()
+    monkeypatch.setattr(smtinterpol, "MARGIN_S", 0)
+    slow = SMTInterpol(str(program(tmp_path / "slow", "exec sleep 5")), tmp_path / "tool.jar")
+    assert slow.prove(asked, 3, kept, 0.1) == "no end within 0.3 s"
+
+
+def test_only_what_is_accepted_has_steps_and_only_what_is_invalid_is_wrong(tmp_path: Path) -> None:
+    for checker, said in (
+        (ONE, Said(7)), (ONE + "holey\n", Said(0, "the checker says holey")),
+        ("invalid\n", Said(0, "the checker says invalid", wrong=True)),
+    ):  # fmt: skip
+        assert playing(tmp_path, "", checker).check(tmp_path / "asked", 1, tmp_path / "proofs") == said
+    assert Said(7) == (7, "", False)
+
+
+def test_the_tool_is_the_archive_with_the_java_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smtinterpol.java, "find", lambda: "/a/java")
+    monkeypatch.setattr(maven, "archive", lambda artifact: Path(f"/kept/{artifact.version}.jar"))
+    assert smtinterpol.find() == SMTInterpol("/a/java", Path("/kept/2.5-1388-ga5a4ab0c.jar"))
 
 
 def test_a_refused_proof_makes_its_lemma_unknown_and_no_other(
@@ -133,6 +160,8 @@ def test_what_is_asked_is_the_lemma_with_its_definitions_at_its_calls() -> None:
     assert queries == text.count("(check-sat)\n(get-proof)\n(pop 1)") == 2
     assert "define-fun-rec" not in text
     assert "(assert (= (all_fit start size rest_of_list) (ite ((_ is vacant) rest_of_list) true" in text
+    with Z3() as solver:  # nothing in it is undeclared, and without recursion it is refuted too
+        assert solver.evaluate(text.replace("(get-proof)", ""), 20).text == "unsat\nunsat"
     with pytest.raises(Unfounded):
         without_recursion(DEFINITIONS + "(define-fun-rec f ((n Int)) Int (f n))", "")
 

@@ -33,6 +33,13 @@ def test_a_kernel_is_looked_for_under_the_digest_of_its_sources(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert installed.folder() == tmp_path / "tmmu" / "kernel" / installed.digest()
     assert (installed.program(), installed.theory()) == (None, None)
+    program, theory = installed.folder() / "kernel", installed.folder() / "theory"
+    theory.mkdir(parents=True)
+    program.touch(0o644)
+    assert (installed.program(), installed.theory()) == (None, None)
+    (theory / "Theorems.vo").touch()
+    program.chmod(0o755)
+    assert (installed.program(), installed.theory()) == (program, theory)
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert installed.folder().is_relative_to(tmp_path / ".local" / "share" / "tmmu" / "kernel")
