@@ -6,6 +6,7 @@ Used for the live bytes (`peak`) and for the number of live storages (`slot_coun
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def reached(context: Context, arena: int, amount: NDArray[np.uint64], ceiling: i
     def cells(lo: int, hi: int) -> list[str]:
         texts = []
         bounds, at = cell[lo : hi + 1].tolist(), step_of[cell[lo:hi]].tolist()
-        for when, a, b in zip(at, bounds, bounds[1:], strict=False):
+        for when, (a, b) in zip(at, pairwise(bounds), strict=True):
             texts.append(f"(change {when} {_net(size[a:b], frees[a:b].count(True))} ")
         return texts
 

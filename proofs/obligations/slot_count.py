@@ -51,13 +51,13 @@ def rows(context: Context) -> Iterator[Batch]:
             yield from levels.reached(context, arena, unit, most, step)
             continue
         witness = live[mine]
-        if (witness < 0).any() or (s.slot[witness] != mine).any():
-            empty = mine[(witness < 0) | (s.slot[witness] != mine)]
-            tenants = np.flatnonzero(np.isin(s.slot, empty[:1]))[:1].tolist()
+        witness = witness[witness >= 0]
+        lacking = mine[~np.isin(mine, s.slot[witness])]
+        if len(lacking):
+            tenants = np.flatnonzero(s.slot == lacking[0])[:1].tolist()
             yield from listed([("false", Place(storages=tenants, step=step))])
-            continue
         yield from listed([(f"(= {usage.slots} {most})", Place(step=step))])
-        at = np.full(len(mine), step, np.uint64)
+        at = np.full(len(witness), step, np.uint64)
         yield from table("lives_at", [s.birth[witness], s.death[witness], at], _tenant(witness, step))
 
 
@@ -67,7 +67,7 @@ def _just_enough(context: Context) -> Iterator[Batch]:
     widest, strictest = context.certificate.widest, context.certificate.strictest
     own = np.arange(len(slots))
     for tenant in (widest, strictest):
-        if (tenant < 0).any() or (s.slot[tenant] != own).any():
+        if not np.array_equal(s.slot[tenant[tenant >= 0]], own):
             yield from listed([("false", Place())])
             return
     arena_alignment = np.array([arena.alignment for arena in context.plan.arenas], np.uint64)[slots.arena]

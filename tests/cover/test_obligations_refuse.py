@@ -87,7 +87,11 @@ def test_a_right_plan_violates_nothing() -> None:
 def test_slots_that_nobody_has_or_two_share_for_good_are_not_discharged() -> None:
     """spec: V5.1, M3.1"""
     kept = tuple(replace(arena, reuse=False) if a == A else arena for a, arena in enumerate(PLAN.arenas))
-    assert violated(replace(PLAN, arenas=kept)) == {"slot_count"}
+    found = results(replace(PLAN, arenas=kept))
+    assert {name for name, result in found.items() if not result.proved} == {"slot_count"}
+    refuted = found["slot_count"].refuted
+    assert refuted is not None
+    assert refuted[1] == Place(storages=np.flatnonzero(S.arena == A)[:2].tolist())
     more = {
         name: np.append(getattr(PLAN.slots, name), getattr(PLAN.slots, name)[-1:])
         for name in ("arena", "bytes", "alignment")
@@ -238,6 +242,8 @@ EDITS: dict[str, tuple[str, Callable[[Plan], Plan]]] = {
     "fewer live stated": ("slot_count", lambda p: claiming(p, A, max_live=USAGE.max_live - 1)),
     "fewer live stated without the claim": ("slot_count", lambda p: _unclaimed(p, max_live=USAGE.max_live - 1)),
     "most live at another step": ("slot_count", lambda p: claiming(p, A, max_live_step=LAST)),
+    "more slots stated without the claim": ("slot_count", lambda p: _unclaimed(p, slots=USAGE.slots + 1)),
+    "fewer slots stated without the claim": ("slot_count", lambda p: _unclaimed(p, slots=USAGE.slots - 1)),
     "most live at no step": ("slot_count", lambda p: claiming(p, A, max_live_step=2**63)),
     "most live at another step without the claim": ("slot_count", lambda p: _unclaimed(p, max_live_step=LAST)),
     "a slot with bytes to spare": ("slot_count", lambda p: edited(p, "slots", int(S.slot[K]), bytes=1 << 12)),
@@ -400,6 +406,51 @@ def test_many_slots_are_added_up() -> None:
         assert ("capacity" in found) != right
 
 
+def test_slots_are_not_as_few_as_can_be_where_fewer_would_do() -> None:
+    """Two storages take turns, each in a slot of its own. spec: V5.1"""
+    plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
+    assert plan.usage[0].slots > plan.usage[0].max_live
+    assert violated(plan, Permissions()) == set()
+    assert violated(claiming(plan, minimal=True), Permissions()) == {"slot_count"}
+
+
+def test_the_first_slot_in_which_nothing_lives_at_the_fullest_step_is_named() -> None:
+    """By the first storage that has it, of several. spec: V5.1"""
+    step = 18
+    live = S.slot[(S.birth <= step) & (S.death >= step)]
+    empty, *others = np.setdiff1d(np.flatnonzero(PLAN.slots.arena == A), live).tolist()
+    first, *later = np.flatnonzero(S.slot == empty).tolist()
+    assert others
+    assert later
+    refuted = results(claiming(PLAN, A, max_live_step=step))["slot_count"].refuted
+    assert refuted == ("false", Place(storages=[first], step=step))
+
+
+def test_a_plan_without_storages_has_no_slots() -> None:
+    """spec: V5.1"""
+    plan = Written("", given={}).plan()
+    one = Slots(*(np.array([value], kind) for value, kind in ((0, np.uint32), (1, np.uint64), (16, np.uint64))))
+    for minimal in (False, True):
+        assert violated(claiming(replace(plan, slots=one), slots=1, minimal=minimal), Permissions()) == {"slot_count"}
+
+
+def test_packed_storages_that_live_at_one_step_are_in_two_slots() -> None:
+    """They have no byte in common; two slots for three are claimed, each of which holds a storage. spec: V5.1"""
+    plan = replace(Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan(), layout="packed")
+    two = Slots(plan.slots.arena[:2], plan.slots.bytes[:2], plan.slots.alignment[:2])
+    plan = edited(edited(replace(plan, slots=two), "storages", 1, slot=0), "storages", 2, slot=1)
+    assert violated(claiming(plan, slots=2, max_live=2, minimal=True), Permissions()) == {"slot_count"}
+
+
+def test_a_peak_is_at_no_step_at_which_nothing_lives() -> None:
+    """Before the first birth, after the last death, and beyond the last step. spec: V5.1"""
+    plan = Written("= Wait\na = Make\nb = MatMul a\n= Wait", given={}).plan()
+    assert plan.usage[0].peak_step == plan.usage[0].max_live_step == 2
+    assert violated(plan, Permissions()) == set()
+    for step in (0, 3, 4):
+        assert violated(claiming(plan, peak_step=step, max_live_step=step), Permissions()) == {"peak", "slot_count"}
+
+
 def test_many_storages_that_change_at_one_step_are_added_up() -> None:
     text = "\n".join(
         [" ".join(f"t{i}" for i in range(130)) + " = Split x", "y = Concat " + " ".join(f"t{i}" for i in range(130))]
@@ -502,10 +553,13 @@ def test_slices_of_a_storage_that_do_not_touch_are_independent() -> None:
     assert "sharing_is_sound" in shared(text, b=9)
 
 
-def test_many_slices_of_many_storages_are_asked_about_in_batches() -> None:
-    storages = [f"s{i} = MatMul x\nt{i}@8:s{i} = MatMul s{i}" for i in range(1100)]
-    assert shared("\n".join(storages)) == set()
-    assert shared("\n".join(storages), s1000=9) == {"sharing_is_sound"}
+def test_many_slices_of_many_storages_are_asked_about_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three rows each: what is wrong in the first batch is found, and in the last, which is not full."""
+    monkeypatch.setattr(sharing_is_sound, "BATCH", 3)
+    storages = "\n".join(f"s{i} = MatMul x\nt{i}@8:s{i} = MatMul s{i}" for i in range(8))
+    assert shared(storages) == set()
+    for wrong in ("s1", "s7"):
+        assert shared(storages, **{wrong: 9}) == {"sharing_is_sound"}
 
 
 @pytest.mark.parametrize(

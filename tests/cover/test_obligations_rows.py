@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from proofs import obligations
-from proofs.certificate import certificate
+from proofs.certificate import Changes, certificate
 from proofs.lemmas import at_use
 from proofs.obligations import OBLIGATIONS, PRELUDE, UNKNOWN, definition
 from proofs.obligations.context import view_of
@@ -39,6 +39,7 @@ from proofs.solvers import Answer, refutation
 from proofs.solvers.process import Z3
 from tests.strategies.synthetic import claiming, edited, training_plan
 from tests.strategies.written import Written
+from tmmu.plan.columns import Slots
 
 NOBODY = Permissions()
 
@@ -456,6 +457,30 @@ def test_a_storage_that_the_evidence_hides_is_missed() -> None:
             view = replace(view, certificate=replace(view.certificate, changes=(evidence,)))
             [result] = discharge([obligations.peak.rows(view)], [solver], 60)
             assert result.refuted
+
+
+def test_a_storage_that_the_evidence_has_at_other_steps_is_found() -> None:
+    """Three live at once, and the evidence lets them take turns."""
+    plan = Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan()
+    turns = Changes(np.array([0, 1, 1, 2, 2, 3]), np.array([0, 0, 1, 1, 2, 2]), np.array([False, True] * 3))
+    view = view_of(claiming(plan, peak_live_bytes=8, max_live=1), NOBODY)
+    view = replace(view, certificate=replace(view.certificate, changes=(turns,)))
+    with Z3(PRELUDE) as solver:
+        results = discharge([obligations.peak.rows(view), obligations.slot_count.rows(view)], [solver], 60)
+    assert [result.refuted for result in results] == [("false", Place())] * 2
+
+
+def test_a_storage_that_the_evidence_has_alive_at_the_fullest_step_is_named_if_it_is_not() -> None:
+    """The slot is another storage's at that step."""
+    plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
+    two = Slots(plan.slots.arena[:2], plan.slots.bytes[:2], plan.slots.alignment[:2])
+    plan = edited(replace(plan, slots=two), "storages", 2, slot=0, offset=0)
+    view = view_of(claiming(plan, slots=2, footprint=24, minimal=True), NOBODY)
+    assert view.certificate.live.tolist() == [0, 1]
+    lied = replace(view, certificate=replace(view.certificate, live=np.array([2, 1])))
+    with Z3(PRELUDE) as solver:
+        results = discharge([obligations.slot_count.rows(view), obligations.slot_count.rows(lied)], [solver], 60)
+    assert [result.refuted for result in results] == [None, ("(lives_at 1 1 0)", Place(storages=(2,), step=0))]
 
 
 # The definition
