@@ -841,11 +841,14 @@ def test_brackets_that_do_not_match_are_refuted(text: str) -> None:
 
 
 def test_a_body_that_is_no_bracket_of_the_steps_is_refuted() -> None:
+    """At its enter; where that is no step, at the last."""
     plan = loop()
-    assert "lifetimes_cover_accesses" in violated(edited(plan, "bodies", 1, leave=5), Permissions())
-    assert "lifetimes_cover_accesses" in violated(edited(plan, "bodies", 1, enter=NONE, leave=NONE), Permissions())
+    for enter, leave, step in ((1, 5, 1), (NONE, NONE, 5)):
+        found = results(edited(plan, "bodies", 1, enter=enter, leave=leave), Permissions())
+        assert found[LIVES].refuted == ("false", Place(step=step))
 
 
 def test_bodies_nest_only_so_deep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contexts, "DEPTH_LIMIT", 0)
-    assert violated(loop(), Permissions()) == {"lifetimes_cover_accesses"}
+    for limit, refused in ((1, set[str]()), (0, {LIVES})):
+        monkeypatch.setattr(contexts, "DEPTH_LIMIT", limit)
+        assert violated(loop(), Permissions()) == refused

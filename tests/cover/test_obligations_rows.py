@@ -170,6 +170,20 @@ def test_the_false_row_that_is_named_is_the_first_whichever_solver_is_faster() -
     assert results[0].refuted == ("first", Place((0,)))
 
 
+def test_a_solver_that_never_answers_does_not_keep_the_command_from_ending() -> None:
+    """Python waits at its end for every thread that is no daemon."""
+    both, waited_for = threading.Barrier(2, timeout=30), set()
+
+    def answer(_: str) -> str:
+        if threading.current_thread() is not threading.main_thread():
+            waited_for.add(threading.current_thread().daemon)
+        both.wait()
+        return "unsat\nsat"
+
+    discharge([batches("a"), batches("b")], [Scripted(answer), Scripted(answer)], 60)
+    assert waited_for == {True}
+
+
 def test_several_false_rows_in_one_batch_are_false() -> None:
     with Z3() as solver:
         (result,) = discharge([batches("false", "false", "true")], [solver], 60)
@@ -502,6 +516,25 @@ def test_the_definition_names_the_pair_that_collides() -> None:
     assert plan.tensors.name[int(np.flatnonzero(plan.tensors.storage == a)[0])] in outcome.hint
 
 
+def test_the_definition_finds_the_pairs_that_share_an_arena_a_step_and_a_byte() -> None:
+    """x lives at step 0, a at both steps, b at step 1, each in 8 bytes. spec: V1.1, T7.2"""
+    plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
+    cases: list[tuple[dict[str, int], int, set[int]]] = [
+        ({}, 0, set()), ({"offset": 8}, 1, set()), ({"offset": 7}, 1, {0, 1}), ({"offset": 0}, 2, set()),
+        ({"offset": 0, "birth": 0}, 2, {0, 2}), ({"offset": 23}, 2, {1, 2}), ({"offset": 24}, 2, set()),
+        ({"offset": 9}, 2, {1, 2}), ({"offset": 8}, 2, set()), ({"offset": 16, "arena": 1}, 2, set()),
+        ({"offset": 16, "arena": 2}, 2, set()), ({"offset": 16, "birth": 2, "death": 4}, 2, set()),
+    ]  # fmt: skip
+    with Z3() as solver:
+        for values, row, expected in cases:
+            answer, pair = definition.ask(edited(plan, "storages", row, **values), solver, 60)
+            assert set(pair or ()) == expected, values
+            assert (answer.proof, answer.counterexample) == (not expected, bool(expected)), values
+            solver.evaluate("(reset)", 60)
+        two = edited(Written("a = MatMul x", given={"x": "input"}).plan(), "storages", 1, offset=0)
+        assert definition.ask(two, solver, 60)[1] == (0, 1)
+
+
 def test_the_definition_gives_zero_bytes_no_byte_and_ends_beyond_64_bits_theirs() -> None:
     plan = training_plan(12, seed=4)
     rows = definition.table(edited(plan, "storages", 3, bytes=0))
@@ -546,8 +579,18 @@ def test_a_pair_that_cannot_be_read_is_no_pair() -> None:
     answer, pair = definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)
     assert answer.counterexample
     assert pair is None
-    answers = iter(["sat", "((i 7))"])
+
+
+@pytest.mark.parametrize("text", ["((i 7))", "((i 7) (j #b01))", "((i #b00) (j 7))"])
+def test_a_pair_that_is_not_of_two_rows_is_no_pair(text: str) -> None:
+    answers = iter(["sat", text])
     assert definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)[1] is None
+
+
+def test_the_definition_takes_the_seconds_of_both_of_its_questions() -> None:
+    answers = iter(["unsat", "sat"])
+    answer, _ = definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)
+    assert (answer.proof, answer.seconds) == (True, 1.0)
 
 
 def test_claims_that_are_not_made_are_not_asked() -> None:
