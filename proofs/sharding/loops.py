@@ -76,7 +76,7 @@ def of_update(like: Shape, ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops
     """The loops of an optimizer step: it walks everything of its parameter's shape together."""
     every = [("in", p, s) for p, s in enumerate(ins)] + [("out", q, s) for q, s in enumerate(outs)]
     sets = tuple(frozenset((side, p, d) for side, p, s in every if s == like) for d in range(len(like)))
-    return Loops(sets, local=True, untouched=frozenset(q for q, s in enumerate(outs) if s != like or not like))
+    return Loops(sets, local=True, untouched=frozenset(q for q, s in enumerate(outs) if s != like))
 
 
 def _equated(*rows: tuple[str, int, Iterable[Hashable]]) -> tuple[frozenset[Place], ...]:
@@ -111,7 +111,7 @@ def _product(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
         return NOTHING
 
     def batch(s: Shape) -> list[Hashable]:
-        return [-back if s[-back] == y[-back] else None for back in range(len(s), 2, -1)]
+        return [back if s[-back] == y[-back] else None for back in range(len(s), 2, -1)]
 
     rows = ("out", 0, [*batch(y), "i", "j"]), ("in", 0, [*batch(a), "i", "k"]), ("in", 1, [*batch(b), "k", "j"])
     return Loops(_equated(*rows), adds=True)
@@ -119,7 +119,7 @@ def _product(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 def _gemm(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     """Of a square operand it is not known whether it is transposed; with a bias the sum over k is not made in parts."""
-    if len(ins) < 2 or [len(s) for s in (*ins[:2], outs[0])] != [2, 2, 2] or any(len(s) > 2 for s in ins):
+    if [len(s) for s in (*ins[:2], outs[0])] != [2, 2, 2] or any(len(s) > 2 for s in ins):
         return NOTHING
     a, b, y = ins[0], ins[1], outs[0]
     i, j = ("i" if a[0] != a[1] else None), ("j" if b[0] != b[1] else None)
@@ -134,10 +134,11 @@ def _gemm(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
 
 
 def _convolution(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    ranks = {len(s) for s in (*ins[:2], outs[0])}
-    if len(ins) < 2 or len(ranks) > 1 or min(ranks) < 2 or any(len(s) != 1 for s in ins[2:]):
+    if len(ins) < 2 or len({len(s) for s in (*ins[:2], outs[0])}) > 1 or any(len(s) != 1 for s in ins[2:]):
         return NOTHING
     x, w = ins[0], ins[1]
+    if len(x) < 2:
+        return NOTHING
     one_group = x[1] == w[1]
     out, inner = ("m" if one_group else None), ("c" if one_group and len(ins) == 2 else None)
     rows = [("out", 0, ("n", out)), ("in", 0, ("n", inner)), ("in", 1, (out, inner))]
@@ -148,33 +149,29 @@ def _each_channel(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     x = ins[0]
     if len(x) < 2 or len(outs[0]) != len(x) or outs[0][:2] != x[:2]:
         return NOTHING
-    vectors = [("in", p, ("c",)) for p, s in enumerate(ins) if p and s == x[1:2]]
-    return Loops(_equated(("in", 0, ("n", "c")), ("out", 0, ("n", "c")), *vectors), adds=True)
+    vectors = [("in", p, ("c",)) for p, s in enumerate(ins) if s == x[1:2]]
+    return Loops(_equated(("in", 0, ("n", "c")), ("out", 0, ("n", "c")), *vectors))
 
 
 def _same_elements(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
-    """Cut both shapes where the products of what is before are equal: the outer dimension of each stretch is divided.
+    """A dimension of each shape is one loop where the products of what is before them are equal.
 
-    A chunk of the outer dimension is then the same stretch of elements on both sides.
+    A chunk of the one is then the same stretch of elements as a chunk of the other.
     """
     a, b = ins[0], outs[0]
     if not prod(a) or prod(a) != prod(b):
         return NOTHING
 
-    def outer(shape: Shape, cuts: set[int]) -> dict[int, int]:
-        """For each cut the dimension that begins there, those of size 1 passed over."""
+    def after(shape: Shape) -> dict[int, int]:
+        """Each dimension by the product of what is before it, those of size 1 passed over."""
         found, before = {}, 1
         for d, n in enumerate(shape):
-            if before in cuts and before not in found and n > 1:
+            if n > 1:
                 found[before] = d
             before *= n
         return found
 
-    def products(shape: Shape) -> set[int]:
-        return {prod(shape[:d]) for d in range(len(shape) + 1)}
-
-    cuts = products(a) & products(b)
-    of_a, of_b = outer(a, cuts), outer(b, cuts)
+    of_a, of_b = after(a), after(b)
     return Loops(tuple(frozenset({("in", 0, of_a[c]), ("out", 0, of_b[c])}) for c in sorted(of_a.keys() & of_b.keys())))
 
 

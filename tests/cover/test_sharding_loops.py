@@ -22,6 +22,7 @@ CASES: list[tuple[str, Shapes, Shapes, str]] = [
     ("Dropout", [(4, 6)], [(4, 6), (4, 6)], "ij -> ij ij+"),
     ("Dropout", [(4, 6)], [(4, 6), (4,)], ".. -> .. ."),
     ("Expand", [(4, 1), (2,)], [(4, 6)], "i. . -> ij+"),
+    ("Expand", [(4, 1), (2,)], [(4, 2)], "i. . -> ij+"),
     ("Expand", [(6,), (2,)], [(4, 6)], "i . -> ji+"),
     # Products.
     ("MatMul", [(4, 6), (6, 8)], [(4, 8)], "ij jk -> ik"),
@@ -34,6 +35,7 @@ CASES: list[tuple[str, Shapes, Shapes, str]] = [
     ("MatMul", [(4, 6), (6, 8)], [(4, 9)], ".. .. -> .."),
     ("MatMul", [(4, 6), (6, 8), (8,)], [(4, 8)], ".. .. . -> .."),
     ("MatMul", [(6,), (6, 8)], [(8,)], ". .. -> ."),
+    ("MatMul", [(6,), (6, 8)], [(1, 8)], ". .. -> .."),
     ("MatMul", [(4, 6), (6,)], [(4,)], ".. . -> ."),
     ("Gemm", [(4, 6), (6, 8)], [(4, 8)], "ij jk -> ik"),
     ("Gemm", [(6, 4), (6, 8)], [(4, 8)], "ij ik -> jk"),
@@ -77,7 +79,8 @@ CASES: list[tuple[str, Shapes, Shapes, str]] = [
     ("Reshape", [(4, 6)], [(3, 8)], "i. -> i."),
     ("Reshape", [(2, 1, 6)], [(2, 2, 3)], "i.j -> ij."),
     ("Reshape", [(4, 6)], [(4, 5)], ".. -> .."),
-    ("Reshape", [(4, 0)], [(0, 4)], ".. -> .."),
+    ("Reshape", [(4, 6, 1)], [(24, 1)], "i.. -> i."),
+    ("Reshape", [(4, 0)], [(4, 0, 2)], ".. -> ..."),
     ("Reshape", [(1,)], [()], ". -> 1"),
     ("Flatten", [(2, 3, 4)], [(2, 12)], "ij. -> ij"),
     ("Squeeze", [(4, 1, 6)], [(4, 6)], "i.j -> ij"),
@@ -121,7 +124,8 @@ CASES: list[tuple[str, Shapes, Shapes, str]] = [
     # Whatever is not known needs everything whole.
     ("Softmax", [(4, 6)], [(4, 6)], ".. -> .."),
     ("Relu", [], [(4, 6)], " -> .."),
-    ("Shape", [(4, 6)], [], ".. -> "),
+    ("Relu", [(4, 6)], [], ".. -> "),
+    ("Split", [(4, 6)], [], ".. -> "),
 ]
 
 
@@ -149,7 +153,7 @@ def test_an_operator_of_another_domain_is_not_known() -> None:
         ([-1], [(4, 6)], [(4,)], ".. -> ."),
         ([-1, -2], [(4, 6)], [(4, 6)], ".. -> .."),
         ([-1], [], [(4,)], " -> ."),
-        ([-1], [(4,)], [], ". -> "),
+        ([-1], [(4, 6)], [], ".. -> "),
     ],
 )
 def test_what_a_spec_says_of_an_operator_leaves_the_other_dimensions(
