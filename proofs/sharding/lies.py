@@ -18,7 +18,7 @@ from tmmu.vocabulary import Role
 Lie = tuple[str, ...]
 """How a tensor lies on the mesh: the axis that splits each dimension, or ""."""
 
-_PART_OF_SUM = re.compile(r"\.(part|sum)\d+$")
+_PART_OF_SUM = re.compile(r"\.(part|sum)[0-9]+\Z")
 
 
 def misfit(place: str, what: str) -> TmmuError:
@@ -64,7 +64,7 @@ class Lies:
         elif role is Role.GRADIENT:
             without = _PART_OF_SUM.sub("", name)
             stem = without[: -len(".grad")] if without.endswith(".grad") else ""
-        return stem if stem and self._is_tensor(stem) and shapes[stem] == shapes[name] else None
+        return stem if self._is_tensor(stem) and shapes[stem] == shapes[name] else None
 
     def _is_tensor(self, name: str) -> bool:
         return name in self.model.roles and self.model.roles[name] is not Role.SCRATCH
@@ -91,7 +91,7 @@ class Lies:
             or (role is Role.GRADIENT and of is not None and self.model.roles[of] is Role.PARAMETER and stage >= 2)
             or (role is Role.PARAMETER and stage >= 3)
         )
-        if not split or axis not in self.real or axis in lie or name not in self.model.floating or all(lie):
+        if not split or axis not in self.real or axis in lie or name not in self.model.floating:
             return lie
         shape, size = closed(self.model.shapes[name]), self.mesh.size[axis]
         choices = sorted((shape[d] % size != 0, d) for d in range(len(lie)) if not lie[d])

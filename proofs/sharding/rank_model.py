@@ -36,7 +36,7 @@ class Spread:
 def spread(model: Expected, spec: dict[str, Any]) -> Spread:
     """The steps of all ranks. INVALID_SHARDING where the spec does not fit the model. O(accesses x dimensions)."""
     for step in model.steps:
-        if step.part is not Part.WHOLE or step.body:
+        if step.part is not Part.WHOLE:
             raise misfit(step.node, "a body is not sharded")
         random = not step.domain.startswith(GRADIENTS) and _RANDOM.search(step.op)
         if random and (step.op != "Dropout" or not step.writes or step.writes[0] not in model.views):
