@@ -38,7 +38,7 @@ def spread(model: Expected, spec: dict[str, Any]) -> Spread:
     for step in model.steps:
         if step.part is not Part.WHOLE:
             raise misfit(step.node, "a body is not sharded")
-        random = not step.domain.startswith(GRADIENTS) and _RANDOM.search(step.op)
+        random = not _is_gradient(step) and _RANDOM.search(step.op)
         if random and (step.op != "Dropout" or not step.writes or step.writes[0] not in model.views):
             raise misfit(step.node, f"{step.op} draws random numbers")
     if model.grouped:
@@ -50,6 +50,10 @@ def spread(model: Expected, spec: dict[str, Any]) -> Spread:
     for step in model.steps:
         work.add(step)
     return work.finish()
+
+
+def _is_gradient(step: ExpectedStep) -> bool:
+    return step.domain == GRADIENTS or step.domain.startswith(f"{GRADIENTS}/")
 
 
 class _Work:
@@ -69,6 +73,10 @@ class _Work:
         for name, role in self.model.roles.items():
             if role is not Role.SCRATCH:
                 self._resize(name, name, self.lies.of(name))
+        made = {name for step in self.model.steps for name in step.writes}
+        for name, (base, offset) in self.model.views.items():
+            if name not in made and self._is_split(name, base) and (offset or not self._lie_alike(name, base)):
+                raise misfit(name, f"the caller writes it as a view of {base}, which lies otherwise")
         return Spread(self.new, self.owner, self.lies.known, self.believed)
 
     # What a step walks.
@@ -76,10 +84,10 @@ class _Work:
     def _loops(self, step: ExpectedStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
         shapes_in, shapes_out = ([closed(self.model.shapes[n]) for n in names] for names in (ins, outs))
         if self.model.phases.get(step.node) is Phase.OPTIMIZER and step.domain:
-            target = (*step.mutates, *outs)[:1]
+            changed = next(iter((*step.mutates, *outs)), None)
             self.believed.add(f"{step.domain}::{step.op} updates element by element")
-            return of_update(closed(self.model.shapes[target[0]]) if target else (), shapes_in, shapes_out)
-        if step.domain == GRADIENTS or step.domain.startswith(f"{GRADIENTS}/"):
+            return of_update(() if changed is None else closed(self.model.shapes[changed]), shapes_in, shapes_out)
+        if _is_gradient(step):
             return self._of_gradient(step, ins, outs)
         said = next((entry for entry in self.spec["operators"] if entry["op"] == step.op), None)
         if said is not None and not step.domain:
@@ -134,7 +142,7 @@ class _Work:
         in_all = reached.issuperset(range(len(outs)))
         if all(length % ranks == 0 for length in lengths):
             return in_all or found.adds
-        return bool(self.spec["pad"]) and found.local and len(lengths) == 1 and in_all
+        return found.local and in_all  # all of one length, which an operand has that may be padded
 
     # Steps.
 
@@ -178,9 +186,9 @@ class _Work:
             raw = name if not way else self._hold(f"{step.node}.out{q}", name, made)
             self._move(step, f"{step.node}.out{q}", name, raw, way, final=name)
             writes.append(raw)
-        scratch = [tuple(n for n in names if n not in ours) for names, ours in ((step.reads, ins), (step.writes, outs))]
+        scratch = [name for name in step.writes if name not in outs]  # a step reads its own and nobody else's
         self.new.steps[index] = step._replace(
-            reads=(*reads, *scratch[0]), writes=(*writes, *scratch[1]), mutates=tuple(changed[n] for n in step.mutates)
+            reads=(*reads, *scratch), writes=(*writes, *scratch), mutates=tuple(changed[n] for n in step.mutates)
         )
         self._share(step, ins, outs, reads, writes)
         for name, buffer in changed.items():
@@ -192,8 +200,8 @@ class _Work:
         """The collectives that bring a tensor from one lie to another: (operator, axis, lie after it)."""
         lie, way = list(have), []
         for axis in sums:
-            target = want.index(axis) if axis in want else -1
-            if target >= 0 and lie[target] == "":
+            target = want.index(axis) if axis in want else None
+            if target is not None and not lie[target]:
                 lie[target] = axis
                 way.append((f"ReduceScatter.{target}", axis, tuple(lie)))
             else:
@@ -246,7 +254,7 @@ class _Work:
         self.new.shapes[name], self.new.sizes[name] = shape, (-(-elements * bits // 8), bits)
 
     def _emit(self, step: ExpectedStep, made: ExpectedStep) -> None:
-        if made.node in self.owner or (made.node in self.by_name and made is not step):
+        if made.node in self.owner:
             raise misfit(made.node, "the model has a node of this name already")
         self.owner[made.node] = step.node
         if step.node in self.model.phases:
@@ -263,7 +271,6 @@ class _Work:
                 continue
             for operand in dict.fromkeys(ins):
                 if (name, operand) in self.model.in_place:
-                    self.new.in_place.discard((name, operand))
                     self.new.in_place.update((new, r) for n, r in zip(ins, reads, strict=True) if n == operand)
             view = self.model.views.get(name)
             if view is None:
@@ -272,7 +279,14 @@ class _Work:
             if base not in now:
                 raise misfit(name, f"a view of {base}, which its step does not read, is not sharded")
             window = offset or self.model.sizes[name][0] != self.model.sizes[base][0]
-            if window and (any((*self.lies.of(name), *self.lies.of(base))) or (name, base) != (new, now[base])):
+            if window and (self._is_split(name, base) or (name, base) != (new, now[base])):
                 raise misfit(name, f"a window of {base}, which is split")
             del self.new.views[name]
             self.new.views[new] = (now[base], offset)
+
+    def _is_split(self, name: str, base: str) -> bool:
+        return any((*self.lies.of(name), *self.lies.of(base)))
+
+    def _lie_alike(self, name: str, base: str) -> bool:
+        shapes, sizes = self.model.shapes, self.model.sizes
+        return (shapes[name], sizes[name], self.lies.of(name)) == (shapes[base], sizes[base], self.lies.of(base))

@@ -68,10 +68,14 @@ def _check_plain(model: Model) -> None:
             what = "an alias group" if tensor.alias_group is not None else "a dynamic shape"
             raise refuse(f"{what} is not sharded", "plan it for one rank", place=f"tensor {tensor.name!r}")
     for node in model.nodes:
-        drawn = not node.domain.startswith(GRADIENTS) and any(part in node.op.lower() for part in _RANDOM)
+        drawn = not _is_gradient(node) and any(part in node.op.lower() for part in _RANDOM)
         if drawn and (node.op != "Dropout" or not node.writes or model.tensors[node.writes[0]].view is None):
             what = f"{node.op} draws random numbers, which replicas would not draw alike"
             raise refuse(what, "draw them outside of the model", place=f"node {node.name!r}")
+
+
+def _is_gradient(node: Node) -> bool:
+    return node.domain == GRADIENTS or node.domain.startswith(f"{GRADIENTS}/")
 
 
 class _Rewriting:
@@ -135,7 +139,7 @@ class _Rewriting:
         if node.phase is Phase.OPTIMIZER and node.domain not in ONNX:
             like = (*node.mutates, *node.writes)[:1]
             return elementwise(closed(self.model.tensors[like[0]].shape) if like else (), *shapes)
-        if not node.domain.startswith(GRADIENTS):
+        if not _is_gradient(node):
             if node.domain in ONNX and node.op in self.across:
                 return across(self.across[node.op], *shapes)
             return relation(node.domain, node.op, *shapes)
@@ -174,8 +178,7 @@ class _Rewriting:
                 sizes = {closed(tensors[t].shape)[d] for t, of in rows for d, other in enumerate(of) if other == label}
                 everywhere = all(label in of for of in found.writes if not found.is_apart(of))
                 even = all(size % self.splits.sizes[axis] == 0 for size in sizes)
-                padded = self.spec["pad"] and found.pointwise and len(sizes) == 1
-                if (even and (everywhere or found.sums)) or (padded and everywhere):
+                if (even and (everywhere or found.sums)) or (found.pointwise and everywhere):
                     divided[label] = axis
         return divided
 
