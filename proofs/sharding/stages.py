@@ -16,7 +16,7 @@ from proofs.sharding.lies import Lie, misfit
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.rank_model import Spread, spread
 from tmmu.envelope.expressions import closed
-from tmmu.vocabulary import Part, Phase
+from tmmu.vocabulary import Part
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def assignment(model: Expected, spec: dict[str, Any], stages: int) -> dict[str, 
                 raise misfit(node, "no stage names this step")
             result[node] = min(by_name)
         elif node not in model.phases:
-            result[node] = min(deep[node] * stages // levels, stages - 1)
+            result[node] = deep[node] * stages // levels
         elif node.endswith(".grad") and node[:-5] in result:
             result[node] = result[node[:-5]]
         else:
@@ -104,9 +104,7 @@ def _cut(model: Expected, whole: Spread, stage_of: dict[str, int], stage: int, a
         at = stage_of[whole.owner[step.node]]
         if at == stage:
             kept.append(step)
-        for name in step.writes:
-            if name not in whole.lies or name in step.mutates:
-                continue
+        for name in step.writes:  # a buffer, and what is changed, are used in one stage alone
             if at == stage:
                 for other in sorted(users[name] - {at}):
                     exchange(step, f"{name}.Send.{other}", f"Send.{other}", (name,), ())
@@ -127,5 +125,5 @@ def _cut(model: Expected, whole: Spread, stage_of: dict[str, int], stage: int, a
         saved=e.saved & here,
         views={name: view for name, view in views.items() if name in here},
         must_not_alias=frozenset(pair for pair in e.must_not_alias if pair <= here),
-        phases={node: p for node, p in phases.items() if p is not Phase.FORWARD},
+        phases=phases,
     )

@@ -130,7 +130,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/sharding/exchange.py": (f"{COVER}sharding_meetings.py", *TOGETHER),
     "proofs/sharding/cover.py": (f"{COVER}sharding_holes.py", *TOGETHER),
     **{f"proofs/sharding/{name}.py": (f"{COVER}sharding_parts.py", *SHARDING) for name in ("mesh", "parts")},
-    **{f"proofs/sharding/{name}.py": SHARDING for name in ("lies", "rank_model", "stages")},
+    "proofs/sharding/lies.py": (f"{COVER}sharding_lies.py", *SHARDING),
+    "proofs/sharding/rank_model.py": (f"{COVER}sharding_steps.py", f"{COVER}sharding_lies.py", *SHARDING),
+    "proofs/sharding/stages.py": (f"{COVER}sharding_stages.py", *SHARDING),
     "proofs/sharding/loops.py": (f"{COVER}sharding_loops.py", *SHARDING),
     "proofs/smtlib.py": (f"{COVER}smtlib.py", f"{COVER}second_opinion.py"),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{COVER}following.py"),
@@ -156,10 +158,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     },
     **{f"tmmu/planner/training/{name}.py": (*JOINT, GOLDEN) for name in ("expand", "gradients", "modes")},
     **{f"tmmu/planner/remat/{name}.py": RECOMPUTING for name in ("choose", "rewrite", "schedules", "strategies")},
-    **{
-        f"tmmu/planner/sharding/{name}.py": SHARDING
-        for name in ("local", "rewrite", "spec", "splits", "stages")
-    },
+    **{f"tmmu/planner/sharding/{name}.py": SHARDING for name in ("local", "spec")},
+    "tmmu/planner/sharding/splits.py": (f"{COVER}sharding_lies.py", *SHARDING),
+    "tmmu/planner/sharding/rewrite.py": (f"{COVER}sharding_steps.py", f"{COVER}sharding_lies.py", *SHARDING),
+    "tmmu/planner/sharding/stages.py": (f"{COVER}sharding_stages.py", *SHARDING),
     "tmmu/planner/sharding/relations.py": (f"{COVER}sharding_loops.py", *SHARDING),
     **{f"tmmu/plan/{name}.py": FILES for name in ("columns", "configuration", "fields", "file", "gate", "metrics")},
     "tmmu/plan/sharding.py": (f"{COVER}plan_file.py", *SHARDING),

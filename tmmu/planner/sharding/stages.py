@@ -62,7 +62,7 @@ def _by_depth(model: Model, writer: dict[int, int], stages: int) -> list[int]:
         depth.append(1 + max((depth[writer[t]] for t in node.reads if writer.get(t, n) < n), default=-1))
     forward = [d for d, node in zip(depth, model.nodes, strict=True) if node.phase is Phase.FORWARD]
     deepest = max(forward, default=0) + 1
-    return [min(d * stages // deepest, stages - 1) for d in depth]
+    return [d * stages // deepest for d in depth]
 
 
 def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
