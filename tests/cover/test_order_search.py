@@ -18,7 +18,7 @@ from tmmu.planner.orders.greedy import from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
 from tmmu.planner.orders.portfolio import lowered
 from tmmu.planner.orders.segments import segments
-from tmmu.vocabulary import MAIN, Model, Scratch
+from tmmu.vocabulary import MAIN, Model, Role, Scratch
 
 ACTIVATIONS = frozenset((2,))
 
@@ -34,11 +34,18 @@ BRANCHES = small(
 """Two branches, each with a large value inside: one after the other they need 1,011 bytes, side by side 2,010."""
 
 
-def graph_of(model: Model, body: int = MAIN, *, mode: str = "inference", in_place: bool = False) -> Graph:
+def graph_of(
+    model: Model,
+    body: int = MAIN,
+    *,
+    mode: str = "inference",
+    in_place: bool = False,
+    weighed: frozenset[int] = ACTIVATIONS,
+) -> Graph:
     run = program(model)
     live = liveness.analyze(run, mode)
     sharing = storages.form(run, live, DEFAULT, mode, False)
-    return bodies(run, live, sharing, ACTIVATIONS, mode, in_place)[body][1]
+    return bodies(run, live, sharing, weighed, mode, in_place)[body][1]
 
 
 def allowed(graph: Graph, order: list[int]) -> bool:
@@ -83,6 +90,28 @@ def test_a_search_beyond_its_limit_is_not_complete() -> None:
     assert search(wide(4), 0, 1 << 40, 1000).complete
 
 
+def test_a_search_that_its_limit_just_allows_is_complete() -> None:
+    graph = wide(4)
+    moves = search(graph, 0, 1 << 40, 1000).moves
+    assert search(graph, 0, 1 << 40, moves).complete
+    assert not search(graph, 0, 1 << 40, moves - 1).complete
+
+
+def test_a_unit_that_frees_what_it_adds_comes_next_and_no_other_is_tried() -> None:
+    names = "abcdefgh"
+    inputs, outputs = (" ".join(f"{name}{k}" for name in names) for k in range(2))
+    graph = graph_of(small(*(f"{name}: {name}0 -> {name}1" for name in names), inputs=inputs, outputs=outputs))
+    assert loads(graph, range(8)) == [9 * 64] * 8
+    assert search(graph, 9 * 64, 1 << 40, 1000).moves == 8
+
+
+def test_of_the_sets_of_one_peak_the_largest_is_gone_on_with() -> None:
+    """So that under a peak that is reached anyway the first order is the last that is looked at."""
+    names = "abcdefgh"
+    graph = graph_of(small(*(f"{name}: x -> {name}" for name in names), outputs=" ".join((*names, "x"))))
+    assert search(graph, 1 << 20, 1 << 40, 1000).moves == 8 + 7 + 6 + 5 + 4 + 3 + 2 + 1
+
+
 def test_a_move_among_many_units_counts_as_several(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = wide(6)
     cheap = search(graph, 0, 1 << 40, 100_000).moves
@@ -108,8 +137,8 @@ def test_list_scheduling_finishes_a_branch_before_the_next(recent: bool, largest
 def test_ties_fall_to_the_first_unit_or_to_the_one_that_became_ready_last() -> None:
     model = small("one: x -> a", "two: x -> b", "three: a -> c", "join: b c -> y", outputs="y c b a x")
     graph = graph_of(model)
-    assert greedy(graph, recent=False) == [0, 1, 2, 3]
-    assert greedy(graph, recent=True) == [0, 2, 1, 3]
+    assert greedy(graph, recent=False, largest=False) == [0, 1, 2, 3]
+    assert greedy(graph, recent=True, largest=False) == [0, 2, 1, 3]
 
 
 def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
@@ -123,6 +152,13 @@ def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
     graph = graph_of(model)
     assert depth_first(graph, by_need=True) == [1, 2, 0, 3]
     assert depth_first(graph, by_need=False) == [0, 1, 2, 3]
+    # A long way to an operand is not what it needs.
+    long = small(
+        "p0: x -> p0", *(f"p{k}: p{k - 1} -> p{k}" for k in range(1, 8)),
+        "high: x -> h", "down: h -> t", "join: p7 t -> y",
+        sizes={f"p{k}": 2 for k in range(7)} | {"x": 1, "p7": 1, "h": 5, "t": 1, "y": 1},
+    )  # fmt: skip
+    assert depth_first(graph_of(long), by_need=True) == [8, 9, *range(8), 10]
     assert depth_first(wide(5), by_need=True) == [0, 5, 10, 4, 9, 3, 8, 2, 7, 1, 6, 11]
 
 
@@ -153,8 +189,13 @@ def test_what_ends_something_or_needs_more_while_it_runs_is_not_lazy() -> None:
     # One reader of either result would hold both.
     several = small("both: -> p q", "read: p -> a", "read2: q -> b", "add: a b -> y", inputs="")
     assert without_lazy(graph_of(several))[0] == [0, 1, 2, 3]
+    some = small("both: -> p q", "read: p -> a", "read2: p q -> b", "add: a b -> y", inputs="")
+    assert without_lazy(graph_of(some))[0] == [0, 1, 2, 3]
     shared = small("one: -> p", "read: p -> a", "read2: p -> b", "add: a b -> y", inputs="")
     assert without_lazy(graph_of(shared))[0] == [1, 2, 3]
+    # What the caller keeps besides comes with the one reader.
+    returned = small("both: -> p q", "read: p -> y", outputs="y q", inputs="")
+    assert without_lazy(graph_of(returned))[0] == [1]
 
 
 def test_an_input_that_nobody_reads_is_alive_at_the_first_step() -> None:
@@ -181,13 +222,13 @@ def test_an_accepted_hint_saves_the_result_and_a_second_result_saves_nothing() -
 def test_an_operand_that_a_later_part_reads_is_not_given_up_in_this_one() -> None:
     """Where `grow` comes last of those around it, its result seems to cost nothing, and would need 310 bytes."""
     model = small(
-        "make: x -> a", "other: a -> e", "grow: a -> b(a)", "shrink: b -> c", "join: c e -> m", "read: a m -> y",
-        sizes={"x": 1, "a": 100, "e": 50, "b": 100, "c": 1, "m": 1, "y": 1},
+        "make: x -> a", "other: a -> e", "grow: a -> b(a)", "shrink: b -> c", "join: a c e -> y",
+        sizes={"x": 1, "a": 100, "e": 50, "b": 100, "c": 1, "y": 1},
         nodes={"grow": {"scratch": (Scratch(60, 1),)}},
     )  # fmt: skip
     graph = graph_of(model, in_place=True)
     assert segments(graph) == [(1, 4)]
-    assert max(loads(graph, range(6))) == 310
+    assert max(loads(graph, range(5))) == 310
     assert max(loads(graph, lowered(graph))) == 260
 
 
@@ -201,10 +242,46 @@ def test_an_operand_that_a_later_part_reads_is_not_given_up_in_this_one() -> Non
         (small("make: x -> a", "relu: a -> y(a)", like={"a": {"saved_for_backward": True}}), "backward"),
         (small("make: x -> a", "both: a -> y(a) !a", outputs="y"), "inference"),
         (small("make: x -> a", "if: a -> y(a)", "if/then: =>"), "inference"),
+        # The result's bytes are another's, or the operand's are a part of more, or of another kind.
+        (small("make: x -> a b", "both: a b -> v(a)", "relu: v -> y", views={"v": ("b", 0)}), "inference"),
+        (small("make: x -> a", "relu: a -> b(a)", "neg: b -> c", "relu2: c -> d", outputs="d",
+               like={"b": {"alias_group": "g"}, "d": {"alias_group": "g"}}), "inference"),
+        (small("make: x -> a", "view: a -> v", "relu: v -> y(v)", sizes={"v": 8, "y": 8}, views={"v": ("a", 0)}),
+         "inference"),
+        (small("make: x -> a", "relu: a -> y(a)", like={"y": {"shape": (8, 8)}}), "inference"),
+        (small("make: x -> a", "cast: a -> y(a)", like={name: {"shape": (1,), "dtype": dtype, "bytes": 1}
+               for name, dtype in (("a", "int4"), ("y", "int8"))}), "inference"),
+        (small("make: x -> a", "relu: a -> y(a)", like={"y": {"role": Role.GRADIENT}}), "inference"),
+        # What is not weighed: a result that nobody reads is inside its node, and a parameter is always there.
+        (small("make: x -> a", "relu: a -> y(a)", outputs="x"), "inference"),
+        (small("relu: w -> y(w)", inputs="", parameters="w", donated=("w",)), "inference"),
+    ],
+)  # fmt: skip
+def test_hints_that_the_planner_would_refuse_save_nothing(model: Model, mode: str) -> None:
+    assert not any(graph_of(model, mode=mode, in_place=True, weighed=frozenset((2, 3))).hints)
+
+
+SAVED = {"a": {"saved_for_backward": True}}
+
+
+@pytest.mark.parametrize(
+    ("model", "mode"),
+    [
+        (small("make: x -> a b", "add: a b -> y(a)"), "inference"),
+        (small("make: x -> a", "relu: a -> y(a)", like=SAVED), "inference"),
+        (small("make: x -> a", "relu: a -> y(a)"), "backward"),
     ],
 )
-def test_hints_that_the_planner_would_refuse_save_nothing(model: Model, mode: str) -> None:
-    assert not any(graph_of(model, mode=mode, in_place=True).hints)
+def test_hints_that_the_planner_grants_save_the_result(model: Model, mode: str) -> None:
+    graph = graph_of(model, mode=mode, in_place=True)
+    assert loads(graph, [0, 1])[1] == loads(graph_of(model, mode=mode), [0, 1])[1] - 64
+
+
+def test_of_two_operands_that_a_result_may_take_the_first_is_listed() -> None:
+    model = small("make: x -> a b", "add: a b -> y", nodes={"add": {"in_place": ((3, 1), (3, 2))}})
+    graph = graph_of(model, in_place=True)
+    assert graph.hints[1] == [(3, 1)]
+    assert [graph.users[k] for k in graph.hints[1][0]] == [[1], [0, 1]]
 
 
 def test_a_donated_input_may_be_taken() -> None:
@@ -228,6 +305,39 @@ def test_a_node_with_bodies_is_one_unit_that_needs_what_is_inside_it() -> None:
     # What a loop is given lives throughout, and what its body returns to the end.
     assert inside.bytes == [1000, 10]
     assert inside.kept == [False, True]
+
+
+def test_what_is_inside_a_unit_counts_while_it_is_alive() -> None:
+    model = small(
+        "loop: x -> y", "loop/body*: f => g", "  relu: f -> h", "  relu2: h -> i", "  relu3: i -> g",
+        sizes={"f": 10, "h": 1000, "i": 10, "g": 1000},
+    )  # fmt: skip
+    assert graph_of(model).inner == [1020]
+
+
+def test_only_what_comes_or_goes_in_the_arenas_that_are_weighed_is_a_buffer() -> None:
+    gradient = {"role": Role.GRADIENT}
+    model = small(
+        "relu: x w -> a", "mul: a k -> g n", "add: g w n -> y", inputs="x k idle", parameters="w", outputs="y k",
+        sizes={"n": 0}, like={"g": gradient, "idle": gradient},
+    )  # fmt: skip
+    plain, more, every = (graph_of(model, weighed=frozenset(which)) for which in ((2,), (2, 3), (0, 2, 3)))
+    assert plain.users == [[0], [0, 1], [2]]  # x, a, y
+    assert plain.unread == 0
+    assert more.users == every.users == [[0], [0, 1], [1, 2], [2]]
+    assert more.unread == every.unread == 64
+
+
+def test_in_mode_forward_what_is_saved_is_kept_also_where_the_last_unit_reads_it() -> None:
+    model = small("relu: x -> a", "neg: a -> y", like=SAVED)
+    assert graph_of(model, mode="forward").kept == [False, True, True]
+    assert graph_of(model).kept == [False, False, True]
+
+
+def test_units_wait_for_those_that_use_the_bytes_of_their_alias_group_before_them() -> None:
+    group = {"alias_group": "g"}
+    model = small("one: x -> t", "read: t -> a", "two: x -> u", "add: a u -> y", like={"t": group, "u": group})
+    assert set(graph_of(model).before[2]) == {0, 1}
 
 
 def test_what_decides_no_peak_keeps_its_place() -> None:

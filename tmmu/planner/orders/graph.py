@@ -169,7 +169,7 @@ def bodies(
         for earlier, later in edges[b]:
             graph.before[later].append(earlier)
             graph.after[earlier].append(later)
-        number = _buffers(graph, touched[b], sharing, opened, kept, model.bodies[b].iterates)
+        number = _buffers(graph, touched[b], sharing, opened, kept)
         if b == MAIN:
             used = {k for use in touched for k in use} | kept
             graph.unread = sum(
@@ -204,18 +204,19 @@ class _Use:
 
 
 def _buffers(
-    graph: Graph, touched: dict[int, _Use], sharing: Sharing, opened: set[int], kept: set[int], iterates: bool
+    graph: Graph, touched: dict[int, _Use], sharing: Sharing, opened: set[int], kept: set[int]
 ) -> dict[int, int]:
     """Fill in the buffers of a body; the number of each storage that is one.
 
-    What lives throughout is left out. What one unit alone touches is inside it: at most so much at one step.
+    What lives throughout is left out, such as all that a loop is given. What one unit alone touches is inside it: at
+    most so much at one step.
     """
     number: dict[int, int] = {}
     inside: dict[int, list[tuple[int, int]]] = {}
     for k, use in touched.items():
         is_opened = k in opened or sharing.birth[k] < use.first
         is_kept = k in kept or sharing.death[k] > use.last
-        if is_opened and (is_kept or iterates):
+        if is_opened and is_kept:
             continue
         if len(use.units) == 1 and not is_opened and not is_kept:
             changes = inside.setdefault(next(iter(use.units)), [])

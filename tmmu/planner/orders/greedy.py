@@ -14,7 +14,7 @@ from dataclasses import replace
 from tmmu.planner.orders.graph import Graph
 
 
-def greedy(graph: Graph, *, recent: bool, largest: bool = False) -> list[int]:
+def greedy(graph: Graph, *, recent: bool, largest: bool) -> list[int]:
     """An order of all units. O((units + touches + edges) log units).
 
     Parameters
@@ -86,7 +86,7 @@ def backwards(graph: Graph) -> Graph:
     )
 
 
-def from_the_end(graph: Graph, *, recent: bool, largest: bool = False) -> list[int]:
+def from_the_end(graph: Graph, *, recent: bool, largest: bool) -> list[int]:
     """`greedy` on the graph run backwards, as an order of the graph itself."""
     last = len(graph) - 1
     return [last - n for n in reversed(greedy(backwards(graph), recent=recent, largest=largest))]

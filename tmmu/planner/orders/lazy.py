@@ -16,9 +16,8 @@ def without_lazy(graph: Graph) -> tuple[list[int], Graph]:
         not graph.before[n]
         and bool(graph.after[n])
         and not graph.inner[n]
-        and not graph.hints[n]
         and not graph.unread
-        and not any(graph.opened[k] for k in graph.touches[n])
+        and not any(graph.opened[k] for k in graph.touches[n])  # so that it has no operand to take the bytes of
         # Whoever brings it along holds its buffers, as a user of them would.
         and (len(graph.after[n]) == 1 or all(set(graph.after[n]) <= set(graph.users[k]) for k in graph.touches[n]))
         for n in range(len(graph))
