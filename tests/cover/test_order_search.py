@@ -141,6 +141,16 @@ def test_ties_fall_to_the_first_unit_or_to_the_one_that_became_ready_last() -> N
     assert greedy(graph, recent=True, largest=False) == [0, 2, 1, 3]
 
 
+@pytest.mark.parametrize("recent", [True, False])
+def test_list_scheduling_goes_on_with_what_is_held_already(recent: bool) -> None:
+    """From the end: `r3` brings `a` to life, so that `r2` and `r1` cost less than `o`, which is ready since then."""
+    model = small(
+        "make: x -> a", "r1: a -> p", "other: x -> c", "o: c -> s", "r2: a -> q", "r3: a s -> r", outputs="p q r",
+        sizes={"x": 1, "a": 50, "p": 1, "q": 1, "r": 20, "s": 1, "c": 30},
+    )  # fmt: skip
+    assert from_the_end(graph_of(model), recent=recent, largest=False) == [2, 3, 0, 1, 4, 5]
+
+
 def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
     model = small(
         "low: x -> s",
@@ -211,12 +221,16 @@ def test_an_input_that_nobody_reads_is_alive_at_the_first_step() -> None:
 
 
 def test_an_accepted_hint_saves_the_result_and_a_second_result_saves_nothing() -> None:
-    model = small("make: x -> a", "pair: a -> b(a) c(a)", "add: b c -> y")
+    model = small(
+        "make: x -> a", "pair: a -> b(a) c(a)", "add: b c -> y", sizes={"y": 1},
+        nodes={"pair": {"scratch": (Scratch(10, 1),)}},
+    )  # fmt: skip
     graph = graph_of(model, in_place=True)
     assert len(graph.hints[1]) == 2
-    assert loads(graph, [0, 1, 2]) == [128, 128, 192]
-    assert loads(graph_of(model), [0, 1, 2]) == [128, 192, 192]
-    assert search(graph, 0, 1 << 40, 100).order == [0, 1, 2]
+    assert loads(graph, [0, 1, 2]) == [128, 138, 129]
+    assert loads(graph_of(model), [0, 1, 2]) == [128, 202, 129]
+    assert search(graph, 0, 139, 100).order == [0, 1, 2]
+    assert search(graph, 0, 138, 100).order is None
 
 
 def test_an_operand_that_a_later_part_reads_is_not_given_up_in_this_one() -> None:
@@ -341,11 +355,14 @@ def test_units_wait_for_those_that_use_the_bytes_of_their_alias_group_before_the
 
 
 def test_what_decides_no_peak_keeps_its_place() -> None:
-    """Of two pairs of branches the first decides the peak, also when it has been lowered; the second stays."""
+    """Of two pairs of branches one decides the peak, also when it has been lowered; the other stays."""
     lines = ("first: x -> a", "b: a -> b", "c: a -> c", "d: b -> d", "e: c -> e", "mid: d e -> m")
     again = ("b2: m -> p", "c2: m -> q", "d2: p -> r", "e2: q -> s", "join: r s -> y")
-    sizes = {"b": 1000, "c": 1000, "d": 1, "e": 1, "p": 100, "q": 100, "r": 1, "s": 1}
-    assert lowered(graph_of(small(*lines, *again, sizes=sizes))) == [0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10]
+    high, low, just = (1000, 1000), (100, 100), (500, 501)  # with `m` as much as the first pair comes down to
+    first, second = [0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10], [0, 1, 2, 3, 4, 5, 6, 8, 7, 9, 10]
+    for (b, c), (p, q), order in ((high, low, first), (low, high, second), (high, just, first)):
+        sizes = {"b": b, "c": c, "d": 1, "e": 1, "p": p, "q": q, "r": 1, "s": 1}
+        assert lowered(graph_of(small(*lines, *again, sizes=sizes))) == order
 
 
 def test_a_large_segment_is_ordered_by_rules_and_improved_around_its_peak(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,5 +406,69 @@ def test_no_window_is_tried_where_no_move_is_left(monkeypatch: pytest.MonkeyPatc
     assert max(loads(graph, order)) == max(loads(graph, wide_best(14)))
 
 
-def test_a_body_without_units_has_no_order() -> None:
-    assert lowered(graph_of(small(outputs="x"))) == []
+def test_where_no_order_is_lower_the_given_one_stays() -> None:
+    """Although a constant could wait."""
+    assert lowered(graph_of(small("zero: -> k", "relu: x -> a", "add: a k -> y"))) == [0, 1, 2]
+
+
+def test_of_rules_that_lead_as_low_the_first_counts_and_one_that_reaches_the_floor_saves_the_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = graph_of(BRANCHES)
+    monkeypatch.setattr(portfolio, "_heuristics", lambda graph: [[0, 1, 3, 2, 4, 5], [0, 2, 4, 1, 3, 5]])
+    for floor, order in ((1011, [0, 1, 3, 2, 4, 5]), (2010, [0, 1, 3, 2, 4, 5])):
+        assert portfolio._segment(graph, floor, 1000) == (order, 1011, 0)
+    assert portfolio._segment(graph, 0, 1000) == (order, 1011, search(graph, 0, 1011, 500).moves)
+
+
+class Searches:
+    """Stands in for the search: notes units, floor, bound and limit, and says that 30 moves led to the next answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: list[int] | None) -> None:
+        self.asked: list[tuple[int, int, int, int]] = []
+        self.answers = list(answers)
+        monkeypatch.setattr(portfolio, "search", self)
+        monkeypatch.setattr(portfolio, "_heuristics", lambda graph: ())
+        monkeypatch.setattr(portfolio, "MOVES", 100)
+
+    def __call__(self, graph: Graph, floor: int, bound: int, limit: int) -> exact.Found:
+        assert max(loads(graph, range(len(graph)))) == bound
+        self.asked.append((len(graph), floor, bound, limit))
+        return exact.Found(self.answers.pop(0) if self.answers else None, False, 30)
+
+
+def test_the_searches_of_a_body_share_its_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of what is left goes to the whole of the segment with the highest peak, then a fourth to each window."""
+    lines = ("first: x -> a", "b: a -> b", "c: a -> c", "d: b -> d", "e: c -> e", "mid: d e -> m")
+    again = ("b2: m -> p", "c2: m -> q", "d2: p -> r", "e2: q -> s", "f2: m -> t", "join: r s t -> y")
+    sizes = {"b": 900, "c": 900, "d": 1, "e": 1, "p": 1000, "q": 1000, "r": 1, "s": 1, "t": 1}
+    graph = graph_of(small(*lines, *again, sizes=sizes))
+    same = list(range(5))
+    searches = Searches(monkeypatch, None, same, same, same, same)
+    assert lowered(graph) == list(range(12))
+    assert searches.asked == [(5, 1064, 2065, limit) for limit in (50, 17, 17, 10)]
+    searches = Searches(monkeypatch, [0, 2, 1, 3, 4])
+    assert lowered(graph) == [0, 1, 2, 3, 4, 5, 6, 8, 7, 9, 10, 11]
+    assert searches.asked == [(5, 1064, 2065, 50), (4, 1066, 1864, 35), (4, 1066, 1864, 10)]
+
+
+def test_a_window_reaches_as_far_before_the_peak_as_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "WINDOW", 2)
+    for place, units in ((0, 3), (1, 4), (2, 5), (4, 5), (6, 5), (7, 4), (8, 3)):
+        graph = graph_of(small(*(f"u{k}: t{k} -> t{k + 1}" for k in range(9)), inputs="t0", outputs="t9",
+                               sizes={f"t{place + 1}": 1000}))  # fmt: skip
+        searches = Searches(monkeypatch)
+        assert portfolio._windows(graph, list(range(9)), 0, 100) == (list(range(9)), 30)
+        assert searches.asked == [(units, 0, 1064, 25)]
+        for floor, moves in ((1064, 100), (0, 0)):
+            assert portfolio._windows(graph, list(range(9)), floor, moves) == (list(range(9)), 0)
+        assert len(searches.asked) == 1
+
+
+def test_a_search_that_ended_leaves_nothing_to_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = wide(4)
+    moves = search(graph, 0, max(loads(graph, wide_best(4))), 1000).moves
+    monkeypatch.setattr(portfolio, "_heuristics", lambda graph: [wide_best(4)])
+    assert portfolio._segment(graph, 0, 1000)[2] == moves
+    assert portfolio._segment(graph, 0, 2 * moves)[2] == moves
+    assert portfolio._segment(graph, 0, 2 * moves - 2)[2] > moves

@@ -6,9 +6,9 @@ spec: O1.3, O1.4
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import permutations, product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tmmu.planner.orders.depth_first import depth_first
@@ -16,7 +16,7 @@ from tmmu.planner.orders.exact import _bits, _Moves, search
 from tmmu.planner.orders.graph import Graph, Order, loads, part, unavoidable
 from tmmu.planner.orders.greedy import backwards, from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
-from tmmu.planner.orders.portfolio import _made, lowered
+from tmmu.planner.orders.portfolio import _alive, _heuristics, _made, lowered
 from tmmu.planner.orders.segments import segments
 
 SIZES = (1, 2, 3, 5, 8, 13)
@@ -116,6 +116,19 @@ def test_what_is_alive_follows_from_the_first_and_the_last_user_of_each_buffer(g
         found = loads(graph, order)
         assert found == alive(graph, order)
         assert all(unavoidable(graph, n) <= load for n, load in zip(order, found, strict=True))
+
+
+@given(unit_graphs(6))
+def test_what_is_alive_between_two_units_is_what_was_made_and_is_not_gone(graph: Graph) -> None:
+    order = list(range(len(graph)))
+    places, running = Order.of(graph, order), _alive(graph)
+    for start in range(len(graph) + 1):
+        done = set(order[:start])
+        made = gone = 0
+        for k, users in enumerate(graph.users):
+            made += graph.bytes[k] * (not graph.opened[k] and not done.isdisjoint(users))
+            gone += graph.bytes[k] * (not graph.kept[k] and done.issuperset(users))
+        assert running[start] == graph.live + _made(graph, places, start) == graph.live + made - gone
 
 
 @given(unit_graphs(5), st.data())
@@ -226,12 +239,15 @@ def scheduled(graph: Graph, *, recent: bool, largest: bool, turned: bool) -> lis
     return done[::-1] if turned else done
 
 
-@settings(max_examples=200)
-@given(unit_graphs(8), st.booleans(), st.booleans())
-def test_list_scheduling_takes_the_unit_that_leaves_the_least_alive(graph: Graph, recent: bool, largest: bool) -> None:
-    for turned, found in ((False, greedy), (True, from_the_end)):
-        expected = scheduled(graph, recent=recent, largest=largest, turned=turned)
-        assert found(graph, recent=recent, largest=largest) == expected
+@given(unit_graphs(7))
+def test_list_scheduling_takes_the_unit_that_leaves_the_least_alive(graph: Graph) -> None:
+    tried = _heuristics(graph)
+    for recent, largest in product((False, True), repeat=2):
+        for turned, found in ((False, greedy), (True, from_the_end)):
+            expected = scheduled(graph, recent=recent, largest=largest, turned=turned)
+            assert found(graph, recent=recent, largest=largest) == expected
+            assert expected in tried
+    assert tried[-2:] == [depth_first(graph, by_need=by_need) for by_need in (True, False)]
 
 
 @given(unit_graphs(8))

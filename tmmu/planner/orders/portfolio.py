@@ -54,16 +54,16 @@ def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, p
     holds = [a for a in reused if Role.ACTIVATION in arenas[a].roles]
     best, lowest = model, measured(model, arenas, mode, in_place, policy)
     limit = sum(lowest[a] for a in holds)
-    hints = in_place and any(node.in_place for node in model.nodes)
+    hints = (True, False) if in_place and any(node.in_place for node in model.nodes) else (False,)
+    # First what is inside nodes, then the main graph around it.
+    parts = (True, False) if len(model.bodies) > 1 else (False,)
     filled = frozenset(a for a in reused if lowest[a])
     for weighed in dict.fromkeys((filled, filled & set(holds))):
-        for hinted in (True, False) if hints else (False,):
+        for hinted in hints:
             candidate = model
-            for inner in (True, False):  # first what is inside nodes, then the main graph around it
-                if inner and len(model.bodies) == 1:
-                    continue
-                candidate = _reordered(candidate, arenas, mode, policy, weighed, hinted, inner)
-                if candidate is best or candidate is model:
+            for inner in parts:
+                before, candidate = candidate, _reordered(candidate, arenas, mode, policy, weighed, hinted, inner)
+                if candidate is before:
                     continue
                 peaks = measured(candidate, arenas, mode, in_place, policy)
                 fits = sum(peaks[a] for a in holds) <= limit
@@ -98,30 +98,27 @@ def _reordered(
     run: Program = program(model)
     live = liveness.analyze(run, mode)
     sharing = storages.form(run, live, arenas, mode, False, policy)
-    order, changed = [], False
-    for b, (nodes, graph) in enumerate(bodies(run, live, sharing, weighed, mode, hinted)):
-        units = list(range(len(nodes)))
-        if inner == (b != MAIN) and len(nodes) > 1:
-            units = lowered(graph)
-        changed = changed or units != list(range(len(nodes)))
-        order.append([nodes[i] for i in units])
-    return arranged(model, order) if changed else model
+    made = bodies(run, live, sharing, weighed, mode, hinted)
+    order = [
+        [nodes[i] for i in lowered(graph)] if nodes and inner == (b != MAIN) else nodes
+        for b, (nodes, graph) in enumerate(made)
+    ]
+    return model if order == [nodes for nodes, _ in made] else arranged(model, order)
 
 
 def lowered(graph: Graph) -> list[int]:
-    """The units of a body in the order of lowest peak that is found, the given order where none is lower."""
+    """The units of a body, of which there are some, in the order of lowest peak that is found, or as they are given."""
     left, smaller = without_lazy(graph)
     order = list(range(len(smaller)))
     places = Order.of(smaller, order)
     running = _alive(smaller)
     whole = loads(smaller, order)
-    # No order of this body stays below the floor, so no segment has to.
-    floor = max(unavoidable(smaller, n) for n in range(len(smaller))) if order else 0
     cuts = segments(smaller)
-    within = set().union(*(range(start, end) for start, end in cuts)) if cuts else set[int]()
-    floor = max(floor, max((whole[n] for n in order if n not in within), default=0))
+    within = {n for start, end in cuts for n in range(start, end)}
+    # No order of this body stays below the floor, so no segment has to.
+    floor = max(unavoidable(smaller, n) if n in within else whole[n] for n in order)
     moves = MOVES
-    for peak, start, end in sorted(((max(whole[a:b]), a, b) for a, b in cuts), key=lambda cut: (-cut[0], cut[1])):
+    for peak, start, end in sorted(((max(whole[a:b]), a, b) for a, b in cuts), key=lambda cut: -cut[0]):
         if peak <= floor:
             break
         segment = part(smaller, places, start, end)
@@ -130,7 +127,7 @@ def lowered(graph: Graph) -> list[int]:
         order[start:end] = [start + i for i in chosen]
         floor, moves = max(floor, reached), moves - used
     result, given = with_lazy(graph, left, order), list(range(len(graph)))
-    return result if max(loads(graph, result), default=0) < max(loads(graph, given), default=0) else given
+    return result if max(loads(graph, result)) < max(loads(graph, given)) else given
 
 
 def _alive(graph: Graph) -> list[int]:
