@@ -119,14 +119,13 @@ def _arenas(plan: Plan) -> Iterator[tuple[str, NDArray[Any]]]:
         (a.capacity, a.alignment, u.footprint, scattered(plan, i) + 2 * a.reuse, u.max_live_step, u.peak_step)
         for i, (a, u) in enumerate(zip(plan.arenas, plan.usage, strict=True))
     ]
-    yield from zip(names, np.array(rows, np.uint64).reshape(-1, len(names)).T, strict=True)
+    yield from zip(names, np.array(rows, np.uint64).reshape(len(rows), len(names)).T, strict=True)
 
 
 def _edges(plan: Plan) -> NDArray[np.int64]:
     """The edges of all arenas by lower end, then first step; the floor of arena a is storage `len(storages) + a`."""
     lists: list[Rows] = [np.empty((0, 4), np.int64)]
-    lives = bool((plan.storages.birth <= plan.storages.death).all())  # else no edge could help
-    for arena in range(len(plan.arenas)) if lives and plan.layout not in BY_SLOTS else ():
+    for arena in range(len(plan.arenas)) if plan.layout not in BY_SLOTS else ():
         found = edges(plan, arena)
         node = np.append(found.storages, [len(plan.storages) + arena])
         inner = found.above != found.roof

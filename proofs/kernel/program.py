@@ -21,7 +21,7 @@ PARTS = (
 )  # fmt: skip
 """The parts of `Check.check`, by the number with which the program complains."""
 YES = re.compile(r"yes ([0-9a-f]{64})")
-NO = re.compile(r"no ([0-9a-f]{64}) ([0-9])")
+NO = re.compile(r"no ([0-9a-f]{64}) ([0-7])")
 CLAIMS = re.compile(r"arena (\d+) slots (true|false) footprint (true|false)")
 
 
@@ -50,8 +50,7 @@ def ask(
 def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float) -> Answer:
     """Ask about a row of words as it is."""
     with tempfile.TemporaryFile() as file:
-        row.astype("<u8").tofile(file)
-        file.seek(0)
+        row.astype("<u8").tofile(file)  # the program maps it, from its first byte
         try:
             done = subprocess.run(
                 [str(program)], stdin=file, capture_output=True, text=True, timeout=timeout_s, check=False
@@ -73,7 +72,7 @@ def _understood(lines: list[str], digest: bytes) -> Answer:
     if answered is None or answered[1] != digest.hex():
         return Answer(failure="its answer is not understood, or is for another file")
     if no is not None:
-        return Answer(no=True, part=PARTS[min(int(no[2]), len(PARTS) - 1)])
+        return Answer(no=True, part=PARTS[int(no[2])])
     arenas = [CLAIMS.fullmatch(line) for line in lines[1:]]
     if any(arena is None or int(arena[1]) != i for i, arena in enumerate(arenas)):
         return Answer(failure="its claims are not understood")
