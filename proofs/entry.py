@@ -69,7 +69,7 @@ def say(line: str) -> None:
     """Print to the standard error, where there is one that takes it."""
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is not None:
-            print(line, file=sys.stderr, flush=True)
+            print(line, file=sys.stderr)
 
 
 def explain(error: BaseException) -> int:

@@ -55,22 +55,10 @@ def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "-1",
-        "+1",
-        "1.0",
-        " 1",
-        "1_0",
-        "1e3",
-        "٤",
-        "²",
-        str(LARGEST + 1),
-        "9" * 20,
-        "1" + "0" * 20,
-        "9" * 5000,
-        "0" * 5000,
+        "", "-1", "+1", "1.0", " 1", "1_0", "1e3", "٤", "²", str(LARGEST + 1), "9" * 20, "1" + "0" * 20, "9" * 5000,
+        "0" * 20 + "7", "0" * 5000,
     ],
-)
+)  # fmt: skip
 def test_what_is_no_size_is_refused_wherever_one_is_due(text: str) -> None:
     assert refusal(sizes, "--dim", {"n": text}) == f"Invalid value for --dim: n={text}: {text!r} is no size"
     for value in (text, f"{text}x1", f"1x{text}"):

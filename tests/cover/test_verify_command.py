@@ -9,8 +9,10 @@ import importlib.metadata
 import io
 import json
 import os
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -24,8 +26,10 @@ import tmmu.cli.entry
 from proofs import entry, verify_plan
 from proofs.command import ORDER, _progress
 from proofs.entry import explain, run
+from proofs.kernel import installed
 from proofs.verdict import Verdict
 from proofs.verify_plan import Disagreement, Options
+from tests.cover.test_sharding_ranks import plans as ranks
 from tests.strategies.small import changed, small
 from tmmu.errors import TmmuError
 from tmmu.ir import files
@@ -193,6 +197,75 @@ def test_bindings_that_agree_change_nothing(folder: Path, capsys: pytest.Capture
     assert ran(capsys, "right.cbor", *agreeing)[0] == 0
 
 
+def test_a_file_for_coq_is_of_one_plan_and_needs_the_theory(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V6.4"""
+    one, two, coq = ("wrong.cbor",), ("wrong.cbor", "wrong.cbor"), ("--coq", "coq")
+    for theory, arguments, said in (
+        (folder, (*one, *coq), ""),
+        (folder, (*two, *coq), "--coq: give one plan: its file is DIR/Plan.v"),
+        (None, (*one, *coq), "--coq: the kernel of this version is not installed: run `make kernel`"),
+        (None, two, ""),
+    ):
+        monkeypatch.setattr(installed, "theory", lambda found=theory: found)
+        code, _, err = ran(capsys, *arguments)
+        assert (code, said in err, err == "") == (2 if said else 1, True, not said)
+
+
+def test_the_solvers_that_are_named_are_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V4.10"""
+    asked: list[tuple[str, ...]] = []
+
+    def judge(path: str, _: Stated, options: Options, *__: object) -> Verdict:
+        asked.append(options.solvers)
+        return Verdict(path, "ERROR", 4, "")
+
+    monkeypatch.setattr(verify_plan, "judge", judge)
+    for flags in ((), ("--solver", "z3"), ("--solver", "cvc5"), ("--solver", "both")):
+        ran(capsys, "right.cbor", *flags)
+    assert asked == [("z3",), ("z3",), ("cvc5",), ("z3", "cvc5")]
+
+
+def test_what_no_rank_has_is_misspelt_unless_a_plan_could_not_be_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan that is not there might have it. spec: C1.6"""
+    file.save(replace(ranks()[0], rank=1), folder / "rank.cbor")
+    code, _, err = ran(capsys, "rank.cbor", "--donate", "nobody")
+    assert code == 2
+    assert "--donate nobody: no plan given has a graph input or parameter of this name" in err
+    code, out, err = ran(capsys, "rank.cbor", "none.cbor", "--donate", "nobody")
+    assert (code, out.startswith("REFUTED"), "--donate" in err) == (1, True, False)
+
+
+def test_only_what_cannot_be_written_is_the_fault_of_where_it_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: C1.1"""
+    assert ran(capsys, "none.cbor", "--smt2", "out")[0] == 4
+
+    def judge(*_: object) -> Verdict:
+        raise TmmuError("TMMU_ALLOCATION_FAILURE", "no room")
+
+    monkeypatch.setattr(verify_plan, "judge", judge)
+    for flags, code, said in (((), 4, "no room"), (("--smt2", "out"), 2, "--smt2"), (("--coq", "out"), 2, "--coq")):
+        monkeypatch.setattr(installed, "theory", lambda: folder)
+        found = ran(capsys, "right.cbor", *flags)
+        assert (found[0], said in found[2]) == (code, True)
+
+
+def test_plans_of_ranks_are_judged_together_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: R7.27"""
+    one = ranks()[0]
+    for name in ("a.cbor", "b.cbor"):
+        file.save(changed(one, "tensors", "a", birth=1), folder / name)
+    code, out, _ = ran(capsys, "a.cbor", "b.cbor", "--format", "json")
+    assert (code, [f["file"] for f in json.loads(out)["files"]]) == (1, ["a.cbor", "b.cbor", "ranks of small"])
+
+
 def test_a_shape_without_dimensions_is_a_scalar(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = ran(capsys, "right.cbor", "--shape", "x=scalar")
     assert (code, "--shape x=(): the plan was made with (64,)" in err) == (2, True)
@@ -295,16 +368,39 @@ def test_an_end_without_the_command_line_library_is_no_verdict(
     assert "boom" in capsys.readouterr().err
 
 
-def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.TextIOWrapper):
+    """A terminal, and what it has been given to show so far."""
 
-    for stream, shown in ((Terminal(), "\r\x1b[Ka.cbor: proving …\r\x1b[K"), (io.StringIO(), ""), (None, "")):
+    def __init__(self) -> None:
+        self.shown = io.BytesIO()
+        super().__init__(self.shown, "utf-8")
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in (io.StringIO(), None):
         monkeypatch.setattr(sys, "stderr", stream)
         _progress("a.cbor")("proving")
         _progress("a.cbor")("")
-        assert (stream.getvalue() if stream is not None else "") == shown
+        assert stream is None or stream.getvalue() == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    _progress("a.cbor")("proving")
+    assert terminal.shown.getvalue().decode() == "\r\x1b[Ka.cbor: proving …"
+    _progress("a.cbor")("")
+    assert terminal.shown.getvalue().decode() == "\r\x1b[Ka.cbor: proving …\r\x1b[K"
+
+
+def test_what_was_shown_of_a_file_is_wiped_before_anything_is_said_of_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run(["none.cbor"]) == 4
+    terminal.flush()
+    assert terminal.shown.getvalue().decode().startswith("\r\x1b[Knone.cbor: reading …\r\x1b[Kerror: none.cbor: ")
 
 
 class Ended(Exception):
@@ -341,6 +437,75 @@ def test_a_name_that_the_terminal_cannot_show_is_no_reason_to_fail(monkeypatch: 
     entry.make_printable()
     print("größe", flush=True)
     assert written.getvalue() == b"gr\\xf6\\xdfe\n"
+
+
+class Command:
+    """A command that another module holds: it prints what it is told to, and returns what it is told to."""
+
+    def __init__(self, text: str, returned: int | None) -> None:
+        self.text, self.returned, self.command = text, returned, self
+
+    def main(self, _: object, *, standalone_mode: bool) -> int | None:
+        assert not standalone_mode
+        print(self.text, end="")
+        return self.returned
+
+
+def test_a_command_that_returns_nothing_has_done_its_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for returned, code in ((None, 0), (0, 0), (3, 3)):
+        monkeypatch.setitem(sys.modules, "a_command", Command("done", returned))
+        assert (entry.code_of("a_command"), capsys.readouterr().out) == (code, "done")
+
+
+def test_what_the_system_takes_only_later_is_output_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is noticed when a buffer is emptied, and a verdict that nobody can read is none."""
+
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(sys.modules, "a_command", Command("PROVED", 0))
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert entry.code_of("a_command") == 70
+
+
+@pytest.mark.parametrize("command", [entry.main, entry.prove_lemmas, tmmu.cli.entry.main])
+def test_all_that_a_command_prints_is_printed_before_it_ends(
+    command: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what the terminal cannot show, which is an escape then."""
+
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    def run(*_: object) -> int:
+        print("größe")
+        return 3
+
+    for module, name in ((entry, "run"), (entry, "code_of"), (tmmu.cli.entry, "run")):
+        monkeypatch.setattr(module, name, run)
+    monkeypatch.setattr(os, "_exit", end)
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with pytest.raises(Ended, match="3"):
+        command()
+    assert written.getvalue() == b"gr\\xf6\\xdfe\n"
+
+
+def test_each_module_of_a_command_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    for module in ("proofs.entry", "tmmu.cli.entry"):
+        monkeypatch.setattr(sys, "argv", [module, "--help"])
+        monkeypatch.delitem(sys.modules, module)
+        with pytest.raises(Ended, match="0"):
+            runpy.run_module(module, run_name="__main__")
 
 
 # As processes.
