@@ -72,9 +72,7 @@ def table(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) 
 
 def distinct(macro: str, columns: Sequence[Column], place: Callable[[int], Place]) -> Iterator[Batch]:
     """One call of `macro` for each *different* row of `columns`: a call means the same wherever it stands."""
-    if not len(columns[0]):
-        return
-    order = np.lexsort(columns[::-1])
+    order = np.lexsort(columns)
     new = np.ones(len(order), np.bool_)
     new[1:] = False
     for column in columns:
@@ -116,8 +114,6 @@ def gathered(batches: Iterator[Batch]) -> Iterator[Batch]:
 
 
 def _joined(batches: list[Batch]) -> Batch:
-    if len(batches) == 1:
-        return batches[0]
     ends = list(accumulate(len(batch.rows) for batch in batches))
 
     def place(i: int) -> Place:

@@ -12,9 +12,10 @@ import pytest
 
 from proofs import obligations
 from proofs.lemmas import at_use
-from proofs.obligations import OBLIGATIONS, PROVED, UNKNOWN, VIOLATED, Outcome
+from proofs.obligations import OBLIGATIONS, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
 from proofs.obligations.discharge import Result
 from proofs.obligations.rows import Place
+from proofs.obligations.sizes_over_envelope import Shown
 from proofs.readers.sharing import Permissions
 from proofs.solvers import Answer
 from tests.strategies.small import small
@@ -136,3 +137,33 @@ def test_a_plan_of_many_rows_is_shared_among_the_workers(given: Given, monkeypat
         given.solvers.clear()
         outcomes(plan, workers=workers)
         assert given.solvers == [solvers]
+
+
+def test_of_several_solvers_each_has_to_prove_an_obligation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who said what is in the note. spec: V4.6, V4.10"""
+    said = {
+        "z3": [Outcome("alignment", PROVED, 3, 1.0), Outcome("capacity", VIOLATED, 2, 1.0, hint="a: row")],
+        "cvc5": [Outcome("alignment", PROVED, 3, 2.0), Outcome("capacity", PROVED, 2, 2.0)],
+    }
+    monkeypatch.setattr(obligations, "prove", lambda *_, solver, **__: said[solver])
+    both = obligations.prove_with(("z3", "cvc5"), chain(), Permissions())
+    note = "the solvers disagree: z3 says VIOLATED: a: row; cvc5 says PROVED"
+    assert both == [
+        Outcome("alignment", PROVED, 3, 3.0, solvers={"z3": PROVED, "cvc5": PROVED}),
+        Outcome("capacity", UNKNOWN, 2, 3.0, note=note, solvers={"z3": VIOLATED, "cvc5": PROVED}),
+    ]
+
+
+def test_sizes_over_an_envelope_are_proved_false_or_open(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is false or open is the first tensor's, or the reason why the largest sizes suffice. spec: R6.5"""
+    cases = {
+        Shown(4, 1.0): (PROVED, 4, "", ""),
+        Shown(2, 1.0, "a", "the solver answers 'sat'", counterexample=True): (VIOLATED, 2, "", "a"),
+        Shown(2, 1.0, "a", "it died"): (UNKNOWN, 2, "a: it died", ""),
+        Shown(0, 1.0, failure="it died"): (UNKNOWN, 0, "it died", ""),
+    }
+    for shown, (verdict, rows, note, hint) in cases.items():
+        monkeypatch.setattr(sizes_over_envelope, "ask", lambda *_, shown=shown: shown)
+        assert obligations.over_envelope(chain(), 1.0) == Outcome(
+            sizes_over_envelope.NAME, verdict, rows, 1.0, note=note, hint=hint
+        )

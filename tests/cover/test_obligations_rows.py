@@ -29,6 +29,7 @@ from proofs.obligations.rows import (
     calls,
     distinct,
     false,
+    gathered,
     listed,
     number,
     table,
@@ -106,6 +107,22 @@ def test_few_rows_keep_their_places_over_batches() -> None:
     assert rows_of(false(Place(), Place())) == ["false", "false"]
 
 
+def test_small_batches_are_put_together_until_they_are_worth_a_query() -> None:
+    """Each row keeps its place. Of nothing there is no batch."""
+    counts = (3, BATCH - 4, 1, BATCH, 2, 5)
+    parts = [
+        Batch([f"{which} {i}" for i in range(count)], lambda i, which=which: Place((which, i)), count)  # type: ignore[misc]  # a default binds the loop's value
+        for which, count in enumerate(counts)
+    ]
+    found = list(gathered(iter(parts)))
+    assert [batch.weight for batch in found] == [BATCH, BATCH, 7]
+    assert [row for batch in found for row in batch.rows] == [row for part in parts for row in part.rows]
+    assert all(
+        batch.place(i) == Place(tuple(map(int, row.split()))) for batch in found for i, row in enumerate(batch.rows)
+    )
+    assert list(gathered(iter(()))) == []
+
+
 @pytest.mark.parametrize(
     "lengths", [[1], [PIECE], [PIECE + 1], [0, 3, 0], [3 * BATCH + 7], [1] * BATCH + [PIECE * 2, 1]]
 )
@@ -129,6 +146,7 @@ def test_a_chain_is_walked_from_end_to_end_in_pieces(lengths: list[int]) -> None
     assert rows_of(iter(batches)) == expected
     assert sum(batch.weight for batch in batches) == sum(lengths)
     assert all(batch.weight <= BATCH + PIECE for batch in batches)
+    assert len(batches) <= sum(lengths) // BATCH + 1
     last = batches[-1]
     assert last.place(len(last.rows) - 1).tensors[1] == sum(lengths)
 
@@ -172,7 +190,7 @@ def test_the_false_row_that_is_named_is_the_first_whichever_solver_is_faster() -
 
 def test_a_solver_that_never_answers_does_not_keep_the_command_from_ending() -> None:
     """Python waits at its end for every thread that is no daemon."""
-    both, waited_for = threading.Barrier(2, timeout=30), set()
+    both, waited_for = threading.Barrier(2, timeout=10), set()
 
     def answer(_: str) -> str:
         if threading.current_thread() is not threading.main_thread():
@@ -217,6 +235,12 @@ def test_nothing_more_is_asked_after_a_failure_but_the_next_obligation_is() -> N
     first, second = discharge([batches(*many), batches("(< 1 2)")], [solver], 60)
     assert (first.proved, first.rows, second.proved) == (False, BATCH, True)
     assert len(solver.asked) == 2
+
+
+def test_an_obligation_that_asks_nothing_is_proved_only_by_a_solver_that_answers() -> None:
+    for answer, proved in (("unsat\nsat", True), ("unknown\nsat", False)):
+        (result,) = discharge([iter(())], [Scripted(answer)], 60)
+        assert (result.proved, result.rows) == (proved, 0)
 
 
 def test_an_obligation_without_a_proof_is_open_and_the_next_is_not() -> None:
