@@ -42,12 +42,13 @@ def differences(plan: Plan, expected: Expected, donated: frozenset[str]) -> Iter
     O(steps + accesses + tensors), a few dictionary look-ups each.
     """
     pairs = pairing(plan, expected)
+    yield from _bindings(plan, expected)
     yield from step_differences(plan, expected, pairs)
     yield from tensor_differences(plan, expected, pairs)
     yield from _views(plan, expected, pairs)
     yield from _bodies(plan, expected, pairs)
     yield from _records(plan, expected)
-    yield from _bindings(plan, expected, donated, pairs)
+    yield from _donations(plan, expected, donated, pairs)
 
 
 def _views(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
@@ -105,8 +106,8 @@ def _records(plan: Plan, expected: Expected) -> Iterator[Difference]:
         yield Difference("source-digest", "", (), None, *("" if digest is None else digest.hex() for digest in digests))
 
 
-def _bindings(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pairing) -> Iterator[Difference]:
-    """What a plan is bound to: the model's own bindings, and donations of what the caller writes.
+def _bindings(plan: Plan, expected: Expected) -> Iterator[Difference]:
+    """What a plan is bound to is what the model is. It comes first, because sizes differ with it.
 
     Whether the file's shapes are trusted is the user's to say, and so no difference: that the sizes agree is enough.
     """
@@ -116,6 +117,10 @@ def _bindings(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pa
             if said.get(name) != says.get(name):
                 stated, recomputed = (f"{name}={texts.get(name, 'nothing')}" for texts in (said, says))
                 yield Difference("binding", "", (), None, stated, recomputed)
+
+
+def _donations(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pairing) -> Iterator[Difference]:
+    """What is donated is the caller's, whoever says that it is."""
     for name in sorted(donated | set(plan.bindings.donated)):
         if name not in expected.roles or name in pairs.writers:
             yield Difference("donated", "", (name,), None, "donated by the caller", "not the caller's to donate")

@@ -132,12 +132,12 @@ def _nesting(expected: Expected, pairs: Pairing) -> Iterator[Difference]:
     """
     rank = {body: index for index, body in enumerate(expected.bodies)}
     main = "the main graph"
-    frames: list[tuple[str, int]] = []
+    frames = [(main, 0)]
     for at, key in enumerate(pairs.keys):
         step = pairs.steps.get(key)
         if step is None or pairs.positions[key] != at:
             continue
-        around, reached = frames[-1] if frames else (main, -1)
+        around, reached = frames[-1]
         owner = expected.bodies[step.body].owner if step.body else main
         if step.part is Part.LEAVE:
             owner = step.node
@@ -153,4 +153,4 @@ def _nesting(expected: Expected, pairs: Pairing) -> Iterator[Difference]:
                 return
             frames[-1] = (around, rank[step.body])
         if step.part is Part.ENTER:
-            frames.append((step.node, -1))
+            frames.append((step.node, 0))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from proofs.envelope import apart
 from proofs.readers.difference import Difference, Key, Pairing
 from proofs.readers.expected import Expected
-from tmmu.envelope.expressions import Dim, Expression, evaluate
+from tmmu.envelope.expressions import Dim, evaluate
 from tmmu.ir.dtypes import BITS
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Plan
 from tmmu.vocabulary import Role
@@ -15,8 +15,8 @@ from tmmu.vocabulary import Role
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
 
-_FACTS = ("bytes", "element-bits", "role", "input", "output", "saved", "writer")
-"""What plan and model must agree on of one tensor."""
+_FACTS = ("element-bits", "role", "input", "output", "saved", "writer")
+"""What plan and model must agree on of one tensor, besides its size."""
 
 
 def tensor_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
@@ -40,36 +40,37 @@ def tensor_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterat
             yield Difference("extra-tensor", node, (name,), at, f"{size} bytes", "no such tensor")
             continue
         (model_size, model_bits), model_role, is_input = expected.sizes[name], expected.roles[name], name in inputs
+        if size != model_size:
+            yield Difference("bytes", node, (name,), at, *_sizes(size, model_size, plan, expected))
         # Of parameters and optimizer state the role already says that the caller writes them, whatever the flag.
         said_input = is_input if model_role in _PERSISTENT else flags & IS_INPUT != 0
-        stated = (size, bits[dtype], ROLES[role], said_input, flags & IS_OUTPUT != 0, flags & IS_SAVED != 0, key)
-        recomputed = (
-            model_size, model_bits, model_role, is_input, name in outputs, name in expected.saved, writers.get(name)
-        )  # fmt: skip
+        stated = (bits[dtype], ROLES[role], said_input, flags & IS_OUTPUT != 0, flags & IS_SAVED != 0, key)
+        recomputed = (model_bits, model_role, is_input, name in outputs, name in expected.saved, writers.get(name))
         if stated != recomputed:
             for fact, said, says in zip(_FACTS, stated, recomputed, strict=True):
                 if said != says:
-                    yield Difference(fact, node, (name,), at, *_texts(said, says, plan))
+                    yield Difference(fact, node, (name,), at, _text(said), _text(says))
         least = expected.alignments[name]
         if alignment < least or alignment % least:
             yield Difference("alignment", node, (name,), at, str(alignment), f"a multiple of {least}")
 
 
-def _texts(said: Fact, says: Fact, plan: Plan) -> tuple[str, str]:
-    """Two facts for people; of two sizes over an envelope also what they are at a shape at which they differ."""
-    texts = _text(said), _text(says)
-    if not isinstance(said, Expression) and not isinstance(says, Expression):
+def _sizes(stated: Dim, recomputed: Dim, plan: Plan, expected: Expected) -> tuple[str, str]:
+    """Two sizes for people; over an envelope also what they are at a shape at which they differ."""
+    texts = str(stated), str(recomputed)
+    if isinstance(stated, int) and isinstance(recomputed, int):
         return texts
-    if not isinstance(said, (int, Expression)) or not isinstance(says, (int, Expression)):
-        return texts
-    shape = apart(said, says, plan.bindings.ranges)
+    if plan.bindings.ranges != expected.bindings.ranges:  # no shape is one of both
+        return f"{texts[0]} of the plan's dimensions", f"{texts[1]} of the model's"
+    shape = apart(stated, recomputed, plan.bindings.ranges)
     if shape is None:
         return texts
     where = ", ".join(f"{name}={size}" for name, size in shape.items())
-    return f"{texts[0]} ({evaluate(said, shape)} at {where})", f"{texts[1]} ({evaluate(says, shape)} at {where})"
+    found = evaluate(stated, shape), evaluate(recomputed, shape)
+    return f"{texts[0]} ({found[0]} at {where})", f"{texts[1]} ({found[1]} at {where})"
 
 
-Fact = Dim | str | Key | None
+Fact = int | str | Key | None
 
 
 def _text(fact: Fact) -> str:

@@ -26,10 +26,10 @@ class Difference(NamedTuple):
 
 
 WHAT = (
-    "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes", "mutates",
+    "binding", "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes", "mutates",
     "missing-tensor", "extra-tensor", "bytes", "element-bits", "role", "input", "output", "saved", "writer",
     "alignment", "view", "order", "nesting", "missing-body", "extra-body", "body-parent", "body-steps", "body-iterates",
-    "unproduced", "must-not-alias", "binding", "donated", "source-digest", "sharding", "shard",
+    "unproduced", "must-not-alias", "donated", "source-digest", "sharding", "shard",
 )  # fmt: skip
 """Every kind of difference, coarse ones first."""
 

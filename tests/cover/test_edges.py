@@ -107,6 +107,10 @@ def test_edges_that_are_not_those_of_the_plan_prove_nothing(lie: str) -> None:
     assert asked(plan(), LIES[lie](edges(plan(), 0))).refuted is not None
 
 
+def test_the_first_storage_that_has_no_edges_is_named() -> None:
+    assert asked(plan(), LIES["no edges"](edges(plan(), 0))).refuted == ("false", Place(storages=[0]))
+
+
 @pytest.mark.parametrize("names", [(0, 1), (1, 2), (3, 4)])
 def test_storages_that_reach_into_the_next_by_one_byte_are_named(names: tuple[int, int]) -> None:
     """Their edges are found as if they did not; the row of the edge is false."""

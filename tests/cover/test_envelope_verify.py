@@ -387,6 +387,22 @@ def test_an_ir_file_with_open_dimensions_is_planned_and_proved(tmp_path: Path) -
     assert verified(tmp_path / "p.cbor", "--model", str(tmp_path / "m.ir.cbor"))["verdict"] == "PROVED"
 
 
+@pytest.mark.parametrize(
+    ("name", "high", "stated", "recomputed"),
+    [("k", 64, "k=(1, 64)", "k=nothing"), ("m", 65, "m=(1, 65)", "m=(1, 64)")],
+)
+def test_a_plan_for_another_envelope_than_the_models_is_refuted_by_name(
+    name: str, high: int, stated: str, recomputed: str, tmp_path: Path
+) -> None:
+    """Of another dimension, and of another range of it. spec: V3.3"""
+    files.save(growing(), tmp_path / "m.ir.cbor")
+    bindings = replace(plan().bindings, ranges={name: (1, high)})
+    file.save(replace(plan(), bindings=bindings), tmp_path / "p.cbor")
+    answer = verified(tmp_path / "p.cbor", "--model", str(tmp_path / "m.ir.cbor"))
+    assert (answer["verdict"], answer["witness"]["field"]) == ("REFUTED", "binding")
+    assert (answer["witness"]["stated"], answer["witness"]["recomputed"]) == (stated, recomputed)
+
+
 def test_show_tells_the_envelope_and_where_tensors_are_largest(tmp_path: Path) -> None:
     """spec: R6.11"""
     file.save(plan(replan_policy="REPLAN_AT_SAFEPOINT"), tmp_path / "p.cbor")

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from proofs.readers import compare_tensors
 from proofs.readers.compare import Difference, differences
 from proofs.readers.difference import WHAT
 from proofs.readers.expected import Expected, ExpectedBody
+from proofs.readers.ir_model import read_ir
 from tests.strategies.reader_plans import plan_of, stated, step
-from tests.strategies.small import changed
+from tests.strategies.small import changed, small
+from tmmu.envelope.expressions import Dim, symbol
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, ROLES, Names, Plan, column
+from tmmu.planner import plan_memory
 from tmmu.vocabulary import Bindings, Part, Role, Shares
 
 NOBODY: frozenset[str] = frozenset()
@@ -145,6 +150,30 @@ def test_a_node_entered_twice_is_not_out_of_place_as_well() -> None:
     assert "nesting" not in found
 
 
+def test_a_step_that_is_repeated_is_not_looked_at_again() -> None:
+    """Nor is what it does the second time."""
+    twice = changed(in_order(plan_of(branches()), (0, 1, 2, 3, 4, 5, 6, 6, 7)), "steps", 7, op=0)
+    found = [d for d in differences(twice, branches(), NOBODY) if d.node == "other" and d.what != "writer"]
+    assert [d.what for d in found] == ["repeated-step"]
+
+
+def test_a_body_stands_in_the_body_of_its_node() -> None:
+    """After the inner node's leave the outer body goes on. spec: T8.10"""
+    model = stated(
+        step("out Loop: x -> f", part=Part.ENTER),
+        step("before Relu: f -> a", body="out/b"),
+        step("in Loop: a -> g", part=Part.ENTER, body="out/b"),
+        step("m Relu: g -> c", body="in/b"),
+        step("in Loop: c -> h", part=Part.LEAVE, body="out/b"),
+        step("behind Relu: h -> d", body="out/b"),
+        step("out Loop: d -> y", part=Part.LEAVE),
+        bodies={"out/b": ExpectedBody("out", "", True), "in/b": ExpectedBody("in", "out/b", True)},
+    )
+    assert kinds(plan_of(model), model) == []
+    early = in_order(plan_of(model), (0, 1, 2, 3, 5, 4, 6))
+    assert [d.node for d in differences(early, model, NOBODY) if d.what == "nesting"] == ["behind"]
+
+
 def test_scratch_is_read_at_the_step_that_writes_it() -> None:
     model = stated(step("n MatMul: x n.scratch0 -> y n.scratch0"))
     assert kinds(plan_of(model), model) == []
@@ -205,6 +234,29 @@ def test_accesses_to_what_is_overwritten_keep_their_order() -> None:
     assert "missing-step" in kinds(in_order(plan, (0, 1, 2, 4)), model)
 
 
+def test_what_is_overwritten_is_found_through_views_of_views_as_the_model_says() -> None:
+    """A view is no write: it may come before or after another access. spec: V3.4"""
+    model = stated(
+        step("view Reshape: p -> v"), step("again Reshape: v -> w"), step("before Relu: w -> a"),
+        step("other Relu: p -> b"), step("update Set: w x -> w", mutates="w"), step("after Relu: p -> c"),
+        step("last Sum: a b c -> y"), parameters="p",
+    )  # fmt: skip
+    model = replace(model, views={"v": ("p", 0), "w": ("v", 0)})
+    plan = plan_of(model)
+    assert kinds(plan, model) == kinds(in_order(plan, (3, 0, 1, 2, 4, 5, 6)), model) == []
+    for order, node, name, said, says in (
+        ((0, 1, 3, 4, 2, 5, 6), "before", "w", "update", "the caller"),
+        ((0, 1, 2, 4, 3, 5, 6), "other", "p", "update", "the caller"),
+        ((0, 1, 2, 3, 5, 4, 6), "after", "p", "the caller", "update"),
+    ):
+        [found] = differences(in_order(plan, order), model, NOBODY)
+        assert (found.what, found.node, found.tensors) == ("order", node, (name,))
+        assert (found.stated, found.recomputed) == (f"{name} as {said} leaves it", f"{name} as {says} leaves it")
+        assert found.step == order.index([s.node for s in model.steps].index(node))
+    circle = replace(model, views={"v": ("w", 0), "w": ("v", 0)})
+    assert kinds(plan_of(circle), circle) == []
+
+
 def test_a_tensor_is_not_overwritten_before_it_is_written() -> None:
     model = stated(step("make MatMul: x -> a"), step("update Set: a -> a", mutates="a"), step("last Relu: a -> y"))
     plan = in_order(plan_of(model), (1, 0, 2))
@@ -260,6 +312,30 @@ def test_a_tensor_that_is_not_the_models_is_named(
     assert list(differences(plan, branches(), NOBODY)) == [Difference(what, node, (tensor,), at, said, says)]
 
 
+def test_sizes_over_an_envelope_are_told_at_a_shape_at_which_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one is found, and where both have the same dimensions."""
+    m = symbol("m", 1, 64)
+    model = small("relu: x -> y", like={"x": {"shape": (m,), "bytes": 64}})
+    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    plan, right = plan_memory(model).plan, read_ir(model)
+
+    def found(name: str, size: Dim, **bindings: Any) -> list[tuple[str, str]]:
+        wrong = replace(right, sizes=right.sizes | {name: (size, 8)}, bindings=replace(right.bindings, **bindings))
+        return [(d.stated, d.recomputed) for d in differences(plan, wrong, NOBODY)]
+
+    assert kinds(plan, right) == []
+    assert found("x", m + 1) == [("m (1 at m=1)", "m + 1 (2 at m=1)")]
+    assert found("x", 64) == [("m (1 at m=1)", "64 (64 at m=1)")]
+    assert found("y", m) == [("64 (64 at m=1)", "m (1 at m=1)")]
+    assert found("y", 63) == [("64", "63")]
+    n, ranges = symbol("n", 1, 64), {"n": (1, 64)}
+    assert found("x", n, ranges=ranges) == [
+        ("m=(1, 64)", "m=nothing"), ("n=nothing", "n=(1, 64)"), ("m of the plan's dimensions", "n of the model's"),
+    ]  # fmt: skip
+    monkeypatch.setattr(compare_tensors, "apart", lambda *_: None)
+    assert found("x", m + 1) == [("m", "m + 1")]
+
+
 def test_a_stricter_alignment_and_a_parameter_marked_as_input_are_no_difference() -> None:
     plan = changed(plan_of(branches()), "tensors", "e", alignment=128)
     assert kinds(changed(plan, "tensors", "w", flags=IS_INPUT), branches()) == []
@@ -286,6 +362,13 @@ def test_a_view_is_the_models_or_named() -> None:
 def test_a_body_that_is_not_the_models_is_named(entries: dict[str, int], what: str) -> None:
     """spec: V3.1"""
     assert kinds(changed(plan_of(branches()), "bodies", 1, **entries), branches()) == [what]
+
+
+def test_a_body_at_other_steps_is_shown_at_the_enter_that_is_stated() -> None:
+    [found] = differences(changed(plan_of(branches()), "bodies", 1, enter=0, leave=4), branches(), NOBODY)
+    assert found == Difference(
+        "body-steps", "pick", (), 0, "pick/then_branch at (0, 4)", "pick/then_branch at (1, 5)"
+    )  # fmt: skip
 
 
 def test_a_body_missing_extra_or_twice_is_named() -> None:

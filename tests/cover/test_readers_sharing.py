@@ -13,7 +13,7 @@ from tests.strategies.small import changed, small
 from tmmu.envelope.expressions import symbol
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Part, Shares
+from tmmu.vocabulary import Part, Role, Shares
 
 VIEW, IN_PLACE, ALIAS = Shares.VIEW, Shares.IN_PLACE, Shares.ALIAS
 NOBODY: frozenset[str] = frozenset()
@@ -201,6 +201,18 @@ def test_packed_elements_do_not_show_equal_shapes_unless_there_is_one_operand() 
     assert judged(through("n Cast: a -> y", sizes=nibbles)) == ({}, {"y": "a"}, [])
     assert judged(through("n Add: a x -> y", sizes=nibbles)) == ({}, {}, [])
     assert judged(through("n Add: a x -> y", sizes=dict.fromkeys("ayx", (2, 8)))) == ({}, {"y": "a"}, [])
+
+
+def test_scratch_is_no_operand_of_the_step_that_makes_it() -> None:
+    """Of another step's it is one, and so is what a step makes that is no scratch. spec: T3.3"""
+    nibbles = {"a": (2, 4), "y": (2, 4), "s": (2, 4)}
+    own, others = (
+        through("n Cast: a s -> y s", sizes=nibbles),
+        through("m MatMul: x -> s", "n Cast: a s -> y", sizes=nibbles),
+    )
+    scratch = {"s": Role.SCRATCH}
+    assert judged(replace(own, roles=own.roles | scratch)) == ({}, {"y": "a"}, [])
+    assert judged(replace(others, roles=others.roles | scratch)) == judged(own) == ({}, {}, [])
 
 
 def test_what_the_caller_writes_is_taken_only_where_the_user_donates_it() -> None:
