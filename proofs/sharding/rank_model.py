@@ -74,8 +74,8 @@ class _Work:
             if role is not Role.SCRATCH:
                 self._resize(name, name, self.lies.of(name))
         made = {name for step in self.model.steps for name in step.writes}
-        for name, (base, offset) in self.model.views.items():
-            if name not in made and self._is_split(name, base) and (offset or not self._lie_alike(name, base)):
+        for name, (base, _) in self.model.views.items():
+            if name not in made and self._is_split(name, base) and not self._lie_alike(name, base):
                 raise misfit(name, f"the caller writes it as a view of {base}, which lies otherwise")
         return Spread(self.new, self.owner, self.lies.known, self.believed)
 
@@ -278,7 +278,7 @@ class _Work:
             base, offset = view
             if base not in now:
                 raise misfit(name, f"a view of {base}, which its step does not read, is not sharded")
-            window = offset or self.model.sizes[name][0] != self.model.sizes[base][0]
+            window = self.model.sizes[name][0] != self.model.sizes[base][0]
             if window and (self._is_split(name, base) or (name, base) != (new, now[base])):
                 raise misfit(name, f"a window of {base}, which is split")
             del self.new.views[name]

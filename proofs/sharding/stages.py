@@ -95,7 +95,6 @@ def _cut(model: Expected, whole: Spread, stage_of: dict[str, int], stage: int, a
     def exchange(step: ExpectedStep, node: str, op: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
         if node in names:
             raise misfit(node, "the model has a node of this name already")
-        names.add(node)
         kept.append(ExpectedStep(node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", reads, writes))
         if step.node in phases:
             phases[node] = phases[step.node]

@@ -78,22 +78,23 @@ def test_a_gradient_and_its_parts_lie_as_their_tensor() -> None:
 def test_a_seed_lies_as_its_tensor_and_follows_rules_for_gradients() -> None:
     """Other inputs follow those for inputs, whatever they are called. spec: R7.7"""
     names = ("x", "x.seed", "xAseed", "x2", "x2.seed", "n.scratch0.seed", "x3.seed", "y", "y.seed")
-    net = model(["n Relu: x -> y", "k Neg: x -> y.seed"], dict.fromkeys(names, (8,)) | {"x3": (4,)}, "y")
+    net = model(["n Relu: x -> y", "k com.example::Make: x -> y.seed"], dict.fromkeys(names, (8,)) | {"x3": (4,)}, "y")
     net = with_roles(net, {"n.scratch0.seed": INPUT})
     net = replace(net, nodes=(replace(net.nodes[0], scratch=(Scratch(8, 1),)), *net.nodes[1:]))
     rules = [rule(["a"], "x"), rule(["a"], "x2*", roles=(GRADIENT,)), rule(["b"], "*", roles=(INPUT,))]
     assert lies(net, mesh={"a": 2, "b": 4}, rules=rules) == {
         "x": "a", "x.seed": "a", "xAseed": "b", "x2": "b", "x2.seed": "a", "x3": "b", "x3.seed": "b",
-        "n.scratch0.seed": "b", "y": "a", "y.seed": "a",
+        "n.scratch0.seed": "b", "y": "a", "y.seed": ".",
     }  # fmt: skip
 
 
 def joint(shape: tuple[int, ...]) -> Model:
-    """A parameter, optimizer state, an input, and the gradients of the first and of the last."""
+    """A parameter, optimizer state, an input, the gradients of the first and of the last, and what is called a seed."""
     lines = ["n com.example::Make: x w m -> y wg xg", "k com.example::Step: wg -> z"]
-    names = ("x", "w", "m", "y", "w.grad", "x.grad", "z")
+    names = ("x", "w", "m", "y", "w.grad", "x.grad", "z", "w.seed")
     lines = [line.replace("wg", "w.grad").replace("xg", "x.grad") for line in lines]
-    return with_roles(model(lines, dict.fromkeys(names, shape), "y"), {"w.grad": GRADIENT, "x.grad": GRADIENT})
+    roles = {"w.grad": GRADIENT, "x.grad": GRADIENT, "w.seed": INPUT}
+    return with_roles(model(lines, dict.fromkeys(names, shape), "y"), roles)
 
 
 @pytest.mark.parametrize(("stage", "split"), [(1, {"m"}), (2, {"m", "w.grad"}), (3, {"m", "w.grad", "w"})])

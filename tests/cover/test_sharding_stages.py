@@ -99,6 +99,19 @@ def test_a_gradient_step_is_on_its_forward_nodes_stage_and_others_where_what_the
     assert [own(local) for local in found] == ["a b2grad c.grad u l", "b b.grad v r k m"]
 
 
+def test_of_the_stages_that_read_a_tensor_the_first_counts() -> None:
+    """Not the one whose step comes first. spec: R7.17"""
+    lines = ["b Neg: x -> s", "k com.example::S: x -> o1", "a Neg: x -> t", "l com.example::S: x -> o2"]
+    made = net(lines, "s t", k=Phase.OPTIMIZER, l=Phase.OPTIMIZER)
+    assert [own(local) for local in staged(made, [["a"], ["b"]])] == ["a l", "b k"]
+    assert [own(local) for local in staged(made, [["b"], ["a"]])] == ["b k l", "a"]
+
+
+def test_a_pipeline_of_one_stage_runs_everything() -> None:
+    """Whatever its patterns name."""
+    assert [own(local) for local in staged(net(CHAIN, "y"), [["a"]])] == ["a b c d e"]
+
+
 def test_what_no_step_reads_is_on_the_first_stage_and_an_output_on_the_first_that_has_it() -> None:
     """spec: R7.18"""
     lines = ["a Neg: x -> s", "b Add: s x2 -> t", "c Add: t x2 -> y"]
@@ -146,8 +159,9 @@ def test_a_stage_keeps_what_is_saved_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", ["s.Send.1", "s.Recv.0"])
 def test_a_name_of_the_model_is_not_taken_by_an_exchange(name: str) -> None:
+    """Nor where it is another stage that has the node of this name."""
     lines = ["a Neg: x -> s", f"{name} Neg: s -> y"]
-    with pytest.raises(TmmuError, match="name"):
+    with pytest.raises(TmmuError, match="a collective needs this name"):
         staged(net(lines, "y"), [["a"], ["*"]])
 
 

@@ -21,8 +21,10 @@ def agreed(model: Model, spec: dict[str, Any]) -> list[Local]:
     except TmmuError:
         assert verifiers_refusal(model, spec) is not None, "the verifier takes a shard spec that the planner refuses"
         raise
-    for stage, local in enumerate(locals_):
-        if spec:
+    if spec:
+        refusal = verifiers_refusal(model, spec)
+        assert refusal is None, f"the verifier refuses a shard spec that the planner takes: {refusal}"
+        for stage, local in enumerate(locals_):
             _same(local, of_rank(read_ir(model), spec, _first_rank(spec, stage)))
     return locals_
 

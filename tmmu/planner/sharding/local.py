@@ -33,8 +33,7 @@ class Local:
 def local_models(model: Model, spec: dict[str, Any]) -> list[Local]:
     """The model of each stage, in order. `model` is valid and in execution order; the empty spec leaves it as it is.
 
-    Raises INVALID_SHARDING as `rewrite` and `stages.of_nodes` do; INVALID_IR where a name of the model is one that a
-    collective needs. O(stages x model).
+    Raises INVALID_SHARDING as `rewrite` and `stages` do. O(stages x model).
     """
     if not spec:
         return [Local(model, [])]

@@ -9,7 +9,7 @@ spec: R7.9 to R7.16, R7.30
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,6 +76,12 @@ def _check_plain(model: Model) -> None:
 
 def _is_gradient(node: Node) -> bool:
     return node.domain == GRADIENTS or node.domain.startswith(f"{GRADIENTS}/")
+
+
+def refuse_taken(name: str, names: Container[str]) -> None:
+    """INVALID_SHARDING where the model has what a collective or its buffer has to be called, on whatever stage."""
+    if name in names:
+        raise refuse("a collective needs this name", "rename it in the model", place=f"name {name!r}")
 
 
 class _Rewriting:
@@ -211,6 +217,7 @@ class _Rewriting:
         """Append the collectives of `route` on `source`, a part of `t`; the last one writes `into`, if given."""
         for k, (axis, op, split) in enumerate(route):
             name = f"{prefix}.{op}.{axis}"
+            refuse_taken(name, self.named)
             target = into if into is not None and k == len(route) - 1 else self._buffer(t, name, split)
             changes = target == into and t in self.model.nodes[n].mutates
             node = Node(
@@ -224,6 +231,7 @@ class _Rewriting:
 
     def _buffer(self, t: int, name: str, split: Split, view: View | None = None) -> int:
         """A tensor that holds what a step needs or makes of `t`, and is nothing that the model has."""
+        refuse_taken(name, self.splits.rows)
         like = self.model.tensors[t]
         role = Role.GRADIENT if like.role is Role.GRADIENT else Role.ACTIVATION
         made = replace(like, name=name, role=role, view=view, saved_for_backward=False)

@@ -14,7 +14,7 @@ from typing import Any
 from tmmu.ir.validate import validate
 from tmmu.plan import sharding
 from tmmu.planner.patterns import matches
-from tmmu.planner.sharding.rewrite import MESH, Made
+from tmmu.planner.sharding.rewrite import MESH, Made, refuse_taken
 from tmmu.planner.sharding.spec import refuse
 from tmmu.vocabulary import MAIN, Body, Model, Node, Phase
 
@@ -81,20 +81,20 @@ def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
                 raise refuse("it is changed, and used in two stages", "put its nodes into one stage", place=place)
     nodes: list[Node] = []
     received = set[int]()
+    taken = {node.name for node in made.nodes}
     for node, n in zip(made.nodes, made.origin, strict=True):
         if stage_of[n] == stage:
             nodes.append(node)
-        for t in node.writes:
-            if t >= own or t in node.mutates:
-                continue
+        for t in node.writes:  # a buffer, and what is changed, are read in one stage alone
             for other in sorted(readers.get(t, set()) - {stage_of[n]}):
-                name, domain = model.tensors[t].name, f"{MESH}/{axis}"
+                name, send, receive = model.tensors[t].name, f"Send.{other}", f"Recv.{stage_of[n]}"
+                for op in (send, receive):
+                    refuse_taken(f"{name}.{op}", taken)
                 if stage_of[n] == stage:
-                    nodes.append(Node(f"{name}.Send.{other}", f"Send.{other}", (t,), (), domain, phase=node.phase))
+                    nodes.append(Node(f"{name}.{send}", send, (t,), (), f"{MESH}/{axis}", phase=node.phase))
                 elif other == stage:
                     received.add(t)
-                    op = f"Recv.{stage_of[n]}"
-                    nodes.append(Node(f"{name}.{op}", op, (), (t,), domain, phase=node.phase))
+                    nodes.append(Node(f"{name}.{receive}", receive, (), (t,), f"{MESH}/{axis}", phase=node.phase))
     holders = {t: readers.get(t) or {0} for t in range(own) if t not in home}
     touched = {t for node in nodes for t in (*node.reads, *node.writes)}
     touched |= {t for t, stages in holders.items() if stage in stages}
