@@ -68,8 +68,15 @@ def test_a_gradient_and_its_parts_lie_as_their_tensor() -> None:
         replace(net.nodes[0], name=f"n{k}", op="Make", domain="com.example", reads=(), writes=(3 + k,))
         for k in range(len(made))
     ]
+    # Of what is written later nothing is known yet.
+    made += [
+        replace(net.tensors[0], name=name, role=role) for name, role in (("v.grad", GRADIENT), ("v", Role.ACTIVATION))
+    ]
+    makers += [replace(makers[0], name=f"v{k}", writes=(3 + k,)) for k in range(len(makers), len(made))]
     net = replace(net, tensors=(*net.tensors, *made), nodes=(*net.nodes, *makers))
-    found = lies(with_roles(net, {"z": INPUT}), mesh={"a": 2, "b": 3}, rules=[rule(["a", "b"], "x", "z")])
+    split = [rule(["a", "b"], "x", "z"), rule(["", "a"], "v", roles=(Role.ACTIVATION,))]
+    found = lies(with_roles(net, {"z": INPUT}), mesh={"a": 2, "b": 3}, rules=split)
+    assert (found["v.grad"], found["v"]) == ("..", ".a")
     assert {name for name, lie in found.items() if lie == "ab"} == {
         "x", "y", "z", "y.grad", "y.grad.part0", "y.grad.sum12",
     }  # fmt: skip

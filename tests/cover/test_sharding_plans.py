@@ -269,6 +269,7 @@ def test_a_gradient_step_runs_on_its_forward_nodes_stage() -> None:
 
 
 REFUSED = {
+    "out of order": (replace(LAYERS, nodes=LAYERS.nodes[::-1]), spec({"data": 2}), "it is read before it is written"),
     "names no stage": (LAYERS, spec({"p": 2}, pipeline={"axis": "p", "stages": [["up"], []]}), "no stage names it"),
     "too many dimensions": (LAYERS, spec({"data": 2}, ("x", ["", "", "data"])), "splits 3 dimensions where it has 2"),
     "random": (
@@ -301,7 +302,7 @@ def test_what_is_not_sharded_is_refused_by_name(what: str) -> None:
         agreed(wrong, by)
     assert refused.value.code_id == "INVALID_SHARDING"
     assert refused.value.place is not None
-    if what not in ("dynamic", "window", "alias group"):  # readers of whole models refuse these before
+    if what not in ("dynamic", "window", "alias group", "out of order"):  # readers of whole models refuse these before
         with pytest.raises(TmmuError) as also:
             of_rank(read_ir(wrong), by, 0)
         assert also.value.code_id == "INVALID_SHARDING"

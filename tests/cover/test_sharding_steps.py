@@ -58,6 +58,14 @@ def test_the_first_operand_decides_and_an_axis_divides_one_loop() -> None:
     ]  # fmt: skip
 
 
+def test_an_axis_of_a_dimension_that_is_needed_whole_may_divide_a_loop() -> None:
+    net = model(["n Concat: x w -> y"], {"x": (4, 6), "w": (4, 2), "y": (4, 8)}, "y")
+    assert run(ranks(net, rule(["", "a"], "x"), rule(["a"], "w"))) == [
+        "AllGather.1 x -> n.in0.AllGather.1.a", "Shard.0 n.in0.AllGather.1.a -> n.in0.Shard.0.a",
+        "Concat n.in0.Shard.0.a w -> y",
+    ]  # fmt: skip
+
+
 def test_a_loop_divides_only_where_all_of_its_dimensions_do() -> None:
     net = model(["n Reshape: x -> y"], {"x": (6, 4), "y": (8, 3)}, "y")
     wide = {"mesh": {"a": 3}}
@@ -70,9 +78,9 @@ def test_a_loop_divides_only_where_all_of_its_dimensions_do() -> None:
 
 def test_what_a_result_lacks_is_not_padded() -> None:
     """A mask of another shape needs the operand whole, and a sum would count the padding. spec: R7.11"""
-    mask = model(["n Dropout: x -> y m"], {"x": (5, 6), "y": (5, 6), "m": (6,)}, "y")
-    mask = showing(with_roles(mask, {"m": Role.ACTIVATION}), "y", "x")
-    assert run(ranks(mask, rule(["a"], "x"), pad=True))[0] == "AllGather.0 x -> n.in0.AllGather.0.a"
+    for n in (4, 5):
+        mask = showing(model(["n Dropout: x -> y z"], {"x": (n, 6), "y": (n, 6), "z": (6,)}, "y"), "y", "x")
+        assert run(ranks(mask, rule(["a"], "x"), pad=True))[0] == "AllGather.0 x -> n.in0.AllGather.0.a"
     biased = expand(model(["n Add: x w -> y"], {"x": (5, 6), "w": (6,), "y": (5, 6)}, "y"))
     steps = run(ranks(biased, rule(["a"], "x"), pad=True))
     assert steps[0] == "Add x w -> y"
@@ -188,6 +196,11 @@ def test_an_update_takes_parameters_as_they_are_stored_and_others_gather_them() 
         "Neg n.in0.AllGather.0.a -> y",
         "Neg m -> z",
     ]
+
+
+def test_of_ai_onnx_a_step_of_the_optimizer_is_an_operation_as_others_are() -> None:
+    local = ranks(updating("u Transpose: w -> y", x=(4,), w=(4, 6), y=(6, 4)), rule(["a"], "w"))
+    assert (run(local), shape(local, "y")) == (["Transpose w -> y"], (6, 2))
 
 
 def test_an_update_that_changes_nothing_walks_what_has_its_first_results_shape() -> None:

@@ -32,7 +32,7 @@ def of_planner(found: Relation, ins: Shapes, outs: Shapes) -> str:
         places = {
             (side, p, d) for side, all_ in rows for p, of in enumerate(all_) for d, k in enumerate(of) if k == label
         }
-        if found.sums or all(label in of for of in found.writes if not found.is_apart(of)):
+        if found.sums or found.apart or all(label in of for of in found.writes):
             divided.append(places)
     return _text(divided, ins, outs, found.pointwise)
 

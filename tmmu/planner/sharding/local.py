@@ -15,7 +15,7 @@ import numpy as np
 from tmmu.envelope.expressions import closed
 from tmmu.ir.columns import ragged
 from tmmu.plan import sharding
-from tmmu.plan.columns import NONE, UNSHARDED, Shards, column
+from tmmu.plan.columns import NONE, Shards, column
 from tmmu.planner.sharding import stages
 from tmmu.planner.sharding.rewrite import rewrite
 from tmmu.planner.sharding.splits import Split
@@ -66,8 +66,6 @@ def coordinates(rank: int, spec: dict[str, Any]) -> dict[str, int]:
 
 def shards_of(local: Local, spec: dict[str, Any], rank: int) -> Shards:
     """The table that says which elements of each tensor `rank` holds. O(tensors)."""
-    if not spec:
-        return UNSHARDED
     sizes, place = dict(sharding.mesh(spec)), coordinates(rank, spec)
     number = {axis: a for a, axis in enumerate(sizes)}
     dims: list[tuple[int, int, int, int, int]] = []

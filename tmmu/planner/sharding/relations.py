@@ -21,7 +21,8 @@ Labels = tuple[int | None, ...]
 class Relation:
     """The labels of every operand and result; `sums`: results that lack a label are sums over it.
 
-    `pointwise`: an element depends on the elements at its own place alone, so that padding does no harm.
+    `pointwise`: an element depends on the elements at its own place alone, so that padding does no harm. `apart`: a
+    result that lacks a label depends on none of the elements that it labels.
     """
 
     reads: tuple[Labels, ...]
@@ -29,10 +30,6 @@ class Relation:
     sums: bool = False
     pointwise: bool = False
     apart: bool = False
-
-    def is_apart(self, labels: Labels) -> bool:
-        """Whether a result with these labels follows from whole operands, or from none of their elements."""
-        return self.apart and all(label is None for label in labels)
 
 
 _POINTWISE = """
@@ -65,7 +62,7 @@ def relation(domain: str, op: str, reads: Sequence[Shape], writes: Sequence[Shap
     if found is None:
         return whole(reads, writes)
     if op == "ReduceSum":
-        return _summed(found, reads[0], writes[0])
+        return _summed(found, reads[0])
     return found
 
 
@@ -98,7 +95,7 @@ def _metadata(reads: list[Shape], writes: list[Shape]) -> Relation | None:
     """Only the shape of the operand is read, which is the model's on every rank."""
     if len(reads) != 1:
         return None
-    return Relation(tuple(tuple(range(len(s))) for s in reads[:1]), tuple((None,) * len(s) for s in writes), apart=True)
+    return Relation(tuple(tuple(range(len(s))) for s in reads), tuple((None,) * len(s) for s in writes), apart=True)
 
 
 def _aligned(shape: Shape, like: Shape) -> Labels:
@@ -167,7 +164,7 @@ def _channels(reads: list[Shape], writes: list[Shape]) -> Relation | None:
     if len(x) < 2 or writes[0][:2] != x[:2] or len(writes[0]) != len(x):
         return None
     labels = (0, 1, *(None,) * (len(x) - 2))
-    return Relation((labels, *((1,) if s == (x[1],) else (None,) * len(s) for s in reads[1:])), (labels,), sums=True)
+    return Relation((labels, *((1,) if s == (x[1],) else (None,) * len(s) for s in reads[1:])), (labels,))
 
 
 def _reshape(reads: list[Shape], writes: list[Shape]) -> Relation | None:
@@ -176,7 +173,7 @@ def _reshape(reads: list[Shape], writes: list[Shape]) -> Relation | None:
     if math.prod(a) != math.prod(b) or math.prod(a) == 0:
         return None
     of: tuple[list[int | None], list[int | None]] = ([None] * len(a), [None] * len(b))
-    i = j = label = 0
+    i = j = 0
     while i < len(a) and j < len(b):
         start, left, right = (i, j), a[i], b[j]
         i, j = i + 1, j + 1
@@ -185,11 +182,9 @@ def _reshape(reads: list[Shape], writes: list[Shape]) -> Relation | None:
                 left, i = left * a[i], i + 1
             else:
                 right, j = right * b[j], j + 1
-        first = [next((d for d in range(lo, hi) if s[d] != 1), None)
-                 for s, lo, hi in ((a, start[0], i), (b, start[1], j))]  # fmt: skip
-        if first[0] is not None and first[1] is not None:
-            of[0][first[0]] = of[1][first[1]] = label
-            label += 1
+        if left > 1:  # else neither side has anything to divide
+            for labels, s, lo, hi in ((of[0], a, start[0], i), (of[1], b, start[1], j)):
+                labels[next(d for d in range(lo, hi) if s[d] != 1)] = start[0]
     return Relation((tuple(of[0]), *((None,) * len(s) for s in reads[1:])), (tuple(of[1]),))
 
 
@@ -243,11 +238,9 @@ def _reduction(reads: list[Shape], writes: list[Shape]) -> Relation | None:
     return Relation((labels, *((None,) * len(s) for s in reads[1:])), (labels,))
 
 
-def _summed(found: Relation, a: Shape, y: Shape) -> Relation:
+def _summed(found: Relation, a: Shape) -> Relation:
     """A sum can be made in parts: what is summed over has a label as well."""
-    if len(a) != len(y):
-        return found
-    return Relation((tuple(range(len(a))), *found.reads[1:]), found.writes, sums=True)
+    return replace(found, reads=(tuple(range(len(a))), *found.reads[1:]), sums=True)
 
 
 _FAMILIES: dict[str, Callable[[list[Shape], list[Shape]], Relation | None]] = {

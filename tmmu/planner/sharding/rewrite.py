@@ -143,8 +143,8 @@ class _Rewriting:
     def _relation(self, node: Node) -> Relation:
         shapes = [[closed(self.model.tensors[t].shape) for t in rows] for rows in (node.reads, node.writes)]
         if node.phase is Phase.OPTIMIZER and node.domain not in ONNX:
-            like = (*node.mutates, *node.writes)[:1]
-            return elementwise(closed(self.model.tensors[like[0]].shape) if like else (), *shapes)
+            like = next(iter((*node.mutates, *node.writes)), None)
+            return elementwise(() if like is None else closed(self.model.tensors[like].shape), *shapes)
         if not _is_gradient(node):
             if node.domain in ONNX and node.op in self.across:
                 return across(self.across[node.op], *shapes)
@@ -182,7 +182,7 @@ class _Rewriting:
                 if label is None or not axis or label in divided or axis in divided.values():
                     continue
                 sizes = {closed(tensors[t].shape)[d] for t, of in rows for d, other in enumerate(of) if other == label}
-                everywhere = all(label in of for of in found.writes if not found.is_apart(of))
+                everywhere = found.apart or all(label in of for of in found.writes)
                 even = all(size % self.splits.sizes[axis] == 0 for size in sizes)
                 if (even and (everywhere or found.sums)) or (found.pointwise and everywhere):
                     divided[label] = axis
@@ -207,7 +207,7 @@ class _Rewriting:
             if axis and axis != need[d]:
                 step(axis, "AllGather", d)
         for d, axis in enumerate(need):
-            if axis and axis != state[d]:
+            if axis != state[d]:
                 step(axis, "Shard", d, axis)
         return steps
 
@@ -247,7 +247,7 @@ class _Rewriting:
         node, labels = self.model.nodes[n], found.writes[q]
         t = node.writes[q]
         made = _split(labels, divided)
-        lacking = () if found.is_apart(labels) else [label for label in divided if label not in labels]
+        lacking = () if found.apart else [label for label in divided if label not in labels]
         partial = sorted((divided[label] for label in lacking), key=self.axes.index)
         stored = self.splits.settle(t, made)
         route = self._route(made, stored, partial)

@@ -37,15 +37,14 @@ class Splits:
         # An axis of one rank splits nothing.
         self.sizes = {name: size for name, size in sharding.mesh(self.spec) if size > 1}
         self.rows = {tensor.name: t for t, tensor in enumerate(self.model.tensors)}
-        self.inputs = set(self.model.inputs)
 
     def settle(self, t: int, made: Split | None = None) -> Split:
         """The split of tensor `t`; `made` is how its node makes it. INVALID_SHARDING where it does not divide."""
         if t not in self.of:
             tensor = self.model.tensors[t]
             base = self.gradient_of(t)
-            chosen = self._by_rule(tensor, gradient=tensor.role is Role.GRADIENT or base is not None)
-            if chosen is None and base is not None and base in self.of:
+            chosen = self._by_rule(tensor, gradient=base is not None)
+            if chosen is None and base in self.of:
                 chosen = self.without_zero(base)
             if chosen is None:
                 chosen = made if made is not None else ("",) * len(tensor.shape)
