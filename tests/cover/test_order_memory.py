@@ -24,10 +24,14 @@ from tmmu.errors import TmmuError
 from tmmu.examples.broken.editing import reordered
 from tmmu.ir import files
 from tmmu.ir.order import dependencies
+from tmmu.ir.program import Program
 from tmmu.plan import file, gate
 from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.orders import ORDERS
+from tmmu.planner.liveness import Liveness
+from tmmu.planner.orders import ORDERS, graph, portfolio
+from tmmu.planner.orders.graph import Graph
+from tmmu.planner.storages import Sharing
 from tmmu.vocabulary import Model, Role, Scratch
 
 
@@ -94,6 +98,54 @@ def test_the_peak_of_the_activations_is_not_traded_for_another_arena() -> None:
         nodes={"a": scratch, "b": scratch},
     )  # fmt: skip
     assert ORDERS["memory"](dear, DEFAULT, "inference", True) is dear
+
+
+@pytest.mark.parametrize("size", [100, 150])
+def test_a_lower_peak_of_the_activations_is_not_bought_with_as_much_in_another_arena(size: int) -> None:
+    """With `free` first 100 bytes of activations less are live at once, and `size` bytes of gradients more."""
+    gradient = {"role": Role.GRADIENT}
+    model = small(
+        "take: h -> t", "free: s -> g", inputs="s h", outputs="t g",
+        sizes={"s": 100, "t": 100, "h": size, "g": size}, like={"h": gradient, "g": gradient},
+    )  # fmt: skip
+    assert ORDERS["memory"](model, DEFAULT, "inference", True) is model
+    cheap = replace(
+        model, tensors=tuple(replace(x, shape=(9,), bytes=9) if x.name in "hg" else x for x in model.tensors)
+    )
+    assert ordered(cheap) == ["free", "take"]
+
+
+def test_what_is_inside_nodes_is_ordered_before_what_is_around_them_and_each_way_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All arenas that are filled and activations alone, with and without in-place results, where there are two ways."""
+    tried: list[tuple[frozenset[int], bool, list[int]]] = []
+
+    def bodies(
+        run: Program, live: Liveness, sharing: Sharing, weighed: frozenset[int], mode: str, hinted: bool
+    ) -> list[tuple[list[int], Graph]]:
+        assert len(sharing.root) == len(run.tensors)
+        tried.append((weighed, hinted, []))
+        return graph.bodies(run, live, sharing, weighed, mode, hinted)
+
+    def lowered(graph: Graph) -> list[int]:
+        tried[-1][-1].append(len(graph))
+        return list(range(len(graph)))
+
+    monkeypatch.setattr(portfolio, "bodies", bodies)
+    monkeypatch.setattr(portfolio, "lowered", lowered)
+    lines = ("up: x -> b", "loop: x -> l", "loop/body*: f => g", "  relu: f -> g", "down: b -> d(b)", "add: d l -> y")
+    plain, both = frozenset((2,)), frozenset((2, 3))
+    several = small(*lines, like={"l": {"role": Role.GRADIENT}})
+    ways = [(weighed, hinted, units) for weighed in (both, plain) for hinted in (True, False) for units in ([1], [4])]
+    for model, in_place, expected in (
+        (several, True, ways),
+        (small(*lines), False, [(plain, False, [1]), (plain, False, [4])]),
+        (BRANCHES, True, [(plain, False, [6])]),
+    ):
+        tried.clear()
+        assert ORDERS["memory"](model, DEFAULT, "inference", in_place) is model
+        assert tried == expected
 
 
 def test_arenas_without_reuse_ask_for_no_order() -> None:

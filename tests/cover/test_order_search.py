@@ -139,6 +139,7 @@ def test_ties_fall_to_the_first_unit_or_to_the_one_that_became_ready_last() -> N
     graph = graph_of(model)
     assert greedy(graph, recent=False, largest=False) == [0, 1, 2, 3]
     assert greedy(graph, recent=True, largest=False) == [0, 2, 1, 3]
+    assert portfolio._heuristics(graph)[:2] == [[0, 2, 1, 3], [0, 1, 2, 3]]
 
 
 @pytest.mark.parametrize("recent", [True, False])
@@ -162,6 +163,7 @@ def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
     graph = graph_of(model)
     assert depth_first(graph, by_need=True) == [1, 2, 0, 3]
     assert depth_first(graph, by_need=False) == [0, 1, 2, 3]
+    assert portfolio._heuristics(graph)[-2:] == [[1, 2, 0, 3], [0, 1, 2, 3]]
     # A long way to an operand is not what it needs.
     long = small(
         "p0: x -> p0", *(f"p{k}: p{k - 1} -> p{k}" for k in range(1, 8)),
@@ -319,6 +321,7 @@ def test_a_node_with_bodies_is_one_unit_that_needs_what_is_inside_it() -> None:
     # What a loop is given lives throughout, and what its body returns to the end.
     assert inside.bytes == [1000, 10]
     assert inside.kept == [False, True]
+    assert loads(inside, [0, 1]) == [1000, 1010]
 
 
 def test_what_is_inside_a_unit_counts_while_it_is_alive() -> None:
@@ -456,11 +459,11 @@ def test_a_window_reaches_as_far_before_the_peak_as_after_it(monkeypatch: pytest
     monkeypatch.setattr(portfolio, "WINDOW", 2)
     for place, units in ((0, 3), (1, 4), (2, 5), (4, 5), (6, 5), (7, 4), (8, 3)):
         graph = graph_of(small(*(f"u{k}: t{k} -> t{k + 1}" for k in range(9)), inputs="t0", outputs="t9",
-                               sizes={f"t{place + 1}": 1000}))  # fmt: skip
+                               sizes={"t0": 100, f"t{place + 1}": 1000}))  # fmt: skip
         searches = Searches(monkeypatch)
         assert portfolio._windows(graph, list(range(9)), 0, 100) == (list(range(9)), 30)
-        assert searches.asked == [(units, 0, 1064, 25)]
-        for floor, moves in ((1064, 100), (0, 0)):
+        assert searches.asked == [(units, 0, 1064 if place else 1100, 25)]
+        for floor, moves in ((1064 if place else 1100, 100), (0, 0)):
             assert portfolio._windows(graph, list(range(9)), floor, moves) == (list(range(9)), 0)
         assert len(searches.asked) == 1
 

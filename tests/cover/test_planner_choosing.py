@@ -70,6 +70,18 @@ def test_a_question_looks_at_the_square_root_of_the_steps(steps: int) -> None:
         assert 0 < levels.looks <= 8 * (isqrt(steps) + 1)
 
 
+def test_what_is_looked_at_is_counted() -> None:
+    """Of 99 steps ten stand in a block: entries within a block, and one for each block between two others."""
+    levels = Levels([0] * 99, np.int64)
+    assert levels.looks == 0
+    for first, end, asked, added in ((3, 7, 4, 10), (0, 10, 10, 10), (5, 12, 7, 20), (5, 25, 11, 21), (0, 99, 27, 28)):
+        levels.looks = 0
+        levels.most(first, end)
+        assert levels.looks == asked
+        levels.add(first, end, 1)
+        assert levels.looks == asked + added
+
+
 # Filling.
 
 

@@ -26,14 +26,14 @@ class Levels:
 
     def __init__(self, totals: Sequence[int], dtype: Any) -> None:
         """`dtype` must hold every total that occurs: np.int64, or object for what is larger."""
-        width = isqrt(max(1, len(totals) - 1)) + 1
+        width = isqrt(len(totals)) + 1
         blocks = -(-len(totals) // width)
         inside = np.zeros(blocks * width, dtype)
         inside[: len(totals)] = totals
         self._width = width
         self._inside: NDArray[Any] = inside.reshape(blocks, width)  # without what was added to the whole block
         self._added: NDArray[Any] = np.zeros(blocks, dtype)
-        self._most: NDArray[Any] = self._inside.max(axis=1, initial=0) if blocks else np.zeros(0, dtype)
+        self._most: NDArray[Any] = self._inside.max(axis=1)
         self.looks = 0
 
     def most(self, first: int, end: int) -> int:
@@ -58,7 +58,7 @@ class Levels:
             return
         self._within(a, low, width, size)
         self._within(b, 0, high + 1, size)
-        self.looks += b - a
+        self.looks += b - a - 1
         self._added[a + 1 : b] += size
         self._most[a + 1 : b] += size
 
