@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.strategies.small import small
 from tmmu.ir.program import program
 from tmmu.planner import choosing, liveness, plan_memory, storages
 from tmmu.planner.levels import Levels
-from tmmu.vocabulary import Arena, ArenaPolicy, Body, Model, Node, Role, Rule, Tensor
+from tmmu.vocabulary import Arena, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 
 SIZES = (64, 192, 320, 1024, 4096, 60_000)
 DRAM, FAST = Arena("dram", tuple(Role)), "fast"
@@ -119,6 +120,37 @@ def test_nobody_asks_how_full_an_arena_is_that_holds_everything() -> None:
         assert (0 in filling.live, 0 in kept.live) == (not ample, True)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_an_arena_without_reuse_is_full_of_all_that_it_ever_held(steps: int) -> None:
+    """Of storages that live one after the other it has room for the first alone; one that reuses for all."""
+    lines = [f"u{k}: -> t{k}" for k in range(steps)]
+    for reuse, room, expected in (
+        (False, 64, [0, *[1] * (steps - 1)]),
+        (True, 64, [0] * steps),
+        (False, 63, [1] * steps),
+    ):
+        filling = filling_of(small(*lines, inputs="", outputs=""), (Arena("few", (), room, 64, reuse=reuse), DRAM))
+        assert filling.fill(list(range(steps)), tightest=False) == expected
+
+
+def test_where_no_choice_has_room_the_last_takes_it_and_is_as_full_as_it_then_is() -> None:
+    arenas = (Arena("one", (), 1), Arena("two", (), 2), DRAM, Arena("three", tuple(Role), 3))
+    filling = filling_of(small("relu: x -> y", sizes={"x": 9, "y": 5}), arenas, ("one", "two", "three"))
+    assert filling.fill([0, 1], tightest=False) == [3, 3]
+    assert filling.top == [0, 0, 0, 14]
+    assert filling._pick(0, tightest=True) == (3, 14 + 9)
+
+
+def filling_of(
+    model: Model, arenas: tuple[Arena, ...], choices: tuple[str, ...] = ("few", "dram")
+) -> choosing._Filling:
+    """Arenas that nothing is in yet, of which all storages may use some."""
+    policy = ArenaPolicy((), (Rule(choices),))
+    run = program(model)
+    sharing = storages.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy)
+    return choosing._Filling(sharing, arenas, policy, [0] * len(arenas))
+
+
 # Candidates.
 
 
@@ -148,6 +180,24 @@ def test_more_is_kept_free_from_one_resort_to_the_next() -> None:
     found = choosing._last_resorts((DRAM, Arena(FAST, (), 6400)), POLICY)
     assert [kept[1] for kept in found] == [0, 100, 400, 1600]
     assert found[0] == [0, 0]
+    # Of an arena that shares a memory, as much as it and the memory have.
+    shared = (DRAM, Arena(FAST, (), 6400, device="npu", memory="sram"))
+    for capacity, most in ((3200, 3200), (12800, 6400)):
+        policy = ArenaPolicy((Device("npu", (Memory("sram", capacity),)),), POLICY.rules)
+        assert [kept[1] for kept in choosing._last_resorts(shared, policy)] == [0, most // 64, most // 16, most // 4]
+
+
+def test_what_has_one_choice_comes_first_and_what_has_more_has_the_room_that_is_left() -> None:
+    """`pinned` is colder, smaller and younger than `hot`, and alive with it; `later` is not alive with either."""
+    model = small(
+        "make: x -> hot", "make2: hot -> pinned", "read: hot pinned -> z", "make3: z -> later", "end: later -> y",
+        sizes={"hot": 640, "pinned": 64, "later": 640, "x": 1, "z": 1, "y": 1},
+    )  # fmt: skip
+    arenas = (Arena("dram", tuple(Role)), Arena(FAST, (), 640, 64))
+    rules = (Rule((FAST,), names=("pinned",)), Rule((FAST, "dram"), names=("hot", "later")))
+    plan = plan_memory(model, arenas, layout="packed", policy=ArenaPolicy((), rules)).plan
+    home = {name: plan.storages.arena[plan.tensors.storage[t]] for t, name in enumerate(plan.tensors.name)}
+    assert home == {"x": 0, "hot": 0, "pinned": 1, "z": 0, "later": 1, "y": 0}
 
 
 def test_where_nothing_else_fits_all_go_to_their_last_choice(hurried: pytest.MonkeyPatch) -> None:

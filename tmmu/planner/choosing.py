@@ -24,7 +24,7 @@ import numpy as np
 from tmmu.errors import TmmuError
 from tmmu.planner.layouts.request import Request
 from tmmu.planner.levels import Levels
-from tmmu.planner.memories import divide, strictest
+from tmmu.planner.memories import Division, divide, strictest
 from tmmu.planner.placed import Placed
 from tmmu.planner.storages import Sharing
 from tmmu.vocabulary import Arena, ArenaPolicy
@@ -132,12 +132,17 @@ def choose(
 
 def _last_resorts(arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[list[int]]:
     """What to keep free in each arena where no order led to a fit: nothing, then more and more of what there is."""
-    nothing = [0] * len(arenas)
     room = [arena.capacity for arena in arenas]
-    for division in divide(arenas, policy, nothing, [1] * len(arenas)):
+    for division in _memories(arenas, policy):
         for a in division.arenas:
             room[a] = min(room[a], division.capacity)
-    return [nothing, *([size // share for size in room] for share in SHARES)]
+    return [[0] * len(arenas), *([size // share for size in room] for share in SHARES)]
+
+
+def _memories(arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[Division]:
+    """The memories that have arenas, while nothing is in them."""
+    nothing = [0] * len(arenas)
+    return divide(arenas, policy, nothing, nothing)
 
 
 def _fits_in(
@@ -189,25 +194,22 @@ def _lost(
 
 
 class _Filling:
-    """Arenas as they fill up: the bytes live at each step of each, and the most at any."""
+    """Arenas as they fill up with some storages: the bytes live at each step of each, and the most at any."""
 
     def __init__(self, sharing: Sharing, arenas: tuple[Arena, ...], policy: ArenaPolicy, lost: list[int]) -> None:
         self.sharing, self.arenas, self.lost = sharing, arenas, lost
         self.size = [max(1, size) for size in sharing.bytes]
-        self.last = max(sharing.death, default=0)
+        self.last = max(sharing.death)
         total = sum(self.size)
         self.dtype: Any = np.int64 if total < INT64_SAFE else object
         self.live: dict[int, Levels] = {}
         self.top = [0] * len(arenas)
-        nothing = [0] * len(arenas)
         self.shared: dict[int, tuple[int, list[int]]] = {
-            a: (division.capacity, division.arenas)
-            for division in divide(arenas, policy, nothing, [1] * len(arenas))
-            for a in division.arenas
+            a: (division.capacity, division.arenas) for division in _memories(arenas, policy) for a in division.arenas
         }
         # What holds all storages at once, one behind the other, is never full, whatever the layout: nobody has to know
         # what is live there.
-        behind = len(self.size) * max([1, *sharing.alignment, *(arena.alignment for arena in arenas)])
+        behind = len(self.size) * max(*sharing.alignment, *(arena.alignment for arena in arenas))
         self.ample = [
             a not in self.shared and total + behind + lost[a] <= arena.capacity for a, arena in enumerate(arenas)
         ]
