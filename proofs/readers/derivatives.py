@@ -7,9 +7,10 @@ spec: M2.5, M2.6
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
-ALL = range(1 << 30)
+ALL = range(sys.maxsize)
 """Every position."""
 
 
@@ -20,7 +21,7 @@ class Uses(NamedTuple):
     results: range | tuple[int, ...] = ()
 
 
-REST = range(1, 1 << 30)
+REST = ALL[1:]
 NOTHING = Uses()
 
 LINEAR_IN_ALL = frozenset({"Add", "Concat", "Mean", "Sub", "Sum"})

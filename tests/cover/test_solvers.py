@@ -6,17 +6,22 @@ spec: V4.1, V4.6
 from __future__ import annotations
 
 import io
+import multiprocessing
 import os
+import resource
 import signal
 import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from proofs.solvers import Answer, refutation
-from proofs.solvers.child import FRAME_LIMIT, read_frame, serve, write_frame
+from proofs.solvers import Answer, child, refutation
+from proofs.solvers.child import FRAME_LIMIT, read_frame, write_frame
 from proofs.solvers.process import Z3
 
 TRUE, FALSE = refutation("(< 1 2)"), refutation("(< 2 2)")
@@ -155,6 +160,13 @@ def test_only_the_exact_answer_with_its_canary_is_a_proof(text: str) -> None:
     assert not Answer("unsat\nsat", "died afterwards", 0.0).proof
 
 
+@pytest.mark.parametrize("text", ["sat", "unsat\nsat", "sat\nunsat", "sat\nsat\nsat", "unknown\nsat", "", "sat sat"])
+def test_only_a_model_with_a_living_canary_is_a_counterexample(text: str) -> None:
+    assert not Answer(text, None, 0.0).counterexample
+    assert Answer("sat\nsat", None, 0.0).counterexample
+    assert not Answer("sat\nsat", "died afterwards", 0.0).counterexample
+
+
 def test_a_frame_that_is_cut_short_or_too_long_is_no_frame() -> None:
     assert read_frame(io.BytesIO(b"\0" * 7 + b"\3abc")) == b"abc"
     assert read_frame(io.BytesIO(b"\0" * 7 + b"\4abc")) is None
@@ -162,18 +174,81 @@ def test_a_frame_that_is_cut_short_or_too_long_is_no_frame() -> None:
     assert read_frame(io.BytesIO((FRAME_LIMIT + 1).to_bytes(8, "big") + b"abc")) is None
 
 
-def test_the_child_serves_until_requests_end_or_one_raises() -> None:
-    requests = io.BytesIO()
-    for text in (TRUE, "(assert (", FALSE):
-        write_frame(requests, text.encode())
-    requests.seek(0)
-    replies = io.BytesIO()
-    serve("z3", requests, replies)
-    replies.seek(0)
-    assert (read_frame(replies) or b"").startswith(b"=z3 ")
-    assert read_frame(replies) == b"=unsat\nsat\n"
-    assert (read_frame(replies) or b"").startswith(b"!")
-    assert read_frame(replies) is None
-    ended = io.BytesIO()
-    serve("z3", io.BytesIO(), ended)
-    assert ended.getvalue().count(b"=z3") == 1
+def test_a_frame_has_at_most_a_quarter_of_a_gibibyte() -> None:
+    class Stream(io.BytesIO):
+        """Says a length, and gives so many bytes."""
+
+        def __init__(self, length: int) -> None:
+            super().__init__(length.to_bytes(8, "big"))
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read(size) or bytes(size or 0)
+
+    assert len(read_frame(Stream(256 << 20)) or b"") == 256 << 20
+    assert read_frame(Stream((256 << 20) + 1)) is None
+
+
+class Served(NamedTuple):
+    """The replies of a child, what it prints as an error, its limit on memory, and its exit code."""
+
+    said: list[bytes]
+    errors: bytes
+    limit: str
+    code: int | None
+
+
+def in_a_child(requests: list[str], name: str, folder: Path) -> Served:
+    """What `main` does about requests, in a process of its own."""
+    asked, said, errors, limit = (folder / part for part in ("asked", "said", "errors", "limit"))
+    with asked.open("wb") as stream:
+        for text in requests:
+            write_frame(stream, text.encode())
+
+    def run() -> None:
+        for path, to, how in (
+            (asked, 0, os.O_RDONLY),
+            (said, 1, os.O_RDWR | os.O_CREAT),
+            (errors, 2, os.O_RDWR | os.O_CREAT),
+        ):
+            os.dup2(os.open(path, how), to)
+        sys.stdin, sys.argv = os.fdopen(0), ["child.py", name]
+        child.main()
+        limit.write_text(str(resource.getrlimit(resource.RLIMIT_AS)[0]))
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    process.join(60)
+    with said.open("rb") as stream:
+        frames = list(iter(partial(read_frame, stream), None))
+    return Served(frames, errors.read_bytes(), limit.read_text() if limit.exists() else "", process.exitcode)
+
+
+@pytest.mark.parametrize("name", ["z3", "cvc5"])
+def test_a_child_says_who_it_is_and_answers_until_requests_end_or_one_raises(name: str, tmp_path: Path) -> None:
+    """spec: V4.6, V4.10"""
+    found = in_a_child([TRUE, FALSE, "(assert (", TRUE], name, tmp_path)
+    who, *answers, last = found.said
+    assert who.startswith(f"={name} ".encode())
+    assert answers == [b"=unsat\nsat\n", b"=sat\nsat\n"]
+    assert last.startswith(b"!")
+    assert found.code == 0
+    assert name == "z3" or found.limit == str(4 << 30)  # Z3 counts its own memory
+
+
+def test_a_solver_gives_up_where_it_needs_too_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "MEMORY_MIB", 48)
+    square = "(declare-const a (_ BitVec 800))(assert (= (bvmul a a) (_ bv9 800)))(check-sat)(get-info :reason-unknown)"
+    found = in_a_child([f"(set-option :timeout 2000){square}"], "z3", tmp_path)
+    assert b"out of memory" in found.said[1]
+
+
+def test_what_a_solver_prints_by_itself_comes_between_no_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def evaluate(text: str) -> str:
+        os.write(1, b"a warning\n")
+        return text
+
+    monkeypatch.setitem(child.SOLVERS, "loud", lambda: ("loud 1", evaluate))
+    found = in_a_child(["x", "y"], "loud", tmp_path)
+    assert (found.said, found.errors) == ([b"=loud 1", b"=x", b"=y"], b"a warning\n" * 2)
