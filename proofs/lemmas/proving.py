@@ -16,7 +16,7 @@ from proofs.lemmas import at_use
 from proofs.lemmas.checked import Evidence
 from proofs.lemmas.countermodel import Silent, countermodel, first_case, values_of
 from proofs.lemmas.descent import SORTS
-from proofs.lemmas.expressions import Expression, parse, parse_one, text_of
+from proofs.lemmas.expressions import Expression, called, parse, parse_one, text_of
 from proofs.lemmas.families import LISTS, STATEMENTS
 from proofs.lemmas.induction import Lemma
 from proofs.lemmas.statements import Statement
@@ -28,7 +28,7 @@ PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 
 @dataclass
 class Report:
-    """What came of one lemma: in which file it stands, and what each solver said of its proof.
+    """What came of one lemma: in which file it stands, and what each solver said of its proof under so many seeds.
 
     `twin` is a case in which hypotheses and goal hold, `mutants_refuted` a case for each mutant in which it is false,
     `open` what is not as it must be; `proof` whether a proof was written down and checked, where that was asked for.
@@ -37,9 +37,9 @@ class Report:
     name: str
     file: str
     sentence: str
+    seeds: int
     verdict: str = PROVED
     solvers: dict[str, str] = field(default_factory=dict)
-    seeds: int = 1
     twin: str = ""
     mutants_refuted: dict[str, str] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
@@ -92,15 +92,17 @@ def prove_all(
 def _family(file: str, chosen: set[str], solvers: Sequence[str], seeds: int, timeout_s: float) -> list[Report]:
     """The reports of one file."""
     lemmas = {lemma.name: lemma for lemma in by_file()[file] if lemma.name in chosen}
-    reports = {name: Report(name, file, lemma.sentence, seeds=seeds) for name, lemma in lemmas.items()}
+    reports = {name: Report(name, file, lemma.sentence, seeds) for name, lemma in lemmas.items()}
     for solver in solvers:
         for seed in range(seeds):
             for name, said in _proofs(file, lemmas, solver, seed, timeout_s):
                 report = reports[name]
-                if said != PROVED and report.solvers.get(solver, PROVED) == PROVED:
+                if report.solvers.get(solver, PROVED) != PROVED:
+                    continue  # of the seeds under which it is not proved the first is told
+                report.solvers[solver] = said
+                if said != PROVED:
                     report.open.append(f"{solver}, seed {seed}: {said}")
                     report.verdict = UNKNOWN
-                report.solvers[solver] = said if report.solvers.get(solver, PROVED) == PROVED else UNKNOWN
     for name, lemma in lemmas.items():
         _twin_and_mutants(file, lemma, reports[name], timeout_s)
     return list(reports.values())
@@ -179,8 +181,8 @@ def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
     Raises `Silent` where the solver does not say.
     """
     declared = [form for command in commands for form in parse(command)]
-    constants = [str(form[1]) for form in declared if isinstance(form, list) and form[0] == "declare-const"]
-    tables = [term for form in declared if isinstance(form, list) for term in _entries(form, declared)]
+    constants = [str(form[1]) for form in declared if called(form) == "declare-const"]
+    tables = [term for form in declared for term in _entries(form, declared)]
     try:
         answer = solver.evaluate(f"(set-option :produce-models true){''.join(commands)}(check-sat)", timeout_s)
         if answer.failure is not None or answer.text not in ("sat", "unsat"):
@@ -190,17 +192,22 @@ def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
         solver.close()
 
 
-def _entries(form: list[Expression], declared: list[Expression]) -> list[str]:
+def _entries(form: Expression, declared: list[Expression]) -> list[str]:
     """The applications of a function to each element of a finite sort, where it takes one such argument."""
-    if form[0] != "declare-fun" or not isinstance(form[2], list) or len(form[2]) != 1:
-        return []
-    for other in declared:
-        match other:
-            case ["declare-datatypes", [[sort, "0"]], [list(elements)]] if sort == form[2][0]:
-                return [f"({form[1]} {text_of(element[0])})" for element in elements if isinstance(element, list)]
-            case _:
-                pass
-    return []
+    match form:
+        case ["declare-fun", str(name), [str(sort)], _]:
+            return [f"({name} {element})" for other in declared for element in _elements(other, sort)]
+        case _:
+            return []
+
+
+def _elements(form: Expression, sort: str) -> list[str]:
+    """The elements of a finite sort, where this declares it."""
+    match form:
+        case ["declare-datatypes", [[name, "0"]], [list(elements)]] if name == sort:
+            return [text_of(element[0]) for element in elements]
+        case _:
+            return []
 
 
 def _holds(lemma: Lemma, definitions: str, solver: Solver, timeout_s: float) -> str | None:

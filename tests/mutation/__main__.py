@@ -228,7 +228,7 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
         os.environ["XDG_CACHE_HOME"] = cache  # records of changed lemmas are nobody's
         there = Path(cache) / "tests.json"
         tests = sorted({test for path in chosen for test in tests_of(path)})
-        if code := collect(tests, reached, swapped):
+        if code := collect(chosen, tests, reached, swapped):
             return code
         results.load()
         reached.load(chosen)

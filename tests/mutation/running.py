@@ -41,12 +41,21 @@ def preload() -> None:
         raise AssertionError("a module of this project is imported already: a change of it would not be seen")
 
 
+def module_of(path: str) -> str:
+    """The name of the module that a file of the repository holds.
+
+    >>> module_of("proofs/memory.py"), module_of("proofs/solvers/__init__.py")
+    ('proofs.memory', 'proofs.solvers')
+    """
+    return ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
+
+
 class _Changed(importlib.abc.MetaPathFinder):
     """Finds one module, with another source."""
 
     def __init__(self, path: str, source: str) -> None:
         self.path, self.source = ROOT / path, source
-        self.name = ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
+        self.name = module_of(path)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """The spec of the changed module, None for every other."""

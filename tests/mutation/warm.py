@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import importlib
 import inspect
 import os
 import signal
@@ -22,7 +23,7 @@ from typing import Any
 import pytest
 
 from tests.mutation.reached import Reached, Test
-from tests.mutation.running import FLAGS, ROOT, UNPREPARED, Child, separate
+from tests.mutation.running import FLAGS, ROOT, UNPREPARED, Child, module_of, separate
 from tests.mutation.swapping import functions
 
 SOURCES = ("proofs", "tmmu")
@@ -195,9 +196,10 @@ def _bits(lines: list[int]) -> int:
     return sum(1 << line for line in lines)
 
 
-def collect(tests: Sequence[str], reached: Reached, then: Then) -> int:
-    """Collect tests in a process of its own and go on there; returns its exit code.
+def collect(files: Iterable[str], tests: Sequence[str], reached: Reached, then: Then) -> int:
+    """Collect the tests of files in a process of its own and go on there; returns its exit code.
 
+    The files are imported first: what a test loads only as it runs would not be there to be changed.
     This process stays without a module of the project, for the mutants that have to be imported.
     """
 
@@ -205,6 +207,8 @@ def collect(tests: Sequence[str], reached: Reached, then: Then) -> int:
         said = os.fdopen(os.dup(1), "w", buffering=1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         watch = Watch(reached)
+        for path in files:
+            importlib.import_module(module_of(path))
         code = 0
 
         def go_on(collected: Collected) -> None:
