@@ -60,8 +60,8 @@ class _Again:
                     self._repeat(original, found["suffix"], given, tuple(names[row] for row in written))
 
     def _follow(self, step: ExpectedStep, given: tuple[str, ...]) -> None:
-        """A step of the model that reads values computed again in the places of the first ones."""
-        if given != step.reads and self._same(step.reads, given):
+        """A step of the model that reads values computed again in the places of the first ones, of some or of none."""
+        if self._same(step.reads, given):
             self.reads[step.node] = given
             self._note_sharing(step, given, step.writes)
 

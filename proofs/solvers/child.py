@@ -104,9 +104,9 @@ def serve(name: str, requests: IO[bytes], replies: IO[bytes]) -> None:
 
 def main() -> None:
     """Serve on the standard streams. What a solver itself prints goes to the error stream, never between frames."""
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    serve(sys.argv[1], sys.stdin.buffer, replies)
+    with os.fdopen(os.dup(1), "wb") as replies:
+        os.dup2(2, 1)
+        serve(sys.argv[1], sys.stdin.buffer, replies)
 
 
 if __name__ == "__main__":
