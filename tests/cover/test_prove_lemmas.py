@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,9 @@ import pytest
 
 from proofs.entry import code_of
 from proofs.lemmas import families, proving, zeroing
+from proofs.lemmas.checked import Evidence
 from proofs.lemmas.expressions import parse_one, text_of
+from proofs.lemmas.proving import Report
 from proofs.lemmas.statements import Mutant, Statement, World, expanded
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3
@@ -94,6 +97,105 @@ def test_text_names_each_lemma_and_counts(capsys: pytest.CaptureFixture[str]) ->
     assert "PROVED no_index_has_two_ranks (sharding_cover): 2 mutants refuted, z3: PROVED" in out
     assert "    mutant 'a rank beside itself' is false where" in out
     assert out.splitlines()[-1] == "4 of 4 lemmas proved by z3, 7 mutants refuted"
+
+
+ONE = Report(
+    "one", "zeroing", "One is one.", 3, solvers={"z3": "PROVED", "cvc5": "tired"}, twin="x = 1",
+    mutants_refuted={"two": "x = 2", "three": "x = 3"},
+)  # fmt: skip
+OPEN = replace(ONE, name="two", verdict="UNKNOWN", open=["cvc5, seed 1: tired", "its twin: tired"])
+FALSE_MUTANT = replace(ONE, name="three", verdict="REFUTED", mutants_refuted={}, open=["it has no mutant"])
+
+
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, object]]:
+    """Reports instead of proofs; what was asked for is noted."""
+
+    def set_to(*reports: Report) -> dict[str, object]:
+        asked: dict[str, object] = {}
+
+        def prove_all(names: tuple[str, ...], **options: object) -> Iterator[Report]:
+            asked.update(options, names=names)
+            yield from reports
+
+        monkeypatch.setattr(proving, "prove_all", prove_all)
+        return asked
+
+    return set_to
+
+
+@pytest.mark.parametrize(
+    ("reports", "code"),
+    [
+        ((ONE,), 0), ((ONE, OPEN), 3), ((OPEN, ONE), 3), ((FALSE_MUTANT, ONE), 1), ((OPEN, FALSE_MUTANT, ONE), 1),
+        ((FALSE_MUTANT, OPEN), 1),
+    ],
+)  # fmt: skip
+def test_the_worst_verdict_is_the_exit_code(
+    reports: tuple[Report, ...], code: int, reported: Callable[..., dict[str, object]]
+) -> None:
+    """spec: C4.2"""
+    reported(*reports)
+    assert run([]) == run(["--format", "json"]) == code
+
+
+def test_what_is_asked_for_is_asked_of_the_proofs(reported: Callable[..., dict[str, object]]) -> None:
+    asked = reported(ONE)
+    for flags, solvers, seeds, timeout in (
+        ([], ("z3",), 1, 20), (["--solver", "cvc5"], ("cvc5",), 1, 20), (["--solver", "both"], ("z3", "cvc5"), 1, 20),
+        (["--seeds", "3", "--timeout", "7"], ("z3",), 3, 7),
+    ):  # fmt: skip
+        assert run(["one", "zeroing", *flags]) == 0
+        assert asked == {"names": ("one", "zeroing"), "solvers": solvers, "seeds": seeds, "timeout_s": timeout}
+
+
+def test_a_report_is_printed_with_its_cases_where_they_are_asked_for(
+    reported: Callable[..., dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: C4.1"""
+    reported(ONE, OPEN)
+    proved = ["PROVED one (zeroing): 2 mutants refuted, z3: PROVED, cvc5: tired"]
+    unknown = [
+        "UNKNOWN two (zeroing): 2 mutants refuted, z3: PROVED, cvc5: tired",
+        "    open: cvc5, seed 1: tired", "    open: its twin: tired",
+    ]  # fmt: skip
+    cases = [
+        "    One is one.", "    holds where x = 1", "    mutant 'two' is false where x = 2",
+        "    mutant 'three' is false where x = 3",
+    ]  # fmt: skip
+    last = ["1 of 2 lemmas proved by z3 and cvc5, 4 mutants refuted"]
+    assert run(["--solver", "both"]) == 3
+    assert capsys.readouterr().out.splitlines() == [*proved, *unknown, *last]
+    assert run(["--solver", "both", "--cases"]) == 3
+    assert capsys.readouterr().out.splitlines() == [*proved, *cases, *unknown, *cases, *last]
+
+
+def test_json_says_all_of_a_report(
+    reported: Callable[..., dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: C4.1"""
+    reported(replace(OPEN, proof=Evidence("NONE", "answers '→'")))
+    assert run(["--format", "json"]) == 3
+    out = capsys.readouterr().out
+    assert "→" in out
+    assert json.loads(out) == {
+        "lemmas": [
+            {
+                "name": "two", "file": "proofs/lemmas/zeroing.py", "sentence": "One is one.", "verdict": "UNKNOWN",
+                "solvers": {"z3": "PROVED", "cvc5": "tired"}, "seeds": 3, "twin": "x = 1",
+                "mutants_refuted": [{"name": "two", "case": "x = 2"}, {"name": "three", "case": "x = 3"}],
+                "proof": {"verdict": "NONE", "detail": "answers '→'"},
+                "open": ["cvc5, seed 1: tired", "its twin: tired"],
+            }
+        ]
+    }  # fmt: skip
+
+
+def test_what_is_reported_is_what_is_exported(reported: Callable[..., dict[str, object]], tmp_path: Path) -> None:
+    """spec: C4.3"""
+    reported(replace(ONE, name="tenants_fit"))
+    assert run(["--smt2", str(tmp_path / "out")]) == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["tenants_fit.smt2"]
 
 
 def test_a_name_that_is_no_lemmas_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
