@@ -23,7 +23,7 @@ from proofs.obligations import Outcome
 from proofs.readers.sharing import permitted
 from proofs.verdict import BY_COMPARISON, OBLIGATIONS, Verdict
 from proofs.verify_plan import REQUIRABLE, Disagreement, Options, verify
-from tests.cover.test_envelope_verify import lied
+from tests.cover.test_envelope_verify import growing, lied
 from tests.cover.test_envelope_verify import plan as open_plan
 from tests.cover.test_ir_columns import full
 from tests.cover.test_sharding_plans import LAYERS, spec
@@ -39,7 +39,7 @@ from tmmu.plan.columns import ROLES, Plan
 from tmmu.planner import plan_memory
 from tmmu.vocabulary import Bindings, Model, Phase, Role
 
-OPTIMIZER = ROLES.index(Role.OPTIMIZER)
+GRADIENT = ROLES.index(Role.GRADIENT)
 CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w")
 
 
@@ -220,6 +220,34 @@ def test_a_false_hash_is_refuted_with_both_values(tmp_path: Path) -> None:
     assert (verdict.witness["stated"], verdict.witness["recomputed"]) == ("00" * 32, right.hex())
 
 
+def test_a_shard_spec_that_does_not_fit_the_model_is_refuted_with_what_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: R7.31"""
+    answered(monkeypatch, ALL)
+    plan = ranks()[0]
+    wrong = replace(plan, shard_spec={**plan.shard_spec, "stages": [["up"], []]})
+    found = verify(saved(wrong, tmp_path), Options(model=modelled(LAYERS, tmp_path)))
+    assert found.verdict == "REFUTED"
+    assert found.witness is not None
+    assert {key: found.witness[key] for key in ("obligation", "field", "stated", "recomputed")} == {
+        "obligation": "shards", "field": "sharding", "stated": "rank 0 of 4",
+        "recomputed": "act: no stage names this step",
+    }  # fmt: skip
+
+
+def test_the_bindings_of_an_envelope_that_do_not_fit_the_model_are_named(tmp_path: Path) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    shown = [helper.make_tensor_value_info(name, TensorProto.UINT8, ["n"]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], name="relu")], "g", shown[:1], shown[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    found = verify(saved(plan_memory(growing()).plan, tmp_path), Options(model=str(tmp_path / "m.onnx")))
+    assert found.witness is not None
+    assert (found.verdict, found.witness["field"], found.witness["stated"]) == ("REFUTED", "binding", "m=1..64")
+
+
 def test_the_plan_of_another_model_is_refuted_with_what_differs(tmp_path: Path) -> None:
     other = small("relu: x -> a", "relu2: a -> b", "tanh: b -> y", parameters="w")
     path = modelled(other, tmp_path)
@@ -240,7 +268,7 @@ def test_all_checks_of_the_naive_side_are_heard(tmp_path: Path, monkeypatch: pyt
     sizes = changed(changed(rank, "shards", 2, size=3, held=3, chunk=3), "shards", 3, size=16, held=8, chunk=8)
     for name, plan, model in (
         ("sizes_over_envelope", lied(open_plan(), "b", 8), None),
-        ("lifetimes_cover_accesses", changed(plan_memory(CHAIN).plan, "tensors", "a", role=OPTIMIZER), None),
+        ("roles_have_arenas", changed(plan_memory(CHAIN).plan, "tensors", "a", role=GRADIENT), None),
         ("shards", changed(rank, "shards", 0, held=1), None),
         ("shards", sizes, LAYERS),  # as many bytes, split as the mesh says: only the model has other sizes
     ):
@@ -492,7 +520,10 @@ def test_a_name_with_a_star_is_itself(tmp_path: Path) -> None:
 
 DISAGREEING: list[tuple[Options, str]] = [
     (Options(dims={"n": 5}), "--dim n=5: the plan was made with 4"),
-    (Options(dims={"m": 4}), "--dim m=4: the plan was made with nothing"),
+    (Options(dims={"k": 4}), "--dim k=4: the plan was made with nothing"),
+    (Options(dims={"m": 4}), "--dim m=4: the plan was made with 1..64"),
+    (Options(ranges={"m": (1, 63)}), "--dim m=1..63: the plan was made with 1..64"),
+    (Options(ranges={"n": (4, 5)}), "--dim n=4..5: the plan was made with nothing"),
     (Options(shapes={"x": (8, 8)}), "--shape x=(8, 8): the plan was made with (64,)"),
     (Options(values={"rate": "17"}), "--value rate=17: the plan was made with 16"),
     (Options(donated=frozenset({"y"})), "--donate y: the plan has no graph input or parameter of this name"),
@@ -505,8 +536,8 @@ DISAGREEING: list[tuple[Options, str]] = [
 def test_a_binding_that_is_not_the_plans_is_an_error_of_the_user(
     tmp_path: Path, options: Options, message: str
 ) -> None:
-    bindings = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"})
-    plan = saved(plan_memory(replace(CHAIN, bindings=bindings)).plan, tmp_path)
+    bindings = Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}, ranges={"m": (1, 64)})
+    plan = saved(plan_memory(replace(growing(), bindings=bindings)).plan, tmp_path)
     with pytest.raises(Disagreement) as refused:
         verify(plan, options)
     assert str(refused.value).startswith(message)
