@@ -57,13 +57,13 @@ def joint_of(model: Model) -> Joint:
                 writer[t] = n
     last = max((n for n, node in enumerate(nodes) if node.phase is Phase.BACKWARD), default=-1)
     # What is changed after the backward half, as an optimizer does, is still as it was when values are computed again.
+    # A node that changes what it reads is not run again either.
     changed = {root[t] for node in nodes[: last + 1] for t in node.mutates}
     owners = {body.owner for body in model.bodies[1:]}
     again = [
         node.phase is Phase.FORWARD
         and node.body == MAIN
         and n not in owners
-        and not node.mutates
         and changed.isdisjoint(root[t] for t in node.reads)
         and is_repeatable(model, node)
         for n, node in enumerate(nodes)
@@ -74,7 +74,7 @@ def joint_of(model: Model) -> Joint:
     fixed.update(t for t, tensor in enumerate(tensors) if tensor.alias_group is not None)
     held = {root[t] for t in fixed}
     free = [writer[t] >= 0 and again[writer[t]] and root[t] not in held for t in range(len(tensors))]
-    order = [n for n, node in enumerate(nodes) if again[n] and any(free[t] for t in node.writes)]
+    order = [n for n, node in enumerate(nodes) if any(free[t] for t in node.writes)]
     return Joint(model, root, writer, free, order, [_cost(model, node) for node in nodes])
 
 
@@ -162,7 +162,7 @@ class Rewritten:
                 base = self.current.get(tensor.view.base, tensor.view.base)
                 tensor = replace(tensor, view=tensor.view._replace(base=base))
             copies[t] = len(self.tensors)
-            self.tensors.append(replace(tensor, name=f"{tensor.name}.recompute{k}", saved_for_backward=False))
+            self.tensors.append(replace(tensor, name=f"{tensor.name}.recompute{k}"))
         self.nodes.append(
             replace(
                 node,
@@ -178,8 +178,6 @@ class Rewritten:
 
     def _reading(self, node: Node) -> Node:
         """`node` with the latest copies in place of what it reads."""
-        if self.current.keys().isdisjoint(node.reads):
-            return node
         return replace(
             node,
             reads=tuple(self.current.get(t, t) for t in node.reads),
@@ -241,9 +239,6 @@ def follow(joint: Joint, script: Script) -> Rewritten:
                 result.current |= result.run_again(n)
 
     for position, node in enumerate(joint.model.nodes):
-        if node.phase is Phase.FORWARD:
-            result.nodes.append(node)
-            continue
         for n in script.get(position, ()):
             show(joint.model.nodes[n])
             copies = result.run_again(n)

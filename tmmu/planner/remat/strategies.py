@@ -29,14 +29,9 @@ class Classes:
 
     def __init__(self, joint: Joint) -> None:
         self.joint = joint
-        model = joint.model
-        self.roots = sorted(
-            {joint.root[t] for n in joint.order for t in model.nodes[n].writes if joint.free[t] and self._own(t)}
-        )
+        written = {joint.root[t] for n in joint.order for t in joint.model.nodes[n].writes}
+        self.roots = sorted(root for root in written if joint.free[root])
         self.all = frozenset(self.roots)
-
-    def _own(self, t: int) -> bool:
-        return self.joint.free[self.joint.root[t]]
 
     @cached_property
     def saved(self) -> list[int]:
@@ -90,8 +85,8 @@ class Classes:
         for k in range(1, segments):
             ideal = lo + (hi - lo) * k // segments
             reach = (hi - lo) // (2 * segments) if snapped else 0
-            near = range(max(lo + 1, ideal - reach), min(hi - 1, ideal + reach) + 1)
-            found.append(min(near, key=lambda at: (self.width[at], abs(at - ideal), at), default=ideal))
+            near = range(ideal - reach, ideal + reach + 1)  # within `lo` and `hi`: a segment is as long as two reaches
+            found.append(min(near, key=lambda at: (self.width[at], abs(at - ideal), at)))
         return sorted(set(found))
 
     def crossing_at(self, cuts: list[int]) -> frozenset[int]:

@@ -1,0 +1,153 @@
+"""The choice among policies, as for graphs that are too large to search their schedules: what fits, what is cheapest.
+
+spec: M1.8, M1.10, M1.11
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.cover.test_remat_choose import chain, least, repeated
+from tests.cover.test_remat_optimum import graph
+from tests.cover.test_training_expand import MLP, floating
+from tmmu.errors import TmmuError
+from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.remat import check_budget, choose, rematerialise, schedules
+from tmmu.planner.remat.choose import peak
+from tmmu.planner.remat.rewrite import Script, joint_of, rewrite
+from tmmu.planner.remat.strategies import Classes, exhaustive
+from tmmu.planner.training.expand import expand
+
+
+@pytest.fixture
+def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if every graph were too large for it."""
+    monkeypatch.setattr(schedules, "cheapest", lambda *_: None)
+
+
+@pytest.mark.usefixtures("no_search")
+@pytest.mark.parametrize("widths", [[16, 32, 16, 48, 16], [64, 16, 16, 64, 32, 48, 16], [16] * 7])
+def test_of_all_policies_of_a_small_graph_the_cheapest_that_fits_is_taken(widths: list[int]) -> None:
+    joint = expand(chain(widths))
+    source = joint_of(joint)
+    made = [rewrite(source, policy) for policy in exhaustive(Classes(source))]
+    reached = [(peak(one.model, DEFAULT), one.cost) for one in made]
+    full, lowest = peak(joint, DEFAULT), min(found for found, _ in reached)
+    assert least(joint) == lowest < full
+    for budget in sorted({found for found, _ in reached if found < full}):
+        again = rematerialise(joint, DEFAULT, budget)
+        assert peak(again, DEFAULT) <= budget
+        assert repeated(joint, again) == min(cost for found, cost in reached if found <= budget)
+
+
+POLICIES = {
+    ("hourglass-3", 80): 1280, ("hourglass-4", 80): 2624, ("hourglass-4", 70): 10624, ("residual-3", 80): 320,
+    ("residual-4", 70): 768, ("residual-4", 50): 2112, ("chain-8-5", 80): 208, ("chain-10-6", 70): 480,
+    ("chain-14-7", 60): 432,
+}  # fmt: skip
+"""What the policies repeat, by graph and by the budget in percent of the peak without recomputation."""
+
+
+@pytest.mark.usefixtures("no_search")
+@pytest.mark.parametrize(("name", "percent"), POLICIES, ids=[f"{name} at {percent} %" for name, percent in POLICIES])
+def test_no_more_is_repeated_than_the_policies_need(name: str, percent: int) -> None:
+    joint = expand(graph(name))
+    budget = peak(joint, DEFAULT) * percent // 100
+    again = rematerialise(joint, DEFAULT, budget)
+    assert peak(again, DEFAULT) <= budget
+    assert repeated(joint, again) <= POLICIES[name, percent]
+
+
+@pytest.mark.usefixtures("no_search")
+@pytest.mark.parametrize(("name", "percent"), [("hourglass-3", 73), ("chain-8-5", 80), ("chain-14-7", 57)])
+def test_where_no_policy_fits_the_least_that_one_reached_is_told(name: str, percent: int) -> None:
+    joint = expand(graph(name))
+    lowest = least(joint)
+    assert 100 * lowest <= percent * peak(joint, DEFAULT)
+    assert peak(rematerialise(joint, DEFAULT, lowest), DEFAULT) == lowest
+    with pytest.raises(TmmuError) as raised:
+        rematerialise(joint, DEFAULT, lowest - 1)
+    told = raised.value.diagnostics
+    assert (raised.value.code_id, told["capacity"], told["required"]) == ("ARENA_TOO_SMALL", lowest - 1, lowest)
+
+
+def test_a_schedule_that_is_found_counts_only_where_its_plan_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search is told what is to be beaten, and its answer is planned like every other."""
+    joint = expand(graph("residual-3"))
+    budget = peak(joint, DEFAULT) * 80 // 100
+    scripts: list[Script | None] = [None, {}]
+    told: list[int | None] = []
+
+    def cheapest(_: object, __: object, limit: int, known: int | None, ___: object) -> Script | None:
+        assert limit == budget
+        told.append(known)
+        return scripts.pop()
+
+    search = schedules.cheapest
+    monkeypatch.setattr(schedules, "cheapest", cheapest)
+    unfit, none = (rematerialise(joint, DEFAULT, budget) for _ in range(2))
+    assert unfit == none
+    assert told == [repeated(joint, none)] * 2
+    monkeypatch.setattr(schedules, "cheapest", search)
+    monkeypatch.setattr(choose._Search, "_by_policy", lambda _: None)
+    found = rematerialise(joint, DEFAULT, budget)
+    assert peak(found, DEFAULT) <= budget
+    assert repeated(joint, found) == 320
+
+
+@pytest.mark.usefixtures("no_search")
+def test_how_much_is_planned_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    joint = expand(graph("residual-4"))
+    budget = peak(joint, DEFAULT) * 60 // 100
+    planned: list[int] = []
+
+    def counted(self: Any, made: Any) -> int:
+        planned[-1] += 1
+        return original(self, made)
+
+    original = choose._Search._peak
+    monkeypatch.setattr(choose._Search, "_peak", counted)
+    for limit, effort in ((400_000, 80_000), (1_000, 80_000), (400_000, 100), (0, 0)):
+        monkeypatch.setattr(choose, "LIMIT", limit)
+        monkeypatch.setattr(choose, "EFFORT", effort)
+        planned.append(0)
+        assert peak(rematerialise(joint, DEFAULT, budget), DEFAULT) <= budget
+    everything, few_policies, little_improved, least_of_all = planned
+    assert everything > few_policies > least_of_all
+    assert everything > little_improved > least_of_all
+
+
+def test_only_arenas_that_reuse_count() -> None:
+    """Parameters take what they take, in every step: the budget is for what comes and goes."""
+    small, large = (
+        floating("matmul0: x w -> a", "sin0: a -> y", parameters="w v", like={"v": {"shape": (n,), "bytes": n}})
+        for n in (64, 1 << 20)
+    )
+    joints = [expand(model) for model in (small, large)]
+    assert peak(joints[0], DEFAULT) == peak(joints[1], DEFAULT)
+    for joint in joints:
+        check_budget(plan_memory(joint, mode="backward", layout="slots").plan, peak(joint, DEFAULT))
+
+
+def test_the_peak_is_of_one_step_with_all_that_it_reads_and_writes() -> None:
+    """When a.grad is written, x, a, y and its seed are there too; x.grad takes the place of a.grad."""
+    joint = expand(floating("sin0: x -> a", "sin1: a -> y"))
+    assert peak(joint, DEFAULT) == 5 * 64
+
+
+def test_a_graph_that_fits_is_not_changed() -> None:
+    """spec: M1.11"""
+    joint = expand(MLP)
+    assert rematerialise(joint, DEFAULT, peak(joint, DEFAULT)) is joint
+
+
+def test_a_plan_over_its_budget_is_refused_whatever_made_it_larger() -> None:
+    """spec: M1.11"""
+    joint = expand(MLP)
+    full = peak(joint, DEFAULT)
+    check_budget(plan_memory(joint, mode="backward", layout="slots").plan, full)
+    with pytest.raises(TmmuError, match=f"{full} bytes are live at one step") as raised:
+        check_budget(plan_memory(joint, mode="backward", layout="slots").plan, full - 1)
+    assert raised.value.code_id == "ARENA_TOO_SMALL"
