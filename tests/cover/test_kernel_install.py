@@ -6,6 +6,9 @@ spec: V6.3
 from __future__ import annotations
 
 import os
+import re
+import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +28,7 @@ esac
 """
 OCAMLFIND = """PATH=/usr/bin:/bin
 echo "$PWD ocamlfind $*" >> {log}
+echo "noise of ocamlfind"
 case $1 in
   query) exit {without_zarith};;
   ocamlopt) [ -f checker.ml ] && [ -f main.ml ] && touch kernel;;
@@ -54,16 +58,17 @@ def files(folder: Path) -> set[str]:
 
 
 def test_theory_program_and_what_coq_says_of_assumptions_are_installed_together(
-    tools: Callable[..., None], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    tools: Callable[..., None], capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     tools()
-    assert install.main() == 0
     whole = installed.folder()
+    whole.parent.mkdir(parents=True)  # there may be kernels of other sources
+    assert install.main() == 0
     theory = {f"theory/{name}{end}" for name in installed.ORDER for end in (".v", ".vo")}
     assert files(whole) == theory | {"kernel", "assumptions.txt"}
     assert (whole / "assumptions.txt").read_text() == f"{CLOSED}\n"
     assert list(whole.parent.iterdir()) == [whole]
-    assert capsys.readouterr().out.startswith(f"the kernel is installed in {whole} (")
+    assert re.fullmatch(rf"the kernel is installed in {whole} \(\d+ s\)\n", capfd.readouterr().out)
     compiled = [line.split()[-1] for line in (tmp_path / "log").read_text().splitlines() if " coqc " in line]
     assert compiled == [*(f"{name}.v" for name in installed.ORDER), "Extract.v"]
 
@@ -129,6 +134,20 @@ def test_whoever_may_not_install_is_told_what(
     assert capsys.readouterr().err == 3 * f"Coq and OCaml are needed: sudo {COMMAND}\n"
 
 
+def test_the_module_can_be_run_before_anything_is_installed(
+    tools: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tools()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for code in (0, 1):
+        monkeypatch.delitem(sys.modules, "proofs.kernel.install", raising=False)
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module("proofs.kernel.install", run_name="__main__")
+        assert ended.value.code == code
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "more"))
+        (tmp_path / "bin" / "coqc").unlink(missing_ok=True)
+
+
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -157,15 +176,31 @@ def test_root_has_what_is_missing_installed_without_being_asked(
     [
         ("echo no route >&2; exit 100", "apt-get update -q failed: no route\n"),
         ("[ $1 = update ] || { echo no such package; exit 100; }", f"{COMMAND} failed: no such package\n"),
-        ("exit 0", ""),  # it says that all is well, and Coq is not there
+        ("exit 0", ""),  # it says that all is well, and what is missing is not there
     ],
 )
+@pytest.mark.parametrize("missing", ["coqc", "zarith"])
 def test_what_cannot_be_installed_is_told(
-    tools: Callable[..., None], script: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    tools()
-    (tmp_path / "bin" / "coqc").unlink()
+    tools: Callable[..., None], missing: str, script: str, said: str, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    tools(without_zarith=int(missing == "zarith"))
+    (tmp_path / "bin" / missing).unlink(missing_ok=True)
     program(tmp_path / "bin" / "apt-get", script)
     assert install.main() == 1
     assert capsys.readouterr().err == said
     assert not installed.folder().exists()
+
+
+@pytest.mark.usefixtures("root")
+def test_what_takes_long_is_announced(
+    tools: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where the output is a file or a pipe, which are given what is printed only in large pieces."""
+    tools()
+    (tmp_path / "bin" / "coqc").unlink()
+    program(tmp_path / "bin" / "apt-get", f"exec /bin/cp {tmp_path}/said {tmp_path}/said_by_then")
+    with (tmp_path / "said").open("w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        assert install.main() == 1
+    assert (tmp_path / "said_by_then").read_text().startswith("installing coq, ")
