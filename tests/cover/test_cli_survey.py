@@ -22,7 +22,7 @@ def test_a_network_has_a_row_for_each_arena(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["survey", "llama-8b", "--format", "json"]) == 0
+    assert run(["survey", "residual", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["arena"], row["slots"] == row["max_live"], row["verdict"]) for row in rows] == [
         ("parameters", True, "PROVED"), ("activations", True, "PROVED"), ("gradients", True, "PROVED"),

@@ -109,7 +109,7 @@ def test_what_cannot_be_met_says_the_least_that_can() -> None:
 
 
 def test_the_choice_is_always_the_same() -> None:
-    joint = expand(chain([64, 32, 64, 16, 64, 48] * 4))
+    joint = expand(chain([64, 32, 64, 16, 64, 48] * 2))
     budget = peak(joint, DEFAULT) * 2 // 3
     assert rematerialise(joint, DEFAULT, budget) == rematerialise(joint, DEFAULT, budget)
 
