@@ -63,6 +63,7 @@ class _Work:
         self.by_name = {step.node: step for step in model.steps}
         self.owner: dict[str, str] = {}
         self.believed: set[str] = set()
+        self.shown: list[tuple[str, str]] = []  # what shows all of something
         m = model
         self.new = replace(
             m, steps=[], sizes=dict(m.sizes), shapes=dict(m.shapes), alignments=dict(m.alignments), roles=dict(m.roles),
@@ -77,6 +78,9 @@ class _Work:
         for name, (base, _) in self.model.views.items():
             if name not in made and self._is_split(name, base) and not self._lie_alike(name, base):
                 raise misfit(name, f"the caller writes it as a view of {base}, which lies otherwise")
+        for name, base in self.shown:
+            if self.new.sizes[name][0] != self.new.sizes[base][0]:
+                raise misfit(name, f"a view of {base}, of which a rank has another part")
         return Spread(self.new, self.owner, self.lies.known, self.believed)
 
     # What a step walks.
@@ -281,6 +285,8 @@ class _Work:
             window = self.model.sizes[name][0] != self.model.sizes[base][0]
             if window and (self._is_split(name, base) or (name, base) != (new, now[base])):
                 raise misfit(name, f"a window of {base}, which is split")
+            if not window:
+                self.shown.append((new, now[base]))
             del self.new.views[name]
             self.new.views[new] = (now[base], offset)
 

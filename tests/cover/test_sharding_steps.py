@@ -251,6 +251,14 @@ def test_a_view_of_all_of_a_tensor_is_one_of_its_part() -> None:
     assert (run(local), named(local, "y").view, shape(local, "y")) == (["Reshape x -> y"], View(0, 0, 48), (12,))
 
 
+def test_a_view_of_a_part_that_is_another_is_refused() -> None:
+    """The update's second result is whole, what it is said to show is not."""
+    net = updating("u com.example::Look: w -> w y", x=(4,), w=(4, 6), y=(24,))
+    assert run(ranks(showing(net, "y", "w"))) == ["Look w -> w y"]
+    with pytest.raises(TmmuError, match="a view of 'w', of which a rank has another part"):
+        ranks(showing(net, "y", "w"), rule(["a"], "w"))
+
+
 def window(offset: int, shape_: tuple[int, ...] = (2, 6), line: str = "n com.example::Look: x -> y") -> Model:
     return showing(model([line], {"x": (4, 6), "y": shape_, "w": (4, 6)}, "y"), "y", "x", offset)
 

@@ -10,6 +10,7 @@ from proofs.sharding.mesh import Mesh
 from proofs.sharding.stages import RankModel, of_rank
 from tmmu.errors import TmmuError
 from tmmu.ir.dtypes import BITS
+from tmmu.ir.validate import validate
 from tmmu.planner.sharding import Local, local_models
 from tmmu.vocabulary import Model, Phase, Role
 
@@ -25,6 +26,7 @@ def agreed(model: Model, spec: dict[str, Any]) -> list[Local]:
         refusal = verifiers_refusal(model, spec)
         assert refusal is None, f"the verifier refuses a shard spec that the planner takes: {refusal}"
         for stage, local in enumerate(locals_):
+            validate(local.model)
             _same(local, of_rank(read_ir(model), spec, _first_rank(spec, stage)))
     return locals_
 

@@ -91,12 +91,17 @@ class _Rewriting:
         self.axes = [name for name, _ in sharding.mesh(self.spec)]
         self.across = {entry["op"]: entry["across"] for entry in reversed(self.spec["operators"])}
         self.named = {node.name: node for node in self.model.nodes}
+        self.shown: list[tuple[int, int]] = []  # what shows all of something
         self.written = {t for node in self.model.nodes for t in node.writes if t not in node.mutates}
 
     def made(self) -> Made:
         for t, tensor in enumerate(self.model.tensors):
             split = self.splits.settle(t)
             self.tensors[t] = self._part(self.tensors[t], tensor, split)
+        for row, base in self.shown:
+            if self.tensors[row].bytes != self.tensors[base].bytes:
+                what = f"a view of {self.tensors[base].name!r}, of which a rank has another part"
+                raise refuse(what, "split both alike", place=f"tensor {self.tensors[row].name!r}")
         return Made(self.splits, self.tensors, self.nodes, self.origin)
 
     def _part(self, tensor: Tensor, like: Tensor, split: Split) -> Tensor:
@@ -271,7 +276,9 @@ class _Rewriting:
             if view is None or t in changed:
                 continue
             base = self.model.tensors[view.base]
-            if (view.offset, view.bytes) != (0, base.bytes) and self._is_split(t, view.base, row, now[view.base]):
+            if view.bytes == base.bytes:
+                self.shown.append((row, now[view.base]))
+            elif self._is_split(t, view.base, row, now[view.base]):
                 what = f"a window of {base.name!r}, which is split"
                 raise refuse(what, "write rules that split neither", place=f"tensor {self.model.tensors[t].name!r}")
             size = self.tensors[row].bytes if row >= len(self.model.tensors) else view.bytes

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tmmu.ir.validate import validate
 from tmmu.plan import sharding
 from tmmu.planner.patterns import matches
 from tmmu.planner.sharding.rewrite import MESH, Made, refuse_taken
@@ -123,7 +122,7 @@ def _selected(made: Made, nodes: list[Node], touched: set[int], outputs: list[in
     names = {tensor.name for tensor in tensors}
     main = Body(-1, model.bodies[MAIN].attribute, tuple(rows[t] for t in model.inputs if t in rows),
                 tuple(rows[t] for t in outputs))  # fmt: skip
-    local = replace(
+    return replace(
         model,
         tensors=tuple(tensors),
         nodes=tuple(map(renumbered, nodes)),
@@ -131,5 +130,3 @@ def _selected(made: Made, nodes: list[Node], touched: set[int], outputs: list[in
         must_not_alias=tuple((rows[a], rows[b]) for a, b in model.must_not_alias if a in rows and b in rows),
         bindings=replace(model.bindings, donated=tuple(x for x in model.bindings.donated if x in names)),
     )
-    validate(local)
-    return local
