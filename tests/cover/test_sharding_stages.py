@@ -137,15 +137,15 @@ def test_what_one_stage_changes_is_its_own() -> None:
 
 
 def test_what_is_received_is_no_view_and_conflicts_are_those_of_what_is_here() -> None:
-    lines = ["a Neg: x -> s", "b Identity: s -> t", "c Neg: t -> y", "d Identity: y -> z"]
-    made = showing(showing(net(lines, "z"), "t", "s"), "z", "y")
+    lines = ["a Neg: x -> s", "b Identity: s -> t", "c Neg: t -> y", "d Identity: y -> z", "e Neg: z -> v"]
+    made = showing(showing(net(lines, "v"), "t", "s"), "z", "y")
     rows = {tensor.name: t for t, tensor in enumerate(made.tensors)}
-    made = replace(made, must_not_alias=((rows["x"], rows["s"]), (rows["s"], rows["y"]), (rows["t"], rows["y"])))
-    first, second = staged(made, [["a", "b"], ["c", "d"]])
+    made = replace(made, must_not_alias=tuple((rows[a], rows[b]) for a, b in ("xs", "sy", "ty", "zv")))
+    first, second, third = staged(made, [["a", "b"], ["c", "d"], ["e"]])
     assert [tensor.name for tensor in first.model.tensors if tensor.view] == ["t"]
     assert [tensor.name for tensor in second.model.tensors if tensor.view] == ["z"]
-    assert [[held(local), local.model.must_not_alias] for local in (first, second)] == [
-        ["x s t", ((0, 1),)], ["t y z", ((0, 1),)],
+    assert [[held(local), local.model.must_not_alias] for local in (first, second, third)] == [
+        ["x s t", ((0, 1),)], ["t y z", ((0, 1),)], ["z v", ((0, 1),)],
     ]  # fmt: skip
 
 
