@@ -75,7 +75,7 @@ def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
             readers.setdefault(t, set()).add(stage_of[n])
     for node in model.nodes:
         for t in node.mutates:
-            if len(readers[t] | {home.get(t, min(readers[t]))}) > 1:
+            if len(readers[t] | ({home[t]} if t in home else set())) > 1:
                 place = f"tensor {model.tensors[t].name!r}"
                 raise refuse("it is changed, and used in two stages", "put its nodes into one stage", place=place)
     nodes: list[Node] = []
