@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from proofs.readers.derivatives import Uses, derivative
 from proofs.readers.expected import Expected, ExpectedStep
-from proofs.readers.operators import GRADIENT_VIEWS, GRADIENTS, overwritable
+from proofs.readers.operators import GRADIENTS, overwritable, shows_in_every_result
 from tmmu.errors import TmmuError
 from tmmu.vocabulary import Part, Phase, Role
 
@@ -115,8 +115,6 @@ def joint(forward: Expected) -> Expected:
             raise _no_gradient(step.node, "bodies and mutations have no gradient")
     made = _Joint(forward)
     made.run()
-    if not made.terms:
-        raise _no_gradient(made.forward.steps[0].node, "no output depends on a parameter")
     if shared := sorted(made.result.saved & forward.grouped):
         raise _no_gradient(shared[0], "backward reads it, and it shares bytes in an alias group")
     return made.result
@@ -133,7 +131,7 @@ class _Term:
     step: int
     position: int
     uses: Uses
-    place: int = 0
+    place: int = field(init=False)
 
 
 @dataclass
@@ -157,15 +155,14 @@ class _Joint:
         wanted = self._wanted()
         self._find_terms(wanted)
         if not self.terms:
-            return
+            raise _no_gradient(f.steps[0].node, "no output depends on a parameter")
         seeded = [name for name in f.outputs if name in self.dependent]
         self.taken = self._taken_by_optimizer(wanted)
         for name in seeded:
             self._new(f"{name}.seed", like=name, role=Role.INPUT)
         self.seeds = {name: f"{name}.seed" for name in seeded}
-        for index in range(len(self.steps) - 1, -1, -1):
-            if index in self.of_step:
-                self._differentiate(index)
+        for index in sorted(self.of_step, reverse=True):
+            self._differentiate(index)
         gradients = [self.gradient(name) for name in wanted if name in self.terms or name in self.seeds]
         self.result.steps += [step for step in f.steps if step.node in f.phases]
         self.result.inputs = tuple(n for n in f.inputs if n not in self.taken.values()) + tuple(self.seeds.values())
@@ -243,7 +240,7 @@ class _Joint:
             domain, op = "", "Reshape"
         elements = math.prod(r.shapes[given[0]])
         for result, (name, _) in zip(writes, own, strict=True):
-            summand = domain == GRADIENTS and op in GRADIENT_VIEWS and math.prod(r.shapes[name]) == elements
+            summand = shows_in_every_result(domain, op) and math.prod(r.shapes[name]) == elements
             if back or summand:
                 r.views[result] = (given[0], 0)
         alike = (r.shapes[writes[0]], r.sizes[writes[0]]) == (r.shapes[given[0]], r.sizes[given[0]])

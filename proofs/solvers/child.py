@@ -67,7 +67,6 @@ def cvc5_solver() -> tuple[str, Evaluate]:
     resource.setrlimit(resource.RLIMIT_AS, (2 * MEMORY_MIB << 20, 2 * MEMORY_MIB << 20))
     terms = cvc5.TermManager()
     solver, symbols = cvc5.Solver(terms), cvc5.SymbolManager(terms)
-    solver.setOption("incremental", "true")
     solver.setLogic("ALL")
     parser = cvc5.InputParser(solver, symbols)
 
