@@ -87,7 +87,7 @@ class SolverProcess:
         if failure is None:
             self._version = version
             printed, failure = self._ask(self.prelude, START_S)
-            if failure is None and printed:
+            if printed:
                 failure = f"the solver answers the definitions with {printed[:200]!r}"
         if failure:
             self.close()
@@ -107,7 +107,6 @@ class SolverProcess:
 
         # Reading and writing block; a child that is killed ends both, which needs nothing of the platform.
         timer = threading.Timer(timeout_s, give_up)
-        timer.daemon = True
         timer.start()
         try:
             if text is not None:

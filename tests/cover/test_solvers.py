@@ -12,6 +12,7 @@ import signal
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,9 @@ from pathlib import Path
 import pytest
 import z3
 
-from proofs.solvers import Answer, child, refutation
+from proofs.solvers import Answer, child, process, refutation
 from proofs.solvers.child import FRAME_LIMIT, read_frame, write_frame
-from proofs.solvers.process import Z3
+from proofs.solvers.process import CVC5, Z3
 
 TRUE, FALSE = refutation("(< 1 2)"), refutation("(< 2 2)")
 # A question that Z3 does not answer in a lifetime.
@@ -132,6 +133,7 @@ def test_a_context_that_raised_is_never_asked_again(poison: str) -> None:
         ("say('=mad'); hear(); say('=two is two')", "answers the definitions with 'two is two'"),
         ("say('!no memory')", "no memory"),
         ("sys.exit(1)", "ended with exit code 1"),
+        ("sys.exit(0)", "ended with exit code 0"),
         ("os.kill(os.getpid(), signal.SIGUSR1)", "died of SIGUSR1"),
         ("os.kill(os.getpid(), signal.SIGRTMIN + 3)", "died of signal"),
     ],
@@ -142,6 +144,105 @@ def test_a_child_that_talks_nonsense_proves_nothing(script: str, reason: str) ->
         assert reason in (answer.failure or "")
         assert not answer.proof
         assert not answer.counterexample
+
+
+def test_what_a_reply_says_counts_only_where_nothing_went_wrong() -> None:
+    for reply, expected in (
+        ("=unsat\nsat\n", ("unsat\nsat", None)),
+        ("!unsat\nsat", ("", "the solver raised: unsat\nsat")),
+        ("unsat\nsat", ("", "the solver raised: nsat\nsat")),
+        ('=(error "line 1")', ("", 'the solver reports (error "line 1")')),
+        ("=unsat\nsat\nunsupported", ("", "the solver reports unsat\nsat\nunsupported")),
+    ):
+        assert process._judge(reply) == expected
+
+
+def test_an_answer_that_comes_as_its_time_runs_out_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its child is ended at that moment, and could not be asked again."""
+
+    class Late(threading.Timer):
+        """Runs out while it is cancelled."""
+
+        def start(self) -> None:
+            pass
+
+        def join(self, timeout: float | None = None) -> None:
+            self.function()
+
+    with speaking("say('=mad'); hear(); say('='); hear(); say('=unsat\\nsat')") as made:
+        assert made.version == "mad"
+        monkeypatch.setattr(threading, "Timer", Late)
+        assert made.evaluate(TRUE, 7).failure == "the solver gave no answer within 7 s"
+        assert made.pid is None
+
+
+def test_a_child_is_ended_without_being_asked_and_does_nothing_more(tmp_path: Path) -> None:
+    made = speaking(f"say('=mad'); hear(); say('='); hear(); open({str(tmp_path / 'more')!r}, 'w')")
+    assert made.version == "mad"
+    assert made.pid is not None
+    made.close()
+    assert made.pid is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_child_that_does_not_take_the_definitions_is_not_kept() -> None:
+    made = speaking("say('=mad'); hear(); say('=two is two'); time.sleep(60)")
+    assert made.version == "mad"
+    assert made.pid is None
+
+
+def test_an_answer_says_how_long_it_took() -> None:
+    with speaking("say('=mad'); hear(); say('='); hear(); say('=unsat\\nsat')") as made:
+        began = time.perf_counter()
+        answer = made.evaluate(TRUE, 60)
+        assert 0 < answer.seconds <= time.perf_counter() - began
+
+
+# cvc5, which is given its definitions with each question.
+
+SIZES = """
+(declare-datatypes ((L 0)) (((nil) (cell (head Int) (tail L)))))
+(define-fun-rec size ((l L)) Int (ite ((_ is nil) l) 0 (+ 1 (size (tail l)))))
+"""
+
+
+ECHO = """
+say("=mad"); first = hear(); say("=")
+while text := hear():
+    say(f"={first.decode()}|{text.decode()}")
+"""
+
+
+def echoing(prelude: str) -> CVC5:
+    """A solver whose child answers with what it was told first and what it is asked."""
+    return CVC5(prelude, speaking(ECHO)._command)
+
+
+def test_definitions_are_kept_and_given_with_the_questions_that_need_them() -> None:
+    """spec: V4.10"""
+    with echoing("(set-option :seed 7)") as made:
+        assert made.evaluate(SIZES, 60) == Answer("", None, 0.0)
+        plain = made.evaluate(refutation("(= 2 (size (cell 5 (cell 6 nil))))"), 60).text
+        option, asked = plain.split("|")
+        assert option == "(set-option :seed 7)"
+        assert asked.startswith("(push)(declare-datatypes ((L 0))")
+        assert "define-fun-rec" not in asked
+        assert asked.endswith("(assert (not (and true (= 2 (+ 1 (+ 1 0))))))(check-sat)(pop)(check-sat)")
+        assert made.evaluate("(define-fun two () Int 2)", 60) == Answer("", None, 0.0)
+        for _ in range(2):
+            asked = made.evaluate(refutation("(= two (size (cell 5 (cell 6 nil))))"), 60).text
+            assert "(define-fun two () Int 2)" in asked
+    with echoing(SIZES) as made:
+        option, asked = made.evaluate(refutation("(= 2 (size l))"), 60).text.split("|")
+        assert option == ""
+        assert "(define-fun-rec size" in asked
+
+
+@pytest.mark.parametrize("text", ["(push)(define-fun two () Int 2)", "(define-fun two () Int 2)(pop)(check-sat)"])
+def test_what_is_no_refutation_is_kept_and_answered_with_nothing(text: str) -> None:
+    made = echoing("")
+    assert made.evaluate(text, 60) == Answer("", None, 0.0)
+    assert made.pid is None
 
 
 def test_a_solver_that_is_not_there_has_no_version_and_proves_nothing() -> None:
