@@ -82,6 +82,42 @@ def test_the_forward_half_of_a_joint_graph_is_what_it_was_made_from() -> None:
     assert prepare(MLP, "inference", DEFAULT) is MLP
 
 
+def test_the_forward_half_is_the_model_written_without_the_nodes_of_other_phases() -> None:
+    """Bodies, views, hints, changes and rules of what is left have other numbers, and nothing else. spec: M1.4"""
+    lines = [
+        "neg: x -> y", "~back: y -> p", "~while: p -> q", "~while/body*: o idle => l", "~  back1: o -> l",
+        "view: y -> v", "relu: v y -> r", "relu2: r -> s(r)", "change: s -> !s",
+        "loop: s -> z", "loop/body*: f unread => g", "  neg1: f -> h", "  if: h -> g", "  if/then: => k",
+        "    neg2: h -> k", "~more: q -> m", "~else: m -> n", "~else/then: => i", "~  more1: m -> i", "neg3: z -> u",
+        "~sgd: n w -> !w",
+    ]  # fmt: skip
+    phases = {name: {"phase": Phase.BACKWARD} for name in ("back", "while", "more", "else")}
+    views = {"v": ("y", 0)}
+    model = small(
+        *(line.replace("~", "") for line in lines), inputs="x w lonely", outputs="u w", views=views,
+        nodes=phases | {"sgd": {"phase": Phase.OPTIMIZER}}, donated=("x", "q", "w"),
+        must_not_alias=[("x", "z"), ("m", "z"), ("z", "m"), ("u", "y"), ("p", "q")],
+    )  # fmt: skip
+    plain = small(
+        *(line for line in lines if "~" not in line), inputs="x lonely", outputs="u", views=views, donated=("x",),
+        must_not_alias=[("x", "z"), ("u", "y")],
+    )  # fmt: skip
+    assert prepare(model, "inference", DEFAULT) == plain
+    assert prepare(plain, "inference", DEFAULT) is plain
+
+
+def test_a_view_keeps_what_it_shows_though_no_forward_node_touches_it() -> None:
+    """spec: M1.4"""
+    model = small(
+        "neg: x -> y", "view1: y -> v1", "view2: v1 -> v2", "view3: y -> v3", "view4: v2 -> v4", outputs="v3",
+        views={"v1": ("y", 0), "v2": ("v1", 0), "v3": ("v2", 0), "v4": ("v2", 0)},
+        nodes={name: {"phase": Phase.BACKWARD} for name in ("view1", "view2", "view4")},
+    )  # fmt: skip
+    half = prepare(model, "inference", DEFAULT)
+    assert [tensor.name for tensor in half.tensors] == ["x", "y", "v1", "v2", "v3"]
+    assert [tensor.view.base for tensor in half.tensors if tensor.view] == [1, 2, 3]
+
+
 def test_without_its_optimizer_a_model_has_neither_its_nodes_nor_what_they_alone_touch() -> None:
     """spec: M1.4"""
     half = prepare(OPTIMIZER, "inference", DEFAULT)
@@ -147,6 +183,21 @@ def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> Non
     after = (0, 1, 3, 2, 4)
     plan_memory(prepare(model("a", after), "forward", DEFAULT), mode="forward", is_stage=True)
     in_mode(read_ir(model("a", after)), "forward")
+
+
+def test_what_the_nodes_of_backward_read_is_saved_wherever_they_stand() -> None:
+    """Inside a backward node all is backward's, inside a forward one what says so of itself. spec: M1.6"""
+    backward = {"phase": Phase.BACKWARD}
+    model = small(
+        "neg: x -> captured", "neg2: x -> returned", "neg3: x -> inner", "neg4: x -> unread", "neg5: x -> y",
+        "until: x -> q", "until/body*: given passed => r", "  neg6: given passed -> r", "  back: given -> s",
+        "loop: y -> z", "loop/body*: f => g", "  mul: f captured -> g", "  if: f -> k", "  if/then: => returned",
+        "  if/else: => h", "    neg7: inner -> h", outputs="y z q unread",
+        nodes={"loop": backward, "back": backward},
+    )  # fmt: skip
+    saved = {tensor.name for tensor in prepare(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
+    assert saved == {"captured", "returned", "inner", "y", "given"}
+    assert in_mode(read_ir(model), "forward").saved == saved
 
 
 def test_a_size_with_a_unit_is_a_number_of_bytes() -> None:

@@ -94,10 +94,7 @@ def _marked(joint: Model) -> Model:
     _check_order(joint)
     forward, backward = (_half(joint, phase) for phase in (Phase.FORWARD, Phase.BACKWARD))
     marked = mark_saved(list(joint.tensors), forward, backward)
-    both = (
-        tensor if tensor.saved_for_backward or not old.saved_for_backward else old
-        for tensor, old in zip(marked, joint.tensors, strict=True)
-    )
+    both = (tensor if tensor.saved_for_backward else old for tensor, old in zip(marked, joint.tensors, strict=True))
     return replace(joint, tensors=tuple(both))
 
 
