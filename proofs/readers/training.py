@@ -47,7 +47,7 @@ def read_by_backward(both: Expected) -> frozenset[str]:
             touched.update(step.reads, step.writes)
         elif phase is Phase.BACKWARD:
             read.update(step.reads)
-            written.update(step.writes)
+            written.update(name for name in step.writes if name not in step.mutates)  # what is changed is read first
     return frozenset(name for name in (read & touched) - written if both.roles[name] not in _PERSISTENT)
 
 

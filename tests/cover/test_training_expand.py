@@ -146,6 +146,35 @@ def test_a_dropout_is_a_view_back_only_where_it_is_a_view() -> None:
     mask = {"m": {"shape": (4, 4), "dtype": "bool", "bytes": 16}}
     drawn = floating("matmul0: x w -> a", "dropout0: a -> y m", parameters="w", like=mask)
     assert lines(expand(drawn))[0] == "dropout0.grad: DropoutGrad y.seed m -> a.grad"
+    other = floating("matmul0: x w -> a", "dropout0: a r -> y", inputs="x r", parameters="w", views={"y": ("r", 0)})
+    assert lines(expand(other))[0] == "dropout0.grad: DropoutGrad y.seed r -> a.grad"
+
+
+@pytest.mark.parametrize("result", [{"shape": (2, 2), "bytes": 16}, {"dtype": "float64", "bytes": 128}])
+def test_a_result_of_other_elements_has_no_view_back(result: dict[str, Any]) -> None:
+    """spec: M2.4"""
+    model = floating("matmul0: x w -> a", "reshape0: a -> y", parameters="w", like={"y": FLOAT | result})
+    assert lines(expand(model))[0] == "reshape0.grad: ReshapeGrad y.seed -> a.grad"
+
+
+def test_the_seed_of_an_output_with_one_reader_is_added_to_what_that_gives() -> None:
+    """spec: M2.8, M2.9"""
+    assert lines(expand(floating("matmul0: x w -> a", "relu0: a -> y", parameters="w", outputs="y a")))[:2] == [
+        "relu0.grad: ReluGrad y.seed y -> a.grad.part0",
+        "a.grad.add1: Add a.grad.part0 a.seed -> a.grad",
+    ]
+
+
+def test_an_elementwise_gradient_takes_bytes_of_its_own_shape_and_width_alone() -> None:
+    row = {"b": {"shape": (4,), "dtype": "float32", "bytes": 16, "alignment": 4}}
+    wide = {"a": {"shape": (4, 4), "dtype": "float64", "bytes": 128, "alignment": 8}}
+    for step, like, taken in (
+        ("mul0: a b -> y", {}, True), ("mul0: a b -> y", row, True), ("mul0: b a -> y", row, False),
+        ("mul0: a b -> y", wide, False), ("matmul1: a b -> y", {}, False),
+    ):  # fmt: skip
+        joint = expand(floating("matmul0: x w -> a", step, parameters="w b", like=like))
+        made = joint.nodes[2]
+        assert made.in_place == (((made.writes[0], made.reads[0]),) if taken else ())
 
 
 def test_a_broadcast_summand_does_not_show_the_gradient_of_the_sum() -> None:
@@ -171,6 +200,30 @@ def test_only_what_depends_on_a_parameter_has_a_gradient() -> None:
         "gather0.grad: GatherGrad g.grad i -> a.grad",
         "matmul0.grad: MatMulGrad a.grad q -> w.grad",
     ]
+
+
+def test_what_leads_to_no_output_has_no_gradient() -> None:
+    """spec: M2.3"""
+    model = floating("matmul0: x w -> a", "sin0: a -> b", "matmul1: b v -> c", "relu0: a -> y", parameters="w v")
+    joint = expand(model)
+    assert lines(joint) == ["relu0.grad: ReluGrad y.seed y -> a.grad", "matmul0.grad: MatMulGrad a.grad x -> w.grad"]
+    assert names(joint, joint.outputs) == ["y", "w.grad"]
+
+
+def test_an_operand_at_a_place_that_has_no_gradient_gets_none() -> None:
+    """`l` depends on a parameter, and is a bound. spec: M2.6"""
+    model = floating("matmul0: x w -> a", "matmul1: x v -> l", "clip0: a l -> y", parameters="w v")
+    assert lines(expand(model)) == [
+        "clip0.grad: ClipGrad y.seed a l -> a.grad",
+        "matmul0.grad: MatMulGrad a.grad x -> w.grad",
+    ]
+
+
+def test_a_parameter_of_integers_has_no_gradient() -> None:
+    """spec: M2.11"""
+    integers = {"i": {"shape": (4, 4), "dtype": "int64", "bytes": 128, "alignment": 8}}
+    joint = expand(floating("mul0: w i -> y", inputs="", parameters="w i", like=integers))
+    assert lines(joint) == ["mul0.grad: MulGrad y.seed i -> w.grad"]
 
 
 def test_without_parameters_the_inputs_have_gradients() -> None:
@@ -229,6 +282,55 @@ def test_an_input_that_only_looks_like_a_gradient_stays_one() -> None:
         expand(model)
 
 
+def test_a_gradient_that_the_graph_does_not_make_is_still_given() -> None:
+    """The optimizer reads one of a parameter that no output depends on. spec: M2.10"""
+    model = floating(
+        "matmul0: x w -> y", "sgd0: w w.grad -> !w", "sgd1: v v.grad -> !v", inputs="x w.grad v.grad",
+        parameters="w v", donated=("w", "v"), nodes={name: {"phase": Phase.OPTIMIZER} for name in ("sgd0", "sgd1")},
+    )  # fmt: skip
+    joint = expand(model)
+    assert names(joint, joint.inputs) == ["x", "v.grad", "y.seed"]
+    assert {tensor.name: tensor.role for tensor in joint.tensors}["v.grad"] is Role.INPUT
+
+
+@pytest.mark.parametrize(
+    ("steps", "inputs"),
+    [
+        (("matmul0: x w -> y", "neg0: x -> w.grad", "sgd0: w w.grad -> !w"), "x"),
+        (("matmul0: x w -> y",), "x w.grad"),
+    ],
+)
+def test_the_name_of_a_gradient_that_a_node_makes_or_no_optimizer_reads_is_taken(
+    steps: tuple[str, ...], inputs: str
+) -> None:
+    optimizer = {"sgd0": {"phase": Phase.OPTIMIZER}}
+    model = floating(*steps, inputs=inputs, parameters="w", donated=("w",), nodes=optimizer)
+    with pytest.raises(TmmuError, match=r"tensor 'w\.grad': the name is used twice"):
+        expand(model)
+
+
+def test_a_gradient_that_an_optimizer_reads_may_show_another() -> None:
+    """spec: M2.4, M2.10"""
+    model = floating(
+        "add0: x w -> y", "sgd0: w w.grad -> !w", inputs="x w.grad", parameters="w", donated=("w",),
+        nodes={"sgd0": {"phase": Phase.OPTIMIZER}},
+    )  # fmt: skip
+    joint = expand(model)
+    shown = {tensor.name: tensor.view for tensor in joint.tensors}["w.grad"]
+    assert shown is not None
+    assert joint.tensors[shown.base].name == "y.seed"
+
+
+def test_an_operator_of_another_domain_is_not_the_one_of_that_name() -> None:
+    """Its gradient is a step of its own, which reads everything, and takes or shows no bytes. spec: M2.4, M2.5"""
+    for op in ("add0", "identity0", "relu0"):
+        model = floating("matmul0: x w -> a", f"{op}: a -> y", parameters="w", nodes={op: {"domain": "com.x"}})
+        joint = expand(model)
+        assert lines(joint)[0] == f"{op}.grad: {op[:-1].capitalize()}Grad y.seed a y -> a.grad"
+        assert joint.nodes[2].in_place == ()
+        assert all(tensor.view is None for tensor in joint.tensors)
+
+
 def test_bodies_mutations_groups_and_models_without_gradients_are_refused() -> None:
     """spec: M2.12"""
     loop = floating("if0: x -> y", "if0/then: => a", "  neg0: x -> a")
@@ -239,6 +341,10 @@ def test_bodies_mutations_groups_and_models_without_gradients_are_refused() -> N
         "matmul0: x w -> a", "relu0: a -> b", "neg0: b -> y", parameters="w", like={"b": FLOAT | {"alias_group": "g"}}
     )
     assert refusal(grouped).startswith("tensor 'b': backward reads it")
+    unread = replace(
+        grouped, nodes=tuple(replace(node, op="Neg") if node.op == "Relu" else node for node in grouped.nodes)
+    )
+    assert len(expand(unread).nodes) == 6, "a group that backward does not read is let be"
     assert "no output depends on a parameter" in refusal(small("neg0: x -> y"))
     assert "no output depends" in refusal(floating("shape0: x -> y"))
 

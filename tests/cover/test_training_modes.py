@@ -190,14 +190,30 @@ def test_what_the_nodes_of_backward_read_is_saved_wherever_they_stand() -> None:
     backward = {"phase": Phase.BACKWARD}
     model = small(
         "neg: x -> captured", "neg2: x -> returned", "neg3: x -> inner", "neg4: x -> unread", "neg5: x -> y",
-        "until: x -> q", "until/body*: given passed => r", "  neg6: given passed -> r", "  back: given -> s",
+        "until: x -> q", "until/body*: given passed => r made", "  neg6: given passed -> r", "  back: given -> made",
+        "  back2: made -> s",
         "loop: y -> z", "loop/body*: f => g", "  mul: f captured -> g", "  if: f -> k", "  if/then: => returned",
         "  if/else: => h", "    neg7: inner -> h", outputs="y z q unread",
-        nodes={"loop": backward, "back": backward},
+        nodes=dict.fromkeys(("loop", "back", "back2"), backward),
     )  # fmt: skip
     saved = {tensor.name for tensor in prepare(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
     assert saved == {"captured", "returned", "inner", "y", "given"}
     assert in_mode(read_ir(model), "forward").saved == saved
+
+
+def test_what_backward_changes_in_place_is_saved_for_it() -> None:
+    """A gradient that is added up where it lies is what forward left there at first. spec: M1.6, M2.7"""
+    backward = {"phase": Phase.BACKWARD}
+    model = small(
+        "neg: x -> sum", "read: sum -> y", "back: x -> part", "back2: sum part -> !sum", "back3: sum -> g",
+        nodes={"back": backward, "back2": backward, "back3": backward},
+    )  # fmt: skip
+    half = prepare(model, "forward", DEFAULT)
+    assert {tensor.name for tensor in half.tensors if tensor.saved_for_backward} == {"x", "sum"}
+    assert in_mode(read_ir(model), "forward").saved == {"x", "sum"}
+    plan = plan_memory(half, mode="forward").plan
+    death = dict(zip(plan.tensors.name, plan.tensors.death.tolist(), strict=True))
+    assert death == {"x": 1, "sum": 1, "y": 1}
 
 
 def test_a_size_with_a_unit_is_a_number_of_bytes() -> None:

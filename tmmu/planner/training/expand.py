@@ -120,10 +120,8 @@ class _Expansion:
             node = self.model.nodes[n]
             if wanted.isdisjoint(node.writes):
                 continue
-            found = [(p, t) for p, t in enumerate(node.reads) if t in needs and gradients.reads(node, p) is not None]
-            if found:
-                edges[n] = found
-                wanted.update(t for _, t in found)
+            edges[n] = [(p, t) for p, t in enumerate(node.reads) if t in needs and gradients.reads(node, p) is not None]
+            wanted.update(t for _, t in edges[n])
         return edges
 
     def _optimizer_reads(self) -> dict[int, int]:
@@ -133,14 +131,13 @@ class _Expansion:
         read = {t for node in model.nodes if node.phase is Phase.OPTIMIZER for t in node.reads}
         found = {}
         for w in self.sources:
-            t = named.get(f"{model.tensors[w].name}.grad", -1)
-            like = t in read and t in model.inputs and w in self.consumers
-            if like and (model.tensors[t].shape, model.tensors[t].dtype) == (
-                model.tensors[w].shape,
-                model.tensors[w].dtype,
-            ):
+            t = named.get(f"{model.tensors[w].name}.grad")
+            if t is None or t not in read or t not in model.inputs or w not in self.consumers:
+                continue
+            like, of = model.tensors[t], model.tensors[w]
+            if (like.shape, like.dtype) == (of.shape, of.dtype):
                 found[w] = t
-                self.tensors[t] = replace(model.tensors[t], role=Role.GRADIENT)
+                self.tensors[t] = replace(like, role=Role.GRADIENT)
         return found
 
     def _seeds(self, needs: set[int]) -> list[int]:
@@ -203,8 +200,9 @@ class _Expansion:
         return node.op in gradients.VIEWS and same
 
     def _hint(self, node: Node, result: int, operand: int) -> tuple[tuple[int, int], ...]:
+        """An elementwise gradient may take the bytes of the one that it is computed from."""
         r, o = self.tensors[result], self.tensors[operand]
-        fits = r.shape == o.shape and BITS[r.dtype] == BITS[o.dtype] and r.view is None
+        fits = r.shape == o.shape and BITS[r.dtype] == BITS[o.dtype]
         return (
             ((result, operand),) if fits and node.domain in gradients.ONNX and node.op in gradients.ELEMENTWISE else ()
         )
@@ -229,8 +227,8 @@ class _Expansion:
         forward = [model.nodes[n] for n in self.forward]
         tensors = mark_saved(self.tensors, forward, self.backward)
         read = set(self.expected.values())
-        results = dict.fromkeys(self.gradient[w] for w in self.sources if w in self.gradient and w not in self.expected)
-        outputs = (*model.outputs, *(g for g in results if g not in model.outputs))
+        results = [self.gradient[w] for w in self.sources if w in self.gradient and w not in self.expected]
+        outputs = (*model.outputs, *results)
         inputs = (*(t for t in model.inputs if t not in read), *seeds)
         for tensor in tensors:
             if tensor.alias_group is not None and tensor.saved_for_backward:
@@ -243,14 +241,14 @@ def mark_saved(tensors: list[Tensor], forward: list[Node], backward: list[Node])
     """The tensors with `saved_for_backward` where a backward node reads what a forward node or the caller wrote.
 
     Parameters and optimizer state are there anyway, and gradients, seeds and recomputed tensors belong to backward.
+    What backward changes it reads, and does not make.
     """
-    written = {t for node in backward for t in node.writes}
+    written = {t for node in backward for t in node.writes if t not in node.mutates}
     forward_reads = {t for node in forward for t in (*node.reads, *node.writes)}
-    saved = {t for node in backward for t in node.reads if t not in written and t in forward_reads}
+    read = {t for node in backward for t in node.reads if t not in written and t in forward_reads}
+    saved = {t for t in read if tensors[t].role not in PERSISTENT}
     return [
-        replace(tensor, saved_for_backward=t in saved and tensor.role not in PERSISTENT)
-        if tensor.saved_for_backward != (t in saved and tensor.role not in PERSISTENT)
-        else tensor
+        tensor if tensor.saved_for_backward == (t in saved) else replace(tensor, saved_for_backward=t in saved)
         for t, tensor in enumerate(tensors)
     ]
 
