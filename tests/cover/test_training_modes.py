@@ -190,7 +190,7 @@ def test_what_the_nodes_of_backward_read_is_saved_wherever_they_stand() -> None:
     backward = {"phase": Phase.BACKWARD}
     model = small(
         "neg: x -> captured", "neg2: x -> returned", "neg3: x -> inner", "neg4: x -> unread", "neg5: x -> y",
-        "until: x -> q", "until/body*: given passed => r made", "  neg6: given passed -> r", "  back: given -> made",
+        "until: x -> q", "until/body*: given passed => r made", "  neg6: passed -> r", "  back: given -> made",
         "  back2: made -> s",
         "loop: y -> z", "loop/body*: f => g", "  mul: f captured -> g", "  if: f -> k", "  if/then: => returned",
         "  if/else: => h", "    neg7: inner -> h", outputs="y z q unread",
