@@ -120,7 +120,7 @@ def _states(
                 states[key, name] = last.get(bases[name], "the caller")
         for name in step.writes:
             # What makes a view writes nothing.
-            if bases[name] in mutated and (bases[name] == name or name in step.mutates):
+            if bases[name] == name or name in step.mutates:
                 last[bases[name]] = step.node
     return states
 

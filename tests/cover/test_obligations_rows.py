@@ -243,6 +243,25 @@ def test_an_obligation_that_asks_nothing_is_proved_only_by_a_solver_that_answers
         assert (result.proved, result.rows) == (proved, 0)
 
 
+def test_the_failure_that_is_named_is_the_first_of_several() -> None:
+    """Both solvers are at work when the first of them fails; the other is asked no more of this obligation."""
+    both, first_is_noted = threading.Barrier(2, timeout=10), threading.Event()
+
+    def answer(text: str) -> str:
+        if "other" in text:
+            first_is_noted.set()  # it came back for more
+            return "unsat\nsat"
+        both.wait()
+        if "second" in text:
+            first_is_noted.wait(10)
+        return f"unknown\n{'second' if 'second' in text else 'first'}"
+
+    rows = ["first"] * BATCH + ["second"] * BATCH + ["other"] * BATCH
+    result, rest = discharge([batches(*rows), batches("other")], [Scripted(answer), Scripted(answer)], 60)
+    assert result.failure == "the solver answers 'unknown\\nfirst'"
+    assert (result.rows, result.seconds, rest.proved) == (2 * BATCH, 1.0, True)
+
+
 def test_an_obligation_without_a_proof_is_open_and_the_next_is_not() -> None:
     def none() -> Iterator[Batch]:
         yield from batches("(< 1 2)")
