@@ -60,6 +60,7 @@ CLAIMS: list[tuple[dict[str, int | bool], str, str, str, str]] = [
     ({"max_live": 2}, "slot_count", "max_live", "2", "3"),
     ({"max_live_step": 2}, "slot_count", "max_live at max_live_step", "3", "2"),
     ({"slots": 2}, "slot_count", "slots", "2", "3"),
+    ({"slots": 2, "minimal": False}, "slot_count", "slots", "2", "3"),
     ({"slots": 2, "max_live": 2}, "slot_count", "slots that hold a storage", "2", "3"),
 ]
 

@@ -37,7 +37,7 @@ def test_a_plan_has_a_file_for_each_obligation_and_up_to_the_limit_one_for_the_d
         assert len(plan.storages) == storages
         for limit in (storages - 1, storages, storages + 1):
             asked = ["definition.smt2"] if 2 <= storages <= limit else []
-            assert files(tmp_path / f"{storages}-{limit}", plan, limit) == [*OBLIGATIONS, *asked]
+            assert files(tmp_path / str(storages) / str(limit), plan, limit) == [*OBLIGATIONS, *asked]
 
 
 def test_the_lemmas_that_are_named_have_files_and_no_others(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from proofs.checker import Problem
 from proofs.kernel import coq_file, installed
 from proofs.kernel.opinion import NOT_INSTALLED
 from proofs.obligations import Outcome
+from proofs.readers.compare import Difference
 from proofs.readers.sharing import permitted
-from proofs.verdict import BY_COMPARISON, OBLIGATIONS, Verdict
+from proofs.verdict import BY_COMPARISON, OBLIGATIONS, Verdict, refute
 from proofs.verify_plan import REQUIRABLE, Disagreement, Options, verify
 from tests.cover.test_envelope_verify import growing, lied
 from tests.cover.test_envelope_verify import plan as open_plan
@@ -207,6 +208,19 @@ def test_a_false_claim_is_refuted_with_its_field(tmp_path: Path) -> None:
             "recomputed": "128",
         },
     )
+
+
+@pytest.mark.parametrize(("step", "steps"), [(None, []), (0, [0]), (3, [3])])
+def test_a_difference_from_the_model_is_shown_with_its_step_if_the_plan_has_one(
+    step: int | None, steps: list[int]
+) -> None:
+    """spec: C1.4"""
+    verdict = Verdict("p.cbor", "UNKNOWN", 3, "for the steps it states")
+    refute(verdict, plan_memory(CHAIN).plan, [Difference("reads", "relu", ("x", "a"), step, "x", "a")])
+    assert verdict.witness == {
+        "obligation": "steps_are_the_model", "text": "reads of relu: stated x; the model says a",
+        "tensors": ["x", "a"], "node": "relu", "steps": steps, "field": "reads", "stated": "x", "recomputed": "a",
+    }  # fmt: skip
 
 
 def test_a_false_hash_is_refuted_with_both_values(tmp_path: Path) -> None:
