@@ -144,6 +144,11 @@ PLACES: list[tuple[str, Program, list[tuple[str, str]]]] = [
         [("alignment", "x")],
     ),
     ("a tensor at an odd address", with_tensor(RIGHT, 1, alignment=128), [("alignment", "a")]),
+    (
+        "a tensor at an odd byte of a storage that is as strict",
+        with_tensor(with_storage(RIGHT, 1, alignment=64), 1, alignment=64, address=96),
+        [("alignment", "a")],
+    ),
     ("a tensor whose alignment is no power of two", with_tensor(RIGHT, 0, alignment=6), [("alignment", "x")]),
     ("a tensor whose alignment is 0", with_tensor(RIGHT, 0, alignment=0), [("alignment", "x")]),
     ("a tensor stricter than its storage", with_tensor(RIGHT, 0, alignment=4), [("alignment", "x")]),
@@ -587,6 +592,25 @@ def test_a_tensor_of_no_bytes_reads_and_writes_nothing() -> None:
         sizes={"b": 0, "c": 0},
     )
     assert found(plan) == []
+
+
+@pytest.mark.parametrize("names", ["x u z", "z u x", "u z x"])
+def test_of_what_the_caller_writes_no_two_share_a_byte_wherever_they_stand(names: str) -> None:
+    """`z` is in the last byte of `x`; `u` is elsewhere, or has no bytes and lies between the two. spec: V1.13"""
+    for at, size in ((256, SIZE), (32, 0)):
+        places: dict[str, Given] = {"x": (0, 0, 0, None), "u": (at, 0, 0, None), "z": (SIZE - 1, 0, 0, None)}
+        plan = run({name: places[name] for name in names.split()}, together=["x u z"], sizes={"u": size})
+        assert [(name, set(tensors)) for name, tensors, _ in found(plan)] == [("sharing_is_sound", {"x", "z"})]
+        apart = {**places, "z": (SIZE, 0, 0, None)}
+        assert found(run({name: apart[name] for name in names.split()}, together=["x u z"], sizes={"u": size})) == []
+
+
+def test_a_view_of_what_the_caller_writes_is_written_with_it() -> None:
+    """spec: V1.13"""
+    given: dict[str, Given] = {"x": (0, 0, 0, None), "v": (16, 0, 0, None)}
+    shape: dict[str, Any] = {"together": ["x v"], "sizes": {"v": 16}, "returned": "v"}
+    assert found(run(given, views={"v": ("x", 16)}, **shape)) == []
+    assert {name for name, *_ in found(run(given, **shape))} == {"sharing_is_sound"}
 
 
 def test_problems_come_one_by_one() -> None:

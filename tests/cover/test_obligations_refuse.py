@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from proofs.obligations import OBLIGATIONS, PRELUDE, sharing_is_sound
+from proofs.obligations import OBLIGATIONS, PRELUDE, rows, sharing_is_sound
 from proofs.obligations import context as contexts
 from proofs.obligations.contents import Content
 from proofs.obligations.context import view_of
@@ -449,6 +449,14 @@ def test_a_peak_is_at_no_step_at_which_nothing_lives() -> None:
     assert violated(plan, Permissions()) == set()
     for step in (0, 3, 4):
         assert violated(claiming(plan, peak_step=step, max_live_step=step), Permissions()) == {"peak", "slot_count"}
+
+
+def test_totals_go_on_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four cells each, walked two at a time."""
+    monkeypatch.setattr(rows, "BATCH", 4)
+    monkeypatch.setattr(rows, "PIECE", 2)
+    assert violated(PLAN) == set()
+    assert violated(claiming(PLAN, A, peak_live_bytes=USAGE.peak_live_bytes - 1)) == {"peak"}
 
 
 def test_many_storages_that_change_at_one_step_are_added_up() -> None:
