@@ -87,7 +87,7 @@ class Lies:
     def _zero(self, name: str, of: str | None, lie: Lie) -> Lie:
         axis, stage, role = self.spec["zero_axis"], self.spec["zero_stage"], self.model.roles[name]
         split = (
-            role is Role.OPTIMIZER
+            role is Role.OPTIMIZER  # a spec that has an axis for ZeRO has a stage of it
             or (role is Role.GRADIENT and of is not None and self.model.roles[of] is Role.PARAMETER and stage >= 2)
             or (role is Role.PARAMETER and stage >= 3)
         )
