@@ -5,7 +5,7 @@ spec: R7.24, R7.25
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 
 import pytest
@@ -155,27 +155,32 @@ def test_only_exact_answers_to_all_queries_are_a_proof(
     assert cover.prove(SQUARE, grid(*QUARTERS), Scripted(*answers), 3.0) == why
 
 
-VALUES = dict.fromkeys(("n", "places", "chunk", "element", "one", "other"), 0)
+Values = dict[str, int]
 
 
-def is_asserted(text: str, at: list[dict[str, int]], definitions: str = cover.DEFINITIONS) -> list[bool]:
-    """Whether what SMT-LIB text asserts holds of each of these values, as a solver sees it."""
-    fixed = ["".join(f"(assert (= {name} {value}))" for name, value in (VALUES | values).items()) for values in at]
+def holds_exactly(text: str, of: Callable[[Values], bool], at: Iterable[Values], definitions: str) -> bool:
+    """Whether a solver finds that what SMT-LIB text asserts is true of just these of some values."""
+    claim = text.removeprefix("(assert").removesuffix(")")
+    rows = []
+    for values in at:
+        bound = " ".join(f"({name} {value})" for name, value in values.items())
+        rows.append(f"(= {str(of(values)).lower()} (let ({bound}) {claim}))")
     with Z3(definitions) as solver:
-        answer = solver.evaluate("".join(f"(push){cover._FREE}{text}{row}(check-sat)(pop)" for row in fixed), 60)
-    assert answer.failure is None
-    return [line == "sat" for line in answer.text.splitlines()]
+        return solver.evaluate(refutation("\n".join(rows)), 60).proof
+
+
+def every(**ranges: Iterable[int]) -> list[Values]:
+    return [dict(zip(ranges, values, strict=True)) for values in product(*ranges.values())]
 
 
 def test_the_lemmas_are_about_every_element_of_every_size_that_chunks_reach() -> None:
     """One place and the first element are no exception. spec: R7.25"""
-    every = [
-        dict(zip(("n", "places", "chunk", "element"), values, strict=True))
-        for values in product(range(4), range(4), range(3), range(-1, 4))
-    ]
-    assert is_asserted(cover._GIVEN, every) == [
-        v["places"] >= 1 and v["n"] <= v["chunk"] * v["places"] and 0 <= v["element"] < v["n"] for v in every
-    ]
+
+    def given(v: Values) -> bool:
+        return v["places"] >= 1 and v["n"] <= v["chunk"] * v["places"] and 0 <= v["element"] < v["n"]
+
+    sizes = every(n=range(4), places=range(4), chunk=range(3), element=range(-1, 4))
+    assert holds_exactly(cover._GIVEN, given, sizes, cover.DEFINITIONS)
 
 
 EVERYTHING = "(define-fun holds ((n Int) (chunk Int) (place Int) (element Int)) Bool true)"
@@ -184,17 +189,16 @@ EVERYTHING = "(define-fun holds ((n Int) (chunk Int) (place Int) (element Int)) 
 def test_the_lemmas_are_about_every_place_of_an_axis() -> None:
     """If each place held all, each element would be held, and twice, at any two places. spec: R7.25"""
     once, twice = cover.LEMMAS["each_element_is_held"], cover.LEMMAS["no_element_is_held_twice"]
-    elements = [{"places": 3, "chunk": 2, "element": element} for element in range(-2, 9)]
-    assert is_asserted(once, elements, EVERYTHING) == [not 0 <= v["element"] // 2 < 3 for v in elements]
-    pairs = [{"places": 3, "one": one, "other": other} for one, other in product(range(-1, 5), repeat=2)]
-    assert is_asserted(twice, pairs, EVERYTHING) == [0 <= v["one"] < v["other"] < 3 for v in pairs]
+    elements = every(n=[6], places=[3], chunk=[2], element=range(-2, 9))
+    assert holds_exactly(once, lambda v: not 0 <= v["element"] // 2 < 3, elements, EVERYTHING)
+    pairs = every(n=[6], places=[3], chunk=[2], element=[0], one=range(-1, 5), other=range(-1, 5))
+    assert holds_exactly(twice, lambda v: 0 <= v["one"] < v["other"] < 3, pairs, EVERYTHING)
 
 
 def test_a_stated_part_is_the_chunk_of_a_place_of_the_axis_or_none() -> None:
     """Five elements on three ranks, in chunks that reach and chunks that do not. spec: R7.25"""
-    names = ("n", "places", "chunk", "one", "element", "other")
-    every = list(product((5,), (3,), (1, 2), range(-1, 5), range(-2, 7), range(3)))
-    found = is_asserted(
-        "(assert (is_chunk n places chunk one element other))", [dict(zip(names, v, strict=True)) for v in every]
+    right = {(2, 0, 0, 2), (2, 1, 2, 2), (2, 2, 4, 1)}
+    parts = every(chunk=(1, 2), place=range(-1, 5), start=range(-2, 7), held=range(3))
+    assert holds_exactly(
+        "(assert (is_chunk 5 3 chunk place start held))", lambda v: tuple(v.values()) in right, parts, cover.DEFINITIONS
     )
-    assert [v[2:] for v, holds in zip(every, found, strict=True) if holds] == [(2, 0, 0, 2), (2, 1, 2, 2), (2, 2, 4, 1)]
