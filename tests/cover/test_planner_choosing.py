@@ -75,7 +75,7 @@ def test_what_is_looked_at_is_counted() -> None:
     """Of 99 steps ten stand in a block: entries within a block, and one for each block between two others."""
     levels = Levels([0] * 99, np.int64)
     assert levels.looks == 0
-    for first, end, asked, added in ((3, 7, 4, 10), (0, 10, 10, 10), (5, 12, 7, 20), (5, 25, 11, 21), (0, 99, 27, 28)):
+    for first, end, asked, added in ((3, 7, 4, 10), (0, 10, 10, 10), (5, 12, 7, 20), (35, 55, 11, 21), (0, 99, 27, 28)):
         levels.looks = 0
         levels.most(first, end)
         assert levels.looks == asked
@@ -198,6 +198,19 @@ def test_what_has_one_choice_comes_first_and_what_has_more_has_the_room_that_is_
     plan = plan_memory(model, arenas, layout="packed", policy=ArenaPolicy((), rules)).plan
     home = {name: plan.storages.arena[plan.tensors.storage[t]] for t, name in enumerate(plan.tensors.name)}
     assert home == {"x": 0, "hot": 0, "pinned": 1, "z": 0, "later": 1, "y": 0}
+
+
+def test_where_no_order_may_be_tried_storages_choose_as_slots_are_given(hurried: pytest.MonkeyPatch) -> None:
+    """The first that is made has its first choice, though a larger one would have fitted in its place. spec: M3.12"""
+    model = small(
+        "make: x -> little", "make2: little -> big", "read: little big -> y",
+        sizes={"x": 1, "little": 64, "big": 640, "y": 1},
+    )  # fmt: skip
+    policy = ArenaPolicy((), (Rule((FAST, "dram"), names=("little", "big")),))
+    arenas = (Arena("dram", tuple(Role)), Arena(FAST, (), 640, 64))
+    plan = plan_memory(model, arenas, layout="packed", policy=policy).plan
+    assert plan.storages.arena.tolist() == [0, 1, 0, 0]
+    assert plan.usage[1].footprint == 64
 
 
 def test_where_nothing_else_fits_all_go_to_their_last_choice(hurried: pytest.MonkeyPatch) -> None:
