@@ -62,6 +62,16 @@ def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(mod
     assert plan_memory(model, mode="forward", is_stage=True).plan.mode == "forward"
 
 
+def test_forward_is_planned_of_a_model_that_has_a_backward_half_or_changes_things_in_its_optimizer() -> None:
+    """Nobody has to make a gradient of the loop, nor of the step. spec: M2.12"""
+    own = small(*LOOP, "back: y -> g", nodes={"back": {"phase": Phase.BACKWARD}})
+    step = small(
+        "relu: x -> y", "sgd: w y -> !w", parameters="w", donated=("w",), nodes={"sgd": {"phase": Phase.OPTIMIZER}}
+    )
+    for model in (own, step):
+        assert plan_memory(model, mode="forward").plan.mode == "forward"
+
+
 def test_a_plan_holds_the_models_own_facts() -> None:
     """spec: P1.1, R2.3"""
     model = full()
