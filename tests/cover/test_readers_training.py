@@ -12,7 +12,7 @@ import pytest
 
 from proofs.readers.expected import Expected
 from proofs.readers.ir_model import read_ir
-from proofs.readers.training import in_mode
+from proofs.readers.training import in_mode, read_by_backward
 from tests.cover.test_training_expand import FLOAT, MLP, OPTIMIZER, floating
 from tests.strategies.small import small
 from tmmu.errors import TmmuError
@@ -27,6 +27,7 @@ def made(shape: tuple[int, ...], dtype: str, bytes_: int) -> dict[str, Any]:
 
 ROW, FLAT, TWO = made((4,), "float32", 16), made((16,), "float32", 64), made((2, 4, 4), "float32", 128)
 HALF, DOUBLE = made((4, 4), "float16", 32), made((2, 4), "float64", 64)
+EIGHT, SEVEN = made((8,), "float4e2m1", 4), made((7,), "float4e2m1", 4)
 WHOLE, SCALAR, COUNT = made((4, 4), "int64", 128), made((), "float32", 4), made((4, 4), "int32", 64)
 STEP: dict[str, Any] = {"parameters": "w", "donated": ("w",), "nodes": {"sgd0": {"phase": Phase.OPTIMIZER}}}
 BACK = {"phase": Phase.BACKWARD}
@@ -43,6 +44,7 @@ FORWARD = {
     "inputs alone": floating("mul0: x u -> y", inputs="x u"),
     "an input of integers": floating("gather0: x i -> y", inputs="x i", like={"i": WHOLE}),
     "a parameter of integers": floating("gather0: w i -> y", inputs="", parameters="w i", like={"i": WHOLE}),
+    "a factor of integers": deep("mul0: a i -> y", parameters="w i", like={"i": WHOLE}),
     "a parameter without dimensions": deep("mul1: a s -> y", parameters="w s", like={"s": SCALAR}),
     "no other parameter": floating("mul0: x s -> y", parameters="s", like={"s": SCALAR}),
     # What is returned has a seed, besides what is made of it.
@@ -55,6 +57,10 @@ FORWARD = {
     "a dropout that drops nothing": deep("dropout0: a -> y", views={"y": ("a", 0)}),
     "a dropout that drops": deep("dropout0: a -> y m"),
     "a dropout that is wider": deep("dropout0: a -> y", like={"y": TWO}),
+    "a dropout that shows a part": deep("dropout0: a -> y", views={"y": ("a", 0)}, like={"y": ROW}),
+    "a reshape of seven elements in the bytes of eight": deep(
+        "mul0: a s -> c", "reshape0: c -> y", like={"c": EIGHT, "y": SEVEN}, inputs="x s"
+    ),
     "a reshape": deep("reshape0: a -> y", like={"y": FLAT}),
     "a reshape to more elements": deep("reshape0: a -> y", like={"y": TWO}),
     "an identity of less bytes": deep("identity0: a -> y", like={"y": HALF}),
@@ -134,6 +140,9 @@ OWN = {
     "a parameter that both halves read": small(
         "mul: x w -> y", "g: y w -> z", parameters="w", outputs="y z", nodes={"g": BACK}
     ),
+    "a backward half that changes what it reads": small(
+        "tanh: x -> y", "g: y x -> z !x", outputs="y z", nodes={"g": BACK}, donated=("x",)
+    ),
     "a change after the last read": small(
         "tanh: x -> y", "g: y -> z", "neg: x -> !x", outputs="y z", nodes={"g": BACK}, donated=("x",)
     ),
@@ -180,3 +189,9 @@ def test_planner_and_verifier_refuse_the_same() -> None:
                 with pytest.raises(TmmuError) as by_the_planner:
                     prepare(model, mode, DEFAULT)
                 assert by_the_planner.value.code_id in ("MODE_VIOLATION", "INVALID_IR"), name
+
+
+def test_what_backward_makes_is_not_saved_though_forward_reads_it() -> None:
+    """Of a joint graph whose halves take turns. spec: M2.7"""
+    turns = small("tanh: x -> b", "g: b -> c", "neg: c -> y", "h: c -> z", outputs="y z", nodes={"g": BACK, "h": BACK})
+    assert read_by_backward(read_ir(turns)) == {"b"}
