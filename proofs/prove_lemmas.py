@@ -82,7 +82,8 @@ def command(
         mutants = sum(len(report.mutants_refuted) for report in reports)
         click.echo(f"{proved} of {len(reports)} lemmas proved by {' and '.join(solvers)}, {mutants} mutants refuted")
         if proofs is not None:
-            count = sum(report.proof is not None and report.proof.verdict == checked.CHECKED for report in reports)
+            found = [report.proof.verdict for report in reports if report.proof is not None]
+            count = found.count(checked.CHECKED)
             click.echo(f"{count} of {len(reports)} have a proof by SMTInterpol that its checker accepts")
     return worst
 
