@@ -5,6 +5,7 @@ spec: M1.8, M1.10, M1.11
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.remat import check_budget, choose, rematerialise, schedules
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import Script, joint_of, rewrite
-from tmmu.planner.remat.strategies import Classes, exhaustive
+from tmmu.planner.remat.strategies import Classes, chen, exhaustive
 from tmmu.planner.training.expand import expand
+from tmmu.vocabulary import Model
 
 
 @pytest.fixture
@@ -42,7 +44,20 @@ def test_of_all_policies_of_a_small_graph_the_cheapest_that_fits_is_taken(widths
         assert repeated(joint, again) == min(cost for found, cost in reached if found <= budget)
 
 
+def varied(length: int, seed: int) -> Model:
+    """A chain of products, which are dear to repeat, and of functions of elements, which are cheap."""
+    chance = random.Random(seed)
+    nodes, last = [], "x"
+    for k in range(length):
+        op = chance.choice(["matmul", "tanh", "sin", "relu"])
+        nodes.append(f"{op}{k}: {last}{' w' if op == 'matmul' else ''} -> v{k}")
+        last = f"v{k}"
+    return floating(*nodes, f"matmul{length}: {last} w -> y", parameters="w")
+
+
 POLICIES = {
+    ("chain-6-2", 75): 320, ("chain-7-1", 75): 240, ("varied-10-1", 75): 80, ("varied-12-1", 75): 80,
+    ("varied-14-4", 85): 64, ("varied-16-4", 75): 80,
     ("hourglass-3", 80): 1280, ("hourglass-4", 80): 2624, ("hourglass-4", 70): 10624, ("residual-3", 80): 320,
     ("residual-4", 70): 768, ("residual-4", 50): 2112, ("chain-8-5", 80): 208, ("chain-10-6", 70): 480,
     ("chain-14-7", 60): 432,
@@ -53,7 +68,8 @@ POLICIES = {
 @pytest.mark.usefixtures("no_search")
 @pytest.mark.parametrize(("name", "percent"), POLICIES, ids=[f"{name} at {percent} %" for name, percent in POLICIES])
 def test_no_more_is_repeated_than_the_policies_need(name: str, percent: int) -> None:
-    joint = expand(graph(name))
+    kind, *numbers = name.split("-")
+    joint = expand(varied(*map(int, numbers)) if kind == "varied" else graph(name))
     budget = peak(joint, DEFAULT) * percent // 100
     again = rematerialise(joint, DEFAULT, budget)
     assert peak(again, DEFAULT) <= budget
@@ -95,6 +111,17 @@ def test_a_schedule_that_is_found_counts_only_where_its_plan_fits(monkeypatch: p
     found = rematerialise(joint, DEFAULT, budget)
     assert peak(found, DEFAULT) <= budget
     assert repeated(joint, found) == 320
+
+
+@pytest.mark.usefixtures("no_search")
+def test_square_root_many_segments_are_tried_whatever_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: M1.10"""
+    monkeypatch.setattr(choose, "LIMIT", 0)
+    joint = expand(chain([64] * 24))
+    source = joint_of(joint)
+    segments = rewrite(source, chen(Classes(source)))
+    again = rematerialise(joint, DEFAULT, peak(segments.model, DEFAULT))
+    assert repeated(joint, again) <= segments.cost
 
 
 @pytest.mark.usefixtures("no_search")

@@ -48,7 +48,6 @@ ORDERS = (
     f"{COVER}order_memory.py",
     f"{PROPERTIES}order.py",
 )
-RECOMPUTING = (f"{COVER}remat_optimum.py", f"{COVER}remat_choose.py")
 REWRITING = (f"{COVER}remat_rewrite.py", f"{COVER}remat_strategies.py")
 JOINT = (
     f"{COVER}training_expand.py",
@@ -161,7 +160,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/planner/training/{name}.py": (*JOINT, GOLDEN) for name in ("expand", "gradients", "modes")},
     **{f"tmmu/planner/remat/{name}.py": REWRITING for name in ("rewrite", "strategies")},
     "tmmu/planner/remat/choose.py": (f"{COVER}remat_policies.py",),
-    "tmmu/planner/remat/schedules.py": RECOMPUTING,
+    "tmmu/planner/remat/schedules.py": (f"{COVER}remat_schedules.py",),
     **{f"tmmu/planner/sharding/{name}.py": SHARDING for name in ("local", "spec")},
     "tmmu/planner/sharding/splits.py": (f"{COVER}sharding_lies.py", *SHARDING),
     "tmmu/planner/sharding/rewrite.py": (f"{COVER}sharding_steps.py", f"{COVER}sharding_lies.py", *SHARDING),

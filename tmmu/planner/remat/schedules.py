@@ -137,7 +137,8 @@ def _search(space: _Space, budget: int, bound: int, effort: int) -> tuple[tuple[
         left, complete = left - seen, complete and all_seen
         if not states:
             return None, complete, effort - left
-    return min(states.values(), key=lambda state: state[0]), complete, effort - left
+    [found] = states.values()  # after the last node no value is of use
+    return found, complete, effort - left
 
 
 def _undominated(states: dict[int, tuple[int, Path]]) -> dict[int, tuple[int, Path]]:
@@ -180,9 +181,8 @@ class _Position:
                 continue
             seen += 1
             if self._runs(values):
-                new = (values | space.writes[position]) & space.useful[position + 1]
-                if new not in after or cost < after[new][0]:
-                    after[new] = cost, path
+                # What differs and leads here is of no use: as much is still to come, so the first was the cheapest.
+                after.setdefault((values | space.writes[position]) & space.useful[position + 1], (cost, path))
                 continue
             for n, there in self._moves(values):
                 price = cost if n < 0 else cost + space.cost[n]
@@ -215,7 +215,7 @@ class _Position:
         full = values & reads == reads
         for bit in _bits(space.missing(values, space.needed[position])) if space.later[position] else ():
             n = space.made_by[bit]
-            if n < 0 or values & space.reads[n] != space.reads[n]:
+            if values & space.reads[n] != space.reads[n]:
                 continue
             made = space.writes[n] & ~values
             if space.weight(made) <= room:
