@@ -56,24 +56,51 @@ def varied(length: int, seed: int) -> Model:
 
 
 POLICIES = {
-    ("chain-6-2", 75): 320, ("chain-7-1", 75): 240, ("varied-10-1", 75): 80, ("varied-12-1", 75): 80,
-    ("varied-14-4", 85): 64, ("varied-16-4", 75): 80,
-    ("hourglass-3", 80): 1280, ("hourglass-4", 80): 2624, ("hourglass-4", 70): 10624, ("residual-3", 80): 320,
-    ("residual-4", 70): 768, ("residual-4", 50): 2112, ("chain-8-5", 80): 208, ("chain-10-6", 70): 480,
-    ("chain-14-7", 60): 432,
+    ("chain-6-2", 75): (320, 126), ("chain-7-1", 75): (240, 51), ("varied-10-1", 75): (80, 74),
+    ("varied-12-1", 75): (80, 76), ("varied-14-4", 85): (64, 67), ("varied-16-4", 75): (80, 85),
+    ("hourglass-3", 80): (1280, 84), ("hourglass-4", 80): (2624, 124), ("hourglass-4", 70): (10624, 82),
+    ("residual-3", 80): (320, 44), ("residual-4", 70): (768, 57), ("residual-4", 50): (2112, 102),
+    ("chain-8-5", 80): (208, 64), ("chain-10-6", 70): (480, 78), ("chain-14-7", 60): (432, 119),
 }  # fmt: skip
-"""What the policies repeat, by graph and by the budget in percent of the peak without recomputation."""
+"""What the policies repeat, and how many are planned, by graph and by the budget in percent of the peak without
+recomputation.
+"""
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The peak of each policy that is planned."""
+    peaks: list[int] = []
+    original = choose._Search._peak
+
+    def counted(self: Any, made: Any) -> int:
+        peaks.append(original(self, made))
+        return peaks[-1]
+
+    monkeypatch.setattr(choose._Search, "_peak", counted)
+    return peaks
 
 
 @pytest.mark.usefixtures("no_search")
 @pytest.mark.parametrize(("name", "percent"), POLICIES, ids=[f"{name} at {percent} %" for name, percent in POLICIES])
-def test_no_more_is_repeated_than_the_policies_need(name: str, percent: int) -> None:
+def test_no_more_is_repeated_than_the_policies_need_and_no_more_of_them_planned(
+    name: str, percent: int, planned: list[int]
+) -> None:
     kind, *numbers = name.split("-")
     joint = expand(varied(*map(int, numbers)) if kind == "varied" else graph(name))
-    budget = peak(joint, DEFAULT) * percent // 100
+    budget, (cost, plans) = peak(joint, DEFAULT) * percent // 100, POLICIES[name, percent]
     again = rematerialise(joint, DEFAULT, budget)
     assert peak(again, DEFAULT) <= budget
-    assert repeated(joint, again) <= POLICIES[name, percent]
+    assert repeated(joint, again) <= cost
+    assert len(planned) <= plans
+
+
+@pytest.mark.usefixtures("no_search")
+@pytest.mark.parametrize(("length", "seed", "budget", "cost"), [(10, 1, 576, 80), (16, 2, 704, 400)])
+def test_a_policy_that_takes_the_budget_to_the_byte_fits(length: int, seed: int, budget: int, cost: int) -> None:
+    joint = expand(varied(length, seed))
+    again = rematerialise(joint, DEFAULT, budget)
+    assert (peak(again, DEFAULT), repeated(joint, again) <= cost) == (budget, True)
 
 
 @pytest.mark.usefixtures("no_search")
@@ -125,23 +152,17 @@ def test_square_root_many_segments_are_tried_whatever_else_is(monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("no_search")
-def test_how_much_is_planned_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_much_is_planned_is_bounded(monkeypatch: pytest.MonkeyPatch, planned: list[int]) -> None:
     joint = expand(graph("residual-4"))
     budget = peak(joint, DEFAULT) * 60 // 100
-    planned: list[int] = []
-
-    def counted(self: Any, made: Any) -> int:
-        planned[-1] += 1
-        return original(self, made)
-
-    original = choose._Search._peak
-    monkeypatch.setattr(choose._Search, "_peak", counted)
+    plans = []
     for limit, effort in ((400_000, 80_000), (1_000, 80_000), (400_000, 100), (0, 0)):
         monkeypatch.setattr(choose, "LIMIT", limit)
         monkeypatch.setattr(choose, "EFFORT", effort)
-        planned.append(0)
+        planned.clear()
         assert peak(rematerialise(joint, DEFAULT, budget), DEFAULT) <= budget
-    everything, few_policies, little_improved, least_of_all = planned
+        plans.append(len(planned))
+    everything, few_policies, little_improved, least_of_all = plans
     assert everything > few_policies > least_of_all
     assert everything > little_improved > least_of_all
 
