@@ -17,7 +17,7 @@ from tmmu.errors import TmmuError
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.remat import check_budget, choose, rematerialise, schedules
 from tmmu.planner.remat.choose import peak
-from tmmu.planner.remat.rewrite import Script, joint_of, rewrite
+from tmmu.planner.remat.rewrite import Policy, Script, joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes, chen, exhaustive
 from tmmu.planner.training.expand import expand
 from tmmu.vocabulary import Model
@@ -199,3 +199,18 @@ def test_a_plan_over_its_budget_is_refused_whatever_made_it_larger() -> None:
     with pytest.raises(TmmuError, match=f"{full} bytes are live at one step") as raised:
         check_budget(plan_memory(joint, mode="backward", layout="slots").plan, full - 1)
     assert raised.value.code_id == "ARENA_TOO_SMALL"
+
+
+@pytest.mark.parametrize("held", [None, frozenset[int]()])
+def test_of_what_is_worth_dropping_the_fewest_that_fit_are_dropped_or_all(held: frozenset[int] | None) -> None:
+    """spec: M1.10"""
+    source = joint_of(expand(varied(12, 1)))
+    classes = Classes(source)
+    every, order = classes.all, classes.by_worth
+    policies = [Policy(every - frozenset(order[:n]), held) for n in range(len(order) + 1)]
+    peaks = [peak(rewrite(source, policy).model, DEFAULT) for policy in policies]
+    for budget in {*peaks, min(peaks) - 1}:
+        search = choose._Search(source, DEFAULT, budget)
+        search._by_worth()
+        fewest = next((n for n, found in enumerate(peaks) if found <= budget), len(order))
+        assert policies[fewest] in search.tried
