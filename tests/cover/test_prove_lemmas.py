@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from proofs.entry import code_of
-from proofs.lemmas import families, proving, zeroing
+from proofs.lemmas import checked, families, proving, zeroing
 from proofs.lemmas.checked import Evidence
 from proofs.lemmas.expressions import parse_one, text_of
 from proofs.lemmas.proving import Report
 from proofs.lemmas.statements import Mutant, Statement, World, expanded
-from proofs.solvers import Answer
+from proofs.solvers import Answer, smtinterpol
 from proofs.solvers.process import Z3
 
 LEMMAS = [lemma for lemmas in proving.by_file().values() for lemma in lemmas]
@@ -189,6 +189,21 @@ def test_json_says_all_of_a_report(
             }
         ]
     }  # fmt: skip
+
+
+def test_the_proofs_are_counted_that_the_checker_accepts(
+    reported: Callable[..., dict[str, object]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: C4.5"""
+    proofs = {"tenants_fit": Evidence("CHECKED", "14 steps"), "no_index_has_two_ranks": Evidence("NONE", "unknown")}
+    reported(*(replace(ONE, name=name) for name in proofs))
+    monkeypatch.setattr(smtinterpol, "find", lambda: None)
+    monkeypatch.setattr(checked, "evidence", lambda file, lemma, *_: proofs[lemma.name])
+    assert run(["--proofs", "folder"]) == 0
+    first, second, _, last = capsys.readouterr().out.splitlines()
+    assert first.endswith(", proof CHECKED: 14 steps")
+    assert second.endswith(", proof NONE: unknown")
+    assert last == "1 of 2 have a proof by SMTInterpol that its checker accepts"
 
 
 def test_what_is_reported_is_what_is_exported(reported: Callable[..., dict[str, object]], tmp_path: Path) -> None:
