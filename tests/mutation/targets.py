@@ -148,8 +148,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/fitting.py": (f"{COVER}layouts_packed.py", f"{COVER}layouts_pools.py", *LAYOUTS),
     **{
         f"tmmu/planner/{name}.py": HOMES
-        for name in ("arenas", "arena_file", "choosing", "levels", "memories", "patterns", "permitted", "placing")
+        for name in ("arenas", "arena_file", "memories", "patterns", "permitted", "placing")
     },
+    **{f"tmmu/planner/{name}.py": (f"{PREFIX}choosing.py", *HOMES) for name in ("choosing", "levels")},
     "tmmu/planner/plan.py": (*PLANNER, f"{COVER}order_memory.py", f"{COVER}cli_plan.py"),
     "tmmu/planner/envelope.py": (f"{PREFIX}envelope.py", f"{COVER}envelope_verify.py", f"{COVER}replan.py"),
     "tmmu/planner/replan.py": (f"{COVER}replan.py",),
