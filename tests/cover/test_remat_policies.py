@@ -214,3 +214,17 @@ def test_of_what_is_worth_dropping_the_fewest_that_fit_are_dropped_or_all(held: 
         search._by_worth()
         fewest = next((n for n, found in enumerate(peaks) if found <= budget), len(order))
         assert policies[fewest] in search.tried
+
+
+def test_a_policy_gives_way_to_one_that_fits_and_repeats_less() -> None:
+    """spec: M1.11"""
+    source = joint_of(expand(varied(12, 1)))
+    dear, cheap = chen(Classes(source)), Policy(Classes(source).all)
+    for budget, kept in (
+        (peak(source.model, DEFAULT), cheap),
+        (peak(rewrite(source, dear).model, DEFAULT), dear),  # the cheap one does not fit
+    ):
+        search = choose._Search(source, DEFAULT, budget)
+        search.judge(dear)
+        assert search._better(dear, cheap) == kept
+        assert search._better(kept, dear) == kept
