@@ -38,7 +38,7 @@ class Report:
     file: str
     sentence: str
     seeds: int
-    verdict: str = PROVED
+    verdict: str = UNKNOWN
     solvers: dict[str, str] = field(default_factory=dict)
     twin: str = ""
     mutants_refuted: dict[str, str] = field(default_factory=dict)
@@ -102,8 +102,9 @@ def _family(file: str, chosen: set[str], solvers: Sequence[str], seeds: int, tim
                 report.solvers[solver] = said
                 if said != PROVED:
                     report.open.append(f"{solver}, seed {seed}: {said}")
-                    report.verdict = UNKNOWN
     for name, lemma in lemmas.items():
+        if all(reports[name].solvers.get(solver) == PROVED for solver in solvers):
+            reports[name].verdict = PROVED
         _twin_and_mutants(file, lemma, reports[name], timeout_s)
     return list(reports.values())
 

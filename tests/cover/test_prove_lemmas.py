@@ -100,7 +100,7 @@ def test_text_names_each_lemma_and_counts(capsys: pytest.CaptureFixture[str]) ->
 
 
 ONE = Report(
-    "one", "zeroing", "One is one.", 3, solvers={"z3": "PROVED", "cvc5": "tired"}, twin="x = 1",
+    "one", "zeroing", "One is one.", 3, verdict="PROVED", solvers={"z3": "PROVED", "cvc5": "tired"}, twin="x = 1",
     mutants_refuted={"two": "x = 2", "three": "x = 3"},
 )  # fmt: skip
 OPEN = replace(ONE, name="two", verdict="UNKNOWN", open=["cvc5, seed 1: tired", "its twin: tired"])
