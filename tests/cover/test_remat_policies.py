@@ -6,6 +6,7 @@ spec: M1.8, M1.10, M1.11
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -228,3 +229,25 @@ def test_a_policy_gives_way_to_one_that_fits_and_repeats_less() -> None:
         search.judge(dear)
         assert search._better(dear, cheap) == kept
         assert search._better(kept, dear) == kept
+
+
+def test_what_costs_most_to_repeat_for_its_bytes_is_kept_again_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value costs more to repeat than the other, but less for each of its bytes."""
+    joint = joint_of(expand(floating("relu: x -> a", "relu2: a -> b", "matmul: b w -> y", parameters="w")))
+    dear, dense = (next(t for t, tensor in enumerate(joint.model.tensors) if tensor.name == name) for name in "ab")
+    size, cost = {dear: 4096, dense: 64}, {joint.writer[dear]: 2000, joint.writer[dense]: 1000}
+    tensors = tuple(replace(x, bytes=size.get(t, x.bytes)) for t, x in enumerate(joint.model.tensors))
+    model = replace(joint.model, tensors=tensors)
+    search = choose._Search(
+        replace(joint, model=model, cost=[cost.get(n, 0) for n in range(len(joint.cost))]), DEFAULT, 0
+    )
+    kept: list[frozenset[int]] = []
+
+    def judge(_: object, policy: Policy) -> tuple[int, int]:
+        kept.append(policy.kept)
+        return 1, 0
+
+    monkeypatch.setattr(choose._Search, "judge", judge)
+    search._improve(Policy(frozenset()))
+    assert {dear, dense} <= search.classes.all
+    assert next(some for some in kept if len(some) == 1) == {dense}

@@ -108,7 +108,8 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
     same = (address(plan, row), int(t.bytes[row])) == (address(plan, of), int(t.bytes[of]))
     domain, op = plan.ops[int(plan.steps.op[step])]
     if is_view(plan, row):
-        return domain != "" or op in WHOLE_VIEWS
+        whole = (t.bytes[row], t.dtype[row]) == (t.bytes[of], t.dtype[of])
+        return domain != "" or (op in WHOLE_VIEWS and bool(whole))
     able = domain != "" or reads.index(of) < {**ELEMENTWISE, "Tanh": 1}.get(op, 0)
     base = root(plan, of)
     free = not is_callers(plan, base) or t.name[base] in donated

@@ -67,7 +67,7 @@ def last_write(plan: Plan, row: int, step: int) -> int | None:
     before = [n for n in writers(plan, row) if n < step]
     for enter, leave in loops(plan):
         # The results of a loop take their bytes when it is entered.
-        if enter < step and row in plan.steps.listed("writes")[leave]:
+        if enter < step and row in results(plan, enter, leave):
             before.append(enter)
     if before:
         return max(before)
