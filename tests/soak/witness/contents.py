@@ -108,8 +108,8 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
     same = (address(plan, row), int(t.bytes[row])) == (address(plan, of), int(t.bytes[of]))
     domain, op = plan.ops[int(plan.steps.op[step])]
     if is_view(plan, row):
-        whole = (t.bytes[row], t.dtype[row]) == (t.bytes[of], t.dtype[of])
-        return domain != "" or (op in WHOLE_VIEWS and bool(whole))
+        whole = bool(t.bytes[row] == t.bytes[of] and t.dtype[row] == t.dtype[of])
+        return _shows(plan, row, of) if domain else op in WHOLE_VIEWS and whole
     able = domain != "" or reads.index(of) < {**ELEMENTWISE, "Tanh": 1}.get(op, 0)
     base = root(plan, of)
     free = not is_callers(plan, base) or t.name[base] in donated
