@@ -17,9 +17,11 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from proofs.solvers.process import Z3
 from tests.soak.figures import Figures, load
 from tests.soak.judge import Judge
 from tests.soak.lies import CODES, LIES, Files, Lie
@@ -75,12 +77,33 @@ def look_at(about: Scene, tries: dict[str, int], judge: Judge) -> None:
             judge.lie(about, lie, wrong, where)
 
 
+class _Solvers:
+    """The solvers of this process, kept from task to task: to start them takes as long as a hundred lies."""
+
+    TASKS = 50
+    """After so many tasks they are started anew, since their memory grows."""
+
+    def __init__(self) -> None:
+        self.tasks, self._stack = 0, ExitStack()
+        self._solver: Z3 | None = None
+
+    def __call__(self) -> Z3:
+        if self._solver is None or self.tasks == self.TASKS:
+            self._stack.close()
+            self.tasks, self._solver = 0, self._stack.enter_context(warm())
+        self.tasks += 1
+        return self._solver
+
+
+_solvers = _Solvers()
+
+
 def work(task: Task) -> Figures:
-    """One task, in a process of its own with solvers of its own."""
+    """One task, in a process with solvers of its own."""
     figures, start = Figures(), time.process_time()
     where = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(dir=where) as folder, warm() as solver:
-        judge = Judge(Path(folder), solver, figures)
+    with tempfile.TemporaryDirectory(dir=where) as folder:
+        judge = Judge(Path(folder), _solvers(), figures)
         for number in task.numbers:
             if (about := scene(task.kind, number)) is not None:
                 look_at(about, task.tries, judge)
