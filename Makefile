@@ -6,7 +6,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo
-export HYPOTHESIS_PROFILE ?= fast
 
 help:
 	@echo 'make demo       install, plan real models, prove the plans, refute a broken one'
@@ -49,10 +48,10 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test-fast: $(VENV)/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/cover tests/properties
+	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -q -n 2 --dist loadfile tests/cover tests/properties
 
 test: lint
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests
+	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-full} $(BIN)/pytest -q -n 2 --dist loadfile tests
 
 models: $(VENV)/dev
 	$(BIN)/check-models --mutants

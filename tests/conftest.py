@@ -1,5 +1,5 @@
-"""How Hypothesis runs: the profile `fast` in every run, `soak` for long ones, `mutation` the same examples in each run;
-HYPOTHESIS_PROFILE chooses.
+"""How Hypothesis runs: the profile `fast` in the fast suite, `full` in `make test`, `soak` for long runs, `mutation`
+the same examples in each run; HYPOTHESIS_PROFILE chooses.
 
 Under CI the examples follow from the tests alone, so that a run can be repeated to the letter; elsewhere every run
 looks at new ones. Nothing has a deadline: a slow machine is no error.
@@ -31,16 +31,16 @@ settings.register_profile(
     "fast",
     deadline=None,
     derandomize="CI" in os.environ,
-    max_examples=100,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("soak", settings.get_profile("fast"), derandomize=False, max_examples=10_000)
+settings.register_profile("full", settings.get_profile("fast"), max_examples=100)
+settings.register_profile("soak", settings.get_profile("full"), derandomize=False, max_examples=10_000)
 settings.register_profile(
     "mutation",
     settings.get_profile("fast"),
     derandomize=True,
     database=None,
-    max_examples=40,
     phases=[Phase.explicit, Phase.generate],  # that something fails is enough
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))

@@ -4,7 +4,7 @@ For each network the peak of activations and gradients without recomputation, th
 repeated, in percent of the forward half's, by the planner and by √n segments alone (a dash where they do not fit).
 
 `--optimum` (with the extra `exact`): the planner beside the optimum of Checkmate's integer program, on graphs that it
-solves; its lines are the table of `tests/cover/test_remat_optimum.py`. `--min-cut` (with torch and transformers): the
+solves; its lines are the table of `tests/quality/test_remat_optimum.py`. `--min-cut` (with torch and transformers): the
 planner beside the min-cut partitioner of torch, on the joint graph of GPT-2 that torch traced.
 """
 

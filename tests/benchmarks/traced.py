@@ -2,8 +2,8 @@
 
 Needs torch and transformers, minutes, and about 1.2 GB. With `--write` the files in `tmmu/examples/traced/` are
 replaced; the digests that it prints then go into `tmmu/examples/traced/__init__.py` and into
-`tests/cover/test_examples_traced.py`. Another version of torch may trace another graph: the name of a graph says which
-version made it.
+`tests/quality/test_examples_traced.py`. Another version of torch may trace another graph: the name of a graph says
+which version made it.
 """
 
 from __future__ import annotations

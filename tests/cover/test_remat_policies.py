@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cover.test_remat_choose import chain, least, repeated
-from tests.cover.test_remat_optimum import graph
 from tests.cover.test_training_expand import MLP, floating
+from tests.quality.test_remat_optimum import graph
 from tmmu.errors import TmmuError
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.remat import check_budget, choose, rematerialise, schedules

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cover.test_remat_choose import chain
-from tests.cover.test_remat_optimum import OPTIMA, graph
 from tests.cover.test_training_expand import floating
+from tests.quality.test_remat_optimum import OPTIMA, graph
 from tests.strategies.recompute_oracle import cheapest as fewest
 from tests.strategies.small import small
 from tmmu.planner import DEFAULT
