@@ -137,10 +137,13 @@ def cut_off(scene: Scene, chance: random.Random) -> Files:
 
 
 def turned_bit(scene: Scene, chance: random.Random) -> Files:
-    """Any bit of the file is turned: it is no plan any more, or not the one that its hashes are of."""
+    """Any bit of the file is turned: it is no plan any more, or not the one that its hashes are of.
+
+    Nothing is given up: of a name or a role that is another now the command line would be wrong.
+    """
     data = bytearray(file.encode(scene.plan))
     data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-    return Files((bytes(data),), codes=("INVALID_PLAN", "hashes"))
+    return Files((bytes(data),), codes=("INVALID_PLAN", "hashes"), donated=frozenset())
 
 
 def long_form(scene: Scene, chance: random.Random) -> Files:
