@@ -25,8 +25,8 @@ def table(figures: Figures) -> str:
     """The figures in Markdown: from how many right plans, and a line for each code."""
     scenes = ", ".join(f"{n:,} {kind}" for kind, n in sorted(figures.scenes.items()))
     text = (
-        f"Seen in {figures.seconds / 3600:.1f} hours of one processor, solvers apart, from right plans of these kinds: {scenes}."
-        f" {len(figures.wrong)} were not caught as they must be.\n\n"
+        f"Seen in {figures.seconds / 3600:.1f} hours of one processor, solvers apart, from right plans of these kinds:"
+        f" {scenes}. {len(figures.wrong)} were not caught as they must be.\n\n"
     )
     rows = [_row(f"`{code}`", _lies(code), [figures.of(code, column) for column in _COLUMNS]) for code in CODES]
     together = [sum(figures.of(code, column) for code in CODES) for column in _COLUMNS]
