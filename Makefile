@@ -48,7 +48,7 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test-fast: $(VENV)/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -q -n 2 --dist loadfile tests/cover tests/properties
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/cover tests/properties
 
 test: lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-full} $(BIN)/pytest -q -n 2 --dist loadfile tests

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -248,8 +248,13 @@ class Tally(NamedTuple):
     open: list[Task]
 
 
-def _tally(path: str, tasks: list[Task], results: Results) -> Tally:
-    known, found = argued(), [results.found.get(task.key) for task in tasks]
+def _tallies(chosen: dict[str, list[Task]], results: Results) -> dict[str, Tally]:
+    known = argued()
+    return {path: _tally(path, tasks, results, known) for path, tasks in chosen.items()}
+
+
+def _tally(path: str, tasks: list[Task], results: Results, known: Container[tuple[str, str]]) -> Tally:
+    found = [results.found.get(task.key) for task in tasks]
     left = [task for task, result in zip(tasks, found, strict=True) if result == SURVIVED]
     unargued = [task for task in left if (path, task.mutant.name) not in known]
     not_run = found.count(None)
@@ -258,7 +263,7 @@ def _tally(path: str, tasks: list[Task], results: Results) -> Tally:
 
 def _report(chosen: dict[str, list[Task]], results: Results) -> int:
     print(f"{'file':45} {'mutants':>8} {'noticed':>8} {'argued':>7} {'open':>5} {'not run':>8}")
-    every = {path: _tally(path, tasks, results) for path, tasks in chosen.items()}
+    every = _tallies(chosen, results)
     for path, of in every.items():
         print(f"{path:45} {of.mutants:>8} {of.noticed:>8} {of.argued:>7} {len(of.open):>5} {of.not_run:>8}")
         for task in of.open:
@@ -268,8 +273,7 @@ def _report(chosen: dict[str, list[Task]], results: Results) -> int:
 
 def _page(chosen: dict[str, list[Task]], results: Results) -> int:
     print("| file | mutants | noticed | argued | open | not run |\n|---|---|---|---|---|---|")
-    for path, tasks in chosen.items():
-        of = _tally(path, tasks, results)
+    for path, of in _tallies(chosen, results).items():
         print(f"| `{path}` | {of.mutants} | {of.noticed} | {of.argued} | {len(of.open)} | {of.not_run} |")
     return 0
 
