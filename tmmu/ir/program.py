@@ -50,6 +50,13 @@ class Program:
     scratch_arena: dict[int, str]
 
 
+def shown(tensors: Sequence[Tensor], t: int) -> int:
+    """The tensor that `t` shows in the end, if it is a view; else itself."""
+    while (view := tensors[t].view) is not None:
+        t = view.base
+    return t
+
+
 def program(model: Model) -> Program:
     """The steps of `model`, in the order of its nodes. O(nodes + accesses); depth of bodies is no concern.
 

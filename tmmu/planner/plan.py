@@ -20,7 +20,7 @@ from tmmu import canonical
 from tmmu.errors import TmmuError
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.columns import index_of, ragged
-from tmmu.ir.program import Program, program
+from tmmu.ir.program import Program, program, shown
 from tmmu.ir.validate import CALLERS
 from tmmu.plan import columns as table
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, Names, Plan, column
@@ -238,9 +238,7 @@ def _check_mutations(run: Program, mode: str) -> None:
     reads += [(end, run.steps[made[t]].node, t) for t in (*run.model.outputs, *kept) if t in made]
     for s, node, t in reads:
         born = made.get(t, end)  # what nobody makes in this mode is refused where lifetimes are worked out
-        root = t
-        while (view := run.tensors[root].view) is not None:
-            root = view.base
+        root = shown(run.tensors, t)
         if root != t and any(born <= change <= s for change in changed.get(root, ())):
             raise TmmuError(
                 "INVALID_IR",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tmmu.errors import TmmuError
+from tmmu.ir.program import shown
 from tmmu.planner.remat import rematerialise
 from tmmu.planner.training.expand import expand, mark_saved
 from tmmu.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Node, Phase
@@ -104,7 +105,7 @@ def _check_order(joint: Model) -> None:
     read: dict[int, str] = {}
     for node in joint.nodes:
         if node.name in backward:
-            read.update({_base(joint, t): joint.tensors[t].name for t in node.reads})
+            read.update({shown(joint.tensors, t): joint.tensors[t].name for t in node.reads})
         for t in node.mutates if node.name in forward else ():
             if t in read:
                 raise TmmuError(
@@ -114,13 +115,6 @@ def _check_order(joint: Model) -> None:
                     fix="save a copy, or plan both halves with --mode backward",
                     mode="forward",
                 )
-
-
-def _base(model: Model, t: int) -> int:
-    """What `t` shows, if it is a view; else itself."""
-    while (view := model.tensors[t].view) is not None:
-        t = view.base
-    return t
 
 
 def _half(joint: Model, phase: Phase) -> list[Node]:
