@@ -92,16 +92,15 @@ def has_backward(model: Model) -> bool:
 
 def _marked(joint: Model) -> Model:
     """`joint` with what its backward half reads marked as saved, besides what it declares."""
-    _check_order(joint)
     forward, backward = (_half(joint, phase) for phase in (Phase.FORWARD, Phase.BACKWARD))
+    _check_order(joint, {node.name for node in forward}, {node.name for node in backward})
     marked = mark_saved(list(joint.tensors), forward, backward)
     both = (tensor if tensor.saved_for_backward else old for tensor, old in zip(marked, joint.tensors, strict=True))
     return replace(joint, tensors=tuple(both))
 
 
-def _check_order(joint: Model) -> None:
+def _check_order(joint: Model, forward: set[str], backward: set[str]) -> None:
     """Where the forward half runs first, it must not change what backward is to read as it was before. spec: M1.12"""
-    forward, backward = ({node.name for node in _half(joint, phase)} for phase in (Phase.FORWARD, Phase.BACKWARD))
     read: dict[int, str] = {}
     for node in joint.nodes:
         if node.name in backward:
