@@ -30,11 +30,7 @@ from tests.soak.figures import Figures
 from tests.soak.lies import Files, Lie
 from tests.soak.scenes import Scene
 from tests.soak.witness import confirmed, shows_ranks
-from tmmu import canonical
 from tmmu.errors import TmmuError
-from tmmu.ir import columns
-from tmmu.plan import file
-from tmmu.plan.columns import Plan
 from tmmu.plan.gate import Stated
 
 BY_ROWS = {obligation.NAME: obligation for obligation in OBLIGATIONS}
@@ -64,13 +60,12 @@ class Judge:
     def scene(self, scene: Scene) -> bool:
         """Every plan of a scene is proved, against its model and alone; no other verdict may be."""
         self._known.clear()
-        model = canonical.encode(columns.to_object(scene.model))
-        for rank, plan in enumerate(scene.plans):
+        for rank, data in enumerate(scene.plan_files):
             try:
                 with patience():
-                    verdict, _ = self._verdict(file.encode(plan), rank, model, scene.donated)
+                    verdict, _ = self._verdict(data, rank, scene.model_file, scene.donated)
                     if verdict.verdict == PROVED:
-                        verdict, _ = self._verdict(file.encode(plan), rank, None, scene.donated)
+                        verdict, _ = self._verdict(data, rank, None, scene.donated)
             except Exception:
                 self.figures.wrong.append(f"{scene.name}: right, and {traceback.format_exc(limit=-3)}")
                 return False
@@ -82,9 +77,8 @@ class Judge:
         self.figures.scenes[scene.name.partition(":")[0]] += 1
         return True
 
-    def lie(self, scene: Scene, lie: Lie, told: Plan | Files, where: str) -> None:
+    def lie(self, scene: Scene, lie: Lie, given: Files, where: str) -> None:
         """One lie: it must be refused with its code and a witness that holds."""
-        given = told if isinstance(told, Files) else Files((file.encode(told),))
         donated = scene.donated if given.donated is None else given.donated
         self.figures.count(lie.title, "told")
         try:
@@ -151,7 +145,7 @@ class Judge:
         """The verdict on a file, or of several that on all of them together; and what was read."""
         model = None
         if lie.with_model:
-            model = canonical.encode(columns.to_object(scene.model)) if given.model is None else given.model
+            model = scene.model_file if given.model is None else given.model
         each = [self._verdict(data, rank, model, donated) for rank, data in enumerate(given.data)]
         read = [stated for _, stated in each]
         if len(each) == 1:

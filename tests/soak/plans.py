@@ -1,8 +1,9 @@
 """`make soak`: lies about right plans, told by the hundred thousand; each must be refused with its code and a witness.
 
 Figures are printed for each code, and kept in a file: the next run goes on from there. Codes for which fewest lies were
-told come first. A lie is known by a line such as `plain:17/alignment/misplaced/2`: `--replay` tells it again and shows
-what comes of it. Ctrl-C prints the figures. spec: V4.4, C2.5
+told come first, and about one scene no lie is told twice. A lie is known by a line such as
+`plain:17/alignment/misplaced/2`: `--replay` tells it again and shows what comes of it. Ctrl-C prints the figures.
+spec: V4.4, C2.5
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tests.soak.judge import Judge
 from tests.soak.lies import CODES, LIES, Files, Lie
 from tests.soak.scenes import Scene, scene
 from tests.soak.warm import warm
+from tmmu.plan import file
 from tmmu.plan.columns import Plan
 
 PART = 8
@@ -43,8 +45,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "ranks": OF_RANKS,
 }  # fmt: skip
 """Which codes are lied about in which kind of scene."""
-MOST, LEAST = 6, 1
-"""How often each way to lie is tried about one plan, where its code lags behind and where it does not."""
+OF_ONE = 24
+"""How many lies of a code are looked for about one scene, all ways to tell them together."""
+AHEAD = 4000
+"""A code of which so many more lies were told than of another waits for it."""
 
 
 class Task(NamedTuple):
@@ -55,16 +59,18 @@ class Task(NamedTuple):
     tries: dict[str, int]
 
 
-def told(about: Scene, lie: Lie, k: int) -> Plan | Files | None:
-    """The k-th lie of a sort about a scene; None where there is nothing to lie about."""
-    return lie.tell(about, random.Random(f"{about.name}/{lie.title}/{k}"))
+def told(about: Scene, lie: Lie, k: int) -> Files | None:
+    """The k-th lie of a sort about a scene, as files; None where there is nothing to lie about."""
+    wrong = lie.tell(about, random.Random(f"{about.name}/{lie.title}/{k}"))
+    return Files((file.encode(wrong),)) if isinstance(wrong, Plan) else wrong
 
 
 def look_at(about: Scene, tries: dict[str, int], judge: Judge) -> None:
-    """Tell lies about one scene, which must be right."""
+    """Tell lies about one scene, which must be right; none of them twice."""
     if not judge.scene(about):
         return
     for lie in LIES.values():
+        before: set[Files] = set()
         for k in range(tries.get(lie.code, 0)):
             where = f"{about.name}/{lie.title}/{k}"
             try:
@@ -74,7 +80,9 @@ def look_at(about: Scene, tries: dict[str, int], judge: Judge) -> None:
                 break
             if wrong is None:
                 break
-            judge.lie(about, lie, wrong, where)
+            if wrong not in before:
+                before.add(wrong)
+                judge.lie(about, lie, wrong, where)
 
 
 class _Solvers:
@@ -111,6 +119,11 @@ def work(task: Task) -> Figures:
     return figures
 
 
+def ways(code: str) -> list[Lie]:
+    """The ways to tell lies of a code."""
+    return [lie for lie in LIES.values() if lie.code == code]
+
+
 def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str]) -> Task:
     """What to do next: scenes of a kind that the code with the fewest lies needs."""
     wanted = set(codes)
@@ -120,8 +133,8 @@ def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str]) ->
     kind = min(kinds, key=lambda each: following.get(each, 0))
     first = following.get(kind, 0)
     following[kind] = first + PART
-    middle = sorted(by_code.values())[len(by_code) // 2]
-    tries = {code: MOST if by_code[code] <= middle else LEAST for code in KINDS[kind] if code in wanted}
+    behind = [code for code in KINDS[kind] if code in wanted and by_code[code] <= by_code[fewest] + AHEAD]
+    tries = {code: -(-OF_ONE // len(ways(code))) for code in behind}
     return Task(kind, range(first, first + PART), tries)
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tests.strategies.meshes import Builder, momentum_steps
 from tests.strategies.models import numbered
 from tests.strategies.recipes import HOLDERS, KINDS, TRAITS
+from tmmu import canonical
 from tmmu.errors import TmmuError
+from tmmu.ir import columns
 from tmmu.ir.dtypes import BITS
 from tmmu.ir.validate import validate
-from tmmu.plan import sharding
+from tmmu.plan import file, sharding
 from tmmu.plan.columns import NONE, ROLES, SHARES, Plan
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.sharding import local_models, shards_of
@@ -56,7 +59,17 @@ class Scene:
         """The plan, or that of the first rank."""
         return self.plans[0]
 
-    @property
+    @cached_property
+    def plan_files(self) -> tuple[bytes, ...]:
+        """The plans as files."""
+        return tuple(map(file.encode, self.plans))
+
+    @cached_property
+    def model_file(self) -> bytes:
+        """The model as a file."""
+        return canonical.encode(columns.to_object(self.model))
+
+    @cached_property
     def donated(self) -> frozenset[str]:
         """What the caller gives up, of what the plans have."""
         return frozenset(self.model.bindings.donated) & callers(self.plan)

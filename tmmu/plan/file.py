@@ -7,7 +7,6 @@ refuted. spec: P1.1, P1.3, P1.4, P1.5
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -107,15 +106,24 @@ def recompute(body: dict[str, Any]) -> dict[str, bytes]:
     `plan_hash` is the commitment of 001 II.K, `layout_digest` the same without the replay token and with rank 0, and
     `file_digest` covers the canonical bytes of all other keys, so that no byte of the file is outside a hash.
     """
+    return _hashes(body, _encoded(body))
+
+
+def _encoded(body: dict[str, Any]) -> dict[str, canonical.Encoded]:
+    """Each value of a plan object encoded, once: the hashes and the file hold most of them several times."""
+    return {key: canonical.Encoded(value) for key, value in body.items()}
+
+
+def _hashes(body: dict[str, Any], encoded: dict[str, canonical.Encoded]) -> dict[str, bytes]:
     steps, storages = body["steps"], body["storages"]
     order = [Names(steps["node"], steps["count"]).list(), steps["part"]]
     hashes = {
         "execution_order_hash": canonical.digest(order),
-        "arena_config_hash": canonical.digest(body["arena_config"]),
-        "shard_spec_hash": canonical.digest(body["shard_spec"]),
+        "arena_config_hash": canonical.digest(encoded["arena_config"]),
+        "shard_spec_hash": canonical.digest(encoded["shard_spec"]),
     }
-    tables = [body[key] for key in ("tensors", "storages", "slots", "steps")]
-    addresses = [storages[key] for key in ("arena", "slot", "offset")]
+    tables = [encoded[key] for key in ("tensors", "storages", "slots", "steps")]
+    addresses = canonical.Encoded([storages[key] for key in ("arena", "slot", "offset")])
 
     def commit(rank: int, slot_assignment: list[Any]) -> bytes:
         return canonical.commitment(
@@ -126,22 +134,24 @@ def recompute(body: dict[str, Any]) -> dict[str, bytes]:
             ],
         )  # fmt: skip
 
-    bound = [body["bindings"], *([body["envelope"]] if "envelope" in body else [])]
+    bound = [encoded[key] for key in ("bindings", "envelope") if key in encoded]
     hashes["plan_hash"] = commit(body["rank"], [body["replay_token"], *bound, *tables])
     hashes["layout_digest"] = commit(0, [*bound, *tables])
-    hashes["file_digest"] = _file_digest(body, hashes)
+    hashes["file_digest"] = _file_digest(encoded, hashes)
     return hashes
 
 
-def _file_digest(body: dict[str, Any], hashes: dict[str, bytes]) -> bytes:
+def _file_digest(encoded: dict[str, canonical.Encoded], hashes: dict[str, bytes]) -> bytes:
     """The digest of a file that states these hashes."""
     others = {field: value for field, value in hashes.items() if field != "file_digest"}
-    return hashlib.sha256(canonical.encode(body | others)).digest()
+    return canonical.digest({**encoded, **others})
 
 
 def encode(plan: Plan) -> bytes:
     """The bytes of `plan.cbor`."""
-    return canonical.encode(to_object(plan))
+    body = without_hashes(plan)
+    encoded = _encoded(body)
+    return canonical.encode({**encoded, **_hashes(body, encoded)})
 
 
 def save(plan: Plan, path: str | os.PathLike[str]) -> None:
@@ -169,9 +179,10 @@ def decode(data: bytes) -> Stated:
 def false_hashes(stated: Stated) -> list[tuple[str, bytes, bytes]]:
     """Each hash that does not recompute: its field, what the file states, what it should be. spec: V1.8"""
     body = without_hashes(stated.plan)
-    actual = recompute(body)
+    encoded = _encoded(body)
+    actual = _hashes(body, encoded)
     if actual == stated.hashes:
         return []
     # What the digest of the file should be depends on the other hashes as the file states them.
-    actual["file_digest"] = _file_digest(body, stated.hashes)
+    actual["file_digest"] = _file_digest(encoded, stated.hashes)
     return [(field, stated.hashes[field], actual[field]) for field in HASHES if stated.hashes[field] != actual[field]]

@@ -137,8 +137,15 @@ def weaker(plan: Plan, chance: random.Random) -> Plan | None:
     return changed(plan, "tensors", r, alignment=chance.choice((least // 2, 1, least + 1)))
 
 
+WRONG_BESIDES = (
+    other_operation, _other_entry("reads"), _other_entry("writes"), _other_entry("mutates"), other_node, renamed,
+    other_size, other_role, other_use, claimed_view, other_conflict, other_records, weaker,
+)  # fmt: skip
+"""What is wrong with a plan that is not one of the model."""
+
+
 def no_gradient(scene: Scene, chance: random.Random) -> Files | None:
-    """A plan is said to be of mode `backward`, of a model that has no gradient."""
+    """A plan, of which something else is wrong besides, is said to be of mode `backward`: the model has no gradient."""
     model = scene.model
     if scene.plan.mode == "backward" or not model.nodes or any(n.phase is Phase.BACKWARD for n in model.nodes):
         return None
@@ -146,17 +153,12 @@ def no_gradient(scene: Scene, chance: random.Random) -> Files | None:
         expand(model)
     except TmmuError as error:
         if error.code_id == "MODE_VIOLATION":
-            return Files((file.encode(replace(scene.plan, mode="backward")),))
+            wrong = chance.choice(WRONG_BESIDES)(scene.plan, chance) or scene.plan
+            return Files((file.encode(replace(wrong, mode="backward")),))
     return None
 
 
 LIES = (
-    *(
-        Lie("steps_are_the_model", tell.__name__, of_plan(tell), with_model=True)
-        for tell in (
-            other_operation, _other_entry("reads"), _other_entry("writes"), _other_entry("mutates"), other_node,
-            renamed, other_size, other_role, other_use, claimed_view, other_conflict, other_records, weaker,
-        )
-    ),
+    *(Lie("steps_are_the_model", tell.__name__, of_plan(tell), with_model=True) for tell in WRONG_BESIDES),
     Lie("MODE_VIOLATION", "no_gradient", no_gradient, with_model=True),
-)  # fmt: skip
+)

@@ -34,13 +34,18 @@ def _one(scene: Scene, chance: random.Random, tell: Callable[[Plan, random.Rando
     return None if wrong is None else Files((file.encode(wrong),))
 
 
+def _files(scene: Scene, wrong: dict[int, Plan]) -> tuple[bytes, ...]:
+    """The files of all ranks, with other plans of some."""
+    return tuple(file.encode(wrong[k]) if k in wrong else right for k, right in enumerate(scene.plan_files))
+
+
 def _together(scene: Scene, chance: random.Random, tell: Callable[[Plan, random.Random], Plan | None]) -> Files | None:
     """One rank lies; the plans of all are given."""
     which = chance.randrange(len(scene.plans))
     wrong = tell(scene.plans[which], chance)
     if wrong is None:
         return None
-    return Files(tuple(file.encode(wrong if k == which else plan) for k, plan in enumerate(scene.plans)), which)
+    return Files(_files(scene, {which: wrong}), which)
 
 
 def other_part(plan: Plan, chance: random.Random) -> Plan | None:
@@ -129,7 +134,7 @@ def other_spec(plan: Plan, chance: random.Random) -> Plan | None:
 
 def repeated(scene: Scene, chance: random.Random) -> Files | None:
     """Two plans are of one rank."""
-    data = [file.encode(plan) for plan in scene.plans]
+    data = list(scene.plan_files)
     one, other = chance.sample(range(len(data)), 2)
     if chance.random() < 0.5:
         data[other] = data[one]
@@ -163,7 +168,7 @@ def disagree(scene: Scene, chance: random.Random) -> Files | None:
     wrong = other_layout(scene.plans[which], chance)
     if wrong is None:
         return None
-    return Files(tuple(file.encode(wrong if k == which else plan) for k, plan in enumerate(scene.plans)), which)
+    return Files(_files(scene, {which: wrong}), which)
 
 
 def _all_moved(scene: Scene, chance: random.Random, tell: Callable[[Plan], Plan]) -> Files:
@@ -220,9 +225,7 @@ def unmet(scene: Scene, chance: random.Random) -> Files | None:
     if wrong in liar.ops:
         return None
     ops = tuple(wrong if k == row else each for k, each in enumerate(liar.ops))
-    return Files(
-        tuple(file.encode(replace(plan, ops=ops) if k in ranks else plan) for k, plan in enumerate(scene.plans)), which
-    )
+    return Files(_files(scene, {k: replace(scene.plans[k], ops=ops) for k in ranks}), which)
 
 
 def refuted_rank(scene: Scene, chance: random.Random) -> Files | None:
@@ -232,7 +235,7 @@ def refuted_rank(scene: Scene, chance: random.Random) -> Files | None:
     name = chance.choice(("plan_hash", "file_digest", "arena_config_hash", "execution_order_hash"))
     turned = bytearray(body[name])
     turned[chance.randrange(32)] ^= 1 << chance.randrange(8)
-    data = [file.encode(plan) for plan in scene.plans]
+    data = list(scene.plan_files)
     data[which] = canonical.encode({**body, name: bytes(turned)})
     return Files(tuple(data), which)
 

@@ -10,6 +10,7 @@ from tests.soak.witness.places import row_of, step_of
 from tests.soak.witness.written import loops, overwritten, reads_again, results, returned_by, root, writers
 from tests.strategies.execution import ELEMENTWISE
 from tests.strategies.recipes import WHOLE_VIEWS
+from tmmu.ir.dtypes import BITS
 from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, SHARES, Plan
 from tmmu.vocabulary import MAIN, Part, Role, Shares
 
@@ -110,7 +111,10 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
     if is_view(plan, row):
         whole = bool(t.bytes[row] == t.bytes[of] and t.dtype[row] == t.dtype[of])
         return _shows(plan, row, of) if domain else op in WHOLE_VIEWS and whole
-    able = domain != "" or reads.index(of) < {**ELEMENTWISE, "Tanh": 1}.get(op, 0)
+    # Where elements are narrower than a byte, equal bytes do not show equal shapes; those of a sole operand do.
+    operands = [r for r in reads if ROLES[int(t.role[r])] is not Role.SCRATCH or int(t.writer[r]) != step]
+    shapes_agree = BITS[plan.dtypes[int(t.dtype[row])]] >= 8 or len(operands) == 1
+    able = domain != "" or (reads.index(of) < {**ELEMENTWISE, "Tanh": 1}.get(op, 0) and shapes_agree)
     base = root(plan, of)
     free = not is_callers(plan, base) or t.name[base] in donated
     alone = not any(r != of and meet(plan, r, of) for r in reads)
