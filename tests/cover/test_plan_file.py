@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from tests.cover.test_canonical import HOSTILE
 from tests.cover.test_ir_columns import full
+from tests.strategies.effort import share
 from tests.strategies.small import changed, small
 from tmmu import canonical
 from tmmu.errors import TmmuError
@@ -414,7 +415,7 @@ def test_every_change_of_a_plan_shows_in_a_hash() -> None:
 # Byte edits.
 
 
-@settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=share(2000), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, len(PLAN) - 1), st.integers(0, 2), st.binary(max_size=9)), min_size=1, max_size=3)
 )

@@ -59,10 +59,16 @@ def test_a_child_that_runs_on_is_given_up() -> None:
         assert solver.evaluate(refutation("(< 1 2)"), 20).proof
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the lemmas are on record that a test before this one had proved."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def plan(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     file.save(plan_memory(CHAIN).plan, tmp_path / "chain.plan.cbor")
     return "chain.plan.cbor"
 

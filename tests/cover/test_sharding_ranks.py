@@ -145,8 +145,9 @@ def test_what_is_donated_must_be_in_a_plan_that_is_given(paths: list[str], tmp_p
     assert verified(*paths[:1], str(tmp_path / "broken.cbor"), "--donate", "w2")[0] == 4
 
 
-def test_the_solver_that_is_named_proves_that_shards_cover(paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_solver_that_is_named_proves_that_shards_cover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: R7.25, V4.10"""
+    paths = written(tmp_path, plans(spec({"data": 2}, ("x", ["data"]))))
     asked = []
 
     def prove(mesh: Mesh, by_rank: Any, solver: Any, timeout_s: float) -> str | None:

@@ -17,6 +17,7 @@ from proofs.program import program
 from proofs.readers.ir_model import read_ir
 from proofs.readers.sharing import permitted
 from tests.benchmarks.arenas import missed
+from tests.strategies.effort import share
 from tests.strategies.models import models
 from tmmu.errors import TmmuError
 from tmmu.plan.columns import SHARES, Plan
@@ -132,7 +133,7 @@ def test_both_readings_of_a_pattern_agree_with_its_definition(pattern: str, text
     assert matches(pattern, text) == fits(pattern, text) == means(pattern, text)
 
 
-BRUTE = 50
+BRUTE = share(50)
 """Models of the benchmark that are divided in all ways here."""
 
 

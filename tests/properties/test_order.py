@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from proofs.readers.compare import differences
 from proofs.readers.ir_model import read_ir
+from tests.strategies.effort import share
 from tests.strategies.execution import Meaning, Seen, mean, observe
 from tests.strategies.models import models
 from tmmu.cli.checking import check
@@ -98,14 +99,14 @@ def lowest(model: Model) -> int:
     return best
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=share(200), deadline=None)
 @given(graphs())
 def test_on_small_graphs_no_order_has_a_lower_peak(model: Model) -> None:
     found = ORDERS["memory"](model, ONE, "inference", False)
     assert measured(found, ONE, "inference", False) == [lowest(model)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=share(150), deadline=None)
 @given(graphs(), st.booleans())
 def test_a_graph_loads_what_its_plan_says_in_every_order(model: Model, split: bool) -> None:
     """The search's idea of what is alive is that of the planner, but for what is always alive; also part by part."""
@@ -127,7 +128,7 @@ def test_a_graph_loads_what_its_plan_says_in_every_order(model: Model, split: bo
         assert {a - b for a, b in zip(whole[start:end], inside, strict=True)} == {whole[start] - inside[0]}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=share(150), deadline=None)
 @given(graphs(), models(), st.booleans(), MODES)
 def test_no_peak_is_above_that_of_the_given_order(flat: Model, other: Model, in_place: bool, mode: str) -> None:
     for model in (flat, other):
@@ -146,7 +147,7 @@ def heard(plan: Plan, meaning: Meaning) -> dict[str, list[bytes]]:
     return by_reader
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=share(200), deadline=None)
 @given(models(), MODES)
 def test_every_step_reads_in_the_order_memory_what_it_reads_in_the_given_one(model: Model, mode: str) -> None:
     ordered = plan_memory(model, mode=mode, order="memory").plan
@@ -156,7 +157,7 @@ def test_every_step_reads_in_the_order_memory_what_it_reads_in_the_given_one(mod
     assert ordered.ir_hash == digest(model)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=share(150), deadline=None)
 @given(models(), MODES)
 def test_the_checker_accepts_plans_in_the_order_memory_against_their_model(model: Model, mode: str) -> None:
     try:
@@ -168,7 +169,7 @@ def test_the_checker_accepts_plans_in_the_order_memory_against_their_model(model
     assert not list(differences(plan, read_ir(model), frozenset(model.bindings.donated)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(60), deadline=None)
 @given(models(), MODES)
 def test_the_order_memory_is_the_same_when_it_is_asked_for_again(model: Model, mode: str) -> None:
     once, again = (plan_memory(model, mode=mode, order="memory").plan for _ in range(2))
