@@ -130,6 +130,8 @@ def _refuse_many_items(data: bytes) -> None:
 
     Malformed input ends the walk; the decoder says what is wrong with it.
     """
+    if len(data) <= ITEMS_LIMIT:  # an item has a byte at least
+        return
     at = count = 0
     while at < len(data):
         count += 1

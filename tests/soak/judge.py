@@ -51,7 +51,9 @@ class Hang(Exception):
 class Judge:
     """A folder for files, warm solvers, and the figures that all verdicts are counted in."""
 
-    def __init__(self, folder: Path, solver: Z3, figures: Figures, rows_every: int = 4, kernel_every: int = 20) -> None:
+    def __init__(
+        self, folder: Path, solver: Z3, figures: Figures, rows_every: int = 10, kernel_every: int = 50
+    ) -> None:
         self.folder, self.solver, self.figures = folder, solver, figures
         self.rows_every, self.kernel_every = rows_every, kernel_every
         self.kernel = installed.program()

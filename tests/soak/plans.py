@@ -46,7 +46,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Which codes are lied about in which kind of scene."""
 OF_ONE = 24
-"""How many lies of a code are looked for about one scene, all ways to tell them together."""
+"""How many lies of a code are looked for about one scene, by all ways to tell them; of that with the fewest, twice."""
 AHEAD = 4000
 """A code of which so many more lies were told than of another waits for it."""
 
@@ -134,7 +134,7 @@ def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str]) ->
     first = following.get(kind, 0)
     following[kind] = first + PART
     behind = [code for code in KINDS[kind] if code in wanted and by_code[code] <= by_code[fewest] + AHEAD]
-    tries = {code: -(-OF_ONE // len(ways(code))) for code in behind}
+    tries = {code: -(-OF_ONE * (2 if code == fewest else 1) // len(ways(code))) for code in behind}
     return Task(kind, range(first, first + PART), tries)
 
 

@@ -67,12 +67,17 @@ class Scene:
     @cached_property
     def model_file(self) -> bytes:
         """The model as a file."""
-        return canonical.encode(columns.to_object(self.model))
+        return encoded(self.model)
 
     @cached_property
     def donated(self) -> frozenset[str]:
         """What the caller gives up, of what the plans have."""
         return frozenset(self.model.bindings.donated) & callers(self.plan)
+
+
+def encoded(model: Model) -> bytes:
+    """A model as a file."""
+    return canonical.encode(columns.to_object(model))
 
 
 def callers(plan: Plan) -> frozenset[str]:
@@ -230,7 +235,7 @@ def layers(chance: random.Random) -> Model:
 
 def _spec(model: Model, chance: random.Random) -> dict[str, Any]:
     """A mesh of two to four ranks, one of whose axes may be a pipeline, with some tensors split."""
-    mesh: dict[str, int] = chance.choice(({"data": 2}, {"data": 3}, {"data": 2, "tensor": 2}))
+    mesh: dict[str, int] = chance.choice((*[{"data": 2}] * 4, {"data": 3}, {"data": 2, "tensor": 2}))
     document: dict[str, Any] = {"pad": True, "operators": [{"op": "Softmax", "across": [-1]}], "rules": []}
     if len(mesh) == 1 and chance.random() < 0.4:
         mesh = {"pipeline": 2, **mesh}

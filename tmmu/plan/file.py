@@ -109,12 +109,12 @@ def recompute(body: dict[str, Any]) -> dict[str, bytes]:
     return _hashes(body, _encoded(body))
 
 
-def _encoded(body: dict[str, Any]) -> dict[str, canonical.Encoded]:
-    """Each value of a plan object encoded, once: the hashes and the file hold most of them several times."""
-    return {key: canonical.Encoded(value) for key, value in body.items()}
+def _encoded(body: dict[str, Any]) -> dict[str, Any]:
+    """A plan object whose tables and lists are encoded, once: the hashes and the file hold them several times."""
+    return {key: canonical.Encoded(value) if isinstance(value, (dict, list)) else value for key, value in body.items()}
 
 
-def _hashes(body: dict[str, Any], encoded: dict[str, canonical.Encoded]) -> dict[str, bytes]:
+def _hashes(body: dict[str, Any], encoded: dict[str, Any]) -> dict[str, bytes]:
     steps, storages = body["steps"], body["storages"]
     order = [Names(steps["node"], steps["count"]).list(), steps["part"]]
     hashes = {
@@ -141,7 +141,7 @@ def _hashes(body: dict[str, Any], encoded: dict[str, canonical.Encoded]) -> dict
     return hashes
 
 
-def _file_digest(encoded: dict[str, canonical.Encoded], hashes: dict[str, bytes]) -> bytes:
+def _file_digest(encoded: dict[str, Any], hashes: dict[str, bytes]) -> bytes:
     """The digest of a file that states these hashes."""
     others = {field: value for field, value in hashes.items() if field != "file_digest"}
     return canonical.digest({**encoded, **others})

@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from tests.soak.lies.models import wrong_besides
 from tests.soak.lies.telling import Files, Lie, of_plan
-from tests.soak.scenes import Scene
+from tests.soak.scenes import Scene, encoded
 from tests.strategies.small import changed
-from tmmu import canonical
 from tmmu.envelope.expressions import evaluate, symbol
-from tmmu.ir import columns
-from tmmu.plan import file
 from tmmu.plan.columns import NONE, SHARES, Plan, column
 from tmmu.vocabulary import Shares
 
@@ -95,7 +93,7 @@ def negative(scene: Scene, chance: random.Random) -> Files | None:
     )
     tensors = [replace(x, shape=shape) if t == at else x for t, x in enumerate(model.tensors)]
     wrong = replace(model, tensors=tuple(tensors))
-    return Files((file.encode(scene.plan),), model=canonical.encode(columns.to_object(wrong)))
+    return Files((wrong_besides(scene, chance),), model=encoded(wrong))
 
 
 LIES = (

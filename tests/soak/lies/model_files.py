@@ -1,4 +1,4 @@
-"""Lies in the model file that is given with a right plan: no model at all, or one that cannot be planned."""
+"""Lies in the model file that is given with a plan: no model at all, or one that cannot be planned."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from tests.soak.lies.models import wrong_besides
 from tests.soak.lies.telling import Files, Lie
-from tests.soak.scenes import Scene
+from tests.soak.scenes import Scene, encoded
 from tmmu import canonical
 from tmmu.ir import columns
-from tmmu.plan import file
 from tmmu.vocabulary import MAIN, Model
 
 
 def _given(scene: Scene, model: bytes) -> Files:
-    return Files((file.encode(scene.plan),), model=model)
+    return Files(scene.plan_files[:1], model=model)
 
 
 def _of(tell: Callable[[Model, random.Random], Model | None]) -> Callable[[Scene, random.Random], Files | None]:
-    """The plan as it is, with a wrong model."""
+    """A plan, right or not, with a wrong model."""
 
     def told(scene: Scene, chance: random.Random) -> Files | None:
         model = tell(scene.model, chance)
-        return None if model is None else _given(scene, canonical.encode(columns.to_object(model)))
+        return None if model is None else Files((wrong_besides(scene, chance),), model=encoded(model))
 
     return told
 
 
 def shortened(scene: Scene, chance: random.Random) -> Files:
     """The model file ends early, or goes on."""
-    data = canonical.encode(columns.to_object(scene.model))
+    data = scene.model_file
     if chance.random() < 0.5:
         return _given(scene, data[: chance.randrange(len(data))])
     return _given(scene, data + chance.randbytes(chance.randrange(1, 9)))

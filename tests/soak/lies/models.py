@@ -144,6 +144,12 @@ WRONG_BESIDES = (
 """What is wrong with a plan that is not one of the model."""
 
 
+def wrong_besides(scene: Scene, chance: random.Random) -> bytes:
+    """The file of a plan that is right, or not: whoever cannot read or expand the model says so first."""
+    wrong = chance.choice(WRONG_BESIDES)(scene.plan, chance) if chance.random() < 0.75 else None
+    return scene.plan_files[0] if wrong is None else file.encode(wrong)
+
+
 def no_gradient(scene: Scene, chance: random.Random) -> Files | None:
     """A plan, of which something else is wrong besides, is said to be of mode `backward`: the model has no gradient."""
     model = scene.model

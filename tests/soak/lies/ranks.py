@@ -133,14 +133,12 @@ def other_spec(plan: Plan, chance: random.Random) -> Plan | None:
 
 
 def repeated(scene: Scene, chance: random.Random) -> Files | None:
-    """Two plans are of one rank."""
-    data = list(scene.plan_files)
-    one, other = chance.sample(range(len(data)), 2)
-    if chance.random() < 0.5:
-        data[other] = data[one]
-    else:
-        data[other] = file.encode(replace(scene.plans[other], rank=scene.plans[one].rank))
-    return Files(tuple(data), other)
+    """Two plans are of one rank: the same twice, made a second time from another seed, or that of another rank."""
+    one, other = chance.sample(range(len(scene.plans)), 2)
+    again, how = scene.plans[one], chance.randrange(5)
+    if how:
+        again = replace(scene.plans[chance.choice((one, other))], rank=again.rank, replay_token=chance.randbytes(32))
+    return Files(_files(scene, {other: again}), other)
 
 
 def other_layout(plan: Plan, chance: random.Random) -> Plan | None:
@@ -220,7 +218,11 @@ def unmet(scene: Scene, chance: random.Random) -> Files | None:
         ranks = [k for k, plan in enumerate(scene.plans) if plan.steps == liar.steps]
     elif _peers(scene, which) < 2:
         return None
-    others = [o for o in ("AllReduce", "AllGather", "ReduceScatter", "Gossip", "Send.9999999999") if o != op]
+    others = [
+        o
+        for o in ("AllReduce", "AllGather", "ReduceScatter", f"Gossip{chance.randrange(100)}", "Send.9999999999")
+        if o != op
+    ]
     wrong = chance.choice([(domain, chance.choice(others)), (f"{COLLECTIVES}nowhere", op), ("com.example", op)])
     if wrong in liar.ops:
         return None
