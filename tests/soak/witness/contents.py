@@ -111,10 +111,11 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
     if is_view(plan, row):
         whole = bool(t.bytes[row] == t.bytes[of] and t.dtype[row] == t.dtype[of])
         return _shows(plan, row, of) if domain else op in WHOLE_VIEWS and whole
+    bits = [BITS[plan.dtypes[int(t.dtype[r])]] for r in (row, of)]
     # Where elements are narrower than a byte, equal bytes do not show equal shapes; those of a sole operand do.
     operands = [r for r in reads if ROLES[int(t.role[r])] is not Role.SCRATCH or int(t.writer[r]) != step]
-    shapes_agree = BITS[plan.dtypes[int(t.dtype[row])]] >= 8 or len(operands) == 1
-    able = domain != "" or (reads.index(of) < {**ELEMENTWISE, "Tanh": 1}.get(op, 0) and shapes_agree)
+    by_table = reads.index(of) < {**ELEMENTWISE, "Tanh": 1}.get(op, 0) and (bits[0] >= 8 or len(operands) == 1)
+    able = bits[0] == bits[1] and (domain != "" or by_table)
     base = root(plan, of)
     free = not is_callers(plan, base) or t.name[base] in donated
     alone = not any(r != of and meet(plan, r, of) for r in reads)
