@@ -8,16 +8,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proofs import checker, envelope
+from proofs import checker, envelope, obligations
 from proofs.checker import Problem
+from proofs.kernel.evidence import words
+from proofs.obligations import definition
+from proofs.obligations.context import view_of
+from proofs.readers.sharing import Permissions, permitted
 from proofs.sharding import ranks
-from proofs.solvers import Answer
-from proofs.solvers.process import Z3, SolverProcess
+from proofs.solvers.process import Z3
 from proofs.verdict import OBLIGATIONS, OF_SHARDED
 from tests.soak import judge as judging
 from tests.soak import plans
@@ -25,11 +29,14 @@ from tests.soak.figures import Figures, load
 from tests.soak.judge import Judge
 from tests.soak.lies import CODES, ELSEWHERE, LIES
 from tests.soak.scenes import Scene, scene
-from tests.soak.warm import Known, Lent, LentWhole, warm
+from tests.soak.warm import UNSAID, Kept, warm
 from tests.soak.witness import confirmed, shows_ranks
+from tests.strategies.small import changed, small
 from tmmu.errors import REGISTRY
 from tmmu.plan import file
+from tmmu.plan.columns import Plan
 from tmmu.plan.gate import Stated
+from tmmu.planner import plan_memory
 
 SCENES = {"plain": 5, "bodies": 4, "envelopes": 8, "training": 2, "ranks": 6}
 """How many scenes of each kind tell every lie at least once, but for some that few plans give cause for."""
@@ -183,25 +190,48 @@ def test_no_lie_is_told_twice_about_a_scene(tmp_path: Path, solver: Z3, monkeypa
     assert len(given) < 40 * len({title for title, _ in given})
 
 
-def test_a_lent_solver_answers_again_only_what_it_was_asked_after_the_same() -> None:
-    """What it remembers of one conversation is no answer in another one; nor is a failure ever remembered."""
-    known, idle = Known(), list[SolverProcess]()
-    declared = ("(declare-const x Int)", "(assert (> x 0))", "(check-sat)")
-    other = ("(declare-const x Int)", "(assert (> x 0))", "(assert (< x 0))", "(check-sat)")
-    for conversation, last in ((declared, "sat"), (other, "unsat"), (other, "unsat"), (declared, "sat")):
-        with LentWhole(idle, known) as process:
-            assert [process.evaluate(text, 60).text for text in conversation][-1] == last
-    assert known[other].text == "unsat"
-    assert len(idle) == 1
-    with LentWhole(idle, known) as process:
-        assert process.evaluate("(check-sat", 60).failure
-        assert process.evaluate("(check-sat", 60).failure
-        assert all(answer.failure is None for answer in known.values())
-    known["(check-sat)",] = Answer("nonsense", None, 0.0)
-    with Lent(idle.pop(), known) as lent:
-        assert lent.evaluate("(check-sat)", 60).text == "nonsense"
-        assert lent.evaluate("(check-sat) ", 60).text == "sat"
-        lent.process.close()
+def test_a_plan_is_not_proved_again_where_only_its_token_differs(solver: Z3) -> None:
+    """One with another number anywhere is; so is one that was not proved."""
+    plan, asked, holds = plan_memory(small("a: x -> t", "b: t -> y")).plan, list[Plan](), [True]
+
+    def ask(plan: Plan) -> str:
+        asked.append(plan)
+        return f"no. {len(asked)}"
+
+    kept = Kept(ask, lambda _: holds[0])
+
+    def said(of: Plan, in_place: dict[int, int] | None = None, donated: frozenset[str] = frozenset()) -> str:
+        answer: str = kept(of, Permissions(in_place=in_place or {}), donated, lambda prove: prove(of))
+        return answer
+
+    assert said(plan) == said(replace(plan, replay_token=bytes(32), rank=1, world_size=2)) == "no. 1"
+    assert said(changed(plan, "storages", 0, death=1)) == "no. 2"
+    assert said(plan, {1: 0}) == "no. 3"
+    assert said(plan, donated=frozenset("x")) == "no. 4"
+    holds[0] = False
+    other = changed(plan, "storages", 0, death=2)
+    assert (said(other), said(other)) == ("no. 5", "no. 6")
+
+
+def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_from() -> None:
+    """The rows, the question of the definition, and the words for the kernel."""
+    about = scene("ranks", 1)
+    assert about is not None
+    plan = about.plan
+    bare = plan_memory(small("a: x -> y")).plan
+    other = replace(plan, **{name: getattr(bare, name) for name in UNSAID})
+    assert other != plan
+    assert rows(plan) == rows(other)
+    assert rows(plan) != rows(changed(plan, "storages", 0, death=0))
+    assert definition.definitions(definition.table(plan)) == definition.definitions(definition.table(other))
+    told = [words(each, Permissions(), frozenset(), bytes(32)).tolist() for each in (plan, other)]
+    assert told[0] == told[1]
+
+
+def rows(plan: Plan) -> list[list[str]]:
+    """The rows of every obligation."""
+    view = view_of(plan, permitted(plan, None, frozenset()), frozenset())
+    return [[row for batch in obligation.rows(view) for row in batch.rows] for obligation in obligations.OBLIGATIONS]
 
 
 def test_the_code_with_the_fewest_lies_comes_next() -> None:

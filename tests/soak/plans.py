@@ -9,6 +9,7 @@ spec: V4.4, C2.5
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import random
 import signal
@@ -143,7 +144,7 @@ def run(
 ) -> Iterator[None]:
     """Add to the figures, and say so whenever a worker has done its part, until the time is up."""
     end, codes = time.monotonic() + 60 * minutes, tuple(codes)
-    with ProcessPoolExecutor(workers, initializer=_deaf) as pool:
+    with ProcessPoolExecutor(workers, initializer=_worker) as pool:
         running: dict[Future[Figures], Task] = {}
         try:
             while time.monotonic() < end or running:
@@ -162,8 +163,10 @@ def run(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _deaf() -> None:
-    """Ctrl-C is for the process that prints the figures."""
+def _worker() -> None:
+    """Ctrl-C is for the process that prints the figures; what is imported need not be looked through for garbage."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -1,17 +1,16 @@
-"""What stays the same from verdict to verdict: solver processes, what they answered, and that the lemmas are on record.
+"""What is kept from verdict to verdict: solver processes, and what they and the kernel proved of a plan just now.
 
 A verdict is reached by the same functions as ever; `verify-plan` starts solvers anew for each plan, and here they are
 lent to it. Rows are asked inside their own scope, so that a process with the definitions needs no cleaning; what asks
-the definition itself leaves declarations behind, and its process is reset. What was asked before, letter by letter
-and after the same, is not asked again: plans of many ranks differ in a few numbers, of which most rows say nothing.
+the definition itself leaves declarations behind, and its process is reset. A plan that differs from one that was just
+proved in nothing but `UNSAID` is not proved again: no row and no word for the kernel is drawn from that.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -23,33 +22,37 @@ from proofs.readers.sharing import Permissions
 from proofs.sharding import cover, ranks
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3, SolverProcess, command_of
+from tmmu import canonical
+from tmmu.plan import file
 from tmmu.plan.columns import Plan
 
-Known = dict[tuple[str, ...], Answer]
-"""The answer to the last of some texts, where those before it were evaluated in the same process."""
-KNOWN = 1000
-"""When so many answers are remembered, all are forgotten: what is asked again is asked soon."""
+UNSAID = ("model", "replay_token", "ir_hash", "source_digest", "rank", "world_size", "shard_spec", "shards")
+"""What a plan states besides the program and where its tensors lie."""
+KEPT = 200
+"""When so many proofs are remembered, all are forgotten: what is asked again is asked soon."""
 
 
 class Lent:
-    """A solver process as the verifier sees it, which reads what the verifier says in scopes of their own."""
+    """A solver process as the verifier sees it; closing it gives it back, to `idle` if it must be reset first."""
 
-    def __init__(self, process: SolverProcess, known: Known) -> None:
-        self.process, self._known = process, known
+    def __init__(self, process: SolverProcess, idle: list[SolverProcess] | None = None) -> None:
+        self._process, self._idle = process, idle
 
     @property
     def version(self) -> str:
         """The solver's."""
-        return self.process.version
+        return self._process.version
 
     def evaluate(self, text: str, timeout_s: float) -> Answer:
-        """Evaluate in the kept process, unless it has evaluated just this."""
-        if (answer := self._known.get((text,))) is None:
-            answer = _remembered(self._known, (text,), self.process.evaluate(text, timeout_s))
-        return answer
+        """Evaluate in the kept process."""
+        return self._process.evaluate(text, timeout_s)
 
     def close(self) -> None:
-        """Leave the process running."""
+        """Leave the process running, as if it had read nothing but its prelude."""
+        if self._idle is not None:
+            if self._process.pid is not None:
+                self._process.evaluate("(reset)", 60)
+            self._idle.append(self._process)
 
     def __enter__(self) -> Lent:
         return self
@@ -58,37 +61,32 @@ class Lent:
         self.close()
 
 
-class LentWhole(Lent):
-    """A solver process that may be told anything; closing it makes it as it was and gives it back to `idle`."""
+class Kept:
+    """A function of a plan whose last results are remembered where they `hold`."""
 
-    def __init__(self, idle: list[SolverProcess], known: Known) -> None:
-        super().__init__(idle.pop() if idle else SolverProcess(command=command_of("z3")), known)
-        self._idle, self._said, self._read = idle, tuple[str, ...](), 0
+    def __init__(self, function: Callable[..., Any], holds: Callable[[Any], bool]) -> None:
+        self._function, self._holds = function, holds
+        self._known: dict[tuple[bytes, str, frozenset[str]], Any] = {}
 
-    def evaluate(self, text: str, timeout_s: float) -> Answer:
-        """Evaluate in the kept process, unless some process has evaluated all that this one was told, and this."""
-        before, self._said = self._said, (*self._said, text)
-        if (answer := self._known.get(self._said)) is None:
-            for earlier in before[self._read :]:
-                self.process.evaluate(earlier, timeout_s)
-            self._read = len(self._said)
-            answer = _remembered(self._known, self._said, self.process.evaluate(text, timeout_s))
-        return answer
-
-    def close(self) -> None:
-        """Leave the process running, as if it had read nothing."""
-        if self._read and self.process.pid is not None:
-            self.process.evaluate("(reset)", 60)
-        self._said, self._read = (), 0
-        self._idle.append(self.process)
+    def __call__(
+        self, plan: Plan, permissions: Permissions, donated: frozenset[str], call: Callable[[Callable[..., Any]], Any]
+    ) -> Any:
+        """What the function says, or said of a plan from which this one differs in nothing that it looks at."""
+        said = {key: value for key, value in file.without_hashes(plan).items() if key not in UNSAID}
+        key = canonical.encode(said), repr(permissions), donated
+        if key in self._known:
+            return self._known[key]
+        result = call(self._function)
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        if self._holds(result):
+            self._known[key] = result
+        return result
 
 
-def _remembered(known: Known, key: tuple[str, ...], answer: Answer) -> Answer:
-    if answer.failure is None:
-        if len(known) >= KNOWN:
-            known.clear()
-        known[key] = answer
-    return answer
+def all_proved(outcomes: Sequence[obligations.Outcome]) -> bool:
+    """Whether nothing is open."""
+    return all(outcome.verdict == obligations.PROVED for outcome in outcomes)
 
 
 @contextmanager
@@ -96,49 +94,41 @@ def warm() -> Iterator[Z3]:
     """Lend out processes while this lasts; the one that has read what rows call is given."""
     rows, shards = Z3(PRELUDE), SolverProcess(cover.DEFINITIONS)
     idle: list[SolverProcess] = []  # the definition is asked by a thread of its own: there are two of them
-    of_rows, of_shards, of_other = Known(), Known(), Known()
 
     def for_rows(prelude: str = "") -> Lent | Z3:
-        return Lent(rows, of_rows) if prelude == PRELUDE else Z3(prelude)  # a lemma is proved in one of its own
+        return Lent(rows) if prelude == PRELUDE else Z3(prelude)  # a lemma is proved in one of its own
 
     def for_other(**_: Any) -> Lent:
-        return LentWhole(idle, of_other)
+        return Lent(idle.pop() if idle else SolverProcess(command=command_of("z3")), idle)
 
     def for_ranks(prelude: str, command: tuple[str, ...]) -> Lent:
         assert (prelude, command) == (cover.DEFINITIONS, command_of("z3"))
-        return Lent(shards, of_shards)
+        return Lent(shards)
 
     unproved, shown = at_use.unproved, set[str]()
 
     def still_unproved(version: str, *given: Any, **named: Any) -> dict[str, str]:
-        """Lemmas depend on no plan: what is proved once by a solver stays so."""
+        """Lemmas depend on no plan: what a solver has proved stays so."""
         left = {} if version in shown else unproved(version, *given, **named)
         if not left:
             shown.add(version)
         return left
 
-    answers = dict[bytes, program.Answer]()
+    proved, accepted = Kept(obligations.prove_with, all_proved), Kept(program.ask, lambda answer: bool(answer.yes))
 
-    def ask(
-        kernel: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes, timeout_s: float
-    ) -> program.Answer:
-        """The kernel's answer depends on all that it is told but the digest of the file, which it repeats."""
-        told = program.words(plan, permissions, donated, bytes(32)).tobytes()
-        if (answer := answers.get(told)) is None:
-            answer = of_kernel(kernel, plan, permissions, donated, digest, timeout_s)
-            if len(answers) >= KNOWN:
-                answers.clear()
-            if answer.yes:
-                answers[told] = answer
-        return answer
+    def prove_with(solvers: Any, plan: Plan, permissions: Permissions, **named: Any) -> Any:
+        return proved(plan, permissions, named["donated"], lambda prove: prove(solvers, plan, permissions, **named))
 
-    of_kernel = program.ask
+    def ask(path: Any, plan: Plan, permissions: Permissions, donated: frozenset[str], *given: Any) -> Any:
+        return accepted(plan, permissions, donated, lambda ask: ask(path, plan, permissions, donated, *given))
+
     try:
         with (
-            mock.patch.object(program, "ask", ask),
             mock.patch.object(obligations, "SOLVERS", {"z3": for_rows}),
             mock.patch.object(obligations, "SolverProcess", for_other),
             mock.patch.object(ranks, "SolverProcess", for_ranks),
+            mock.patch.object(obligations, "prove_with", prove_with),
+            mock.patch.object(program, "ask", ask),
             mock.patch.object(at_use, "unproved", still_unproved),
             mock.patch.object(installed, "digest", functools.cache(installed.digest)),
         ):
