@@ -21,7 +21,8 @@ from proofs.obligations import definition
 from proofs.obligations.context import view_of
 from proofs.readers.sharing import Permissions, permitted
 from proofs.sharding import ranks
-from proofs.solvers.process import Z3
+from proofs.solvers import Answer, refutation
+from proofs.solvers.process import Z3, SolverProcess
 from proofs.verdict import OBLIGATIONS, OF_SHARDED
 from tests.soak import judge as judging
 from tests.soak import plans
@@ -29,7 +30,7 @@ from tests.soak.figures import Figures, load
 from tests.soak.judge import Judge
 from tests.soak.lies import CODES, ELSEWHERE, LIES
 from tests.soak.scenes import Scene, scene
-from tests.soak.warm import UNSAID, Kept, warm
+from tests.soak.warm import UNSAID, Kept, Remembering, warm
 from tests.soak.witness import confirmed, shows_ranks
 from tests.strategies.small import changed, small
 from tmmu.errors import REGISTRY
@@ -211,6 +212,20 @@ def test_a_plan_is_not_proved_again_where_only_its_token_differs(solver: Z3) -> 
     holds[0] = False
     other = changed(plan, "storages", 0, death=2)
     assert (said(other), said(other)) == ("no. 5", "no. 6")
+
+
+def test_a_solver_that_remembers_says_of_another_text_what_is_so() -> None:
+    """Nor is a failure remembered."""
+    with Remembering(SolverProcess(), known := {}) as solver:
+        texts = (refutation("(< 1 2)"), refutation("(< 2 1)"))
+        for _ in range(2):
+            assert [solver.evaluate(text, 60).proof for text in texts] == [True, False]
+        assert list(known) == list(texts)
+        known[texts[0]] = Answer("nonsense", None, 0.0)
+        assert solver.evaluate(texts[0], 60).text == "nonsense"
+        assert solver.evaluate("(check-sat", 60).failure
+        assert list(known) == list(texts)
+        solver.process.close()
 
 
 def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_from() -> None:

@@ -36,29 +36,48 @@ class Lent:
     """A solver process as the verifier sees it; closing it gives it back, to `idle` if it must be reset first."""
 
     def __init__(self, process: SolverProcess, idle: list[SolverProcess] | None = None) -> None:
-        self._process, self._idle = process, idle
+        self.process, self._idle = process, idle
 
     @property
     def version(self) -> str:
         """The solver's."""
-        return self._process.version
+        return self.process.version
 
     def evaluate(self, text: str, timeout_s: float) -> Answer:
         """Evaluate in the kept process."""
-        return self._process.evaluate(text, timeout_s)
+        return self.process.evaluate(text, timeout_s)
 
     def close(self) -> None:
         """Leave the process running, as if it had read nothing but its prelude."""
         if self._idle is not None:
-            if self._process.pid is not None:
-                self._process.evaluate("(reset)", 60)
-            self._idle.append(self._process)
+            if self.process.pid is not None:
+                self.process.evaluate("(reset)", 60)
+            self._idle.append(self.process)
 
     def __enter__(self) -> Lent:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Remembering(Lent):
+    """What was asked letter by letter before, in a scope of its own, is answered as it was."""
+
+    def __init__(self, process: SolverProcess, known: dict[str, Answer]) -> None:
+        super().__init__(process)
+        self._known = known
+
+    def evaluate(self, text: str, timeout_s: float) -> Answer:
+        """Evaluate in the kept process, unless it is known what comes of it."""
+        if text in self._known:
+            return self._known[text]
+        answer = super().evaluate(text, timeout_s)
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        if answer.failure is None:
+            self._known[text] = answer
+        return answer
 
 
 class Kept:
@@ -93,6 +112,7 @@ def all_proved(outcomes: Sequence[obligations.Outcome]) -> bool:
 def warm() -> Iterator[Z3]:
     """Lend out processes while this lasts; the one that has read what rows call is given."""
     rows, shards = Z3(PRELUDE), SolverProcess(cover.DEFINITIONS)
+    of_shards: dict[str, Answer] = {}
     idle: list[SolverProcess] = []  # the definition is asked by a thread of its own: there are two of them
 
     def for_rows(prelude: str = "") -> Lent | Z3:
@@ -103,7 +123,7 @@ def warm() -> Iterator[Z3]:
 
     def for_ranks(prelude: str, command: tuple[str, ...]) -> Lent:
         assert (prelude, command) == (cover.DEFINITIONS, command_of("z3"))
-        return Lent(shards)
+        return Remembering(shards, of_shards)
 
     unproved, shown = at_use.unproved, set[str]()
 
