@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from proofs import users_folders
+
 FETCH_S = 300
 """Seconds that Maven may take."""
 
@@ -45,8 +47,7 @@ class Artifact(NamedTuple):
 
     def cache_folder(self) -> Path:
         """`tmmu/NAME` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        return Path(home) / "tmmu" / self.name
+        return users_folders.cache() / self.name
 
 
 Fetch = Callable[[Path], Path]

@@ -10,6 +10,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from proofs import users_folders
+
 SOURCES = Path(__file__).parent
 ORDER = (
     "Lists", "Columns", "Check", "Safe", "Run", "ListsProof", "Placement", "Edges", "Accesses", "Soundness", "RunProof",
@@ -31,8 +33,7 @@ def digest(sources: Path = SOURCES) -> str:
 
 def folder(sources: Path = SOURCES) -> Path:
     """Where the kernel of these sources is, or would be, installed."""
-    home = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
-    return Path(home) / "tmmu" / "kernel" / digest(sources)
+    return users_folders.data() / "kernel" / digest(sources)
 
 
 def program() -> Path | None:

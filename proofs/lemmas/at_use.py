@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from proofs import users_folders
 from proofs.lemmas import descent
 from proofs.lemmas.chains import DEFINITIONS
 from proofs.lemmas.families import OF_CHAINS as LEMMAS
@@ -44,8 +45,7 @@ def proofs_of(lemmas: Sequence[Lemma] = LEMMAS, text: str = TEXT) -> dict[str, l
 
 def cache_folder() -> Path:
     """Where records lie: `tmmu/lemmas` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(home) / "tmmu" / "lemmas"
+    return users_folders.cache() / "lemmas"
 
 
 def unproved(
