@@ -22,7 +22,9 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--list", "listed", is_flag=True, help="Print the names, each with its file and its sentence.")
+@click.option(
+    "--list", "listed", is_flag=True, help="Prove nothing; print the names, each with its file and its sentence."
+)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--solver", type=click.Choice([*SOLVERS, "both"]), default="z3", show_default=True)
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Random seeds that each proof must hold under.")
@@ -55,13 +57,13 @@ def command(
     Exit codes: 0 all PROVED, 1 a mutant or a twin that is not as it must be, 3 UNKNOWN, 2 command line, 70 internal.
     """
     solvers = tuple(SOLVERS) if solver == "both" else (solver,)
-    if listed:
-        for file, lemmas in proving.by_file().items():
-            for lemma in lemmas:
-                click.echo(f"{lemma.name}  ({file})\n    {lemma.sentence}")
-        return 0
     try:
         reports = []
+        if listed:
+            for file, lemmas in proving.chosen(names).items():
+                for lemma in lemmas:
+                    click.echo(f"{lemma.name}  ({file})\n    {lemma.sentence}")
+            return 0
         proved_by = proving.prove_all(names, solvers=solvers, seeds=seeds, timeout_s=timeout)
         for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), timeout):
             reports.append(report)
@@ -122,7 +124,7 @@ def _lines(report: Report, cases: bool) -> list[str]:
 def _object(report: Report) -> dict[str, object]:
     return {
         "name": report.name,
-        "file": f"proofs/lemmas/{report.file}.py",
+        "file": proving.path_of(report.file),
         "sentence": report.sentence,
         "verdict": report.verdict,
         "solvers": report.solvers,

@@ -56,6 +56,35 @@ def by_file() -> dict[str, Sequence[Lemma | Statement]]:
     return {**{file: lemmas for file, (_, lemmas, _) in LISTS.items()}, **STATEMENTS}
 
 
+def chosen(wanted: Sequence[str]) -> dict[str, Sequence[Lemma | Statement]]:
+    """The lemmas of these names or of these files, by file, in the order of `names`; all of them where none is named.
+
+    A file is named by its stem, its name or its path in the repository. ValueError for what is neither.
+
+    >>> list(chosen(["proofs/lemmas/tenancy.py", "zeroing"]))
+    ['tenancy', 'zeroing']
+    """
+    called = {file: {file, f"{file}.py", path_of(file)} for file in by_file()}
+    known = set(names()).union(*called.values())
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(f"there is no lemma {unknown[0]!r}")
+    asked = set(wanted)
+    found = {
+        file: [lemma for lemma in lemmas if not asked or lemma.name in asked or called[file] & asked]
+        for file, lemmas in by_file().items()
+    }
+    return {file: lemmas for file, lemmas in found.items() if lemmas}
+
+
+def path_of(file: str) -> str:
+    """Where a file of lemmas stands in the repository.
+
+    >>> path_of("tenancy")
+    'proofs/lemmas/tenancy.py'
+    """
+    return f"proofs/lemmas/{file}.py"
+
+
 def prove_all(
     wanted: Sequence[str] = (), *, solvers: Sequence[str] = ("z3",), seeds: int = 1, timeout_s: float = 20.0
 ) -> Iterator[Report]:
@@ -64,7 +93,7 @@ def prove_all(
     Parameters
     ----------
     wanted
-        Names of lemmas or of files; empty for all. ValueError for one that is neither.
+        Names of lemmas or of files, as `chosen` has them. ValueError for one that is neither.
     solvers
         Names of `SOLVERS`; a lemma is PROVED where each of them proves it.
     seeds
@@ -76,22 +105,18 @@ def prove_all(
     -----
     A few milliseconds for each query, and a tenth of a second for each process: under a minute for everything.
     """
-    known = set(names()) | set(by_file())
-    if unknown := [name for name in wanted if name not in known]:
-        raise ValueError(f"there is no lemma {unknown[0]!r}")
-    tasks: list[Callable[[], list[Report]]] = []
-    for file, lemmas in by_file().items():
-        chosen = [lemma.name for lemma in lemmas if not wanted or lemma.name in wanted or file in wanted]
-        if chosen:
-            tasks.append(partial(_family, file, set(chosen), solvers, seeds, timeout_s))
+    tasks: list[Callable[[], list[Report]]] = [
+        partial(_family, file, {lemma.name for lemma in lemmas}, solvers, seeds, timeout_s)
+        for file, lemmas in chosen(wanted).items()
+    ]
     with ThreadPoolExecutor(max_workers=2) as pool:
         for reports in pool.map(lambda task: task(), tasks):
             yield from reports
 
 
-def _family(file: str, chosen: set[str], solvers: Sequence[str], seeds: int, timeout_s: float) -> list[Report]:
+def _family(file: str, asked: set[str], solvers: Sequence[str], seeds: int, timeout_s: float) -> list[Report]:
     """The reports of one file."""
-    lemmas = {lemma.name: lemma for lemma in by_file()[file] if lemma.name in chosen}
+    lemmas = {lemma.name: lemma for lemma in by_file()[file] if lemma.name in asked}
     reports = {name: Report(name, file, lemma.sentence, seeds) for name, lemma in lemmas.items()}
     for solver in solvers:
         for seed in range(seeds):

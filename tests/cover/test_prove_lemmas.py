@@ -61,6 +61,30 @@ def test_lemmas_are_listed_with_their_files_and_sentences(capsys: pytest.Capture
     assert "opening_a_slot_keeps_the_invariant  (linear_scan)" in lines
 
 
+def test_of_named_lemmas_and_files_those_alone_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: C4.2"""
+    assert run(["--list", "zeroing", "tenants_fit"]) == 0
+    lines = capsys.readouterr().out.splitlines()[::2]
+    assert lines == ["tenants_fit  (tenancy)", *(f"{statement.name}  (zeroing)" for statement in zeroing.STATEMENTS)]
+    assert run(["--list", "no_such_lemma"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, "there is no lemma 'no_such_lemma'" in said.err) == ("", True)
+
+
+@pytest.mark.parametrize("name", ["sharding_cover", "sharding_cover.py", "proofs/lemmas/sharding_cover.py"])
+def test_a_file_is_named_as_the_output_names_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: C4.1"""
+    assert run([name, "--list"]) == 0
+    assert capsys.readouterr().out.count("  (sharding_cover)\n") == len(families.STATEMENTS["sharding_cover"])
+    assert {report.file for report in proving.prove_all([name])} == {"sharding_cover"}
+
+
+@pytest.mark.parametrize("name", ["tenants_fit.py", "proofs/lemmas/tenancy", "other/tenancy.py", "", "chains.py"])
+def test_what_names_no_file_of_lemmas_is_refused(name: str) -> None:
+    """spec: C4.2"""
+    assert run([name, "--list"]) == run([name]) == 2
+
+
 def test_every_lemma_has_a_name_of_its_own_a_sentence_and_mutants_that_apply() -> None:
     seen = set()
     for file, lemmas in proving.by_file().items():
