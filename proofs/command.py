@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from proofs import formats, verify_plan
-from proofs.flags import bound, dims, existing, shapes
+from proofs.flags import Folder, bound, dims, existing, shapes
 from proofs.kernel import installed
 from proofs.sharding import ranks
 from proofs.solvers.process import SOLVERS
@@ -61,14 +61,12 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
 )
 @click.option(
     "--smt2",
-    type=click.Path(file_okay=False),
+    type=Folder(),
     metavar="DIR",
     help="Write the obligations of proved plans, and the lemmas, as SMT-LIB 2 into DIR.",
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=2, help="Solver processes.")
-@click.option(
-    "--coq", type=click.Path(file_okay=False), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan."
-)
+@click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
 @click.version_option(package_name="tmmu")
 def command(
     plans: tuple[str, ...],

@@ -1,7 +1,12 @@
-"""How the commands read bindings: --dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT. spec: C1.6, T10.7"""
+"""How the commands read bindings: --dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT; and folders.
+
+spec: C1.6, C4.3, C4.5, T10.7
+"""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +16,30 @@ from tmmu.vocabulary import UINT64_END
 
 existing = click.Path(exists=True, dir_okay=False)
 """A file that is there; click exits with 2 where it is not, or is a directory."""
+
+
+class Folder(click.Path):
+    """A folder that something is written into. It has a name, and can be made where it is not there.
+
+    This is found out before the work begins, by a file without a name that is gone at once: nothing is made here.
+    """
+
+    def __init__(self, path_type: type | None = None) -> None:
+        super().__init__(file_okay=False, path_type=path_type)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path as click gives it. Raises BadParameter where it is empty or cannot be written."""
+        if not os.fspath(value):
+            self.fail("the name of the folder is empty", param, ctx)
+        found = super().convert(value, param, ctx)
+        there = os.path.abspath(value)
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        try:
+            tempfile.TemporaryFile(dir=there).close()
+        except OSError as error:
+            self.fail(f"{os.fspath(value)} cannot be written ({error.strerror}): name another folder", param, ctx)
+        return found
 
 
 def parse_pairs(flag: str) -> Callable[[object, object, tuple[str, ...]], dict[str, str]]:

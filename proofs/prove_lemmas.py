@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from proofs import maven, smtlib
+from proofs.flags import Folder
 from proofs.lemmas import checked, proving
 from proofs.lemmas.proving import PROVED, REFUTED, UNKNOWN, Report
 from proofs.model_check import java
@@ -30,10 +31,10 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Random seeds that each proof must hold under.")
 @click.option("--timeout", type=click.IntRange(1, 1_000_000), default=20, help="Seconds for the solver, a query.")
 @click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")
-@click.option("--smt2", type=click.Path(file_okay=False), metavar="DIR", help="Write each lemma as SMT-LIB 2 into DIR.")
+@click.option("--smt2", type=Folder(), metavar="DIR", help="Write each lemma as SMT-LIB 2 into DIR.")
 @click.option(
     "--proofs",
-    type=click.Path(file_okay=False),
+    type=Folder(),
     metavar="DIR",
     help="Write proofs by SMTInterpol into DIR, where its checker accepts them.",
 )
@@ -58,12 +59,12 @@ def command(
     """
     solvers = tuple(SOLVERS) if solver == "both" else (solver,)
     try:
-        reports = []
         if listed:
             for file, lemmas in proving.chosen(names).items():
                 for lemma in lemmas:
                     click.echo(f"{lemma.name}  ({file})\n    {lemma.sentence}")
             return 0
+        reports = []
         proved_by = proving.prove_all(names, solvers=solvers, seeds=seeds, timeout_s=timeout)
         for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), timeout):
             reports.append(report)
@@ -75,7 +76,8 @@ def command(
     except ValueError as error:
         raise click.UsageError(f"{error}; `prove-lemmas --list` prints the names") from error
     except TmmuError as error:  # it reads nothing, it could not write
-        raise click.BadParameter(str(error), param_hint="--smt2 or --proofs") from error
+        flag = " or ".join(name for name, given in (("--smt2", smt2), ("--proofs", proofs)) if given is not None)
+        raise click.BadParameter(str(error), param_hint=flag) from error
     worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
     if style == "json":
         click.echo(json.dumps({"lemmas": [_object(report) for report in reports]}, indent=1, ensure_ascii=False))

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from proofs import maven
+from proofs.flags import Folder
 from proofs.model_check import formats, java, judge, manifest, tlatools, tlc
 from proofs.model_check.following import follow
 from proofs.model_check.following.log import WrongLog
@@ -28,7 +29,7 @@ folders = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--workers", type=click.IntRange(1, 64), default=min(2, os.cpu_count() or 1), help="Runs at one time.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "junit"]), default="text")
 @click.option("--timeout", type=click.IntRange(1, 1_000_000), default=1800, help="Seconds for each run.")
-@click.option("--traces", type=click.Path(file_okay=False, path_type=Path), help="Write each counterexample there.")
+@click.option("--traces", type=Folder(path_type=Path), help="Write each counterexample there.")
 @click.option(
     "--follow",
     "logs",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from proofs.flags import dims, existing, parse_pairs, shapes, sizes
+from proofs.flags import Folder, dims, existing, parse_pairs, shapes, sizes
 
 LARGEST = (1 << 64) - 1
 
@@ -29,6 +29,21 @@ def test_a_file_must_be_there_and_be_a_file(tmp_path: Path) -> None:
     assert existing.convert(str(tmp_path / "plan.cbor"), None, None) == str(tmp_path / "plan.cbor")
     assert "does not exist" in refusal(existing.convert, str(tmp_path / "absent"), None, None)
     assert "is a directory" in refusal(existing.convert, str(tmp_path), None, None)
+
+
+def test_a_folder_to_write_into_has_a_name_and_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is made before there is something to write. spec: C4.3, C4.5"""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "nowhere").symlink_to(tmp_path / "absent")
+    for name in (".", "out", "new/out", str(tmp_path / "new" / "out")):
+        assert Folder().convert(name, None, None) == name
+    assert Folder(path_type=Path).convert("new/out", None, None) == Path("new/out")
+    assert "the name of the folder is empty" in refusal(Folder().convert, "", None, None)
+    assert "is a file" in refusal(Folder().convert, "file", None, None)
+    for name in ("file/out", "nowhere/out", "/proc/out"):
+        assert f"{name} cannot be written (" in refusal(Folder().convert, name, None, None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "nowhere"]
 
 
 def test_a_pair_is_split_at_its_last_equals_sign() -> None:

@@ -237,6 +237,40 @@ def test_what_is_reported_is_what_is_exported(reported: Callable[..., dict[str, 
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["tenants_fit.smt2"]
 
 
+@pytest.mark.parametrize("option", ["--smt2", "--proofs"])
+@pytest.mark.parametrize(("name", "said"), [("", "is empty"), ("file/out", "file/out cannot be written")])
+def test_where_nothing_can_be_written_nothing_is_proved(
+    option: str, name: str, said: str, tmp_path: Path, reported: Callable[..., dict[str, object]],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """spec: C4.3, C4.5"""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    asked = reported(ONE)
+    assert run([option, name]) == 2
+    err = capsys.readouterr().err
+    assert (asked, err.count("\n")) == ({}, 1)
+    assert f"{option}: " in err.replace("'", "")
+    assert said in err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [(["--smt2"], "--smt2: "), (["--smt2", "--proofs"], "--smt2 or --proofs: ")]
+)
+def test_what_cannot_be_written_at_last_is_said_of_the_options_given(
+    given: list[str], named: str, tmp_path: Path, reported: Callable[..., dict[str, object]],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """spec: C4.3"""
+    reported(replace(ONE, name="tenants_fit"))
+    monkeypatch.setattr(smtinterpol, "find", lambda: None)
+    monkeypatch.setattr(checked, "evidence", lambda *_: Evidence("CHECKED", "14 steps"))
+    (tmp_path / "tenants_fit.smt2").mkdir()
+    assert run([part for option in given for part in (option, str(tmp_path))]) == 2
+    assert f"error: Invalid value for {named}" in capsys.readouterr().err
+
+
 def test_a_name_that_is_no_lemmas_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["no_such_lemma"]) == 2
     assert "no_such_lemma" in capsys.readouterr().err

@@ -257,6 +257,20 @@ def test_only_what_cannot_be_written_is_the_fault_of_where_it_is_written(
         assert (found[0], said in found[2]) == (code, True)
 
 
+@pytest.mark.parametrize("option", ["--smt2", "--coq"])
+@pytest.mark.parametrize(("name", "said"), [("", "is empty"), ("none.cbor/out", "none.cbor/out cannot be written")])
+def test_where_nothing_can_be_written_no_plan_is_judged(
+    option: str, name: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what an earlier run wrote removed. spec: C4.3, C4.4"""
+    monkeypatch.setattr(installed, "theory", lambda: folder)
+    monkeypatch.setattr(verify_plan, "opened", lambda *_: pytest.fail("it was opened"))
+    before = sorted(folder.rglob("*"))
+    code, out, err = ran(capsys, "right.cbor", option, name, "--format", "json")
+    assert (code, out, err.count("\n"), said in err, option in err) == (2, "", 1, True, True)
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_plans_of_ranks_are_judged_together_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: R7.27"""
     one = ranks()[0]
