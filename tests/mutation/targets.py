@@ -108,12 +108,16 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/lemmas/statements.py": (f"{COVER}statements.py", f"{COVER}prove_lemmas.py"),
     "proofs/lemmas/proving.py": (f"{COVER}proving.py", f"{COVER}prove_lemmas.py"),
     **{f"proofs/lemmas/{name}.py": (f"{COVER}checked_proofs.py",) for name in ("checked", "instances")},
+    "proofs/lemmas/at_use.py": (f"{COVER}recursion.py", f"{COVER}obligations_outcomes.py"),
+    "proofs/lemmas/countermodel.py": (f"{COVER}proving.py", f"{COVER}prove_lemmas.py"),
+    "proofs/lemmas/transitions.py": (f"{COVER}transitions.py",),
     "proofs/solvers/smtinterpol.py": (f"{COVER}checked_proofs.py",),
     "proofs/prove_lemmas.py": (f"{COVER}prove_lemmas.py", f"{COVER}checked_proofs.py"),
     **{f"proofs/kernel/{name}.py": (*KERNEL, "tests/kernel/test_program.py") for name in ("evidence", "program")},
     **{f"proofs/kernel/{name}.py": KERNEL for name in ("opinion", "installed")},
     "proofs/kernel/install.py": (f"{COVER}kernel_install.py", *KERNEL),
     "proofs/maven.py": (f"{COVER}maven.py",),
+    "proofs/users_folders.py": (f"{COVER}users_folders.py",),
     "proofs/kernel/coq_file.py": (f"{COVER}kernel.py", f"{COVER}second_opinion.py"),
     **{
         f"proofs/readers/{name}.py": READERS
