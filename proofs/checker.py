@@ -58,30 +58,42 @@ def placed(run: Program) -> Iterator[Problem]:
                 *where,
                 f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}",
             )
-        strictest = max(s.alignment, arena.alignment)
-        if not (_power_of_two(s.alignment) and _power_of_two(arena.alignment)) or s.offset % strictest:
-            yield Problem("alignment", *where, f"{of} at {s.offset} is not aligned to {strictest}")
+        if not power_of_two(arena.alignment):
+            yield Problem("alignment", *where, f"the arena of {of} has the alignment {arena.alignment}: {NO_POWER}")
+        elif text := _misaligned(f"{of} at {s.offset}", s.offset, s.alignment, arena.alignment):
+            yield Problem("alignment", *where, text)
     for t in run.tensors:
         s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
         where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
         if t.window + t.bytes > s.bytes or not s.birth <= t.birth <= t.death <= s.death:
             yield Problem("tensors_within_storages", *where, f"{t.name} reaches beyond its storage in bytes or steps")
-        if not _power_of_two(t.alignment) or t.address % t.alignment:
-            yield Problem("alignment", *where, f"{t.name} at {t.address} is not aligned to {t.alignment}")
-        elif _power_of_two(s.alignment) and t.alignment > s.alignment:
+        if text := _misaligned(f"{t.name} at {t.address}", t.address, t.alignment):
+            yield Problem("alignment", *where, text)
+        elif power_of_two(s.alignment) and t.alignment > s.alignment:
             yield Problem("alignment", *where, f"{t.name} requires {t.alignment}, its storage only {s.alignment}")
 
 
-def _power_of_two(value: int) -> bool:
+NO_POWER = "no power of two"
+
+
+def _misaligned(what: str, address: int, alignment: int, least: int = 1) -> str:
+    """What is wrong with an address that must be a multiple of an alignment, and of a power of two; "" for nothing."""
+    if not power_of_two(alignment):
+        return f"{what} has the alignment {alignment}: {NO_POWER}"
+    strictest = max(alignment, least)
+    return f"{what} is not aligned to {strictest}" if address % strictest else ""
+
+
+def power_of_two(value: int) -> bool:
+    """Whether an alignment is one."""
     return value > 0 and value & (value - 1) == 0
 
 
 def overlapping(run: Program) -> Iterator[Problem]:
     """No byte of an arena belongs to two storages that live at one step: a sweep over births, neighbours compared."""
     live: list[list[tuple[int, int, int]]] = [[] for _ in run.arenas]  # (first byte, end, storage), sorted
-    born = sorted((s.birth, 1, k) for k, s in enumerate(run.storages) if s.bytes)
-    dead = sorted((s.death + 1, 0, k) for k, s in enumerate(run.storages) if s.bytes)
-    for step, opens, k in sorted(born + dead):
+    boxes = [(k, s) for k, s in enumerate(run.storages) if s.bytes and s.birth <= s.death]
+    for step, opens, k in sorted([(s.birth, 1, k) for k, s in boxes] + [(s.death + 1, 0, k) for k, s in boxes]):
         s = run.storages[k]
         box, here = (s.offset, s.offset + s.bytes, k), live[s.arena]
         i = bisect_left(here, box)

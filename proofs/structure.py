@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from proofs import homes
-from proofs.checker import Problem
+from proofs.checker import NO_POWER, Problem, power_of_two
 from proofs.layouts import BY_SLOTS
 from proofs.program import Program
 from proofs.readers.operators import iterates, qualified
@@ -228,8 +228,9 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
             yield _problem(
                 "slot_count", (name,), None, f"the storage of {name} does not fit its slot in arena, bytes or alignment"
             )
-        is_power = alignment > 0 and alignment & (alignment - 1) == 0
-        if not is_power or (plan.layout in BY_SLOTS and s.offset % alignment):
+        if not power_of_two(alignment):
+            yield _problem("alignment", (name,), None, f"the slot of {name} has the alignment {alignment}: {NO_POWER}")
+        elif plan.layout in BY_SLOTS and s.offset % alignment:
             text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
             yield _problem("alignment", (name,), None, text)
         tenants.setdefault(s.slot, []).append(k)

@@ -279,7 +279,7 @@ class _Reading:
             if not self._may_take(node, result, operand):
                 continue
             expected.in_place.add((self.name[result], self.name[operand]))
-            listed = {node.reads[p] for p in overwritable(_domain(node), node.op) if p < len(node.reads)}
+            listed = overwritable(_domain(node), node.op, node.reads)
             believed |= not (result == node.writes[0] and operand in listed)
         name = qualified(_domain(node), node.op)
         if believed and name not in expected.believed:

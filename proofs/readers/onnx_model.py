@@ -272,8 +272,7 @@ class _Reading:
             whole = expected.sizes[base] == expected.sizes[result]
             if whole and (node.op_type != "Dropout" or self._at_inference(scope, node)):
                 expected.views[result] = (base, 0)
-        for position in overwritable(domain, node.op_type):
-            operand = node.input[position] if position < len(node.input) else ""
+        for operand in overwritable(domain, node.op_type, node.input):
             # A body's own initializer is written once, by the caller, and needed whenever the body runs again.
             if self._is_local(scope, operand) and (not scope.body or operand in scope.made):
                 tensor = scope.values[operand]

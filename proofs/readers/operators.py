@@ -10,7 +10,8 @@ CumSum, Transpose, Gather, Slice, Concat, Pad, Resize, the recurrent networks, S
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 KNOWN_DOMAINS = frozenset({"", "ai.onnx"})
 """The domains that the tables speak for. Of any other, an operator is what the model's own word says, or nothing."""
@@ -37,7 +38,8 @@ IN_PLACE: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(_UNARY_WITH_SETTINGS, (0,)),
     **dict.fromkeys(_BINARY, (0, 1)),
     "Where": (0, 1, 2),
-    # A kernel may fold its operands one after the other into the result, so that only the first is read in time.
+    # A kernel may fold its operands one after the other into the result, so that only the first is read in time; not
+    # even that where it is an operand a second time.
     **dict.fromkeys(_VARIADIC, (0,)),
 }
 """The operand positions whose bytes result 0 may take, given equal shapes and element widths (T3).
@@ -113,17 +115,27 @@ def is_view(domain: str, op: str) -> bool:
     return op in VIEWS if domain in KNOWN_DOMAINS else shows_in_every_result(domain, op)
 
 
-def overwritable(domain: str, op: str) -> tuple[int, ...]:
-    """The operand positions whose bytes result 0 may take; none for an operator that the tables do not know.
+T = TypeVar("T")
 
-    >>> overwritable("", "Add"), overwritable("", "MatMul"), overwritable("com.example", "Add")
-    ((0, 1), (), ())
+
+def overwritable(domain: str, op: str, operands: Sequence[T]) -> tuple[T, ...]:
+    """Those of the operands whose bytes result 0 may take; none for an operator that the tables do not know.
+
+    spec: T3.2, T3.10
+
+    >>> overwritable("", "Add", "ab"), overwritable("", "MatMul", "ab"), overwritable("com.example", "Add", "ab")
+    (('a', 'b'), (), ())
+    >>> overwritable("", "Sum", "ab"), overwritable("", "Sum", "aba"), overwritable("", "Add", "aa")
+    (('a',), (), ('a', 'a'))
     """
+    positions: tuple[int, ...] = ()
     if domain == GRADIENTS:
-        return (0,) if op in GRADIENTS_IN_PLACE else ()
-    if domain.startswith(COLLECTIVES):
-        return (0,) if op == "AllReduce" else ()
-    return IN_PLACE.get(op, ()) if domain in KNOWN_DOMAINS else ()
+        positions = (0,) if op in GRADIENTS_IN_PLACE else ()
+    elif domain.startswith(COLLECTIVES):
+        positions = (0,) if op == "AllReduce" else ()
+    elif domain in KNOWN_DOMAINS and not (op in _VARIADIC and any(each == operands[0] for each in operands[1:])):
+        positions = IN_PLACE.get(op, ())
+    return tuple(operands[p] for p in positions if p < len(operands))
 
 
 def iterates(domain: str, op: str) -> bool:

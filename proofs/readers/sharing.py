@@ -163,7 +163,7 @@ class _Judge:
         """Whether the operator may overwrite this operand, by the tables, the model or, for want of both, the plan."""
         domain, op = self.plan.ops[self.op[word.step]]
         reads, writes = self._reads(word.step), self._writes(word.step)
-        by_table = writes[0] == word.row and word.of in (reads[p] for p in overwritable(domain, op) if p < len(reads))
+        by_table = writes[0] == word.row and word.of in overwritable(domain, op, reads)
         if self.expected is not None:
             stated = (self.name[word.row], self.name[word.of]) in self.expected.in_place
             return stated and (by_table or self._believe_model(domain, op))

@@ -244,7 +244,7 @@ class _Joint:
             if back or summand:
                 r.views[result] = (given[0], 0)
         alike = (r.shapes[writes[0]], r.sizes[writes[0]]) == (r.shapes[given[0]], r.sizes[given[0]])
-        if alike and overwritable(domain, op):
+        if alike and overwritable(domain, op, tuple(reads)):
             r.in_place.add((writes[0], given[0]))
         self._add_step(f"{step.node}.grad", domain, op, tuple(reads), tuple(writes))
         for name in dict.fromkeys(name for name, _ in own):

@@ -166,6 +166,22 @@ def test_places_and_sizes_are_checked(plan: Program, expected: list[tuple[str, s
         assert {p.obligation for p in problems(plan)} <= {"no_live_overlap"}
 
 
+@pytest.mark.parametrize(
+    ("plan", "text"),
+    [
+        (with_storage(RIGHT, 0, alignment=3), "x at 0 has the alignment 3: no power of two"),
+        (with_arena(RIGHT, alignment=96), "the arena of x has the alignment 96: no power of two"),
+        (with_tensor(RIGHT, 1, alignment=6), "a at 64 has the alignment 6: no power of two"),
+        (with_storage(RIGHT, 1, alignment=128), "a at 64 is not aligned to 128"),
+        (with_arena(RIGHT, alignment=128), "a at 64 is not aligned to 128"),
+        (with_tensor(RIGHT, 1, alignment=128), "a at 64 is not aligned to 128"),
+    ],
+)
+def test_the_alignment_that_is_named_is_the_one_that_is_wrong(plan: Program, text: str) -> None:
+    """Another one may well divide the address. spec: V1.2"""
+    assert next(p.text for p in problems(plan) if p.obligation == "alignment") == text
+
+
 def test_a_tensor_born_before_its_storage_is_outside_it() -> None:
     plan = with_tensor(RIGHT, 2, birth=0)
     assert ("tensors_within_storages", ("y",), None) in found(plan)

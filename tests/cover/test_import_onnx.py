@@ -179,6 +179,14 @@ def test_operators_that_go_element_by_element_may_work_in_place(tmp_path: Path) 
     ]  # fmt: skip
 
 
+def test_an_operand_that_is_folded_in_a_second_time_is_not_overwritten(tmp_path: Path) -> None:
+    """A kernel that adds one operand after the other would read it when it is gone. spec: T3.10"""
+    text = """main (float[4] x, float[4] z) => (y) {
+        a = Relu (x) b = Sum (a, z, a) c = Relu (x) d = Mean (c, z, z) e = Add (d, d) y = Max (e, e)
+    }"""
+    assert hints(imported(tmp_path, text)) == [("a", "x"), ("c", "x"), ("d", "c"), ("e", "d")]
+
+
 def test_packed_elements_of_equal_width_may_change_place(tmp_path: Path) -> None:
     """spec: T3.3"""
     for dtype, given in ((TensorProto.UINT4, [("y", "x")]), (TensorProto.INT8, [])):

@@ -121,6 +121,13 @@ def test_a_nodes_own_name_counts_where_it_is_unique_in_its_graph() -> None:
     assert "Relu#1: two nodes have this name" in refused(model)
 
 
+def test_an_operand_that_is_folded_in_a_second_time_is_not_overwritten() -> None:
+    """spec: T3.10"""
+    for reads, taken in (("a, x", {("y", "a")}), ("a, x, a", set()), ("a, x, x", {("y", "a")})):
+        model = f"g (float[2] x) => (float[2] y) {{ a = MatMul(x, x) y = Sum({reads}) }}"
+        assert guessed(model).in_place == taken
+
+
 def test_the_long_name_of_ai_onnx_is_the_short_one() -> None:
     model = model_of("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.graph.node[0].domain = "ai.onnx"

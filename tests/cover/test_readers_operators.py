@@ -119,7 +119,7 @@ def test_what_may_work_in_place_reads_each_element_at_its_own_index(op: str) -> 
 def test_what_reads_neighbours_is_seen_to_and_is_not_listed(op: str, operands: list[Array], attributes: Any) -> None:
     """The same trial says no; a broadcast operand is kept out by its shape. spec: T3.2, T3.3"""
     assert not reads_at_its_own_index_alone(op, operands, 0, **attributes)
-    assert op == "Add" or overwritable("", op) == ()
+    assert op == "Add" or overwritable("", op, "ab") == ()
 
 
 @pytest.mark.parametrize("op", sorted(VIEWS))
@@ -149,33 +149,46 @@ def test_every_listed_operator_is_one_of_onnx_and_has_the_operands() -> None:
 def test_the_tables_speak_for_ai_onnx_alone() -> None:
     """spec: V2.1"""
     assert is_view("ai.onnx", "Reshape")
-    assert overwritable("ai.onnx", "Relu") == (0,)
+    assert overwritable("ai.onnx", "Relu", "a") == ("a",)
     for domain in ("ai.onnx.ml", "com.microsoft", "aten"):
         assert domain not in KNOWN_DOMAINS
         assert not is_view(domain, "Reshape")
-        assert overwritable(domain, "Relu") == ()
+        assert overwritable(domain, "Relu", "a") == ()
 
 
 @pytest.mark.parametrize(
-    ("op", "positions"),
+    ("op", "operands", "takes"),
     [
-        ("Relu", (0,)), ("Clip", (0,)), ("Add", (0, 1)), ("PRelu", (0, 1)), ("Where", (0, 1, 2)), ("Sum", (0,)),
-        ("MatMul", ()), ("Reshape", ()), ("AddGrad", ()),
+        ("Relu", "a", "a"), ("Clip", "abc", "a"), ("Add", "ab", "ab"), ("Add", "aa", "aa"), ("PRelu", "ab", "ab"),
+        ("Where", "abc", "abc"), ("Sum", "abc", "a"), ("Max", "a", "a"), ("MatMul", "ab", ""), ("Reshape", "a", ""),
+        ("AddGrad", "a", ""), ("Relu", "", ""), ("Sum", "", ""),
     ],
 )  # fmt: skip
-def test_a_result_may_take_any_operand_that_is_read_at_its_own_index(op: str, positions: tuple[int, ...]) -> None:
+def test_a_result_may_take_any_operand_that_is_read_at_its_own_index(op: str, operands: str, takes: str) -> None:
     """A table that lists fewer refuses right plans. spec: T3.2"""
-    assert overwritable("", op) == positions
+    assert overwritable("", op, operands) == tuple(takes)
+
+
+@pytest.mark.parametrize("op", ["Max", "Mean", "Min", "Sum"])
+def test_what_is_folded_takes_no_operand_that_comes_again(op: str) -> None:
+    """A kernel that goes over its operands one after the other reads it when it is gone. spec: T3.10"""
+    assert overwritable("", op, "aba") == overwritable("", op, "aa") == ()
+    assert overwritable("", op, "abb") == ("a",)
+    a, b = floats([1, 2]), floats([10, 20])
+    folded = a.copy()
+    for operand in (b, folded):
+        folded += operand
+    assert not np.array_equal(folded, run("Sum", [a, b, a]))
 
 
 def test_the_tables_speak_for_gradients_and_collectives_too() -> None:
     """By their own domains and names. spec: V2.1"""
     assert [known(domain) for domain in ("", "ai.onnx", GRADIENTS, "tmmu.mesh/tp")] == [True] * 4
     assert [known(domain) for domain in ("tmmu", "tmmu.mesh", "tmmu.gradients", "com.microsoft")] == [False] * 4
-    assert [overwritable(GRADIENTS, op) for op in ("ReluGrad", "MulGrad", "MatMulGrad", "CastGrad", "Relu")] == [
-        (0,), (0,), (), (), (),
+    assert [overwritable(GRADIENTS, op, "a") for op in ("ReluGrad", "MulGrad", "MatMulGrad", "CastGrad", "Relu")] == [
+        ("a",), ("a",), (), (), (),
     ]  # fmt: skip
-    assert [overwritable("tmmu.mesh/tp", op) for op in ("AllReduce", "AllGather", "Relu")] == [(0,), (), ()]
+    assert [overwritable("tmmu.mesh/tp", op, "a") for op in ("AllReduce", "AllGather", "Relu")] == [("a",), (), ()]
     assert [shows_in_every_result(GRADIENTS, op) for op in ("AddGrad", "SumGrad", "MulGrad")] == [True, True, False]
     assert [shows_in_every_result(domain, "AddGrad") for domain in ("", "tmmu.mesh/tp")] == [False, False]
     assert [is_view(GRADIENTS, op) for op in ("AddGrad", "Reshape")] == [True, False]

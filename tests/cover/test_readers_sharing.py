@@ -163,11 +163,12 @@ def test_an_elementwise_result_may_take_an_operand_that_is_read_at_its_own_index
 @pytest.mark.parametrize(
     "line",
     ["n MatMul: a x -> y", "n Softmax: a -> y", "n CumSum: a x -> y", "n Transpose: a -> y", "n Reshape: a -> y",
-     "n Clip: x a -> y", "n Sum: x a -> y", "n ScatterND: a x x -> y", "n BatchNormalization: a x -> y",
+     "n Clip: x a -> y", "n Sum: x a -> y", "n Sum: a x a -> y", "n Mean: a a -> y",
+     "n ScatterND: a x x -> y", "n BatchNormalization: a x -> y",
      "n UnheardOf: a -> y", "n Relu: x -> y", "n Relu: a -> z y"],
 )  # fmt: skip
 def test_no_other_result_may_take_an_operand(line: str) -> None:
-    """spec: T3.2, V2.1"""
+    """spec: T3.2, T3.10, V2.1"""
     assert judged(through(line)) == ({}, {}, [])
 
 

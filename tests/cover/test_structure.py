@@ -391,8 +391,18 @@ SLOTS: list[tuple[str, Change, str, str]] = [
     ("a slot that is too small", edit("slots", 0, bytes=63), "slot_count", "does not fit its slot"),
     ("a slot aligned less than its storage", edit("storages", 0, alignment=256), "slot_count", "does not fit its slot"),
     ("a slot aligned less than its arena", edit("slots", 1, alignment=64), "slot_count", "does not fit its slot"),
-    ("a slot whose alignment is no power of two", edit("slots", 0, alignment=192), "alignment", "as its slot, to 192"),
-    ("a slot whose alignment is 0", edit("slots", 1, alignment=0), "alignment", "as its slot, to 0"),
+    (
+        "an odd slot alignment",
+        edit("slots", 0, alignment=192),
+        "alignment",
+        "slot of a has the alignment 192: no power",
+    ),
+    (
+        "a slot whose alignment is 0",
+        edit("slots", 1, alignment=0),
+        "alignment",
+        "the slot of x has the alignment 0: no",
+    ),
     ("a slot aligned more strictly than it lies", edit("slots", 1, alignment=256), "alignment", "as its slot, to 256"),
     (
         "a slot for two that live together",

@@ -15,7 +15,7 @@ from dataclasses import replace
 import onnx
 
 from tmmu.errors import TmmuError
-from tmmu.importers.onnx_sharing import ELEMENTWISE, VIEWS
+from tmmu.importers.onnx_sharing import VIEWS, takeable
 from tmmu.importers.shapes import Resolved, resolve
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.structure import GIVEN, Scope, structure
@@ -155,9 +155,8 @@ class _Import:
         base = self._viewed(scope, position)
         view = View(base, 0, self.tensors[base].bytes) if base is not None else None
         writes = self._results(scope, position, view)
-        if view is None and node.op_type in ELEMENTWISE and domain_of(node) == "":
-            operands = [node.input[k] for k in ELEMENTWISE[node.op_type] if k < len(node.input) and node.input[k]]
-            rows = dict.fromkeys(self._row(scope, position, name) for name in operands)
+        if view is None and domain_of(node) == "":
+            rows = dict.fromkeys(self._row(scope, position, name) for name in takeable(node.op_type, list(node.input)))
             in_place = tuple((writes[0], row) for row in rows if self._interchangeable(writes[0], row))
         self.nodes[-1] = replace(added, writes=writes, in_place=in_place)
 

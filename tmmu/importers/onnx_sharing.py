@@ -7,6 +7,8 @@ of the same shape and element width. What is listed nowhere shares nothing. spec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Result 0 shows operand 0; Dropout's does at inference."""
 
@@ -24,7 +26,8 @@ _OF_TWO = (
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
     "Less", "LessOrEqual", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor",
 )  # fmt: skip
-# A kernel may go over the result once for each further operand, which must not have been overwritten by then.
+# A kernel may go over the result once for each further operand, which must not have been overwritten by then; nor may
+# the first be, where it comes again.
 _OF_MANY = ("Max", "Mean", "Min", "Sum")
 
 ELEMENTWISE: dict[str, tuple[int, ...]] = {
@@ -33,3 +36,14 @@ ELEMENTWISE: dict[str, tuple[int, ...]] = {
     "Where": (0, 1, 2),
 }
 """The positions of the operands that result 0 may take the bytes of."""
+
+
+def takeable(op: str, operands: Sequence[str]) -> list[str]:
+    """The operands, by name, whose bytes result 0 of an operator of ai.onnx may take. spec: T3.2, T3.10
+
+    >>> takeable("Add", ["a", "a"]), takeable("Sum", ["a", "b", "b"]), takeable("Sum", ["a", "b", "a"])
+    (['a', 'a'], ['a'], [])
+    """
+    if op in _OF_MANY and operands.count(operands[0]) > 1:
+        return []
+    return [operands[k] for k in ELEMENTWISE.get(op, ()) if k < len(operands) and operands[k]]

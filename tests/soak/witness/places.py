@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tests.soak.lies.telling import address, alignment_of
+from tests.soak.lies.telling import address
 from tmmu.plan.columns import NONE, ROLES, Plan
 from tmmu.vocabulary import Rule
 
@@ -59,17 +59,28 @@ def overlap(plan: Plan, w: Witness) -> bool:
 
 
 def misaligned(plan: Plan, w: Witness) -> bool:
-    """An alignment is none, an address no multiple of what is asked, or the storage asks less than its tensor."""
-    s, name = plan.storages, w["tensors"][0]
+    """An alignment is none, an address no multiple of what is asked, or the storage asks less than its tensor.
+
+    The sentence says which, and names the alignment, and the address that is no multiple of it.
+    """
+    s, name, text = plan.storages, w["tensors"][0], w["text"]
     k = home_of(plan, name)
-    asked = [int(s.alignment[k]), plan.arenas[int(s.arena[k])].alignment, int(plan.slots.alignment[s.slot[k]])]
-    if not all(map(power_of_two, asked)) or int(s.offset[k]) % alignment_of(plan, k):
-        return True
-    if plan.layout in BY_SLOTS and int(s.offset[k]) % asked[2]:
-        return True
     rows = [r for r, home in enumerate(plan.tensors.storage.tolist()) if home == k and plan.tensors.name[r] == name]
-    of = [int(plan.tensors.alignment[r]) for r in rows]
-    return any(not power_of_two(a) or address(plan, r) % a or a > asked[0] for r, a in zip(rows, of, strict=True))
+    of = {int(plan.tensors.alignment[r]): address(plan, r) for r in rows}
+    arena, slot = plan.arenas[int(s.arena[k])].alignment, int(plan.slots.alignment[s.slot[k]])
+    if found := re.search(r"(the arena of |the slot of |).* has the alignment ([0-9]+): no power of two$", text):
+        asked = int(found[2])
+        there = {"the arena of ": [arena], "the slot of ": [slot]}.get(found[1], [*of, int(s.alignment[k])])
+        return not power_of_two(asked) and asked in there
+    if found := re.search(r" at ([0-9]+) is not aligned (as its slot, |)to ([0-9]+)$", text):
+        at, asked = int(found[1]), int(found[3])
+        of_storage = [slot] if found[2] else [int(s.alignment[k]), arena]
+        there = (at == int(s.offset[k]) and asked in of_storage) or (not found[2] and of.get(asked) == at)
+        return power_of_two(asked) and there and at % asked != 0
+    if found := re.search(r" requires ([0-9]+), its storage only ([0-9]+)$", text):
+        asked, has = map(int, found.groups())
+        return asked in of and has == int(s.alignment[k]) and asked > has
+    return False
 
 
 def beyond(plan: Plan, w: Witness) -> bool:
