@@ -15,6 +15,11 @@ from tmmu.plan.columns import IS_INPUT, NONE, PARTS, ROLES, SHARES, Plan
 from tmmu.vocabulary import MAIN, Part, Role, Shares
 
 Witness = Mapping[str, Any]
+GRADIENTS = "tmmu.grad"
+SHOWN = {"": WHOLE_VIEWS, GRADIENTS: ("AddGrad", "SumGrad")}
+"""The operators of the scenes, by domain, whose result shows operand 0; other domains are taken at the plan's word."""
+OVERWRITTEN = {"": {**ELEMENTWISE, "Tanh": 1}, GRADIENTS: {"ReluGrad": 1, "TanhGrad": 1}}
+"""How many of their first operands result 0 may be written over."""
 CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
 
 
@@ -98,7 +103,7 @@ def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
 
 def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int) -> bool:
     """May a result lie in an operand's bytes: as a view, or in place where it is free, by an operator that can?"""
-    t, reads = plan.tensors, plan.steps.listed("reads")[step]
+    t, reads, writes = plan.tensors, plan.steps.listed("reads")[step], plan.steps.listed("writes")[step]
     if int(t.writer[row]) != step or int(t.of[row]) != of or not (is_callers(plan, of) or t.writer[of] < step):
         return False
     if int(plan.steps.body[step]) != (MAIN if is_callers(plan, of) else int(plan.steps.body[int(t.writer[of])])):
@@ -110,12 +115,13 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
     domain, op = plan.ops[int(plan.steps.op[step])]
     if is_view(plan, row):
         whole = bool(t.bytes[row] == t.bytes[of] and t.dtype[row] == t.dtype[of])
-        return _shows(plan, row, of) if domain else op in WHOLE_VIEWS and whole
+        known = op in SHOWN.get(domain, ()) and whole and reads[0] == of and (domain != "" or row in writes[:1])
+        return known if domain in SHOWN else _shows(plan, row, of)
     bits = [BITS[plan.dtypes[int(t.dtype[r])]] for r in (row, of)]
     # Where elements are narrower than a byte, equal bytes do not show equal shapes; those of a sole operand do.
     operands = [r for r in reads if ROLES[int(t.role[r])] is not Role.SCRATCH or int(t.writer[r]) != step]
-    by_table = reads.index(of) < {**ELEMENTWISE, "Tanh": 1}.get(op, 0) and (bits[0] >= 8 or len(operands) == 1)
-    able = bits[0] == bits[1] and (domain != "" or by_table)
+    read_in_time = reads.index(of) < OVERWRITTEN.get(domain, {}).get(op, 0) and row in writes[:1]
+    able = bits[0] == bits[1] and (domain not in SHOWN or (read_in_time and (bits[0] >= 8 or len(operands) == 1)))
     base = root(plan, of)
     free = not is_callers(plan, base) or t.name[base] in donated
     alone = not any(r != of and meet(plan, r, of) for r in reads)
