@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from proofs import formats, verify_plan
-from proofs.flags import Folder, bound, dims, existing, shapes
+from proofs.flags import Folder, bound, dims, existing, named_solvers, shapes
 from proofs.kernel import installed
 from proofs.sharding import ranks
 from proofs.solvers.process import SOLVERS
@@ -54,7 +54,9 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
 )
 @click.option(
     "--solver",
+    "solvers",
     type=click.Choice([*SOLVERS, "both"]),
+    callback=named_solvers,
     default="z3",
     show_default=True,
     help="Who discharges the obligations; with both, each must.",
@@ -80,7 +82,7 @@ def command(
     style: str,
     timeout: int,
     definition_limit: int,
-    solver: str,
+    solvers: tuple[str, ...],
     smt2: str | None,
     workers: int,
     coq: str | None,
@@ -97,7 +99,7 @@ def command(
     known, ranges = dims(dim)
     options = Options(
         model, known, shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, tuple(SOLVERS) if solver == "both" else (solver,), smt2, ranges, coq,
+        definition_limit, workers, solvers, smt2, ranges, coq,
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")

@@ -1,10 +1,11 @@
-"""How the commands read bindings: --dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT; and folders.
+"""How the commands read solvers, bindings (--dim NAME=SIZE, --shape NAME=1x3x640x640, --value NAME=TEXT) and folders.
 
 spec: C1.6, C4.3, C4.5, T10.7
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 
 import click
 
+from proofs.solvers.process import SOLVERS
 from tmmu.vocabulary import UINT64_END
 
 existing = click.Path(exists=True, dir_okay=False)
@@ -111,3 +113,12 @@ def shapes(flag: str, pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
 def bound(flag: str, text: str) -> Callable[[Any], Any]:
     """A repeatable option that takes NAME=VALUE."""
     return click.option(flag, callback=parse_pairs(flag), multiple=True, metavar="NAME=VALUE", help=text)
+
+
+def named_solvers(_context: object, _parameter: object, given: str) -> tuple[str, ...]:
+    """The solvers that `--solver` names, each of which must be installed. spec: C1.1, V4.10"""
+    chosen = tuple(SOLVERS) if given == "both" else (given,)
+    for name in chosen:
+        if importlib.util.find_spec(name) is None:
+            raise click.BadParameter(f"{name} is not installed: pip install 'tmmu[{name}]'", param_hint="--solver")
+    return chosen

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from proofs import maven, smtlib
-from proofs.flags import Folder
+from proofs.flags import Folder, named_solvers
 from proofs.lemmas import checked, proving
 from proofs.lemmas.proving import PROVED, REFUTED, UNKNOWN, Report
 from proofs.model_check import java
@@ -27,7 +27,11 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
     "--list", "listed", is_flag=True, help="Prove nothing; print the names, each with its file and its sentence."
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--solver", type=click.Choice([*SOLVERS, "both"]), default="z3", show_default=True)
+@click.option(
+    "--solver", "solvers", type=click.Choice([*SOLVERS, "both"]), callback=named_solvers, default="z3",
+    show_default=True,
+    help="Who proves them; with both, each must.",
+)  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Random seeds that each proof must hold under.")
 @click.option("--timeout", type=click.IntRange(1, 1_000_000), default=20, help="Seconds for the solver, a query.")
 @click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")
@@ -43,7 +47,7 @@ def command(
     names: tuple[str, ...],
     listed: bool,
     style: str,
-    solver: str,
+    solvers: tuple[str, ...],
     seeds: int,
     timeout: int,
     cases: bool,
@@ -57,7 +61,6 @@ def command(
     \b
     Exit codes: 0 all PROVED, 1 a mutant or a twin that is not as it must be, 3 UNKNOWN, 2 command line, 70 internal.
     """
-    solvers = tuple(SOLVERS) if solver == "both" else (solver,)
     try:
         if listed:
             for file, lemmas in proving.chosen(names).items():

@@ -120,7 +120,9 @@ def _agreed(outcomes: dict[str, Outcome]) -> Outcome:
         f"{name} says {outcome.verdict}{f': {outcome.note or outcome.hint}' if outcome.verdict != PROVED else ''}"
         for name, outcome in outcomes.items()
     )
-    return Outcome(first.name, UNKNOWN, first.rows, seconds, note=f"the solvers disagree: {notes}", solvers=said)
+    # One that is gone, or late, has said nothing to disagree with.
+    what = "the solvers disagree" if {PROVED, VIOLATED} <= set(said.values()) else "not every solver proves it"
+    return Outcome(first.name, UNKNOWN, first.rows, seconds, note=f"{what}: {notes}", solvers=said)
 
 
 def prove(

@@ -5,15 +5,17 @@ spec: V4.10, V4.6, C4.3
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 import z3
 
-from proofs import obligations, smtlib
+from proofs import obligations, prove_lemmas, smtlib
 from proofs.entry import run
 from proofs.kernel import coq_file
 from proofs.lemmas import proving
@@ -100,6 +102,38 @@ def test_where_solvers_disagree_nothing_is_proved(
     out = capsys.readouterr().out
     assert out.startswith("UNKNOWN")
     assert "the solvers disagree: z3 says PROVED; cvc5 says VIOLATED: a, b: (row)" in out
+
+
+def test_a_solver_that_gives_no_answer_does_not_disagree(
+    plan: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: V4.6, V4.10"""
+
+    class Late(CVC5):
+        """Gives up at once."""
+
+        def evaluate(self, text: str, timeout_s: float) -> Answer:
+            return Answer("", "the solver gave no answer within 1 s", 0.0)
+
+    monkeypatch.setitem(SOLVERS, "cvc5", Late)
+    assert run([plan, "--solver", "both"]) == 3
+    out = capsys.readouterr().out
+    assert "not every solver proves it: z3 says PROVED; cvc5 says UNKNOWN: the solver gave no answer within 1 s" in out
+    assert "disagree" not in out
+
+
+def test_a_solver_that_is_not_installed_is_named_with_the_command_that_installs_it(
+    plan: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is proved. spec: C1.1"""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cvc5" else found(name))
+    for flag in ("cvc5", "both"):
+        assert run([plan, "--solver", flag]) == 2
+        assert "--solver: cvc5 is not installed: pip install 'tmmu[cvc5]'" in capsys.readouterr().err
+        with pytest.raises(click.BadParameter, match="cvc5 is not installed"):
+            prove_lemmas.command.main(["level", "--solver", flag], standalone_mode=False)
+    assert run([plan, "--solver", "z3"]) == 0
 
 
 @pytest.mark.parametrize("liar", ["z3", "cvc5"])
