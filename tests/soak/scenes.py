@@ -100,8 +100,15 @@ def scene(kind: str, number: int) -> Scene | None:
 Made = tuple[Model, tuple[Plan, ...]]
 
 
+LARGE = 12
+"""Nodes from which on a model is large: to judge a lie about it takes half again as long, and one in four is taken."""
+
+
 def _plain(number: int, chance: random.Random) -> Made:
-    return _planned(numbered(number), chance)
+    model = numbered(number)
+    if len(model.nodes) >= LARGE and number % 4:
+        raise TmmuError("INVALID_PLAN", "it is large")
+    return _planned(model, chance)
 
 
 def _bodies(number: int, chance: random.Random) -> Made:
