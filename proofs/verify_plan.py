@@ -167,6 +167,8 @@ def _export(
     """Write what was discharged as SMT-LIB; a status is stated only where a solver has confirmed it. spec: C4.3"""
     from proofs import smtlib
     from proofs.lemmas.families import OF_CHAINS
+    from proofs.lemmas.sharding_cover import OF_COVER
+    from proofs.lemmas.size_maxima import SMALLER_PARTS
 
     assert options.smt2 is not None
     if any(outcome.verdict != PROVED for outcome in outcomes):
@@ -174,7 +176,10 @@ def _export(
         return
     folder = smtlib.folder_of(options.smt2, result.file)
     smtlib.write_plan(folder, plan, permissions, options.donated, options.definition_limit)
-    smtlib.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, [lemma.name for lemma in OF_CHAINS])
+    of_sizes = (SMALLER_PARTS,) if plan.envelope is not None else ()
+    of_ranks = OF_COVER if plan.shard_spec else ()
+    names = [lemma.name for lemma in (*OF_CHAINS, *of_sizes, *of_ranks)]
+    smtlib.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, names)
 
 
 def _expected(plan: Plan, options: Options) -> RankModel | None:

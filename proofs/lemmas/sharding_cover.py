@@ -1,6 +1,7 @@
 """Sharding: cut into parts of equal size, the last one padded, each index of a dimension lies in exactly one part.
 
-`part` is the size of a part and rank r holds the indices from r·part up to, and not including, (r + 1)·part.
+`part` is the size of a part and rank r holds the indices from r·part up to, and not including, (r + 1)·part. What a
+plan states that a rank holds ends where the dimension does: a chunk is a part without its padding.
 
 Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
 spec: V4.9, V4.11
@@ -24,7 +25,44 @@ def _holds(rank: str) -> str:
     return f"(and (<= (* {rank} width) index) (< index (+ (* {rank} width) width)))"
 
 
+DEFINITIONS = """
+(define-fun cut ((n Int) (chunk Int) (place Int)) Int (ite (< (* chunk place) n) (* chunk place) n))
+(define-fun holds ((n Int) (chunk Int) (place Int) (element Int)) Bool
+  (and (<= (cut n chunk place) element) (< element (cut n chunk (+ place 1)))))
+(define-fun is_chunk ((n Int) (places Int) (chunk Int) (place Int) (start Int) (held Int)) Bool
+  (and (<= n (* chunk places)) (<= 0 place) (< place places)
+       (= start (cut n chunk place)) (= (+ start held) (cut n chunk (+ place 1)))))
+"""
+"""What a rank's chunk of a dimension of `n` elements is; the same text is proved about and evaluated on plans."""
+
+_CHUNKS = DEFINITIONS + "".join(f"(declare-const {x} Int)" for x in ("n", "places", "chunk", "element", "one", "other"))
+_GIVEN = ("(<= 1 places)", "(<= n (* chunk places))", "(<= 0 element)", "(< element n)")
+
+OF_COVER = (
+    Statement(
+        "each_element_is_held",
+        "In equal chunks that reach the end of a dimension, the place whose number is the element's index divided by"
+        " the chunk holds the element, and it is one of the axis.",
+        _CHUNKS, _GIVEN,
+        "(let ((place (div element chunk))) (and (<= 0 place) (< place places) (holds n chunk place element)))",
+        (Mutant("a chunk begins one later", "(<= (cut n chunk place) element)", "(< (cut n chunk place) element)"),
+         Mutant("the last element is left out", "(* chunk place) n))", "(* chunk place) (- n 1)))"),
+         Mutant("chunks that do not reach", "(assume (<= n (* chunk places)))", "(assume (<= 1 chunk))")),
+    ),
+    Statement(
+        "no_element_is_held_twice",
+        "Two different places of an axis hold no element in common.",
+        _CHUNKS, (*_GIVEN, "(<= 0 one)", "(< one other)", "(< other places)"),
+        "(not (and (holds n chunk one element) (holds n chunk other element)))",
+        (Mutant("a chunk ends one later", "(< element (cut n chunk (+ place 1)))",
+                "(<= element (cut n chunk (+ place 1)))"),
+         Mutant("a place beside itself", "(< one other)", "(<= one other)")),
+    ),
+)  # fmt: skip
+"""What a verdict on all ranks rests on, each time proved again: `proofs/sharding/cover.py` evaluates `is_chunk`."""
+
 STATEMENTS = (
+    *OF_COVER,
     Statement(
         "parts_are_large_enough",
         "Parts of the size rounded up hold the dimension between them, and no smaller size would.",

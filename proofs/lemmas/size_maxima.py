@@ -12,6 +12,20 @@ from __future__ import annotations
 
 from proofs.lemmas.statements import Mutant, Statement
 
+SMALLER_PARTS = Statement(
+    "smaller_parts_stay_apart",
+    "Of two ranges of bytes in bounds, one behind the other, ranges that begin where these begin and are no longer are"
+    " so too.",
+    "(declare-const o Int)(declare-const p Int)(declare-const y Int)(declare-const z Int)"
+    "(declare-const s Int)(declare-const t Int)(declare-const capacity Int)",
+    ("(<= 0 s)", "(<= s y)", "(<= 0 t)", "(<= t z)", "(<= 0 o)", "(<= (+ o y) p)", "(<= (+ p z) capacity)"),
+    "(and (<= (+ o s) p) (<= (+ p t) capacity) (<= (+ o s) capacity))",
+    (Mutant("the first is larger", "(assume (<= s y))", ""), Mutant("the second is larger", "(assume (<= t z))", ""),
+     Mutant("they meet", "(assume (<= (+ o y) p))", "(assume (<= o p))"),
+     Mutant("out of bounds", "(assume (<= (+ p z) capacity))", "")),
+)  # fmt: skip
+"""Why the largest sizes suffice. Addresses do not move, so alignment stays. A verdict inside an envelope asks it."""
+
 _PARTS = """
 (declare-const a Int)(declare-const low_a Int)(declare-const high_a Int)
 (declare-const b Int)(declare-const low_b Int)(declare-const high_b Int)
@@ -19,6 +33,7 @@ _PARTS = """
 _BOUNDED = ("(<= low_a a)", "(<= a high_a)", "(<= low_b b)", "(<= b high_b)")
 
 STATEMENTS = (
+    SMALLER_PARTS,
     Statement(
         "a_sum_is_largest_where_both_parts_are",
         "A sum lies between the sum of the least and the sum of the greatest values of its parts.",

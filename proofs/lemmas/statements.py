@@ -71,6 +71,17 @@ class Statement(NamedTuple):
         """The commands whose `check-sat` must answer `unsat`."""
         return _commands(self.text, negated=True, world=None)
 
+    def query(self, read: str = "") -> str:
+        """The same as one request, in scopes of its own, to a solver that has `read` these declarations before.
+
+        It is discharged by "unsat", and "sat" for the hypotheses alone.
+        """
+        assumed = " ".join(self.hypotheses)
+        return (
+            f"(push 1)\n{self.declarations.replace(read, '')}\n(assert (and {assumed}))\n(push 1)\n"
+            f"(assert (not {self.goal}))\n(check-sat)(pop 1)(check-sat)(pop 1)\n"
+        )
+
     def twin(self) -> list[str]:
         """The commands whose `check-sat` must answer `sat`: hypotheses and goal can hold together."""
         return _commands(self.text, negated=False, world=self.world)

@@ -11,24 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from proofs.lemmas.size_maxima import SMALLER_PARTS
 from proofs.solvers import Solver
 from tmmu.envelope.table import OPS, Row
 from tmmu.plan.columns import Plan
 
 NAME = "sizes_over_envelope"
 SENTENCE = "For every shape inside the envelope, every tensor has at most the bytes that are planned for it."
-
-SMALLER_PARTS = """
-(push 1)
-(declare-const o Int)(declare-const p Int)(declare-const y Int)(declare-const z Int)
-(declare-const s Int)(declare-const t Int)(declare-const capacity Int)
-(assert (and (<= 0 s)(<= s y)(<= 0 t)(<= t z)(<= 0 o)(<= (+ o y) p)(<= (+ p z) capacity)))
-(push 1)
-(assert (not (and (<= (+ o s) p)(<= (+ p t) capacity)(<= (+ o s) capacity))))
-(check-sat)(pop 1)(check-sat)(pop 1)
-"""
-"""Of two disjoint ranges in bounds, ranges that begin where these begin and are no longer: disjoint and in bounds.
-Addresses do not move, so alignment stays. The second answer shows that there are such ranges."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +78,7 @@ def queries(plan: Plan) -> Iterator[tuple[int | None, str]]:
     """That smaller parts stay apart, then each size with its planned bytes once: the first tensor of it, the query."""
     assert plan.envelope is not None  # the caller has looked
     rows, ranges = plan.envelope.terms.rows(), list(plan.bindings.ranges.values())
-    yield None, SMALLER_PARTS
+    yield None, SMALLER_PARTS.query()
     asked: set[tuple[int, int]] = set()
     for t, claim in enumerate(zip(plan.envelope.size.tolist(), plan.tensors.bytes.tolist(), strict=True)):
         if claim not in asked:

@@ -11,35 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from proofs.lemmas.sharding_cover import DEFINITIONS, OF_COVER
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension
 from proofs.solvers import Solver, refutation
 
 Parts = Mapping[str, tuple[Dimension, ...]]
-
-DEFINITIONS = """
-(define-fun cut ((n Int) (chunk Int) (place Int)) Int (ite (< (* chunk place) n) (* chunk place) n))
-(define-fun holds ((n Int) (chunk Int) (place Int) (element Int)) Bool
-  (and (<= (cut n chunk place) element) (< element (cut n chunk (+ place 1)))))
-(define-fun is_chunk ((n Int) (places Int) (chunk Int) (place Int) (start Int) (held Int)) Bool
-  (and (<= n (* chunk places)) (<= 0 place) (< place places)
-       (= start (cut n chunk place)) (= (+ start held) (cut n chunk (+ place 1)))))
-"""
-"""What a rank's chunk of a dimension of `n` elements is; the same text is proved about and evaluated on plans."""
-
-_GIVEN = "(assert (and (<= 1 places) (<= n (* chunk places)) (<= 0 element) (< element n)))"
-_FREE = "".join(f"(declare-const {name} Int)" for name in ("n", "places", "chunk", "element", "one", "other"))
-LEMMAS = {
-    "each_element_is_held": (
-        "(assert (not (let ((place (div element chunk)))"
-        " (and (<= 0 place) (< place places) (holds n chunk place element)))))"
-    ),
-    "no_element_is_held_twice": (
-        "(assert (and (<= 0 one) (< one other) (< other places) (holds n chunk one element)"
-        " (holds n chunk other element)))"
-    ),
-}
-"""Negated statements over all sizes: each must be unsatisfiable where the sizes alone are not."""
 
 ROWS = 2000
 """How many stated parts are evaluated in one query."""
@@ -122,12 +99,11 @@ def _said(name: str, d: int, index: int, ranks: tuple[int, ...]) -> str:
 
 
 def prove(mesh: Mesh, by_rank: Mapping[int, Parts], solver: Solver, timeout_s: float) -> str | None:
-    """Let a solver that has read `DEFINITIONS` prove the lemmas and evaluate every stated part; why not, or None."""
-    for name, statement in LEMMAS.items():
-        query = f"(push){_FREE}{_GIVEN}(push){statement}(check-sat)(pop)(check-sat)(pop)"
-        answer = solver.evaluate(query, timeout_s)
+    """Let a solver that has read `DEFINITIONS` prove `OF_COVER` and evaluate every stated part; why not, or None."""
+    for lemma in OF_COVER:
+        answer = solver.evaluate(lemma.query(DEFINITIONS), timeout_s)
         if not answer.proof:
-            return f"{name}: {answer.failure or f'the solver answers {answer.text[:200]!r}'}"
+            return f"{lemma.name}: {answer.failure or f'the solver answers {answer.text[:200]!r}'}"
     rows: dict[str, None] = {}
     for rank, parts in by_rank.items():
         for dimensions in parts.values():

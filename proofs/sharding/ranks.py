@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from proofs.donation import unfit
+from proofs.lemmas.sharding_cover import DEFINITIONS
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh
@@ -130,7 +131,7 @@ def _uncovered(family: Sequence[Member], options: Options) -> str | None:
     """Why not every solver that is asked proves that each element is held once, or None. spec: R7.25, V4.10"""
     by_rank = {one.rank: one.parts for one in family}
     for name in options.solvers:
-        with SolverProcess(cover.DEFINITIONS, command_of(name)) as solver:
+        with SolverProcess(DEFINITIONS, command_of(name)) as solver:
             reason = cover.prove(Mesh(family[0].spec), by_rank, solver, options.timeout)
         if reason is not None:
             return f"{name}: {reason}"

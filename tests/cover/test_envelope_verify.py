@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from proofs import envelope, obligations
 from proofs.command import command
+from proofs.lemmas.size_maxima import SMALLER_PARTS
 from proofs.obligations import sizes_over_envelope
 from proofs.solvers import Answer
 from proofs.solvers.process import SolverProcess
@@ -308,7 +309,7 @@ def test_what_the_solver_does_not_show_is_not_proved() -> None:
     "change", [("(<= (+ o y) p)", "(<= o p)"), ("(<= s y)", "(<= s (+ y 1))"), ("(<= t z)", "true")]
 )
 def test_the_reason_why_the_largest_sizes_suffice_needs_each_of_its_hypotheses(change: tuple[str, str]) -> None:
-    text = sizes_over_envelope.SMALLER_PARTS
+    text = SMALLER_PARTS.query()
     with SolverProcess() as solver:
         assert solver.evaluate(text, 60.0).proof
         assert change[0] in text
@@ -317,14 +318,14 @@ def test_the_reason_why_the_largest_sizes_suffice_needs_each_of_its_hypotheses(c
 
 def test_the_reason_speaks_of_parts_of_no_bytes_and_of_whole_ones_too() -> None:
     """Nothing is smaller than it was, everything is empty, and the first begins where the arena does."""
-    hypotheses = sizes_over_envelope.SMALLER_PARTS.split("(push 1)")[1]
+    hypotheses = SMALLER_PARTS.query().split("(push 1)")[1]
     edge = "(assert (and (= 0 o)(= 0 s)(= s y)(= 0 t)(= t z)(= (+ o y) p)(= (+ p z) capacity)))"
     with SolverProcess() as solver:
         assert solver.evaluate(f"(push 1){hypotheses}{edge}(check-sat)(pop 1)", 60.0).text == "sat"
 
 
 def test_the_reason_says_that_the_parts_are_apart_and_in_bounds() -> None:
-    before, _, rest = sizes_over_envelope.SMALLER_PARTS.partition("(assert (not ")
+    before, _, rest = SMALLER_PARTS.query().partition("(assert (not ")
     constants, said = before.split("(assert")[0], rest.split("))\n(check-sat)")[0]
     meant = "(and (<= (+ o s) p)(<= (+ p t) capacity)(<= (+ o s) capacity))"
     with SolverProcess() as solver:

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from proofs import verify_plan
 from proofs.command import command
+from proofs.lemmas.sharding_cover import DEFINITIONS, OF_COVER
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh, Part
@@ -330,7 +331,7 @@ def test_replicas_that_differ_and_ranks_that_state_other_sizes_are_named() -> No
 
 def test_the_solver_proves_right_parts_and_no_wrong_ones() -> None:
     """spec: R7.25"""
-    with Z3(cover.DEFINITIONS) as solver:
+    with Z3(DEFINITIONS) as solver:
         assert cover.prove(TWO, parts((0, 4), (4, 4)), solver, 60) is None
         for spans in (((0, 4), (5, 3)), ((0, 4), (3, 5)), ((0, 4), (4, 3))):
             assert cover.prove(TWO, parts(*spans), solver, 60) is not None
@@ -350,8 +351,8 @@ def test_the_solver_proves_right_parts_and_no_wrong_ones() -> None:
     ],
 )
 def test_the_lemmas_fail_for_other_definitions(old: str, new: str, lemma: str) -> None:
-    assert cover.DEFINITIONS.count(old) >= 1
-    with Z3(cover.DEFINITIONS.replace(old, new)) as solver:
+    assert DEFINITIONS.count(old) >= 1
+    with Z3(DEFINITIONS.replace(old, new)) as solver:
         reason = cover.prove(TWO, {}, solver, 10)
     assert reason is not None
     assert reason.startswith(lemma)
@@ -359,8 +360,11 @@ def test_the_lemmas_fail_for_other_definitions(old: str, new: str, lemma: str) -
 
 def test_the_lemmas_need_chunks_that_reach_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without that condition the first lemma is false, so that its proof rests on it."""
-    monkeypatch.setattr(cover, "_GIVEN", cover._GIVEN.replace("(<= n (* chunk places))", "(<= 1 chunk)"))
-    with Z3(cover.DEFINITIONS) as solver:
+    each, twice = OF_COVER
+    hypotheses = tuple(text.replace("(<= n (* chunk places))", "(<= 1 chunk)") for text in each.hypotheses)
+    assert hypotheses != each.hypotheses
+    monkeypatch.setattr(cover, "OF_COVER", (each._replace(hypotheses=hypotheses), twice))
+    with Z3(DEFINITIONS) as solver:
         assert re.match("each_element_is_held", cover.prove(TWO, {}, solver, 10) or "")
 
 

@@ -17,9 +17,10 @@ from unittest import mock
 from proofs import obligations
 from proofs.kernel import installed, program
 from proofs.lemmas import at_use
+from proofs.lemmas.sharding_cover import DEFINITIONS
 from proofs.obligations import PRELUDE
 from proofs.readers.sharing import Permissions
-from proofs.sharding import cover, ranks
+from proofs.sharding import ranks
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3, SolverProcess, command_of
 from tmmu import canonical
@@ -111,7 +112,7 @@ def all_proved(outcomes: Sequence[obligations.Outcome]) -> bool:
 @contextmanager
 def warm() -> Iterator[Z3]:
     """Lend out processes while this lasts; the one that has read what rows call is given."""
-    rows, shards = Z3(PRELUDE), SolverProcess(cover.DEFINITIONS)
+    rows, shards = Z3(PRELUDE), SolverProcess(DEFINITIONS)
     of_shards: dict[str, Answer] = {}
     idle: list[SolverProcess] = []  # the definition is asked by a thread of its own: there are two of them
 
@@ -122,7 +123,7 @@ def warm() -> Iterator[Z3]:
         return Lent(idle.pop() if idle else SolverProcess(command=command_of("z3")), idle)
 
     def for_ranks(prelude: str, command: tuple[str, ...]) -> Lent:
-        assert (prelude, command) == (cover.DEFINITIONS, command_of("z3"))
+        assert (prelude, command) == (DEFINITIONS, command_of("z3"))
         return Remembering(shards, of_shards)
 
     unproved, shown = at_use.unproved, set[str]()
