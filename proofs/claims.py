@@ -48,12 +48,14 @@ def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
         yield from false("capacity", "footprint", usage.footprint, _footprint(plan, run, a, members))
         yield from false("peak", "peak_live_bytes", usage.peak_live_bytes, max(live.values(), default=0))
         yield from false("peak", "peak_live_bytes at peak_step", usage.peak_live_bytes, _at(live, usage.peak_step))
-        yield from false("slot_count", "max_live", usage.max_live, max(count.values(), default=0))
+        most = max(count.values(), default=0)
+        yield from false("slot_count", "max_live", usage.max_live, most)
         yield from false("slot_count", "max_live at max_live_step", usage.max_live, _at(count, usage.max_live_step))
         yield from false("slot_count", "slots", usage.slots, len(mine))
         yield from false("slot_count", "slots that hold a storage", usage.slots, sum(slot in occupied for slot in mine))
-        if usage.minimal and usage.slots != usage.max_live:
-            yield FalseField("slot_count", f"usage[{name}].slots", str(usage.slots), str(usage.max_live))
+        if usage.minimal and len(mine) != most:
+            why = f"false: {len(mine)} slots where {most} storages are live at once"
+            yield FalseField("slot_count", f"usage[{name}].minimal", "true", why)
         if usage.minimal and a in joined:
             yield FalseField("slot_count", f"usage[{name}].minimal", "true", "false: must_not_alias joins storages")
     yield from _false_slots(plan, run)

@@ -63,11 +63,14 @@ def claimed(plan: Plan, w: Witness) -> bool:
         "peak_live_bytes at peak_step": (usage.peak_live_bytes, live(plan, a, usage.peak_step)[1]),
         "max_live": (usage.max_live, max(live(plan, a, n)[0] for n in steps)),
         "max_live at max_live_step": (usage.max_live, live(plan, a, usage.max_live_step)[0]),
-        "slots": (usage.slots, usage.max_live if w["recomputed"] != str(len(mine)) and usage.minimal else len(mine)),
+        "slots": (usage.slots, len(mine)),
         "slots that hold a storage": (usage.slots, len(occupied & set(mine))),
     }
     if field == "minimal":
-        return usage.minimal and _kept_apart(plan, a)
+        most = max(live(plan, a, n)[0] for n in steps)
+        if w["recomputed"] == f"false: {len(mine)} slots where {most} storages are live at once":
+            return usage.minimal and len(mine) != most
+        return usage.minimal and _kept_apart(plan, a) and "must_not_alias" in w["recomputed"]
     return (
         field in found and found[field] == (int(w["stated"]), int(w["recomputed"])) and w["stated"] != w["recomputed"]
     )
