@@ -257,7 +257,11 @@ def test_the_code_with_the_fewest_lies_comes_next() -> None:
     assert (task.kind, task.numbers, following) == ("ranks", range(plans.PART), {"ranks": plans.PART})
     assert task.tries["shards"] * len(plans.ways("shards")) >= plans.OF_ONE
     assert all(plans.ways(code) for code in CODES)
-    assert plans.chosen(figures, following, CODES).numbers == range(plans.PART, 2 * plans.PART)
+    assert plans.chosen(figures, following, CODES, 0) is None
+    some = plans.chosen(figures, following, CODES, 9)
+    assert some is not None
+    assert set(some.tries) == {"shards"}
+    assert plans.chosen(figures, following, CODES).numbers == range(2 * plans.PART, 3 * plans.PART)
     assert set(plans.chosen(figures, following, ["peak"]).tries) == {"peak"}
 
 

@@ -52,7 +52,7 @@ class Judge:
     """A folder for files, warm solvers, and the figures that all verdicts are counted in."""
 
     def __init__(
-        self, folder: Path, solver: Z3, figures: Figures, rows_every: int = 10, kernel_every: int = 50
+        self, folder: Path, solver: Z3, figures: Figures, rows_every: int = 40, kernel_every: int = 200
     ) -> None:
         self.folder, self.solver, self.figures = folder, solver, figures
         self.rows_every, self.kernel_every = rows_every, kernel_every

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import os
 import random
 import signal
@@ -48,7 +49,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 """Which codes are lied about in which kind of scene."""
 OF_ONE = 24
 """How many lies of a code are looked for about one scene, by all ways to tell them; of that with the fewest, twice."""
-AHEAD = 4000
+AHEAD = 2000
 """A code of which so many more lies were told than of another waits for it."""
 
 
@@ -125,31 +126,36 @@ def ways(code: str) -> list[Lie]:
     return [lie for lie in LIES.values() if lie.code == code]
 
 
-def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str]) -> Task:
-    """What to do next: scenes of a kind that the code with the fewest lies needs."""
+def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str], until: float = math.inf) -> Task | None:
+    """What to do next: scenes of a kind that the code with the fewest lies needs; None where each has so many."""
     wanted = set(codes)
-    by_code = {code: n for code, n in figures.told().items() if code in wanted}
+    by_code = {code: n for code, n in figures.told().items() if code in wanted and n < until}
+    if not by_code:
+        return None
     fewest = min(by_code, key=lambda code: (by_code[code], code))
     kinds = [kind for kind, of in KINDS.items() if fewest in of]
     kind = min(kinds, key=lambda each: following.get(each, 0))
     first = following.get(kind, 0)
     following[kind] = first + PART
-    behind = [code for code in KINDS[kind] if code in wanted and by_code[code] <= by_code[fewest] + AHEAD]
+    behind = [code for code in KINDS[kind] if by_code.get(code, until) <= by_code[fewest] + AHEAD]
     tries = {code: -(-OF_ONE * (2 if code == fewest else 1) // len(ways(code))) for code in behind}
     return Task(kind, range(first, first + PART), tries)
 
 
 def run(
-    figures: Figures, following: dict[str, int], *, minutes: float, workers: int, codes: Iterable[str] = CODES
-) -> Iterator[None]:
-    """Add to the figures, and say so whenever a worker has done its part, until the time is up."""
+    figures: Figures, following: dict[str, int], *, minutes: float, workers: int, codes: Iterable[str] = CODES,
+    until: float = math.inf,
+) -> Iterator[None]:  # fmt: skip
+    """Add to the figures, and say so whenever a worker has done its part, until the time is up or all is told."""
     end, codes = time.monotonic() + 60 * minutes, tuple(codes)
     with ProcessPoolExecutor(workers, initializer=_worker) as pool:
         running: dict[Future[Figures], Task] = {}
         try:
             while time.monotonic() < end or running:
                 while time.monotonic() < end and len(running) < workers:
-                    task = chosen(figures, following, codes)
+                    if (task := chosen(figures, following, codes, until)) is None:
+                        end = 0.0
+                        break
                     running[pool.submit(work, task)] = task
                 for each in wait(running, return_when=FIRST_COMPLETED).done:
                     task = running.pop(each)
@@ -201,6 +207,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--figures", type=Path, default=Path("soak-plans.json"), help="the file to go on from")
     parser.add_argument("--codes", nargs="*", choices=CODES, default=CODES, metavar="CODE", help="soak these alone")
+    parser.add_argument("--until", type=int, default=math.inf, metavar="N", help="tell no more than N lies of a code")
     parser.add_argument("--each", action="store_true", help="a line for each way to lie")
     parser.add_argument("--replay", metavar="LIE", help="tell one lie again; or judge one scene, as plain:17")
     given = parser.parse_args()
@@ -209,7 +216,9 @@ def main() -> int:
     figures, following = load(given.figures)
     shown = time.monotonic()
     try:
-        for _ in run(figures, following, minutes=given.minutes, workers=given.workers, codes=given.codes):
+        for _ in run(
+            figures, following, minutes=given.minutes, workers=given.workers, codes=given.codes, until=given.until
+        ):
             figures.save(given.figures, following)
             if time.monotonic() - shown > 60:
                 print(figures.table(given.each), flush=True)
