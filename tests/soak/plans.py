@@ -137,7 +137,7 @@ def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str], un
     kind = min(kinds, key=lambda each: following.get(each, 0))
     first = following.get(kind, 0)
     following[kind] = first + PART
-    behind = [code for code in KINDS[kind] if by_code.get(code, until) <= by_code[fewest] + AHEAD]
+    behind = [code for code in KINDS[kind] if code in by_code and by_code[code] <= by_code[fewest] + AHEAD]
     tries = {code: -(-OF_ONE * (2 if code == fewest else 1) // len(ways(code))) for code in behind}
     return Task(kind, range(first, first + PART), tries)
 
