@@ -22,7 +22,8 @@ _AFTER_CONTENT = {"made": "its_written", "busy": "its_last_read"}
 LEMMAS = (
     Lemma(
         "later_contents_do_not_disturb",
-        "Every content of bytes that pass `holding` is written after what was there, and not while that is to be read.",
+        "Where bytes that pass `holding` hold what was written no later than its last read, every content is written"
+        " after it and after that read, or in the very step of that read where it may take the place of what it reads.",
         {**_HOLDING, "from": "Int", "to": "Int"},
         f"(=> (and (<= from made) (<= to busy) (<= made busy) {_HOLDING_OK}) (none_disturbs from to contents))",
         over="contents",
@@ -35,8 +36,9 @@ LEMMAS = (
     ),
     Lemma(
         "every_content_is_kept",
-        "In bytes that pass `holding` each content is read only after its write, and no other is written until its last"
-        " read, but for one that replaces it in that very step.",
+        "Where bytes that pass `holding` hold what was written no later than its last read, each content is read only"
+        " after its write, and no later one is written until its last read, but for one that replaces it in that very"
+        " step.",
         _HOLDING,
         f"(=> (and (<= made busy) {_HOLDING_OK}) (each_kept contents))",
         over="contents",

@@ -23,7 +23,7 @@ _AFTER_CHANGE = {"since": "its_at", "before": "(+ before its_amount)"}
 LEMMAS = (
     Lemma(
         "nothing_changes_before",
-        "Nothing is allocated or freed before the step at which a list that passes `level` starts.",
+        "Up to any step before the one at which a list that passes `level` starts, its changes are together 0.",
         {**_LEVEL, "step": "Int"},
         f"(=> (and (< step since) {_LEVEL_OK}) (= 0 (total_until step changes)))",
         over="changes",
@@ -32,7 +32,8 @@ LEMMAS = (
     ),
     Lemma(
         "level_stays_below_the_ceiling",
-        "At every step the total of all changes up to it is at most the ceiling of a list that passes `level`.",
+        "Where a list that passes `level` starts with a total no greater than its ceiling, that total and all changes"
+        " up to any step are together no greater.",
         {**_LEVEL, "step": "Int"},
         f"(=> (and (<= before ceiling) {_LEVEL_OK}) (<= (+ before (total_until step changes)) ceiling))",
         over="changes",
@@ -45,7 +46,8 @@ LEMMAS = (
     ),
     Lemma(
         "level_reaches_its_end",
-        "From its last step on, the total of all changes of a list that passes `level` is what it states.",
+        "The total that a list that passes `level` starts with and its changes up to its last step, or to a later one,"
+        " are together the total that it states; and it does not end before it starts.",
         {**_LEVEL, "step": "Int"},
         f"(=> (and (<= until step) {_LEVEL_OK})"
         " (and (<= since until) (= after (+ before (total_until step changes)))))",
