@@ -36,10 +36,12 @@ from tests.strategies.recipes import HOLDERS, KINDS
 from tests.strategies.scan import Storage
 from tmmu.envelope import expressions
 from tmmu.errors import TmmuError
+from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, placed, plan_memory
 from tmmu.planner import liveness as planned_liveness
 from tmmu.planner import slots as planned_slots
 from tmmu.planner import storages as planned_storages
+from tmmu.planner.layouts import packed as packed_layout
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.sharding import local as sharded
 
@@ -49,6 +51,12 @@ storages = st.lists(
 )
 UNALIGNED = tuple(replace(arena, alignment=1) for arena in DEFAULT)
 looping = models(kinds=(*KINDS, *HOLDERS), size=10)
+
+
+def planned(layout: str) -> st.SearchStrategy[Plan]:
+    """Plans in a layout, with the alignments that the planner gives where nothing is asked for, or none at all."""
+    arenas = st.sampled_from((UNALIGNED, DEFAULT))
+    return st.builds(lambda model, given: plan_memory(model, given, layout=layout).plan, models(size=8), arenas)
 
 
 class Change(NamedTuple):
@@ -131,10 +139,19 @@ TIES = (
     ),
     Tie(
         "execution",
-        ties.texts_of(*execution.STATEMENTS), slots_layout, ties.keeps_apart,
-        models(size=8).map(lambda model: plan_memory(model, UNALIGNED, layout="slots").plan),
+        ties.texts_of(*execution.STATEMENTS), slots_layout, ties.keeps_apart, planned("slots"),
         (Change("code", "offsets[-1] + size", "offsets[-1] + size - 1"),
          Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",
+                "tensors_of_storages_that_are_apart_are_apart")),
+    ),
+    Tie(
+        "execution",
+        ties.texts_of(*execution.STATEMENTS), packed_layout, ties.keeps_apart, planned("packed"),
+        (Change("code", "                offset[k] = at", "                offset[k] = max(0, at - 1)"),
+         Change("code", "placing = pack(request.boxes(members), first)", "placing = Placing([0] * len(members), 0)"),
+         Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",
+                "tensors_of_storages_that_are_apart_are_apart"),
+         Change("lemma", "(<= (dies t) (death (storage t)))", "(< (dies t) (death (storage t)))",
                 "tensors_of_storages_that_are_apart_are_apart")),
     ),
     Tie(
