@@ -109,7 +109,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/lemmas/proving.py": (f"{COVER}proving.py", f"{COVER}prove_lemmas.py"),
     **{f"proofs/lemmas/{name}.py": (f"{COVER}checked_proofs.py",) for name in ("checked", "instances")},
     "proofs/lemmas/at_use.py": (f"{COVER}recursion.py", f"{COVER}obligations_outcomes.py"),
-    "proofs/lemmas/countermodel.py": (f"{COVER}proving.py", f"{COVER}prove_lemmas.py"),
+    "proofs/lemmas/countermodel.py": (f"{COVER}countermodel.py", f"{COVER}proving.py", f"{COVER}prove_lemmas.py"),
     "proofs/lemmas/transitions.py": (f"{COVER}transitions.py",),
     "proofs/solvers/smtinterpol.py": (f"{COVER}checked_proofs.py",),
     "proofs/prove_lemmas.py": (f"{COVER}prove_lemmas.py", f"{COVER}checked_proofs.py"),
