@@ -428,6 +428,42 @@ def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path, monkeypatc
     assert list((tmp_path / "full").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (Answer("", "it died", 0.0), "it died"),
+        (Answer("x", "it died", 0.0), "it died"),
+        (Answer("e" * 300, None, 0.0), "e" * 200),
+    ],
+)
+def test_where_the_definitions_are_not_taken_no_lemma_is_proved(given: Answer, told: str) -> None:
+    """spec: V4.3"""
+
+    class Refusing(Counting):
+        """Takes no definition."""
+
+        def evaluate(self, text: str, timeout_s: float) -> Answer:
+            assert text == at_use.TEXT
+            return given
+
+    proofs = at_use.proofs_of()
+    assert at_use.prove(proofs, Refusing(), 1) == dict.fromkeys(proofs, told)
+
+
+def test_a_record_is_on_the_disk_whole_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: V4.3"""
+    written: list[tuple[int, list[str]]] = []
+
+    def synced(handle: int) -> None:
+        named = [path.name for path in tmp_path.iterdir() if path.stat().st_ino != os.fstat(handle).st_ino]
+        written.append((os.fstat(handle).st_size, named))
+
+    monkeypatch.setattr(os, "fsync", synced)
+    assert at_use.unproved("counting 1", 1, tmp_path, Counting) == {}
+    (record,) = tmp_path.iterdir()
+    assert written == [(record.stat().st_size, [])]
+
+
 def test_the_cache_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert at_use.cache_folder() == tmp_path / "tmmu" / "lemmas"
