@@ -64,7 +64,8 @@ class Definitions:
 def check(text: str) -> Definitions:
     """Accept list types, definitions, and recursive definitions that descend; raise `Unfounded` for anything else.
 
-    Linear in the text. What is accepted has exactly one meaning, and that is a total function.
+    Linear in the text. What is accepted has exactly one meaning, a total function, but for `div` and `mod` by 0, which
+    SMT-LIB leaves open: one for each choice of these.
     """
     known = Definitions()
     for form in parse(text):
