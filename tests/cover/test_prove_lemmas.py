@@ -120,7 +120,7 @@ def test_text_names_each_lemma_and_counts(capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr().out
     assert "PROVED no_index_has_two_ranks (sharding_cover): 2 mutants refuted, z3: PROVED" in out
     assert "    mutant 'a rank beside itself' is false where" in out
-    assert out.splitlines()[-1] == "4 of 4 lemmas proved by z3, 7 mutants refuted"
+    assert out.splitlines()[-1] == "6 of 6 lemmas proved by z3, 12 mutants refuted"
 
 
 ONE = Report(

@@ -137,4 +137,4 @@ def test_nothing_is_written_for_a_refuted_plan_and_one_plan_is_written_at_a_time
     assert result.exit_code == 2
     result = CliRunner().invoke(command, [str(saved(CHAIN, tmp_path)), "--coq", str(wrong / "coq")])
     assert result.exit_code == 2
-    assert "cannot be made" in result.output
+    assert "cannot be written (Not a directory): name another folder" in result.output

@@ -13,7 +13,7 @@ from tmmu.plan.columns import Plan, column
 from tmmu.planner import plan_memory
 
 
-@wrong("slot_count", field="usage[activations].slots")
+@wrong("slot_count", field="usage[activations].minimal")
 def more_slots_than_live_storages() -> Plan:
     """Four slots are used and said to be as few as can be, but only three storages are ever live at once."""
     model = skip()
@@ -23,7 +23,7 @@ def more_slots_than_live_storages() -> Plan:
     return edit(plan, must_not_alias=(), usage={"activations": {"minimal": True}})
 
 
-@wrong("slot_count", field="usage[activations].slots")
+@wrong("slot_count", field="usage[activations].minimal")
 def slot_count_claimed_despite_a_conflict() -> Plan:
     """Two storages are kept apart, so that slots are more than the most live, yet the two are said to be equal."""
     plan = right(skip())
