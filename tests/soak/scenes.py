@@ -101,12 +101,12 @@ Made = tuple[Model, tuple[Plan, ...]]
 
 
 LARGE = 12
-"""Nodes from which on a model is large: to judge a lie about it takes half again as long, and one in four is taken."""
+"""Nodes from which on a model is large: to judge a lie about it takes half again as long, and one in 16 is taken."""
 
 
 def _plain(number: int, chance: random.Random) -> Made:
     model = numbered(number)
-    if len(model.nodes) >= LARGE and number % 4:
+    if len(model.nodes) >= LARGE and number % 16:
         raise TmmuError("INVALID_PLAN", "it is large")
     return _planned(model, chance)
 
@@ -242,7 +242,7 @@ def layers(chance: random.Random) -> Model:
 
 def _spec(model: Model, chance: random.Random) -> dict[str, Any]:
     """A mesh of two to four ranks, one of whose axes may be a pipeline, with some tensors split."""
-    mesh: dict[str, int] = chance.choice((*[{"data": 2}] * 4, {"data": 3}, {"data": 2, "tensor": 2}))
+    mesh: dict[str, int] = chance.choice((*[{"data": 2}] * 10, {"data": 3}, {"data": 2, "tensor": 2}))
     document: dict[str, Any] = {"pad": True, "operators": [{"op": "Softmax", "across": [-1]}], "rules": []}
     if len(mesh) == 1 and chance.random() < 0.4:
         mesh = {"pipeline": 2, **mesh}
