@@ -13,10 +13,9 @@ from pathlib import Path
 import click
 
 from proofs import formats, verify_plan
-from proofs.flags import Folder, bound, dims, existing, named_solvers, shapes
+from proofs.flags import Folder, bound, dims, existing, shapes, solver_option
 from proofs.kernel import installed
 from proofs.sharding import ranks
-from proofs.solvers.process import SOLVERS
 from proofs.verdict import NO_PLAN, Verdict
 from proofs.verify_plan import REQUIRABLE, Disagreement, Options
 from tmmu.errors import TmmuError, one_line
@@ -52,15 +51,7 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
     default=500,
     help="Storages up to which the definition itself is asked.",
 )
-@click.option(
-    "--solver",
-    "solvers",
-    type=click.Choice([*SOLVERS, "both"]),
-    callback=named_solvers,
-    default="z3",
-    show_default=True,
-    help="Who discharges the obligations; with both, each must.",
-)
+@solver_option("Who discharges the obligations; with both, each must.")
 @click.option(
     "--smt2",
     type=Folder(),

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from proofs.solvers.process import SOLVERS
 from tmmu.vocabulary import UINT64_END
 
 existing = click.Path(exists=True, dir_okay=False)
@@ -115,10 +114,18 @@ def bound(flag: str, text: str) -> Callable[[Any], Any]:
     return click.option(flag, callback=parse_pairs(flag), multiple=True, metavar="NAME=VALUE", help=text)
 
 
-def named_solvers(_context: object, _parameter: object, given: str) -> tuple[str, ...]:
-    """The solvers that `--solver` names, each of which must be installed. spec: C1.1, V4.10"""
-    chosen = tuple(SOLVERS) if given == "both" else (given,)
-    for name in chosen:
-        if importlib.util.find_spec(name) is None:
-            raise click.BadParameter(f"{name} is not installed: pip install 'tmmu[{name}]'", param_hint="--solver")
-    return chosen
+def solver_option(text: str) -> Callable[[Any], Any]:
+    """`--solver z3|cvc5|both`, which gives a command the names of the `solvers`, each installed. spec: C1.1, V4.10"""
+    from proofs.solvers.process import SOLVERS  # most commands that read flags ask no solver
+
+    def named(_context: object, _parameter: object, given: str) -> tuple[str, ...]:
+        chosen = tuple(SOLVERS) if given == "both" else (given,)
+        for name in chosen:
+            if importlib.util.find_spec(name) is None:
+                raise click.BadParameter(f"{name} is not installed: pip install 'tmmu[{name}]'", param_hint="--solver")
+        return chosen
+
+    return click.option(
+        "--solver", "solvers", type=click.Choice([*SOLVERS, "both"]), callback=named, default="z3", show_default=True,
+        help=text,
+    )  # fmt: skip

@@ -10,12 +10,11 @@ from pathlib import Path
 import click
 
 from proofs import maven, smtlib
-from proofs.flags import Folder, named_solvers
+from proofs.flags import Folder, solver_option
 from proofs.lemmas import checked, proving
 from proofs.lemmas.proving import PROVED, REFUTED, UNKNOWN, Report
 from proofs.model_check import java
 from proofs.solvers import smtinterpol
-from proofs.solvers.process import SOLVERS
 from tmmu.errors import TmmuError
 
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
@@ -27,11 +26,7 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
     "--list", "listed", is_flag=True, help="Prove nothing; print the names, each with its file and its sentence."
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option(
-    "--solver", "solvers", type=click.Choice([*SOLVERS, "both"]), callback=named_solvers, default="z3",
-    show_default=True,
-    help="Who proves them; with both, each must.",
-)  # fmt: skip
+@solver_option("Who proves them; with both, each must.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Random seeds that each proof must hold under.")
 @click.option("--timeout", type=click.IntRange(1, 1_000_000), default=20, help="Seconds for the solver, a query.")
 @click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")

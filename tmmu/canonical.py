@@ -68,10 +68,9 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, np.ndarray):
         return _typed_array(value)
-    if kind is dict or isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise TypeError("map keys must be text")
+    if isinstance(value, (dict, Mapping)):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("map keys must be text")
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, bytes):
         return value

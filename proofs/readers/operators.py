@@ -115,10 +115,10 @@ def is_view(domain: str, op: str) -> bool:
     return op in VIEWS if domain in KNOWN_DOMAINS else shows_in_every_result(domain, op)
 
 
-T = TypeVar("T")
+Operand = TypeVar("Operand")
 
 
-def overwritable(domain: str, op: str, operands: Sequence[T]) -> tuple[T, ...]:
+def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Operand, ...]:
     """Those of the operands whose bytes result 0 may take; none for an operator that the tables do not know.
 
     spec: T3.2, T3.10

@@ -146,8 +146,12 @@ WRONG_BESIDES = (
 
 def wrong_besides(scene: Scene, chance: random.Random) -> bytes:
     """The file of a plan that is right, or not: whoever cannot read or expand the model says so first."""
-    wrong = chance.choice(WRONG_BESIDES)(scene.plan, chance) if chance.random() < 0.75 else None
-    return scene.plan_files[0] if wrong is None else file.encode(wrong)
+    return file.encode(_wrong(scene, chance)) if chance.random() < 0.75 else scene.plan_files[0]
+
+
+def _wrong(scene: Scene, chance: random.Random) -> Plan:
+    """The plan with one thing wrong, or as it is where that cannot be."""
+    return chance.choice(WRONG_BESIDES)(scene.plan, chance) or scene.plan
 
 
 def no_gradient(scene: Scene, chance: random.Random) -> Files | None:
@@ -159,8 +163,7 @@ def no_gradient(scene: Scene, chance: random.Random) -> Files | None:
         expand(model)
     except TmmuError as error:
         if error.code_id == "MODE_VIOLATION":
-            wrong = chance.choice(WRONG_BESIDES)(scene.plan, chance) or scene.plan
-            return Files((file.encode(replace(wrong, mode="backward")),))
+            return Files((file.encode(replace(_wrong(scene, chance), mode="backward")),))
     return None
 
 
