@@ -48,7 +48,7 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 
 test-fast: $(VENV)/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/cover tests/properties
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property
 
 test: lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-full} $(BIN)/pytest -q -n 2 --dist loadfile tests
@@ -66,7 +66,7 @@ kernel:
 
 kernel-mutants:
 	$(need_python)
-	@$(PYTHON) -m tests.kernel.mutants
+	@$(PYTHON) -m tests.integration.kernel.mutants
 
 bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks
@@ -74,12 +74,12 @@ bench: $(VENV)/dev
 MINUTES ?= 60
 
 mutation: $(VENV)/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.mutation --minutes $(MINUTES) $(if $(FILES),--files $(FILES))
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.mutation --minutes $(MINUTES) $(if $(FILES),--files $(FILES))
 
 soak: $(VENV)/dev
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.soak.plans --minutes $(MINUTES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.soak.graphs --minutes $(MINUTES)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.soak.simulator --minutes $(MINUTES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.plans --minutes $(MINUTES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.graphs --minutes $(MINUTES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.soak.simulator --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

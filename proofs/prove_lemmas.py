@@ -9,13 +9,14 @@ from pathlib import Path
 
 import click
 
-from proofs import maven, smtlib
-from proofs.flags import Folder, solver_option
 from proofs.lemmas import checked, proving
 from proofs.lemmas.proving import PROVED, REFUTED, UNKNOWN, Report
-from proofs.model_check import java
 from proofs.solvers import smtinterpol
-from tmmu.errors import TmmuError
+from proofs.solvers.option import solver_option
+from proofs.tools import java, maven
+from proofs.verify import export as smtlib
+from tmmu.core.errors import TmmuError
+from tmmu.core.flags import Folder
 
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 

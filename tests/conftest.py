@@ -17,14 +17,16 @@ from hypothesis import HealthCheck, Phase, settings
 
 from proofs.kernel import installed
 
-KERNEL = Path(__file__).parent / "kernel"
+KERNEL = Path(__file__).parent / "integration" / "kernel"
 collect_ignore = [] if installed.program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name what was left out."""
     for path in collect_ignore:
-        terminalreporter.write_line(f"LEFT OUT: tests/kernel/{Path(path).name} (the kernel is not built: make kernel)")
+        terminalreporter.write_line(
+            f"LEFT OUT: tests/integration/kernel/{Path(path).name} (the kernel is not built: make kernel)"
+        )
 
 
 settings.register_profile(

@@ -1,7 +1,7 @@
 (** The checker: what is evaluated on a plan. [Safe.v] says what it means, [Soundness.v] that it does mean that.
 
     Functions look at rows one by one; beside each stand the clauses of [spec/tmmu.md] that it decides, and its name is
-    that of its counterpart in [proofs/checker.py] or of its obligation where it has one. *)
+    that of its counterpart in [proofs/checker/execute.py] or of its obligation where it has one. *)
 From Coq Require Import ZArith List Bool.
 From Tmmu Require Import Lists Columns.
 Import ListNotations.

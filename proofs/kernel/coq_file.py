@@ -13,8 +13,8 @@ from pathlib import Path
 
 from proofs.kernel.evidence import Words, columns
 from proofs.readers.sharing import Permissions
-from tmmu.canonical import remove, write_atomically
-from tmmu.errors import TmmuError, one_line
+from tmmu.core.canonical import remove, write_atomically
+from tmmu.core.errors import TmmuError, one_line
 from tmmu.plan.columns import Plan
 
 AT_ONCE = 200

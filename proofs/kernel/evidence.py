@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.certificate import Rows
-from proofs.edges import edges
-from proofs.layouts import BY_SLOTS, scattered
+from proofs.certificate.edges import edges
+from proofs.certificate.slots import Rows
+from proofs.checker.layouts import BY_SLOTS, scattered
 from proofs.obligations.contents import Stays, stays
 from proofs.obligations.context import Context, view_of
 from proofs.readers.sharing import Permissions
+from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import ROLES, Plan
-from tmmu.vocabulary import Role
 
 VERSION = 1
 """The version of the format, as `Columns.v` has it."""

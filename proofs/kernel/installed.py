@@ -10,7 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from proofs import users_folders
+from proofs.tools import users_folders
 
 SOURCES = Path(__file__).parent
 ORDER = (

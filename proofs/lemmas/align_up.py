@@ -3,7 +3,7 @@
 Over the integers as the code computes it, and over words of 64 bits as accelerators' runtimes do, where the truth is
 told by words of 66 bits that nothing overflows.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: A1.1, A1.3, V1.2, V4.9, V4.11
 """
 

@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from proofs import users_folders
 from proofs.lemmas import descent
 from proofs.lemmas.chains import DEFINITIONS
 from proofs.lemmas.families import OF_CHAINS as LEMMAS
@@ -23,6 +22,7 @@ from proofs.lemmas.induction import Lemma, Query, queries
 from proofs.lemmas.properties import PROPERTIES
 from proofs.solvers import Solver
 from proofs.solvers.process import Z3
+from proofs.tools import users_folders
 
 COUNT = len(LEMMAS)
 TEXT = DEFINITIONS + PROPERTIES

@@ -20,8 +20,8 @@ from proofs.lemmas.induction import Lemma
 from proofs.lemmas.instances import without_recursion
 from proofs.lemmas.statements import Statement
 from proofs.solvers.smtinterpol import SMTInterpol
-from tmmu import canonical
-from tmmu.errors import TmmuError
+from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
 
 CHECKED, NONE, REFUSED = "CHECKED", "NONE", "REFUSED"
 

@@ -3,7 +3,7 @@
 What every assignment of slots must do is stated of a list of storages; that slots cannot be fewer is the pigeonhole
 principle, by induction on their number. `tall` stands for that number: there are lists of every length.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T6.4, V5.1, V4.9, V4.11
 """
 

@@ -1,6 +1,6 @@
 """What is live at one step, one storage resting on another: in a stacked column no two share a byte.
 
-Tests: `tests/cover/test_recursion.py`.
+Tests: `tests/unit/test_recursion.py`.
 spec: V1.12, V1.1, V4.3
 """
 

@@ -7,7 +7,7 @@ in which an operand and a result may share bytes at one step, it does. In-place 
 kernel must compute each element from its own place. `tla/tmmu/ArenaExecution.tla` says the same of small plans, with
 one read or write an action.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T1.1, T3.1, T3.2, T2.10, T2.11, V1.1, V1.5, V4.9, V4.11
 """
 

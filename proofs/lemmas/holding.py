@@ -1,7 +1,7 @@
 """What the same bytes hold, one content after the other: in what passes `holding`, reads find what was
 written.
 
-Tests: `tests/cover/test_recursion.py`.
+Tests: `tests/unit/test_recursion.py`.
 spec: V1.5, T3.1, V4.3
 """
 

@@ -1,6 +1,6 @@
 """The slots of one arena: those that pass `layout` lie one behind the other.
 
-Tests: `tests/cover/test_recursion.py`.
+Tests: `tests/unit/test_recursion.py`.
 spec: V1.1, V1.3, V4.3
 """
 

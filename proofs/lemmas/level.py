@@ -1,6 +1,6 @@
 """A running total: what passes `level` never exceeds its ceiling and ends where it says.
 
-Tests: `tests/cover/test_recursion.py`.
+Tests: `tests/unit/test_recursion.py`.
 spec: V5.1, T6.4, V4.3
 """
 

@@ -11,7 +11,7 @@ beside the state and are part of no program: `tenant`, an active storage in each
 storage in each opened slot that was live at `crowded`, the step at which the last slot was opened.
 For small bounds `tla/tmmu/LinearScan.tla` says the same.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T6.2, T6.4, V4.9, V4.11
 """
 

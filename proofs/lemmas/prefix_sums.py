@@ -3,7 +3,7 @@
 `placed` is the planner's rule (001, MapToVirtualAddresses), evaluated beside it by a test; what passes `layout` has no
 byte in two slots, every slot aligned, and ends where the footprint says.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: A1.1, A1.2, A3.1, V1.1, V1.2, V4.9, V4.11
 """
 

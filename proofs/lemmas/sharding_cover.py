@@ -3,7 +3,7 @@
 `part` is the size of a part and rank r holds the indices from r·part up to, and not including, (r + 1)·part. What a
 plan states that a rank holds ends where the dimension does: a chunk is a part without its padding.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: V4.9, V4.11
 """
 

@@ -4,7 +4,7 @@ Sizes are made of dimensions by sums, differences, products, quotients rounded d
 part lies between bounds over the envelope, the whole lies between the bounds that these statements give; a bound that
 some shape reaches is the maximum.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: V4.9, V4.11
 """
 

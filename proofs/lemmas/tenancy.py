@@ -1,6 +1,6 @@
 """The storages of one slot: those that pass `tenancy` take turns in it, and fit.
 
-Tests: `tests/cover/test_recursion.py`.
+Tests: `tests/unit/test_recursion.py`.
 spec: V1.1, V1.2, T6.4, V5.1, V4.3
 """
 

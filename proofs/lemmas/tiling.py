@@ -1,6 +1,6 @@
 """The edges on one side of a storage: those that pass `tiling` are one at each of its steps.
 
-Tests: `tests/cover/test_recursion.py`.
+Tests: `tests/unit/test_recursion.py`.
 spec: V1.12, V4.3
 """
 

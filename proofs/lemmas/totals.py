@@ -5,7 +5,7 @@ count is a total of ones and zeros. Each statement is the step from `k` to `k + 
 `k = 0`, is a statement as well. The statements of `quota` and `alias_references` assume of their totals what these
 conclude.
 
-Tests: `tests/models/test_lemmas.py`.
+Tests: `tests/integration/models/test_lemmas.py`.
 spec: V4.9
 """
 

@@ -5,7 +5,7 @@ run again. A storage that is born in an arena that is not fresh is zeroed then. 
 all that was ever born there still lives, so that it shares no byte with what is born now, and no other byte was ever
 written. A test runs these rules beside the runtime; `tla/tmmu/Zeroing.tla` has them in small.
 
-Tests: `tests/properties/test_zeroing_is_of_the_runtime.py`.
+Tests: `tests/property/test_zeroing_is_of_the_runtime.py`.
 spec: U2.8, U2.9, U2.10, V4.9, V4.11
 """
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
-from proofs import maven
-from proofs.flags import Folder
-from proofs.model_check import formats, java, judge, manifest, tlatools, tlc
+from proofs.model_check import formats, judge, manifest, tlc
 from proofs.model_check.following import follow
 from proofs.model_check.following.log import WrongLog
 from proofs.model_check.judge import Result
 from proofs.model_check.manifest import Module, Run
+from proofs.tools import java, maven, tlatools
+from tmmu.core.flags import Folder
 
 folders = click.Path(exists=True, file_okay=False, path_type=Path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofs.entry import code_of, leave, make_printable
+from tmmu.core.process import code_of, leave, make_printable
 
 
 def main() -> None:

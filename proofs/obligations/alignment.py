@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofs.layouts import BY_SLOTS
+from proofs.checker.layouts import BY_SLOTS
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Place, distinct, table
 

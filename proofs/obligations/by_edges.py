@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofs.certificate import Rows
-from proofs.edges import Edges, edges
+from proofs.certificate.edges import Edges, edges
+from proofs.certificate.slots import Rows
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, number, walk
 

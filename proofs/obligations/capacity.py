@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofs import homes
-from proofs.layouts import BY_SLOTS, scattered
+from proofs.checker import arenas as homes
+from proofs.checker.layouts import BY_SLOTS, scattered
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Place, distinct, listed
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from proofs.obligations.context import Accesses, Context, Rows, span
+from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import ROLES
-from tmmu.vocabulary import Role
 
 _NEVER = np.iinfo(np.int64).max
 

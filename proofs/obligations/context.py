@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.certificate import Certificate, certificate
+from proofs.certificate.slots import Certificate, certificate
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, NONE, PARTS, ROLES, Plan
-from tmmu.vocabulary import Part, Role
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import Part, Role
+from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, PARTS, ROLES, Plan
 
 CALLER = -1
 """The writer of what is written before step 0."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.certificate import Changes, running
+from proofs.certificate.slots import Changes, running
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Chain, Place, false, listed, number, walk
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from proofs.obligations.context import CALLER, Accesses, Context, Loop, Mask, Rows, span
 from proofs.obligations.rows import Batch, Place, false, table
+from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import IS_INPUT, ROLES
-from tmmu.vocabulary import Role
 
 NAME = "lifetimes_cover_accesses"
 SENTENCE = "Every access falls into the lifetime of its tensor, each read after its write."

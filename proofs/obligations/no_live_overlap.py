@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofs.layouts import BY_SLOTS
+from proofs.checker.layouts import BY_SLOTS
 from proofs.obligations import by_edges
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, walk

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from proofs.lemmas.size_maxima import SMALLER_PARTS
 from proofs.solvers import Solver
-from tmmu.envelope.table import OPS, Row
+from tmmu.core.dims.table import OPS, Row
 from tmmu.plan.columns import Plan
 
 NAME = "sizes_over_envelope"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from proofs.layouts import BY_SLOTS
+from proofs.checker.layouts import BY_SLOTS
 from proofs.obligations import levels, no_live_overlap
 from proofs.obligations.context import Context, Rows
 from proofs.obligations.rows import Batch, Place, distinct, listed, table

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proofs.readers.expected import Expected
+from proofs.readers.models.reference import Expected
 from proofs.readers.operators import is_view, known, overwritable, qualified, shows_in_every_result
-from tmmu.envelope.maxima import is_negative
-from tmmu.ir.dtypes import BITS
-from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, U32, Plan
-from tmmu.vocabulary import MAIN, Part, Role, Shares
+from tmmu.core.columns import NONE, U32
+from tmmu.core.dims.maxima import is_negative
+from tmmu.core.dtypes import BITS
+from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.plan.columns import PARTS, ROLES, SHARES, Plan
 
 DROPOUT_BELIEVED = "::Dropout with training_mode false"
 """The assumption that stands for a Dropout whose training_mode operand a plan without a model cannot show."""

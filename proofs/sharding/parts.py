@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from proofs.claims import FalseField
-from proofs.readers.difference import Difference
+from proofs.checker.claims import FalseField
+from proofs.readers.models.difference import Difference
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.stages import RankModel
-from tmmu.ir.dtypes import BITS
-from tmmu.plan.columns import NONE, Plan
+from tmmu.core.columns import NONE
+from tmmu.core.dtypes import BITS
+from tmmu.plan.columns import Plan
 
 
 class Dimension(NamedTuple):

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofs.readers.expected import Expected, ExpectedStep
+from proofs.readers.models.reference import Expected, ExpectedStep
 from proofs.readers.operators import COLLECTIVES, GRADIENTS
-from proofs.sharding.lies import Lie, Lies, misfit
 from proofs.sharding.loops import Loops, Place, loops, of_update, stated
-from tmmu.envelope.expressions import Expression, closed
-from tmmu.vocabulary import Part, Phase, Role
+from proofs.sharding.partitions import Lie, Lies, misfit
+from tmmu.core.dims.expressions import Expression, closed
+from tmmu.core.vocabulary import Part, Phase, Role
 
 _RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
 

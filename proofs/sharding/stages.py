@@ -9,14 +9,14 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofs.patterns import fits
-from proofs.readers.expected import Expected, ExpectedStep
+from proofs.readers.models.reference import Expected, ExpectedStep
 from proofs.readers.operators import COLLECTIVES
-from proofs.sharding.lies import Lie, misfit
+from proofs.readers.patterns import fits
 from proofs.sharding.mesh import Mesh
+from proofs.sharding.partitions import Lie, misfit
 from proofs.sharding.rank_model import Spread, spread
-from tmmu.envelope.expressions import closed
-from tmmu.vocabulary import Part
+from tmmu.core.dims.expressions import closed
+from tmmu.core.vocabulary import Part
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from proofs import maven
-from proofs.model_check import java
+from proofs.tools import java, maven
 
 ARTIFACT = maven.Artifact(
     "SMTInterpol", "de.uni-freiburg.informatik.ultimate", "smtinterpol", "2.5-1388-ga5a4ab0c",

@@ -11,10 +11,10 @@ import sys
 from dataclasses import replace
 from itertools import product
 
+from tmmu.core.vocabulary import Arena, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 from tmmu.ir.program import program
 from tmmu.planner import liveness, plan_memory, storages
 from tmmu.planner.placing import Storing
-from tmmu.vocabulary import Arena, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 
 MODELS = 1_000
 NODES = 7

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tmmu.core.vocabulary import Arena, Phase, Role
 from tmmu.ir.program import program
 from tmmu.planner import liveness, storages
 from tmmu.planner.remat.rewrite import Joint
-from tmmu.vocabulary import Arena, Phase, Role
 
 
 @dataclass(frozen=True)

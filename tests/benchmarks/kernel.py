@@ -16,7 +16,7 @@ from proofs import obligations
 from proofs.kernel import installed
 from proofs.kernel.evidence import words
 from proofs.readers.sharing import permitted
-from tests.strategies.synthetic import training_plan
+from tests.support.synthetic import training_plan
 from tmmu.plan.columns import Plan
 
 SIZES = (10_000, 100_000, 1_000_000)

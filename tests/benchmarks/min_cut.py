@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from tmmu.core.vocabulary import Model, Phase
 from tmmu.examples.traced import recipes
 from tmmu.importers.conversion import convert
 from tmmu.importers.torch import _tracing
@@ -22,7 +23,6 @@ from tmmu.planner import DEFAULT
 from tmmu.planner.remat import rematerialise
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import joint_of
-from tmmu.vocabulary import Model, Phase
 
 
 def compare() -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from tmmu import examples
 from tmmu.cli.models import load
+from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.orders import ORDERS
-from tmmu.vocabulary import Body, Model, Node, Role, Tensor
 
 EXAMPLES: tuple[tuple[str, dict[str, int]], ...] = (
     ("gpt2", {"batch": 1, "seq": 1024}), ("resnet50", {"batch": 2}), ("unet", {"batch": 1}),

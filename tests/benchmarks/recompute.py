@@ -4,7 +4,7 @@ For each network the peak of activations and gradients without recomputation, th
 repeated, in percent of the forward half's, by the planner and by √n segments alone (a dash where they do not fit).
 
 `--optimum` (with the extra `exact`): the planner beside the optimum of Checkmate's integer program, on graphs that it
-solves; its lines are the table of `tests/quality/test_remat_optimum.py`. `--min-cut` (with torch and transformers): the
+solves; its lines are the table of `tests/nightly/test_remat_optimum.py`. `--min-cut` (with torch and transformers): the
 planner beside the min-cut partitioner of torch, on the joint graph of GPT-2 that torch traced.
 """
 
@@ -15,16 +15,16 @@ import sys
 import tempfile
 import time
 
-from tests.strategies.recompute_graphs import hourglass, residual, varied_chain
+from tests.support.recompute_graphs import hourglass, residual, varied_chain
 from tmmu import examples
 from tmmu.cli.models import load
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Phase
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes, chen
 from tmmu.planner.training.modes import prepare
-from tmmu.vocabulary import Phase
 
 CASES = (
     ("resnet50", {"batch": 32}),

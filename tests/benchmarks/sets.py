@@ -15,10 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from proofs.verify_plan import Options, verify
+from proofs.verify.judge import Options, verify
+from tmmu.core.vocabulary import Arena, Body, Model, Node, Role, Tensor
 from tmmu.plan import file
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Arena, Body, Model, Node, Role, Tensor
 
 BUFFERS = (Arena("buffers", (Role.ACTIVATION,), alignment=1),)
 

@@ -19,12 +19,12 @@ from tmmu.cli.models import load
 from tmmu.importers.shapes import resolve
 from tmmu.planner import plan_memory
 from tmmu.runtime.memory import Memory
-from tmmu.runtime.simulator import Program, simulate
-from tmmu.runtime.simulator.machine import run
-from tmmu.runtime.simulator.memories import Private, Store
-from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
-from tmmu.runtime.simulator.onnx_model import OnnxModel
-from tmmu.runtime.simulator.placed import Placed
+from tmmu.simulator import Program, simulate
+from tmmu.simulator.machine import run
+from tmmu.simulator.memories import Private, Store
+from tmmu.simulator.onnx_kernels import OnnxKernels
+from tmmu.simulator.onnx_model import OnnxModel
+from tmmu.simulator.placed import Placed
 
 CASES: dict[str, dict[str, Any]] = {
     "mico-lenet": {},

@@ -2,7 +2,7 @@
 
 Needs torch and transformers, minutes, and about 1.2 GB. With `--write` the files in `tmmu/examples/traced/` are
 replaced; the digests that it prints then go into `tmmu/examples/traced/__init__.py` and into
-`tests/quality/test_examples_traced.py`. Another version of torch may trace another graph: the name of a graph says
+`tests/nightly/test_examples_traced.py`. Another version of torch may trace another graph: the name of a graph says
 which version made it.
 """
 
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from tmmu import canonical
+from tmmu.core import canonical
 from tmmu.examples import traced
 from tmmu.examples.traced import recipes
 from tmmu.importers import torch as tracer

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 
-from tmmu.ir.dtypes import nbytes
-from tmmu.vocabulary import Body, Model, Node, Role, Tensor
+from tmmu.core.dtypes import nbytes
+from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
 
 
 def training_model(tensors: int) -> Model:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from proofs import checker, claims, envelope, obligations, structure
-from proofs.program import program
-from proofs.readers.ir_model import read_ir
+from proofs import obligations
+from proofs.checker import claims, envelope, structure
+from proofs.checker import execute as checker
+from proofs.checker.program import program
+from proofs.readers.models.ir import read_ir
 from proofs.readers.operators import iterates, qualified
 from proofs.readers.sharing import permitted
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Model
 from tmmu.plan.columns import Plan
-from tmmu.vocabulary import Model
 
 TIMEOUT_S = 60.0
 """Seconds for the solver to show that a size has its maximum; it takes milliseconds."""

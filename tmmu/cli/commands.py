@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 
-from proofs.flags import bound, dims, existing, shapes
 from tmmu.cli import layouts, records, replanning, runtime, sharding, trace, tracing, training
 from tmmu.cli.run import run
 from tmmu.cli.survey import survey
-from tmmu.errors import TmmuError, one_line
-from tmmu.plan import kind
-from tmmu.vocabulary import ANYWHERE, Model
+from tmmu.core import kind
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.flags import bound, dims, existing, shapes
+from tmmu.core.vocabulary import ANYWHERE, Model
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofs.entry import explain, leave, make_printable, unheard
+from tmmu.core.process import explain, leave, make_printable, unheard
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tmmu.envelope.expressions import show
+from tmmu.core.dims.expressions import show
 from tmmu.plan.columns import Plan
 
 SHOWN = 3

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import click
 import numpy as np
 
-from proofs.flags import existing
-from tmmu.canonical import read_bounded
 from tmmu.cli.units import size
+from tmmu.core.canonical import read_bounded
+from tmmu.core.flags import existing
 from tmmu.plan import metrics
 from tmmu.plan.columns import Plan
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tmmu.errors import TmmuError
+from tmmu.core import kind
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files, order, validate
-from tmmu.plan import kind
 from tmmu.planner.patterns import matches
-from tmmu.vocabulary import Bindings, Model
 
 
 def load(

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from proofs.flags import existing
-from tmmu.errors import one_line
+from tmmu.core.errors import one_line
+from tmmu.core.flags import existing
 
 SAME, DIFFERENT, INCOMPARABLE = 0, 1, 3
 """How `tmmu trace diff` exits."""

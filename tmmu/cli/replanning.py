@@ -6,10 +6,10 @@ import os
 
 import click
 
-from proofs.flags import bound, existing, sizes
 from tmmu.cli import layouts, training
-from tmmu.errors import TmmuError, one_line
-from tmmu.plan import kind
+from tmmu.core import kind
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.flags import bound, existing, sizes
 from tmmu.plan.columns import POLICIES
 
 
@@ -39,10 +39,10 @@ def replan(
     output: str,
 ) -> int:
     """Ask whether PLAN holds for a shape; where it does not, abort, or plan again for the wider envelope."""
-    from tmmu import canonical
     from tmmu.cli import show as shown
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
+    from tmmu.core import canonical
     from tmmu.plan import file
     from tmmu.planner import replan as policies
     from tmmu.planner.remat import check_budget

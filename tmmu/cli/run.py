@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proofs.flags import bound, existing, shapes, sizes
 from tmmu.cli import run_report
 from tmmu.cli.run_records import Files, recording
 from tmmu.cli.runtime import MODES
 from tmmu.cli.runtime import apart as check_apart
-from tmmu.errors import TmmuError, one_line
-from tmmu.plan.kind import IR, PLAN, kind_of
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.flags import bound, existing, shapes, sizes
+from tmmu.core.kind import IR, PLAN, kind_of
 
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
-    from tmmu.runtime.simulator import Program
-    from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
-    from tmmu.runtime.simulator.onnx_model import OnnxModel
+    from tmmu.simulator import Program
+    from tmmu.simulator.onnx_kernels import OnnxKernels
+    from tmmu.simulator.onnx_model import OnnxModel
 
 BATCHES = {"onnx": 1, "hash": 4}
 """How often a plan is run where --batches does not say it: four seeds show every branch and number of rounds."""
@@ -191,7 +191,7 @@ def _plan(target: str, path: str | None, wanted: Wanted) -> tuple[Plan, bool]:
 def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...]:
     """The names that the patterns fit; INVALID_BINDING where one fits nothing that the caller writes. spec: SIM6.5"""
     from tmmu.cli.models import expanded
-    from tmmu.plan.columns import NONE
+    from tmmu.core.columns import NONE
 
     writers = plan.tensors.writer.tolist()
     callers = {name for name, writer in zip(plan.tensors.name, writers, strict=True) if writer == NONE}
@@ -236,7 +236,7 @@ def _runs(
     files: Files,
 ) -> Iterator[run_report.Run]:
     """One batch for each seed, up to the first that shows a corruption."""
-    from tmmu.runtime.simulator import Batches, Corrupted, HashKernels, Program, Report
+    from tmmu.simulator import Batches, Corrupted, HashKernels, Program, Report
 
     footprints = [usage.footprint for usage in plan.usage]
     try:
@@ -268,7 +268,7 @@ def _runs(
 def _bound(target: str, program: Program) -> OnnxModel:
     """The ONNX model of a program, with which it agrees."""
     from tmmu.importers.shapes import resolve
-    from tmmu.runtime.simulator.onnx_model import OnnxModel
+    from tmmu.simulator.onnx_model import OnnxModel
 
     bindings = program.plan.bindings
     model = OnnxModel(
@@ -282,8 +282,8 @@ def _bound(target: str, program: Program) -> OnnxModel:
 
 
 def _onnx(program: Program, model: OnnxModel, inputs: str | None, seed: int) -> OnnxKernels:
-    from tmmu.runtime.simulator.onnx_kernels import OnnxKernels
-    from tmmu.runtime.simulator.values import read_inputs
+    from tmmu.simulator.onnx_kernels import OnnxKernels
+    from tmmu.simulator.values import read_inputs
 
     given = {} if inputs is None else read_inputs(inputs, {name: model.sizes[name] for name in model.inputs})
     return OnnxKernels(program, model, given, seed)

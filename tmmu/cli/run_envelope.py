@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tmmu.envelope.table import values_at
-from tmmu.errors import TmmuError
-from tmmu.plan.columns import Plan, column
-from tmmu.vocabulary import UINT64_END
+from tmmu.core.columns import column
+from tmmu.core.dims.table import values_at
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import UINT64_END
+from tmmu.plan.columns import Plan
 
 
 def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:

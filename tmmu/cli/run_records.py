@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tmmu.runtime.memory import Memory
     from tmmu.runtime.records.ledger import Ledger
     from tmmu.runtime.records.trace import Trace
-    from tmmu.runtime.simulator import Corruption
+    from tmmu.simulator import Corruption
 
 APPLY = "UML_OS.TMMU.ApplyPlan_v1"
 
@@ -130,8 +130,9 @@ def _write(
     plan: Plan, files: Files, trace: Trace, ledger: Ledger, failure: TmmuError | None, t: int = 0
 ) -> bytes | None:
     """Write what was asked for; returns the last hash of the trace, where there is one."""
-    from tmmu import canonical
-    from tmmu.runtime.records import errors, sequence
+    from tmmu.core import canonical
+    from tmmu.core import records as sequence
+    from tmmu.runtime.records import errors
 
     if files.errors is not None and failure is not None:
         record = errors.of_error(failure, replay_token=plan.replay_token, t=t, rank=plan.rank)

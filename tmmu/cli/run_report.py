@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from tmmu.cli.run_records import Recording
     from tmmu.plan.columns import Plan
-    from tmmu.runtime.simulator import Report
+    from tmmu.simulator import Report
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def write(path: str, outputs: Mapping[str, Any]) -> None:
     """Write outputs as an .npz file, whole or not at all."""
     import numpy as np
 
-    from tmmu.canonical import write_atomically
+    from tmmu.core.canonical import write_atomically
 
     buffer = io.BytesIO()
     np.savez(buffer, **outputs)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from proofs.flags import existing
 from tmmu.cli.training import memory as amount
 from tmmu.cli.units import size
-from tmmu.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.flags import existing
 
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
@@ -77,7 +77,7 @@ def apply(plan: str, huge_pages: bool, debug_fill: int | None, **flags: Any) -> 
 @click.option("--journal", type=existing, help="The journal whose last sealed state the checkpoint has.")
 def checkpoint(plan: str, target: str, journal: str | None) -> int:
     """Write the checkpoint of PLAN: its slots, live ranges and metrics, with the state that a journal has sealed."""
-    from tmmu import canonical
+    from tmmu.core import canonical
     from tmmu.plan import file
     from tmmu.runtime import checkpoint as checkpoints
     from tmmu.runtime import journal as journals
@@ -178,7 +178,7 @@ def recorded(path: str | None) -> Iterator[Failure]:
 @contextmanager
 def _applied(name: str, flags: dict[str, Any], make: Callable[..., Execution]) -> Iterator[Execution]:
     """An execution; its trace and ledger are written when it is there, and also where it could not be made."""
-    from tmmu.runtime.records import sequence
+    from tmmu.core import records as sequence
     from tmmu.runtime.records.ledger import Ledger, of_steps
     from tmmu.runtime.records.trace import Trace
 

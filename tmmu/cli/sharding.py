@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from proofs.flags import existing
+from tmmu.core.flags import existing
+from tmmu.core.vocabulary import Model
 from tmmu.plan import sharding
 from tmmu.plan.columns import Plan
 from tmmu.planner.plan import Planned
-from tmmu.vocabulary import Model
 
 MOST_FILES = 1 << 16
 """Of a larger mesh single ranks are planned: the plans of all would fill memory and disk first."""

@@ -13,11 +13,11 @@ from typing import Any
 
 from tmmu.cli import envelopes
 from tmmu.cli.units import size
-from tmmu.errors import one_line
+from tmmu.core.errors import one_line
+from tmmu.core.vocabulary import Shares
 from tmmu.plan import metrics, sharding
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner.storages import Refused
-from tmmu.vocabulary import Shares
 
 
 def few(items: Sequence[str], limit: int = 8) -> str:
@@ -85,7 +85,7 @@ def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:
 
 
 def _document(plan: Plan) -> dict[str, Any]:
-    from tmmu.ir.columns import bindings_object
+    from tmmu.core.bindings import bindings_object
     from tmmu.plan import file
     from tmmu.plan.gate import HASHES
 

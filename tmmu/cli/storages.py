@@ -12,12 +12,12 @@ from itertools import accumulate
 from typing import Any
 
 from tmmu.cli.units import size
+from tmmu.core.vocabulary import Shares
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner import permitted
 from tmmu.planner.layouts.request import of_plan
 from tmmu.planner.memories import Division, divide, strictest
 from tmmu.planner.permitted import ROLE, Permitted
-from tmmu.vocabulary import Shares
 
 
 def divisions(plan: Plan) -> list[Division]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import click
 
-from tmmu.vocabulary import Model
+from tmmu.core.vocabulary import Model
 
 
 class Network(NamedTuple):
@@ -80,8 +80,8 @@ def survey(networks: tuple[str, ...], style: str) -> int:
 
 def measured(name: str) -> Iterator[Row]:
     """The rows of a network, one for each arena that holds anything."""
-    from proofs.verdict import PROVED
-    from proofs.verify_plan import Options, verify
+    from proofs.verify.judge import Options, verify
+    from proofs.verify.verdict import PROVED
     from tmmu import examples, planner
     from tmmu.cli.models import load
     from tmmu.plan import file, metrics

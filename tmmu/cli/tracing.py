@@ -17,8 +17,8 @@ from typing import Any
 
 import click
 
-from tmmu.errors import TmmuError, one_line
-from tmmu.vocabulary import Model, Phase, Role
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.vocabulary import Model, Phase, Role
 
 
 def _command(framework: str, returns: str) -> click.Command:

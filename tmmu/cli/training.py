@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tmmu.vocabulary import UINT64_END, Model
+from tmmu.core.vocabulary import UINT64_END, Model
 
 MODES = ("inference", "forward", "backward")
 PRESETS = ("inference", "train_full", "remat_enabled")

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tmmu import canonical
+from tmmu.core import canonical
 from tmmu.examples import traced
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from tmmu.ir.dtypes import nbytes
+from tmmu.core.dtypes import nbytes
 
 OPSET = 18
 """Every example is written for this version of the ai.onnx operators."""

@@ -1,1 +1,1 @@
-"""Readers of other people's models: each makes a `tmmu.vocabulary.Model` of a file."""
+"""Readers of other people's models: each makes a `tmmu.core.vocabulary.Model` of a file."""

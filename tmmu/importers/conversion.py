@@ -13,13 +13,13 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from tmmu.errors import TmmuError
+from tmmu.core.dtypes import BITS, element_alignment, nbytes
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.importers.phases import phases
 from tmmu.importers.traced import Op, Trace, Value
 from tmmu.importers.windows import Window, row_major, window
-from tmmu.ir.dtypes import BITS, element_alignment, nbytes
 from tmmu.ir.validate import validate
-from tmmu.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Tensor, View
 
 
 def convert(trace: Trace) -> Model:

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAIN, Role
 from tmmu.importers.conversion import bad
 from tmmu.importers.traced import Op, Region, Trace, Value
-from tmmu.vocabulary import MAIN, Role
 
 DTYPES = {
     **{name: name for name in (

@@ -14,15 +14,15 @@ from dataclasses import replace
 
 import onnx
 
-from tmmu.errors import TmmuError
+from tmmu.core.dtypes import BITS, element_alignment, most_bytes
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
 from tmmu.importers.onnx_sharing import VIEWS, takeable
 from tmmu.importers.shapes import Resolved, resolve
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.structure import GIVEN, Scope, structure
 from tmmu.importers.shapes.values import stored_value
-from tmmu.ir.dtypes import BITS, element_alignment, most_bytes
 from tmmu.ir.validate import validate
-from tmmu.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
 
 
 def import_onnx(

@@ -7,8 +7,8 @@ spec: M2.1, M2.2, I2.5
 
 from __future__ import annotations
 
+from tmmu.core.vocabulary import MAIN, Phase
 from tmmu.importers.traced import Op, Trace
-from tmmu.vocabulary import MAIN, Phase
 
 
 def phases(trace: Trace) -> tuple[dict[str, Phase], set[str]]:

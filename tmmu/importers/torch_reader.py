@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Role
 from tmmu.importers.conversion import bad
 from tmmu.importers.traced import Op, Trace, Value
-from tmmu.vocabulary import Role
 
 DTYPES = {
     **{name: name for name in (

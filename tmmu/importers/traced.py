@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from tmmu.vocabulary import MAIN, Role
+from tmmu.core.vocabulary import MAIN, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The body of an operation (`tmmu.vocabulary.Body`): its owner and values by name, the region around it first."""
+    """The body of an operation (`tmmu.core.vocabulary.Body`): its owner and values by name, the outer region first."""
 
     owner: str
     attribute: str

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tmmu.errors import TmmuError
-from tmmu.ir.dtypes import BITS
+from tmmu.core.dtypes import BITS
+from tmmu.core.errors import TmmuError
 
 
 class Window(NamedTuple):
@@ -51,7 +51,7 @@ def window(shape: Sequence[int], strides: Sequence[int], offset: int, dtype: str
     offset
         The element of the storage that is shown first.
     dtype
-        A name of `tmmu.ir.dtypes`; elements narrower than a byte have no strides in bytes.
+        A name of `tmmu.core.dtypes`; elements narrower than a byte have no strides in bytes.
 
     Raises
     ------

@@ -6,20 +6,19 @@ encoding. `to_object` and `from_object` are inverse to each other for every vali
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain, pairwise
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tmmu import canonical
-from tmmu.envelope import table
-from tmmu.envelope.expressions import Dim, Expression, Unwieldy, upper
-from tmmu.errors import TmmuError
-from tmmu.ir import dtypes
-from tmmu.plan.columns import NONE, Names, column
-from tmmu.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
+from tmmu.core import canonical, dtypes
+from tmmu.core.bindings import bindings_object, only, read_bindings, text
+from tmmu.core.columns import NONE, Names, column, index_of, ragged
+from tmmu.core.dims import table
+from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, upper
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
 
 FORMAT, VERSION = "tmmu-ir", 1
 KEYS = (
@@ -30,41 +29,6 @@ MAX_RANK = 256
 """The most dimensions of a tensor that are read: the product of a hostile million would take hours."""
 
 ROLES, PHASES = tuple(Role), tuple(Phase)
-Value = TypeVar("Value")
-
-
-def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] = np.uint32) -> tuple[Any, Any]:
-    """Rows of different lengths as bounds (`len(rows) + 1` of them) and one flat column."""
-    bounds = np.zeros(len(rows) + 1, np.uint32)
-    np.cumsum(list(map(len, rows)), out=bounds[1:])
-    return column(bounds, np.uint32), column(list(chain.from_iterable(rows)), dtype)
-
-
-def unragged(bounds: NDArray[Any], flat: NDArray[Any]) -> list[tuple[int, ...]]:
-    """The rows that `ragged` flattened."""
-    at, values = bounds.tolist(), tuple(flat.tolist())
-    return [values[lo:hi] for lo, hi in pairwise(at)]
-
-
-def index_of(values: Sequence[Value]) -> tuple[list[Value], list[int]]:
-    """The distinct `values` in order of first appearance, and the position of each value among them."""
-    table: dict[Value, int] = {}
-    places = [table.setdefault(value, len(table)) for value in values]
-    return list(table), places
-
-
-def bindings_object(bindings: Bindings) -> dict[str, Any]:
-    """Bindings as they stand in a file; `ranges` only where there is an envelope."""
-    ranges = {name: list(ends) for name, ends in bindings.ranges.items()}
-    return {
-        "dims": dict(bindings.dims),
-        "shapes": {name: list(shape) for name, shape in bindings.shapes.items()},
-        "values": dict(bindings.values),
-        "defaults": dict(bindings.defaults),
-        "donated": list(bindings.donated),
-        "trust_shapes": bindings.trust_shapes,
-        **({"ranges": ranges} if ranges else {}),
-    }
 
 
 def terms_object(rows: Sequence[table.Row]) -> dict[str, Any]:
@@ -79,7 +43,7 @@ def terms_object(rows: Sequence[table.Row]) -> dict[str, Any]:
 
 def read_terms(value: Any) -> list[table.Row]:
     """The rows that `terms_object` wrote; ValueError says what is wrong."""
-    _only(value, ("op", "left", "right", "value"), "terms")
+    only(value, ("op", "left", "right", "value"), "terms")
     kinds: dict[str, type[np.unsignedinteger[Any]]] = {
         "op": np.uint8,
         "left": np.uint32,
@@ -194,14 +158,6 @@ def from_object(value: Any) -> Model:
         raise TmmuError("INVALID_IR", f"not a {FORMAT} file: {detail}", fix="see spec/ir.cddl") from error
 
 
-def _only(value: Any, keys: Sequence[str], where: str) -> None:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is no map")
-    unknown = sorted(set(value) - set(keys))
-    if unknown:
-        raise ValueError(f"unknown key {unknown[0]!r} in {where}")
-
-
 def _typed(value: Any, dtype: type[np.unsignedinteger[Any]], where: str) -> list[int]:
     if not isinstance(value, np.ndarray) or value.dtype != np.dtype(dtype):
         raise ValueError(f"{where} is no column of {np.dtype(dtype)}")
@@ -224,12 +180,6 @@ def _names(blob: Any, count: int, where: str) -> list[str]:
     return names
 
 
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{where} is no text")
-    return value
-
-
 def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = np.uint32) -> list[tuple[int, ...]]:
     at, flat = (
         _typed(table[f"{name}_at"], np.uint32, f"{where}.{name}_at"),
@@ -242,47 +192,15 @@ def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = 
     return [tuple(flat[lo:hi]) for lo, hi in pairwise(at)]
 
 
-def read_bindings(value: Any) -> Bindings:
-    """The bindings that `bindings_object` wrote; ValueError, KeyError or TypeError says what is wrong."""
-    _only(value, ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges"), "bindings")
-    integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
-    if not all(map(integer, value["dims"].values())):
-        raise ValueError("bindings.dims are no sizes")
-    if not all(type(shape) is list and all(map(integer, shape)) for shape in value["shapes"].values()):
-        raise ValueError("bindings.shapes are no shapes")
-    if type(value["trust_shapes"]) is not bool:
-        raise ValueError("bindings.trust_shapes is no boolean")
-    if type(value["donated"]) is not list:
-        raise ValueError("bindings.donated is no array")
-    ranges = value.get("ranges", {})
-    for name, ends in ranges.items():
-        if type(ends) is not list or len(ends) != 2 or not all(map(integer, ends)) or not ends[0] < ends[1]:
-            raise ValueError(f"bindings.ranges: {name!r} has no range")
-        if "\0" in name or name in value["dims"]:
-            raise ValueError(f"bindings.ranges: {name!r} is bound already, or holds a NUL")
-    texts = [*value["values"].values(), *value["defaults"].values(), *value["donated"]]
-    for text in texts:
-        _text(text, "a binding")
-    return Bindings(
-        dict(value["dims"]),
-        {name: tuple(shape) for name, shape in value["shapes"].items()},
-        dict(value["values"]),
-        dict(value["defaults"]),
-        tuple(value["donated"]),
-        value["trust_shapes"],
-        {name: (low, high) for name, (low, high) in sorted(ranges.items())},
-    )
-
-
 def _read(value: Any) -> Model:
-    _only(value, KEYS, "the file")
-    if _text(value["format"], "format") != FORMAT or value["version"] != VERSION:
+    only(value, KEYS, "the file")
+    if text(value["format"], "format") != FORMAT or value["version"] != VERSION:
         raise ValueError(f"format {value['format']!r} version {value['version']!r}")
-    types = [_text(x, "a dtype") for x in value["dtypes"]]
+    types = [text(x, "a dtype") for x in value["dtypes"]]
     if unknown := [x for x in types if x not in dtypes.BITS]:
         raise ValueError(f"unknown dtype {unknown[0]!r}")
-    groups = [_text(x, "a group") for x in value["groups"]]
-    ops = [(_text(domain, "a domain"), _text(op, "an operator")) for domain, op in value["ops"]]
+    groups = [text(x, "a group") for x in value["groups"]]
+    ops = [(text(domain, "a domain"), text(op, "an operator")) for domain, op in value["ops"]]
     bindings = read_bindings(value["bindings"])
     tensors = _tensors(value, types, groups, bindings)
     nodes = _nodes(value, len(tensors), len(value["bodies"]["owner"]), ops)
@@ -293,16 +211,16 @@ def _read(value: Any) -> Model:
     pairs = tuple((int(a), int(b)) for a, b in value["must_not_alias"])
     if any(not 0 <= x < len(tensors) for pair in pairs for x in pair):
         raise ValueError("must_not_alias points beyond the tensors")
-    unproduced = tuple(_text(x, "an unproduced name") for x in value["unproduced"])
+    unproduced = tuple(text(x, "an unproduced name") for x in value["unproduced"])
     return Model(
-        _text(value["name"], "name"), tuple(tensors), tuple(nodes), tuple(bodies), pairs, unproduced,
+        text(value["name"], "name"), tuple(tensors), tuple(nodes), tuple(bodies), pairs, unproduced,
         bindings, source,
     )  # fmt: skip
 
 
 def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings) -> list[Tensor]:
     rows = value["tensors"]
-    _only(rows, ("name", "dtype", "role", "alignment", "group", "saved", "shape_at", "shape"), "tensors")
+    only(rows, ("name", "dtype", "role", "alignment", "group", "saved", "shape_at", "shape"), "tensors")
     dtype = _below(_typed(rows["dtype"], np.uint8, "tensors.dtype"), len(types), "tensors.dtype")
     count = len(dtype)
     names = _names(rows["name"], count, "tensors.name")
@@ -312,7 +230,7 @@ def _tensors(value: Any, types: list[str], groups: list[str], bindings: Bindings
     shapes = _with_expressions(value, shapes, bindings)
     views: dict[int, View] = {}
     viewed = value["views"]
-    _only(viewed, ("tensor", "base", "offset", "bytes", "strides"), "views")
+    only(viewed, ("tensor", "base", "offset", "bytes", "strides"), "views")
     columns = [_typed(viewed[key], kind, f"views.{key}") for key, kind in
                (("tensor", np.uint32), ("base", np.uint32), ("offset", np.uint64), ("bytes", np.uint64))]  # fmt: skip
     for t, base, offset, size, strides in zip(*columns, viewed["strides"], strict=True):
@@ -360,7 +278,7 @@ def _planned(name: str, shape: tuple[Dim, ...], dtype: str) -> int:
 
 def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) -> list[Node]:
     table = value["nodes"]
-    _only(
+    only(
         table,
         ("name", "op", "body", "phase", "reads_at", "reads", "writes_at", "writes", "mutates_at", "mutates"),
         "nodes",
@@ -371,7 +289,7 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
     body = _below(_typed(table["body"], np.uint32, "nodes.body"), bodies, "nodes.body")
     phase = _below(_typed(table["phase"], np.uint8, "nodes.phase"), len(PHASES), "nodes.phase")
     hints: dict[int, list[tuple[int, int]]] = {}
-    _only(value["in_place"], ("node", "result", "operand"), "in_place")
+    only(value["in_place"], ("node", "result", "operand"), "in_place")
     for n, result, operand in zip(
         *(_typed(value["in_place"][key], np.uint32, f"in_place.{key}") for key in ("node", "result", "operand")),
         strict=True,
@@ -381,14 +299,14 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
         hints.setdefault(n, []).append((result, operand))
     scratch: dict[int, list[Scratch]] = {}
     asked = value["scratch"]
-    _only(asked, ("node", "bytes", "alignment", "arena"), "scratch")
+    only(asked, ("node", "bytes", "alignment", "arena"), "scratch")
     for n, size, alignment, arena in zip(
         _typed(asked["node"], np.uint32, "scratch.node"), _typed(asked["bytes"], np.uint64, "scratch.bytes"),
         _typed(asked["alignment"], np.uint64, "scratch.alignment"), asked["arena"], strict=True,
     ):  # fmt: skip
         if n >= count:
             raise ValueError("scratch points beyond the nodes")
-        scratch.setdefault(n, []).append(Scratch(size, alignment, _text(arena, "scratch.arena") or None))
+        scratch.setdefault(n, []).append(Scratch(size, alignment, text(arena, "scratch.arena") or None))
     lists = [_rows(table, key, count, tensors, "nodes") for key in ("reads", "writes", "mutates")]
     return [
         Node(
@@ -400,7 +318,7 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
 
 
 def _bodies(table: Any, tensors: int, nodes: int) -> list[Body]:
-    _only(table, ("owner", "attribute", "iterates", "inputs_at", "inputs", "outputs_at", "outputs"), "bodies")
+    only(table, ("owner", "attribute", "iterates", "inputs_at", "inputs", "outputs_at", "outputs"), "bodies")
     owner = _typed(table["owner"], np.uint32, "bodies.owner")
     if not owner or owner[0] != NONE or any(x >= nodes for x in owner[1:]):
         raise ValueError("bodies.owner: the first body is the main graph, every other one belongs to a node")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
+from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Model
 from tmmu.ir import columns, order, validate
-from tmmu.vocabulary import Model
 
 LIMIT = 1 << 32
 """The largest IR file that is read, in bytes."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 from dataclasses import replace
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAIN, Model
 from tmmu.ir.program import defining_body
-from tmmu.vocabulary import MAIN, Model
 
 
 def dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]]:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tmmu.errors import TmmuError
-from tmmu.vocabulary import MAIN, Model, Part, Role, Tensor
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAIN, Model, Part, Role, Tensor
 
 
 class Step(NamedTuple):

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from tmmu.envelope.expressions import Dim, Expression, show
-from tmmu.envelope.maxima import is_negative
-from tmmu.errors import TmmuError
-from tmmu.ir import dtypes
+from tmmu.core import dtypes
+from tmmu.core.dims.expressions import Dim, Expression, show
+from tmmu.core.dims.maxima import is_negative
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAIN, UINT64_END, Model, Role, Tensor
 from tmmu.ir.program import defining_body
-from tmmu.vocabulary import MAIN, UINT64_END, Model, Role, Tensor
 
 CALLERS = frozenset({Role.INPUT, Role.PARAMETER, Role.OPTIMIZER})
 """The roles whose tensors the caller writes before step 0."""

@@ -7,17 +7,16 @@ as one flat index column each, with `n + 1` bounds (compressed sparse rows).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tmmu.envelope.expressions import Dim
-from tmmu.envelope.table import Row, read
-from tmmu.vocabulary import (
+from tmmu.core.columns import U8, U32, U64, Names, Table, column
+from tmmu.core.dims.expressions import Dim
+from tmmu.core.dims.table import Row, read
+from tmmu.core.vocabulary import (
     ANYWHERE,
     Arena,
     ArenaPolicy,
@@ -32,13 +31,6 @@ from tmmu.vocabulary import (
     Usage,
 )
 
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
-
-NONE = 0xFFFFFFFF
-"""The index that stands for: no such row."""
-
 ROLES: tuple[Role, ...] = tuple(Role)
 PARTS: tuple[Part, ...] = tuple(Part)
 SHARES: tuple[Shares, ...] = tuple(Shares)
@@ -46,68 +38,6 @@ SHARES: tuple[Shares, ...] = tuple(Shares)
 IS_INPUT, IS_OUTPUT, IS_SAVED = 1, 2, 4
 """Bits of a tensor's `flags`: the caller writes it before step 0, reads it after the last step, or it is saved
 for backward. (What is donated is a binding: the plan's own word on it counts for nothing.)"""
-
-
-def column(values: Sequence[int] | NDArray[Any], dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
-    """A read-only column of `values`; raises OverflowError where one does not fit `dtype`."""
-    array = np.array(values, dtype=dtype)
-    array.flags.writeable = False
-    return array
-
-
-class Names(Sequence[str]):
-    """A column of text, kept as one NUL-joined string of UTF-8 bytes and split when first asked for."""
-
-    def __init__(self, blob: bytes, count: int) -> None:
-        self.blob, self._count, self._list = blob, count, None
-
-    _list: list[str] | None
-
-    @classmethod
-    def of(cls, names: Sequence[str]) -> Names:
-        """The column that holds `names`; a name with a NUL in it is a ValueError."""
-        blob = "\0".join(names).encode()
-        if blob.count(b"\0") != max(0, len(names) - 1):
-            raise ValueError("a name contains a NUL character")
-        return cls(blob, len(names))
-
-    def list(self) -> list[str]:
-        """All names, in row order."""
-        if self._list is None:
-            self._list = self.blob.decode().split("\0") if self._count else []
-        return self._list
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, row: Any) -> Any:
-        return self.list()[row]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.list())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Names) and (self.blob, self._count) == (other.blob, other._count)
-
-    def __hash__(self) -> int:
-        return hash(self.blob)
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Columns of one length. Equal where every column is."""
-
-    def __len__(self) -> int:
-        first = getattr(self, fields(self)[0].name)
-        return len(first)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and all(
-            bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else a == b
-            for a, b in ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # a table compares by content and is never a key
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +153,7 @@ UNSHARDED = Shards(*(column(values, dtype) for values, dtype in (
 
 @dataclass(frozen=True, eq=False)
 class Terms(Table):
-    """The rows of `tmmu.envelope.table`: numbers made of dimensions and of rows before."""
+    """The rows of `tmmu.core.dims.table`: numbers made of dimensions and of rows before."""
 
     op: U8
     left: U32
@@ -279,7 +209,7 @@ POLICIES = ("ABORT", "REPLAN_AT_SAFEPOINT")
 class Plan:
     """A memory plan: tables, the arenas it was made for, what it claims of each, and what it is bound to.
 
-    `ops` are (domain, operator) pairs, `dtypes` names of `tmmu.ir.dtypes`. `must_not_alias` are pairs of tensor
+    `ops` are (domain, operator) pairs, `dtypes` names of `tmmu.core.dtypes`. `must_not_alias` are pairs of tensor
     rows. `ir_hash` is the digest of the planned graph, `source_digest` that of the model file it was read from.
     """
 

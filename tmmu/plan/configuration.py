@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmmu.plan.fields import array, integer, keys, refuse, text, texts
-from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.fields import array, integer, keys, refuse, text, texts
+from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
 
 
 def read(value: Any) -> tuple[tuple[Arena, ...], ArenaPolicy]:

@@ -11,13 +11,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
-from tmmu.ir.columns import bindings_object
-from tmmu.plan import kind
-from tmmu.plan.columns import Envelope, Names, Plan, Table
+from tmmu.core import canonical, kind
+from tmmu.core.bindings import bindings_object
+from tmmu.core.columns import Names, Table
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy
+from tmmu.plan.columns import Envelope, Plan
 from tmmu.plan.gate import COLUMNS, ENVELOPE, FORMAT, HASHES, SPEC_VERSION, Stated, from_object
-from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy
 
 LIMIT = 1 << 34
 """The largest plan file that is read, in bytes."""

@@ -11,34 +11,32 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tmmu.envelope.table import read
-from tmmu.ir.columns import read_bindings
-from tmmu.ir.dtypes import BITS
+from tmmu.core.bindings import read_bindings
+from tmmu.core.columns import NONE, Names, Table
+from tmmu.core.dims.table import read
+from tmmu.core.dtypes import BITS
+from tmmu.core.fields import array as _list
+from tmmu.core.fields import integer as _integer
+from tmmu.core.fields import keys as _keys
+from tmmu.core.fields import refuse as _refuse
+from tmmu.core.fields import text as _text
+from tmmu.core.vocabulary import UINT64_END, Bindings, Shares, Usage
 from tmmu.plan import configuration, sharding
 from tmmu.plan.columns import (
-    NONE,
     PARTS,
     POLICIES,
     ROLES,
     SHARES,
     Bodies,
     Envelope,
-    Names,
     Plan,
     Shards,
     Slots,
     Steps,
     Storages,
-    Table,
     Tensors,
     Terms,
 )
-from tmmu.plan.fields import array as _list
-from tmmu.plan.fields import integer as _integer
-from tmmu.plan.fields import keys as _keys
-from tmmu.plan.fields import refuse as _refuse
-from tmmu.plan.fields import text as _text
-from tmmu.vocabulary import UINT64_END, Bindings, Shares, Usage
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
 """What every plan file says of itself. Other lifetimes, slots or addresses are a new major version.

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.envelope.expressions import show
-from tmmu.plan.columns import NONE, PARTS, ROLES, SHARES, Plan
+from tmmu.core.columns import NONE
+from tmmu.core.dims.expressions import show
+from tmmu.plan.columns import PARTS, ROLES, SHARES, Plan
 
 
 def ratio(part: int, whole: int) -> float:

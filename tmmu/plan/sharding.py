@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tmmu.vocabulary import Role
+from tmmu.core.vocabulary import Role
 
 KEYS = ("mesh", "pad", "zero_axis", "zero_stage", "pipeline_axis", "stages", "rules", "operators")
 MAX_AXES, MAX_ENTRIES, MAX_TEXT = 16, 10_000, 1_000

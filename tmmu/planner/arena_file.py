@@ -43,10 +43,10 @@ import os
 import tomllib
 from typing import Any, NamedTuple
 
-from tmmu.canonical import read_bounded
-from tmmu.errors import TmmuError
+from tmmu.core.canonical import read_bounded
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
 from tmmu.planner.arenas import check, wrong
-from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
 
 LIMIT = 1 << 20
 """The largest configuration that is read, in bytes."""

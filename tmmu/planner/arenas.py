@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tmmu.errors import TmmuError
-from tmmu.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Role, Rule
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Role, Rule
 
 DEFAULT: tuple[Arena, ...] = (
     Arena("parameters", (Role.PARAMETER,), reuse=False),

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, ArenaPolicy
 from tmmu.planner.layouts.request import Request
 from tmmu.planner.levels import Levels
 from tmmu.planner.memories import Division, divide, strictest
 from tmmu.planner.placed import Placed
 from tmmu.planner.storages import Sharing
-from tmmu.vocabulary import Arena, ArenaPolicy
 
 ROUNDS = 6
 """How often one order is tried, each time with what the layout was seen to lose kept free."""

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tmmu.envelope import table
-from tmmu.envelope.maxima import maximum
-from tmmu.errors import TmmuError
+from tmmu.core.columns import column
+from tmmu.core.dims import table
+from tmmu.core.dims.maxima import maximum
+from tmmu.core.dtypes import nbytes
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Tensor
 from tmmu.ir.columns import terms_object
-from tmmu.ir.dtypes import nbytes
-from tmmu.plan.columns import Envelope, Terms, column
-from tmmu.vocabulary import Tensor
+from tmmu.plan.columns import Envelope, Terms
 
 
 def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str) -> Envelope | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tmmu.core.vocabulary import MAIN, Role
 from tmmu.ir.program import Program
 from tmmu.ir.validate import CALLERS
-from tmmu.vocabulary import MAIN, Role
 
 NO_STEP = -1
 

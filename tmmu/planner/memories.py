@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tmmu.core.vocabulary import Arena, ArenaPolicy
 from tmmu.planner.placed import align_up
 from tmmu.planner.slots import Assignment
-from tmmu.vocabulary import Arena, ArenaPolicy
 
 
 class Division(NamedTuple):

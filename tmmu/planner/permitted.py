@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, ArenaPolicy, Role, Rule
 from tmmu.ir.program import Program
 from tmmu.plan.columns import ROLES, Plan
 from tmmu.planner.patterns import matches
-from tmmu.vocabulary import Arena, ArenaPolicy, Role, Rule
 
 Choices = tuple[int, ...]
 """Rows of arenas, the first choice first."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 
 
 class Placed(NamedTuple):

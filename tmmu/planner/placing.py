@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, ArenaPolicy, Usage
 from tmmu.ir.program import Program
 from tmmu.planner import slots
 from tmmu.planner.choosing import Candidate, choose
@@ -21,7 +22,6 @@ from tmmu.planner.liveness import Liveness
 from tmmu.planner.memories import divide, strictest
 from tmmu.planner.placed import Placed
 from tmmu.planner.storages import Sharing
-from tmmu.vocabulary import Arena, ArenaPolicy, Usage
 
 LAYOUTS: dict[str, ModuleType] = {"slots": slots_layout, "packed": packed, "pools": pools, "hashed": hashed}
 """Every layout by name; adding one is adding a file with `IN_PLACE` and `place`."""

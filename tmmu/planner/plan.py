@@ -16,20 +16,20 @@ from itertools import accumulate
 
 import numpy as np
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
+from tmmu.core import canonical
+from tmmu.core.columns import NONE, Names, column, index_of, ragged
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Phase, Usage
 from tmmu.ir import columns as ir_columns
-from tmmu.ir.columns import index_of, ragged
 from tmmu.ir.program import Program, program, shown
 from tmmu.ir.validate import CALLERS
 from tmmu.plan import columns as table
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, NONE, Names, Plan, column
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, Plan
 from tmmu.planner import envelope, liveness, slots, storages
 from tmmu.planner.arenas import DEFAULT, check
 from tmmu.planner.orders import ORDERS
 from tmmu.planner.placing import LAYOUTS, Storing, fitted, too_small
 from tmmu.planner.storages import Refused, Sharing
-from tmmu.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Phase, Usage
 
 MODES = ("inference", "forward", "backward")
 

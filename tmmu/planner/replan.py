@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
-from tmmu.ir.columns import bindings_object
+from tmmu.core import canonical
+from tmmu.core.bindings import bindings_object
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import UINT64_END, Bindings, Model
 from tmmu.plan import file
 from tmmu.plan.columns import POLICIES, Plan
 from tmmu.plan.gate import SPEC_VERSION
 from tmmu.planner.plan import plan_memory
-from tmmu.vocabulary import UINT64_END, Bindings, Model
 
 OPERATOR = "UML_OS.TMMU.PrepareMemory_v2"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tmmu.core.vocabulary import Arena
 from tmmu.planner.storages import Sharing
-from tmmu.vocabulary import Arena
 
 Tell = Callable[..., Any]
 """Hears of each move of the scan: an event's name, and what it was about by keyword."""

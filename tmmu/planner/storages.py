@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tmmu.errors import TmmuError
-from tmmu.ir.dtypes import BITS
+from tmmu.core.dtypes import BITS
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Part, Shares, Tensor
 from tmmu.ir.program import Program, defining_body
 from tmmu.ir.validate import CALLERS
 from tmmu.planner import permitted
 from tmmu.planner.liveness import Liveness
 from tmmu.planner.permitted import Choices
-from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Part, Shares, Tensor
 
 NO_TENSOR = -1
 

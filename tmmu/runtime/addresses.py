@@ -5,7 +5,7 @@ spec: U2.4
 
 from __future__ import annotations
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.divided import check_memories

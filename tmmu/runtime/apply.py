@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, Planned, plan_memory
@@ -30,7 +31,6 @@ from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.schema import END
 from tmmu.runtime.records.trace import Trace, header
-from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 
 Contents = Sequence[bytes] | Callable[[Memory], None]
 """What arenas hold when they are applied: the bytes of each, or what fills those that persist."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 from tmmu.runtime.divided import Mapping
 from tmmu.runtime.extents import OPERATOR
 

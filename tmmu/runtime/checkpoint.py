@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
-from tmmu.plan import file, kind
-from tmmu.plan.columns import Names, Plan, column
+from tmmu.core import canonical, kind
+from tmmu.core.columns import Names, column
+from tmmu.core.errors import TmmuError
+from tmmu.core.records import refusal
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
 from tmmu.plan.gate import SPEC_VERSION
 from tmmu.plan.metrics import first_slot
 from tmmu.runtime.apply import apply_plan
@@ -27,7 +29,6 @@ from tmmu.runtime.journal import State, genesis
 from tmmu.runtime.memory import Memory
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger
-from tmmu.runtime.records.sequence import refusal
 from tmmu.runtime.records.trace import Trace
 
 FORMAT = "tmmu-checkpoint"

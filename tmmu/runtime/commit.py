@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
+from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
 from tmmu.runtime.execution import COMMIT, Execution
 from tmmu.runtime.journal import State, sealed
 

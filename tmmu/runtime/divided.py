@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.planner.memories import divide
 from tmmu.runtime.extents import OPERATOR, Extents

@@ -11,7 +11,7 @@ import json
 import os
 from typing import Any
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 
 FORMAT = "tmmu-events"
 OPERATOR = "UML_OS.TMMU.CommitExecution_v1"

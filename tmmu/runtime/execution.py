@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import ROLES, Plan
 from tmmu.runtime.backing import Bytes
 from tmmu.runtime.births import Births
@@ -22,7 +23,6 @@ from tmmu.runtime.journal import Journal, State
 from tmmu.runtime.memory import Memory
 from tmmu.runtime.records.ledger import Ledger, of_steps
 from tmmu.runtime.records.trace import Trace
-from tmmu.vocabulary import Role
 
 APPLY, COMMIT = "UML_OS.TMMU.ApplyPlan_v1", "UML_OS.TMMU.CommitExecution_v1"
 

@@ -11,9 +11,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import UINT64_END
 from tmmu.plan.columns import Plan
-from tmmu.vocabulary import UINT64_END
 
 OPERATOR = "UML_OS.TMMU.ApplyPlan_v1"
 

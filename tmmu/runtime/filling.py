@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
+from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
 from tmmu.plan.columns import Plan
 from tmmu.runtime import philox
 from tmmu.runtime.memory import Memory

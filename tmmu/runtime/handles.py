@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tmmu.core.vocabulary import Lifetime
 from tmmu.plan.columns import Plan
 from tmmu.plan.metrics import first_slot
-from tmmu.vocabulary import Lifetime
 
 
 class Handle(NamedTuple):

@@ -12,10 +12,10 @@ import fcntl
 import os
 from typing import Any, NamedTuple, Self
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
+from tmmu.core import canonical
+from tmmu.core import records as sequence
+from tmmu.core.errors import TmmuError
 from tmmu.plan.gate import SPEC_VERSION
-from tmmu.runtime.records import sequence
 from tmmu.runtime.records.schema import check_record
 
 OPERATOR = "UML_OS.TMMU.CommitExecution_v1"

@@ -12,14 +12,14 @@ from collections import abc
 from itertools import pairwise
 from typing import Any, Self
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena
 from tmmu.plan.columns import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.backing import Bytes, given, mapped
 from tmmu.runtime.divided import Mapping, buffers, mappings
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.extents import OPERATOR, Extents
-from tmmu.vocabulary import Arena
 
 
 class ArenaMemory:

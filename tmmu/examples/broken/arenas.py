@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule, Shares
 from tmmu.examples.broken.editing import counted, edit, laid_out, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule, Shares
 
 FAST, SLOW = 0, 1
 ARENAS = (

@@ -10,12 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from tmmu.core.columns import column
+from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, shared, step_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import Plan, column
-from tmmu.vocabulary import Shares
+from tmmu.plan.columns import Plan
 
 LOOP, BODY = "out_left/Loop", "out_left/Loop/body"
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tmmu.core.columns import column
 from tmmu.examples.broken.editing import edit, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
-from tmmu.plan.columns import Plan, column
+from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
 
 

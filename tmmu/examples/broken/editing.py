@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tmmu.ir.columns import ragged
-from tmmu.plan.columns import NONE, SHARES, Names, Plan, Slots, Steps, Storages, Table, column
+from tmmu.core.columns import NONE, Names, Table, column, ragged
+from tmmu.core.vocabulary import Model, Shares, Usage
+from tmmu.plan.columns import SHARES, Plan, Slots, Steps, Storages
 from tmmu.planner import plan_memory
 from tmmu.planner.layouts import slots as layout
 from tmmu.planner.slots import assign
 from tmmu.planner.storages import Sharing
-from tmmu.vocabulary import Model, Shares, Usage
 
 Rows = TypeVar("Rows", bound=Table)
 Changes = Mapping[str, Mapping[str, int]]

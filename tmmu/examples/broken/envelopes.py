@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tmmu.envelope.expressions import symbol
+from tmmu.core.columns import column
+from tmmu.core.dims.expressions import symbol
+from tmmu.core.vocabulary import Bindings, Body, Model, Node, Role, Tensor
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.examples.broken.other_model import handed_out_with, plan_of
-from tmmu.plan.columns import Envelope, Plan, column
-from tmmu.vocabulary import Bindings, Body, Model, Node, Role, Tensor
+from tmmu.plan.columns import Envelope, Plan
 
 if TYPE_CHECKING:
     import onnx

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tmmu import canonical
+from tmmu.core import canonical
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
+from tmmu.core.vocabulary import UINT64_END, Model
 from tmmu.examples.broken.editing import counted, edit, offset_of, slot_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import Sketch
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
-from tmmu.vocabulary import UINT64_END, Model
 
 
 def uneven() -> Model:

@@ -5,12 +5,13 @@ Most of them reuse the bytes that a lifetime gives up too early, so that running
 
 from __future__ import annotations
 
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import Role
 from tmmu.examples.broken.editing import edit, laid_out, moved, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import ONE_ARENA, skip
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import NONE, ROLES, Plan
-from tmmu.vocabulary import Role
+from tmmu.plan.columns import ROLES, Plan
 
 
 @wrong("lifetimes_cover_accesses", "a")

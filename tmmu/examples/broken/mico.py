@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from tmmu.core.columns import column
+from tmmu.core.vocabulary import Arena, Role
 from tmmu.examples.broken.editing import counted, edit, right
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import Plan, Slots, column
-from tmmu.vocabulary import Arena, Role
+from tmmu.plan.columns import Plan, Slots
 
 Pools = Sequence[tuple[int, tuple[str, ...]]]
 

@@ -6,8 +6,8 @@ from its own tables.
 
 from __future__ import annotations
 
+from tmmu.core.vocabulary import Arena, Model, Role
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.vocabulary import Arena, Model, Role
 
 ONE_ARENA = (Arena("memory", tuple(Role)),)
 """A configuration in which parameters and activations lie together and take turns."""

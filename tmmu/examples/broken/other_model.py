@@ -11,10 +11,11 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tmmu.core.columns import Names, column
+from tmmu.core.vocabulary import Bindings
 from tmmu.examples.broken.editing import edit, laid_out, reordered, right, without
 from tmmu.examples.broken.kinds import Wrong, wrong
-from tmmu.plan.columns import Names, Plan, Tensors, column
-from tmmu.vocabulary import Bindings
+from tmmu.plan.columns import Plan, Tensors
 
 if TYPE_CHECKING:
     import onnx

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tmmu.core.vocabulary import UINT64_END
 from tmmu.examples.broken.editing import counted, edit, moved, right, slot_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import Sketch
 from tmmu.plan.columns import Plan
-from tmmu.vocabulary import UINT64_END
 
 
 @wrong("no_live_overlap", "a", "b")

@@ -13,14 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tmmu.core.columns import column
+from tmmu.core.vocabulary import Arena, Model
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.plan import sharding
-from tmmu.plan.columns import Plan, column
+from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.spec import resolve
-from tmmu.vocabulary import Arena, Model
 
 ROWS, WIDTH = 8, 64
 TENSOR = {"mesh": {"tensor": 2}, "rules": [{"names": ["w"], "split": ["", "tensor"]},

@@ -6,12 +6,12 @@ that some read does not find what was written for it.
 
 from __future__ import annotations
 
+from tmmu.core.vocabulary import Role, Shares
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, shared, storage_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import ONE_ARENA, first_reader, once_read, skip, twice_read
 from tmmu.examples.broken.sketch import Sketch
 from tmmu.plan.columns import SHARES, Plan
-from tmmu.vocabulary import Role, Shares
 
 
 @wrong("sharing_is_sound", "a", "r")

@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tmmu.ir.dtypes import element_alignment, nbytes
-from tmmu.vocabulary import MAIN, Bindings, Body, Model, Node, Role, Scratch, Tensor, View
+from tmmu.core.dtypes import element_alignment, nbytes
+from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Role, Scratch, Tensor, View
 
 ELEMENTS = 64
 

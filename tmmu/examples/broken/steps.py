@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import Bindings, Role
 from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import NONE, Plan
-from tmmu.vocabulary import Bindings, Role
+from tmmu.plan.columns import Plan
 
 
 @wrong("lifetimes_cover_accesses")

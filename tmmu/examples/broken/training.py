@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from tmmu.core.vocabulary import Model, Node
 from tmmu.examples.broken.editing import edit, laid_out, right, step_of
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.plan.columns import Plan
-from tmmu.vocabulary import Model, Node
 
 WIDTH = 64
 

@@ -10,7 +10,7 @@ import hashlib
 import lzma
 from importlib import resources
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 
 DIGESTS = {
     "llama-8b": "fe86d4e64fe802c009964e458e39cf11873a4f6cbcce2a1d6ff6ddf7ae6976c1",

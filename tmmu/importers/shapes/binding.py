@@ -14,8 +14,8 @@ from typing import TypeVar
 import numpy as np
 import onnx
 
-from tmmu.envelope.expressions import Dim, show, symbol
-from tmmu.errors import TmmuError
+from tmmu.core.dims.expressions import Dim, show, symbol
+from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
 from tmmu.importers.shapes.structure import Scope
 

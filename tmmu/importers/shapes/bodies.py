@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import onnx
 
-from tmmu.envelope.expressions import Dim, show
-from tmmu.envelope.operations import larger, smaller
-from tmmu.errors import TmmuError
+from tmmu.core.dims.expressions import Dim, show
+from tmmu.core.dims.operations import larger, smaller
+from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.sizes import Array, Size, Type, refuse
 from tmmu.importers.shapes.structure import Scope
 

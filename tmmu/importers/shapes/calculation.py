@@ -1,7 +1,7 @@
 """The closed list of folded operators on numbers that are expressions over the dimensions of the envelope.
 
 An operator that only moves numbers is run by ONNX's own evaluator on numbers that stand for them; arithmetic is that of
-`tmmu.envelope`. What depends on a comparison that the envelope does not decide, on a division whose sign it does not
+`tmmu.core.dims`. What depends on a comparison that the envelope does not decide, on a division whose sign it does not
 decide, or on a number that may leave its type, is not known. spec: R6.1, T10.3
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx
 
-from tmmu.envelope.expressions import Dim, Unwieldy, limits
-from tmmu.envelope.operations import larger, quotient, smaller
+from tmmu.core.dims.expressions import Dim, Unwieldy, limits
+from tmmu.core.dims.operations import larger, quotient, smaller
 from tmmu.importers.shapes.folding import compute, settled
 from tmmu.importers.shapes.sizes import Array
 

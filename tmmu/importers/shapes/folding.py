@@ -15,7 +15,7 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from tmmu.envelope.expressions import Dim, Expression
+from tmmu.core.dims.expressions import Dim, Expression
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.sizes import Array, Size, is_open, numbers
 

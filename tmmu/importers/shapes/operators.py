@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 from onnx import defs, helper, inliner, numpy_helper, shape_inference
 
-from tmmu.envelope.expressions import Dim, Expression, Unwieldy
-from tmmu.errors import TmmuError
+from tmmu.core.dims.expressions import Dim, Expression, Unwieldy
+from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.sizes import (
     NUMBERS,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import onnx
 from onnx.inliner import inline_local_functions
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.functions import check_expansion
 from tmmu.importers.shapes.naming import bodies_of, domain_of
 from tmmu.importers.shapes.sizes import refuse

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import onnx
 
-from tmmu.envelope.expressions import evaluate
-from tmmu.errors import TmmuError
+from tmmu.core.dims.expressions import evaluate
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings
 from tmmu.importers.shapes.binding import bind
 from tmmu.importers.shapes.operators import Operators
 from tmmu.importers.shapes.reading import read
@@ -22,7 +23,6 @@ from tmmu.importers.shapes.sizes import Array, Size, at, refuse
 from tmmu.importers.shapes.stated import StatedShapes
 from tmmu.importers.shapes.structure import Structure, structure
 from tmmu.importers.shapes.walk import Walk
-from tmmu.vocabulary import Bindings
 
 
 @dataclass(frozen=True)

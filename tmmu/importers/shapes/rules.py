@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tmmu.envelope.expressions import Dim, Expression, limits, show
-from tmmu.envelope.operations import divided, larger, quotient, rounded_up, smaller
+from tmmu.core.dims.expressions import Dim, Expression, limits, show
+from tmmu.core.dims.operations import divided, larger, quotient, rounded_up, smaller
 from tmmu.importers.shapes.sizes import Array, Size
 
 Shape = tuple[Dim, ...]

@@ -16,15 +16,15 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, TypeProto
 
-from tmmu.envelope.expressions import Dim, Expression, Unwieldy, show, upper
-from tmmu.envelope.maxima import is_negative, maximum, minimum
-from tmmu.errors import TmmuError
-from tmmu.ir.dtypes import BITS, nbytes
-from tmmu.vocabulary import UINT64_END
+from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, show, upper
+from tmmu.core.dims.maxima import is_negative, maximum, minimum
+from tmmu.core.dtypes import BITS, nbytes
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import UINT64_END
 
 Dims = tuple[Dim | None, ...]
 Size = tuple[tuple[Dim, ...], str]
-"""A known shape, and the name of its element type in `tmmu.ir.dtypes`; open dimensions are expressions."""
+"""A known shape, and the name of its element type in `tmmu.core.dtypes`; open dimensions are expressions."""
 
 Array = NDArray[np.generic]
 """A value that is known whole."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import onnx
 
-from tmmu.envelope.expressions import Dim
+from tmmu.core.dims.expressions import Dim
 from tmmu.importers.shapes.sizes import Size, Type, from_proto, refuse
 from tmmu.importers.shapes.structure import Scope, Structure
 

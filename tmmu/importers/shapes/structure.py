@@ -14,7 +14,7 @@ from itertools import chain
 
 import onnx
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.naming import bodies_of, node_ids, within
 from tmmu.importers.shapes.sizes import refuse
 

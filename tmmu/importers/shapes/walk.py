@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from tmmu.envelope.expressions import Dim, Expression, upper
-from tmmu.errors import TmmuError
+from tmmu.core.dims.expressions import Dim, Expression, upper
+from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes import bodies as rules
 from tmmu.importers.shapes.binding import Bound
 from tmmu.importers.shapes.folding import COUNTING, is_folded

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import slots
 from tmmu.planner.layouts.request import Request
 from tmmu.planner.placed import Placed, overflow
-from tmmu.vocabulary import UINT64_END
 
 IN_PLACE = True
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.fitting import FIXED, Boxes, Neighbours, Placing, best_fit, lowest_fit
 from tmmu.planner.layouts import slots
 from tmmu.planner.layouts.request import Request
 from tmmu.planner.placed import Placed, overflow
-from tmmu.vocabulary import UINT64_END
 
 IN_PLACE = True
 

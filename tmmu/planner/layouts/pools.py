@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.fitting import Boxes
 from tmmu.planner.layouts import slots
 from tmmu.planner.layouts.request import Request
 from tmmu.planner.placed import Placed, align_up, overflow
-from tmmu.vocabulary import UINT64_END
 
 IN_PLACE = False
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tmmu.plan.columns import NONE, SHARES, Plan
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import Arena
+from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner.fitting import Boxes
 from tmmu.planner.slots import Assignment
 from tmmu.planner.storages import Sharing
-from tmmu.vocabulary import Arena
 
 
 @dataclass(frozen=True)

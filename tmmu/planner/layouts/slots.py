@@ -6,10 +6,10 @@ slot's offset. spec: A1.1, A1.2, A3.1, A3.2
 
 from __future__ import annotations
 
+from tmmu.core.vocabulary import UINT64_END, Arena
 from tmmu.planner.layouts.request import Request
 from tmmu.planner.placed import Placed, align_up, overflow
 from tmmu.planner.slots import Assignment
-from tmmu.vocabulary import UINT64_END, Arena
 
 __all__ = ["IN_PLACE", "addresses", "align_up", "place", "prefix_sums"]
 

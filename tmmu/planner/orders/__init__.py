@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 from tmmu.planner.orders.portfolio import memory
-from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 
 __all__ = ["ORDERS"]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tmmu.ir.dtypes import BITS
+from tmmu.core.dtypes import BITS
+from tmmu.core.vocabulary import MAIN, Part, Role
 from tmmu.ir.order import dependencies
 from tmmu.ir.program import Program
 from tmmu.planner.liveness import NO_STEP, Liveness
 from tmmu.planner.storages import Sharing
-from tmmu.vocabulary import MAIN, Part, Role
 
 
 @dataclass

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from tmmu.core.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Role
 from tmmu.ir.order import arranged
 from tmmu.ir.program import Program, program
 from tmmu.planner import liveness, storages
@@ -20,7 +21,6 @@ from tmmu.planner.orders.graph import Graph, Order, bodies, loads, part, unavoid
 from tmmu.planner.orders.greedy import from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
 from tmmu.planner.orders.segments import segments
-from tmmu.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Role
 
 MOVES = 200_000
 """How many moves the searches of one body may look at, all together; one among many units counts as several."""

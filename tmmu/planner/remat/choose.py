@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Model
 from tmmu.ir.program import program
 from tmmu.plan.columns import Plan
 from tmmu.planner import liveness, storages
 from tmmu.planner.remat import schedules
 from tmmu.planner.remat.rewrite import Joint, Policy, Rewritten, follow, joint_of, rewrite
 from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, chen, exhaustive, segmented
-from tmmu.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Model
 
 EFFORT, LIMIT = 80_000, 400_000
 """About how many nodes are planned while one policy is improved, and while policies are tried: bounds the time."""

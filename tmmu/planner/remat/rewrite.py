@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tmmu.envelope.expressions import upper
+from tmmu.core.dims.expressions import upper
+from tmmu.core.vocabulary import MAIN, Model, Node, Phase, Tensor
 from tmmu.planner.training.expand import mark_saved
 from tmmu.planner.training.gradients import ONNX
-from tmmu.vocabulary import MAIN, Model, Node, Phase, Tensor
 
 RANDOM = ("bernoulli", "dropout", "exponential", "multinomial", "poisson", "rand", "uniform")
 """Parts of the names of operators that give another value each time."""

@@ -17,10 +17,10 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Phase, Role
 from tmmu.ir.program import program
 from tmmu.planner import liveness, storages
 from tmmu.planner.remat.rewrite import Joint, Script
-from tmmu.vocabulary import ANYWHERE, Arena, ArenaPolicy, Phase, Role
 
 NODES, VALUES = 120, 48
 """The largest graph that is searched, and the most values that may be dropped in it."""

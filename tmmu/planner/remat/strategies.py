@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise, product
 
+from tmmu.core.vocabulary import Phase
 from tmmu.planner.remat.rewrite import Joint, Policy
-from tmmu.vocabulary import Phase
 
 EXHAUSTIVE = 6
 """Up to this many classes every policy is tried: 3 to that power."""

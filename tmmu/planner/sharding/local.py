@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.envelope.expressions import closed
-from tmmu.ir.columns import ragged
+from tmmu.core.columns import NONE, column, ragged
+from tmmu.core.dims.expressions import closed
+from tmmu.core.vocabulary import Model
 from tmmu.plan import sharding
-from tmmu.plan.columns import NONE, Shards, column
+from tmmu.plan.columns import Shards
 from tmmu.planner.sharding import stages
 from tmmu.planner.sharding.rewrite import rewrite
 from tmmu.planner.sharding.splits import Split
-from tmmu.vocabulary import Model
 
 
 @dataclass(frozen=True)

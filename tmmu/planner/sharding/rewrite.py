@@ -13,15 +13,15 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tmmu.envelope.expressions import Expression, closed
-from tmmu.ir.dtypes import nbytes
+from tmmu.core.dims.expressions import Expression, closed
+from tmmu.core.dtypes import nbytes
+from tmmu.core.vocabulary import Model, Node, Phase, Role, Tensor, View
 from tmmu.plan import sharding
 from tmmu.planner.sharding.relations import Labels, Relation, across, elementwise, relation
 from tmmu.planner.sharding.spec import refuse
 from tmmu.planner.sharding.splits import Split, Splits
 from tmmu.planner.training.gradients import DOMAIN as GRADIENTS
 from tmmu.planner.training.gradients import ONNX
-from tmmu.vocabulary import Model, Node, Phase, Role, Tensor, View
 
 MESH = "tmmu.mesh"
 """Collectives over the axis `a` are operators of the domain `tmmu.mesh/a`."""

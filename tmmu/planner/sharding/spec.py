@@ -35,8 +35,8 @@ import os
 import tomllib
 from typing import Any
 
-from tmmu.canonical import read_bounded
-from tmmu.errors import TmmuError
+from tmmu.core.canonical import read_bounded
+from tmmu.core.errors import TmmuError
 from tmmu.plan import sharding
 
 LIMIT = 1 << 20

@@ -11,12 +11,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tmmu.envelope.expressions import closed
+from tmmu.core.dims.expressions import closed
+from tmmu.core.vocabulary import Model, Role, Tensor
 from tmmu.plan import sharding
 from tmmu.planner.patterns import matches
 from tmmu.planner.sharding.spec import refuse
 from tmmu.planner.training.gradients import is_floating
-from tmmu.vocabulary import Model, Role, Tensor
 
 Split = tuple[str, ...]
 """The axis of each dimension; "" where no axis splits it."""

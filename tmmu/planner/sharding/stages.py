@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tmmu.core.vocabulary import MAIN, Body, Model, Node, Phase
 from tmmu.plan import sharding
 from tmmu.planner.patterns import matches
 from tmmu.planner.sharding.rewrite import MESH, Made, refuse_taken
 from tmmu.planner.sharding.spec import refuse
-from tmmu.vocabulary import MAIN, Body, Model, Node, Phase
 
 
 def count(spec: dict[str, Any]) -> int:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from tmmu.errors import TmmuError
-from tmmu.ir.dtypes import BITS
+from tmmu.core.dtypes import BITS
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAIN, Model, Node, Phase, Role, Tensor, View
 from tmmu.ir.validate import validate
 from tmmu.planner.training import gradients
-from tmmu.vocabulary import MAIN, Model, Node, Phase, Role, Tensor, View
 
 PERSISTENT = (Role.PARAMETER, Role.OPTIMIZER)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from tmmu.vocabulary import Node, Tensor
+from tmmu.core.vocabulary import Node, Tensor
 
 DOMAIN = "tmmu.grad"
 """The domain of gradient operators: `ReluGrad` and so on."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tmmu.errors import TmmuError
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Node, Phase
 from tmmu.ir.program import shown
 from tmmu.planner.remat import rematerialise
 from tmmu.planner.training.expand import expand, mark_saved
-from tmmu.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Node, Phase
 
 PRESETS: dict[str, tuple[str, ...]] = {
     "inference": ("inference",),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any, NoReturn
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
+from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
 
 NO_TOKEN = bytes(32)
 """The replay token of a failure that happened before there was a plan."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from tmmu import canonical
+from tmmu.core import canonical
 from tmmu.plan.columns import Plan
 from tmmu.runtime.records.ratios import ratio
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tmmu.core.vocabulary import Role, Shares
 from tmmu.plan.columns import IS_SAVED, ROLES, SHARES, Plan
 from tmmu.plan.metrics import occupancy
 from tmmu.runtime.records.ratios import Ratio, ratio
-from tmmu.vocabulary import Role, Shares
 
 SCHEMA = "tmmu_metrics_v1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from tmmu.vocabulary import UINT64_END
+from tmmu.core.vocabulary import UINT64_END
 
 Ratio = list[int]
 """[part, whole] in lowest terms."""

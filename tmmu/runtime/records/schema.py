@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tmmu.runtime.records.sequence import refusal
-from tmmu.vocabulary import UINT64_END
+from tmmu.core.records import refusal
+from tmmu.core.vocabulary import UINT64_END
 
 SCHEMA = "tmmu_trace_v1"
 PREFIX = 8

@@ -11,16 +11,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tmmu import canonical
-from tmmu.errors import TmmuError
+from tmmu.core import canonical
+from tmmu.core import records as sequence
+from tmmu.core.errors import TmmuError
+from tmmu.core.records import refusal
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
 from tmmu.plan.gate import SPEC_VERSION
 from tmmu.runtime.handles import TensorMap
-from tmmu.runtime.records import errors, metrics, sequence
+from tmmu.runtime.records import errors, metrics
 from tmmu.runtime.records.ratios import ratio
 from tmmu.runtime.records.schema import END, EVENTS, HEADER, PREFIX, SCHEMA, SUMMARY, TENSOR, Record, check_record
-from tmmu.runtime.records.sequence import refusal
 
 
 def link(previous: bytes, record: Mapping[str, Any]) -> bytes:

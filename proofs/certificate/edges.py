@@ -1,0 +1,114 @@
+"""The evidence for plans that pack storages byte by byte: who lies next above whom, and from which step to which.
+
+At each step an arena is a column: its floor, the storages that are live, its roof. An edge says that one of them is
+the next above another over a stretch of steps. A sweep over births and deaths finds the edges, fewer than three for
+each storage. They are *not trusted*: `proofs.obligations.by_edges` checks that they tile every lifetime from both
+sides and that each leads up, and the lemmas of `proofs.lemmas.tiling` and `column` say what follows. spec: V1.12
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import NamedTuple
+
+import numpy as np
+
+from proofs.certificate.slots import Rows
+from tmmu.plan.columns import Plan
+
+
+class Edges(NamedTuple):
+    """Edges of one arena, as columns: nodes below and above, first and last step, both included.
+
+    Nodes are numbered from 0 in the order of `storages`, the storages of the arena that have bytes; then come the
+    floor and the roof.
+    """
+
+    storages: Rows
+    below: Rows
+    above: Rows
+    first: Rows
+    last: Rows
+
+    @property
+    def floor(self) -> int:
+        """The node below everything."""
+        return len(self.storages)
+
+    @property
+    def roof(self) -> int:
+        """The node above everything."""
+        return len(self.storages) + 1
+
+
+def edges(plan: Plan, arena: int) -> Edges:
+    """The edges of an arena. O(n log n) for n storages, but for the buckets of `_Column`."""
+    s = plan.storages
+    rows = np.flatnonzero((s.arena == arena) & (s.bytes > 0)).astype(np.int64)
+    floor, roof = len(rows), len(rows) + 1
+    by_offset = np.lexsort((np.arange(len(rows)), s.offset[rows]))
+    rank = np.empty(len(rows), np.int64)
+    rank[by_offset] = np.arange(len(rows))
+    rank_of, node_at = rank.tolist(), by_offset.tolist()
+    birth, death = s.birth[rows].astype(np.int64), s.death[rows].astype(np.int64)
+    step = np.concatenate([birth, death + 1])
+    dies = np.arange(len(step)) >= len(rows)
+    order = np.lexsort((~dies, step))
+    column = _Column(len(rows))
+    above, since = [0] * (len(rows) + 1), [0] * (len(rows) + 1)
+    above[floor] = roof
+    found: list[tuple[int, int, int, int]] = []
+
+    def change(node: int, to: int, at: int) -> None:
+        """From step `at` on, `to` is what lies above `node`."""
+        if since[node] < at:
+            found.append((node, above[node], since[node], at - 1))
+        above[node], since[node] = to, at
+
+    for at, event in zip(step[order].tolist(), order.tolist(), strict=True):
+        node = event % len(rows)
+        if event >= len(rows):
+            below = column.remove(rank_of[node])
+            change(floor if below < 0 else node_at[below], above[node], at)
+            change(node, roof, at)
+        else:
+            below = column.insert(rank_of[node])
+            under = floor if below < 0 else node_at[below]
+            above[node], since[node] = above[under], at
+            change(under, node, at)
+    change(floor, roof, plan.last_step + 1)
+    table = np.array(found, np.int64).reshape(-1, 4)
+    return Edges(rows, table[:, 0], table[:, 1], table[:, 2], table[:, 3])
+
+
+class _Column:
+    """Which of n ranks are live, in buckets, each a short sorted list."""
+
+    WIDTH = 9
+    """The number of bits of a rank within its bucket."""
+
+    def __init__(self, count: int) -> None:
+        self.buckets: list[list[int]] = [[] for _ in range((count >> self.WIDTH) + 1)]
+
+    def insert(self, rank: int) -> int:
+        """Make `rank` live; the highest live rank below it, or -1."""
+        insort(self.buckets[rank >> self.WIDTH], rank)
+        return self._below(rank)
+
+    def remove(self, rank: int) -> int:
+        """Let `rank` die; the highest live rank below it, or -1."""
+        bucket = self.buckets[rank >> self.WIDTH]
+        place = bisect_left(bucket, rank)
+        if bucket[place : place + 1] == [rank]:  # what dies before its birth never lived: no edges fit such a plan
+            del bucket[place]
+        return self._below(rank)
+
+    def _below(self, rank: int) -> int:
+        number = rank >> self.WIDTH
+        place = bisect_left(self.buckets[number], rank)
+        while not place:
+            number -= 1
+            if number < 0:
+                return -1
+            place = len(self.buckets[number])
+        return self.buckets[number][place - 1]

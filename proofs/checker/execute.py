@@ -1,0 +1,236 @@
+"""The naive definition of a safe plan: a few loops, and the meaning of everything else in this package.
+
+*Run* the plan byte by byte. Each byte of an arena holds the tensor that was last written there. Before step 0 the
+caller writes inputs, parameters and optimizer state; then every step reads and writes; after the last step the
+caller reads outputs, what is saved, parameters and optimizer state. Every byte of every read must hold the tensor
+that is read (a view: the tensor it shows), and every access must fall into its tensor's lifetime. Besides, no two
+storages that live at one step may have a byte in common, and every address is aligned and in bounds.
+
+Which tensors are views and which results may take an operand's bytes is decided beforehand, from the checker's own
+tables (`proofs.readers.sharing`); what is not permitted there is a plain write here.
+spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from proofs.checker.memory import Bytes
+from proofs.checker.program import CALLER, Program, RunStep
+
+
+class Problem(NamedTuple):
+    """Something false in a plan: the obligation it breaks, tensors, step, arena, bytes (first, last), a sentence."""
+
+    obligation: str
+    tensors: tuple[str, ...]
+    step: int | None
+    arena: str
+    first_byte: int | None
+    last_byte: int | None
+    text: str
+
+
+def problems(run: Program) -> Iterator[Problem]:
+    """Everything that is false in a plan, lazily. O(n log n) for n accesses and storages, but for dense aliasing."""
+    yield from placed(run)
+    yield from overlapping(run)
+    yield from executed(run)
+
+
+def placed(run: Program) -> Iterator[Problem]:
+    """Alignment, bounds and capacity of every storage; every tensor within its storage, in bytes and in steps."""
+    for k, s in enumerate(run.storages):
+        arena, of = run.arenas[s.arena], run.storage_names[k]
+        where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))
+        if not s.birth <= s.death <= run.last_step:
+            yield Problem(
+                "tensors_within_storages",
+                *where,
+                f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}",
+            )
+        if s.offset + s.bytes > arena.end or arena.footprint > arena.capacity:
+            yield Problem(
+                "capacity",
+                *where,
+                f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}",
+            )
+        if not power_of_two(arena.alignment):
+            yield Problem("alignment", *where, f"the arena of {of} has the alignment {arena.alignment}: {NO_POWER}")
+        elif text := _misaligned(f"{of} at {s.offset}", s.offset, s.alignment, arena.alignment):
+            yield Problem("alignment", *where, text)
+    for t in run.tensors:
+        s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
+        where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
+        if t.window + t.bytes > s.bytes or not s.birth <= t.birth <= t.death <= s.death:
+            yield Problem("tensors_within_storages", *where, f"{t.name} reaches beyond its storage in bytes or steps")
+        if text := _misaligned(f"{t.name} at {t.address}", t.address, t.alignment):
+            yield Problem("alignment", *where, text)
+        elif power_of_two(s.alignment) and t.alignment > s.alignment:
+            yield Problem("alignment", *where, f"{t.name} requires {t.alignment}, its storage only {s.alignment}")
+
+
+NO_POWER = "no power of two"
+
+
+def _misaligned(what: str, address: int, alignment: int, least: int = 1) -> str:
+    """What is wrong with an address that must be a multiple of an alignment, and of a power of two; "" for nothing."""
+    if not power_of_two(alignment):
+        return f"{what} has the alignment {alignment}: {NO_POWER}"
+    strictest = max(alignment, least)
+    return f"{what} is not aligned to {strictest}" if address % strictest else ""
+
+
+def power_of_two(value: int) -> bool:
+    """Whether an alignment is one."""
+    return value > 0 and value & (value - 1) == 0
+
+
+def overlapping(run: Program) -> Iterator[Problem]:
+    """No byte of an arena belongs to two storages that live at one step: a sweep over births, neighbours compared."""
+    live: list[list[tuple[int, int, int]]] = [[] for _ in run.arenas]  # (first byte, end, storage), sorted
+    boxes = [(k, s) for k, s in enumerate(run.storages) if s.bytes and s.birth <= s.death]
+    for step, opens, k in sorted([(s.birth, 1, k) for k, s in boxes] + [(s.death + 1, 0, k) for k, s in boxes]):
+        s = run.storages[k]
+        box, here = (s.offset, s.offset + s.bytes, k), live[s.arena]
+        i = bisect_left(here, box)
+        if not opens:
+            if i < len(here) and here[i] == box:
+                del here[i]
+            continue
+        for other in here[max(0, i - 1) : i + 1]:
+            if other[0] < box[1] and box[0] < other[1]:
+                names, first, end = (
+                    (run.storage_names[other[2]], run.storage_names[k]),
+                    max(other[0], box[0]),
+                    min(other[1], box[1]),
+                )
+                yield Problem(
+                    "no_live_overlap",
+                    names,
+                    step,
+                    run.arenas[s.arena].name,
+                    first,
+                    end - 1,
+                    f"{names[0]} and {names[1]} are both live at step {step}",
+                )
+        insort(here, box)
+
+
+def executed(run: Program) -> Iterator[Problem]:
+    """Run the plan: every access within its lifetime, every read of what was written, no write over an operand."""
+    memory = [Bytes(CALLER) for _ in run.arenas]
+    values = list(range(len(run.tensors)))  # which tensor each value is of; a tensor that is changed gets a new one
+    shown = list(range(len(run.tensors)))  # the value that each tensor shows: its own, or what it is a view of
+    written = [t.writer is None for t in run.tensors]
+    begun: set[int] = set()  # results of loops that are running, which hold nothing whole before they are left
+    yield from _by_the_caller(run)
+    for i, t in enumerate(run.tensors):
+        if t.writer is None:
+            memory[t.arena].write(t.address, t.address + t.bytes, i)
+    for n, step in enumerate(run.steps):
+        for r in (*step.reads, *step.again):
+            yield from _read(run, memory, values, shown, written, n, r)
+        for r in begun.intersection(step.reads):
+            name = run.tensors[r].name
+            yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {name} before it is written")
+        for w in step.writes:
+            t, base = run.tensors[w], run.views.get(w)
+            if not t.birth <= n <= t.death:
+                yield _problem(
+                    run, "lifetimes_cover_accesses", n, w, f"writes {t.name}, which lives over [{t.birth}, {t.death}]"
+                )
+            if written[w] and not (w in step.mutates or (step.completes and w in begun)):
+                yield _problem(run, "sharing_is_sound", n, w, f"writes {t.name}, which was written before")
+            if w in step.mutates and t.writer is None and w not in run.donated:
+                yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, which the caller has not donated")
+            if w in step.mutates and base is not None:
+                yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, a view, and with it what it shows")
+            if base is None:
+                yield from _over_operands(run, step, n, w)
+                continue
+            b, offset, shown[w] = run.tensors[base[0]], base[1], shown[base[0]]
+            there = (b.arena, b.storage, b.address + offset)
+            if (t.arena, t.storage, t.address) != there or offset + t.bytes > b.bytes:
+                yield _problem(
+                    run, "sharing_is_sound", n, w, f"makes {t.name} a view, but not of the bytes of {b.name}", b.name
+                )
+        yield from _over_each_other(run, step, n)
+        for w in step.writes:
+            t, written[w] = run.tensors[w], True
+            if w in step.begins:
+                begun.add(w)
+            elif step.completes:
+                begun.discard(w)
+            if w in step.mutates:  # a new value: what was made a view of the old one does not show it
+                shown[w] = len(values)
+                values.append(w)
+            if w not in run.views:
+                memory[t.arena].write(t.address, t.address + t.bytes, shown[w])
+    for r in run.returned:
+        yield from _read(run, memory, values, shown, written, len(run.steps), r)
+
+
+def _by_the_caller(run: Program) -> Iterator[Problem]:
+    """The caller writes its tensors before step 0, all of them and in any order: only views share their bytes. V1.13"""
+    given = [i for i, t in enumerate(run.tensors) if t.writer is None and t.bytes and i not in run.views]
+    given.sort(key=lambda i: (run.tensors[i].arena, run.tensors[i].address))
+    for a, b in pairwise(given):
+        if _meet(run, a, b):
+            first, second = run.tensors[a].name, run.tensors[b].name
+            yield _problem(run, "sharing_is_sound", 0, b, f"finds {first} and {second} in the same bytes", first)
+
+
+def _read(
+    run: Program, memory: list[Bytes], values: list[int], shown: list[int], written: list[bool], n: int, r: int
+) -> Iterator[Problem]:
+    t = run.tensors[r]
+    if not t.birth <= min(n, run.last_step) <= t.death:
+        yield _problem(
+            run, "lifetimes_cover_accesses", n, r, f"reads {t.name}, which lives over [{t.birth}, {t.death}]"
+        )
+    if not written[r]:
+        yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {t.name} before it is written")
+        return
+    for first, end, owner in memory[t.arena].read(t.address, t.address + t.bytes):
+        if owner != shown[r]:
+            other = run.tensors[values[owner]].name if owner != CALLER else "nothing"
+            text = f"reads {t.name}, whose bytes hold {other}"
+            yield Problem(
+                "sharing_is_sound", (t.name, other), n, run.arenas[t.arena].name, first, end - 1, f"{run.at(n)} {text}"
+            )
+            return
+
+
+def _over_operands(run: Program, step: RunStep, n: int, w: int) -> Iterator[Problem]:
+    """A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand."""
+    for r in (*step.reads, *step.again):
+        if not _meet(run, r, w) or (r == w and (w in step.mutates or step.completes)):
+            continue
+        a, b = run.tensors[r], run.tensors[w]
+        if run.in_place.get(w) != r or (a.address, a.bytes) != (b.address, b.bytes):
+            yield _problem(run, "sharing_is_sound", n, w, f"writes {b.name} over {a.name}, which it reads", a.name)
+
+
+def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Problem]:
+    """Two results of one step share no byte, views apart."""
+    results = [w for w in dict.fromkeys(step.writes) if w not in run.views and run.tensors[w].bytes]
+    results.sort(key=lambda w: (run.tensors[w].arena, run.tensors[w].address))
+    for a, b in pairwise(results):
+        if _meet(run, a, b):
+            first, second = run.tensors[a].name, run.tensors[b].name
+            yield _problem(run, "sharing_is_sound", n, b, f"writes {first} and {second} to the same bytes", first)
+
+
+def _meet(run: Program, i: int, j: int) -> bool:
+    a, b = run.tensors[i], run.tensors[j]
+    return a.arena == b.arena and max(a.address, b.address) < min(a.address + a.bytes, b.address + b.bytes)
+
+
+def _problem(run: Program, obligation: str, n: int, i: int, text: str, *others: str) -> Problem:
+    t = run.tensors[i]
+    last = t.address + max(0, t.bytes - 1)
+    return Problem(obligation, (t.name, *others), n, run.arenas[t.arena].name, t.address, last, f"{run.at(n)} {text}")

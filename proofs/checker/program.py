@@ -1,0 +1,183 @@
+"""A plan as the checker sees it: rows as plain tuples, and what its loops make it read again.
+
+Built from the columns of a plan and from the permissions that the checker's own tables give
+(`proofs.readers.sharing`), so that `proofs.checker.execute` is a few loops over plain data. Here the two rules that
+are not visible in a single step are made visible: what a node that iterates reads in every iteration is read *again* by
+its leave step, and its results may be written from its enter step on (T8). spec: V1.2, T8.3, T8.4
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from proofs.checker.layouts import end_of_addresses
+from proofs.readers.operators import iterates
+from proofs.readers.sharing import Permissions
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, PARTS, ROLES, Plan
+
+CALLER = -1
+"""The owner of bytes that no step has written."""
+
+
+class PlacedArena(NamedTuple):
+    """An arena: its name, capacity, the alignment of its slots, and the footprint that the plan states.
+
+    `addresses` is where its addresses end, if not at the footprint.
+    """
+
+    name: str
+    capacity: int
+    alignment: int
+    footprint: int
+    addresses: int | None = None
+
+    @property
+    def end(self) -> int:
+        """The byte at or before which every storage must end."""
+        return self.footprint if self.addresses is None else self.addresses
+
+
+class PlacedStorage(NamedTuple):
+    """A storage: its arena, bytes, alignment, first and last step, slot, and offset."""
+
+    arena: int
+    bytes: int
+    alignment: int
+    birth: int
+    death: int
+    slot: int
+    offset: int
+
+
+class PlacedTensor(NamedTuple):
+    """A tensor: storage and window, size, lifetime, the step that writes it (None: the caller), arena and address."""
+
+    name: str
+    storage: int
+    window: int
+    bytes: int
+    alignment: int
+    birth: int
+    death: int
+    writer: int | None
+    arena: int
+    address: int
+
+
+class RunStep(NamedTuple):
+    """A step: what it reads, writes and mutates, and what a loop reads again.
+
+    `begins` are those of its writes that the loop's leave completes; `completes` says that it is such a leave.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    mutates: tuple[int, ...]
+    again: tuple[int, ...] = ()
+    completes: bool = False
+    begins: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A plan to be run by the checker. `views` maps a view to (base, byte offset), `in_place` a result to its operand.
+
+    `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up.
+    """
+
+    arenas: list[PlacedArena]
+    storages: list[PlacedStorage]
+    storage_names: list[str]
+    tensors: list[PlacedTensor]
+    steps: list[RunStep]
+    nodes: list[str]
+    views: dict[int, tuple[int, int]]
+    in_place: dict[int, int]
+    returned: list[int]
+    donated: frozenset[int]
+    last_step: int
+
+    def at(self, step: int) -> str:
+        """How a step is named to people."""
+        return f"step {step} ({self.nodes[step]})" if step < len(self.nodes) else "after the last step the caller"
+
+
+def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Program:
+    """The checker's view of a plan that has passed the gate. O(plan)."""
+    t, s = plan.tensors, plan.storages
+    arenas = [
+        PlacedArena(a.name, a.capacity, a.alignment, u.footprint, end_of_addresses(plan, i))
+        for i, (a, u) in enumerate(zip(plan.arenas, plan.usage, strict=True))
+    ]
+    rows = (s.arena, s.bytes, s.alignment, s.birth, s.death, s.slot, s.offset)
+    storages = [PlacedStorage(*row) for row in zip(*(c.tolist() for c in rows), strict=True)]
+    names = t.name.list()
+    storage_names: list[str | None] = [None] * len(storages)
+    tensors = []
+    columns = (t.storage, t.window, t.bytes, t.alignment, t.birth, t.death, t.writer)
+    for name, storage, window, size, alignment, birth, death, writer in zip(
+        names, *(c.tolist() for c in columns), strict=True
+    ):
+        home = storages[storage]
+        storage_names[storage] = storage_names[storage] or name
+        made = None if writer == NONE else writer
+        tensors.append(
+            PlacedTensor(name, storage, window, size, alignment, birth, death, made, home.arena, home.offset + window)
+        )
+    given_up = frozenset(i for i, name in enumerate(names) if name in donated) if donated else frozenset()
+    kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
+    saved = IS_SAVED if plan.mode == "forward" else 0
+    returned = [
+        i
+        for i, (flags, role) in enumerate(zip(t.flags.tolist(), t.role.tolist(), strict=True))
+        if flags & (IS_OUTPUT | saved) or (role in kept and i not in given_up)
+    ]
+    named = [name or f"storage {k}" for k, name in enumerate(storage_names)]
+    return Program(
+        arenas, storages, named, tensors, _steps(plan), plan.steps.node.list(), permissions.views, permissions.in_place,
+        returned, given_up, plan.last_step,
+    )  # fmt: skip
+
+
+def _steps(plan: Plan) -> list[RunStep]:
+    """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
+    reads, writes, mutates = (plan.steps.listed(name) for name in ("reads", "writes", "mutates"))
+    steps = [RunStep(*lists) for lists in zip(reads, writes, mutates, strict=True)]
+    # Scratch, and a copy that a leave hands out, is read by the very step that made it: not what was there before.
+    scratch = np.flatnonzero((plan.tensors.role == ROLES.index(Role.SCRATCH)) & (plan.tensors.writer != NONE))
+    for t, n in zip(scratch.tolist(), plan.tensors.writer[scratch].tolist(), strict=True):
+        if t in writes[n] and t not in mutates[n]:
+            steps[n] = steps[n]._replace(reads=tuple(r for r in steps[n].reads if r != t))
+    for enter, leave in loops(plan):
+        outside = {
+            t
+            for s in range(enter + 1, leave)
+            for t in reads[s]
+            if plan.tensors.writer[t] == NONE or plan.tensors.writer[t] < enter
+        }
+        # What the steps of the leave itself write there are copies of body outputs and, last, the node's results.
+        inner = {t for s in range(enter, leave) for t in writes[s]}
+        results = tuple(t for t in writes[leave] if t not in inner and t not in reads[leave])
+        again = dict.fromkeys((*reads[enter], *writes[enter], *sorted(outside), *results, *steps[leave].again))
+        steps[leave] = steps[leave]._replace(again=tuple(again), completes=True)
+        began = (*steps[enter].begins, *results)
+        steps[enter] = steps[enter]._replace(writes=(*steps[enter].writes, *results), begins=began)
+    return steps
+
+
+def loops(plan: Plan) -> list[tuple[int, int]]:
+    """The (enter, leave) steps of every node whose bodies may run more than once, by the checker's own table."""
+    bodies, steps = plan.bodies, plan.steps
+    found: dict[tuple[int, int], None] = {}
+    for b in range(len(bodies)):
+        enter, leave = int(bodies.enter[b]), int(bodies.leave[b])
+        if b != MAIN and enter < leave < len(steps) and PARTS[steps.part[enter]] is Part.ENTER:
+            domain, op = plan.ops[steps.op[enter]]
+            if iterates(domain, op):
+                found[enter, leave] = None
+    return list(found)

@@ -1,0 +1,38 @@
+"""What the user donates: `--donate` takes names, and patterns in which `*` is any text, of what the caller writes.
+
+A name or a pattern that fits nothing is a mistake of the user's. One rank of a sharded model has only what its stage
+touches: there it must fit something in one of the plans that are given. spec: C1.6, V5.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from proofs.readers.patterns import fits
+from tmmu.core.columns import NONE
+from tmmu.plan.columns import Plan
+
+
+def callers(plan: Plan) -> frozenset[str]:
+    """The names of what the caller writes before step 0: all that can be donated."""
+    writers = plan.tensors.writer.tolist()
+    return frozenset(name for name, writer in zip(plan.tensors.name, writers, strict=True) if writer == NONE)
+
+
+def given_up(plan: Plan, patterns: Iterable[str]) -> frozenset[str]:
+    """What of the plan's the patterns donate. O(tensors x patterns with a star)."""
+    wanted = set(patterns)
+    if not wanted:
+        return frozenset()
+    names, starred = callers(plan), [pattern for pattern in wanted if "*" in pattern]
+    return names & wanted | {name for name in names if any(fits(pattern, name) for pattern in starred)}
+
+
+def unfit(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The patterns that fit none of these names, in order.
+
+    >>> unfit(["x", "w*", "v*"], ["w1", "x"])
+    ['v*']
+    """
+    donated = frozenset(names)
+    return sorted(p for p in set(patterns) - donated if not any(fits(p, name) for name in donated))

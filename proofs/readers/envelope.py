@@ -1,0 +1,29 @@
+"""Shapes of an envelope at which two sizes differ. spec: R6.5, R6.6"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tmmu.core.dims.expressions import Dim, Unwieldy
+from tmmu.core.dims.maxima import maximum, minimum
+
+
+def differing(difference: Dim, ranges: Mapping[str, tuple[int, int]], inside: bool) -> dict[str, int] | None:
+    """A shape at which the difference is not 0, or less than 0 where `inside`; None where none is found."""
+    for found in (minimum(difference), None if inside else maximum(difference)):
+        if found is not None and (found.value < 0 if inside else found.value != 0):
+            return shape_at(ranges, found.point)
+    return None
+
+
+def apart(one: Dim, other: Dim, ranges: Mapping[str, tuple[int, int]]) -> dict[str, int] | None:
+    """A shape at which two sizes differ; None where none is found."""
+    try:
+        return differing(one - other, ranges, inside=False)
+    except Unwieldy:
+        return None
+
+
+def shape_at(ranges: Mapping[str, tuple[int, int]], point: Mapping[str, int]) -> dict[str, int]:
+    """A shape with all dimensions: those on which nothing depends at their least."""
+    return {name: point.get(name, low) for name, (low, _) in ranges.items()}

@@ -1,0 +1,135 @@
+"""Where a plan differs from the model: its steps and their order, its tensors, its bodies, and what it records.
+
+The order of the steps is free within what the model allows (`compare_steps`); everything else must agree to the
+letter. Differences come one by one, the coarse ones first, so that a caller who wants one witness stops early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from proofs.readers.models.compare_steps import step_differences
+from proofs.readers.models.compare_tensors import tensor_differences
+from proofs.readers.models.difference import Difference, Pairing, pairing
+from proofs.readers.models.reference import Expected
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import MAIN, Part, Shares
+from tmmu.plan.columns import SHARES, Plan
+
+__all__ = ["Difference", "differences"]
+
+
+def differences(plan: Plan, expected: Expected, donated: frozenset[str]) -> Iterator[Difference]:
+    """Every way in which a plan is not one of the model (spec: V3.1 to V3.3).
+
+    Parameters
+    ----------
+    plan
+        A plan that passed the gate: indices in range, names unique.
+    expected
+        What the model says.
+    donated
+        The names that the user donated; they, and those that the plan says were donated, must be the caller's.
+
+    Yields
+    ------
+    Difference
+        None at all means that the plan runs this model and no other.
+
+    Notes
+    -----
+    O(steps + accesses + tensors), a few dictionary look-ups each.
+    """
+    pairs = pairing(plan, expected)
+    yield from _bindings(plan, expected)
+    yield from step_differences(plan, expected, pairs)
+    yield from tensor_differences(plan, expected, pairs)
+    yield from _views(plan, expected, pairs)
+    yield from _bodies(plan, expected, pairs)
+    yield from _records(plan, expected)
+    yield from _donations(plan, expected, donated, pairs)
+
+
+def _views(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
+    """A tensor that the plan calls a view is one in the model, of the same base.
+
+    The other way round there is no difference: a plan may give a view bytes of its own, if its step writes them.
+    """
+    names, of = plan.tensors.name, plan.tensors.of
+    for row in np.flatnonzero(plan.tensors.shares == SHARES.index(Shares.VIEW)).tolist():
+        name, base, writer = names[row], int(of[row]), int(plan.tensors.writer[row])
+        stated = f"a view of {'nothing' if base == NONE else names[base]}"
+        recomputed = f"a view of {expected.views[name][0]}" if name in expected.views else "no view"
+        if stated != recomputed:
+            at, node = (None, "") if writer == NONE else (writer, pairs.keys[writer][0])
+            yield Difference("view", node, (name,), at, stated, recomputed)
+
+
+def _bodies(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
+    """Each body of the model once, in its place; row 0, the main graph, is the plan's own."""
+    b = plan.bodies
+    names = b.name.list()
+    rows = {name: row for row, name in reversed(list(enumerate(names))) if row != MAIN}
+    for name, body in expected.bodies.items():
+        if name not in rows:
+            yield Difference("missing-body", body.owner, (), None, "no such body", name)
+    for row, name in enumerate(names):
+        if row == MAIN:
+            continue
+        model = expected.bodies.get(name)
+        if model is None or rows[name] != row:
+            yield Difference("extra-body", "", (), None, f"{name}, row {row}", "no such body")
+            continue
+        parent, stated = int(b.parent[row]), (int(b.enter[row]), int(b.leave[row]))
+        held_by = names[parent] if parent != NONE else "nothing"
+        if held_by != model.parent:
+            yield Difference("body-parent", model.owner, (), None, held_by, model.parent)
+        recomputed = tuple(pairs.positions.get((model.owner, part), NONE) for part in (Part.ENTER, Part.LEAVE))
+        if stated != recomputed:
+            yield Difference("body-steps", model.owner, (), stated[0], f"{name} at {stated}", f"{name} at {recomputed}")
+        if bool(b.iterates[row]) != model.iterates:
+            yield Difference("body-iterates", model.owner, (), None, str(bool(b.iterates[row])), str(model.iterates))
+
+
+def _records(plan: Plan, expected: Expected) -> Iterator[Difference]:
+    """What a plan records of its model besides steps and tensors."""
+    stated, recomputed = set(plan.unproduced), expected.unproduced
+    for name in sorted(stated ^ recomputed):
+        yield Difference("unproduced", "", (name,), None, *_presence(name in stated, "unproduced"))
+    names = plan.tensors.name
+    pairs = {frozenset((names[one], names[other])) for one, other in plan.must_not_alias}
+    for pair in sorted(pairs ^ expected.must_not_alias, key=sorted):
+        yield Difference("must-not-alias", "", tuple(sorted(pair)), None, *_presence(pair in pairs, "must not alias"))
+    digests = plan.source_digest, expected.source_digest
+    if digests[1] is not None and digests[0] != digests[1]:
+        yield Difference("source-digest", "", (), None, *("" if digest is None else digest.hex() for digest in digests))
+
+
+def _bindings(plan: Plan, expected: Expected) -> Iterator[Difference]:
+    """What a plan is bound to is what the model is. It comes first, because sizes differ with it.
+
+    Whether the file's shapes are trusted is the user's to say, and so no difference: that the sizes agree is enough.
+    """
+    for kind in ("dims", "ranges", "shapes", "values", "defaults"):
+        said, says = _texts(getattr(plan.bindings, kind)), _texts(getattr(expected.bindings, kind))
+        for name in sorted(said.keys() | says.keys()):
+            if said.get(name) != says.get(name):
+                stated, recomputed = (f"{name}={texts.get(name, 'nothing')}" for texts in (said, says))
+                yield Difference("binding", "", (), None, stated, recomputed)
+
+
+def _donations(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pairing) -> Iterator[Difference]:
+    """What is donated is the caller's, whoever says that it is."""
+    for name in sorted(donated | set(plan.bindings.donated)):
+        if name not in expected.roles or name in pairs.writers:
+            yield Difference("donated", "", (name,), None, "donated by the caller", "not the caller's to donate")
+
+
+def _presence(stated: bool, what: str) -> tuple[str, str]:
+    return (what, "nothing of the kind") if stated else ("nothing of the kind", what)
+
+
+def _texts(bindings: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(tuple(value) if isinstance(value, list) else value) for name, value in bindings.items()}

@@ -1,0 +1,301 @@
+"""An ONNX model as the steps that it says must be run, read by the checker itself.
+
+The importer turns the same file into a model for the planner; this module knows nothing of how. Both take the sizes
+of values and the branches that a binding rules out from `tmmu.importers.shapes`, which is trusted for these two and
+nothing else: names, captured values, bodies, unproduced outputs, views and in-place operands are worked out here
+from the graph itself. Bodies nest to any depth that protobuf parses; the walk keeps its own stack.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from onnx import GraphProto, NodeProto, TensorProto
+
+from proofs.readers.models.bodies import handed_out, leave_accesses
+from proofs.readers.models.onnx_graph import (
+    bodies_of,
+    initializers,
+    is_false,
+    is_optional_output,
+    node_names,
+    opsets,
+    short_domain,
+)
+from proofs.readers.models.reference import Expected, ExpectedBody, ExpectedStep
+from proofs.readers.operators import is_floating, is_view, iterates, overwritable, plain
+from tmmu.core.dtypes import BITS, element_alignment, nbytes
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings, Part, Role
+from tmmu.importers import shapes
+
+DROPOUT_IDENTITY_SINCE = 7
+"""The opset since which Dropout without training_mode passes its operand on; before, an attribute decided."""
+
+
+def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Expected:
+    """Read what an ONNX model says must be run, under the bindings that a plan was made for.
+
+    Parameters
+    ----------
+    path
+        The model file; the data of its weights is not needed.
+    plan_bindings
+        Dimensions, shapes and values to bind, and whether the shapes that the file states are trusted.
+        Its `donated` is not read: the plan's word on donation does not count.
+
+    Returns
+    -------
+    Expected
+        Its `bindings` are those that resolving the shapes took, the defaults that decided something included.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_IR, INVALID_IR_SHAPES or INVALID_BINDING, naming the file and the node or value.
+
+    Notes
+    -----
+    Implements spec: T8.1, T8.2, T8.6 to T8.12, T9.1, T10.1, T10.5 and M3.2. O(nodes + accesses), times the nesting
+    depth for captured values.
+    """
+    resolved = shapes.resolve(
+        path,
+        dims=plan_bindings.dims,
+        shapes=plan_bindings.shapes,
+        values=plan_bindings.values,
+        ranges=plan_bindings.ranges,
+        trust_shapes=plan_bindings.trust_shapes,
+    )
+    return expected_of(resolved)
+
+
+def expected_of(resolved: shapes.Resolved) -> Expected:
+    """What a model of resolved shapes says must be run; see `read_onnx`."""
+    reading = _Reading(resolved)
+    try:
+        reading.run()
+    except TmmuError as refusal:
+        raise refusal.in_file(str(resolved.path)) from None
+    return reading.expected
+
+
+@dataclass
+class _Scope:
+    """One graph while it is walked: what its names stand for so far, and what its nodes will still write."""
+
+    body: str
+    parent: _Scope | None
+    graph: GraphProto
+    values: dict[str, str] = field(default_factory=dict)
+    formal: set[str] = field(default_factory=set)
+    made: set[str] = field(default_factory=set)
+    unproduced: set[str] = field(default_factory=set)
+    pending: set[str] = field(default_factory=set)
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.body}/" if self.body else ""
+
+    def scoped(self, value: str) -> str:
+        return self.prefix + value
+
+
+class _Reading:
+    """The walk over one model: an `Expected` being filled, and a stack of what is still to be read."""
+
+    def __init__(self, resolved: shapes.Resolved) -> None:
+        self.resolved, self.graph = resolved, resolved.graph.graph
+        self.expected = Expected(bindings=resolved.bindings, source_digest=resolved.source_digest)
+        self.opset = opsets(resolved.graph)
+        self.nodes: set[str] = set()
+        self.unproduced: set[str] = set()
+        self.constants: dict[str, TensorProto] = {}
+        self.work: list[Callable[[], None]] = []
+
+    def run(self) -> None:
+        main = _Scope("", None, self.graph)
+        initialized = set(initializers(self.graph))
+        inputs = [value.name for value in self.graph.input if value.name not in initialized]
+        for name in inputs:
+            self._define(main, name, Role.INPUT)
+        self.work.append(partial(self._open, main))
+        while self.work:
+            self.work.pop()()
+        outputs = [self._look_up(main, value.name, "the graph's outputs") for value in self.graph.output]
+        for name, count in Counter(outputs).items():
+            if count > 1:
+                raise _invalid(f"graph output {name!r} is listed {count} times", name)
+        self.expected.inputs, self.expected.outputs = tuple(inputs), tuple(outputs)
+        self.expected.unproduced = frozenset(self.unproduced)
+
+    def _open(self, scope: _Scope) -> None:
+        """Take in a graph's initializers and line up its nodes."""
+        for value in initializers(scope.graph):
+            self._define(scope, value, Role.PARAMETER)
+        # What is a graph input as well is only a default: the caller may put another value in its place (T10).
+        overridable = {value.name for value in scope.graph.input}
+        for tensor in scope.graph.initializer:
+            if tensor.name not in overridable:
+                self.constants[scope.scoped(tensor.name)] = tensor
+        scope.pending.update(name for node in scope.graph.node for name in node.output if name)
+        names = node_names(scope.graph, scope.prefix)
+        for name, node in zip(reversed(names), reversed(scope.graph.node), strict=True):
+            self.work.append(partial(self._node, scope, node, name))
+
+    def _node(self, scope: _Scope, node: NodeProto, name: str) -> None:
+        """Emit a node's step, or its enter, with its bodies and its leave to follow."""
+        if name in self.nodes:
+            raise _invalid("two nodes have this name", name, "give the nodes different names")
+        self.nodes.add(name)
+        domain = short_domain(node.domain)
+        reads = tuple(self._look_up(scope, value, name) for value in node.input if value)
+        bodies = [(f"{name}/{attribute}", graph) for attribute, graph in bodies_of(node)]
+        if not bodies:
+            writes = self._outputs(scope, node, name)
+            self._note_constant(scope, node)
+            self._note_sharing(scope, node, domain)
+            self._step(ExpectedStep(name, domain, node.op_type, Part.WHOLE, scope.body, reads, writes))
+            return
+        kept = [(body, graph) for body, graph in bodies if body not in self.resolved.ruled_out]
+        if len(kept) < len(bodies) and (len(kept) != 1 or iterates(domain, node.op_type)):
+            raise _invalid("only one branch of an If can be ruled out", name)
+        inner = [self._body(scope, body, graph, ExpectedBody(name, scope.body, iterates(domain, node.op_type)))
+                 for body, graph in kept]  # fmt: skip
+        formal = tuple(within.values[value.name] for within in inner for value in within.graph.input)
+        self._step(ExpectedStep(name, domain, node.op_type, Part.ENTER, scope.body, reads, formal))
+        self.work.append(partial(self._leave, scope, node, name, domain, inner))
+        for within in reversed(inner):
+            self.work.append(partial(self._open, within))
+
+    def _body(self, scope: _Scope, body: str, graph: GraphProto, entry: ExpectedBody) -> _Scope:
+        """A body's scope with its formal inputs, which `enter` writes."""
+        self.expected.bodies[body] = entry
+        within = _Scope(body, scope, graph)
+        for value in graph.input:
+            self._define(within, value.name, Role.ACTIVATION)
+            within.formal.add(value.name)
+        return within
+
+    def _leave(self, scope: _Scope, node: NodeProto, name: str, domain: str, inner: list[_Scope]) -> None:
+        """Emit a node's leave: it reads what the bodies hand out and writes the node's outputs."""
+        handed = []
+        for within in inner:
+            outputs = [self._look_up(within, value.name, name) for value in within.graph.output]
+            made = {within.values[value] for value in within.made}
+            for output in handed_out(within.body, outputs, made):
+                if output.copy is not None:
+                    self._tensor(output.copy, Role.SCRATCH, like=output.tensor)
+                handed.append(output)
+        reads, writes = leave_accesses(handed, self._outputs(scope, node, name))
+        self._step(ExpectedStep(name, domain, node.op_type, Part.LEAVE, scope.body, reads, writes))
+
+    def _outputs(self, scope: _Scope, node: NodeProto, name: str) -> tuple[str, ...]:
+        """The tensors that a node writes: its outputs, but for those that are absent or unproduced (T9)."""
+        written = []
+        for position, value in enumerate(node.output):
+            if not value:
+                continue
+            scope.pending.discard(value)
+            if scope.scoped(value) not in self.resolved.sizes and is_optional_output(node, position, self.opset):
+                scope.unproduced.add(value)
+                self.unproduced.add(scope.scoped(value))
+                continue
+            written.append(self._define(scope, value, Role.ACTIVATION, name))
+            scope.made.add(value)
+        return tuple(written)
+
+    def _define(self, scope: _Scope, value: str, role: Role, place: str | None = None) -> str:
+        """Give a value of a scope its tensor."""
+        if value in scope.values:
+            raise _invalid(
+                f"value {value!r} is defined twice", place or scope.scoped(value), "give each value one writer"
+            )
+        scope.values[value] = scope.scoped(value)
+        self._tensor(scope.scoped(value), role)
+        return scope.values[value]
+
+    def _tensor(self, name: str, role: Role, like: str | None = None) -> None:
+        """Record a tensor's size and role."""
+        if name in self.expected.roles:
+            raise _invalid("two tensors would have this name", name, "rename one of the values")
+        if (like or name) not in self.resolved.sizes:
+            raise TmmuError(
+                "INVALID_IR_SHAPES",
+                "the value has no known shape",
+                place=name,
+                fix="bind its dims with --dim or --shape",
+            )
+        shape, dtype = self.resolved.sizes[like or name]
+        self.expected.shapes[name] = shape
+        self.expected.sizes[name] = (nbytes(shape, dtype), BITS[dtype])
+        self.expected.alignments[name] = element_alignment(dtype)
+        self.expected.roles[name] = role
+        if is_floating(dtype):
+            self.expected.floating.add(name)
+
+    def _look_up(self, scope: _Scope, value: str, reader: str) -> str:
+        """The tensor that a name stands for: this graph's own, or one captured from a graph around it."""
+        around: _Scope | None = scope
+        while around is not None:
+            if value in around.values:
+                return around.values[value]
+            if value in around.pending:
+                raise _invalid(f"value {value!r} is read before it is written", reader, "order the nodes topologically")
+            if value in around.unproduced:
+                raise _invalid(f"value {value!r} has no known shape and is read", reader, "bind its dims with --dim")
+            around = around.parent
+        raise _invalid(f"value {value!r} is read but nothing defines it", reader)
+
+    def _step(self, step: ExpectedStep) -> None:
+        self.expected.steps.append(step)
+
+    def _note_constant(self, scope: _Scope, node: NodeProto) -> None:
+        """Remember the value of a Constant: a Dropout may take its training_mode from it."""
+        if node.op_type == "Constant" and not plain(node.domain) and node.output:
+            for attribute in node.attribute:
+                if attribute.name == "value":
+                    self.constants[scope.scoped(node.output[0])] = attribute.t
+
+    def _note_sharing(self, scope: _Scope, node: NodeProto, domain: str) -> None:
+        """Note what result 0 may share with the operands that belong to this very graph (T3, T8)."""
+        value, first = (next(iter(names), "") for names in (node.output, node.input))
+        if value not in scope.made:
+            return
+        result, expected = scope.values[value], self.expected
+        if is_view(domain, node.op_type) and self._is_local(scope, first):
+            base = scope.values[first]
+            whole = expected.sizes[base] == expected.sizes[result]
+            if whole and (node.op_type != "Dropout" or self._at_inference(scope, node)):
+                expected.views[result] = (base, 0)
+        for operand in overwritable(domain, node.op_type, node.input):
+            # A body's own initializer is written once, by the caller, and needed whenever the body runs again.
+            if self._is_local(scope, operand) and (not scope.body or operand in scope.made):
+                tensor = scope.values[operand]
+                same_shape = expected.shapes[tensor] == expected.shapes[result]
+                if same_shape and expected.sizes[tensor] == expected.sizes[result]:
+                    expected.in_place.add((result, tensor))
+
+    def _is_local(self, scope: _Scope, value: str) -> bool:
+        """Whether a value is this graph's own: neither captured nor a body's formal input."""
+        return value in scope.values and value not in scope.formal
+
+    def _at_inference(self, scope: _Scope, node: NodeProto) -> bool:
+        """Whether a Dropout certainly passes its operand on."""
+        if self.opset.get("", 1) < DROPOUT_IDENTITY_SINCE:
+            return False
+        value = node.input[2] if len(node.input) > 2 else ""
+        if not value:
+            return True
+        tensor = self._look_up(scope, value, node.name)
+        if tensor in self.resolved.bindings.values:
+            return self.resolved.bindings.values[tensor].lower() in {"false", "0"}
+        return tensor in self.constants and is_false(self.constants[tensor])
+
+
+def _invalid(what: str, place: str, fix: str | None = None) -> TmmuError:
+    return TmmuError("INVALID_IR", what, place=place, fix=fix, node_id=place)

@@ -1,0 +1,135 @@
+"""Steps of a plan that run a forward step of the model again, and what may be read in place of its first results.
+
+A plan may have the step `n.recompute0` beside the model's `n`, writing `t.recompute0` for each result `t`, as long as
+it is the same operator and reads at each place the same tensor or a tensor that was itself shown to be computed again.
+Then it writes the same values, and every step may read them instead. Whatever else is run stays an extra step.
+spec: M1.8, M1.9, V3.6
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proofs.readers.models.reference import Expected, ExpectedStep
+from proofs.readers.models.training import read_by_backward
+from proofs.readers.operators import known, qualified
+from tmmu.core.vocabulary import Part, Phase, Role
+from tmmu.plan.columns import PARTS, Plan
+
+_CLONE = re.compile(r"(?P<node>.+)\.(?P<suffix>recompute[0-9]+)", re.DOTALL)
+_DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
+
+
+def with_recomputation(expected: Expected, plan: Plan) -> Expected:
+    """The model with the steps added that a plan of mode backward rightly runs again. O(steps + accesses)."""
+    if plan.mode != "backward":
+        return expected
+    again = _Again(expected, plan)
+    again.run()
+    return again.result()
+
+
+class _Again:
+    """`origin` maps each tensor that was computed again to the model's tensor whose value it has."""
+
+    def __init__(self, expected: Expected, plan: Plan) -> None:
+        self.expected, self.plan = expected, plan
+        self.model = {(step.node, step.part): step for step in expected.steps}
+        self.origin: dict[str, str] = {}
+        self.clones: dict[str, list[ExpectedStep]] = {}
+        self.reads: dict[str, tuple[str, ...]] = {}
+        self.facts = replace(
+            expected, sizes=dict(expected.sizes), shapes=dict(expected.shapes), alignments=dict(expected.alignments),
+            roles=dict(expected.roles), views=dict(expected.views), in_place=set(expected.in_place),
+            phases=dict(expected.phases), repeated=set(),
+        )  # fmt: skip
+
+    def run(self) -> None:
+        names = self.plan.tensors.name.list()
+        reads, writes = (self.plan.steps.listed(which) for which in ("reads", "writes"))
+        parts = map(PARTS.__getitem__, self.plan.steps.part.tolist())
+        for node, part, read, written in zip(self.plan.steps.node, parts, reads, writes, strict=True):
+            given = tuple(names[row] for row in read)
+            if (node, part) in self.model:
+                self._follow(self.model[node, part], given)
+            elif (found := _CLONE.fullmatch(node)) and part is Part.WHOLE:
+                original = self.model.get((found["node"], part))
+                if original is not None:
+                    self._repeat(original, found["suffix"], given, tuple(names[row] for row in written))
+
+    def _follow(self, step: ExpectedStep, given: tuple[str, ...]) -> None:
+        """A step of the model that reads values computed again in the places of the first ones, of some or of none."""
+        if self._same(step.reads, given):
+            self.reads[step.node] = given
+            self._note_sharing(step, given, step.writes)
+
+    def _repeat(self, step: ExpectedStep, suffix: str, given: tuple[str, ...], written: tuple[str, ...]) -> None:
+        """A step that runs `step` again, if it does."""
+        roles, clone = self.expected.roles, f"{step.node}.{suffix}"
+        renamed = {
+            name: f"{clone}{name.removeprefix(step.node)}" if roles[name] is Role.SCRATCH else f"{name}.{suffix}"
+            for name in step.writes
+        }
+        scratch = {name: new for name, new in renamed.items() if roles[name] is Role.SCRATCH}
+        reads = tuple(scratch.get(name, name) for name in step.reads)
+        fits = (
+            step.node not in self.expected.phases
+            and not step.body
+            and not step.mutates
+            and not self._draws(step)
+            and not set(renamed.values()) & self.facts.sizes.keys()
+            and written == tuple(renamed.values())
+            and self._same(reads, given)
+        )
+        if not fits:
+            return
+        f = self.facts
+        for name, new in renamed.items():
+            f.sizes[new], f.shapes[new], f.alignments[new] = f.sizes[name], f.shapes[name], f.alignments[name]
+            f.roles[new] = f.roles[name]
+            if name not in scratch:
+                self.origin[new] = name
+        f.phases[clone] = Phase.BACKWARD
+        if not known(step.domain):
+            f.repeated.add(qualified(step.domain, step.op))
+        self.clones.setdefault(step.node, []).append(step._replace(node=clone, reads=given, writes=written))
+        self._note_sharing(step, given, written)
+
+    def _draws(self, step: ExpectedStep) -> bool:
+        """Whether a step may give other values each time."""
+        if step.op == "Dropout" and not step.domain:
+            return step.writes[0] not in self.expected.views
+        return _DRAWS.search(step.op) is not None
+
+    def _same(self, model: Sequence[str], given: Sequence[str]) -> bool:
+        """Whether each tensor that is read has the value of the model's in its place."""
+        return len(model) == len(given) and all(
+            a == b or self.origin.get(b) == a for a, b in zip(model, given, strict=True)
+        )
+
+    def _note_sharing(self, step: ExpectedStep, given: tuple[str, ...], written: tuple[str, ...]) -> None:
+        """Views and in-place pairs of a step, of what stands in the places of its operands and results."""
+        places: dict[str, list[str]] = {}
+        for name, new in zip(step.reads, given, strict=True):
+            places.setdefault(name, []).append(new)
+        for result, new in zip(step.writes, written, strict=True):
+            if result in self.expected.views:
+                base, offset = self.expected.views[result]
+                if base in places:
+                    self.facts.views[new] = (places[base][0], offset)
+            for operand, others in places.items():
+                if (result, operand) in self.expected.in_place:
+                    self.facts.in_place.update((new, other) for other in others)
+
+    def result(self) -> Expected:
+        """The model with the repeated steps, each directly after the one that it repeats."""
+        if not self.clones:
+            return self.expected
+        steps = []
+        for step in self.expected.steps:
+            steps.append(step._replace(reads=self.reads.get(step.node, step.reads)))
+            steps += self.clones.get(step.node, ())
+        both = replace(self.facts, steps=steps)
+        return replace(both, saved=read_by_backward(both))

@@ -1,0 +1,103 @@
+"""How the tensors of a model lie on the mesh: by rules, after their tensor, as they are made, and cut by ZeRO.
+
+spec: R7.5 to R7.8, R7.12, R7.13
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from proofs.readers.models.reference import Expected
+from proofs.readers.patterns import fits
+from proofs.sharding.mesh import Mesh
+from tmmu.core.dims.expressions import closed
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Role
+
+Lie = tuple[str, ...]
+"""How a tensor lies on the mesh: the axis that splits each dimension, or ""."""
+
+_PART_OF_SUM = re.compile(r"\.(part|sum)[0-9]+\Z")
+
+
+def misfit(place: str, what: str) -> TmmuError:
+    """The shard spec cannot be applied to the model."""
+    return TmmuError("INVALID_SHARDING", what, place=place, fix="no rank can run this model under this spec", axis="")
+
+
+class Lies:
+    """How each tensor lies, decided when it is first asked for; `known` holds what was decided."""
+
+    def __init__(self, model: Expected, spec: dict[str, Any]) -> None:
+        self.model, self.spec, self.mesh = model, spec, Mesh(spec)
+        self.real = {axis for axis in self.mesh.axes if self.mesh.size[axis] > 1}
+        self.known: dict[str, Lie] = {}
+        self.stored_apart: dict[str, int] = {}  # what ZeRO splits, and in which dimension
+
+    def of(self, name: str, as_made: Lie | None = None) -> Lie:
+        """How a tensor lies; decided when it is first asked for."""
+        if name not in self.known:
+            rank = len(self.model.shapes[name])
+            of = self.differentiated(name)
+            lie = self._ruled(name, Role.GRADIENT if of is not None else self.model.roles[name])
+            if lie is None and of in self.known:
+                lie = self.in_use(of)
+            lie = lie or as_made or ("",) * rank
+            for d, axis in enumerate(lie):
+                self._must_fit(name, d, axis)
+            self.known[name] = self._zero(name, of, lie)
+        return self.known[name]
+
+    def in_use(self, name: str | None) -> Lie:
+        """How a tensor lies but for what ZeRO does to it."""
+        assert name is not None  # asked for tensors that lie somewhere
+        apart = self.stored_apart.get(name)
+        return tuple("" if d == apart else axis for d, axis in enumerate(self.known[name]))
+
+    def differentiated(self, name: str) -> str | None:
+        """What a tensor is the gradient of, a part of the gradient, or the seed."""
+        role, shapes = self.model.roles[name], self.model.shapes
+        stem = ""
+        if role is Role.INPUT and name.endswith(".seed"):
+            stem = name[: -len(".seed")]
+        elif role is Role.GRADIENT:
+            without = _PART_OF_SUM.sub("", name)
+            stem = without[: -len(".grad")] if without.endswith(".grad") else ""
+        return stem if self._is_tensor(stem) and shapes[stem] == shapes[name] else None
+
+    def _is_tensor(self, name: str) -> bool:
+        return name in self.model.roles and self.model.roles[name] is not Role.SCRATCH
+
+    def _ruled(self, name: str, role: Role) -> Lie | None:
+        for rule in self.spec["rules"]:
+            if str(role) not in rule["roles"] or not any(fits(pattern, name) for pattern in rule["names"]):
+                continue
+            rank = len(self.model.shapes[name])
+            if len(rule["split"]) > rank:
+                raise misfit(name, f"a rule splits {len(rule['split'])} dimensions of {rank}")
+            axes = [axis if axis in self.real else "" for axis in rule["split"]]
+            return tuple(axes + [""] * (rank - len(axes)))
+        return None
+
+    def _must_fit(self, name: str, d: int, axis: str) -> None:
+        if axis and not self.spec["pad"] and closed(self.model.shapes[name])[d] % self.mesh.size[axis]:
+            raise misfit(name, f"dimension {d} does not divide by the axis {axis!r}")
+
+    def _zero(self, name: str, of: str | None, lie: Lie) -> Lie:
+        axis, stage, role = self.spec["zero_axis"], self.spec["zero_stage"], self.model.roles[name]
+        split = (
+            role is Role.OPTIMIZER  # a spec that has an axis for ZeRO has a stage of it
+            or (role is Role.GRADIENT and of is not None and self.model.roles[of] is Role.PARAMETER and stage >= 2)
+            or (role is Role.PARAMETER and stage >= 3)
+        )
+        if not split or axis not in self.real or axis in lie or name not in self.model.floating:
+            return lie
+        shape, size = closed(self.model.shapes[name]), self.mesh.size[axis]
+        choices = sorted((shape[d] % size != 0, d) for d in range(len(lie)) if not lie[d])
+        if not choices:
+            return lie
+        d = choices[0][1]
+        self._must_fit(name, d, axis)
+        self.stored_apart[name] = d
+        return (*lie[:d], axis, *lie[d + 1 :])

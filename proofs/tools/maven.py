@@ -1,0 +1,126 @@
+"""Programs that are had as archives from Maven, each by its coordinates and its digest.
+
+An archive is fetched once, by a resolver of Maven artifacts (`jgo`, from the extra `java`) or the user's own `mvn`, and
+kept in the user's cache. Every use compares the digest: what is not these very bytes is not run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from proofs.tools import users_folders
+
+FETCH_S = 300
+"""Seconds that Maven may take."""
+
+
+class Unfetchable(Exception):
+    """The archive is neither in the cache nor can it be fetched; the text says why and what to do."""
+
+
+class Artifact(NamedTuple):
+    """What is fetched: the program's name for people, its Maven coordinates, and the SHA-256 of its bytes."""
+
+    title: str
+    group: str
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def coordinates(self) -> str:
+        """Group, name and version, as Maven writes them."""
+        return f"{self.group}:{self.name}:{self.version}"
+
+    @property
+    def file(self) -> str:
+        """The name of the archive's file."""
+        return f"{self.name}-{self.version}.jar"
+
+    def cache_folder(self) -> Path:
+        """`tmmu/NAME` in the user's cache (`XDG_CACHE_HOME`, by default `~/.cache`)."""
+        return users_folders.cache() / self.name
+
+
+Fetch = Callable[[Path], Path]
+"""Fetches an archive into a folder and returns its path."""
+
+
+def archive(artifact: Artifact, folder: Path | None = None, fetch: Fetch | None = None) -> Path:
+    """The path of the archive, fetched where the cache (`folder`) does not hold it. Needs no network afterwards.
+
+    Raises `Unfetchable`. A file in the cache with other bytes is replaced.
+    """
+    folder = artifact.cache_folder() if folder is None else folder
+    kept = folder / artifact.file
+    if kept.is_file() and digest(kept) == artifact.sha256:
+        return kept
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            fetched = (fetch or fetcher(artifact))(Path(scratch))
+            found = digest(fetched)
+            if found != artifact.sha256:
+                raise Unfetchable(
+                    f"{artifact.coordinates} was fetched with the SHA-256 {found}, and {artifact.sha256} is what is "
+                    "trusted; it is not run. Look at the repository that your Maven settings name"
+                )
+            with fetched.open("rb+") as file:
+                os.fsync(file.fileno())
+            fetched.replace(kept)
+    except OSError as error:
+        raise Unfetchable(f"the cache {folder} cannot be written ({error.strerror}); set XDG_CACHE_HOME") from error
+    return kept
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def fetcher(artifact: Artifact) -> Fetch:
+    """What fetches here: jgo where it is installed, else Maven. Raises `Unfetchable` where there is neither."""
+    if importlib.util.find_spec("jgo") is not None:
+        return lambda scratch: by_jgo(artifact, scratch)
+    if shutil.which("mvn"):
+        return lambda scratch: by_maven(artifact, scratch)
+    raise Unfetchable(
+        f"{artifact.title} ({artifact.coordinates}) is not in {artifact.cache_folder()}, and neither jgo nor Maven is "
+        "here to fetch it; install one with: pip install 'tmmu[java]', or apt-get install maven"
+    )
+
+
+def by_jgo(artifact: Artifact, scratch: Path) -> Path:
+    """Fetch with the resolver of the package jgo, into a cache of its own."""
+    from jgo.maven import MavenContext, PythonResolver
+
+    try:
+        context = MavenContext(resolver=PythonResolver(), repo_cache=scratch)
+        resolved = context.project(artifact.group, artifact.name).at_version(artifact.version).artifact().resolve()
+    except Exception as error:  # a resolver's own and its network library's
+        raise Unfetchable(f"{artifact.coordinates} cannot be fetched ({error}); is there a network?") from error
+    return Path(resolved)
+
+
+def by_maven(artifact: Artifact, scratch: Path) -> Path:
+    """Fetch with the user's Maven and its settings."""
+    options = [f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={scratch}"]
+    command = ["mvn", "-q", "-B", "dependency:copy", *options]
+    try:
+        done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=FETCH_S, check=False)
+        said = (done.stdout + done.stderr).strip().splitlines()
+    except subprocess.TimeoutExpired:
+        said = [f"no answer within {FETCH_S} s"]
+    found = scratch / artifact.file
+    if not found.is_file():
+        why = said[0] if said else "Maven gave no reason"
+        raise Unfetchable(f"{artifact.coordinates} cannot be fetched by Maven ({why}); is there a network?")
+    return found

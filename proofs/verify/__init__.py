@@ -1,0 +1,1 @@
+"""The verify-plan command: the judge, its verdict, what it found wrong, and the output formats."""

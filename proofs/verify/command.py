@@ -1,0 +1,161 @@
+"""verify-plan: prove memory plans, or show why they are wrong.
+
+One verdict a file; the exit code says the worst of them. Text, JSON, JUnit and SARIF say the same thing.
+spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C4.3, V4.10, V5.5
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from proofs.kernel import installed
+from proofs.solvers.option import solver_option
+from proofs.verify import formats, ranks
+from proofs.verify import judge as verify_plan
+from proofs.verify.judge import REQUIRABLE, Disagreement, Options
+from proofs.verify.verdict import NO_PLAN, Verdict
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.flags import Folder, bound, dims, existing, shapes
+
+ORDER = (70, 1, NO_PLAN, 3, 0)
+"""Which exit code counts where several files have different ones: the first of these that occurred."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("plans", nargs=-1, required=True, type=existing, metavar="PLAN...")
+@click.option("--model", type=existing, help="The model that the plan must be of (ONNX, or IR as .ir.cbor).")
+@bound("--dim", "A binding that the plan must have been made with.")
+@bound("--shape", "The same for a whole input shape.")
+@bound("--value", "The same for an input's value.")
+@click.option(
+    "--donate",
+    multiple=True,
+    metavar="NAME",
+    help="The caller gives this input up: results may take its bytes; * is any text.",
+)
+@click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
+@click.option("--require", default="", metavar="LIST", help=f"Make a missing one UNKNOWN: {', '.join(REQUIRABLE)}.")
+@click.option("--format", "style", type=click.Choice(["text", "json", "junit", "sarif"]), default="text")
+@click.option(
+    "--timeout",
+    type=click.IntRange(1, 1_000_000),
+    default=600,
+    help="Seconds for the solver, a query.",
+)
+@click.option(
+    "--definition-limit",
+    type=click.IntRange(min=0),
+    default=500,
+    help="Storages up to which the definition itself is asked.",
+)
+@solver_option("Who discharges the obligations; with both, each must.")
+@click.option(
+    "--smt2",
+    type=Folder(),
+    metavar="DIR",
+    help="Write the obligations of proved plans, and the lemmas, as SMT-LIB 2 into DIR.",
+)
+@click.option("--workers", type=click.IntRange(1, 64), default=2, help="Solver processes.")
+@click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
+@click.version_option(package_name="tmmu")
+def command(
+    plans: tuple[str, ...],
+    model: str | None,
+    dim: dict[str, str],
+    shape: dict[str, str],
+    value: dict[str, str],
+    donate: tuple[str, ...],
+    trust_shapes: bool,
+    require: str,
+    style: str,
+    timeout: int,
+    definition_limit: int,
+    solvers: tuple[str, ...],
+    smt2: str | None,
+    workers: int,
+    coq: str | None,
+) -> int:
+    """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
+
+    \b
+    Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model, 2 command line, 70 internal error.
+    """
+    required = tuple(part.strip() for part in require.split(",") if part.strip())
+    for name in required:
+        if name not in REQUIRABLE:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(REQUIRABLE)}", param_hint="--require")
+    known, ranges = dims(dim)
+    options = Options(
+        model, known, shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
+        definition_limit, workers, solvers, smt2, ranges, coq,
+    )  # fmt: skip
+    if coq is not None and len(plans) > 1:
+        raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
+    if coq is not None and installed.theory() is None:
+        raise click.BadParameter("the kernel of this version is not installed: run `make kernel`", param_hint="--coq")
+    if smt2 is not None:
+        _apart(smt2, plans)
+    verdicts = []
+    members = []
+    for path in plans:
+        try:
+            _progress(path)("reading")
+            stated = verify_plan.opened(path, options)  # once: all ranks are judged by the bytes that each was
+            verdict = verify_plan.judge(path, stated, options, _progress(path))
+            if (one := ranks.member(verdict, stated)) is not None:
+                members.append(one)
+        except TmmuError as error:
+            flag = " or ".join(name for name, given in (("--smt2", smt2), ("--coq", coq)) if given is not None)
+            if flag and error.code_id == "TMMU_ALLOCATION_FAILURE":  # it reads nothing, it could not write
+                raise click.BadParameter(str(error), param_hint=flag) from error
+            verdict = Verdict(path, "ERROR", NO_PLAN, "", notes=[str(error)])
+        except Disagreement as error:
+            raise click.UsageError(one_line(f"{path}: {error}")) from error
+        except OSError as error:
+            raise click.UsageError(f"{path}: {error.strerror}") from error
+        finally:
+            _progress(path)("")
+        verdicts.append(verdict)
+        if style == "text":
+            for line in formats.text(verdict):
+                click.echo(line, err=verdict.verdict == "ERROR")
+    if not any(verdict.verdict == "ERROR" for verdict in verdicts):
+        for name in ranks.misspelt(members, donate):
+            raise click.UsageError(
+                one_line(f"--donate {name}: no plan given has a graph input or parameter of this name")
+            )
+    for verdict in ranks.verdicts(members, options):
+        verdicts.append(verdict)
+        if style == "text":
+            click.echo("\n".join(formats.text(verdict)))
+    if style != "text":
+        click.echo(formats.WRITERS[style](verdicts))
+    codes = {verdict.exit for verdict in verdicts}
+    return next(code for code in ORDER if code in codes)
+
+
+def _apart(smt2: str, plans: tuple[str, ...]) -> None:
+    """Two plans that would be written to one folder are an error of the command line."""
+    from proofs.verify import export as smtlib
+
+    of: dict[Path, str] = {}
+    for path in plans:
+        other = of.setdefault(smtlib.folder_of(smt2, path), path)
+        if other != path:
+            text = f"{other} and {path} would be written to one folder; give one at a time, each its own DIR"
+            raise click.BadParameter(one_line(text), param_hint="--smt2")
+
+
+def _progress(path: str) -> Callable[[str], None]:
+    """One line on a terminal that says what is being done, wiped when done; nothing in a pipe."""
+
+    def show(what: str) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write(f"\r\033[K{f'{path}: {what} …' if what else ''}")
+            sys.stderr.flush()
+
+    return show

@@ -1,0 +1,20 @@
+"""The entry of verify-plan: nothing that goes wrong escapes, loading its modules included. spec: C1.1"""
+
+from __future__ import annotations
+
+from tmmu.core import process
+
+
+def main() -> None:
+    """Run verify-plan and exit with its code."""
+    process.make_printable()
+    process.leave(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """The exit code of one command line of verify-plan."""
+    return process.code_of("proofs.verify.command", arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Verdicts as text, JSON, JUnit XML and SARIF 2.1.0: the same facts for people, scripts, CI and code hosts.
+
+spec: C1.3, C1.4, C1.5, C1.8
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree as Xml
+
+from proofs.verify.verdict import Verdict
+from tmmu.core.errors import one_line
+
+SHOWN = 8
+"""Bindings that text output names; JSON has all of them."""
+
+SARIF_LEVELS = {"PROVED": "none", "REFUTED": "error", "UNKNOWN": "warning", "ERROR": "error"}
+
+
+def text(verdict: Verdict) -> Iterator[str]:
+    """The verdict's line, then what it rests on or what is wrong; no name of a plan can begin a line of its own."""
+    return map(one_line, _text(verdict))
+
+
+def _text(verdict: Verdict) -> Iterator[str]:
+    if verdict.verdict == "ERROR":
+        yield from (f"error: {note}" for note in verdict.notes)
+        return
+    yield verdict.line
+    if verdict.witness is not None:
+        yield f"  {verdict.witness['obligation']}: {verdict.witness['text']}"
+        yield from (f"  {line}" for line in _witness(verdict.witness))
+    else:
+        proved = [o["name"] for o in verdict.obligations if o["verdict"] == "PROVED"]
+        yield f"  proved: {', '.join(proved)}"
+    ranges = {name: f"{low}..{high}" for name, (low, high) in verdict.assumptions["ranges"].items()}
+    bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
+    for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
+        if value:
+            yield f"  {what}: {_few([f'{name}={_shape(x)}' for name, x in value.items()])}"
+    if verdict.assumptions["donated"]:
+        yield f"  donated: {_few(verdict.assumptions['donated'])}"
+    if verdict.assumptions["believed_operators"]:
+        yield f"  believed operators: {', '.join(verdict.assumptions['believed_operators'])}"
+    if verdict.assumptions["trusted_shapes"]:
+        yield "  trusted: the shapes that the model file states"
+    yield from (f"  note: {note}" for note in verdict.notes)
+
+
+def _few(items: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    shown = ", ".join(items[:SHOWN])
+    return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
+
+
+def _shape(value: Any) -> str:
+    return "x".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _witness(witness: dict[str, Any]) -> Iterator[str]:
+    if witness.get("tensors"):
+        yield f"tensors: {', '.join(witness['tensors'])}"
+    if witness.get("ranks"):
+        yield f"ranks: {', '.join(map(str, witness['ranks']))}"
+    if witness.get("element"):
+        yield f"element: {', '.join(map(str, witness['element']))}"
+    if witness.get("steps"):
+        yield f"step: {', '.join(map(str, witness['steps']))}"
+    if witness.get("shape"):
+        yield f"shape: {', '.join(f'{name}={size}' for name, size in witness['shape'].items())}"
+    if witness.get("first_byte") is not None:
+        yield f"bytes: {witness['first_byte']} to {witness['last_byte']} of {witness['arena']}"
+    if "stated" in witness:
+        yield f"stated: {witness['stated'] or 'nothing'}"
+        yield f"recomputed: {witness['recomputed'] or 'nothing'}"
+
+
+def as_json(verdicts: Sequence[Verdict]) -> str:
+    """`{"files": [...]}`, one object a verdict."""
+    return json.dumps({"files": [asdict(verdict) for verdict in verdicts]}, indent=1, ensure_ascii=False)
+
+
+def as_junit(verdicts: Sequence[Verdict]) -> str:
+    """One test suite a file, one test case an obligation; a file that could not be read is an error.
+
+    The verdict and the witness (as JSON) are properties of the suite.
+    """
+    suites = Xml.Element("testsuites", name="verify-plan")
+    for verdict in verdicts:
+        cases = verdict.obligations or [
+            {"name": "plan", "verdict": verdict.verdict, "detail": "; ".join(verdict.notes)}
+        ]
+        wrong = [c for c in cases if c["verdict"] == "REFUTED"]
+        errors = [c for c in cases if c["verdict"] not in ("PROVED", "REFUTED")]
+        counts = {"tests": str(len(cases)), "failures": str(len(wrong)), "errors": str(len(errors))}
+        suite = Xml.SubElement(suites, "testsuite", {"name": one_line(verdict.file), **counts})
+        said = {"verdict": verdict.verdict, "witness": json.dumps(verdict.witness)}
+        properties = Xml.SubElement(suite, "properties")
+        for name, value in said.items():
+            Xml.SubElement(properties, "property", name=name, value=value)
+        for case in cases:
+            element = Xml.SubElement(suite, "testcase", classname=one_line(verdict.file), name=case["name"])
+            if case["verdict"] != "PROVED":
+                kind = "failure" if case["verdict"] == "REFUTED" else "error"
+                Xml.SubElement(element, kind, message=one_line(str(case.get("detail") or case["verdict"])))
+    Xml.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suites, encoding="unicode")
+
+
+def as_sarif(verdicts: Sequence[Verdict]) -> str:
+    """One run; a result for each file that is not proved, with the tensors as logical locations."""
+    results, rules = [], set()
+    for verdict in verdicts:
+        if verdict.verdict == "PROVED":
+            continue
+        witness = verdict.witness or {}
+        rule = witness.get("obligation", verdict.verdict.lower())
+        rules.add(rule)
+        message = witness.get("text") or "; ".join(verdict.notes) or verdict.verdict
+        location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": quote(os.fsencode(verdict.file))}}}
+        tensors = [{"fullyQualifiedName": name, "kind": "tensor"} for name in witness.get("tensors", ())]
+        if tensors:
+            location["logicalLocations"] = tensors
+        results.append(
+            {
+                "ruleId": rule, "level": SARIF_LEVELS[verdict.verdict], "message": {"text": message},
+                "locations": [location], "properties": {"verdict": verdict.verdict, "witness": witness},
+            }
+        )  # fmt: skip
+    run = {
+        "tool": {"driver": {"name": "verify-plan", "rules": [{"id": rule} for rule in sorted(rules)]}},
+        "results": results,
+    }
+    return json.dumps({"version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False)
+
+
+WRITERS: dict[str, Callable[[Sequence[Verdict]], str]] = {"json": as_json, "junit": as_junit, "sarif": as_sarif}

@@ -1,0 +1,203 @@
+"""All plans of one sharded model together: one verdict on whether the ranks fit.
+
+Each plan has a verdict of its own; this one says that the plans are of one spec and of every rank, that ranks which
+must agree have one layout, that each element of each tensor lies in exactly one place, and that the ranks meet. A
+contradiction is REFUTED with the ranks that show it; a rank that is missing, or whose plan is not proved, is UNKNOWN.
+spec: R7.24 to R7.29
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from proofs.lemmas.sharding_cover import DEFINITIONS
+from proofs.readers.donation import unfit
+from proofs.sharding import cover
+from proofs.sharding.exchange import Meeting, meetings, waits
+from proofs.sharding.mesh import Mesh
+from proofs.sharding.parts import Dimension, stated_parts
+from proofs.solvers.process import SolverProcess, command_of
+from proofs.verify.judge import Options
+from proofs.verify.verdict import EXITS, PROVED, REFUTED, UNKNOWN, Verdict
+from tmmu.core.bindings import bindings_object
+from tmmu.plan.gate import Stated
+
+OBLIGATIONS = ("one_shard_spec", "every_rank_once", "layouts_agree", "shards_cover", "ranks_meet", "each_plan")
+"""What the verdict on all ranks lists, in this order."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """What is kept of one plan: who it is, what it holds, whom it meets, and its own verdict."""
+
+    path: str
+    rank: int
+    spec: dict[str, Any]
+    spec_hash: bytes
+    layout_digest: bytes
+    family: tuple[Any, ...]
+    parts: dict[str, tuple[Dimension, ...]]
+    meetings: list[Meeting]
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class _Contradiction:
+    obligation: str
+    text: str
+    tensors: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+    field: str = ""
+    stated: str = ""
+    recomputed: str = ""
+    element: tuple[int, ...] | None = None
+
+
+def member(verdict: Verdict, stated: Stated) -> Member | None:
+    """What the other ranks must know of a plan that has this verdict; None for one without a shard spec."""
+    plan = stated.plan
+    if not plan.shard_spec:
+        return None
+    bound = bindings_object(replace(plan.bindings, donated=()))
+    family = (plan.model, plan.mode, plan.source_digest, repr(sorted(bound.items())))
+    return Member(
+        verdict.file, plan.rank, plan.shard_spec, stated.hashes["shard_spec_hash"], stated.hashes["layout_digest"],
+        family, stated_parts(plan), meetings(plan), verdict,
+    )  # fmt: skip
+
+
+def misspelt(members: Sequence[Member], patterns: Iterable[str]) -> list[str]:
+    """What the user donates and none of these plans has; nothing where there are no plans. spec: C1.6"""
+    return unfit(patterns, _donated(members)) if members else []
+
+
+def _donated(members: Iterable[Member]) -> set[str]:
+    """What the plans have of what the user donates."""
+    return {name for one in members for name in one.verdict.assumptions["donated"]}
+
+
+def verdicts(members: Sequence[Member], options: Options) -> Iterator[Verdict]:
+    """A verdict for each family of plans of which there are several, or of which every rank is required.
+
+    A family is the plans of one model file in one mode under the same bindings.
+    """
+    families: dict[tuple[Any, ...], list[Member]] = {}
+    for one in members:
+        families.setdefault(one.family, []).append(one)
+    for family in families.values():
+        if len(family) > 1 or "ranks" in options.require:
+            yield _together(family, options)
+
+
+def _together(family: Sequence[Member], options: Options) -> Verdict:
+    first = family[0]
+    world = Mesh(first.spec).ranks
+    verdict = Verdict(
+        f"ranks of {first.family[0]}", UNKNOWN, EXITS[UNKNOWN], first.verdict.scope, model=first.verdict.model,
+        assumptions={
+            **first.verdict.assumptions, "rank": None, "files": [one.path for one in family],
+            "donated": sorted(_donated(family)),
+        },
+    )  # fmt: skip
+    found = next(_contradictions(family), None)
+    if found is not None:
+        return _refuted(verdict, found)
+    given = {one.rank for one in family}
+    missing = _few((rank for rank in range(world) if rank not in given), world - len(given))
+    unproved = [one for one in family if one.verdict.verdict != PROVED]
+    reason = None
+    if not missing:
+        reason = _uncovered(family, options)
+    because = {
+        "every_rank_once": f"no plan of rank {missing} of {world}" if missing else "",
+        "shards_cover": "ranks are missing" if missing else reason or "",
+        "ranks_meet": "ranks are missing" if missing else "",
+        "each_plan": f"{unproved[0].path} is {unproved[0].verdict.verdict}" if unproved else "",
+    }
+    verdict.obligations = [
+        {"name": name, "verdict": UNKNOWN if because.get(name) else PROVED, "detail": because.get(name, "")}
+        for name in OBLIGATIONS
+    ]
+    verdict.notes = [f"{name}: {text}" for name, text in because.items() if text]
+    if not verdict.notes:
+        verdict.verdict, verdict.exit = PROVED, EXITS[PROVED]
+    return verdict
+
+
+def _uncovered(family: Sequence[Member], options: Options) -> str | None:
+    """Why not every solver that is asked proves that each element is held once, or None. spec: R7.25, V4.10"""
+    by_rank = {one.rank: one.parts for one in family}
+    for name in options.solvers:
+        with SolverProcess(DEFINITIONS, command_of(name)) as solver:
+            reason = cover.prove(Mesh(family[0].spec), by_rank, solver, options.timeout)
+        if reason is not None:
+            return f"{name}: {reason}"
+    return None
+
+
+def _few(ranks: Iterable[int], count: int) -> str:
+    """The first of some ranks, which may be billions."""
+    shown = ", ".join(map(str, islice(ranks, 8)))
+    return shown if count <= 8 else f"{shown} and {count - 8} more"
+
+
+def _contradictions(family: Sequence[Member]) -> Iterator[_Contradiction]:
+    """What cannot be true of plans of one family, the most telling first."""
+    first, mesh = family[0], Mesh(family[0].spec)
+    for one in family:
+        if one.spec_hash != first.spec_hash or one.spec != first.spec:
+            yield _Contradiction(
+                "one_shard_spec", f"{one.path} and {first.path} are of different shard specs",
+                ranks=(first.rank, one.rank), field="shard_spec_hash", stated=one.spec_hash.hex(),
+                recomputed=first.spec_hash.hex(),
+            )  # fmt: skip
+            return  # of two meshes nothing else can be said
+    seen: dict[int, Member] = {}
+    for one in family:
+        other = seen.setdefault(one.rank, one)
+        if other is not one:
+            text = f"{other.path} and {one.path} are both plans of rank {one.rank}"
+            yield _Contradiction("every_rank_once", text, ranks=(one.rank,))
+            return
+    axis = first.spec["pipeline_axis"]
+    by_stage: dict[int, Member] = {}
+    for one in sorted(family, key=lambda member: member.rank):
+        peer = by_stage.setdefault(mesh.at(one.rank, axis) if axis else 0, one)
+        if one.layout_digest != peer.layout_digest:
+            yield _Contradiction(
+                "layouts_agree", f"ranks {peer.rank} and {one.rank} are of one stage and have different layouts",
+                ranks=(peer.rank, one.rank), field="layout_digest", stated=one.layout_digest.hex(),
+                recomputed=peer.layout_digest.hex(),
+            )  # fmt: skip
+    if len(seen) < mesh.ranks:
+        return
+    for hole in cover.holes(mesh, {one.rank: one.parts for one in family}, axis):
+        yield _Contradiction("shards_cover", hole.text, (hole.tensor,), hole.ranks, element=hole.element)
+    waiting = waits({one.rank: one.meetings for one in family})
+    if waiting is not None:
+        yield _Contradiction("ranks_meet", waiting[0], ranks=waiting[1])
+
+
+def _refuted(verdict: Verdict, found: _Contradiction) -> Verdict:
+    verdict.verdict, verdict.exit = REFUTED, EXITS[REFUTED]
+    verdict.obligations = [
+        {
+            "name": name,
+            "verdict": REFUTED if name == found.obligation else UNKNOWN,
+            "detail": found.text if name == found.obligation else "not reached",
+        }
+        for name in OBLIGATIONS
+    ]
+    witness: dict[str, Any] = {
+        "obligation": found.obligation, "text": found.text, "tensors": list(found.tensors), "steps": [],
+        "ranks": list(found.ranks),
+    }  # fmt: skip
+    if found.element is not None:
+        witness["element"] = list(found.element)
+    if found.field:
+        witness |= {"field": found.field, "stated": found.stated, "recomputed": found.recomputed}
+    verdict.witness = witness
+    return verdict

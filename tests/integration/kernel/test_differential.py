@@ -1,0 +1,124 @@
+"""The kernel's program, the naive checker, Z3's rows and running agree on every plan: right, corrupted, moved, broken.
+
+The kernel does not look at roles, devices' memories, bodies' brackets, hashes, models and claims; everything else that
+the naive side objects to it must refuse, and it must refuse nothing else.
+spec: V6.1, V1.1 to V1.7, V1.9 to V1.13, T7.2, T8.3
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proofs.checker import execute as checker
+from proofs.checker import structure
+from proofs.checker.program import program
+from proofs.kernel import installed
+from proofs.kernel.program import ask
+from proofs.readers.models.ir import read_ir
+from proofs.readers.sharing import permitted
+from tests.property.test_checkers_agree import by_rows, by_running, by_the_checker
+from tests.support.corruption import PLACES, Change, changed, changes
+from tests.support.models import arenas, models
+from tests.support.recipes import HOLDERS, KINDS
+from tmmu import examples
+from tmmu.core.vocabulary import Arena, Model
+from tmmu.examples.broken import KINDS as BROKEN
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+
+layouts = st.sampled_from(("slots", "packed", "pools", "hashed"))
+modes = st.sampled_from(("inference", "forward"))
+all_models = models(kinds=(*KINDS, *HOLDERS))
+OUT_OF_SCOPE = ("bodies_nest", "roles_have_arenas")
+CLAIMED = {"slot_count", "peak", "capacity"}
+"""What the rows are asked besides: what a plan claims of its own size, with the footprint that it states."""
+NOT_ASKED = ("has the role", "of the memory")
+
+
+def planned(model: Model, mode: str, layout: str, where: tuple[Arena, ...] | None = None) -> Plan:
+    extra = {"address_token": bytes(64)} if layout == "hashed" else {}
+    given_arenas = () if where is None else (where,)
+    return plan_memory(model, *given_arenas, mode=mode, layout=layout, **extra).plan  # type: ignore[arg-type] # flags
+
+
+def words_of_both(plan: Plan, model: Model | None, donated: frozenset[str]) -> tuple[bool, list[str]]:
+    """Whether the kernel accepts the plan, and what the naive side says against it that the kernel looks at."""
+    path = installed.program()
+    assert path is not None
+    permissions = permitted(plan, read_ir(model) if model is not None else None, donated)
+    run = program(plan, permissions, donated)
+    said = [p for part in (checker.problems(run), structure.problems(plan, run)) for p in part]
+    answer = ask(path, plan, permissions, donated, bytes(32), 60)
+    assert answer.yes or answer.no, answer.failure
+    # Where bodies do not nest, loops are not what they seem, and either answer is right.
+    assume(not any(p.obligation == "bodies_nest" for p in said))
+    return answer.yes, [
+        p.text for p in said if p.obligation not in OUT_OF_SCOPE and not any(map(p.text.count, NOT_ASKED))
+    ]
+
+
+@given(all_models, arenas(), modes, layouts)
+def test_planned_plans_are_accepted(model: Model, where: tuple[Arena, ...], mode: str, layout: str) -> None:
+    plan = planned(model, mode, layout, where)
+    assert words_of_both(plan, model, frozenset(model.bindings.donated)) == (True, [])
+
+
+@given(all_models, modes, layouts, changes())
+def test_corrupted_plans_get_the_naive_checkers_answer(
+    model: Model, mode: str, layout: str, wanted: list[Change]
+) -> None:
+    plan = changed(planned(model, mode, layout), wanted)
+    assume(plan is not None)
+    assert plan is not None
+    yes, against = words_of_both(plan, None, frozenset(model.bindings.donated))
+    assert yes == (not against), against
+
+
+@given(all_models, modes, layouts, changes(PLACES))
+def test_moved_bytes_get_the_naive_checkers_answer(model: Model, mode: str, layout: str, wanted: list[Change]) -> None:
+    plan = changed(planned(model, mode, layout), wanted)
+    assume(plan is not None)
+    assert plan is not None
+    yes, against = words_of_both(plan, None, frozenset(model.bindings.donated))
+    assert yes == (not against), against
+
+
+@given(models(), layouts, changes(), st.integers(0, 1 << 16))
+def test_running_naive_rows_and_kernel_say_the_same(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
+    """Of a right plan nothing is said; what goes wrong when it is run, and what the rows do not prove, is refused."""
+    donated = frozenset(model.bindings.donated)
+    right = planned(model, "inference", layout)
+    assert words_of_both(right, model, donated) == (True, [])
+    assert (by_running(right, model, seed), by_rows(right, model, donated)) == (False, set())
+    plan = changed(right, wanted)
+    assume(plan is not None)
+    assert plan is not None
+    yes, against = words_of_both(plan, None, donated)
+    assert yes == (not against), against
+    assert not (yes and by_running(plan, model, seed))
+    refused, naive = by_rows(plan, None, donated), by_the_checker(plan, None, donated)
+    assert not yes or refused <= CLAIMED | naive  # of a role that nothing fits the naive side tells, and the kernel not
+    assert bool(refused) >= bool(naive)
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_the_corpus_gets_the_naive_checkers_answer(kind: str, tmp_path: Path) -> None:
+    path = Path(examples.write(f"broken/{kind}", tmp_path / "b.cbor")[0])
+    try:
+        plan = file.load(path).plan
+    except file.TmmuError:
+        return  # the gate refuses it before anyone else sees it
+    path_of_program = installed.program()
+    assert path_of_program is not None
+    permissions = permitted(plan, None, frozenset())
+    run = program(plan, permissions, frozenset())
+    said = [p for part in (checker.problems(run), structure.problems(plan, run)) for p in part]
+    against = [p for p in said if p.obligation not in OUT_OF_SCOPE and not any(map(p.text.count, NOT_ASKED))]
+    answer = ask(path_of_program, plan, permissions, frozenset(), bytes(32), 60)
+    if not any(p.obligation == "bodies_nest" for p in said):
+        assert answer.yes == (not against), (answer, against)

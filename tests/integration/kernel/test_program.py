@@ -1,0 +1,136 @@
+"""The installed program says yes to right plans and no to wrong ones; whatever else happens is no answer.
+
+spec: V6.2, V6.3
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from proofs.kernel import installed
+from proofs.kernel.evidence import words
+from proofs.kernel.program import Answer, ask, ask_words
+from proofs.readers.sharing import permitted
+from tests.support.small import small
+from tests.support.synthetic import edited, training_plan, with_steps
+from tests.support.written import Written
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+
+DIGEST = bytes(range(32))
+
+
+def program() -> Path:
+    path = installed.program()
+    assert path is not None
+    return path
+
+
+def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> Answer:
+    return ask(program(), plan, permitted(plan, None, donated), donated, DIGEST, 60)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 300])
+@pytest.mark.parametrize("layout", ["slots", "hashed", "packed", "pools"])
+def test_right_plans_are_accepted_in_every_layout(count: int, layout: str) -> None:
+    plan = training_plan(count, seed=count, in_place=0.3, views=0.3, arenas=2)
+    answer = asked(replace(plan, layout=layout))
+    assert answer == Answer(True, fewest_slots=(True, True), least_footprint=answer.least_footprint)
+
+
+def test_a_plan_of_nothing_is_accepted() -> None:
+    assert asked(plan_memory(small(inputs="", outputs="")).plan).yes
+
+
+PLAN = training_plan(40, seed=7, in_place=0.3, views=0.3)
+WRONG = {
+    "a storage beyond the footprint": (edited(PLAN, "storages", 5, offset=PLAN.usage[0].footprint), "placed"),
+    "a storage that dies before it is born": (edited(PLAN, "storages", 5, birth=30, death=3), "placed"),
+    "a storage of 2**64 - 1 bytes": (edited(PLAN, "storages", 5, bytes=(1 << 64) - 1), "placed"),
+    "an alignment of 24": (edited(PLAN, "storages", 5, alignment=24), "placed"),
+    "an alignment of 0": (edited(PLAN, "storages", 5, alignment=0), "placed"),
+    "all storages in one slot": (
+        replace(PLAN, storages=replace(PLAN.storages, slot=PLAN.storages.slot * 0, offset=PLAN.storages.offset * 0)),
+        "placed",
+    ),
+    "slots that begin at one byte": (
+        replace(PLAN, storages=replace(PLAN.storages, offset=PLAN.storages.offset * 0)), "no_live_overlap",
+    ),
+    "packed storages at one byte": (
+        replace(PLAN, layout="packed", storages=replace(PLAN.storages, offset=PLAN.storages.offset * 0)),
+        "no_live_overlap",
+    ),
+    "a tensor that reaches beyond its storage": (edited(PLAN, "tensors", 6, window=1 << 40), "tensor_ok"),
+    "a tensor that dies before its last reader": (
+        edited(PLAN, "tensors", 0, death=int(PLAN.tensors.birth[0])), "tensor_ok",
+    ),
+    "a writer that does not write": (edited(PLAN, "tensors", 6, writer=9), "tensor_ok"),
+    "a read before the write": (with_steps(PLAN, reads={3: (20,)}), "step_ok"),
+    "a tensor that is written twice": (with_steps(PLAN, writes={3: (4, 1)}), "step_ok"),
+    "pairs that must not alias and do": (replace(PLAN, must_not_alias=((0, 0),)), "kept_apart"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("plan", "part"), WRONG.values(), ids=WRONG)
+def test_wrong_plans_are_refused_and_the_part_that_says_no_is_named(plan: Plan, part: str) -> None:
+    assert asked(plan) == Answer(no=True, part=part)
+
+
+@pytest.mark.parametrize("given", ["x u", "u x"])
+def test_an_input_over_another_is_refused_also_where_no_step_reads_it(given: str) -> None:
+    """The caller may write it last. spec: V1.13"""
+    plan = Written("y = Relu x", given=dict.fromkeys(given.split(), "input"), outputs="y").plan()
+    names = plan.tensors.name.list()
+    assert asked(plan).yes
+    onto = int(plan.tensors.storage[names.index("x")])
+    assert asked(edited(plan, "tensors", names.index("u"), storage=onto)) == Answer(no=True, part="sharing_is_sound")
+
+
+# What is no answer.
+
+
+def test_an_answer_for_another_file_does_not_count() -> None:
+    row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), bytes(32))
+    assert ask_words(program(), row, bytes(32), 60).yes
+    answer = ask_words(program(), row, DIGEST, 60)
+    assert (answer.yes, answer.no) == (False, False)
+    assert "another file" in answer.failure
+
+
+@pytest.mark.parametrize("length", [0, 1, 4, 16, 17, 200])
+def test_words_that_are_cut_short_give_no_yes(length: int) -> None:
+    row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), DIGEST)
+    answer = ask_words(program(), row[:length], DIGEST, 60)
+    assert not answer.yes
+    assert answer.no or answer.failure
+
+
+@pytest.mark.parametrize("position", [0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
+def test_a_count_or_version_that_is_not_true_gives_no_yes(position: int) -> None:
+    packed = replace(PLAN, layout="packed")  # the edges count there
+    row = words(packed, permitted(packed, None, frozenset()), frozenset(), DIGEST)
+    for value in (row[position] + 1, np.uint64((1 << 64) - 1)):
+        changed = row.copy()
+        changed[position] = value
+        assert not ask_words(program(), changed, DIGEST, 60).yes
+
+
+@pytest.mark.parametrize("position", [10, 14])
+def test_counts_of_what_is_not_there_do_not_take_the_machines_memory(position: int) -> None:
+    """Loops and pairs are listed before the first of them is looked at."""
+    row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), DIGEST)
+    row[position] = np.uint64((1 << 64) - 1)
+    assert "more memory" in ask_words(program(), row, DIGEST, 60).failure
+
+
+def test_other_sources_have_another_folder(tmp_path: Path) -> None:
+    shutil.copytree(installed.SOURCES, tmp_path / "kernel")
+    assert installed.digest(tmp_path / "kernel") == installed.digest()
+    with (tmp_path / "kernel" / "Check.v").open("a") as file:
+        file.write(" ")
+    assert installed.folder(tmp_path / "kernel") != installed.folder()

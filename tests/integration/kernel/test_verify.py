@@ -1,0 +1,140 @@
+"""The kernel's word is part of the verdict, and a plan can be proved inside Coq itself. spec: V6.1, V6.4, C1.1"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from proofs.kernel import coq_file, installed
+from proofs.readers.sharing import permitted
+from proofs.verify.command import command
+from tests.support.small import small
+from tests.support.synthetic import edited, training_plan
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+
+CHAIN = plan_memory(small("relu: x -> a", "matmul: a -> b", "relu2: b -> y"), layout="slots").plan
+DIGEST = bytes(32)
+
+
+def verified(path: Path, *flags: str) -> tuple[int, dict[str, Any]]:
+    result = CliRunner().invoke(command, [str(path), *flags, "--format", "json"], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    return result.return_value, json.loads(result.stdout)["files"][0]
+
+
+def saved(plan: Plan, folder: Path) -> Path:
+    path = folder / "plan.cbor"
+    file.save(plan, path)
+    return path
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
+    """Another program in the place of the kernel's."""
+    path = folder / "pretended"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(installed, "program", lambda: path)
+
+
+def test_the_verdict_says_what_the_kernel_said(tmp_path: Path) -> None:
+    code, answer = verified(saved(CHAIN, tmp_path), "--require", "kernel")
+    assert (code, answer["verdict"]) == (0, "PROVED")
+    assert answer["obligations"][-1] == {"name": "kernel", "verdict": "PROVED", "detail": ""}
+    assert answer["kernel"]["said"] == "yes"
+    assert answer["kernel"]["sources"] == installed.digest()
+    assert answer["kernel"]["fewest_slots"] == [name for name, c in answer["claims"].items() if c["slots"]]
+
+
+def test_a_no_where_all_others_agree_is_unknown_and_loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(CHAIN, tmp_path)
+    pretend(monkeypatch, tmp_path, f"echo no {file.load(path).hashes['file_digest'].hex()} 6")
+    code, answer = verified(path)
+    assert (code, answer["verdict"], answer["kernel"]["said"]) == (3, "UNKNOWN", "no")
+    assert answer["notes"] == [
+        "CHECKERS DISAGREE: the kernel says no (sharing_is_sound) where the naive checker finds nothing"
+    ]
+
+
+def test_no_answer_is_unknown_and_the_reason_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(CHAIN, tmp_path)
+    pretend(monkeypatch, tmp_path, "kill -9 $$")
+    code, answer = verified(path)
+    assert (code, answer["verdict"], answer["kernel"]["said"]) == (3, "UNKNOWN", "nothing")
+    assert answer["notes"][0].startswith("the kernel gave no answer: it ended")
+
+
+def test_a_claim_that_the_kernel_cannot_show_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(CHAIN, tmp_path)
+    lines = [f"echo arena {i} slots false footprint false" for i in range(len(CHAIN.arenas))]
+    pretend(monkeypatch, tmp_path, "\n".join([f"echo yes {file.load(path).hashes['file_digest'].hex()}", *lines]))
+    code, answer = verified(path)
+    assert (code, answer["kernel"]["said"], answer["kernel"]["reason"]) == (3, "no", "fewest_slots of activations")
+
+
+def test_a_kernel_that_is_required_and_not_installed_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V5.4"""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
+    path = saved(CHAIN, tmp_path)
+    assert verified(path)[0] == 0
+    code, answer = verified(path, "--require", "kernel")
+    assert (code, answer["notes"]) == (3, ["required but missing: kernel"])
+    assert answer["kernel"]["said"] == "not installed"
+    result = CliRunner().invoke(command, [str(path), "--coq", str(tmp_path / "coq")])
+    assert result.exit_code == 2
+    assert "make kernel" in result.output
+
+
+# Inside Coq.
+
+
+def compiled(folder: Path) -> subprocess.CompletedProcess[str]:
+    flags = [
+        word
+        for line in (folder / "_CoqProject").read_text().splitlines()
+        if line.startswith("-")
+        for word in line.split()
+    ]
+    return subprocess.run(["coqc", *flags, "Plan.v"], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_plan_is_proved_inside_coq(tmp_path: Path) -> None:
+    assert verified(saved(CHAIN, tmp_path), "--coq", str(tmp_path / "coq"))[0] == 0
+    done = compiled(tmp_path / "coq")
+    assert (done.returncode, done.stdout.count("Closed under the global context")) == (0, 2), done.stderr
+
+
+def test_the_file_of_a_wrong_plan_does_not_compile(tmp_path: Path) -> None:
+    plan = edited(training_plan(6, seed=3), "storages", 2, offset=0)
+    theory = installed.theory()
+    assert theory is not None
+    name = 'a*) Ad(*"\nb'  # nothing in a name ends the comment that it stands in
+    coq_file.write(tmp_path, name, plan, permitted(plan, None, frozenset()), frozenset(), DIGEST, theory)
+    done = compiled(tmp_path)
+    assert done.returncode != 0
+    assert "The term" in done.stderr or "Unable to unify" in done.stderr, done.stderr
+
+
+def test_nothing_is_written_for_a_refuted_plan_and_one_plan_is_written_at_a_time(tmp_path: Path) -> None:
+    wrong = saved(edited(CHAIN, "storages", 0, offset=1), tmp_path)
+    assert verified(wrong, "--coq", str(tmp_path / "coq"))[0] == 1
+    assert not (tmp_path / "coq").exists()
+    assert verified(saved(CHAIN, tmp_path), "--coq", str(tmp_path / "coq"))[0] == 0
+    assert len(list((tmp_path / "coq").iterdir())) == 2
+    wrong = saved(edited(CHAIN, "storages", 0, offset=1), tmp_path)
+    assert verified(wrong, "--coq", str(tmp_path / "coq"))[0] == 1
+    assert list((tmp_path / "coq").iterdir()) == []  # spec: C4.4
+    result = CliRunner().invoke(command, [str(wrong), str(wrong), "--coq", str(tmp_path / "coq")])
+    assert result.exit_code == 2
+    result = CliRunner().invoke(command, [str(saved(CHAIN, tmp_path)), "--coq", str(wrong / "coq")])
+    assert result.exit_code == 2
+    assert "cannot be written (Not a directory): name another folder" in result.output

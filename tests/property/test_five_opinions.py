@@ -1,0 +1,145 @@
+"""Five ways to judge one plan, right or changed, in one test: naive checker, sweep, Z3, execution oracle, sanitizer.
+
+The naive checker keeps intervals; the sweep keeps every single byte; Z3 is asked rows; the oracle runs the steps with
+random kernels and compares what is read; the sanitizer of the simulator runs them with other kernels and keeps account
+of whose each byte is. They share no code but the plan's columns, and the two that run decide for themselves what a
+step means. Of a stale read all five must know; and where the naive checker finds nothing, so must all others.
+spec: V1.5, V4.2, V4.5, SIM3.1, SIM7.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from proofs.checker import execute as checker
+from proofs.checker.program import program
+from proofs.obligations import OBLIGATIONS, PRELUDE
+from proofs.obligations.context import view_of
+from proofs.obligations.discharge import discharge
+from proofs.readers.sharing import permitted
+from proofs.solvers.process import Z3
+from tests.property.test_brute_force import shown, small_enough, stale
+from tests.property.test_checkers_agree import by_running
+from tests.property.test_simulator import ran
+from tests.support.corruption import COLUMNS, PLACES, Change, changed, changes
+from tests.support.models import models
+from tests.support.objections import objections
+from tests.support.recipes import LEAVES
+from tests.support.small import changed as with_entries
+from tests.support.small import small
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Model
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+from tmmu.simulator import Corrupted
+
+SOLVER = Z3(PRELUDE)
+STRAIGHT = [kind for kind in LEAVES if kind != "update"]
+"""Steps one after the other, none of which changes a tensor: what the sweep over single bytes is for."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closing() -> Iterator[None]:
+    yield
+    SOLVER.close()
+
+
+class Opinions(NamedTuple):
+    """Who says no: of a stale read the first two, of anything that they look at the others."""
+
+    naive: bool
+    sweep: bool
+    rows: bool
+    running: bool
+    sanitizer: bool | None
+    """None where the arenas cannot be had, so that there is nothing to run."""
+    anything: bool
+    """Whether the naive side has any objection at all."""
+
+
+def opinions(plan: Plan, model: Model, seed: int) -> Opinions:
+    """What each of them says of a plan for the steps that it states."""
+    donated = frozenset(model.bindings.donated)
+    permissions = permitted(plan, None, donated)
+    problems = checker.executed(program(plan, permissions, donated))
+    results = discharge([each.rows(view_of(plan, permissions, donated)) for each in OBLIGATIONS], [SOLVER], 60)
+    return Opinions(
+        any(" hold " in problem.text for problem in problems),
+        next(stale(plan, permissions.views, donated), None) is not None,
+        not all(result.proved for result in results),
+        by_running(plan, model, seed),
+        by_the_sanitizer(plan, model, seed),
+        any(objections(plan, None, donated)),
+    )
+
+
+def by_the_sanitizer(plan: Plan, model: Model, seed: int) -> bool | None:
+    """Does a run under the sanitizer show something wrong?"""
+    try:
+        return not ran(plan, model, seed).identical
+    except Corrupted:
+        return True
+    except TmmuError:
+        return None
+
+
+def in_order(plan: Plan, model: Model) -> bool:
+    """Do views lie where they should, and can each byte be looked at? (If not, that is said before any read.)"""
+    views = permitted(plan, None, frozenset(model.bindings.donated)).views
+    return small_enough(plan) and all(shown(plan, view, window) for view, window in views.items())
+
+
+@given(models(kinds=STRAIGHT), st.sampled_from(("slots", "packed", "pools")), st.integers(0, 1 << 16))
+def test_of_a_right_plan_none_of_the_five_has_anything_to_say(model: Model, layout: str, seed: int) -> None:
+    plan = plan_memory(model, layout=layout).plan
+    assert opinions(plan, model, seed) == (False, False, False, False, False, False)
+
+
+@given(models(kinds=STRAIGHT), st.sampled_from(("slots", "packed", "pools")), changes(PLACES), st.integers(0, 1 << 16))
+def test_a_stale_read_is_one_for_all_five(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
+    """Of moved bytes."""
+    plan = changed(plan_memory(model, layout=layout).plan, wanted)
+    assume(plan is not None)
+    assert plan is not None
+    assume(in_order(plan, model))
+    said = opinions(plan, model, seed)
+    event(f"stale: {said.naive}, anything: {said.anything}")
+    assert said.naive == said.sweep
+    if said.naive:
+        assert said.rows
+        assert said.sanitizer in (True, None)
+    if said.running or said.sanitizer or said.rows:
+        assert said.anything
+
+
+@given(models(), st.sampled_from(("slots", "packed", "pools")), changes(COLUMNS), st.integers(0, 1 << 16))
+def test_where_the_naive_checker_is_silent_all_others_are(
+    model: Model, layout: str, wanted: list[Change], seed: int
+) -> None:
+    """Of plans with bodies too, and any column changed."""
+    plan = changed(plan_memory(model, layout=layout).plan, wanted)
+    assume(plan is not None)
+    assert plan is not None
+    donated = frozenset(model.bindings.donated)
+    if any(objections(plan, None, donated)):
+        return
+    permissions = permitted(plan, None, donated)
+    results = discharge([each.rows(view_of(plan, permissions, donated)) for each in OBLIGATIONS], [SOLVER], 60)
+    assert all(result.proved for result in results)
+    assert not by_running(plan, model, seed)
+    assert not by_the_sanitizer(plan, model, seed)
+
+
+def test_each_of_the_five_can_say_no() -> None:
+    """The result of a layer takes the bytes of an input that a later layer reads."""
+    model = small("matmul: x -> a", "matmul2: x a -> y")
+    right = plan_memory(model).plan
+    assert opinions(right, model, 0) == (False, False, False, False, False, False)
+    home = dict(zip(right.tensors.name, right.tensors.storage.tolist(), strict=True))
+    wrong = with_entries(right, "storages", home["a"], offset=int(right.storages.offset[home["x"]]))
+    assert opinions(wrong, model, 0) == (True, True, True, True, True, True)

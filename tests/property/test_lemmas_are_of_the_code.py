@@ -1,0 +1,294 @@
+"""What a lemma says of the planner's rules is what the planner does: both are run on random inputs, side by side.
+
+`tests.support.ties` evaluates the lemma's own text beside the code. A change of one that is not made in the other
+must show: `tests/nightly/test_ties.py` holds a copy of either side with one place changed against the other.
+spec: V4.11
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs.lemmas import (
+    align_up,
+    clique_bound,
+    execution,
+    families,
+    linear_scan,
+    liveness,
+    prefix_sums,
+    sharding_cover,
+    size_maxima,
+    unions,
+)
+from tests.support import tied_liveness, ties
+from tests.support.ground import Ground, Unknown
+from tests.support.models import models
+from tests.support.recipes import HOLDERS, KINDS
+from tests.support.scan import Storage
+from tmmu.core.dims import expressions
+from tmmu.core.errors import TmmuError
+from tmmu.plan.columns import Plan
+from tmmu.planner import DEFAULT, placed, plan_memory
+from tmmu.planner import liveness as planned_liveness
+from tmmu.planner import slots as planned_slots
+from tmmu.planner import storages as planned_storages
+from tmmu.planner.layouts import packed as packed_layout
+from tmmu.planner.layouts import slots as slots_layout
+from tmmu.planner.sharding import local as sharded
+
+alignments = st.integers(0, 12).map(lambda k: 1 << k)
+storages = st.lists(
+    st.builds(lambda birth, lasts, size: Storage(birth, birth + lasts, size), *[st.integers(0, 5)] * 3), max_size=6
+)
+UNALIGNED = tuple(replace(arena, alignment=1) for arena in DEFAULT)
+looping = models(kinds=(*KINDS, *HOLDERS), size=10)
+
+
+def planned(layout: str) -> st.SearchStrategy[Plan]:
+    """Plans in a layout, with the alignments that the planner gives where nothing is asked for, or none at all."""
+    arenas = st.sampled_from((UNALIGNED, DEFAULT))
+    return st.builds(lambda model, given: plan_memory(model, given, layout=layout).plan, models(size=8), arenas)
+
+
+class Change(NamedTuple):
+    """One place of one side: of the code's source, or of the lemma's text named `of`."""
+
+    side: str
+    old: str
+    new: str
+    of: str = ""
+
+
+class Tie(NamedTuple):
+    """A file of lemmas, what is taken of it, the code it is about, how they are compared, and changes to notice."""
+
+    lemma: str
+    texts: dict[str, str]
+    code: ModuleType
+    disagreement: Callable[[ties.Texts, ModuleType, Any], str | None]
+    examples: st.SearchStrategy[Any]
+    changes: tuple[Change, ...]
+
+
+TIES = (
+    Tie(
+        "align_up",
+        {"ALIGN_UP": align_up.ALIGN_UP, **ties.texts_of(*align_up.STATEMENTS)},
+        placed, ties.rounds_up, st.tuples(st.one_of(st.integers(0, 300), st.integers(0, 1 << 65)), alignments),
+        (Change("code", "(offset + alignment - 1)", "(offset + alignment)"),
+         Change("code", "& -alignment", "& alignment"),
+         Change("lemma", "(+ offset alignment (- 1))", "(+ offset alignment)", "ALIGN_UP"),
+         Change("lemma", "(bvsub alignment one))\n(define-fun sum", "alignment)\n(define-fun sum",
+                "words_round_up_as_integers_do")),
+    ),
+    Tie(
+        "prefix_sums",
+        {"DEFINITIONS": prefix_sums.DEFINITIONS}, slots_layout, ties.places_slots,
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 600), alignments), max_size=12),
+        (Change("code", "footprint[a] = offsets[-1] + size", "footprint[a] = offsets[-1]"),
+         Change("code", "align_up(footprint[a], alignment)", "footprint[a]"),
+         Change("lemma", "(footprint (+ (align_up cursor (strictness requests)) (room requests))",
+                "(footprint (align_up cursor (strictness requests))", "DEFINITIONS"),
+         Change("lemma", "(placed (+ (align_up cursor (strictness requests)) (room requests))",
+                "(placed (+ cursor (room requests))", "DEFINITIONS")),
+    ),
+    Tie(
+        "linear_scan",
+        ties.texts_of(*linear_scan.STATEMENTS), planned_slots, ties.scans, storages,
+        (Change("code", "active[0][0] < birth", "active[0][0] <= birth"),
+         Change("code", "active[0][0] < birth", "active[0][0] + 1 < birth"),
+         Change("code", "        while active and active[0]", "        if active and active[0]"),
+         Change("code", "return heapq.heappop(free) if free else None", "return None"),
+         Change("lemma", "(not (< (death x) now1))", "(not (<= (death x) now1))",
+                "when_nothing_more_expires_all_active_are_live"),
+         Change("lemma", "(assume (< (death x) now0))", "(assume (< (+ 1 (death x)) now0))",
+                "expiry_keeps_the_invariant"),
+         Change("lemma", "(assume (= (birth x) now0))", "(assume (= (birth x) (+ 1 now0)))",
+                "taking_a_free_slot_keeps_the_invariant"),
+         Change("lemma", "(assume (forall ((k Int)) (not (free0 k))))", "(assume (exists ((k Int)) (free0 k)))",
+                "opening_a_slot_keeps_the_invariant")),
+    ),
+    Tie(
+        "clique_bound",
+        {"DEFINITIONS": clique_bound.DEFINITIONS}, planned_slots, ties.bounds_slots, storages,
+        (Change("code", "active[0][0] < birth", "active[0][0] <= birth"),
+         Change("code", "return heapq.heappop(free) if free else None", "return None"),
+         Change("lemma", "(< to (first_step storages))", "(<= to (first_step storages))", "DEFINITIONS"),
+         Change("lemma", "(< to (first_step storages))", "(< (+ 1 to) (first_step storages))", "DEFINITIONS")),
+    ),
+    Tie(
+        "liveness",
+        {"DIES": liveness.DIES, **ties.texts_of(*liveness.STATEMENTS)}, planned_liveness, tied_liveness.lives,
+        st.tuples(looping, st.sampled_from(("inference", "forward"))),
+        (Change("code", "        for t in step.reads:\n            death[t] = s", "        pass"),
+         Change("code", "if writer[t] < enter:", "if False:"),
+         Change("lemma", "now", "(- now 1)", "DIES"),
+         Change("lemma", "(<= leave death)", "(< leave death)",
+                "what_a_loop_captures_is_live_at_every_moment_until_it_is_read"),
+         Change("lemma", "(<= reader death)", "(< reader death)",
+                "what_an_iteration_makes_is_live_until_it_is_read_there")),
+    ),
+    Tie(
+        "execution",
+        ties.texts_of(*execution.STATEMENTS), slots_layout, ties.keeps_apart, planned("slots"),
+        (Change("code", "offsets[-1] + size", "offsets[-1] + size - 1"),
+         Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",
+                "tensors_of_storages_that_are_apart_are_apart")),
+    ),
+    Tie(
+        "execution",
+        ties.texts_of(*execution.STATEMENTS), packed_layout, ties.keeps_apart, planned("packed"),
+        (Change("code", "                offset[k] = at", "                offset[k] = max(0, at - 1)"),
+         Change("code", "placing = pack(request.boxes(members), first)", "placing = Placing([0] * len(members), 0)"),
+         Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",
+                "tensors_of_storages_that_are_apart_are_apart"),
+         Change("lemma", "(<= (dies t) (death (storage t)))", "(< (dies t) (death (storage t)))",
+                "tensors_of_storages_that_are_apart_are_apart")),
+    ),
+    Tie(
+        "execution",
+        ties.texts_of(*execution.STATEMENTS), planned_storages, ties.takes_in_place, looping,
+        (Change("code", "elif classes.death[x] > s:", "elif False:"),
+         Change("code", "elif tensors[operand].shape != tensors[result].shape:", "elif False:"),
+         Change("code", "elif any(classes.find(t) == x for t in step.writes):", "elif False:"),
+         Change("lemma", "(assume (= (dies operand) now))", "(assume (< (dies operand) now))",
+                "an_in_place_result_spoils_nothing_but_its_operand"),
+         Change("lemma", "(assume (= (length result) (length operand)))",
+                "(assume (< (length result) (length operand)))", "an_in_place_result_spoils_nothing_but_its_operand")),
+    ),
+    Tie(
+        "unions",
+        {"BIRTH": unions.BIRTH, "DEATH": unions.DEATH, "BYTES": unions.BYTES, **ties.texts_of(*unions.STATEMENTS)},
+        planned_storages, ties.joins, models(size=8),
+        (Change("code", "birth[k] = min(birth[k], live.birth[t])", "birth[k] = max(birth[k], live.birth[t])"),
+         Change("code", "death[k] = max(death[k], live.death[t])", "pass"),
+         Change("code", "size[k] = max(size[k], window[t] + tensors[t].bytes)", "pass"),
+         Change("code", "alignment[k] = max(alignment[k], tensors[t].alignment)",
+                "alignment[k] = min(alignment[k], tensors[t].alignment)"),
+         Change("lemma", "(< death0 (dies x))", "(< (+ 1 death0) (dies x))", "DEATH"),
+         Change("lemma", "(< (born x) birth0)", "(< birth0 (born x))", "BIRTH"),
+         Change("lemma", "(ite (< bytes0 (+ (window x) (length x)))", "(ite true", "BYTES"),
+         Change("lemma", "(bvule alignment strictest)", "(bvule strictest alignment)",
+                "what_is_aligned_to_the_strictest_is_aligned_to_all")),
+    ),
+    Tie(
+        "sharding_cover",
+        {"PART": sharding_cover.PART, **ties.texts_of(*sharding_cover.STATEMENTS)}, sharded, ties.divides,
+        st.tuples(st.integers(0, 20), st.integers(1, 6)),
+        (Change("code", "-(-size // sizes[axis])", "size // sizes[axis]"),
+         Change("code", "min(chunk * place[axis], size)", "min((chunk + 1) * place[axis], size)"),
+         Change("lemma", "(+ size ranks (- 1))", "size", "PART"),
+         Change("lemma", "(and (and (<= (* rank width) index)", "(and (and (< (* rank width) index)",
+                "no_index_has_two_ranks")),
+    ),
+    Tie(
+        "size_maxima",
+        ties.texts_of(*size_maxima.STATEMENTS), expressions, ties.bounds_sizes,
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(1, 5)),
+        (Change("code", "low, high = low + here.low, high + here.high", "low, high = low + here.low, high + here.low"),
+         Change("code", "ends = [a // b for", "ends = [-(-a // b) for"),
+         Change("code", "chosen(high, most)", "chosen(low, most)"),
+         Change("lemma", "(<= (- a b) (- high_a low_b))", "(<= (- a b) (- high_a high_b))",
+                "a_difference_is_largest_where_what_is_taken_is_least"),
+         Change("lemma", "(lesser high_a high_b)", "(lesser low_a high_b)",
+                "the_lesser_and_the_greater_are_largest_where_both_parts_are")),
+    ),
+)  # fmt: skip
+
+EVALUATED = ("tenancy", "layout", "level", "holding", "tiling", "column")
+"""Files about functions that the solver evaluates on the rows of every plan: the lemma's text is the code."""
+
+ELSEWHERE = {
+    "zeroing": "tests/property/test_zeroing_is_of_the_runtime.py",
+}
+"""Files about other code than the planner's, and the test that ties them."""
+
+MACHINES = (
+    "alias_references",
+    "bodies",
+    "cache_growth",
+    "delta_encoding",
+    "eviction",
+    "mapped_regions",
+    "plan_lifecycle",
+    "pool_generations",
+    "pools",
+    "quota",
+    "ranks",
+    "sealed_records",
+    "sessions",
+    "totals",
+    "write_locks",
+)
+"""Files about the state machines of `tla/`, for all sizes: `tests/integration/models/test_steps_of_lemmas.py` evaluates
+them on the steps of the modules. (That code does what such a machine does is not said: `spec/soundness.md`.)"""
+
+BY_NAME = [pytest.param(tie, id=f"{tie.lemma}-{tie.code.__name__}") for tie in TIES]
+CHANGED = [
+    pytest.param(tie, change, id=f"{tie.lemma}-{tie.code.__name__}-{change.side}-{k}")
+    for tie in TIES
+    for k, change in enumerate(tie.changes)
+]
+
+
+@pytest.mark.parametrize("tie", BY_NAME)
+@given(data=st.data())
+def test_lemma_and_planner_agree(tie: Tie, data: st.DataObject) -> None:
+    """spec: V4.11, A1.1, A1.2, T1.2, T6.2, T6.4, T8.3"""
+    assert tie.disagreement(tie.texts, tie.code, data.draw(tie.examples)) is None
+
+
+near_the_end = st.integers(0, 300).map(lambda k: (1 << 64) - k)
+
+
+@given(st.one_of(near_the_end, st.integers(1, (1 << 64) - 1)), alignments, st.one_of(near_the_end, st.integers(1, 300)))
+def test_an_overflow_is_told_where_the_lemma_says(offset: int, alignment: int, size: int) -> None:
+    """A slot behind one of `offset` bytes: the planner refuses it exactly where a sum of 64 bits carries.
+
+    spec: V4.11, A1.3
+    """
+    offset, size = min(offset, (1 << 64) - 1), min(size, (1 << 64) - 1)
+    text = ties.texts_of(*align_up.STATEMENTS)["an_end_overflows_exactly_where_a_sum_carries"]
+    told = Ground(text, {"offset": offset, "alignment": alignment, "size": size}).value("told")
+    given = planned_slots.Assignment([], [0, 0], [offset, size], [1, alignment])
+    refusal = pytest.raises(TmmuError, match="beyond 64 bits") if told else contextlib.nullcontext()
+    with refusal:
+        slots_layout.addresses(given, DEFAULT)
+
+
+def test_every_file_of_lemmas_is_tied_to_its_code() -> None:
+    """A new file of lemmas needs a tie, or a word here on why it can have none. spec: V4.11"""
+    tied = {tie.lemma for tie in TIES}
+    assert sorted([*tied, *EVALUATED, *ELSEWHERE, *MACHINES]) == sorted([*families.LISTS, *families.STATEMENTS])
+
+
+def test_ground_terms_have_the_values_of_smt_lib() -> None:
+    ground = Ground("(define-fun double ((x Int)) Int (* 2 x))", {"c": 7}, {"Int": range(3)})
+    values = {
+        "(div (- 7) 2)": -4, "(mod (- 7) 2)": 1, "(div 7 (- 2))": -3, "(mod 7 (- 2))": 1, "(- 5)": -5,
+        "(- 9 2 c)": 0, "(double (double 3))": 12, "(distinct 1 2 1)": False, "(< 1 2 3)": True, "(< 1 3 3)": False,
+        "(=> true false)": False, "(forall ((x Int) (y Int)) (< (+ x y) 5))": True,
+        "(exists ((x Int)) (= x 3))": False, "(bvnot (_ bv0 64))": (1 << 64) - 1,
+        "(bvadd (bvnot (_ bv0 64)) (_ bv1 64))": 0,
+    }  # fmt: skip
+    assert {text: ground.value(text) for text in values} == values
+    with pytest.raises(Unknown):
+        ground.value("(f 1)")
+    with pytest.raises(Unknown):
+        ground.value("y")
+
+
+def test_a_copy_is_changed_in_one_place_and_the_original_is_not() -> None:
+    changed = ties.copied(placed, "offset + alignment - 1", "offset")
+    assert (changed.align_up(5, 4), placed.align_up(5, 4)) == (4, 8)
+    with pytest.raises(ValueError, match="occurs 0 times"):
+        ties.copied(placed, "no such text", "")

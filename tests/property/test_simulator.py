@@ -1,0 +1,117 @@
+"""The simulator and the verifier agree: what is proved never corrupts, and what corrupts is refuted.
+
+The simulator shares no code with the verifier, nor with the execution oracle of these tests; it runs the same plans
+with kernels of its own, compares every read, and keeps account of every byte.
+"""
+
+from __future__ import annotations
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.support.corruption import PLACES, Change, changed, changes
+from tests.support.models import arenas, models
+from tests.support.objections import objections
+from tests.support.recipes import HOLDERS, KINDS
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, Model
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.memory import Memory
+from tmmu.runtime.records import trace as traces
+from tmmu.runtime.records.trace import Trace
+from tmmu.simulator import Batches, Corrupted, HashKernels, Program, Report
+
+modes = st.sampled_from(("inference", "forward"))
+layouts = st.sampled_from(("packed", "slots", "pools"))
+orders = st.sampled_from(("given", "memory"))
+seeds = st.integers(0, 1 << 16)
+
+
+def ran(plan: Plan, model: Model, seed: int, *, sanitize: bool = True) -> Report:
+    """The last of two batches in the same arenas, or the first that shows a corruption."""
+    program = Program(plan, frozenset(model.bindings.donated))
+    with Memory.map(plan) as memory:
+        batches = Batches(program, memory, sanitize=sanitize)
+        report = batches.run(HashKernels(program, seed))
+        return batches.run(HashKernels(program, seed + 1)) if report.identical else report
+
+
+def corrupts(plan: Plan, model: Model, seed: int) -> bool:
+    """Does a run show something wrong, be it that it cannot be run?"""
+    try:
+        return not ran(plan, model, seed).identical
+    except Corrupted:
+        return True
+    except TmmuError:
+        return False  # arenas that cannot be mapped at all
+
+
+@given(models(), arenas(), modes, layouts, orders, seeds)
+def test_a_plan_that_is_proved_never_corrupts(
+    model: Model, config: tuple[Arena, ...], mode: str, layout: str, order: str, seed: int
+) -> None:
+    """spec: SIM1.1, SIM1.7, SIM3.1, SIM7.1, SIM8.1, SIM8.3"""
+    try:
+        plan = plan_memory(model, config, mode=mode, layout=layout, order=order).plan
+    except TmmuError:
+        assume(False)
+    for sanitize in (True, False):
+        report = ran(plan, model, seed, sanitize=sanitize)
+        assert report.corruption is None
+        assert all(used <= footprint for used, footprint in zip(report.touched, report.footprints, strict=True))
+
+
+@given(models(), arenas(), layouts, seeds)
+def test_two_recorded_runs_of_a_plan_have_the_same_trace(
+    model: Model, config: tuple[Arena, ...], layout: str, seed: int
+) -> None:
+    """In memory of their own, one of them with the sanitizer. spec: SIM8.5, SIM8.6, SIM8.8"""
+    plan = plan_memory(model, config, layout=layout).plan
+    program = Program(plan, frozenset(model.bindings.donated))
+    left = []
+    for sanitize in (False, True):
+        trace = Trace()
+        with apply_plan(plan, trace=trace) as execution:
+            batches = Batches(program, execution, sanitize=sanitize)
+            assert all(batches.run(HashKernels(program, seed + k)).identical for k in range(2))
+        left.append(trace.end())
+    assert left[0] == left[1]
+    traces.check(left[0])
+    given = [each for each in left[0] if each["kind"] == "value" and each["access"] == "given" and each["t"] == 1]
+    assert len(given) == len([t for t in program.given if t not in program.views])
+
+
+@given(models(kinds=(*KINDS, *HOLDERS)), modes, changes(), seeds)
+def test_a_changed_plan_that_corrupts_is_refuted(model: Model, mode: str, wanted: list[Change], seed: int) -> None:
+    """spec: SIM7.1"""
+    plan = changed(plan_memory(model, mode=mode).plan, wanted)
+    assume(plan is not None)
+    assert plan is not None
+    if corrupts(plan, model, seed):
+        assert any(objections(plan, None, model.bindings.donated))
+
+
+@given(models(kinds=(*KINDS, *HOLDERS)), layouts, changes(PLACES), seeds)
+def test_moved_bytes_that_corrupt_are_refuted(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
+    """spec: SIM7.1"""
+    plan = changed(plan_memory(model, layout=layout).plan, wanted)
+    assume(plan is not None)
+    assert plan is not None
+    if corrupts(plan, model, seed):
+        assert any(objections(plan, None, model.bindings.donated))
+
+
+@given(models(), changes(PLACES), seeds)
+def test_the_sanitizer_finds_all_that_comparing_bytes_finds(model: Model, wanted: list[Change], seed: int) -> None:
+    """spec: SIM3.1, SIM3.2"""
+    plan = changed(plan_memory(model).plan, wanted)
+    assume(plan is not None)
+    assert plan is not None
+    try:
+        seen, owned = (ran(plan, model, seed, sanitize=each).corruption for each in (False, True))
+    except (Corrupted, TmmuError):
+        return
+    if seen is not None:
+        assert owned is not None

@@ -1,0 +1,93 @@
+"""An execution oracle: does running a plan in its arenas compute what private memory for every tensor computes?
+
+The steps are run twice (`tests.support.machine`), once in the arenas and once with bytes of its own for every tensor
+but for views, which show their bases. Whatever is read on the way or returned in the end must be the same.
+
+The operators are those of `tests.support.recipes`. Nothing of the planner or of the checker is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.support.machine import Meaning, NotRunnable, Seen, Step, observe, steps_of
+from tests.support.recipes import DECLARED, WHOLE_VIEWS
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, SHARES, Plan
+
+__all__ = ["NotRunnable", "difference", "mean", "observe", "unlike"]
+
+ELEMENTWISE = {"Relu": 1, "Cast": 1, "Add": 2}
+"""How many operands, from the first, an operator of ai.onnx may overwrite; declared ones may overwrite any."""
+
+
+def difference(plan: Plan, seed: int, donated: Iterable[str] = (), meaning: Meaning | None = None) -> str | None:
+    """What goes wrong when the plan is run in its arenas, or None.
+
+    Parameters
+    ----------
+    plan
+        A plan whose indices are in range.
+    seed
+        Chooses contents, orders, branches and numbers of iterations.
+    donated
+        What the caller gave up.
+    meaning
+        What the steps mean, where the plan's own word is not to be believed; by default it is.
+
+    Raises
+    ------
+    NotRunnable
+        Where the steps make no program, or a tensor is too large to be run.
+    """
+    own = meaning if meaning is not None else mean(plan, donated)
+    private, placed = observe(plan, own, seed, private=True), observe(plan, own, seed, private=False)
+    return unlike(private, placed)
+
+
+def unlike(private: Seen, placed: Seen) -> str | None:
+    """The first thing in which a run in arenas differs from one in private memory, or that was wrong in either."""
+    for wrong in (*private.wrong, *placed.wrong):
+        return wrong
+    for (what, right), (other, found) in zip(private.reads, placed.reads, strict=False):
+        if (what, right) != (other, found):
+            return f"{what}: {found.hex()} where {right.hex()} belongs"
+    return None if len(private.reads) == len(placed.reads) else "another number of reads"
+
+
+def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
+    """What the steps of a plan mean by its own word, as far as its operators can mean that."""
+    t = plan.tensors
+    names, roles = t.name.list(), [ROLES[k] for k in t.role.tolist()]
+    views: dict[str, tuple[str, int]] = {}
+    overwritten: dict[str, set[str]] = {}
+    for step in steps_of(plan):
+        for w in step.writes if step.part is Part.WHOLE else ():
+            of, word = int(t.of[w]), SHARES[int(t.shares[w])]
+            if of not in step.reads or w in step.mutates:
+                continue
+            domain, op = step.op
+            position = step.reads.index(of)
+            if word is Shares.VIEW and _shows(plan, step, w, of):
+                views[names[w]] = (names[of], int(t.window[w]) - int(t.window[of]))
+            elif word is Shares.IN_PLACE and (domain == DECLARED or position < ELEMENTWISE.get(op, 0)):
+                overwritten.setdefault(step.node, set()).add(names[of])
+    given = tuple(name for name, writer in zip(names, t.writer.tolist(), strict=True) if writer == NONE)
+    read_after = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
+    kept = frozenset(given).difference(donated)
+    taken = tuple(
+        name
+        for name, flags, role in zip(names, t.flags.tolist(), roles, strict=True)
+        if flags & read_after or (role in (Role.PARAMETER, Role.OPTIMIZER) and name in kept)
+    )
+    return Meaning(views, overwritten, given, taken, kept)
+
+
+def _shows(plan: Plan, step: Step, w: int, of: int) -> bool:
+    """Can a result be a view of an operand: the whole of the first, or where the operator is declared a window?"""
+    t = plan.tensors
+    first, size, base_size = int(t.window[w]) - int(t.window[of]), int(t.bytes[w]), int(t.bytes[of])
+    if step.op[0] == DECLARED:
+        return bool(t.storage[w] == t.storage[of]) and 0 <= first <= base_size - size
+    return step.op[1] in WHOLE_VIEWS and (step.writes[0], step.reads[0], first, size) == (w, of, 0, base_size)

@@ -1,0 +1,147 @@
+"""Event logs of real runs: what the planner, the runtime and processes that are killed tell when they are asked to."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.models import numbered
+from tests.support.small import small
+from tmmu.core.errors import TmmuError
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+from tmmu.runtime import checkpoint
+from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.commit import commit_execution
+from tmmu.runtime.events import EventLog
+from tmmu.runtime.execution import Execution
+from tmmu.runtime.records.ledger import Ledger
+from tmmu.runtime.safepoint import exchange
+
+
+class Fatal(EventLog):
+    """A log whose process is killed by the kernel after its event number `last`: nothing of Python runs afterwards."""
+
+    def __init__(self, path: Path, last: int) -> None:
+        self.left = last
+        super().__init__(path)
+
+    def __call__(self, event: str, **fields: Any) -> None:
+        super().__call__(event, **fields)
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left -= 1
+
+
+def plan(tell: EventLog | None = None, size: int = 128) -> Plan:
+    """Five storages that take turns in three slots, the last two born in bytes that others have left."""
+    lines = ("relu: x w -> a", "add: a x -> b", "add2: b a -> c", "relu2: c -> y")
+    return plan_memory(small(*lines, parameters="w", sizes={"a": size}), tell=tell).plan
+
+
+def batch(execution: Execution) -> None:
+    """A batch in which every step leaves something else than zeros in all that it writes."""
+    execution.begin()
+    for step in range(len(execution.plan.steps)):
+        execution.step(step)
+        writes = execution.plan.steps
+        for row in writes.writes[writes.writes_at[step] : writes.writes_at[step + 1]].tolist():
+            execution.memory.tensor(row)[:] = 7
+    commit_execution(execution)
+
+
+def run(log: EventLog, kept: Path, batches: int) -> None:
+    """Plan, apply, run, and write a checkpoint in the middle."""
+    with apply_plan(plan(log), events=log) as execution:
+        for number in range(batches):
+            batch(execution)
+            if number == 0:
+                checkpoint.save(execution, kept)
+
+
+def go_on(log: EventLog, kept: Path) -> None:
+    """Go on from the checkpoint with one batch and the next checkpoint."""
+    with checkpoint.restore(kept, events=log) as execution:
+        batch(execution)
+        checkpoint.save(execution, kept)
+
+
+def killed(scenario: Callable[[EventLog, Path], object], path: Path, kept: Path, last: int) -> None:
+    """Run a scenario in a process that is killed after so many events."""
+    child = os.fork()
+    if child == 0:
+        scenario(Fatal(path, last), kept)
+        os._exit(1)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1]), "it came to its end"
+
+
+def whole_run(folder: Path) -> Path:
+    """Planned, run, saved, killed while it runs, restored, killed while it saves, restored, damaged, refused."""
+    path, kept = folder / "run.events", folder / "kept"
+    run(EventLog(path), kept, 2)
+    killed(go_on, path, kept, last=12)
+    killed(go_on, path, kept, last=23)
+    go_on(EventLog(path), kept)
+    data = bytearray(kept.read_bytes())
+    data[len(data) // 2] ^= 1
+    kept.write_bytes(data)
+    log = EventLog(path)
+    log("damaged")
+    with pytest.raises(TmmuError):
+        go_on(log, kept)
+    return path
+
+
+def refusals(folder: Path) -> Path:
+    """One ledger: over budget, then a buffer that is too small, then a journal that cannot be, then all is well."""
+    log, ledger, made = EventLog(folder / "refusals.events"), Ledger(), plan()
+    refused: list[dict[str, Any]] = [
+        {"memory_bytes_budget": 4096},
+        {"base": {"activations": np.zeros(8, np.uint8)}},
+        {"journal": folder / "none" / "journal"},
+    ]
+    for given in refused:
+        with pytest.raises(TmmuError):
+            apply_plan(made, events=log, ledger=ledger, **given)
+    with apply_plan(made, events=log, ledger=ledger, memory_bytes_budget=8192) as execution:
+        batch(execution)
+    return folder / "refusals.events"
+
+
+def replanned(folder: Path) -> Path:
+    """A plan that gives way to another, after one that cannot be had; saved, restored, and replanned once more."""
+    path, kept = folder / "replanned.events", folder / "kept"
+    log = EventLog(path)
+    execution = apply_plan(plan(), events=log)
+    batch(execution)
+    with pytest.raises(TmmuError):
+        exchange(execution, plan(size=256), "a larger shape", memory_bytes_budget=4096)
+    with pytest.raises(TmmuError):
+        exchange(execution, plan(size=256), "a larger shape", journal=folder / "none" / "journal")
+    batch(execution)
+    execution = exchange(execution, plan(size=512), "a larger shape")
+    batch(execution)
+    checkpoint.save(execution, kept)
+    batch(execution)
+    restored = checkpoint.restore(kept, events=EventLog(path))
+    with exchange(restored, plan(size=1024), "a larger shape") as wider:
+        batch(wider)
+        checkpoint.save(wider, kept)
+    return path
+
+
+def random_plans(folder: Path, numbers: range) -> Path:
+    """Random models that are planned; where a plan is of the layout that has slots, it runs twice."""
+    log = EventLog(folder / "random.events")
+    for number in numbers:
+        made = plan_memory(numbered(number), tell=log).plan
+        with apply_plan(made, events=log) as execution:
+            for _ in range(2):
+                batch(execution)
+    return folder / "random.events"

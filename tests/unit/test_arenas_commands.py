@@ -1,0 +1,299 @@
+"""Arenas, memories and rules from the command line: what is planned, why, and every refusal.
+
+spec: M3.7, M3.8, M3.10, M3.13, M3.14, M3.15, M3.16, A8.4, A8.5, C2.6
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs.verify import entry
+from tests.support.small import small
+from tmmu import examples
+from tmmu.cli.entry import run
+from tmmu.core.vocabulary import Scratch
+from tmmu.ir import files
+from tmmu.plan import file
+
+CHAIN = small(
+    "matmul1: x w -> a", "relu: a -> b(a)", "matmul2: b w -> c", "matmul3: c a -> y",
+    parameters="w", sizes={"a": 512, "b": 512, "c": 64, "x": 64, "y": 64, "w": 128},
+)  # fmt: skip
+"""Steps 0 to 3; `a` lives to the last step, so that `b` is no result in place."""
+
+MEMORIES = """
+[devices.npu]
+memories = {{ sram = {sram}, dram = {dram} }}
+ops = ["Mat*"]
+[arenas.fast]
+device = "npu"
+memory = "sram"
+[arenas.slow]
+roles = ["input", "activation", "gradient", "scratch"]
+device = "npu"
+memory = "dram"
+[arenas.weights]
+roles = ["parameter", "optimizer"]
+reuse = false
+device = "npu"
+memory = "dram"
+"""
+RULES = """
+[[rules]]
+names = ["y"]
+arenas = ["slow"]
+[[rules]]
+roles = ["activation"]
+arenas = ["fast", "slow"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    files.save(CHAIN, tmp_path / "m.ir.cbor")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def configured(folder: Path, *, sram: int = 1 << 20, dram: int = 1 << 20, rules: str = RULES) -> None:
+    (folder / "a.toml").write_text(MEMORIES.format(sram=sram, dram=dram) + rules)
+
+
+def planned(folder: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, str]:
+    """The exit code of `tmmu plan`, and what it printed."""
+    code = run(["plan", "m.ir.cbor", "-o", "p.cbor", "--arenas", "a.toml", *flags])
+    streams = capsys.readouterr()
+    return code, streams.out + streams.err
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
+    assert run(["show", "p.cbor", "--storages", "--format", "json"]) == 0
+    return {row["name"]: row for row in json.loads(capsys.readouterr().out)["storages"]}
+
+
+@pytest.mark.parametrize("layout", ["packed", "slots", "pools"])
+def test_a_plan_by_rules_is_proved_and_says_why(folder: Path, capsys: pytest.CaptureFixture[str], layout: str) -> None:
+    configured(folder, sram=640)
+    code, said = planned(folder, capsys, "--layout", layout)
+    assert code == 0, said
+    assert "memory npu/sram: fast end at" in said
+    assert "memory npu/dram: slow, weights end at" in said
+    assert entry.run(["p.cbor", "--model", "m.ir.cbor"]) == 0
+    capsys.readouterr()
+    rows = shown(capsys)
+    assert (rows["w"]["arena"], rows["w"]["why"]) == ("weights", "the arena of its role")
+    assert (rows["y"]["arena"], rows["y"]["why"]) == ("slow", "pinned by rule 1")
+    assert rows["c"]["why"] == "choice 1 of rule 2"
+    large = {rows["a"]["arena"], rows["b"]["arena"]}
+    assert large == {"fast", "slow"}, "640 bytes hold one of the two and c"
+    [other] = [rows[name] for name in "ab" if rows[name]["arena"] == "slow"]
+    assert other["choices"] == ["fast", "slow"]
+    assert other["why"].startswith("choice 2 of rule 2; the memory npu/sram of fast is full at step ")
+    assert other["why"].endswith(" bytes")
+
+
+def test_a_reason_is_true_of_the_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said to be too much at a step is recomputed here from the storages."""
+    configured(folder, rules='\n[[rules]]\nroles = ["activation"]\narenas = ["fast", "slow"]\n')
+    text = (folder / "a.toml").read_text().replace("[arenas.fast]", "[arenas.fast]\ncapacity = 600")
+    (folder / "a.toml").write_text(text)
+    assert planned(folder, capsys)[0] == 0
+    rows = shown(capsys)
+    passed = [row for row in rows.values() if " full at step " in row["why"]]
+    assert passed
+    for row in passed:
+        found = re.fullmatch("choice 2 of rule 1; fast is full at step ([0-9]+), by ([0-9]+) bytes", row["why"])
+        assert found is not None
+        step, over = map(int, found.groups())
+        others = [other for other in rows.values() if other["arena"] == "fast"]
+        live = sum(other["bytes"] for other in others if other["birth"] <= step <= other["death"])
+        assert live + row["bytes"] - 600 == over > 0
+
+
+def test_a_storage_is_where_its_node_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "fast"),)}})
+    files.save(model, folder / "m.ir.cbor")
+    configured(folder)
+    assert planned(folder, capsys)[0] == 0
+    assert "its node asks for this arena" in [row["why"] for row in shown(capsys).values()]
+
+
+def test_a_rule_that_decides_for_no_tensor_is_said_and_no_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its pattern, or because an earlier rule comes first. spec: M3.15"""
+    more = '[[rules]]\nnames = ["layer*"]\narenas = ["fast"]\n[[rules]]\nnames = ["y"]\narenas = ["fast"]\n'
+    configured(folder, rules=RULES + more)
+    code, said = planned(folder, capsys)
+    assert code == 0
+    assert [f"rule {n} decides for no tensor" in said for n in (1, 2, 3, 4)] == [False, False, True, True]
+
+
+def test_a_rule_may_ask_for_the_device_and_the_operator_of_a_node(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the caller writes is of the node that reads it first. spec: M3.8"""
+    rules = (
+        '[[rules]]\ndevices = ["npu"]\nroles = ["activation", "input"]\narenas = ["fast"]\n'
+        '[[rules]]\nops = ["Relu"]\narenas = ["slow"]\n'
+    )
+    configured(folder, rules=rules)
+    assert planned(folder, capsys)[0] == 0
+    why = {name: row["why"] for name, row in shown(capsys).items()}
+    assert why == {
+        **dict.fromkeys("xacy", "pinned by rule 1"), "b": "pinned by rule 2", "w": "the arena of its role",
+    }  # fmt: skip
+
+
+def test_a_memory_that_its_arenas_overfill_is_refused_with_what_is_needed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each arena has no bound of its own. spec: M3.10, M3.13"""
+    configured(folder, sram=1 << 20, dram=192)
+    code, said = planned(folder, capsys)
+    assert code != 0
+    assert (
+        "memory 'npu/dram': its arenas need 256 bytes together ('slow' 64, 'weights' 128), its capacity is 192" in said
+    )
+    assert "raise the capacity, let a rule list further arenas, or plan smaller shapes [ARENA_TOO_SMALL]" in said
+    assert not (folder / "p.cbor").exists()
+
+
+def test_what_is_too_small_is_named_all_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configured(folder, sram=100, dram=100)
+    _, said = planned(folder, capsys)
+    assert "memory 'npu/sram'" in said or "memory 'npu/dram'" in said
+    assert said.count("\n") == 1
+    assert "[ARENA_TOO_SMALL]" in said
+
+
+UNEVEN = small(
+    "relu1: x -> a", "relu2: a -> b", "relu3: b -> c", "relu4: b c -> y",
+    sizes={"x": 256, "a": 512, "b": 128, "c": 1024, "y": 256},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "capacity"), [("slots", 1408), ("pools", 37632)])
+def test_where_a_layout_does_not_fit_and_packed_does_the_refusal_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str], layout: str, capacity: int
+) -> None:
+    files.save(UNEVEN, folder / "m.ir.cbor")
+    examples.write("mico-lenet", folder / "lenet.onnx")
+    (folder / "a.toml").write_text(
+        '[arenas.kept]\nreuse = false\nroles = ["parameter", "optimizer"]\n'
+        f'[arenas.all]\ncapacity = {capacity}\nroles = ["input", "activation", "gradient", "scratch"]\n'
+    )
+    model = "m.ir.cbor" if layout == "slots" else "lenet.onnx"
+    code = run(["plan", model, "-o", "p.cbor", "--arenas", "a.toml", "--layout", layout])
+    said = capsys.readouterr().err
+    assert code != 0
+    assert "arena 'all': " in said
+    assert f"packed needs {capacity}, which fits: --layout packed" in said
+    assert ("--fallback packed" in said) == (layout == "slots")
+
+
+def test_the_fallback_fits_every_arena_or_the_refusal_names_the_one_that_it_cannot(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.save(UNEVEN, folder / "m.ir.cbor")
+    both = (
+        "[arenas.inner]\ncapacity = {inner}\n[arenas.all]\ncapacity = {rest}\n"
+        'roles = ["input", "activation", "gradient", "scratch", "parameter"]\n'
+        '[[rules]]\nnames = ["x", "a", "b", "c"]\narenas = ["inner"]\n'
+    )
+    (folder / "a.toml").write_text(both.format(inner=1152, rest=512))
+    code, said = planned(folder, capsys, "--layout", "slots")
+    assert (code != 0, "packed needs 1152, which fits" in said) == (True, True)
+    code, said = planned(folder, capsys, "--layout", "slots", "--fallback", "packed")
+    assert code == 0
+    assert file.load("p.cbor").plan.layout == "packed"
+    assert entry.run(["p.cbor", "--model", "m.ir.cbor"]) == 0
+    capsys.readouterr()
+    (folder / "a.toml").write_text(both.format(inner=1152, rest=128))
+    code, said = planned(folder, capsys, "--layout", "slots", "--fallback", "packed")
+    assert code != 0
+    assert "arena 'all': 256 bytes are needed" in said
+    assert "which does not fit either" in said
+
+
+BAD: dict[str, tuple[str, str]] = {
+    "unknown device": ('[arenas.a]\ndevice = "gpu"\n', "arena 'a': unknown device 'gpu'"),
+    "unknown memory": ('[arenas.a]\nmemory = "sram"\n', "arena 'a': the device 'default' has no memory 'sram'"),
+    "unknown arena": ('[arenas.a]\n[[rules]]\narenas = ["b"]\n', "rule 1: unknown arena 'b'"),
+    "an arena twice": ('[arenas.a]\n[[rules]]\narenas = ["a", "a"]\n', "rule 1: it lists the arena 'a' twice"),
+    "no arena": ("[arenas.a]\n[[rules]]\narenas = []\n", "rule 1: it lists no arena"),
+    "a role without arena": (
+        '[arenas.a]\nroles = ["input"]\n',
+        "the configuration has no arena for the role parameter",
+    ),
+    "a capacity of 0": ("[arenas.a]\ncapacity = 0\n", "arena 'a': capacity 0 is not from 1"),
+    "a memory of 0": ("[devices.d.memories]\nm = 0\n[arenas.a]\n", "memory 'd/m': capacity 0 is not from 1"),
+    "an odd alignment": ("[arenas.a]\nalignment = 96\n", "arena 'a': alignment 96 is no power of two"),
+    "an arena twice in the file": ("[arenas.a]\n[arenas.a]\n", "no TOML"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_wrong_configuration_is_one_line_and_writes_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    """spec: M3.9, M3.4"""
+    text, message = BAD[what]
+    (folder / "a.toml").write_text(text)
+    code, said = planned(folder, capsys)
+    assert code != 0
+    assert message in said
+    assert said.rstrip().endswith("[INVALID_ARENA_CONFIG]")
+    assert said.count("\n") == 1
+    assert not (folder / "p.cbor").exists()
+
+
+def test_a_plan_that_is_said_to_have_other_rules_is_refuted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: M3.16"""
+    configured(folder)
+    assert planned(folder, capsys)[0] == 0
+    plan = file.load("p.cbor").plan
+    pinned = plan.policy.rules[0]._replace(arenas=("fast",))
+    file.save(replace(plan, policy=plan.policy._replace(rules=(pinned,))), "q.cbor")
+    assert entry.run(["q.cbor"]) == 1
+    assert "y lies in slow; rule 1 allows fast" in capsys.readouterr().out
+
+
+def test_what_shares_bytes_may_use_the_same_arenas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A hint is refused with that as its reason, an alias group is refused whole. spec: T2.7, T3.3, T3.9"""
+    model = small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)")
+    files.save(model, folder / "m.ir.cbor")
+    configured(folder)
+    code, said = planned(folder, capsys, "--why")
+    assert code == 0
+    assert "relu3: y in place of b: the operand may use other arenas" in said
+    assert "relu2" not in said
+    files.save(small("relu: x -> a", "relu2: a -> y", like={key: {"alias_group": "g"} for key in "ay"}), "m.ir.cbor")
+    code, said = planned(folder, capsys)
+    assert code != 0
+    assert "alias group 'g': 'a' and 'y' belong to different arenas; give its members roles of one arena" in said
+
+
+def test_a_view_lies_with_its_base_whatever_rules_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = small("relu: x -> a", "reshape: a -> v", "matmul: v -> y", views={"v": ("a", 0)})
+    files.save(model, folder / "m.ir.cbor")
+    configured(folder, rules='[[rules]]\nnames = ["v"]\narenas = ["fast"]\n')
+    assert planned(folder, capsys)[0] == 0
+    assert {row["arena"] for row in shown(capsys).values()} == {"slow"}
+    assert entry.run(["p.cbor", "--model", "m.ir.cbor"]) == 0
+
+
+def test_the_same_choice_is_made_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: M3.11"""
+    configured(folder, sram=640)
+    plans = []
+    for _ in range(2):
+        assert planned(folder, capsys)[0] == 0
+        plans.append((folder / "p.cbor").read_bytes())
+    assert plans[0] == plans[1]

@@ -1,0 +1,196 @@
+"""What a plan claims of its arenas is computed again, and a false claim is named with both values.
+
+spec: V5.1, T5.2, T5.3, T6.4, A3.1, A3.3
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from proofs.checker.claims import FalseField, false_claims
+from proofs.checker.layouts import end_of_addresses, scattered
+from proofs.checker.program import program
+from proofs.readers.sharing import Permissions
+from tests.support.small import changed, small
+from tmmu.core.columns import column
+from tmmu.core.vocabulary import Arena, Model, Role
+from tmmu.plan.columns import Plan, Slots
+from tmmu.planner import plan_memory
+
+
+def false(plan: Plan) -> list[FalseField]:
+    return list(false_claims(plan, program(plan, Permissions())))
+
+
+def claiming(plan: Plan, **claims: int | bool) -> Plan:
+    """The plan with other claims of the arena `activations`."""
+    at = [arena.name for arena in plan.arenas].index("activations")
+    usage = list(plan.usage)
+    usage[at] = usage[at]._replace(**claims)  # type: ignore[arg-type]  # the claims of a test have the right types
+    return replace(plan, usage=tuple(usage))
+
+
+def chain() -> Plan:
+    """128 bytes and 2 storages are live at steps 0 and 2, and 192 and 3 at step 1."""
+    return plan_memory(small("relu: x -> a", "add: a x -> b", "relu2: b -> y")).plan
+
+
+def test_what_the_planner_claims_holds() -> None:
+    models = [
+        small("relu: x -> a", "add: a x -> b", "relu2: b -> y"),
+        small("relu: x -> a", "relu2: a -> y", sizes={"a": 0}),
+        small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")], parameters="w"),
+        small(outputs="x"),
+        small(inputs="", outputs=""),
+    ]
+    kept = (Arena("all", tuple(Role), reuse=False),)
+    for model in models:
+        assert false(plan_memory(model).plan) == []
+        assert false(plan_memory(model, kept).plan) == []
+
+
+CLAIMS: list[tuple[dict[str, int | bool], str, str, str, str]] = [
+    ({"footprint": 319}, "capacity", "footprint", "319", "320"),
+    ({"footprint": 321}, "capacity", "footprint", "321", "320"),
+    ({"peak_live_bytes": 191}, "peak", "peak_live_bytes", "191", "192"),
+    ({"peak_live_bytes": 193}, "peak", "peak_live_bytes", "193", "192"),
+    ({"peak_step": 0}, "peak", "peak_live_bytes at peak_step", "192", "128"),
+    ({"max_live": 2}, "slot_count", "max_live", "2", "3"),
+    ({"max_live_step": 2}, "slot_count", "max_live at max_live_step", "3", "2"),
+    ({"slots": 2}, "slot_count", "slots", "2", "3"),
+    ({"slots": 2, "minimal": False}, "slot_count", "slots", "2", "3"),
+    ({"slots": 2, "max_live": 2}, "slot_count", "slots that hold a storage", "2", "3"),
+]
+
+
+@pytest.mark.parametrize(("claims", "obligation", "field", "stated", "recomputed"), CLAIMS)
+def test_a_false_claim_is_found(
+    claims: dict[str, int | bool], obligation: str, field: str, stated: str, recomputed: str
+) -> None:
+    found = false(claiming(chain(), **claims))
+    assert FalseField(obligation, f"usage[activations].{field}", stated, recomputed) in found
+    assert all(item.field.startswith("usage[activations].") for item in found)
+
+
+def test_a_minimum_that_is_not_claimed_is_no_false_claim() -> None:
+    assert false(claiming(chain(), minimal=False)) == []
+
+
+def test_a_claimed_minimum_is_false_where_slots_outnumber_what_lives() -> None:
+    """Four storages one after the other, in an arena that never reuses."""
+    kept = (Arena("activations", tuple(Role), reuse=False),)
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept).plan
+    why = "false: 4 slots where 2 storages are live at once"
+    assert false(claiming(plan, minimal=True)) == [FalseField("slot_count", "usage[activations].minimal", "true", why)]
+
+
+def conflicting(*pairs: tuple[str, str]) -> Model:
+    return small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=pairs)
+
+
+def test_a_claimed_minimum_is_false_where_must_not_alias_joins_storages() -> None:
+    plan = claiming(plan_memory(conflicting(("x", "b"))).plan, minimal=True, slots=3, max_live=3)
+    joined = FalseField("slot_count", "usage[activations].minimal", "true", "false: must_not_alias joins storages")
+    assert joined in false(plan)
+    assert joined in false(claiming(plan_memory(conflicting(("b", "x"))).plan, minimal=True))
+
+
+def test_a_pair_that_lives_together_or_in_two_arenas_joins_nothing() -> None:
+    for pair in (("x", "a"), ("a", "x"), ("a", "b"), ("b", "a")):
+        assert false(plan_memory(conflicting(pair)).plan) == []
+    gradient = {"g": {"role": Role.GRADIENT}}
+    apart = small(
+        "relu: x -> g", "relu2: g -> a", "relu3: a -> y", like=gradient, must_not_alias=[("g", "y"), ("y", "g")]
+    )
+    assert [used.minimal for used in plan_memory(apart).plan.usage] == [True] * 4
+    assert false(plan_memory(apart).plan) == []
+
+
+def test_a_slot_that_holds_nothing_is_found() -> None:
+    plan = chain()
+    arena = int(plan.slots.arena[0])
+    more = Slots(
+        column([*plan.slots.arena.tolist(), arena], np.uint32),
+        column([*plan.slots.bytes.tolist(), 64], np.uint64),
+        column([*plan.slots.alignment.tolist(), 128], np.uint64),
+    )
+    found = false(claiming(replace(plan, slots=more), slots=4))
+    assert FalseField("slot_count", "usage[activations].slots that hold a storage", "4", "3") in found
+
+
+@pytest.mark.parametrize("layout", ["slots", "packed", "pools"])
+@pytest.mark.parametrize(("entries", "stated", "holds"), [
+    ({"bytes": 65}, "65", "64"), ({"bytes": 63}, "63", "64"), ({"bytes": 0}, "0", "64"),
+    ({"alignment": 256}, "256", "128"), ({"alignment": 64}, "64", "128"), ({"alignment": 0}, "0", "128"),
+])  # fmt: skip
+def test_a_slot_is_just_as_large_and_as_strict_as_what_it_holds_asks_for(
+    layout: str, entries: dict[str, int], stated: str, holds: str
+) -> None:
+    """spec: T6.3, V5.1"""
+    model = small("relu: x -> a", "add: a x -> b", "relu2: b -> y")
+    plan = changed(plan_memory(model, layout=layout).plan, "slots", 1, **entries)
+    assert FalseField("slot_count", f"slots[1].{next(iter(entries))}", stated, holds) in false(plan)
+
+
+def test_a_slot_is_as_strict_as_its_strictest_storage_where_the_arena_is_laxer() -> None:
+    strict = {"a": {"alignment": 256}}
+    lax = (Arena("all", tuple(Role), alignment=1),)
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", like=strict), lax).plan
+    assert sorted(plan.slots.alignment.tolist()) == [1, 256]
+    assert false(plan) == []
+
+
+def test_a_storage_of_no_bytes_takes_its_slot() -> None:
+    """spec: T7.2, T7.1"""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0, "y": 0, "x": 0})).plan
+    assert plan.usage[2].footprint == 129
+    assert false(plan) == []
+    assert false(claiming(plan, footprint=128)) != []
+
+
+def footprints(plan: Plan) -> list[tuple[str, str]]:
+    return [(claim.stated, claim.recomputed) for claim in false(plan) if claim.field.endswith("].footprint")]
+
+
+def test_a_footprint_ends_with_the_last_slot_and_not_with_what_lies_in_it() -> None:
+    """In layout `slots`; where storages have addresses of their own, the last of them counts. spec: A3.1"""
+    plan = chain()
+    roomier = changed(plan, "slots", int(plan.storages.slot[int(np.argmax(plan.storages.offset))]), bytes=65)
+    assert footprints(roomier) == [("320", "321")]
+    assert footprints(replace(roomier, layout="packed")) == []
+
+
+def test_scattered_addresses_are_backed_by_the_bytes_of_all_slots() -> None:
+    """spec: A2.4"""
+    assert footprints(replace(chain(), layout="hashed")) == [("320", "192")]
+
+
+def test_addresses_are_scattered_in_the_reused_arenas_of_hashed_plans_alone() -> None:
+    """Elsewhere they end at the footprint. spec: A2.4"""
+    plan = plan_memory(small("add: x w -> y", parameters="w")).plan
+    reused = [arena.reuse for arena in plan.arenas]
+    assert {True, False} == set(reused)
+    for layout in ("slots", "packed", "pools", "hashed"):
+        found = replace(plan, layout=layout)
+        expected = [layout == "hashed" and reuse for reuse in reused]
+        assert [scattered(found, a) for a in range(len(reused))] == expected
+        ends = [2**64 if far else usage.footprint for far, usage in zip(expected, plan.usage, strict=True)]
+        assert [end_of_addresses(found, a) for a in range(len(reused))] == ends
+
+
+def test_a_packed_storage_of_no_bytes_takes_one() -> None:
+    """spec: T7.1"""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0, "y": 0, "x": 0})).plan
+    assert footprints(replace(plan, layout="packed")) == []
+    assert footprints(replace(claiming(plan, footprint=130), layout="packed")) == [("130", "129")]
+
+
+def test_a_claim_about_a_step_without_anything_live_is_false() -> None:
+    plan = changed(chain(), "storages", 0, birth=1, death=2)
+    plan = changed(plan, "storages", 1, birth=1)
+    assert FalseField("peak", "usage[activations].peak_live_bytes at peak_step", "192", "0") in false(
+        claiming(plan, peak_step=0)
+    )

@@ -1,0 +1,474 @@
+"""`tmmu plan`: it plans, checks and writes; or it says in one line why not, and writes nothing.
+
+spec: C2.1, C2.2, C2.6, T10.7, A4.1, D1.1, R5.2, M1.3
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import tmmu.planner
+from proofs.verify import entry as verifier
+from tests.support.small import changed, small
+from tests.unit.test_ir_columns import full
+from tmmu.cli import checking
+from tmmu.cli.entry import run
+from tmmu.core import canonical
+from tmmu.core.vocabulary import Model
+from tmmu.ir import columns, files
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory, replay_token
+from tmmu.planner.plan import Planned
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAIN = small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)", parameters="w")
+
+
+def network(*nodes: onnx.NodeProto, dims: list[str | int] | None = None) -> bytes:
+    """An ONNX model from `x` to `y`, by default a Relu over a symbolic dimension."""
+    given = nodes or (helper.make_node("Relu", ["x"], ["y"], name="relu"),)
+    graph = helper.make_graph(
+        list(given),
+        "network",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8] if dims is None else dims)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    content: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    return content
+
+
+def written(model: Model) -> bytes:
+    """The bytes of an IR file."""
+    return canonical.encode(columns.to_object(model))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with models, where the command runs."""
+    files.save(CHAIN, tmp_path / "m.ir.cbor")
+    (tmp_path / "m.onnx").write_bytes(network())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def entries(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+# It plans.
+
+
+@pytest.mark.parametrize(
+    ("inputs", "weights", "outputs"),
+    [("x", "", "x"), ("", "w", "w"), ("x", "w", "x w"), ("x", "", ""), ("", "w", ""), ("", "", "")],
+)
+def test_a_file_without_nodes_is_a_model(
+    folder: Path, capsys: pytest.CaptureFixture[str], inputs: str, weights: str, outputs: str
+) -> None:
+    """What goes in comes out: ONNX allows that, and graphs that hand out nothing. spec: M3.6"""
+    vectors = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xw"}
+    stored = [helper.make_tensor(name, TensorProto.FLOAT, [4], [0.0] * 4) for name in weights.split()]
+    given, returned = ([vectors[name] for name in names.split()] for names in (inputs, outputs))
+    model = helper.make_model(helper.make_graph([], "through", given, returned, stored))
+    onnx.checker.check_model(model)
+    onnx.save(model, "through.onnx")
+    assert ran(capsys, "plan", "through.onnx", "-o", "p.cbor")[0] == 0
+    plan = file.load("p.cbor").plan
+    assert (len(plan.steps), plan.tensors.name.list()) == (0, [*inputs.split(), *weights.split()])
+    assert verifier.run(["p.cbor", "--model", "through.onnx"]) == 0
+    assert capsys.readouterr().out.startswith("PROVED p.cbor against through.onnx\n")
+    assert ran(capsys, "run", "through.onnx", "--plan", "p.cbor")[1].startswith("IDENTICAL p.cbor: 0 steps")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08\x0a", b"\x08\x0a\x3a\x00"])
+def test_a_file_without_a_graph_or_a_version_is_no_model(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    """Nothing, a version alone, and a version with an empty graph of no operators' version."""
+    (folder / "no.onnx").write_bytes(content)
+    code, out, err = ran(capsys, "plan", "no.onnx", "-o", "p.cbor")
+    assert (code, out, "[INVALID_IR]" in err, (folder / "p.cbor").exists()) == (4, "", True, False)
+
+
+def test_a_model_is_planned_and_the_plan_described(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ran(capsys, "plan", "m.ir.cbor", "-o", "out.cbor")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "wrote out.cbor",
+        "  parameters: footprint 64 (64 B), peak live 64 at step 0, ratio 1.000; 1 slots, max live 1, reuse 0.0% of 1 "
+        "tensors",
+        "  activations: footprint 192 (192 B), peak live 128 at step 0, ratio 1.500; 2 slots, max live 2, reuse 50.0% "
+        "of 4 tensors",
+        "  in place: 2 results; 0 hints refused (--why lists them)",
+    ]
+    stated = file.load("out.cbor")
+    assert stated.plan == plan_memory(CHAIN, layout="packed").plan
+    assert file.false_hashes(stated) == []
+
+
+def test_the_plan_of_a_model_is_named_after_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for model, flags, target in (("m.ir.cbor", [], "m.plan.cbor"), ("m.onnx", ["--dim", "n=4"], "m.plan.cbor")):
+        code, out, _ = ran(capsys, "plan", model, *flags)
+        assert (code, out.splitlines()[0]) == (0, f"wrote {target}")
+        (folder / target).unlink()
+
+
+def test_the_bindings_that_were_used_are_printed_and_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ran(capsys, "plan", "m.onnx", "--dim", "n=4", "--donate", "x", "--trust-shapes")
+    assert code == 0
+    assert "  bindings: n=4" in out.splitlines()
+    assert "  donated: x" in out.splitlines()
+    plan = file.load("m.plan.cbor").plan
+    assert (dict(plan.bindings.dims), plan.bindings.donated) == ({"n": 4}, ("x",))
+    code, out, _ = ran(capsys, "plan", "m.onnx", "--shape", "x=4x8")
+    assert (code, "  bindings: x=4x8" in out.splitlines()) == (0, True)
+
+
+def test_why_lists_the_hints_that_were_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: T3.9"""
+    files.save(small("relu: x -> y(x)"), folder / "m.ir.cbor")
+    code, out, _ = ran(capsys, "plan", "m.ir.cbor", "--why")
+    assert code == 0
+    refused = "  relu: y in place of x: the operand is kept: it is a graph input that is not donated"
+    assert out.splitlines()[-1] == refused
+    assert "  in place: 0 results; 1 hints refused (--why lists them)" in out.splitlines()
+    code, out, _ = ran(capsys, "plan", "m.ir.cbor", "--donate", "x", "--why")
+    assert out.splitlines()[-1] == "  in place: 1 results; 0 hints refused (--why lists them)"
+
+
+def test_the_mode_is_the_users(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: M1.1, M1.2"""
+    model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", like={"a": {"saved_for_backward": True}})
+    files.save(model, folder / "m.ir.cbor")
+    found = {}
+    for mode in ("inference", "forward"):
+        assert ran(capsys, "plan", "m.ir.cbor", "--mode", mode)[0] == 0
+        plan = file.load("m.plan.cbor").plan
+        found[mode] = (plan.mode, int(plan.tensors.death[1]))
+    assert found == {"inference": ("inference", 1), "forward": ("forward", 2)}
+
+
+def test_the_token_is_the_users_or_that_of_a_seed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: A4.2, A4.3"""
+    tokens = {(): replay_token(0), ("--seed", "7"): replay_token(7), ("--replay-token", "ab" * 32): b"\xab" * 32}
+    for flags, token in tokens.items():
+        assert ran(capsys, "plan", "m.ir.cbor", *flags)[0] == 0
+        assert file.load("m.plan.cbor").plan.replay_token == token
+
+
+def test_the_arenas_are_those_of_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roles = "roles = ['input', 'parameter', 'optimizer', 'activation', 'gradient', 'scratch']"
+    (folder / "a.toml").write_text(f"[arenas.one]\n{roles}\nalignment = 16\n")
+    code, out, _ = ran(capsys, "plan", "m.ir.cbor", "--arenas", "a.toml")
+    assert (code, out.splitlines()[1].split(":")[0]) == (0, "  one")
+    assert [arena.name for arena in file.load("m.plan.cbor").plan.arenas] == ["one"]
+
+
+def test_an_old_plan_is_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "m.plan.cbor").write_bytes(b"old")
+    assert ran(capsys, "plan", "m.ir.cbor")[0] == 0
+    assert file.load("m.plan.cbor").plan == plan_memory(CHAIN, layout="packed").plan
+
+
+def test_plans_have_the_same_bytes_under_every_hash_seed(folder: Path) -> None:
+    model = replace(full(), bindings=replace(full().bindings, shapes={}))
+    files.save(model, folder / "full.ir.cbor")
+    written = set()
+    for seed in ("0", "1", "random"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        for name, flags in (("full.ir.cbor", []), ("m.onnx", ["--dim", "n=4"])):
+            command = [sys.executable, "-m", "tmmu.cli.entry", "plan", name, "-o", "out.cbor", *flags]
+            subprocess.run(command, check=True, capture_output=True, env=environment, timeout=120)
+            written.add((name, (folder / "out.cbor").read_bytes()))
+    assert len(written) == 2
+
+
+# It checks.
+
+
+def tampered(monkeypatch: pytest.MonkeyPatch, change: Callable[[Plan], Plan]) -> None:
+    """Let the planner make a wrong plan."""
+
+    def wrong(model: Model, *arguments: Any, **options: Any) -> Planned:
+        planned = plan_memory(model, *arguments, **options)
+        return Planned(change(planned.plan), planned.refused)
+
+    monkeypatch.setattr(tmmu.planner, "plan_memory", wrong)
+
+
+def with_false_claim(plan: Plan) -> Plan:
+    return replace(plan, usage=(*plan.usage[:2], plan.usage[2]._replace(max_live=9), plan.usage[3]))
+
+
+@pytest.mark.parametrize(
+    ("change", "obligation"),
+    [
+        (lambda plan: changed(plan, "storages", 0, offset=64), "alignment"),
+        (lambda plan: changed(plan, "tensors", "y", role=1), "lifetimes_cover_accesses"),
+        (with_false_claim, "slot_count"),
+    ],
+    ids=["checker", "structure", "claims"],
+)
+def test_a_wrong_plan_of_the_planner_is_not_written(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Plan], Plan],
+    obligation: str,
+) -> None:
+    tampered(monkeypatch, change)
+    (folder / "m.plan.cbor").write_bytes(b"old")
+    before = entries(folder)
+    code, out, err = ran(capsys, "plan", "m.ir.cbor")
+    assert (code, out, len(err.splitlines())) == (4, "", 1)
+    assert err.startswith(f"error: m.ir.cbor: {obligation}: the planner made a wrong plan (")
+    assert err.endswith("[CONTRACT_VIOLATION]\n")
+    assert (entries(folder), (folder / "m.plan.cbor").read_bytes()) == (before, b"old")
+
+
+def test_no_flag_goes_around_the_check() -> None:
+    """Whatever the flags, `plan` calls `check` before it saves."""
+    source = (ROOT / "tmmu/cli/commands.py").read_text()
+    body = source[source.index("def plan(") : source.index("def _token(")]
+    assert body.count("check(planned.plan") == 1
+    assert body.index("check(planned.plan") < body.index("file.save(")
+    assert "if " not in body[body.index("check(planned.plan") : body.index("file.save(")]
+
+
+def test_an_alias_group_that_the_model_does_not_keep_is_not_written(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: V1.9"""
+    group = {"alias_group": "g"}
+    files.save(
+        small("relu: x -> a", "relu2: x -> b", "add: a b -> y", like={"a": group, "b": group}), folder / "m.ir.cbor"
+    )
+    code, _, err = ran(capsys, "plan", "m.ir.cbor")
+    assert code == 4
+    assert err.startswith(
+        "error: m.ir.cbor: alias group 'g': its members are needed at the same time: step 2 (add) reads a"
+    )
+    assert err.endswith("; take one of them out of the group [INVALID_IR]\n")
+    assert "m.plan.cbor" not in entries(folder)
+
+
+def test_a_loop_that_is_said_not_to_iterate_is_the_models_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: T8.3"""
+    looped = small("relu: x -> c", "loop: x -> y", "loop/body: f => g", "  add: f c -> g")
+    files.save(looped, folder / "m.ir.cbor")
+    code, _, err = ran(capsys, "plan", "m.ir.cbor")
+    assert code == 4
+    assert err == (
+        "error: m.ir.cbor: node 'loop': its body 'body' is not marked as iterating, but ::Loop can run it again; "
+        "mark the body as iterating [INVALID_IR]\n"
+    )
+    assert "m.plan.cbor" not in entries(folder)
+
+
+def test_a_right_plan_passes_the_check_with_and_without_an_ir() -> None:
+    model = replace(full(), bindings=replace(full().bindings, shapes={}))
+    checking.check(plan_memory(model).plan, model, is_ir=True)
+    checking.check(plan_memory(CHAIN).plan, CHAIN, is_ir=False)
+
+
+# It says why not.
+
+BAD_LINES: list[tuple[tuple[str, ...], str]] = [
+    ((), "Missing argument 'MODEL'"),
+    (("absent.onnx",), "'absent.onnx' does not exist"),
+    ((".",), "is a directory"),
+    (("m.onnx", "-o", "."), "is a directory"),
+    (("m.onnx", "-o", "m.onnx"), "m.onnx is the model itself; choose another file with -o"),
+    (("m.onnx", "-o", "../{name}/m.onnx"), "is the model itself"),
+    (("m.onnx", "--dim", "n"), "'n' is not NAME=VALUE"),
+    (("m.onnx", "--dim", "n=-1"), "'-1' is no size"),
+    (("m.onnx", "--dim", "n=1", "--dim", "n=2"), "'n' is bound twice"),
+    (("m.onnx", "--shape", "x=ax8"), "write sizes with x between them"),
+    (("m.onnx", "--mode", "sideways"), "'sideways' is not one of"),
+    (("m.onnx", "--layout", "spiral"), "--layout"),
+    (("m.onnx", "--arenas", "absent.toml"), "'absent.toml' does not exist"),
+    (("m.onnx", "--seed", "-1"), "--seed"),
+    (("m.onnx", "--seed", str(1 << 64)), "--seed"),
+    (("m.onnx", "--replay-token", "ab"), "--replay-token: a replay token is 64 hexadecimal digits"),
+    (("m.onnx", "--replay-token", "xy" * 32), "a replay token is 64 hexadecimal digits"),
+    (("m.onnx", "--replay-token", "ab" * 32, "--seed", "0"), "--seed and --replay-token both state the token"),
+    (("m.onnx", "--no-check"), "No such option"),
+    (("m.onnx", "--dim", "n=4", "--dim", "m=4"), "'m'"),
+    (("m.onnx", "--dim", "n=4", "--shape", "z=4"), "z"),
+    (("m.onnx", "--dim", "n=4", "--value", "rate=16"), "rate"),
+    (("m.onnx", "--dim", "n=4", "--shape", "x=5x8"), "x"),
+    (("m.onnx", "--dim", "n=4", "--donate", "nobody"), "nobody"),
+    (("m.ir.cbor", "--dim", "n=4"), "'n' binds nothing: an IR file states every shape"),
+    (("m.ir.cbor", "--shape", "x=64"), "'x' binds nothing"),
+    (("m.ir.cbor", "--value", "x=64"), "'x' binds nothing"),
+    (("m.ir.cbor", "--trust-shapes"), "'--trust-shapes' binds nothing"),
+    (("m.onnx", "--dim", "n=4", "--donate", "nobody*"), "--donate nobody*: no graph input or parameter"),
+    (("m.ir.cbor", "--donate", "w", "--donate", "y*"), "--donate y*: no graph input or parameter has this name"),
+    (("m.ir.cbor", "--donate", "y"), "--donate y: no graph input or parameter has this name; donate one of w, x"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_LINES, ids=[f"{' '.join(a)}" for a, _ in BAD_LINES])
+def test_a_wrong_command_line_is_one_clear_line_and_exit_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    before = entries(folder)
+    code, out, err = ran(capsys, "plan", *(argument.replace("{name}", folder.name) for argument in arguments))
+    assert (code, out, len(err.splitlines())) == (2, "", 1), err
+    assert err.startswith("error: ")
+    assert message in err
+    assert entries(folder) == before
+
+
+BAD_FILES: dict[str, tuple[dict[str, bytes], tuple[str, ...], str]] = {
+    "an empty file": ({"m.onnx": b""}, (), "m.onnx: "),
+    "bytes that are no model": ({"m.onnx": b"\x08\x08"}, (), "m.onnx: "),
+    "a truncated model": ({"m.onnx": network()[:-9]}, (), "m.onnx: "),
+    "an empty IR": ({"m.ir.cbor": b""}, ("m.ir.cbor",), "m.ir.cbor: not a canonical CBOR IR"),
+    "a truncated IR": ({"m.ir.cbor": written(CHAIN)[:-1]}, ("m.ir.cbor",), "m.ir.cbor: not a canonical CBOR IR"),
+    "an IR that is a plan": ({"m.ir.cbor": file.encode(plan_memory(CHAIN).plan)}, ("m.ir.cbor",), "m.ir.cbor: "),
+    "an IR with a circle": (
+        {"m.ir.cbor": written(small("a: q -> p", "b: p -> q", outputs="q"))},
+        ("m.ir.cbor",),
+        "[LIVENESS_CYCLE]",
+    ),
+    "an IR that overflows": (
+        {"m.ir.cbor": written(small("a: x -> y", like={"x": {"shape": (1 << 40, 1 << 40)}}))},
+        ("m.ir.cbor",),
+        "[ALLOCATION_OVERFLOW]",
+    ),
+    "an unbound dimension": ({}, (), "--dim n="),
+    "a circle": (
+        {"m.onnx": network(helper.make_node("Add", ["x", "b"], ["y"]), helper.make_node("Relu", ["y"], ["b"]))},
+        ("m.onnx", "--dim", "n=4"),
+        "m.onnx: ",
+    ),
+    "an unknown operator": (
+        {"m.onnx": network(helper.make_node("Nonsense", ["x"], ["y"]))},
+        ("m.onnx", "--dim", "n=4"),
+        "m.onnx: ",
+    ),
+    "a size that overflows": ({}, ("m.onnx", "--dim", f"n={1 << 62}"), "[ALLOCATION_OVERFLOW]"),
+    "a negative dimension": ({"m.onnx": network(dims=[-3, 8])}, (), "m.onnx: "),
+    "a configuration that is no TOML": ({"a.toml": b"[arenas"}, ("m.ir.cbor", "--arenas", "a.toml"), "a.toml: no TOML"),
+    "an arena of no capacity": (
+        {"a.toml": b"[arenas.one]\ncapacity = 0\n"},
+        ("m.ir.cbor", "--arenas", "a.toml"),
+        "a.toml: arena 'one': capacity",
+    ),
+    "a role without an arena": (
+        {"a.toml": b"[arenas.one]\nroles = ['input']\n"},
+        ("m.ir.cbor", "--arenas", "a.toml"),
+        "m.ir.cbor: tensor 'w': the configuration has no arena for the role parameter",
+    ),
+    "an arena that is too small": (
+        {"a.toml": b"[arenas.one]\ncapacity = 9\nroles = ['input', 'parameter', 'activation']\n"},
+        ("m.ir.cbor", "--arenas", "a.toml"),
+        "m.ir.cbor: arena 'one': ",
+    ),
+    "a folder that is not there": ({}, ("m.ir.cbor", "-o", "missing/out.cbor"), "missing/out.cbor: cannot be written"),
+    "a folder that is a file": ({}, ("m.ir.cbor", "-o", "m.onnx/out.cbor"), "m.onnx/out.cbor: cannot be written"),
+    "a device": ({}, ("m.ir.cbor", "-o", "/dev/null"), "/dev/null: it is no regular file"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FILES)
+def test_bad_input_is_one_clear_line_and_nothing_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    contents, arguments, message = BAD_FILES[what]
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    before = entries(folder)
+    code, out, err = ran(capsys, "plan", *(arguments or ("m.onnx",)))
+    assert (code, out, len(err.splitlines())) == (4, "", 1), err
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.rstrip().endswith("]")
+    assert entries(folder) == before
+
+
+def test_a_disk_that_is_full_leaves_the_old_plan(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: P1.4"""
+
+    def full_disk(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (folder / "m.plan.cbor").write_bytes(b"old")
+    before = entries(folder)
+    monkeypatch.setattr(os, "fsync", full_disk)
+    code, out, err = ran(capsys, "plan", "m.ir.cbor")
+    monkeypatch.undo()
+    assert (code, out) == (4, "")
+    assert err.startswith("error: m.plan.cbor: cannot be written (No space left on device); make room there,")
+    assert (entries(folder), (folder / "m.plan.cbor").read_bytes()) == (before, b"old")
+
+
+def test_without_onnx_the_package_to_install_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tmmu.importers.onnx", None)
+    code, _, err = ran(capsys, "plan", "m.onnx", "--dim", "n=4")
+    assert (code, "pip install 'tmmu[onnx]'" in err) == (4, True)
+
+
+def test_an_exception_that_nobody_expected_is_exit_70(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tampered(monkeypatch, lambda plan: plan.missing)  # type: ignore[attr-defined]  # that is the point
+    code, out, err = ran(capsys, "plan", "m.ir.cbor")
+    assert (code, out) == (70, "")
+    assert err.splitlines()[-1].startswith("internal error: ")
+
+
+def test_a_hostile_name_begins_no_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: C1.7"""
+    name = "x\nPROVED"
+    model = small("relu: x -> y(x)", "relu2: y -> z(y)", outputs="z")
+    tensors = tuple(replace(t, name=name) if t.name == "x" else t for t in model.tensors)
+    files.save(replace(model, tensors=tensors), folder / "m.ir.cbor")
+    code, out, _ = ran(capsys, "plan", "m.ir.cbor", "--why", "--donate", name)
+    assert code == 0
+    assert not any(line.startswith("PROVED") for line in out.splitlines())
+
+
+def test_a_donated_name_is_kept_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files.save(replace(CHAIN, bindings=replace(CHAIN.bindings, donated=("x",))), folder / "m.ir.cbor")
+    assert ran(capsys, "plan", "m.ir.cbor", "--donate", "w", "--donate", "x")[0] == 0
+    assert file.load("m.plan.cbor").plan.bindings.donated == ("w", "x")
+
+
+def test_a_pattern_donates_what_it_fits_and_text_names_eight_of_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`y.0` is no input and is left out. spec: V5.5"""
+    operands = " ".join(f"w.{k}" for k in range(9))
+    files.save(small(f"sum: {operands} x -> y.0", parameters=operands, outputs="y.0"), folder / "m.ir.cbor")
+    code, out, err = ran(capsys, "plan", "m.ir.cbor", "--donate", "*.*")
+    assert err == ""
+    assert (code, file.load("m.plan.cbor").plan.bindings.donated) == (0, tuple(operands.split()))
+    assert "  donated: w.0, w.1, w.2, w.3, w.4, w.5, w.6, w.7 and 1 more" in out.splitlines()
+    assert verifier.run(["m.plan.cbor", "--donate", "w*", "--model", "m.ir.cbor"]) == 0
+    assert ran(capsys, "plan", "m.onnx", "--dim", "n=4", "--donate", "*", "-o", "o.cbor")[0] == 0
+    assert "x" in file.load("o.cbor").plan.bindings.donated

@@ -1,0 +1,251 @@
+"""`tmmu run`: its answers, its exit codes, its files, and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tmmu.simulator
+from tests.support.commands import ran
+from tests.support.onnx_files import model_of, written
+from tests.support.small import changed, small
+from tmmu import examples
+from tmmu.cli.run_envelope import at_shape
+from tmmu.core.columns import column
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.plan.columns import Terms
+from tmmu.planner import plan_memory
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model, its plan, a plan of an IR model and a wrong plan, in which the commands are given."""
+    monkeypatch.chdir(tmp_path)
+    examples.write("mico-mlp", "m.onnx")
+    examples.write("broken/in-place-read-later", "wrong.cbor")
+    model = small("matmul: x -> a", "add: a w -> y", parameters="w")
+    files.save(model, "i.ir.cbor")
+    file.save(plan_memory(model).plan, "i.plan.cbor")
+    return tmp_path
+
+
+def test_a_model_is_planned_and_run(folder: Path, capsys: Captured) -> None:
+    """spec: SIM6.1, SIM1.7"""
+    code, out, err = ran(capsys, "run", "m.onnx", "--sanitize")
+    assert (code, err) == (0, "")
+    first, *arenas = out.splitlines()
+    assert first.startswith("IDENTICAL m.onnx (planned for this run, packed): ")
+    assert first.endswith("reads and results compared, kernels onnx, seed 0")
+    assert arenas == [
+        "  parameters: 101672 bytes used of a footprint of 101672",
+        "  activations: 1280 bytes used of a footprint of 1280",
+    ]
+
+
+def test_a_model_is_run_in_the_plan_that_is_given(folder: Path, capsys: Captured) -> None:
+    assert ran(capsys, "plan", "m.onnx", "-o", "m.plan.cbor", "--layout", "slots")[0] == 0
+    code, out, _ = ran(capsys, "run", "m.onnx", "--plan", "m.plan.cbor", "--format", "json")
+    answer = json.loads(out)
+    assert (code, answer["file"], answer["verdict"], answer["kernels"]) == (0, "m.plan.cbor", "IDENTICAL", "onnx")
+    assert (answer["exit"], answer["witness"], answer["batches"], answer["sanitize"]) == (0, None, 1, False)
+    assert all(arena["used_bytes"] == arena["footprint_bytes"] for arena in answer["arenas"])
+
+
+def test_a_plan_is_run_alone_with_four_seeds(folder: Path, capsys: Captured) -> None:
+    """spec: SIM4.3"""
+    code, out, _ = ran(capsys, "run", "i.plan.cbor", "--seed", "5")
+    assert code == 0
+    assert out.splitlines()[0].endswith("kernels hash, seeds 5 to 8")
+    assert (
+        ran(capsys, "run", "m.onnx", "--kernels", "hash", "--batches", "1")[1].splitlines()[0].endswith("hash, seed 0")
+    )
+
+
+def test_a_wrong_plan_is_shown_with_its_witness(folder: Path, capsys: Captured) -> None:
+    """spec: SIM6.1, SIM6.4, SIM6.6"""
+    code, out, err = ran(capsys, "run", "wrong.cbor", "--sanitize")
+    assert (code, err) == (1, "")
+    assert out.splitlines() == [
+        "CORRUPTED wrong.cbor: step 2 (y/Add) reads a, whose bytes hold r",
+        "  tensors: a, r",
+        "  step: 2",
+        "  bytes: 0 to 255 of activations",
+        "  kernels hash, seed 0",
+    ]
+    code, out, _ = ran(capsys, "run", "wrong.cbor", "--sanitize", "--format", "json")
+    answer = json.loads(out)
+    assert (code, answer["verdict"], answer["exit"], answer["batches"]) == (1, "CORRUPTED", 1, 1)
+    assert answer["witness"] == {
+        "text": "step 2 (y/Add) reads a, whose bytes hold r", "tensors": ["a", "r"], "step": 2, "arena": "activations",
+        "first_byte": 0, "last_byte": 255, "seed": 0,
+    }  # fmt: skip
+
+
+def test_the_seed_that_shows_a_corruption_is_named(folder: Path, capsys: Captured) -> None:
+    """Only one branch is wrong, and only one of two seeds takes it. spec: SIM6.6"""
+    lines = ("if: x -> a", "if/then: => b", "  matmul1: x -> p", "  matmul2: p x -> b", "if/else: => c",
+             "  matmul3: x -> c", "matmul4: a -> y")  # fmt: skip
+    plan = plan_memory(small(*lines), layout="slots").plan
+    names = plan.tensors.name.list()
+    homes = [int(plan.tensors.storage[names.index(name)]) for name in ("x", "p")]
+    plan = changed(plan, "storages", homes[1], offset=int(plan.storages.offset[homes[0]]))
+    file.save(plan, "half.cbor")
+    _, out, _ = ran(capsys, "run", "half.cbor", "--format", "json")
+    seed = json.loads(out)["witness"]["seed"]
+    other = 1 - seed
+    assert ran(capsys, "run", "half.cbor", "--seed", str(other), "--batches", "1")[0] == 0
+    assert ran(capsys, "run", "half.cbor", "--seed", str(seed), "--batches", "1")[0] == 1
+
+
+def test_inputs_are_read_and_outputs_written(folder: Path, capsys: Captured) -> None:
+    """spec: SIM5.3, SIM6.2"""
+    np.savez("x.npz", x=np.zeros((1, 256), np.float32))
+    code, _, err = ran(capsys, "run", "m.onnx", "--inputs", "x.npz", "-o", "y.npz")
+    assert (code, err) == (0, "wrote y.npz\n")
+    first = np.load("y.npz")["output"]
+    assert first.shape == (1, 10)
+    assert ran(capsys, "run", "m.onnx", "-o", "z.npz")[0] == 0
+    assert np.load("z.npz")["output"].tolist() != first.tolist()
+    assert ran(capsys, "run", "m.onnx", "--inputs", "x.npz", "-o", "y.npz")[0] == 0
+    assert np.load("y.npz")["output"].tobytes() == first.tobytes()
+
+
+def test_no_outputs_are_written_where_the_run_was_not_identical(folder: Path, capsys: Captured) -> None:
+    """spec: SIM6.2"""
+    plan, model = examples.write("broken/operator-renamed", "renamed.cbor")
+    code, out, err = ran(capsys, "run", model, "--plan", plan, "-o", "y.npz")
+    assert (code, err) == (1, "")
+    assert "computes changed over first" in out
+    assert not (folder / "y.npz").exists()
+
+
+def test_what_is_donated_may_be_overwritten(folder: Path, capsys: Captured) -> None:
+    """spec: V5.5"""
+    node = {"update": {"domain": "test"}}
+    model = small("update: w x -> !w", "matmul: w -> y", parameters="w", donated=["w"], nodes=node)
+    file.save(plan_memory(model).plan, "d.plan.cbor")
+    assert ran(capsys, "run", "d.plan.cbor")[0] == 1
+    assert ran(capsys, "run", "d.plan.cbor", "--donate", "w")[0] == 0
+    assert ran(capsys, "run", "d.plan.cbor", "--donate", "w*")[0] == 0
+    for wrong in ("v", "v*", "y"):
+        code, _, err = ran(capsys, "run", "d.plan.cbor", "--donate", wrong)
+        assert (code, "[INVALID_BINDING]" in err, f"--donate {wrong}: no graph input" in err) == (2, True, True)
+
+
+def test_a_training_plan_is_run_alone(folder: Path, capsys: Captured) -> None:
+    """spec: SIM6.3"""
+    assert ran(capsys, "plan", "m.onnx", "-o", "t.plan.cbor", "--mode", "backward")[0] == 0
+    code, out, err = ran(capsys, "run", "m.onnx", "--plan", "t.plan.cbor")
+    assert (code, out) == (4, "")
+    assert "gradient steps have no ONNX kernels; run the plan alone (tmmu run PLAN)" in err
+    assert "[MODE_VIOLATION]" in err
+    assert ran(capsys, "run", "t.plan.cbor", "--sanitize")[0] == 0
+
+
+def test_bindings_must_be_the_plans(folder: Path, capsys: Captured) -> None:
+    """spec: SIM6.5"""
+    examples.write("llama-block", "l.onnx")
+    assert ran(capsys, "plan", "l.onnx", "-o", "l.plan.cbor", "--dim", "batch=1", "--dim", "seq=4")[0] == 0
+    code, _, err = ran(capsys, "run", "l.onnx", "--plan", "l.plan.cbor", "--dim", "seq=5")
+    assert code == 2
+    assert err == (
+        "error: l.plan.cbor: --dim seq: the plan was made with 4; leave the flag out, or plan again [INVALID_BINDING]\n"
+    )
+
+
+BAD = [
+    (("run",), 2, "Missing argument 'MODEL|PLAN'"),
+    (("run", "absent.onnx"), 2, "does not exist"),
+    (("run", "."), 2, "is a directory"),
+    (("run", "i.ir.cbor"), 2, "is a model without kernels"),
+    (("run", "i.plan.cbor", "--plan", "i.plan.cbor"), 2, "a plan is run alone"),
+    (("run", "i.plan.cbor", "--kernels", "onnx"), 2, "needs the model"),
+    (("run", "i.plan.cbor", "--dim", "a=1"), 2, "bindings are for a model"),
+    (("run", "i.plan.cbor", "-o", "y.npz"), 2, "go with --kernels onnx"),
+    (("run", "m.onnx", "-o", "m.onnx"), 2, "is named twice"),
+    (("run", "m.onnx", "--batches", "0"), 2, "--batches"),
+    (("run", "m.onnx", "--inputs", "m.onnx"), 2, "it is no .npz file of arrays"),
+    (("run", "m.onnx", "--plan", "m.onnx"), 4, "[INVALID_PLAN]"),
+    (("run", "m.onnx", "--plan", "i.ir.cbor"), 4, "[INVALID_PLAN]"),
+    (("run", "empty.cbor"), 4, "[INVALID_PLAN]"),
+    (("run", "empty.onnx"), 4, "[INVALID_IR]"),
+    (("run", "m.onnx", "-o", "missing/y.npz"), 4, "missing/y.npz: cannot be written"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected", "message"), BAD, ids=[" ".join(a) for a, _, _ in BAD])
+def test_bad_input_is_one_clear_line(
+    folder: Path, capsys: Captured, arguments: tuple[str, ...], expected: int, message: str
+) -> None:
+    """spec: SIM6.1, C2.6"""
+    (folder / "empty.cbor").write_bytes(b"")
+    (folder / "empty.onnx").write_bytes(b"")
+    code, _, err = ran(capsys, *arguments)
+    assert (code, len(err.splitlines())) == (expected, 1)
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_anything_unexpected_is_no_answer(folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: SIM6.1"""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(tmmu.simulator, "Batches", broken)
+    code, out, err = ran(capsys, "run", "i.plan.cbor")
+    assert (code, out) == (70, "")
+    assert "internal error" in err
+
+
+def test_odd_names_are_printed_on_one_line(folder: Path, capsys: Captured) -> None:
+    model = small("matmul: x -> a", "add: a x -> y")
+    tensors = tuple(replace(t, name=f"{t.name}\nIDENTICAL") for t in model.tensors)
+    plan = plan_memory(replace(model, tensors=tensors), layout="slots").plan
+    homes = [int(plan.tensors.storage[t]) for t in range(len(plan.tensors))]
+    plan = changed(plan, "storages", homes[2], offset=int(plan.storages.offset[homes[1]]))
+    file.save(plan, "odd.cbor")
+    _, out, _ = ran(capsys, "run", "odd.cbor", "--sanitize")
+    assert [line for line in out.splitlines() if line.startswith("IDENTICAL")] == []
+    assert "a\\nIDENTICAL" in out
+
+
+OPEN = """g (float[b, 4] x) => (float[b, 4] y) { t = Tanh (x) u = Relu (t) y = Add (t, u) }"""
+
+
+def test_a_plan_for_an_envelope_is_run_at_its_largest_or_at_a_size_inside(folder: Path, capsys: Captured) -> None:
+    """spec: SIM6.7"""
+    Path(written(folder, model_of(OPEN))).rename("e.onnx")
+    assert ran(capsys, "plan", "e.onnx", "-o", "e.plan.cbor", "--dim", "b=2..8")[0] == 0
+    for flags, used in (((), 256), (("--dim", "b=8"), 256), (("--dim", "b=3"), 176)):
+        code, out, err = ran(capsys, "run", "e.onnx", "--plan", "e.plan.cbor", "--sanitize", *flags)
+        assert (code, err) == (0, "")
+        assert out.splitlines()[0].startswith("IDENTICAL e.plan.cbor: ")
+        assert f"  activations: {used} bytes used of a footprint of 256" in out.splitlines()
+    for size in (1, 9):
+        code, out, err = ran(capsys, "run", "e.onnx", "--plan", "e.plan.cbor", "--dim", f"b={size}")
+        assert (code, out) == (2, "")
+        assert err.startswith(f"error: e.plan.cbor: --dim b={size}: the plan is for b=2..8; give a size inside")
+    assert ran(capsys, "run", "e.onnx", "--plan", "e.plan.cbor", "--dim", "c=3")[0] == 2
+
+
+def test_a_wrong_size_inside_an_envelope_is_corrupted(folder: Path, capsys: Captured) -> None:
+    """At `b` of 8 the plan is right, and run; at 3 a term says less than the model. spec: SIM6.7"""
+    Path(written(folder, model_of(OPEN))).rename("e.onnx")
+    assert ran(capsys, "plan", "e.onnx", "-o", "e.plan.cbor", "--dim", "b=2..8")[0] == 0
+    plan = file.load("e.plan.cbor").plan
+    assert plan.envelope is not None
+    assert at_shape(plan, {"b": 3}).tensors.bytes.tolist() == [48] * 4
+    rows = len(plan.envelope.terms.op)
+    numbers = Terms(*(column([x] * rows, d) for x, d in ((0, "u1"), (0, "u4"), (0, "u4"), (128, "u8"))))
+    file.save(replace(plan, envelope=replace(plan.envelope, terms=numbers)), "wrong.cbor")
+    assert ran(capsys, "run", "e.onnx", "--plan", "wrong.cbor")[0] == 0
+    code, out, _ = ran(capsys, "run", "e.onnx", "--plan", "wrong.cbor", "--dim", "b=3")
+    assert (code, "128 bytes of float32, in the model 48" in out) == (1, True)

@@ -1,0 +1,121 @@
+"""`tmmu trace torch|jax`: what is wrong is one clear line, with the framework and without. spec: C2.6, I2.8"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_traced_conversion import step
+from tmmu.cli.entry import run
+from tmmu.core.errors import TmmuError
+from tmmu.importers import torch as tracer
+from tmmu.importers.traced import Trace
+from tmmu.ir import files
+
+MODULE = """
+def step():
+    return "a step"
+
+def boom():
+    raise ValueError("two\\nlines")
+
+def silent():
+    raise RuntimeError
+
+def lost():
+    import nothing_of_that_name
+
+answer = 42
+"""
+
+
+@pytest.fixture
+def framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for torch, and a module that describes steps; the importer makes the trace of a hand-written step."""
+    (tmp_path / "steps.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", type(sys)("torch"))
+
+    def trace(make: Callable[[], object], name: str) -> Trace:
+        assert make() == "a step"
+        trace = step()
+        trace.name = name
+        return trace
+
+    monkeypatch.setattr(tracer, "trace", trace)
+    monkeypatch.delitem(sys.modules, "steps", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("named", ["steps:step", "steps.py:step", "./steps.py:step"])
+def test_a_step_is_written_as_a_model(framework: Path, capsys: pytest.CaptureFixture[str], named: str) -> None:
+    path = list(sys.path)
+    assert run(["trace", "torch", named]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "wrote step.ir.cbor",
+        "  step",
+        "  7 nodes (4 forward, 3 backward, 0 optimizer), 10 tensors, 256 bytes of parameters",
+    ]
+    assert files.load(framework / "step.ir.cbor").name == "step"
+    assert sys.path == path
+
+
+BAD = [
+    (("steps",), 2, "'steps' is not MODULE:CALLABLE"),
+    (("steps:",), 2, "'steps:' is not MODULE:CALLABLE"),
+    ((":step",), 2, "':step' is not MODULE:CALLABLE"),
+    (("steps:step", "-o", "m.cbor"), 2, "'m.cbor' does not end in .ir.cbor"),
+    (("steps:step", "-o", "missing/m.ir.cbor"), 4, "missing/m.ir.cbor: cannot be written"),
+    (("absent:step",), 4, "absent:step: it cannot be traced: ModuleNotFoundError: No module named 'absent'"),
+    (("absent.py:step",), 4, "absent.py:step: it cannot be traced: FileNotFoundError"),
+    (("steps:absent",), 4, "steps:absent: steps has no callable 'absent'"),
+    (("steps:answer",), 4, "steps:answer: steps has no callable 'answer'"),
+    (
+        ("steps:boom",),
+        4,
+        "steps:boom: it cannot be traced: ValueError: two; run it again with --traceback to see where",
+    ),
+    (("steps:silent",), 4, "steps:silent: it cannot be traced: RuntimeError;"),
+    (("steps:lost",), 4, "No module named 'nothing_of_that_name'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), BAD, ids=[" ".join(a) for a, _, _ in BAD])
+def test_bad_input_is_one_clear_line_and_nothing_is_written(
+    framework: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    before = sorted(framework.iterdir())
+    assert run(["trace", "torch", *arguments]) == code
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert message in err
+    assert [p for p in sorted(framework.iterdir()) if p.name != "__pycache__"] == before
+
+
+def test_the_traceback_is_shown_where_it_is_asked_for(framework: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace", "torch", "steps:boom", "--traceback"]) == 4
+    assert 'steps.py", line' in capsys.readouterr().err
+
+
+def test_a_refusal_of_the_importer_names_the_callable(
+    framework: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> Trace:
+        raise TmmuError("INVALID_IR", "no", place="parameter 'w'")
+
+    monkeypatch.setattr(tracer, "trace", refuses)
+    assert run(["trace", "torch", "steps:step"]) == 4
+    assert "error: steps:step: parameter 'w': no [INVALID_IR]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_a_framework_that_is_not_there_is_named_with_the_command_that_installs_it(
+    framework: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "path", [str(framework)])
+    assert run(["trace", name, "steps:step"]) == 4
+    assert f"tracing needs the package {name}; pip install 'tmmu[{name}]'" in capsys.readouterr().err

@@ -1,0 +1,420 @@
+"""Plans for an envelope: what the file holds and the gate refuses, what is proved, and what is refuted at which shape.
+
+spec: R6.1, R6.3, R6.5, R6.6, P1.2
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from proofs import obligations
+from proofs.checker import envelope
+from proofs.lemmas.size_maxima import SMALLER_PARTS
+from proofs.obligations import sizes_over_envelope
+from proofs.solvers import Answer
+from proofs.solvers.process import SolverProcess
+from proofs.verify.command import command
+from tests.support.onnx_files import model_of, written
+from tests.support.small import changed, small
+from tmmu.cli import checking
+from tmmu.cli.commands import tmmu
+from tmmu.core.columns import column
+from tmmu.core.dims.expressions import symbol
+from tmmu.core.dims.table import Row
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Model, Shares
+from tmmu.ir import files
+from tmmu.plan import file, gate
+from tmmu.plan.columns import SHARES, Plan
+from tmmu.planner import plan_memory
+
+M = symbol("m", 1, 64)
+TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {
+    n = Shape <start = 1> (x) tail = Slice (cache, n, end, zero) t = Tanh (x) y = Relu (t) }"""
+
+
+def growing() -> Model:
+    """`x`, `a` and `y` of `m` bytes, made one of the other in place; `b` of 65 - `m`."""
+    like = {name: {"shape": (M,), "bytes": 64} for name in ("x", "a", "y")} | {"b": {"shape": (65 - M,), "bytes": 64}}
+    model = small("tanh: x -> a", "relu: a -> y(a)", "matmul: y -> b", outputs="b y", like=like)
+    return replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+
+
+def plan(**options: Any) -> Plan:
+    return plan_memory(growing(), **options).plan
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(tmmu, list(arguments), standalone_mode=False)
+
+
+def verified(path: Path | str, *flags: str) -> dict[str, Any]:
+    result = CliRunner().invoke(command, [str(path), *flags, "--format", "json"], standalone_mode=False)
+    if result.exception is not None:
+        raise result.exception
+    found: dict[str, Any] = json.loads(result.stdout)["files"][0]
+    return found
+
+
+def lied(found: Plan, tensor: str, size: int) -> Plan:
+    sizes = found.tensors.bytes.tolist()
+    sizes[found.tensors.name.list().index(tensor)] = size
+    return replace(found, tensors=replace(found.tensors, bytes=column(sizes, np.uint64)))
+
+
+def test_sizes_are_planned_at_their_maxima_and_said_as_expressions() -> None:
+    found = plan()
+    assert found.envelope is not None
+    at = {name: found.envelope.point(row, 1) for row, name in enumerate(found.tensors.name)}
+    assert at == {"x": [64], "a": [64], "y": [64], "b": [1]}
+    assert found.sizes() == [M, M, M, 65 - M]
+    assert found.tensors.bytes.tolist() == [64] * 4
+    assert found.envelope == plan().envelope
+    assert found.envelope != plan(replan_policy="REPLAN_AT_SAFEPOINT").envelope
+    assert plan_memory(small("relu: x -> y")).plan.envelope is None
+
+
+def test_a_plan_is_proved_for_every_shape_and_the_command_says_so(tmp_path: Path) -> None:
+    model = written(tmp_path, model_of(TEXT))
+    flags = ("--dim", "batch=1..4", "--dim", "seq=8..64")
+    assert run("plan", model, "-o", str(tmp_path / "p.cbor"), *flags).exit_code == 0
+    for more in ((), ("--model", model), ("--model", model, *flags)):
+        answer = verified(tmp_path / "p.cbor", *more)
+        assert answer["verdict"] == "PROVED"
+        assert answer["assumptions"]["ranges"] == {"batch": [1, 4], "seq": [8, 64]}
+        entry = next(entry for entry in answer["obligations"] if entry["name"] == "sizes_over_envelope")
+        assert (entry["verdict"], entry["rows"] > 3) == ("PROVED", True)
+    found = file.load(tmp_path / "p.cbor").plan
+    assert dict(zip(found.tensors.name, found.tensors.bytes.tolist(), strict=True))["tail"] == 16 * 56
+
+
+@pytest.mark.parametrize("flag", ["seq=8..63", "seq=64", "batch=1", "width=1..2"])
+def test_a_range_that_is_not_the_plans_is_an_error_of_the_command_line(flag: str, tmp_path: Path) -> None:
+    """spec: C1.6"""
+    model = written(tmp_path, model_of(TEXT))
+    run("plan", model, "-o", str(tmp_path / "p.cbor"), "--dim", "batch=1..4", "--dim", "seq=8..64")
+    result = CliRunner().invoke(command, [str(tmp_path / "p.cbor"), "--dim", flag])
+    assert result.exit_code == 2
+    assert "the plan was made with" in result.output
+
+
+@pytest.mark.parametrize("text", ["seq=9..8", "seq=..8", "seq=1..", "seq=1..x", "seq=1...4", "seq=-1..4", "seq=1..1e3"])
+def test_what_is_no_range_is_refused(text: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(tmmu, ["plan", written(tmp_path, model_of(TEXT)), "--dim", text])
+    assert result.exit_code == 2
+    assert "write a range as in seq=1..4096" in result.output
+
+
+def test_a_range_of_one_size_is_that_size(tmp_path: Path) -> None:
+    model = written(tmp_path, model_of(TEXT))
+    for name, seq in (("a", "8..8"), ("b", "8")):
+        assert run("plan", model, "-o", str(tmp_path / name), "--dim", "batch=2", "--dim", f"seq={seq}").exit_code == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_size_that_some_shape_exceeds_is_refuted_with_the_shape(tmp_path: Path) -> None:
+    file.save(lied(plan(), "b", 63), tmp_path / "p.cbor")
+    answer = verified(tmp_path / "p.cbor")
+    assert answer["verdict"] == "REFUTED"
+    assert answer["witness"]["shape"] == {"m": 1}
+    assert answer["witness"]["sizes"] == [64, 63]
+    text = CliRunner().invoke(command, [str(tmp_path / "p.cbor")]).output
+    assert "b has 64 bytes at m=1, and 63 are planned for it (-m + 65)" in text
+    assert "  shape: m=1\n" in text
+
+
+def test_a_size_that_no_shape_reaches_is_refuted(tmp_path: Path) -> None:
+    """Larger than need be is safe, but no maximum."""
+    found = next(envelope.problems(lied(plan(), "b", 65)))
+    assert "b is said to need its 65 bytes at m=1, where it has 64" in found.text
+
+
+def test_a_negative_size_is_found() -> None:
+    """Rows that no shape of a tensor gives: a size of 0 - m."""
+    found = plan()
+    assert found.envelope is not None
+    terms = found.envelope.terms
+    rows = [*terms.rows(), Row(0, 0, 0, 0), Row(3, len(terms), found.envelope.size.tolist()[0], 0)]
+    columns = {
+        name: column([getattr(row, name) for row in rows], getattr(terms, name).dtype.type) for name in Row._fields
+    }
+    changed = replace(found.envelope, terms=replace(terms, **columns), size=column([len(rows) - 1] * 4, np.uint32))
+    texts = [problem.text for problem in envelope.problems(replace(found, envelope=changed))]
+    assert texts[0] == "x has -64 bytes at m=64, and 64 are planned for it (-m)"
+    assert obligations.over_envelope(replace(found, envelope=changed), 60.0).verdict == obligations.VIOLATED
+
+
+def test_a_size_that_intervals_alone_would_call_negative_is_accepted(tmp_path: Path) -> None:
+    """m * (65 - m): no product is negative, but 65 * 1 - 64 * 64 is."""
+    model = small("relu: x -> y", like={name: {"shape": (M, 65 - M), "bytes": 32 * 33} for name in "xy"})
+    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    files.save(model, tmp_path / "m.ir.cbor")
+    file.save(plan_memory(model).plan, tmp_path / "p.cbor")
+    assert verified(tmp_path / "p.cbor", "--model", str(tmp_path / "m.ir.cbor"))["verdict"] == "PROVED"
+
+
+def test_a_view_that_is_one_at_some_shapes_only_is_refuted() -> None:
+    """spec: R6.6"""
+    model = small("reshape: x -> v", "relu: v -> y", views={"v": ("x", 0)}, like={"x": {"shape": (M,), "bytes": 64}})
+    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    found = next(envelope.problems(plan_memory(model).plan))
+    assert found.text == "v is planned a view of x, but at m=1 they have 64 and 1 bytes"
+    assert (found.tensors, found.shape, found.sizes) == (("v", "x"), {"m": 1}, (64, 1))
+
+
+def test_a_window_inside_its_base_at_every_shape_is_none_of_these() -> None:
+    own = {"nodes": {"window": {"domain": "own"}}, "views": {"v": ("x", 8)}}
+    for base, inside in ((M + 16, True), (M, False)):
+        like = {"x": {"shape": (base,), "bytes": 80 if inside else 64}, "v": {"shape": (9,), "bytes": 9}}
+        model = small("window: x -> v", "relu: v -> y", like=like, **own)  # type: ignore[arg-type]  # fields by name
+        model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+        assert (list(envelope.problems(plan_memory(model).plan)) == []) == inside
+
+
+def opened(model: Model) -> Plan:
+    return plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))).plan
+
+
+def said(found: Plan, tensor: str, word: Shares, of: str) -> list[tuple[tuple[str, ...], dict[str, int]]]:
+    """What is wrong where the plan says that a tensor shares bytes so."""
+    entry = {"shares": SHARES.index(word), "of": found.tensors.name.list().index(of)}
+    return [(p.tensors, p.shape) for p in envelope.problems(changed(found, "tensors", tensor, **entry))]
+
+
+@pytest.mark.parametrize(("op", "word"), [("relu", Shares.IN_PLACE), ("reshape", Shares.VIEW), ("own", Shares.VIEW)])
+def test_what_takes_all_bytes_of_another_has_its_size_at_every_shape(op: str, word: Shares) -> None:
+    """Neither larger nor smaller, by one byte or by many; only a window may be smaller than its base. spec: R6.6"""
+    for base, size, shape in ((64, M, {"m": 1}), (M, 64, {"m": 1}), (M + 1, M, {"m": 1}), (M, M, None)):
+        like = {
+            name: {"shape": (dim,), "bytes": 65 if dim == M + 1 else 64} for name, dim in (("x", base), ("v", size))
+        }
+        found = opened(small(f"{op}: x -> v", "relu2: v -> y", like=like))
+        window = op == "own" and (base, size) != (M, 64)
+        assert said(found, "v", word, "x") == ([] if window or shape is None else [(("v", "x"), shape)])
+
+
+def test_what_the_caller_gives_may_be_a_window_of_what_it_gives() -> None:
+    for base, size, wrong in ((M, 64, [(("w", "x"), {"m": 1})]), (64, M, [])):
+        like = {name: {"shape": (dim,), "bytes": 64} for name, dim in (("x", base), ("w", size))}
+        found = opened(small("add: x w -> y", inputs="x w", like=like))
+        assert said(found, "w", Shares.VIEW, "x") == wrong
+
+
+def test_a_window_of_a_window_begins_where_its_base_does() -> None:
+    own = {"nodes": {name: {"domain": "own"} for name in ("w", "w2")}, "views": {"b": ("x", 4), "v": ("b", 8)}}
+    for more, wrong in ((16, []), (15, [("v", "b")])):
+        sizes = {"x": 99, "b": M + more, "v": 9}
+        like = {name: {"shape": (dim,), "bytes": 64 + more if name == "b" else dim} for name, dim in sizes.items()}
+        found = opened(small("w: x -> b", "w2: b -> v", "relu: v -> y", like=like, **own))  # type: ignore[arg-type]  # fields by name
+        assert [problem.tensors for problem in envelope.problems(found)] == wrong
+
+
+def test_a_size_that_several_tensors_have_is_shown_once() -> None:
+    found = lied(lied(plan(), "x", 63), "a", 63)
+    assert [p.tensors for p in envelope.problems(found) if p.obligation == envelope.NAME and p.sizes[1] == 63] == [
+        ("x",), ("x",),
+    ]  # fmt: skip
+
+
+def test_two_sizes_are_apart_where_some_shape_tells_them_apart() -> None:
+    ranges = {"m": (1, 64)}
+    assert envelope.apart(M, M, ranges) is None
+    assert envelope.apart(M + 1, M, ranges) == envelope.apart(M, M + 1, ranges) == {"m": 1}
+    assert envelope.apart(64, M, ranges) == {"m": 1}  # at 64 they are equal
+
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("envelope", None, "envelope: it is there where bindings.ranges has a dimension"),
+    ("envelope", 3, "envelope: no map"),
+    ("envelope.policy", "RETRY", "'RETRY' is not known; it is ABORT or REPLAN_AT_SAFEPOINT"),
+    ("envelope.policy", 3, "envelope.policy: 3 is no text"),
+    ("envelope.extra", 1, "the key 'extra' is unknown"),
+    ("envelope.size", np.array([0, 0, 0], np.uint32), "3 rows where there are 4 tensors"),
+    ("envelope.size", np.array([0, 0, 0, 99], np.uint32), "envelope.size row 3: points beyond"),
+    ("envelope.size", [0, 0, 0, 0], "envelope.size: no column of uint32"),
+    ("envelope.points", np.array([64, 0], np.uint64), "a shape has 'm' outside its range"),
+    ("envelope.points", np.array([64, 65], np.uint64), "a shape has 'm' outside its range"),
+    ("envelope.points", np.array([64], np.uint64), "envelope.largest_at row 3: points beyond 1 rows"),
+    ("envelope.largest_at", np.array([0, 0, 0, 2], np.uint32), "envelope.largest_at row 3: points beyond 2 rows"),
+    ("envelope.terms.op", np.array([9] * 3, np.uint8), "envelope.terms: term 0: operation 9 is not known"),
+    ("envelope.terms.value", np.array([0], np.uint64), "envelope.terms.value: 1 rows where the table has"),
+    ("bindings.ranges", {"m": [1, 64], "n": [2, 2]}, "bindings: bindings.ranges: 'n' has no range"),
+    ("bindings.ranges", {"m": [1, 64], "n": [1, 9]}, "a shape has 'm' outside|no shapes of 2 dimensions|points beyond"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=[f"{p}-{k}" for k, (p, _, _) in enumerate(WRONG)])
+def test_the_gate_refuses_what_is_no_envelope(path: str, value: Any, message: str) -> None:
+    root = copy.deepcopy(file.to_object(plan()))
+    *folders, last = path.split(".")
+    table: Any = root
+    for key in folders:
+        table = table[key]
+    if value is None:
+        del table[last]
+    else:
+        table[last] = value
+    with pytest.raises(TmmuError, match=message) as refused:
+        gate.from_object(root)
+    assert refused.value.code_id == "INVALID_PLAN"
+
+
+def test_an_envelope_without_ranges_and_points_of_no_dimension_are_refused() -> None:
+    root = file.to_object(plan())
+    bare = {**root, "bindings": {key: value for key, value in root["bindings"].items() if key != "ranges"}}
+    with pytest.raises(TmmuError, match="only there"):
+        gate.from_object(bare)
+
+
+class Scripted:
+    """A solver that gives these answers in turn."""
+
+    version = "scripted"
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = list(texts)
+
+    def evaluate(self, text: str, timeout_s: float) -> Answer:
+        return Answer(self.texts.pop(0), None, 0.5)
+
+    def close(self) -> None:
+        self.texts.clear()
+
+
+def test_what_the_solver_does_not_show_is_not_proved() -> None:
+    """spec: V4.1, V4.6"""
+    for answers, tensor, counterexample, queries in (
+        (("unknown\nsat",), "", False, 0),
+        (("unsat\nsat", "unknown\nsat"), "x", False, 2),
+        (("unsat\nsat", "unsat\nunsat"), "x", False, 2),
+        (("unsat\nsat", "unsat\nsat", "sat\nsat"), "b", True, 3),
+    ):
+        shown = sizes_over_envelope.ask(plan(), Scripted(*answers), 1.0)
+        assert (shown.tensor, shown.counterexample, shown.queries) == (tensor, counterexample, queries)
+        assert shown.failure == f"the solver answers {answers[-1]!r}"
+    dead = Scripted("unsat\nsat")
+    dead.evaluate = lambda *_: Answer("", "it died", 0.0)  # type: ignore[method-assign]
+    assert sizes_over_envelope.ask(plan(), dead, 1.0).failure == "it died"
+    shown = sizes_over_envelope.ask(plan(), Scripted(*["unsat\nsat"] * 3), 1.0)
+    assert (shown.queries, shown.failure, shown.seconds) == (3, "", 1.5)
+
+
+@pytest.mark.parametrize(
+    "change", [("(<= (+ o y) p)", "(<= o p)"), ("(<= s y)", "(<= s (+ y 1))"), ("(<= t z)", "true")]
+)
+def test_the_reason_why_the_largest_sizes_suffice_needs_each_of_its_hypotheses(change: tuple[str, str]) -> None:
+    text = SMALLER_PARTS.query()
+    with SolverProcess() as solver:
+        assert solver.evaluate(text, 60.0).proof
+        assert change[0] in text
+        assert solver.evaluate(text.replace(*change), 60.0).counterexample
+
+
+def test_the_reason_speaks_of_parts_of_no_bytes_and_of_whole_ones_too() -> None:
+    """Nothing is smaller than it was, everything is empty, and the first begins where the arena does."""
+    hypotheses = SMALLER_PARTS.query().split("(push 1)")[1]
+    edge = "(assert (and (= 0 o)(= 0 s)(= s y)(= 0 t)(= t z)(= (+ o y) p)(= (+ p z) capacity)))"
+    with SolverProcess() as solver:
+        assert solver.evaluate(f"(push 1){hypotheses}{edge}(check-sat)(pop 1)", 60.0).text == "sat"
+
+
+def test_the_reason_says_that_the_parts_are_apart_and_in_bounds() -> None:
+    before, _, rest = SMALLER_PARTS.query().partition("(assert (not ")
+    constants, said = before.split("(assert")[0], rest.split("))\n(check-sat)")[0]
+    meant = "(and (<= (+ o s) p)(<= (+ p t) capacity)(<= (+ o s) capacity))"
+    with SolverProcess() as solver:
+        answer = solver.evaluate(f"{constants}(assert (distinct {said} {meant}))(check-sat)(pop 1)", 60.0)
+    assert answer.text == "unsat"
+
+
+def test_the_query_speaks_of_the_rows_with_every_operation() -> None:
+    """Each operation at its largest value is proved, and one less is not."""
+    rows = [Row(1, 0, 0, 0), Row(1, 0, 0, 1), Row(0, 0, 0, 3)]
+    with SolverProcess() as solver:
+        for op, left, right, most in (
+            (2, 0, 1, 13),
+            (3, 0, 2, 5),
+            (4, 0, 1, 40),
+            (5, 0, 2, 2),
+            (6, 0, 1, 5),
+            (7, 0, 1, 8),
+        ):
+            asked = [*rows, Row(op, left, right, 0)]
+            ranges = [(3, 8), (1, 5)]
+            assert solver.evaluate(sizes_over_envelope.query(asked, 3, most, ranges), 60.0).proof
+            assert solver.evaluate(sizes_over_envelope.query(asked, 3, most - 1, ranges), 60.0).counterexample
+        less = [*rows, Row(3, 1, 0, 0)]  # from 1 - 8 up: negative somewhere
+        assert solver.evaluate(sizes_over_envelope.query(less, 3, 99, [(3, 8), (1, 5)]), 60.0).counterexample
+        none = [*rows, Row(5, 2, 1, 0)]  # a divisor that may be 0
+        assert solver.evaluate(sizes_over_envelope.query(none, 3, 99, [(3, 8), (0, 5)]), 60.0).counterexample
+
+
+def test_a_plan_for_an_envelope_is_not_proved_without_that_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: R6.5, V4.6"""
+    file.save(plan(), tmp_path / "p.cbor")
+    asked = obligations.prove
+    rest = lambda *a, **k: [found for found in asked(*a, **k) if found.name != envelope.NAME]  # noqa: E731  # one line
+    monkeypatch.setattr(obligations, "prove", rest)
+    answer = verified(tmp_path / "p.cbor")
+    assert answer["verdict"] == "UNKNOWN"
+    assert "sizes_over_envelope: the solver was not asked" in answer["notes"]
+
+
+def test_tmmu_plan_refuses_by_name_what_the_solver_does_not_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: R6.2, C2.1"""
+    model = written(tmp_path, model_of(TEXT))
+    silent = obligations.Outcome("sizes_over_envelope", obligations.UNKNOWN, 2, 0.0, note="tail: no answer")
+    monkeypatch.setattr(checking.obligations, "over_envelope", lambda *_: silent)
+    result = run("plan", model, "-o", str(tmp_path / "p.cbor"), "--dim", "batch=1..4", "--dim", "seq=8..64")
+    assert isinstance(result.exception, TmmuError)
+    assert "the solver does not show the maximum of a size (tail: no answer)" in str(result.exception)
+    assert not (tmp_path / "p.cbor").exists()
+
+
+def test_an_ir_file_with_open_dimensions_is_planned_and_proved(tmp_path: Path) -> None:
+    files.save(growing(), tmp_path / "m.ir.cbor")
+    result = run("plan", str(tmp_path / "m.ir.cbor"), "-o", str(tmp_path / "p.cbor"))
+    assert result.exit_code == 0, result.exception
+    assert verified(tmp_path / "p.cbor", "--model", str(tmp_path / "m.ir.cbor"))["verdict"] == "PROVED"
+
+
+@pytest.mark.parametrize(
+    ("name", "high", "stated", "recomputed"),
+    [("k", 64, "k=(1, 64)", "k=nothing"), ("m", 65, "m=(1, 65)", "m=(1, 64)")],
+)
+def test_a_plan_for_another_envelope_than_the_models_is_refuted_by_name(
+    name: str, high: int, stated: str, recomputed: str, tmp_path: Path
+) -> None:
+    """Of another dimension, and of another range of it. spec: V3.3"""
+    files.save(growing(), tmp_path / "m.ir.cbor")
+    bindings = replace(plan().bindings, ranges={name: (1, high)})
+    file.save(replace(plan(), bindings=bindings), tmp_path / "p.cbor")
+    answer = verified(tmp_path / "p.cbor", "--model", str(tmp_path / "m.ir.cbor"))
+    assert (answer["verdict"], answer["witness"]["field"]) == ("REFUTED", "binding")
+    assert (answer["witness"]["stated"], answer["witness"]["recomputed"]) == (stated, recomputed)
+
+
+def test_show_tells_the_envelope_and_where_tensors_are_largest(tmp_path: Path) -> None:
+    """spec: R6.11"""
+    file.save(plan(replan_policy="REPLAN_AT_SAFEPOINT"), tmp_path / "p.cbor")
+    text = run("show", str(tmp_path / "p.cbor")).output
+    assert "  envelope: m=1..64; a shape outside: REPLAN_AT_SAFEPOINT" in text
+    assert "  largest at m=64: 3 tensors; x (64 bytes, m), a (64 bytes, m), y (64 bytes, m)" in text
+    assert "  largest at m=1: 1 tensors; b (64 bytes, -m + 65)" in text
+    document = json.loads(run("show", str(tmp_path / "p.cbor"), "--format", "json").output)
+    assert document["envelope"]["ranges"] == {"m": [1, 64]}
+    assert [group["shape"] for group in document["envelope"]["largest"]] == [{"m": 64}, {"m": 1}]
+    rows = json.loads(run("show", str(tmp_path / "p.cbor"), "--tensors", "--format", "json").output)["tensors"]
+    assert [row["size"] for row in rows] == ["m", "m", "m", "-m + 65"]

@@ -1,0 +1,172 @@
+"""Every failure code, provoked from the command line: one clear line with its file and its code, and nothing written.
+
+A new code of the registry needs a command line here that reaches it.
+spec: R5.1, R5.2, C2.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.small import changed, small
+from tests.unit.test_cli_plan import network
+from tests.unit.test_layouts_hashed import large
+from tmmu.cli.entry import run
+from tmmu.core import canonical
+from tmmu.core.errors import REGISTRY
+from tmmu.core.vocabulary import Model
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.planner import plan_memory
+
+CHAIN = small("relu: x -> a", "relu2: a -> y")
+
+
+def saved(model: Model, name: str = "m.ir.cbor") -> str:
+    files.save(model, Path(name))
+    return name
+
+
+def bytes_of(name: str, content: bytes | str) -> str:
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return name
+
+
+def planned(name: str = "p.plan.cbor") -> str:
+    file.save(plan_memory(CHAIN).plan, Path(name))
+    return name
+
+
+def with_shape(*shape: int) -> Model:
+    """A model whose first tensor states `shape` with a size that it does not give."""
+    first, *others = CHAIN.tensors
+    return replace(CHAIN, tensors=(replace(first, shape=shape), *others))
+
+
+Provoked = tuple[list[str], str]
+"""A command line, and what its message must name."""
+
+
+def configuration() -> Provoked:
+    where = bytes_of("arenas.toml", '[arenas.activations]\nroles = ["input", "heap"]\n')
+    return ["plan", saved(CHAIN), "--arenas", where], "arenas.toml"
+
+
+def shards() -> Provoked:
+    return ["plan", saved(CHAIN), "--shard", bytes_of("shards.toml", "[mesh]\nmodel = 0\n")], "shards.toml"
+
+
+def mode() -> Provoked:
+    return ["plan", saved(CHAIN), "--mode", "inference", "--preset", "train_full"], "train_full"
+
+
+def binding() -> Provoked:
+    return ["plan", bytes_of("m.onnx", network()), "--dim", "n=2", "--dim", "zz=3"], "m.onnx"
+
+
+def no_model() -> Provoked:
+    return ["plan", bytes_of("m.onnx", b"\x08\x08 no model")], "m.onnx"
+
+
+def misaligned() -> Provoked:
+    view = small(
+        "relu: x -> a", "identity: a -> v", "relu2: v -> y", views={"v": ("a", 3)}, sizes={"v": 8},
+        like={"v": {"dtype": "float32", "shape": (2,), "alignment": 4}},
+    )  # fmt: skip
+    return ["plan", saved(view)], "m.ir.cbor"
+
+
+def no_folder() -> Provoked:
+    return ["plan", saved(CHAIN), "-o", "no/such/folder/p.cbor"], "no/such/folder/p.cbor"
+
+
+def overflow() -> Provoked:
+    return ["plan", saved(large(8, 1 << 62)), "--layout", "slots"], "m.ir.cbor"
+
+
+def too_small() -> Provoked:
+    text = "[arenas.a]\nroles = ['input','activation','gradient','scratch','parameter','optimizer']\ncapacity = 64\n"
+    return ["plan", saved(CHAIN), "--arenas", bytes_of("arenas.toml", text)], "64"
+
+
+def cycle() -> Provoked:
+    return ["plan", saved(small("add: x b -> a", "relu: a -> b", "relu2: b -> y"))], "m.ir.cbor"
+
+
+def shapes() -> Provoked:
+    return ["plan", bytes_of("m.onnx", network())], "--dim"
+
+
+def collision() -> Provoked:
+    token = bytes_of("token", bytes(64))
+    return ["plan", saved(large(3, 1 << 61)), "--layout", "hashed", "--address-token", token], "m.ir.cbor"
+
+
+def no_plan() -> Provoked:
+    return ["show", bytes_of("p.cbor", b"no plan")], "p.cbor"
+
+
+def over_budget() -> Provoked:
+    return ["apply", planned(), "--budget", "64"], "p.plan.cbor"
+
+
+def far_away() -> Provoked:
+    moved = changed(plan_memory(CHAIN).plan, "storages", 1, offset=1 << 63)
+    file.save(moved, Path("p.plan.cbor"))
+    return ["apply", "p.plan.cbor"], "p.plan.cbor"
+
+
+def no_record() -> Provoked:
+    return ["trace", "show", bytes_of("run.trace", b"no trace")], "run.trace"
+
+
+def another_plan() -> Provoked:
+    other = file.to_object(plan_memory(CHAIN).plan) | {"plan_hash": bytes(32)}
+    return ["apply", bytes_of("p.plan.cbor", canonical.encode(other))], "p.plan.cbor"
+
+
+PROVOKE: dict[str, Callable[[], Provoked]] = {
+    "INVALID_ARENA_CONFIG": configuration,
+    "INVALID_SHARDING": shards,
+    "MODE_VIOLATION": mode,
+    "INVALID_BINDING": binding,
+    "INVALID_IR": no_model,
+    "ALIGNMENT_VIOLATION": misaligned,
+    "TMMU_ALLOCATION_FAILURE": no_folder,
+    "ALLOCATION_OVERFLOW": overflow,
+    "ARENA_TOO_SMALL": too_small,
+    "LIVENESS_CYCLE": cycle,
+    "INVALID_IR_SHAPES": shapes,
+    "ADDRESS_COLLISION": collision,
+    "INVALID_PLAN": no_plan,
+    "INVALID_ADDRESS": far_away,
+    "INVALID_RECORD": no_record,
+    "CONTRACT_VIOLATION": over_budget,
+    "REPLAY_DIVERGENCE": another_plan,
+}
+
+
+def test_there_is_a_command_line_for_every_code() -> None:
+    """spec: R5.1"""
+    assert sorted(PROVOKE) == sorted(REGISTRY)
+
+
+@pytest.mark.parametrize("code", PROVOKE)
+def test_a_code_is_one_clear_line_and_nothing_is_written(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: R5.1, R5.2, C2.6"""
+    monkeypatch.chdir(tmp_path)
+    arguments, named = PROVOKE[code]()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    ended = run(arguments)
+    said = capsys.readouterr().err
+    assert said.endswith(f"[{code}]\n"), said
+    assert (ended, said.count("\n")) == (2 if code == "INVALID_BINDING" else 4, 1)
+    assert said.startswith("error: ")
+    assert named in said
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

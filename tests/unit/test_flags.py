@@ -1,0 +1,98 @@
+"""Bindings on the command line: what each flag takes, and what it refuses in the user's own words. spec: C1.6, T10.7"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from tmmu.core.flags import Folder, dims, existing, parse_pairs, shapes, sizes
+
+LARGEST = (1 << 64) - 1
+
+
+def pairs(*given: str) -> dict[str, str]:
+    return parse_pairs("--dim")(None, None, given)
+
+
+def refusal(read: Callable[..., Any], *given: Any) -> str:
+    with pytest.raises(click.BadParameter) as refused:
+        read(*given)
+    return refused.value.format_message()
+
+
+def test_a_file_must_be_there_and_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "plan.cbor").touch()
+    assert existing.convert(str(tmp_path / "plan.cbor"), None, None) == str(tmp_path / "plan.cbor")
+    assert "does not exist" in refusal(existing.convert, str(tmp_path / "absent"), None, None)
+    assert "is a directory" in refusal(existing.convert, str(tmp_path), None, None)
+
+
+def test_a_folder_to_write_into_has_a_name_and_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is made before there is something to write. spec: C4.3, C4.5"""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "nowhere").symlink_to(tmp_path / "absent")
+    for name in (".", "out", "new/out", str(tmp_path / "new" / "out")):
+        assert Folder().convert(name, None, None) == name
+    assert Folder(path_type=Path).convert("new/out", None, None) == Path("new/out")
+    assert "the name of the folder is empty" in refusal(Folder().convert, "", None, None)
+    assert "is a file" in refusal(Folder().convert, "file", None, None)
+    for name in ("file/out", "nowhere/out", "/proc/out"):
+        assert f"{name} cannot be written (" in refusal(Folder().convert, name, None, None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "nowhere"]
+
+
+def test_a_pair_is_split_at_its_last_equals_sign() -> None:
+    assert pairs("n=4", "a=b=5", "n=4") == {"n": "4", "a=b": "5"}
+    assert pairs() == {}
+
+
+@pytest.mark.parametrize("text", ["", "n", "4", "=", "=4", "n="])
+def test_what_lacks_a_name_or_a_value_is_no_pair(text: str) -> None:
+    assert refusal(pairs, text) == f"Invalid value for --dim: {text!r} is not NAME=VALUE"
+
+
+def test_a_name_is_bound_once() -> None:
+    assert refusal(pairs, "n=4", "m=4", "n=5") == "Invalid value for --dim: 'n' is bound twice"
+
+
+@pytest.mark.parametrize(("text", "size"), [("0", 0), ("7", 7), ("0" * 19 + "7", 7), (str(LARGEST), LARGEST)])
+def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
+    assert sizes("--dim", {"n": text}) == {"n": size}
+    assert dims({"n": text}) == ({"n": size}, {})
+    assert shapes("--shape", {"x": f"{text}x1"}) == {"x": (size, 1)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "-1", "+1", "1.0", " 1", "1_0", "1e3", "٤", "²", str(LARGEST + 1), "9" * 20, "1" + "0" * 20, "9" * 5000,
+        "0" * 20 + "7", "0" * 5000,
+    ],
+)  # fmt: skip
+def test_what_is_no_size_is_refused_wherever_one_is_due(text: str) -> None:
+    assert refusal(sizes, "--dim", {"n": text}) == f"Invalid value for --dim: n={text}: {text!r} is no size"
+    for value in (text, f"{text}x1", f"1x{text}"):
+        assert "write sizes with x between them" in refusal(shapes, "--shape", {"x": value})
+    for value in (f"{text}..4", f"1..{text}", f"{text}..{text}"):
+        said = refusal(dims, {"n": value})
+        assert said == f"Invalid value for --dim: n={value}: write a range as in n=1..4096"
+
+
+def test_a_range_has_both_ends_and_one_of_one_number_is_that_size() -> None:
+    found = dims({"m": "1..8", "n": "8..8", "k": "0..1", "a": "3", "b": f"0..{LARGEST}"})
+    assert found == ({"n": 8, "a": 3}, {"m": (1, 8), "k": (0, 1), "b": (0, LARGEST)})
+
+
+@pytest.mark.parametrize("text", ["2..1", "..", "1...2", "1..2..3"])
+def test_a_range_that_ends_before_it_begins_or_has_other_than_two_ends_is_refused(text: str) -> None:
+    assert "write a range as in n=1..4096" in refusal(dims, {"n": text})
+
+
+def test_a_shape_is_sizes_with_x_between_them_and_a_scalar_has_none() -> None:
+    found = shapes("--shape", {"x": "1x3X640", "y": "7", "z": "scalar"})
+    assert found == {"x": (1, 3, 640), "y": (7,), "z": ()}

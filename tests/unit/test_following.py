@@ -1,0 +1,332 @@
+"""Event logs: written when they are asked for, read with suspicion, taken apart into what each module follows.
+
+spec: U5.17, U5.18
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tmmu
+from proofs.model_check import entry, manifest
+from proofs.model_check.following import follow, generate, lifecycle, lines, log, quota, scans, zeroing
+from proofs.model_check.following.log import WrongLog
+from proofs.model_check.following.verdict import verdict
+from proofs.model_check.messages import Report, State
+from proofs.model_check.tlc import Outcome
+from proofs.tools import java
+from tests.support import recorded
+from tests.support.small import small
+from tmmu.cli.entry import run
+from tmmu.core.errors import TmmuError
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.runtime import checkpoint
+from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.events import EventLog
+from tmmu.runtime.records.trace import Trace
+
+READERS = (lifecycle, quota, scans, zeroing)
+
+
+def told() -> dict[str, set[str]]:
+    """Every event that code of `tmmu` tells, with its fields, from its text: calls of an `EventLog`, by its names."""
+    found: dict[str, set[str]] = {"start": {"format"}}
+    for path in Path(tmmu.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and call.args:
+                name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+                words = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
+                for word in words if name in ("events", "tell", "scanned") else ():
+                    found.setdefault(str(word), set()).update(k.arg for k in call.keywords if k.arg)
+    return found
+
+
+def test_no_event_that_the_code_tells_is_unknown_to_who_follows_logs() -> None:
+    """A new event needs a line in `log.EVENTS` and a reader; one that nobody tells any more needs neither.
+
+    A checkpoint's writer tells its three words as `what` of one event; a file is damaged by nobody here.
+    """
+    code = told()
+    for word in ("written", "synced", "renamed"):
+        assert code.pop(word) == set()
+    assert set(code) == set(log.EVENTS) - {"damaged"}
+    for kind, fields in code.items():
+        assert fields <= set(log.EVENTS[kind]), kind
+        assert fields == set(log.EVENTS[kind]) or kind == "asked", kind
+    read = {
+        node.value
+        for reader in READERS
+        for node in ast.walk(ast.parse(Path(reader.__file__).read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert set(log.EVENTS) - read == set()
+
+
+START = b'{"event": "start", "format": "tmmu-events"}\n'
+
+
+def test_who_asks_for_events_gets_the_same_plan_and_the_same_records(tmp_path: Path) -> None:
+    def ran(events: EventLog | None) -> list[Any]:
+        trace, made = Trace(), recorded.plan(events)
+        with apply_plan(made, trace=trace, events=events) as execution:
+            recorded.batch(execution)
+            checkpoint.save(execution, tmp_path / "kept")
+            return [file.encode(made), trace.end(), execution.state, (tmp_path / "kept").read_bytes()]
+
+    told = EventLog()
+    assert ran(told) == ran(None)
+    kinds = [event.kind for event in log.parse("".join(f"{line}\n" for line in told.lines).encode())]
+    assert kinds.index("scanned") < kinds.index("asked") < kinds.index("ready") < kinds.index("begun")
+    assert kinds[-4:] == ["checkpoint", "checkpoint", "checkpoint", "closed"]
+
+
+def test_a_log_whose_process_died_in_a_line_goes_on_after_the_last_whole_one(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    EventLog(path)("closed")
+    path.write_bytes(path.read_bytes() + b'{"event": "sc')
+    assert [event.kind for event in log.read(path)] == ["start", "closed"]
+    EventLog(path)
+    assert [event.kind for event in log.read(path)] == ["start", "closed", "start"]
+
+
+def test_a_log_that_cannot_be_written_is_a_failure_that_names_it(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none" / "log"):
+        with pytest.raises(TmmuError, match="event log cannot be written") as caught:
+            EventLog(path)
+        assert (caught.value.code_id, caught.value.file) == ("TMMU_ALLOCATION_FAILURE", os.fspath(path))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "it holds no event"),
+        (b"\n", "line 1: it is no JSON object"),
+        (START + b"[" * 100_000 + b"\n", "line 2: it is no JSON object"),
+        (START + b"9" * 100_000 + b"\n", "line 2: it is no"),
+        (START + b"\xff\n", "line 2: it is no JSON object"),
+        (START + b"[1]\n", "line 2: it is no event that is known"),
+        (START + b'{"event": ["start"]}\n', "line 2: it is no event that is known"),
+        (START + b'{"event": "closed", "t": 1}\n', "line 2: 'closed' has no fields"),
+        (START + b'{"event": "step"}\n', "line 2: 'step' has step"),
+        (START + b'{"event": "step", "step": -1}\n', "line 2: step of 'step' is none"),
+        (START + b'{"event": "step", "step": true}\n', "line 2: step of 'step' is none"),
+        (START + b'{"event": "step", "step": 2147483648}\n', "line 2: step of 'step' is none"),
+        (START + b'{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0]]}\n', "storages of 'scan' is none"),
+        (b'{"event": "closed"}\n', "line 1: a log begins with 'start'"),
+    ],
+)
+def test_what_is_no_event_log_is_refused_with_its_line(data: bytes, says: str) -> None:
+    with pytest.raises(WrongLog, match=says):
+        list(log.parse(data))
+
+
+def test_a_log_that_is_too_large_or_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log").write_bytes(START)
+    monkeypatch.setattr(log, "BYTES", 10)
+    with pytest.raises(WrongLog, match="more than 10 bytes"):
+        log.read(tmp_path / "log")
+    with pytest.raises(WrongLog, match="cannot be read"):
+        log.read(tmp_path)
+
+
+SCAN = '{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0, 1]]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "nothing in it that a module speaks of"),
+        ('{"event": "open", "storage": 0, "slot": 0}', "line 2: 'open' outside of a scan"),
+        (f'{SCAN}\n{{"event": "open", "storage": 1, "slot": 0}}', "line 3: storage 1 is none of this scan"),
+        (SCAN.replace("]]", '], [0, "y", 0, 0, 1]]'), "line 2: a storage is listed twice"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "log").write_bytes(START + (f"{text}\n" if text else "").encode())
+    with pytest.raises(WrongLog, match=says):
+        follow.read(tmp_path / "log")
+
+
+def test_what_is_too_long_or_too_large_for_tlc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = EventLog(tmp_path / "log")
+    recorded.plan(log)
+    monkeypatch.setattr(lines, "MOST", 3)
+    with pytest.raises(WrongLog, match="line 6: more than 3 actions of LinearScan"):
+        follow.read(tmp_path / "log")
+    with pytest.raises(WrongLog, match="line 7: 2147483648 is beyond what TLC can count"):
+        lines.value([1 << 31], 7)
+
+
+def asked(**more: Any) -> log.Event:
+    fields = {
+        "plan_hash": "h", "arenas": [{"name": "a", "reuse": True}], "mappings": [4096, 8192], "budget": None,
+        "granted": True, "allocation_failures": 2, "is_fresh": True, "is_restored": False, "steps": 1,
+        "iterates": False, "storages": [["x", 0, 0, 0, 8, 0, 0], ["y", 0, 1, 4, 8, 0, 0]],
+    }  # fmt: skip
+    return log.Event(2, "asked", fields | more)
+
+
+def test_bytes_are_counted_in_the_largest_unit_that_divides_them(tmp_path: Path) -> None:
+    big = {"mappings": [3 << 60, 1 << 60], "budget": (5 << 60) - 1}
+    [path] = quota.paths([asked(**big)])
+    assert path.constants["Budget"] == "4"
+    assert path.lines[0].record == '[action |-> "Ask", need |-> <<3, 1>>, granted |-> TRUE]'
+    [path] = quota.paths([asked(), log.Event(3, "ready", {"t": 1, "bytes_allocated": 12287})])
+    assert path.lines[1].record == '[action |-> "Commit", allocated |-> -1]'
+    with pytest.raises(WrongLog, match="beyond what TLC can count"):
+        list(quota.paths([asked(mappings=[1, 1 << 40])]))
+
+
+def test_a_plan_that_never_asked_for_memory_is_no_failure_of_the_one_before() -> None:
+    """Whether that one is closed, or stands by while another is to take its place."""
+    ready = log.Event(3, "ready", {"t": 1, "bytes_allocated": 12288})
+    failed = log.Event(5, "failed", {"allocation_failures": 3})
+    hashes = {"t": 1, "old_plan_hash": "h", "new_plan_hash": "i"}
+    for between, after in (
+        (log.Event(4, "closed", {}), ["Release"]),
+        (log.Event(4, "replan", hashes), ["Release"]),
+    ):
+        [path] = quota.paths([asked(), ready, between, failed, log.Event(6, "closed", {})])
+        assert [line.action for line in path.lines] == ["Ask", "Commit", *after]
+
+
+def test_a_plan_that_gives_way_is_released_when_the_new_one_is_there() -> None:
+    ready = log.Event(3, "ready", {"t": 1, "bytes_allocated": 12288})
+    replan = log.Event(4, "replan", {"t": 1, "old_plan_hash": "h", "new_plan_hash": "i"})
+    new = log.Event(5, "asked", asked(plan_hash="i", is_restored=True).fields)
+    released, closed = log.Event(7, "released", {}), log.Event(8, "closed", {})
+    events = [asked(), ready, replan, new, log.Event(6, "ready", ready.fields), released, closed]
+    found = {path.first: [line.action for line in path.lines] for path in quota.paths(events)}
+    assert found == {2: ["Ask", "Commit", "Release"], 5: ["Ask", "Commit", "Release"]}
+    found = {path.first: [line.action for line in path.lines] for path in quota.paths(events[:5])}
+    assert found == {2: ["Ask", "Commit"], 5: ["Ask", "Commit"]}  # killed before the old one was given back
+    [path] = lifecycle.paths(events)
+    assert [line.action for line in path.lines] == ["Plan", "Zero", "Ask", "Replan", "Zero", "Crash"]
+    assert (path.given, path.constants["MaxShape"]) == ({"policy": '"REPLAN_AT_SAFEPOINT"'}, "3")
+
+
+def test_zeroing_passes_over_what_it_does_not_speak_of() -> None:
+    ready = log.Event(3, "ready", {"t": 1, "bytes_allocated": 4096})
+    apart = [["x", 0, 0, 0, 4, 0, 0], ["y", 0, 1, 4, 8, 0, 0]]
+    assert len(list(zeroing.paths([asked(storages=apart), ready]))) == 1
+    assert list(zeroing.paths([asked(storages=apart)])) == []
+    for more in ({}, {"is_restored": True}, {"is_fresh": False}, {"iterates": True}):
+        assert list(zeroing.paths([asked(**({"storages": apart} if more else {}), **more), ready])) == []
+    born = log.Event(4, "born", {"storage": 2, "zeroed": False, "is_zero": True})
+    with pytest.raises(WrongLog, match="line 4: storage 2 is none of the plan"):
+        list(zeroing.paths([asked(storages=apart), ready, born]))
+
+
+def test_a_run_ends_with_its_process_and_the_module_with_a_refusal() -> None:
+    events = [
+        asked(),
+        log.Event(3, "start", {"format": "tmmu-events"}),
+        log.Event(4, "start", {"format": "tmmu-events"}),
+        log.Event(5, "checkpoint refused", {}),
+        log.Event(6, "closed", {}),
+    ]
+    [path] = lifecycle.paths(events)
+    assert [(line.source, line.action) for line in path.lines] == [
+        (2, "Plan"), (3, "Crash"), (5, "RestoreDamaged"), (5, "RefuseDamaged"),
+    ]  # fmt: skip
+
+
+def outcome(exit_code: int | None, line: str | None = None, **report: Any) -> Outcome:
+    states = [] if line is None else [State(1, "LogStep", {"line": line})]
+    return Outcome(exit_code, Report(states=states, parsed=["/here/Followed.tla"], **report), 1.0, "/here")
+
+
+@pytest.mark.parametrize(
+    ("ended", "violated", "says"),
+    [
+        (outcome(0, codes=[2193, 2186], distinct_states=4, depth=4), None, ""),
+        (outcome(0, codes=[2193, 2186], distinct_states=3, depth=3), None, "no answer: distinct states 3, not 4"),
+        (outcome(0, codes=[2193, 2186], distinct_states=4, depth=2), None, "no answer: depth 2, not 4"),
+        (outcome(0), None, "no answer: success"),
+        (outcome(11, "2", printed='<<"allowed", {"Expire", "Open"}>>'), "Step", "(it allows Expire, Open)"),
+        (
+            outcome(11, "2", printed='<<"allowed", {}>>'),
+            "Step",
+            "Advance is no step of LinearScan here (it allows nothing",
+        ),
+        (outcome(11, "2"), "Step", "Advance is no step of LinearScan here;"),
+        (outcome(11, "4"), "Step", "line 4: LinearScan does not end so"),
+        (outcome(11, "5"), None, "no answer: deadlock"),
+        (outcome(11), None, "no answer: deadlock"),
+        (outcome(12, "2", invariant="AfterTypeOK"), "TypeOK", "line 2: after Open, TypeOK of LinearScan is violated"),
+        (outcome(12, "1", invariant="AfterTypeOK"), "TypeOK", "line 1: after the beginning, TypeOK"),
+        (outcome(12, "2"), None, "no answer"),
+        (outcome(13, "3"), "StepsOfTheModule", "line 3: after Advance, StepsOfTheModule"),
+        (outcome(75, "2"), None, "no answer: an expression cannot be evaluated"),
+        (outcome(11, "2", warnings=["oh"]), None, "TLC warns: oh"),
+        (dataclasses.replace(outcome(None), failure="no end within 3 s"), None, "no end within 3 s"),
+        (dataclasses.replace(outcome(11, "2"), folder="/there"), None, "which is not in this run's folder"),
+    ],
+)
+def test_only_a_state_for_each_line_is_acceptance(ended: Outcome, violated: str | None, says: str) -> None:
+    path = lines.Path("LinearScan", "arena a", 1)
+    path.add(2, "Open", storage=1, slot=1)
+    path.add(3, "Advance", step=1)
+    path.add(3, "Expire", slot=1)
+    path.ends(4, slots=1)
+    events = [log.Event(n, "scanned", {"slots": n}) for n in (1, 2, 3, 4)]
+    result = verdict("log", path, events, generate.run_of(path, manifest.installed()), ended)
+    assert (result.as_expected, result.violated) == (not says, violated)
+    assert not says or says in result.objections[0]
+
+
+def test_a_long_path_is_looked_at_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = lines.Path("LinearScan", "arena a", 1)
+    path.add(2, "Advance", step=1)
+    short = dict(generate.run_of(path, manifest.installed()).files)["Followed.tla"]
+    monkeypatch.setattr(generate, "AT_EACH", 0)
+    run = generate.run_of(path, manifest.installed())
+    long = dict(run.files)["Followed.tla"]
+    assert ("LogDue == TRUE" in short, "LogDue == line > Len(LogLines)" in long) == (True, True)
+    assert run.config.properties == ()
+
+
+def test_the_commands_write_a_log_that_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files.save(small("relu: x -> a", "add: a x -> y"), tmp_path / "m.ir.cbor")
+    assert run(["plan", "m.ir.cbor", "-o", "p.cbor", "--layout", "slots", "--events", "run.events"]) == 0
+    assert run(["apply", "p.cbor", "--budget", "1GiB", "--events", "run.events"]) == 0
+    assert run(["checkpoint", "p.cbor", "-o", "c.cbor"]) == 0
+    assert run(["restore", "c.cbor", "--events", "other.events"]) == 0
+    (tmp_path / "c.cbor").write_bytes(b"")
+    assert run(["restore", "c.cbor", "--events", "other.events"]) == 4
+    _, paths = follow.read(tmp_path / "run.events")
+    assert {path.module for path in paths} == {"LinearScan", "PlanLifecycle", "Quota", "Zeroing"}
+    assert [event.kind for event in log.read(tmp_path / "other.events")][-2:] == ["start", "checkpoint refused"]
+    assert run(["plan", "m.ir.cbor", "-o", "p.cbor", "--events", "p.cbor"]) == 2
+    assert run(["apply", "p.cbor", "--events", "p.cbor"]) == 2
+    assert run(["apply", "p.cbor", "--events", "none/log"]) == 4
+    capsys.readouterr()
+
+
+def test_following_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    recorded.plan(EventLog(good))
+    bad.write_bytes(START)
+    assert entry.run(["--follow", str(bad)]) == 4
+    assert capsys.readouterr().err == f"error: {bad}: nothing in it that a module speaks of\n"
+    assert entry.run(["--follow", str(good), "--mutants"]) == 2
+    capsys.readouterr()
+
+    def missing() -> str:
+        raise java.JavaMissing("TLC needs Java")
+
+    monkeypatch.setattr(java, "find", missing)
+    assert entry.run(["--follow", str(good)]) == 1
+    assert capsys.readouterr().err == "error: TLC needs Java\n"

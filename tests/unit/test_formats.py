@@ -1,0 +1,285 @@
+"""Verdicts as text, JSON, JUnit and SARIF: the same facts, and no name that could pass for a verdict.
+
+spec: C1.3, C1.4, C1.5, C1.7, C1.8, V5.2, V5.3
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from proofs.verify import formats
+from proofs.verify.verdict import Verdict
+
+NOTHING: dict[str, Any] = {
+    "dims": {}, "ranges": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,
+    "believed_operators": [],
+}  # fmt: skip
+
+
+def proved(file: str = "a.cbor") -> Verdict:
+    assumed = {
+        "dims": {"n": 4}, "ranges": {"m": [1, 8]}, "shapes": {"x": [1, 3]}, "values": {"rate": "16"},
+        "defaults": {"k": "3"}, "donated": ["x"], "trusted_shapes": True, "believed_operators": ["own::Op"],
+    }  # fmt: skip
+    obligations: list[dict[str, Any]] = [
+        {"name": "hashes", "verdict": "PROVED", "detail": "by comparison"},
+        {"name": "peak", "verdict": "PROVED", "rows": 3, "detail": ""},
+    ]
+    claims = {"activations": {"slots": 2, "slot_count": "minimal"}}
+    return Verdict(file, "PROVED", 0, "against the model", obligations, claims, assumed, model="m.onnx")
+
+
+def refuted(file: str = "b.cbor", *names: str) -> Verdict:
+    witness = {
+        "obligation": "sharing_is_sound", "text": "step 2 (add) reads a, whose bytes hold b",
+        "tensors": list(names or ("a", "b")), "steps": [2], "arena": "activations", "first_byte": 64, "last_byte": 127,
+    }  # fmt: skip
+    obligations: list[dict[str, Any]] = [
+        {"name": "sharing_is_sound", "verdict": "REFUTED", "detail": witness["text"]},
+        {"name": "peak", "verdict": "UNKNOWN", "detail": "not reached"},
+    ]
+    return Verdict(file, "REFUTED", 1, "for the steps it states", obligations, {}, dict(NOTHING), witness, ["one more"])
+
+
+def false_hash() -> Verdict:
+    witness = {
+        "obligation": "hashes", "text": "plan_hash is stated as 00; it is 11", "field": "plan_hash", "stated": "00",
+        "recomputed": "",
+    }  # fmt: skip
+    return Verdict("h.cbor", "REFUTED", 1, "for the steps it states", [], {}, dict(NOTHING), witness)
+
+
+def unknown() -> Verdict:
+    obligations: list[dict[str, Any]] = [
+        {"name": "hashes", "verdict": "PROVED", "detail": "by comparison"},
+        {"name": "peak", "verdict": "UNKNOWN", "rows": 3, "detail": "timeout"},
+    ]
+    notes = ["peak: the solver gave no answer (timeout)"]
+    return Verdict("c.cbor", "UNKNOWN", 3, "for the steps it states", obligations, {}, dict(NOTHING), None, notes)
+
+
+def unread(note: str = "d.cbor: not a canonical CBOR plan [INVALID_PLAN]") -> Verdict:
+    return Verdict("d.cbor", "ERROR", 4, "", notes=[note])
+
+
+ALL = [proved(), refuted(), false_hash(), unknown(), unread()]
+
+
+# Text.
+
+
+def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
+    assert list(formats.text(proved())) == [
+        "PROVED a.cbor against m.onnx",
+        "  proved: hashes, peak",
+        "  bindings: n=4, m=1..8, x=1x3, rate=16",
+        "  defaults: k=3",
+        "  donated: x",
+        "  believed operators: own::Op",
+        "  trusted: the shapes that the model file states",
+    ]
+
+
+def test_of_many_donated_tensors_the_first_are_named() -> None:
+    found = proved()
+    found.assumptions["donated"] = [f"w{k}" for k in range(9)]
+    assert "  donated: w0, w1, w2, w3, w4, w5, w6, w7 and 1 more" in formats.text(found)
+
+
+def test_a_refuted_plan_is_one_line_and_its_witness() -> None:
+    assert list(formats.text(refuted())) == [
+        "REFUTED b.cbor for the steps it states",
+        "  sharing_is_sound: step 2 (add) reads a, whose bytes hold b",
+        "  tensors: a, b",
+        "  step: 2",
+        "  bytes: 64 to 127 of activations",
+        "  note: one more",
+    ]
+    assert list(formats.text(false_hash())) == [
+        "REFUTED h.cbor for the steps it states",
+        "  hashes: plan_hash is stated as 00; it is 11",
+        "  stated: 00",
+        "  recomputed: nothing",
+    ]
+
+
+def test_a_witness_names_the_ranks_the_element_and_the_shape() -> None:
+    verdict = false_hash()
+    verdict.witness = {
+        "obligation": "shards_cover", "text": "nobody holds it", "tensors": ["w"], "ranks": [0, 1], "element": [3, 0],
+        "steps": [], "shape": {"m": 1, "n": 64},
+    }  # fmt: skip
+    assert list(formats.text(verdict))[2:] == [
+        "  tensors: w", "  ranks: 0, 1", "  element: 3, 0", "  shape: m=1, n=64",
+    ]  # fmt: skip
+
+
+def test_of_many_bindings_the_first_are_shown_and_the_rest_counted() -> None:
+    verdict = proved()
+    eight = "a=1, b=1, c=1, d=1, e=1, f=1, g=1, h=1"
+    lines = {"abcdefgh": eight, "abcdefghi": f"{eight} and 1 more", "abcdefghij": f"{eight} and 2 more"}
+    for names, line in lines.items():
+        verdict.assumptions["defaults"] = dict.fromkeys(names, "1")
+        assert f"  defaults: {line}" in formats.text(verdict)
+
+
+def test_what_the_plan_or_the_model_lacks_is_called_nothing() -> None:
+    verdict = false_hash()
+    assert verdict.witness is not None
+    verdict.witness |= {"stated": "", "recomputed": "relu"}
+    assert list(formats.text(verdict))[-2:] == ["  stated: nothing", "  recomputed: relu"]
+
+
+def test_an_open_question_is_one_line_and_its_reasons() -> None:
+    assert list(formats.text(unknown())) == [
+        "UNKNOWN c.cbor for the steps it states",
+        "  proved: hashes",
+        "  note: peak: the solver gave no answer (timeout)",
+    ]
+
+
+def test_what_could_not_be_read_has_no_line_that_begins_like_a_verdict() -> None:
+    assert list(formats.text(unread())) == ["error: d.cbor: not a canonical CBOR plan [INVALID_PLAN]"]
+
+
+HOSTILE = "a\nPROVED b.cbor against m.onnx\r\x1b[2J\u2028"
+
+
+def test_a_hostile_name_begins_no_line_and_clears_no_screen() -> None:
+    for verdict in (refuted(HOSTILE, HOSTILE, "b"), unread(HOSTILE)):
+        lines = list(formats.text(verdict))
+        assert all(line.isprintable() for line in lines)
+        printed = "\n".join(lines).splitlines()
+        assert not any(line.startswith("PROVED") for line in printed)
+
+
+# JSON.
+
+
+def test_json_holds_the_documented_fields_of_every_file() -> None:
+    found = json.loads(formats.as_json(ALL))["files"]
+    assert [(f["file"], f["verdict"], f["exit"]) for f in found] == [
+        ("a.cbor", "PROVED", 0), ("b.cbor", "REFUTED", 1), ("h.cbor", "REFUTED", 1), ("c.cbor", "UNKNOWN", 3),
+        ("d.cbor", "ERROR", 4),
+    ]  # fmt: skip
+    for entry in found:
+        assert {"file", "verdict", "exit", "scope", "obligations", "claims", "assumptions", "witness"} <= set(entry)
+    assert found[0]["assumptions"] == proved().assumptions
+    assert found[1]["witness"] == refuted().witness
+    assert (found[0]["witness"], found[4]["notes"]) == (None, unread().notes)
+
+
+def test_json_of_a_name_that_no_encoding_has_can_be_printed_and_read() -> None:
+    """A file's name need not be text; the commands print what cannot be encoded as an escape."""
+    written = formats.as_json([unread("\udcff")]).encode("utf-8", "backslashreplace")
+    assert json.loads(written)["files"][0]["notes"] == ["\udcff"]
+
+
+def test_names_are_written_as_they_are_and_no_line_holds_everything() -> None:
+    """Machines do not need it; who looks into the files does."""
+    for write in formats.WRITERS.values():
+        written = write([unread("größe")])
+        assert "größe" in written
+        assert len(written.splitlines()) > 5
+
+
+# JUnit.
+
+
+def test_junit_has_a_suite_a_file_and_a_case_an_obligation() -> None:
+    suites = Xml.fromstring(formats.as_junit(ALL))
+    assert [(s.get("name"), s.get("tests"), s.get("failures"), s.get("errors")) for s in suites] == [
+        ("a.cbor", "2", "0", "0"), ("b.cbor", "2", "1", "1"), ("h.cbor", "1", "1", "0"), ("c.cbor", "2", "0", "1"),
+        ("d.cbor", "1", "0", "1"),
+    ]  # fmt: skip
+    cases = {
+        (case.get("classname"), case.get("name")): [child.tag for child in case] for case in suites.iter("testcase")
+    }
+    assert cases[("a.cbor", "peak")] == []
+    assert cases[("b.cbor", "sharing_is_sound")] == ["failure"]
+    assert cases[("c.cbor", "peak")] == ["error"]
+    assert cases[("d.cbor", "plan")] == ["error"]
+
+
+def test_junit_gives_the_reason_with_the_failure() -> None:
+    suites = Xml.fromstring(formats.as_junit(ALL))
+    messages = {(e.tag, e.get("message")) for e in suites.iter() if e.tag in ("failure", "error")}
+    assert ("failure", "step 2 (add) reads a, whose bytes hold b") in messages
+    assert ("error", "timeout") in messages
+    assert ("error", "d.cbor: not a canonical CBOR plan [INVALID_PLAN]") in messages
+
+
+def test_junit_gives_the_verdict_where_there_is_no_reason() -> None:
+    verdict = unknown()
+    verdict.obligations[1]["detail"] = ""
+    [error] = Xml.fromstring(formats.as_junit([verdict])).iter("error")
+    assert error.get("message") == "UNKNOWN"
+
+
+def test_junit_gives_the_verdict_and_the_witness_of_json() -> None:
+    suites = Xml.fromstring(formats.as_junit(ALL))
+    for verdict, suite in zip(ALL, suites, strict=True):
+        said = {str(p.get("name")): p.get("value") for p in suite.iter("property")}
+        assert said["verdict"] == verdict.verdict
+        assert json.loads(str(said["witness"])) == verdict.witness
+
+
+def test_junit_of_hostile_names_is_xml() -> None:
+    verdict = refuted('a\x01\x0b<&">.cbor')
+    verdict.obligations[0]["detail"] = "\x00\x1b\ufffe\udcff]]>"
+    [suite] = Xml.fromstring(formats.as_junit([verdict]).encode("utf-8", "backslashreplace"))
+    assert suite.get("name") == 'a\\x01\\x0b<&">.cbor'
+
+
+# SARIF.
+
+
+def sarif(*verdicts: Verdict) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(formats.as_sarif(verdicts))
+    assert document["version"] == "2.1.0"
+    [run] = document["runs"]
+    return dict(run)
+
+
+def test_sarif_has_a_result_for_every_file_that_is_not_proved() -> None:
+    run = sarif(*ALL)
+    assert [(r["ruleId"], r["level"], r["properties"]["verdict"]) for r in run["results"]] == [
+        ("sharing_is_sound", "error", "REFUTED"),
+        ("hashes", "error", "REFUTED"),
+        ("unknown", "warning", "UNKNOWN"),
+        ("error", "error", "ERROR"),
+    ]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["error", "hashes", "sharing_is_sound", "unknown"]
+    assert sarif(proved())["results"] == []
+
+
+def test_sarif_gives_message_place_and_witness() -> None:
+    [result] = sarif(refuted())["results"]
+    assert result["message"]["text"] == "step 2 (add) reads a, whose bytes hold b"
+    [location] = result["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "b.cbor"
+    assert location["logicalLocations"] == [
+        {"fullyQualifiedName": "a", "kind": "tensor"},
+        {"fullyQualifiedName": "b", "kind": "tensor"},
+    ]
+    assert result["properties"]["witness"] == refuted().witness
+    [nowhere] = sarif(unread())["results"]
+    assert "logicalLocations" not in nowhere["locations"][0]
+    assert nowhere["message"]["text"] == unread().notes[0]
+    silent = Verdict("s.cbor", "UNKNOWN", 3, "for the steps it states")
+    assert sarif(silent)["results"][0]["message"]["text"] == "UNKNOWN"
+
+
+@pytest.mark.parametrize(("file", "uri"), [("a b#c?.cbor", "a%20b%23c%3F.cbor"), ("größe\udcff", "gr%C3%B6%C3%9Fe%FF")])
+def test_sarif_names_files_by_uri(file: str, uri: str) -> None:
+    [result] = sarif(refuted(file))["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
+def test_every_format_has_a_writer_and_every_verdict_a_level() -> None:
+    assert set(formats.WRITERS) == {"json", "junit", "sarif"}
+    assert {verdict.verdict for verdict in ALL} == set(formats.SARIF_LEVELS)

@@ -1,0 +1,100 @@
+"""Where tensors may lie, and how arenas divide a memory: each problem with its arena and its bytes.
+
+spec: M3.7, M3.8, M3.10
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from proofs.checker import arenas as homes
+from proofs.checker.arenas import Place
+from proofs.checker.execute import Problem
+from proofs.checker.program import program
+from proofs.readers.sharing import Permissions
+from tests.support.small import changed, small
+from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Model, Role, Rule
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+
+OTHERS = tuple(role for role in Role if role not in (Role.INPUT, Role.PARAMETER))
+
+
+def arenas(memory: str = "dram") -> tuple[Arena, ...]:
+    """Inputs, nothing, parameters that never share, and all else; the first three in one memory."""
+    there = {"alignment": 16, "device": "npu", "memory": memory}
+    return (
+        Arena("given", (Role.INPUT,), **there),  # type: ignore[arg-type]  # the fields have their types
+        Arena("empty", (), **there),  # type: ignore[arg-type]
+        Arena("kept", (Role.PARAMETER,), reuse=False, **there),  # type: ignore[arg-type]
+        Arena("rest", OTHERS, alignment=16),
+    )
+
+
+def planned(capacity: int = 1 << 20, *rules: Rule, model: Model | None = None) -> Plan:
+    """100 bytes of input, and two parameters of 64 and 32 bytes, the second aligned to 256."""
+    made = model or small(
+        "matmul: x w v -> y", parameters="w v", sizes={"x": 100, "v": 32}, like={"v": {"alignment": 256}}
+    )
+    device = Device("npu", (Memory("sram", 8), Memory("dram", capacity)), ops=("Matmul",))
+    plan = plan_memory(made, arenas(), policy=ArenaPolicy((device._replace(memories=(Memory("dram", 1 << 20),)),))).plan
+    return replace(plan, policy=ArenaPolicy((device,), rules))
+
+
+def found(plan: Plan) -> list[Problem]:
+    return list(homes.problems(plan, program(plan, Permissions())))
+
+
+def test_arenas_of_a_memory_lie_one_behind_the_other_as_their_strictest_slot_asks() -> None:
+    """One that needs nothing takes no place, and one of no memory counts nowhere."""
+    plan = planned()
+    assert [usage.footprint for usage in plan.usage] == [100, 0, 288, 64]
+    assert homes.places(plan) == [
+        Place("npu/dram", 1 << 20, 0, 0, 0, 0, 16),
+        Place("npu/dram", 1 << 20, 2, 0, 100, 256, 256),
+    ]
+
+
+@pytest.mark.parametrize(("capacity", "first"), [(544, None), (543, 287), (257, 1), (256, 0), (99, 0)])
+def test_a_memory_is_overfull_where_its_last_arena_ends_beyond_it(capacity: int, first: int | None) -> None:
+    """The arena `kept` begins at 256 and needs 288; its highest storage is named, and the bytes that are too many."""
+    problems = [problem for problem in found(planned(capacity)) if problem.arena == "kept"]
+    text = f"kept begins at byte 256 of the memory npu/dram and ends at 544; it has {capacity}"
+    assert problems == ([] if first is None else [Problem("capacity", ("v",), None, "kept", first, 287, text)])
+
+
+def test_the_storage_that_ends_highest_is_named_wherever_it_begins() -> None:
+    plan = planned(543)
+    w = int(plan.tensors.storage[plan.tensors.name.list().index("w")])
+    assert [problem.tensors for problem in found(changed(plan, "storages", w, bytes=400))] == [("w",)]
+
+
+@pytest.mark.parametrize(("size", "last"), [(64, 127), (1, 64), (0, 64)])
+def test_a_tensor_in_a_wrong_arena_is_shown_with_its_bytes(size: int, last: int) -> None:
+    """By its role, and by a rule. Of nothing, first and last are where it would be."""
+    model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", sizes={"a": size})
+    plan = planned(model=model)
+    a = plan.tensors.name.list().index("a")
+    plan = changed(plan, "storages", int(plan.tensors.storage[a]), offset=64)
+    forbidden = replace(
+        plan, policy=plan.policy._replace(rules=(Rule(("kept",), ops=("y",)), Rule(("kept",), names=("a",))))
+    )
+    assert found(plan) == []
+    text = "a lies in rest; rule 2 allows kept"
+    assert found(forbidden) == [Problem("roles_have_arenas", ("a",), None, "rest", 64, last, text)]
+    role = changed(plan, "tensors", "a", role=list(Role).index(Role.PARAMETER))
+    text = "a has the role parameter, which rest does not hold"
+    assert found(role) == [Problem("roles_have_arenas", ("a",), None, "rest", 64, last, text)]
+
+
+def test_a_rule_for_operators_speaks_of_the_node_that_writes_or_else_reads_first() -> None:
+    """`u` is touched by no node, so no rule for operators or devices means it."""
+    model = small("relu: x -> a", "matmul: a w -> y", inputs="x u", parameters="w", outputs="y u")
+    for rule in (Rule(("empty",), ops=("*",)), Rule(("empty",), devices=("npu",)), Rule(("empty",), ops=("Matmul",))):
+        plan = planned(1 << 20, rule, model=model)
+        rules = dict(zip(plan.tensors.name.list(), homes.rule_of(plan).tolist(), strict=True))
+        meant = {"x", "a", "w", "y"} if rule.ops == ("*",) else {"w", "y"}
+        assert {name for name, row in rules.items() if row == 0} == meant
+        assert set(rules.values()) == {0, homes.BY_ROLE}

@@ -1,0 +1,216 @@
+"""A model as columns: written and read again it is the same, and what is no model is refused with its place.
+
+spec: I1.1, I1.2
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.small import small
+from tmmu.core import canonical
+from tmmu.core.dims.expressions import symbol
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings, Body, Model, Phase, Role, Scratch, View
+from tmmu.ir import columns, validate
+
+
+def full() -> Model:
+    """A model in which every table of the format has a row."""
+    model = small(
+        "add: x w -> sum(x)",
+        "reshape: sum -> square",
+        "loop: square -> z",
+        "loop/body*: i => o",
+        "  relu: i -> o",
+        "update: z s -> y !s",
+        inputs="x",
+        parameters="w s",
+        like={
+            "sum": {"saved_for_backward": True, "shape": (symbol("m", 1, 64),), "alias_group": "tied"},
+            "square": {"shape": (symbol("m", 1, 64),)},
+            "z": {"dtype": "float16", "alignment": 2, "role": Role.GRADIENT},
+            "y": {"alias_group": "tied"},
+            "s": {"role": Role.OPTIMIZER},
+        },
+        nodes={
+            "add": {"scratch": (Scratch(8, 8), Scratch(16, 16, "activations"))},
+            "update": {"domain": "com.example", "phase": Phase.OPTIMIZER},
+        },
+        views={"square": ("sum", 0)},
+        must_not_alias=[("x", "y")],
+    )
+    bindings = Bindings({"n": 4}, {"x": (4, 16)}, {"rate": "16000"}, {"k": "3"}, ("s", "x"), True, {"m": (1, 64)})
+    strided = [replace(t, view=View(t.view.base, 0, 64, (8, 1))) if t.view else t for t in model.tensors]
+    return replace(model, tensors=tuple(strided), unproduced=("mask",), bindings=bindings, source_digest=bytes(32))
+
+
+def test_a_model_is_read_as_it_was_written() -> None:
+    for model in (full(), Model("empty", (), (), (Body(-1, "", (), ()),))):
+        validate.validate(model)
+        data = canonical.encode(columns.to_object(model))
+        again = columns.from_object(canonical.decode(data))
+        assert again == model
+        assert canonical.encode(columns.to_object(again)) == data
+
+
+def test_the_digest_is_that_of_the_written_object_and_changes_with_every_part() -> None:
+    """spec: R2.3"""
+    model = full()
+    assert columns.digest(model) == canonical.digest(columns.to_object(model))
+    others = [
+        replace(model, name="other"),
+        replace(model, unproduced=()),
+        replace(model, bindings=Bindings(ranges=model.bindings.ranges)),
+    ]
+    assert len({columns.digest(m) for m in (model, *others)}) == 4
+
+
+def test_rows_of_different_lengths_survive_flattening() -> None:
+    rows = [(), (1, 2), (), (3,)]
+    assert columns.unragged(*columns.ragged(rows)) == rows
+    assert columns.unragged(*columns.ragged([])) == []
+
+
+def u32(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.uint32)
+
+
+def u8(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.uint8)
+
+
+def u64(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.uint64)
+
+
+ABSENT = object()
+WRONG: list[tuple[str, Any, str]] = [
+    ("format", "tmmu-plan", "format"),
+    ("format", u8(1, 2), "format is no text"),
+    ("version", 2, "version"),
+    ("extra", 1, "unknown key 'extra'"),
+    ("tensors.extra", 1, "unknown key 'extra' in tensors"),
+    ("views.extra", 1, "in views"),
+    ("nodes.extra", 1, "in nodes"),
+    ("in_place.extra", 1, "in in_place"),
+    ("scratch.extra", 1, "in scratch"),
+    ("bodies.extra", 1, "in bodies"),
+    ("bindings.extra", 1, "in bindings"),
+    ("name", ABSENT, "missing 'name'"),
+    ("tensors.shape", ABSENT, "missing 'shape'"),
+    ("name", 3, "name is no text"),
+    ("tensors", [], "tensors is no map"),
+    ("dtypes", "uint8", "unknown dtype"),
+    ("dtypes", ["uint7", "float16"], "unknown dtype 'uint7'"),
+    ("dtypes", ["uint8", 5], "a dtype is no text"),
+    ("dtypes", ["uint8", "float16", "float32"], "dtypes is not as this model is written"),
+    ("groups", [7], "a group is no text"),
+    ("groups", ["tied", "other"], "groups is not"),
+    ("ops", [["", "Add"]], "nodes.op points beyond 1 entries"),
+    ("ops", ["ab"] * 5, "ops is not as this model is written"),
+    ("ops", [["", 1]], "an operator is no text"),
+    ("tensors.name", b"x", "tensors.name has 1 names for 9 rows"),
+    ("tensors.name", "x", "tensors.name is no byte string"),
+    ("tensors.name", b"\xff", "utf-8"),
+    ("tensors.dtype", [0] * 9, "tensors.dtype is no column of uint8"),
+    ("tensors.dtype", u32(0), "tensors.dtype is no column of uint8"),
+    ("tensors.dtype", u8(*[9] * 9), "tensors.dtype points beyond 2 entries"),
+    ("tensors.role", u8(*[200] * 9), "tensors.role points beyond 6 entries"),
+    ("tensors.role", u8(0), "shorter"),
+    ("tensors.saved", u8(0, 0, 2, 0, 0, 0, 0, 0, 0), "tensors is not"),
+    ("tensors.group", u32(*[5] * 9), "tensors.group points beyond 1 entries"),
+    ("tensors.shape_at", u32(0, 1), "tensors.shape_at are no bounds of 9 rows"),
+    ("tensors.shape_at", u32(1, *range(1, 10)), "no bounds"),
+    ("tensors.shape_at", u32(0, 2, 1, *range(3, 10)), "no bounds"),
+    ("tensors.shape_at", u32(*range(9), 8), "no bounds"),
+    ("views.tensor", u32(99), "views point beyond the tensors"),
+    ("views.base", u32(99), "views point beyond the tensors"),
+    ("views.strides", [], "shorter"),
+    ("views.strides", [["8", "1"]], "views is not"),
+    ("views.strides", [[8.5]], "no float"),
+    ("envelopes", [[99, [0]], [3, [0]]], "envelopes is not"),
+    ("envelopes", [[2, [9]], [3, [0]]], "envelopes points beyond the terms"),
+    ("envelopes", [[2, [0, 0]], [3, [0]]], "envelopes is not"),
+    ("envelopes", [], "terms and envelopes belong together"),
+    ("terms", ABSENT, "terms and envelopes belong together"),
+    ("terms.value", u64(1), "neither a number nor a dimension of the envelope"),
+    ("terms.op", u8(9), "operation 9 is not known"),
+    ("terms.op", u8(4), "made of terms that do not come before it"),
+    ("terms.left", u32(0, 0), "longer"),
+    ("terms.extra", 1, "in terms"),
+    ("bindings.ranges", {"m": [1]}, "'m' has no range"),
+    ("bindings.ranges", {"m": [64, 64]}, "'m' has no range"),
+    ("bindings.ranges", {"m\0": [1, 64]}, "holds a NUL"),
+    ("bindings.ranges", {"n": [1, 64], "m": [1, 64]}, "'n' is bound already"),
+    ("bindings.ranges", {"m": [1, 65]}, "is not as this model is written"),
+    ("envelopes", 3, "not iterable"),
+    ("nodes.body", u32(9, 0, 0, 1, 0), "nodes.body points beyond 2 entries"),
+    ("nodes.body", u32(0, 0, 0, 1, 0, 0), "nodes is not"),
+    ("nodes.reads", u32(*[9] * 7), "nodes.reads points beyond 9 rows"),
+    ("nodes.phase", u8(*[7] * 5), "nodes.phase points beyond 3 entries"),
+    ("in_place.node", u32(99), "in_place points beyond"),
+    ("in_place.result", u32(99), "in_place points beyond"),
+    ("in_place.operand", u32(99), "in_place points beyond"),
+    ("in_place.operand", u32(), "shorter"),
+    ("scratch.node", u32(99, 0), "scratch points beyond"),
+    ("scratch.arena", [None, 5], "scratch.arena is no text"),
+    ("bodies.owner", u32(0, 2), "the first body is the main graph"),
+    ("bodies.owner", u32(), "nodes.body points beyond 0 entries"),
+    ("bodies.owner", u32(0xFFFFFFFF, 0xFFFFFFFF), "every other one belongs to a node"),
+    ("bodies.iterates", u8(0, 3), "bodies is not"),
+    ("must_not_alias", [[0, 99]], "must_not_alias points beyond"),
+    ("must_not_alias", [[0, -1]], "must_not_alias points beyond"),
+    ("must_not_alias", [["0", "5"]], "must_not_alias is not"),
+    ("must_not_alias", [[0, True]], "must_not_alias is not"),
+    ("unproduced", [3], "an unproduced name is no text"),
+    ("unproduced", "mask", "unproduced is not"),
+    ("source_digest", bytes(31), "source_digest is no SHA-256"),
+    ("source_digest", "0" * 32, "source_digest is no SHA-256"),
+    ("bindings", [], "bindings is no map"),
+    ("bindings.dims", {"n": -1}, "bindings.dims are no sizes"),
+    ("bindings.dims", {"n": True}, "bindings.dims are no sizes"),
+    ("bindings.shapes", {"x": [1, "2"]}, "bindings.shapes are no shapes"),
+    ("bindings.shapes", {"x": ""}, "bindings.shapes are no shapes"),
+    ("bindings.shapes", {"x": u8()}, "bindings.shapes are no shapes"),
+    ("bindings.values", {"rate": 16000}, "a binding is no text"),
+    ("bindings.defaults", {"k": b"3"}, "a binding is no text"),
+    ("bindings.donated", "x", "bindings.donated is no array"),
+    ("bindings.trust_shapes", 1, "bindings.trust_shapes is no boolean"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), WRONG, ids=[f"{p}-{k}" for k, (p, _, _) in enumerate(WRONG)])
+def test_what_is_no_model_is_refused_with_its_place(path: str, value: Any, message: str) -> None:
+    root = copy.deepcopy(columns.to_object(full()))
+    *folders, last = path.split(".")
+    table: Any = root
+    for key in folders:
+        table = table[key]
+    if value is ABSENT:
+        del table[last]
+    else:
+        table[last] = value
+    with pytest.raises(TmmuError, match=message) as refused:
+        columns.from_object(root)
+    assert refused.value.code_id == "INVALID_IR"
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", b"bytes", [], u8(1)])
+def test_what_is_no_map_at_all_is_refused(value: Any) -> None:
+    with pytest.raises(TmmuError, match="the file is no map") as refused:
+        columns.from_object(value)
+    assert refused.value.code_id == "INVALID_IR"
+
+
+def test_a_shape_of_endless_dimensions_is_refused_before_it_is_multiplied() -> None:
+    model = small("relu: x -> y", like={"x": {"shape": (1,) * 257}})
+    with pytest.raises(TmmuError, match="more than 256 dimensions"):
+        columns.from_object(columns.to_object(model))
+    model = small("relu: x -> y", like={"x": {"shape": (1,) * 256}})
+    assert columns.from_object(columns.to_object(model)) == model

@@ -1,0 +1,321 @@
+"""What can be said of the kernel where it is not built: where it would be, how it is built, and what is left out.
+
+spec: V6.2, V6.3, V6.4
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from proofs.kernel import coq_file, install, installed
+from proofs.kernel.evidence import VERSION, columns, words
+from proofs.kernel.opinion import opinion
+from proofs.kernel.program import PARTS, Answer, ask_words
+from proofs.readers.sharing import Permissions, permitted
+from tests.support.small import small
+from tests.support.synthetic import claiming, edited, training_plan
+from tests.support.written import Written
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Role
+from tmmu.plan import file
+from tmmu.plan.columns import ROLES, Plan
+from tmmu.planner import plan_memory
+
+ROOT = Path(__file__).resolve().parents[2]
+NOBODY: frozenset[str] = frozenset()
+DIGEST = bytes(range(32))
+NO_WORDS = np.empty(0, np.uint64)
+
+
+def test_a_kernel_is_looked_for_under_the_digest_of_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert installed.folder() == tmp_path / "tmmu" / "kernel" / installed.digest()
+    assert (installed.program(), installed.theory()) == (None, None)
+    program, theory = installed.folder() / "kernel", installed.folder() / "theory"
+    theory.mkdir(parents=True)
+    program.touch(0o644)
+    assert (installed.program(), installed.theory()) == (None, None)
+    (theory / "Theorems.vo").touch()
+    program.chmod(0o755)
+    assert (installed.program(), installed.theory()) == (program, theory)
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert installed.folder().is_relative_to(tmp_path / ".local" / "share" / "tmmu" / "kernel")
+
+
+@pytest.mark.parametrize("name", [*(f"{name}.v" for name in installed.ORDER), "Extract.v", "main.ml"])
+def test_every_source_counts(name: str, tmp_path: Path) -> None:
+    shutil.copytree(installed.SOURCES, tmp_path / "kernel")
+    with (tmp_path / "kernel" / name).open("a") as file:
+        file.write(" ")
+    assert installed.digest(tmp_path / "kernel") != installed.digest()
+
+
+def test_all_theory_files_are_listed_each_after_what_it_needs() -> None:
+    assert {f"{name}.v" for name in installed.ORDER} | {"Extract.v"} == {p.name for p in installed.SOURCES.glob("*.v")}
+    for place, name in enumerate(installed.ORDER):
+        for line in (installed.SOURCES / f"{name}.v").read_text().splitlines():
+            if line.startswith("From Tmmu Require Import"):
+                assert set(line.removesuffix(".").split()[4:]) <= set(installed.ORDER[:place])
+
+
+def test_without_coq_and_without_the_right_to_install_it_the_one_command_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(install.shutil, "which", lambda _: None)
+    assert install.main() == 1
+    said = capsys.readouterr().err
+    assert said.startswith("Coq and OCaml are needed: sudo apt-get install -y")
+    assert said.count("\n") == 1
+    assert not list(tmp_path.rglob("kernel*/*"))
+
+
+def test_a_second_run_does_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(install, "build", lambda _: pytest.fail("it was built again"))
+    installed.folder().mkdir(parents=True)
+    (installed.folder() / installed.PROGRAM).touch(0o755)
+    assert install.main() == 0
+    assert "is installed in" in capsys.readouterr().out
+
+
+def test_the_tests_that_need_it_are_left_out_by_name(tmp_path: Path) -> None:
+    away = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+        "tests/integration/kernel",
+    ]
+    done = subprocess.run(command, cwd=ROOT, env=away, capture_output=True, text=True, check=False)
+    named = {line.split()[2] for line in done.stdout.splitlines() if line.startswith("LEFT OUT: ")}
+    assert named == {
+        f"tests/integration/kernel/{path.name}" for path in (ROOT / "tests/integration/kernel").glob("test_*.py")
+    }
+
+
+# The words.
+
+
+def test_the_words_begin_with_the_version_the_digest_and_the_counts() -> None:
+    plan = training_plan(20, seed=5, in_place=0.3, views=0.3)
+    row = words(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)
+    assert row[0] == VERSION
+    assert row[1:5].astype(">u8").tobytes() == DIGEST
+    assert row[5:10].tolist() == [20, 21, len(plan.storages), len(plan.slots), 1]
+    named = columns(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)
+    assert np.array_equal(np.concatenate([column for _, column in named]), row)
+    assert f"Definition VERSION : Z := {VERSION}." in (installed.SOURCES / "Columns.v").read_text()
+
+
+def test_a_plan_of_nothing_and_a_plan_that_dies_before_it_is_born_have_words() -> None:
+    for plan in (
+        plan_memory(small(inputs="", outputs="")).plan,
+        edited(plan_memory(small("relu: x -> y"), layout="packed").plan, "storages", 0, birth=9),
+    ):
+        assert len(words(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)) > 17
+
+
+def named(plan: Plan, permissions: Permissions, donated: frozenset[str] = NOBODY) -> dict[str, list[int]]:
+    """The columns of a plan that have a name of their own."""
+    return {name: column.tolist() for name, column in columns(plan, permissions, donated, DIGEST)}
+
+
+def test_what_the_caller_does_with_a_tensor_and_what_is_scratch_are_bits_of_one_word() -> None:
+    """spec: V6.2"""
+    plan = Written("s = MatMul x\ny = Relu s", given={"x": "input"}, outputs="y").plan()
+    scratch = edited(plan, "tensors", 1, role=ROLES.index(Role.SCRATCH))
+    for donated, word in ((NOBODY, 0), (frozenset("x"), 2)):
+        assert named(scratch, Permissions(), donated)["returned 1, donated 2, scratch 4"] == [word, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "takes"),
+    [
+        ("b:a = Relu a", {}, True),
+        ("b = Relu a", {}, False),
+        ("b@4:a = Relu a", {"b": 8}, False),
+        ("b:a = Relu a", {"b": 4}, False),
+        ("b:a = Relu a\nc = Relu a", {}, False),
+    ],
+)
+def test_a_result_takes_the_place_of_its_operand_where_it_has_its_bytes_and_nobody_needs_them_later(
+    text: str, sizes: dict[str, int], takes: bool
+) -> None:
+    """A permission that is not used is not among the words. spec: V6.2"""
+    plan = Written(f"a = MatMul x\n{text}", given={"x": "input"}, outputs="b", **sizes).plan()
+    a, b = map(plan.tensors.name.list().index, "ab")
+    operands = named(plan, Permissions(in_place={b: a}))["operand + 1"]
+    assert operands == [a + 1 if row == b and takes else 0 for row in range(len(plan.tensors))]
+
+
+def test_what_a_loop_returns_takes_its_bytes_from_the_enter_on_and_no_operands_place_at_the_leave() -> None:
+    """spec: V6.2"""
+    plan = Written("f = enter/Loop a\nd = Relu f\nr:d = leave/Loop d", given={"a": "input"}, outputs="r").plan()
+    d, r = map(plan.tensors.name.list().index, "dr")
+    found = named(plan, Permissions(in_place={r: d}))
+    assert (found["made + 1"][r], found["operand + 1"][r]) == (1, 0)
+
+
+def test_a_slot_that_holds_nothing_is_in_no_arenas_order() -> None:
+    plan = Written("a = MatMul x", given={"x": "input"}, outputs="a").plan()
+    assert named(plan, Permissions())["slots of each arena"] == [0, 2]
+    assert named(edited(plan, "storages", 0, slot=1), Permissions())["slots of each arena"] == [0, 1]
+
+
+def test_only_plans_without_addresses_of_slots_have_edges() -> None:
+    """One storage over another, each over the floor or under the roof for some steps."""
+    model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")
+    for layout, has in (("packed", True), ("pools", True), ("slots", False)):
+        plan = plan_memory(model, layout=layout).plan
+        assert bool(named(plan, Permissions())["edges: below"]) is has, layout
+
+
+def test_a_coq_file_names_the_theory_and_holds_every_word_once_and_in_order(tmp_path: Path) -> None:
+    plan = training_plan(300)
+    permissions = permitted(plan, None, NOBODY)
+    for _ in range(2):  # what is there already is written over
+        coq_file.write(tmp_path / "a" / "b", "x*)y", plan, permissions, NOBODY, DIGEST, Path("/th"))
+    text = (tmp_path / "a/b/Plan.v").read_text()
+    lists = re.findall(r"^Definition (w\d+) : list Z := \[(.*)\]\.$", text, re.MULTILINE)
+    (joined,) = re.findall(
+        r"^Definition words : list Z := concat \[\n([^.]*)\]\.\n\nDefinition plan ", text, re.MULTILINE
+    )
+    by_name = dict(lists)
+    assert len(by_name) == len(lists)
+    found = [int(word) for name in re.split(r";\s", joined) for word in by_name[name].split("; ")]
+    assert found == words(plan, permissions, NOBODY, DIGEST).tolist()
+    assert all(f"(* {name} *)\n" in text for name, _ in columns(plan, permissions, NOBODY, DIGEST))
+    assert "x__y" in text
+    assert (tmp_path / "a/b/_CoqProject").read_text() == "-Q /th Tmmu\nPlan.v\n"
+
+
+def test_what_is_no_file_or_cannot_be_read_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe in its place is not waited for. spec: C4.4"""
+    os.mkfifo(tmp_path / "Plan.v")
+    project = tmp_path / "_CoqProject"
+    project.write_text("-Q /th Tmmu\nPlan.v\n")
+
+    def refused(*_: object) -> None:
+        raise PermissionError("not yours")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(coq_file, "open", refused, raising=False)
+        coq_file.clear(tmp_path)
+    assert project.exists()
+    coq_file.clear(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["Plan.v"]
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    plan = training_plan(1)
+    (tmp_path / "file").touch()
+    with pytest.raises(TmmuError, match="cannot be made"):
+        coq_file.write(tmp_path / "file" / "coq", "n", plan, permitted(plan, None, NOBODY), NOBODY, DIGEST, Path("/th"))
+
+
+# The program, which others play.
+
+
+def playing(folder: Path, script: str) -> Path:
+    path = folder / "kernel"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+SAYS_YES = f"echo yes {DIGEST.hex()}"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo yes", "not understood"),
+        (f"echo no {DIGEST.hex()}", "not understood"),
+        (f"echo no {DIGEST.hex()} {len(PARTS)}", "not understood"),
+        (f"echo yes {bytes(32).hex()}", "another file"),
+        (f"{SAYS_YES}; exit 3", "without an answer: exit code 3"),
+        ("echo first >&2; echo last >&2; exit 3", "without an answer: last"),
+        ("kill -9 $$", "exit code -9"),
+        (f"{SAYS_YES}; echo more", "claims"),
+        (f"{SAYS_YES}; echo arena 0 slots true footprint true; echo more", "claims"),
+        (f"{SAYS_YES}; echo arena 1 slots true footprint true", "claims"),
+        (f"{SAYS_YES}; echo arena 0 slots true footprint maybe", "claims"),
+    ],
+)
+def test_a_program_that_dies_or_is_not_understood_gives_no_answer(script: str, said: str, tmp_path: Path) -> None:
+    """spec: V6.1"""
+    answer = ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60)
+    assert (answer.yes, answer.no) == (False, False)
+    assert said in answer.failure
+
+
+def test_a_program_that_is_late_or_not_there_gives_no_answer(tmp_path: Path) -> None:
+    late = ask_words(playing(tmp_path, "exec sleep 20"), NO_WORDS, DIGEST, 0.2)
+    assert late == Answer(failure="no answer within 0.2 s")
+    assert "cannot be run" in ask_words(tmp_path / "none", NO_WORDS, DIGEST, 1).failure
+
+
+def test_what_is_understood_says_which_part_or_what_is_shown_of_which_arena(tmp_path: Path) -> None:
+    for number, part in enumerate(PARTS):
+        assert ask_words(playing(tmp_path, f"echo no {DIGEST.hex()} {number}"), NO_WORDS, DIGEST, 60) == Answer(
+            no=True, part=part
+        )
+    script = f"{SAYS_YES}; echo arena 0 slots true footprint false; echo arena 1 slots false footprint true"
+    answer = ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60)
+    assert answer == Answer(yes=True, fewest_slots=(True, False), least_footprint=(False, True))
+
+
+def said_of(plan: Plan, lines: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """The opinion on a plan where the program answers with some lines."""
+    file.save(plan, folder / "plan.cbor")
+    stated = file.load(folder / "plan.cbor")
+    answer = lines.format(digest=stated.hashes["file_digest"].hex())
+    path = playing(folder, "\n".join(f"echo {line}" for line in answer.splitlines()))
+    monkeypatch.setattr(installed, "program", lambda: path)
+    return opinion(stated, permitted(stated.plan, None, NOBODY), NOBODY, 60)
+
+
+def test_the_opinion_is_what_the_program_said_of_arenas_that_hold_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V6.1, V6.5"""
+    plan = plan_memory(small("relu: x -> y")).plan
+    used = [i for i, usage in enumerate(plan.usage) if usage.slots]
+    assert 0 < len(used) < len(plan.arenas)
+    name, sources = plan.arenas[used[0]].name, {"sources": installed.digest()}
+    shown = "\n".join(
+        ["yes {digest}", *(f"arena {i} slots {'%s' if i in used else 'true'} footprint {str(i not in used).lower()}"
+                           for i in range(len(plan.arenas)))]
+    )  # fmt: skip
+    for lines, claims, expected in (
+        ("no {digest} 6", True, {"said": "no", "reason": "sharing_is_sound"}),
+        ("yes", True, {"said": "nothing", "reason": "its answer is not understood, or is for another file"}),
+        (shown % "true", True, {"said": "yes", "fewest_slots": [name], "least_footprint": []}),
+        (shown % "false", False, {"said": "yes", "fewest_slots": [], "least_footprint": []}),
+        (shown % "false", True,
+         {"said": "no", "fewest_slots": [], "least_footprint": [], "reason": f"fewest_slots of {name}"}),
+    ):  # fmt: skip
+        found = said_of(claiming(plan, used[0], minimal=claims), lines, tmp_path, monkeypatch)
+        assert found == sources | expected
+    stated = file.load(tmp_path / "plan.cbor")
+    monkeypatch.setattr(installed, "program", lambda: None)
+    assert opinion(stated, Permissions(), NOBODY, 60) == {"said": "not installed", **sources}

@@ -1,0 +1,202 @@
+"""What the commands say of layouts, and what they refuse. spec: A2.5, A2.6, A8.4, A8.5, A8.7, A9.4, C3.1, C3.2, V5.6"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from proofs.verify.command import command
+from tmmu import examples
+from tmmu.cli import entry
+from tmmu.examples.broken.layouts import hashed, packed, uneven
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    files.save(uneven(), tmp_path / "uneven.ir.cbor")
+    return str(tmp_path / "uneven.ir.cbor")
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> str:
+    (tmp_path / "token").write_bytes(bytes(range(64)))
+    return str(tmp_path / "token")
+
+
+def tmmu(capsys: Out, *arguments: str) -> tuple[int, str, str]:
+    code = entry.run(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def verified(path: str, *flags: str) -> str:
+    """What `verify-plan` prints of a plan that it proves."""
+    result = CliRunner().invoke(command, [path, *flags], standalone_mode=False)
+    assert (result.exception, result.return_value) == (None, 0)
+    return result.stdout
+
+
+def arenas(folder: Path, capacity: int) -> str:
+    path = folder / "arenas.toml"
+    path.write_text(f'[arenas.all]\nroles = ["input", "activation", "parameter"]\ncapacity = {capacity}\n')
+    return str(path)
+
+
+def test_packed_is_what_is_planned_where_no_layout_is_named(model: str, tmp_path: Path, capsys: Out) -> None:
+    for name, flags in (("default", ()), ("packed", ("--layout", "packed"))):
+        assert tmmu(capsys, "plan", model, "-o", str(tmp_path / name), *flags)[0] == 0
+    assert (tmp_path / "default").read_bytes() == (tmp_path / "packed").read_bytes()
+    assert file.load(tmp_path / "default").plan.layout == "packed"
+
+
+def test_a_plan_with_slots_says_what_packed_would_need(model: str, tmp_path: Path, capsys: Out) -> None:
+    target = str(tmp_path / "p.cbor")
+    said = "activations: packed would need 1408 (1.38 KiB), ratio 1.000"
+    assert said in tmmu(capsys, "plan", model, "--layout", "slots", "-o", target)[1]
+    assert said in tmmu(capsys, "show", target)[1]
+    assert "packed would need" not in tmmu(capsys, "plan", model, "-o", target)[1]
+    assert "packed would need" not in tmmu(capsys, "show", target)[1]
+
+
+def test_more_pools_than_need_be_are_said(tmp_path: Path, capsys: Out) -> None:
+    for name, said in (("mico-lenet", True), ("mico-mlp", False)):
+        examples.write(name, tmp_path / "m.onnx")
+        target = str(tmp_path / "p.cbor")
+        shown = tmmu(capsys, "plan", str(tmp_path / "m.onnx"), "--layout", "pools", "-o", target)[1]
+        assert ("activations: 3 pools, where 2 are live at most" in shown) == said
+        assert ("3 pools" in tmmu(capsys, "show", target)[1]) == said
+
+
+def test_slots_that_do_not_fit_where_packed_does_are_refused_with_that_advice(
+    model: str, tmp_path: Path, capsys: Out
+) -> None:
+    config, target = arenas(tmp_path, 1408), tmp_path / "p.cbor"
+    code, _, said = tmmu(capsys, "plan", model, "--layout", "slots", "--arenas", config, "-o", str(target))
+    assert (code, target.exists()) == (4, False)
+    assert "packed needs 1408, which fits: --layout packed, or --fallback packed [ARENA_TOO_SMALL]" in said
+    flags = ("--layout", "slots", "--fallback", "packed", "--arenas", config, "-o", str(target))
+    assert tmmu(capsys, "plan", model, *flags)[0] == 0
+    assert file.load(target).plan.layout == "packed"
+
+
+@pytest.mark.parametrize(
+    ("capacity", "fallback", "layout"), [(1536, True, "slots"), (1407, True, ""), (1407, False, "")]
+)
+def test_the_fallback_is_used_only_where_it_is_needed_and_fits(
+    capacity: int, fallback: bool, layout: str, model: str, tmp_path: Path, capsys: Out
+) -> None:
+    target = tmp_path / "p.cbor"
+    flags = ["--layout", "slots", "--arenas", arenas(tmp_path, capacity), "-o", str(target)]
+    code, _, said = tmmu(capsys, "plan", model, *flags, *(["--fallback", "packed"] if fallback else []))
+    assert code == (0 if layout else 4)
+    assert not layout or file.load(target).plan.layout == layout
+    assert layout or "raise the capacity" in said
+
+
+def test_hashed_addresses_are_planned_shown_and_proved_with_the_note(
+    model: str, token: str, tmp_path: Path, capsys: Out
+) -> None:
+    target = str(tmp_path / "p.cbor")
+    code, planned, _ = tmmu(capsys, "plan", model, "--layout", "hashed", "--address-token", token, "-o", target)
+    assert code == 0
+    for said in (planned, tmmu(capsys, "show", target)[1]):
+        assert "do not conform to 001 II.F" in said
+        assert "address token: SHA-256 fdeab9acf371" in said
+    assert "does not conform to 001 II.F" in verified(target)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--layout", "hashed"), "no address token"),
+        (("--layout", "hashed", "--address-token", "SHORT"), "an address token of 63 bytes"),
+        (("--address-token", "SHORT"), "binds nothing in the layout packed"),
+    ],
+)
+def test_a_token_that_is_missing_short_or_not_asked_for_is_an_error_of_the_command_line(
+    flags: tuple[str, ...], said: str, model: str, tmp_path: Path, capsys: Out
+) -> None:
+    (tmp_path / "short").write_bytes(bytes(63))
+    given = [str(tmp_path / "short") if flag == "SHORT" else flag for flag in flags]
+    code, _, error = tmmu(capsys, "plan", model, *given, "-o", str(tmp_path / "p.cbor"))
+    assert (code, (tmp_path / "p.cbor").exists()) == (2, False)
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_collision_is_one_clear_line(tmp_path: Path, capsys: Out) -> None:
+    from tests.unit.test_layouts_hashed import large
+
+    files.save(large(3, 1 << 61), tmp_path / "large.ir.cbor")
+    for number, said in ((0, "[ADDRESS_COLLISION]"), (2, "[ALLOCATION_OVERFLOW]")):
+        (tmp_path / "token").write_bytes(bytes([number]) * 64)
+        flags = ("--layout", "hashed", "--address-token", str(tmp_path / "token"), "-o", str(tmp_path / "p.cbor"))
+        code, _, error = tmmu(capsys, "plan", str(tmp_path / "large.ir.cbor"), *flags)
+        assert (code, error.count("\n")) == (4, 1)
+        assert said in error
+
+
+def test_compare_prints_every_layout_and_what_pools_save(tmp_path: Path, token: str, capsys: Out) -> None:
+    examples.write("mico-lenet", tmp_path / "m.onnx")
+    model = str(tmp_path / "m.onnx")
+    code, text, _ = tmmu(capsys, "compare", model, "--address-token", token)
+    assert code == 0
+    lines = [line.split() for line in text.splitlines()]
+    assert [line[0] for line in lines[1:5]] == ["packed", "slots", "pools", "hashed"]
+    assert lines[3][1:] == ["activations", "3", "42336", "37632", "1.125"]
+    assert text.splitlines()[5] == ("pools in activations: before 59.30 KiB, after 41.34 KiB, saved 17.95 KiB, 30.3%")
+    found = json.loads(tmmu(capsys, "compare", model, "--format", "json")[1])
+    assert [row["layout"] for row in found] == ["packed", "slots", "pools"]
+    assert (found[2]["pools"], found[2]["before_bytes"], found[2]["footprint_bytes"]) == (3, 60_720, 42_336)
+    assert (found[0]["footprint_bytes"], found[0]["peak_live_bytes"]) == (23_520, 23_520)
+
+
+def test_compare_of_nothing_prints_the_head_of_the_table(tmp_path: Path, capsys: Out) -> None:
+    from tmmu.core.vocabulary import Body, Model
+
+    files.save(Model("empty", (), (), (Body(-1, "", (), ()),)), tmp_path / "e.ir.cbor")
+    code, text, _ = tmmu(capsys, "compare", str(tmp_path / "e.ir.cbor"))
+    assert (code, len(text.splitlines())) == (0, 1)
+
+
+def test_compare_refuses_what_plan_refuses(model: str, tmp_path: Path, capsys: Out) -> None:
+    code, _, error = tmmu(capsys, "compare", model, "--arenas", arenas(tmp_path, 10))
+    assert code == 4
+    assert model in error
+
+
+@pytest.mark.parametrize("plan", [packed(), hashed()], ids=["packed", "hashed"])
+def test_a_footprint_that_is_proved_to_be_the_live_bytes_is_reported_as_optimal(plan: Plan, tmp_path: Path) -> None:
+    file.save(plan, tmp_path / "p.cbor")
+    answer = json.loads(verified(str(tmp_path / "p.cbor"), "--format", "json"))["files"][0]
+    assert answer["claims"]["activations"]["footprint_is_optimal"] == "proved"
+
+
+def test_a_footprint_above_the_live_bytes_is_not_reported_as_optimal(model: str, tmp_path: Path, capsys: Out) -> None:
+    target = str(tmp_path / "p.cbor")
+    tmmu(capsys, "plan", model, "--layout", "slots", "-o", target)
+    capsys.readouterr()
+    claims = json.loads(verified(target, "--format", "json"))["files"][0]["claims"]
+    assert claims["activations"]["footprint_is_optimal"] == "not proved"
+
+
+def test_compare_prints_the_table_of_each_model_under_its_name(tmp_path: Path, capsys: Out) -> None:
+    """MiCo's four networks, the footprints of its document. spec: C3.1"""
+    wanted = {"mlp": 1280, "lenet": 42336, "vgg": 589824, "resnet8": 786432}
+    paths = [str(tmp_path / f"{name}.onnx") for name in wanted]
+    for name, path in zip(wanted, paths, strict=True):
+        examples.write(f"mico-{name}", path)
+    code, text, _ = tmmu(capsys, "compare", *paths)
+    assert (code, [line for line in text.splitlines() if line in paths]) == (0, paths)
+    found = json.loads(tmmu(capsys, "compare", *paths, "--format", "json")[1])
+    pools = {row["model"]: row["footprint_bytes"] for row in found if row["layout"] == "pools"}
+    assert pools == dict(zip(paths, wanted.values(), strict=True))
+    assert tmmu(capsys, "compare", paths[0], str(tmp_path / "none.onnx"))[0] == 2

@@ -1,0 +1,121 @@
+"""The layout `hashed`: 000's addresses, their bounds, and their collisions. spec: A2.1 to A2.5, A7.2"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+
+import pytest
+from blake3 import blake3
+
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, Body, Model, Node, Role, Tensor
+from tmmu.examples.broken.models import skip
+from tmmu.plan import file
+from tmmu.plan.gate import from_object
+from tmmu.planner import plan_memory
+
+TOKEN = bytes(range(64))
+
+
+def large(count: int, size: int) -> Model:
+    """`count` results of one step, each of `size` bytes."""
+    tensors = tuple(Tensor(f"t{i}", (size,), "uint8", Role.ACTIVATION, size) for i in range(count))
+    return Model("large", tensors, (Node("n", "Split", (), tuple(range(count))),), (Body(-1, "", (), ()),))
+
+
+def failure(model: Model, **options: bytes) -> TmmuError:
+    with pytest.raises(TmmuError) as raised:
+        plan_memory(model, layout="hashed", **options)  # type: ignore[arg-type]
+    return raised.value
+
+
+def test_the_address_of_a_slot_is_that_of_the_document() -> None:
+    """Written down here once more, from the formula. spec: A2.1"""
+    plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
+    first = {0: 0, 1: 0, 2: 0, 3: 0} | {int(a): k for k, a in reversed(list(enumerate(plan.slots.arena.tolist())))}
+    for k in range(len(plan.storages)):
+        storage = plan.storage(k)
+        if not plan.arenas[storage.arena].reuse:
+            continue
+        name, number = plan.arenas[storage.arena].name.encode(), storage.slot - first[storage.arena]
+        digest = blake3(TOKEN + b"tmmu_va" + name + number.to_bytes(8, "little")).digest()
+        assert storage.offset == int.from_bytes(digest[:8], "little") // 128 * 128
+
+
+def test_another_token_gives_other_addresses_and_the_same_slots() -> None:
+    one, other = (plan_memory(skip(), layout="hashed", address_token=bytes([n]) * 64).plan for n in (1, 2))
+    assert one.storages.offset.tolist() != other.storages.offset.tolist()
+    assert (one.slots, one.storages.slot.tolist()) == (other.slots, other.storages.slot.tolist())
+
+
+def test_parameters_lie_in_sequence_and_the_footprint_is_the_sum_of_the_slots() -> None:
+    plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
+    slots = plan_memory(skip(), layout="slots").plan
+    persistent = plan.storages.arena == 0
+    assert plan.storages.offset[persistent].tolist() == slots.storages.offset[persistent].tolist()
+    assert plan.usage[2].footprint == int(plan.slots.bytes[plan.slots.arena == 2].sum()) == 768
+    small = (*plan.arenas[:2], Arena("activations", plan.arenas[2].roles, capacity=768), plan.arenas[3])
+    assert plan_memory(skip(), small, layout="hashed", address_token=TOKEN).plan.usage == plan.usage
+
+
+def test_the_plan_records_the_digest_of_the_token_and_not_the_token() -> None:
+    plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
+    assert plan.address_token_digest == hashlib.sha256(TOKEN).digest()
+    assert TOKEN not in file.encode(plan)
+    assert file.decode(file.encode(plan)).plan == plan
+
+
+@pytest.mark.parametrize(("layout", "digest"), [("hashed", None), ("slots", bytes(32)), ("packed", bytes(32))])
+def test_the_gate_wants_the_digest_for_this_layout_and_no_other(layout: str, digest: bytes | None) -> None:
+    value = file.to_object(plan_memory(skip(), layout="slots").plan)
+    with pytest.raises(TmmuError, match="address_token_digest"):
+        from_object({**value, "layout": layout, "address_token_digest": digest})
+
+
+def test_two_slots_that_meet_are_a_collision_and_one_that_ends_too_high_an_overflow() -> None:
+    """Slots of an eighth of the address space: the tokens were found by trying. spec: A2.2, A2.3"""
+    third = large(3, 1 << 61)
+    assert [failure_code(third, n) for n in (0, 2, 3)] == ["ADDRESS_COLLISION", "ALLOCATION_OVERFLOW", ""]
+    colliding, beyond = (failure(third, address_token=bytes([n]) * 64) for n in (0, 2))
+    assert set(colliding.diagnostics) == {"arena", "logical_slot"}
+    assert "have bytes in common from" in str(colliding)
+    assert beyond.diagnostics["size"] == 1 << 61
+
+
+def failure_code(model: Model, n: int) -> str:
+    try:
+        plan_memory(model, layout="hashed", address_token=bytes([n]) * 64)
+    except TmmuError as error:
+        return error.code_id
+    return ""
+
+
+def test_slots_that_no_memory_could_back_are_refused() -> None:
+    """The sum of the slots is beyond 64 bits, wherever they lie."""
+    assert failure_code(large(40, 1 << 60), 0) == "ALLOCATION_OVERFLOW"
+    parameters = Model(
+        "weights",
+        tuple(Tensor(f"w{i}", (1 << 63,), "uint8", Role.PARAMETER, 1 << 63) for i in range(2)),
+        (),
+        (Body(-1, "", (), ()),),
+    )
+    assert failure_code(parameters, 0) == "ALLOCATION_OVERFLOW"
+
+
+@pytest.mark.parametrize(("options", "said"), [({}, "no address token"), ({"address_token": bytes(63)}, "63 bytes")])
+def test_a_missing_or_short_token_is_refused(options: dict[str, bytes], said: str) -> None:
+    error = failure(skip(), **options)
+    assert (error.code_id, error.diagnostics) == ("INVALID_BINDING", {"binding": "address_token"})
+    assert said in str(error)
+
+
+def test_a_token_for_another_layout_is_refused() -> None:
+    with pytest.raises(TmmuError, match="binds nothing in the layout packed"):
+        plan_memory(skip(), layout="packed", address_token=TOKEN)
+
+
+def test_without_blake3_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "blake3", None)
+    error = failure(skip(), address_token=TOKEN)
+    assert "pip install 'tmmu[hashed]'" in str(error)

@@ -1,0 +1,218 @@
+"""The layout `packed`: a portfolio of placements, the best of which is kept, in bounded effort.
+
+spec: A8.1, A8.2, A8.3, A8.6, R9.1
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, Body, Model, Node, Role, Tensor
+from tmmu.examples.broken.layouts import uneven
+from tmmu.planner import fitting, plan_memory
+from tmmu.planner.fitting import Boxes, Neighbours, Placing, Stuck, best_fit, lowest_fit
+from tmmu.planner.layouts import packed
+from tmmu.planner.layouts.packed import pack
+from tmmu.planner.layouts.request import of_plan
+from tmmu.planner.placed import align_up
+
+ONE = (Arena("memory", tuple(Role), alignment=1),)
+
+
+def boxes(*rows: tuple[int, int, int], apart: dict[int, list[int]] | None = None, alignment: int = 1) -> Boxes:
+    """Boxes of (birth, death, size)."""
+    births, deaths, sizes = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
+    return Boxes(births, deaths, sizes, [alignment] * len(rows), apart or {})
+
+
+def one_after_the_other(of: Boxes) -> Placing:
+    """The placement in which nothing shares."""
+    offsets, end = [], 0
+    for size, alignment in zip(of.size, of.alignment, strict=True):
+        offsets.append(align_up(end, alignment))
+        end = offsets[-1] + size
+    return Placing(offsets, end)
+
+
+def staircase(count: int, seed: int = 7) -> Boxes:
+    """Boxes of many sizes that meet a few others each, which no order places without a gap."""
+    rng = random.Random(seed)
+    return boxes(*((b, b + rng.randrange(1, 9), rng.randrange(1, 1000)) for b in range(count)))
+
+
+def test_unequal_storages_take_what_is_live_where_slots_take_more() -> None:
+    slots, tight = (plan_memory(uneven(), layout=layout).plan.usage[2] for layout in ("slots", "packed"))
+    assert (slots.footprint, tight.footprint, tight.peak_live_bytes) == (1536, 1408, 1408)
+
+
+def test_addresses_stay_those_of_the_slots_where_nothing_is_better() -> None:
+    given = boxes((0, 1, 8), (1, 2, 8), (2, 3, 8))
+    first = Placing([8, 0, 8], 16)
+    assert pack(given, first) is first
+
+
+def test_the_least_that_is_needed_counts_padding_but_for_what_lies_on_top() -> None:
+    """Of boxes of 9, 10 and 14 bytes at multiples of 8 two end in padding, and one, whichever it is, does not."""
+    given = boxes((0, 0, 9), (0, 0, 10), (0, 0, 14), alignment=8)
+    assert (given.peak(), given.least()) == (33, 41)
+    assert best_fit(given).height >= 41 == lowest_fit(given, [2, 1, 0]).height
+    mixed = Boxes([0, 0], [0, 0], [9, 9], [8, 1], {})
+    assert mixed.least() == mixed.peak() == 18, "one byte is the least alignment: nothing need be padded"
+
+
+def test_an_arena_without_storages_needs_nothing() -> None:
+    plan = plan_memory(Model("empty", (), (), (Body(-1, "", (), ()),)), layout="packed").plan
+    assert [usage.footprint for usage in plan.usage] == [0, 0, 0, 0]
+    assert best_fit(boxes()) == lowest_fit(boxes(), []) == Placing([], 0)
+
+
+def test_what_is_in_the_way_moves_forward_until_nothing_is() -> None:
+    """In order of birth the last box finds its three bytes cut in two; moved forward it comes before that."""
+    given = boxes((0, 0, 3), (0, 1, 5), (1, 2, 2), (1, 2, 3))
+    order = [0, 1, 2, 3]
+    plain = Neighbours(given).place(order, 1 << 62)
+    assert plain == Placing([0, 3, 0, 8], 11)
+    better = Neighbours(given).improve(order, one_after_the_other(given), given.peak(), 10_000)
+    assert better.height == given.peak() == 10
+
+
+def test_improving_ends_when_its_work_is_spent_and_where_the_bound_is_reached() -> None:
+    given, start = staircase(60, 1), one_after_the_other(staircase(60, 1))
+    near = Neighbours(given)
+    order = list(range(60))
+    heights = [near.improve(order, start, given.peak(), work).height for work in (0, 1, 5_000, 100_000)]
+    assert heights[0] == start.height
+    assert heights == sorted(set(heights), reverse=True)
+    assert heights[-1] >= given.peak()
+    assert near.improve(order, start, start.height, 100_000) is start
+
+
+def test_what_is_in_the_way_goes_halfway_forward_among_its_neighbours() -> None:
+    """Box 5 meets 0, 1, 3 and 4, and never fits: it goes before 3, then 1, then 0, and then nothing is before it."""
+    tried: list[list[int]] = []
+
+    class Noted(Neighbours):
+        def place(self, order: Sequence[int], below: int) -> Placing | Stuck:
+            tried.append(list(order))
+            return Stuck(5, 1)
+
+    given = boxes((0, 0, 1), (1, 1, 1), (4, 4, 1), (2, 2, 1), (2, 2, 1), (0, 2, 1))
+    best = one_after_the_other(given)
+    assert Noted(given).improve([0, 1, 2, 3, 4, 5], best, 0, 1_000) is best
+    assert tried == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 5, 3, 4], [0, 5, 1, 2, 3, 4], [5, 0, 1, 2, 3, 4]]
+
+
+def test_a_turn_that_succeeds_has_looked_at_all_neighbours() -> None:
+    """Four pairs meet, each seen from both sides: one turn of work leads to 11, one look more begins the next."""
+    given = boxes((0, 0, 3), (0, 1, 5), (1, 2, 2), (1, 2, 3))
+    turn = 2 * 4 + fitting.FIXED * 4
+    heights = [
+        Neighbours(given).improve([0, 1, 2, 3], one_after_the_other(given), 10, work).height
+        for work in (turn, turn + 1)
+    ]
+    assert heights == [11, 10]
+
+
+def test_a_box_that_lies_on_the_floor_and_is_too_high_ends_the_search() -> None:
+    """Not even alone can it be lower: the bound that was given is wrong, or the best is as good as can be."""
+    given = boxes((0, 0, 9), (1, 1, 1))
+    best = Placing([0, 0], 9)
+    assert Neighbours(given).improve([0, 1], best, 0, 1_000) is best
+
+
+def test_a_placement_is_given_up_at_the_first_box_that_is_too_high() -> None:
+    given = boxes((0, 1, 4), (0, 1, 4), (0, 1, 4))
+    found = Neighbours(given).place([0, 1, 2], 8)
+    assert isinstance(found, Stuck)
+    assert found == Stuck(1, 2 * (2 + fitting.FIXED))
+
+
+def test_freed_blocks_are_joined_and_the_smallest_that_fits_is_taken() -> None:
+    """Three neighbours die: one box takes all their bytes. Of free blocks of 2 and 3, the box of 2 takes the first."""
+    joined = boxes((0, 0, 2), (0, 0, 3), (0, 0, 4), (1, 1, 9))
+    assert best_fit(joined).height == 9
+    chosen = boxes((0, 0, 3), (0, 5, 1), (0, 0, 2), (0, 5, 1), (1, 1, 2), (1, 1, 3))
+    assert best_fit(chosen).height == 7
+
+
+def test_a_block_that_alignment_makes_too_small_is_passed_over() -> None:
+    """The top is raised, and what that leaves free below the new box is a block again, here the smallest that fits."""
+    given = Boxes([0, 0, 0, 1, 2], [5, 0, 5, 5, 5], [9, 8, 1, 8, 6], [1, 1, 1, 8, 1], {})
+    assert best_fit(given) == Placing([0, 9, 17, 24, 18], 32)
+
+
+def test_storages_that_must_not_alias_share_no_byte_at_any_step() -> None:
+    """spec: T5.1"""
+    shape = (64,)
+    tensors = tuple(Tensor(n, shape, "uint8", Role.ACTIVATION if n != "x" else Role.INPUT, 64) for n in "xabcy")
+    nodes = tuple(Node(f"n{i}", "MatMul", (i,), (i + 1,)) for i in range(4))
+    free = Model("chain", tensors, nodes, (Body(-1, "", (0,), (4,)),))
+    kept = Model("chain", tensors, nodes, (Body(-1, "", (0,), (4,)),), must_not_alias=((1, 3), (0, 3)))
+    for layout, footprint in (("packed", 192), ("pools", 192)):
+        plan = plan_memory(kept, ONE, layout=layout).plan
+        a, c = (plan.storage(int(plan.tensors.storage[t])).offset for t in (1, 3))
+        assert abs(a - c) >= 64
+        assert plan.usage[0].footprint == footprint
+        assert plan_memory(free, ONE, layout=layout).plan.usage[0].footprint == 128
+
+
+@pytest.mark.parametrize("engine", ["listed", "scanned"])
+def test_a_candidate_that_puts_what_must_not_alias_together_is_dropped(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The allocator and the scans know nothing of such pairs. spec: T5.1"""
+    if engine == "scanned":
+        monkeypatch.setattr(packed, "FEW", 0)
+    given = boxes((0, 0, 4), (1, 1, 4), (2, 2, 5), apart={0: [1], 1: [0]})
+    found = pack(given, one_after_the_other(given))
+    assert given.keeps_apart(found.offsets)
+    assert found.height == (8 if engine == "listed" else 13)
+
+
+def test_large_arenas_are_scanned_and_the_largest_left_to_the_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = staircase(200)
+    start = one_after_the_other(given)
+    monkeypatch.setattr(packed, "FEW", 0)
+    scanned = pack(given, start)
+    monkeypatch.setattr(packed, "SCANS", 0)
+    streamed = pack(given, start)
+    assert given.peak() <= scanned.height < streamed.height < start.height
+    assert streamed == best_fit(given)
+
+
+def test_sums_beyond_63_bits_are_not_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "FEW", 0)
+    huge = 1 << 61
+    given = boxes((0, 2, huge), (1, 4, huge + 1), (3, 5, huge), (4, 5, huge))
+    assert pack(given, one_after_the_other(given)).height in range(given.peak(), 1 << 64)
+
+
+def test_packed_fits_64_bits_where_slots_do_not_and_is_refused_where_it_does_not_either() -> None:
+    """spec: A1.3"""
+    huge = 1 << 62
+    sizes = {"x": huge, "a": 3 * huge - 512, "b": 512, "c": 3 * huge - 512}
+
+    def chain(last: int) -> Model:
+        given = {**sizes, "c": last}
+        tensors = tuple(
+            Tensor(n, (z,), "uint8", Role.INPUT if n == "x" else Role.ACTIVATION, z) for n, z in given.items()
+        )
+        nodes = tuple(Node(f"n{i}", "MatMul", (i,), (i + 1,)) for i in range(3))
+        return Model("huge", tensors, nodes, (Body(-1, "", (0,), ()),))
+
+    plan = plan_memory(chain(3 * huge - 512), ONE, layout="packed").plan
+    assert plan.usage[0].footprint == plan.usage[0].peak_live_bytes == 4 * huge - 512
+    for layout in ("packed", "pools"):
+        with pytest.raises(TmmuError, match="ALLOCATION_OVERFLOW"):
+            plan_memory(chain(4 * huge - 1), ONE, layout=layout)
+
+
+def test_a_plan_can_be_asked_for_what_another_layout_would_need() -> None:
+    slots = plan_memory(uneven(), layout="slots").plan
+    assert packed.place(of_plan(slots)).footprint == [
+        u.footprint for u in plan_memory(uneven(), layout="packed").plan.usage
+    ]

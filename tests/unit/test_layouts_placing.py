@@ -1,0 +1,275 @@
+"""Layouts by themselves: several arenas placed side by side, 64 bits to the byte, and effort that is counted.
+
+spec: A1.3, A2.1, A2.3, A3.1, A7.2, A8.1, A8.2, A8.3, A9.1, A9.2, R9.1, T7.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+
+import pytest
+
+from tests.support.small import small
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, Role
+from tmmu.planner import plan_memory, slots
+from tmmu.planner.fitting import FIXED, Boxes, Placing, _Free, lowest_fit
+from tmmu.planner.layouts import hashed, packed, pools
+from tmmu.planner.layouts import slots as slots_layout
+from tmmu.planner.layouts.packed import ORDERS, pack
+from tmmu.planner.layouts.request import Request, of_plan
+from tmmu.planner.storages import Sharing
+
+TOKEN = bytes(range(64))
+REUSED, KEPT = Arena("reused", (), alignment=1), Arena("kept", (), alignment=1, reuse=False)
+Row = tuple[int, int, int, int]
+
+
+def request(*rows: Row, arenas: tuple[Arena, ...] = (KEPT, REUSED), alignment: int = 1) -> Request:
+    """Storages, each (birth, death, bytes, arena), with their slots."""
+    birth, death, size, arena = (list(column) for column in zip(*rows, strict=True))
+    each, nothing = list(range(len(rows))), [0] * len(rows)
+    sharing = Sharing(each, nothing, [], nothing, each, arena, size, [alignment] * len(rows), birth, death, [])
+    given = slots.assign(sharing, [f"{k:03}" for k in each], arenas, {})
+    return Request(sharing, given, arenas, {}, birth, TOKEN)
+
+
+def boxes(*rows: tuple[int, int, int], alignment: int = 1) -> Boxes:
+    births, deaths, sizes = (list(column) for column in zip(*rows, strict=True))
+    return Boxes(births, deaths, sizes, [alignment] * len(rows), {})
+
+
+MIXED: tuple[Row, ...] = (
+    (0, 0, 8, 0), (0, 0, 8, 1), (1, 1, 8, 0), (0, 1, 4, 1), (1, 2, 4, 1), (2, 2, 8, 1),
+)  # fmt: skip
+"""In the reused arena at most 12 bytes live, of which slots make 16; the other keeps 8 and 8 apart."""
+
+
+@pytest.mark.parametrize(
+    ("layout", "reused"), [(slots_layout, [0, 8, 0, 8]), (packed, [0, 8, 0, 4]), (pools, [0, 8, 12, 0])]
+)
+def test_arenas_are_placed_each_for_itself_and_in_sequence_where_nothing_is_reused(
+    layout: ModuleType, reused: list[int]
+) -> None:
+    """spec: A7.2"""
+    found = layout.place(request(*MIXED))
+    assert [found.offset[k] for k in (0, 2)] == [0, 8]
+    mine = [found.offset[k] for k in (1, 3, 4, 5)]
+    ends = [offset + MIXED[k][2] for offset, k in zip(mine, (1, 3, 4, 5), strict=True)]
+    assert found.footprint == [16, max(ends)]
+    if layout is packed:
+        assert max(ends) == 12
+        assert mine[1] != mine[2], "they live together at step 1"
+    else:
+        assert mine == reused
+    empty = layout.place(request(*MIXED[:1]))
+    assert empty.footprint == [8, 0], "an arena without storages needs nothing"
+
+
+@pytest.mark.parametrize("layout", [slots_layout, packed, pools])
+def test_an_end_at_64_bits_is_the_last_that_fits_in_every_layout(layout: ModuleType) -> None:
+    """spec: A1.3"""
+    half = 1 << 63
+    for arena in (0, 1):
+        assert layout.place(request((0, 0, half, arena), (0, 0, half - 1, arena))).footprint[arena] == 2 * half - 1
+        with pytest.raises(TmmuError, match="ALLOCATION_OVERFLOW"):
+            layout.place(request((0, 0, half, arena), (0, 0, half, arena)))
+
+
+def test_a_pool_that_asks_for_no_alignment_starts_where_the_one_before_ends() -> None:
+    found = pools.place(request((0, 0, 7, 1), (0, 0, 5, 1), (0, 0, 0, 1)))
+    assert (found.offset, found.footprint) == ([0, 7, 12], [0, 13])
+
+
+# Packed.
+
+
+def test_each_greedy_order_is_the_one_that_it_is_said_to_be() -> None:
+    """Larger; more bytes x steps; longer; earlier birth; later death; by power of two. Then as said, then by birth."""
+    given = boxes((0, 3, 2), (3, 3, 8), (3, 4, 3), (3, 6, 3))
+    assert [packed._sorted(given, key) for key in ORDERS] == [
+        [1, 3, 2, 0], [3, 0, 1, 2], [3, 0, 2, 1], [0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2],
+    ]  # fmt: skip
+
+
+BETTER = boxes((0, 0, 8), (0, 1, 4), (1, 2, 4), (2, 2, 8))
+
+
+def test_the_smallest_candidate_wins_and_the_earlier_one_on_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: R9.1"""
+    monkeypatch.setattr(packed, "ORDERS", ())
+    monkeypatch.setattr(packed, "best_fit", lambda of: Placing([1] * 4, 14))
+    for height, wins in ((15, False), (14, True), (13, True), (12, True)):
+        first = Placing([0] * 4, height)
+        assert (pack(BETTER, first) is first) == wins
+
+
+def test_a_scan_wins_where_it_is_smaller_and_no_smaller_than_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "FEW", 0)
+    monkeypatch.setattr(packed, "ORDERS", ORDERS[:1])
+    monkeypatch.setattr(packed, "best_fit", lambda of: Placing([], 1 << 40))
+    for height, wins in ((12, True), (13, False), (14, False), (11, False)):
+        monkeypatch.setattr(packed, "lowest_fit", lambda of, order, at=height: Placing([7], at))
+        first = Placing([3], 13)
+        assert (pack(BETTER, first) is not first) == wins
+
+
+class Counted:
+    """Stands for the engine with lists of neighbours, and notes the work that it is given."""
+
+    given: list[int]
+
+    def __init__(self, of: Boxes) -> None:
+        self.of = of
+
+    def improve(self, order: Sequence[int], best: Placing, bound: int, work: int) -> Placing:
+        self.given.append(work)
+        return best
+
+
+def test_few_neighbours_are_listed_and_the_work_is_divided_among_the_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three pairs that meet count twice, each box for its own. spec: A8.3"""
+    Counted.given = []
+    first = Placing([0, 8, 12, 16], 24)
+    monkeypatch.setattr(packed, "Neighbours", Counted)
+    monkeypatch.setattr(packed, "best_fit", lambda of: first)
+    monkeypatch.setattr(packed, "lowest_fit", lambda of, order: first)
+    monkeypatch.setattr(packed, "FEW", 2 * 3 + 4 * FIXED)
+    pack(BETTER, first)
+    assert Counted.given == [packed.WORK // 6] * 6
+    monkeypatch.setattr(packed, "FEW", 2 * 3 + 4 * FIXED - 1)
+    pack(BETTER, first)
+    assert len(Counted.given) == 6
+
+
+def test_as_many_orders_are_scanned_as_the_effort_allows_and_none_whose_sums_leave_63_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand meetings count as one box; 2,000 boxes that all meet have 3,998,000."""
+    scanned: list[int] = []
+    first = Placing([0] * 2000, 1 << 40)
+
+    def scan(of: Boxes, order: Sequence[int]) -> Placing:
+        scanned.append(len(order))
+        return first
+
+    monkeypatch.setattr(packed, "best_fit", lambda of: first)
+    monkeypatch.setattr(packed, "lowest_fit", scan)
+    monkeypatch.setattr(packed, "FEW", 0)
+    crowd = Boxes([0] * 2000, [0] * 2000, [1] * 2000, [1] * 1999 + [2], {})
+    for scans, orders in ((3 * (2000 + 3998), 3), (3 * (2000 + 3998) - 1, 2), (2000 + 3998 - 1, 0)):
+        monkeypatch.setattr(packed, "SCANS", scans)
+        scanned.clear()
+        pack(crowd, first)
+        assert len(scanned) == orders
+    monkeypatch.setattr(packed, "SCANS", 2000 + 3998)
+    for limit, orders in ((2000 + 2000 * 2, 0), (2000 + 2000 * 2 + 1, 1)):
+        monkeypatch.setattr(packed, "INT64_SAFE", limit)
+        scanned.clear()
+        pack(crowd, first)
+        assert len(scanned) == orders
+
+
+# The engines.
+
+
+def test_a_gap_that_fits_exactly_is_taken() -> None:
+    assert lowest_fit(boxes((0, 0, 4), (0, 1, 4), (1, 1, 4)), [0, 1, 2]) == Placing([0, 4, 0], 8)
+
+
+def free(*sizes: int) -> _Free:
+    """An arena in which blocks of these sizes were taken, one behind the other."""
+    found, end = _Free(), 0
+    for size in sizes:
+        assert found.take(size, 1) == end
+        end += size
+    return found
+
+
+def test_a_freed_block_is_joined_with_the_free_ones_on_either_side() -> None:
+    for order in ((0, 4, 8), (8, 4, 0), (0, 8, 4), (4, 0, 8)):
+        blocks = free(4, 4, 4, 4)
+        for start in order:
+            blocks.give(start, start + 4)
+        assert blocks.take(12, 1) == 0
+        assert blocks.by_size == []
+        assert blocks.take(1, 1) == 16
+
+
+def test_what_is_freed_at_the_top_is_given_back_to_it() -> None:
+    blocks = free(4, 4)
+    blocks.give(4, 8)
+    assert blocks.take(8, 1) == 4
+    blocks.give(0, 4)
+    blocks.give(4, 12)
+    assert (blocks.top, blocks.by_size) == (0, [])
+
+
+def test_a_block_of_exactly_the_size_is_taken_also_at_the_bottom() -> None:
+    blocks = free(4, 4)
+    blocks.give(0, 4)
+    assert blocks.take(4, 1) == 0
+
+
+def test_what_alignment_leaves_before_and_after_stays_free() -> None:
+    blocks = free(1, 30, 1)
+    blocks.give(1, 31)
+    assert blocks.take(8, 8) == 8
+    assert sorted(blocks.by_size) == [(7, 1), (15, 16)]
+    assert (blocks.take(7, 1), blocks.take(15, 1)) == (1, 16)
+
+
+# Hashed.
+
+
+def test_hashed_needs_the_sum_of_its_slots_and_slots_may_touch_and_end_at_64_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """spec: A2.1, A2.3"""
+    quarter = 1 << 62
+    monkeypatch.setattr(hashed, "address", lambda token, arena, number: (2 + number) * quarter + 5)
+    found = hashed.place(request((0, 0, quarter, 1), (0, 0, quarter, 1), (0, 0, 3, 0), alignment=quarter))
+    assert (found.offset, found.footprint) == ([2 * quarter, 3 * quarter, 0], [3, 2 * quarter])
+    with pytest.raises(TmmuError, match="ALLOCATION_OVERFLOW"):
+        hashed.place(request((0, 0, quarter + 1, 1), (0, 0, quarter + 1, 1), alignment=quarter))
+    monkeypatch.setattr(hashed, "address", lambda token, arena, number: 1000 * number)
+    found = hashed.place(request((0, 0, 100, 1), (0, 0, 100, 1), alignment=8))
+    assert (found.offset, found.footprint) == ([0, 1000], [0, 200])
+    with pytest.raises(TmmuError, match="ADDRESS_COLLISION"):
+        hashed.place(request((0, 0, 1001, 1), (0, 0, 1001, 1), alignment=8))
+
+
+@pytest.mark.parametrize(
+    ("layout", "is_taken"), [("slots", True), ("packed", True), ("hashed", True), ("pools", False)]
+)
+def test_a_result_takes_its_operands_bytes_in_every_layout_but_pools(layout: str, is_taken: bool) -> None:
+    token = TOKEN if layout == "hashed" else None
+    model = small("relu: x -> a", "relu2: a -> y(a)")
+    plan = plan_memory(model, layout=layout, address_token=token).plan
+    storage = dict(zip(plan.tensors.name, plan.tensors.storage.tolist(), strict=True))
+    assert (storage["a"] == storage["y"]) == is_taken
+
+
+# What layouts are asked.
+
+
+def test_a_storage_of_no_bytes_is_a_box_of_one_and_one_of_one_byte_too() -> None:
+    """spec: T7.1"""
+    given = request((0, 0, 0, 1), (0, 0, 1, 1), (0, 0, 2, 1))
+    assert given.boxes([0, 1, 2]).size == [1, 1, 2]
+
+
+def test_a_plans_request_is_the_one_that_it_was_placed_by() -> None:
+    """The root is the first tensor of its storage, who made it is its writer, and pairs are kept from both ends."""
+    model = small(
+        "relu: x -> a", "view: a -> v", "relu2: v -> b", "relu3: b -> y(b)",
+        views={"v": ("a", 0)}, must_not_alias=[("x", "b"), ("x", "y")],
+    )  # fmt: skip
+    plan = plan_memory(model, (Arena("all", tuple(Role), alignment=1),)).plan
+    names, found = plan.tensors.name.list(), of_plan(plan)
+    assert [names[t] for t in found.sharing.root] == ["x", "a", "b"]
+    assert found.made == [-1, 0, 2]
+    assert found.apart == {0: {2}, 2: {0}}
+    assert found.sharing.storage == plan.tensors.storage.tolist()
+    assert found.slots.slot == plan.storages.slot.tolist()

@@ -1,0 +1,102 @@
+"""The layout `pools`: MiCo's table to the byte with safe lifetimes. spec: A9.1, A9.2, A9.3"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.small import small
+from tmmu import examples
+from tmmu.cli.layouts import kib
+from tmmu.core.vocabulary import Shares
+from tmmu.importers.onnx import import_onnx
+from tmmu.plan.columns import SHARES, Plan
+from tmmu.planner import plan_memory
+from tmmu.planner.fitting import Boxes
+from tmmu.planner.layouts import packed
+from tmmu.planner.layouts.pools import join
+from tmmu.planner.layouts.request import of_plan
+
+TABLE = {
+    "mico-mlp": ("2.58 KiB", "1.25 KiB", "1.33 KiB", "51.5%", 1280, 2),
+    "mico-lenet": ("59.30 KiB", "41.34 KiB", "17.95 KiB", "30.3%", 42_336, 3),
+    "mico-vgg": ("1212.08 KiB", "576.00 KiB", "636.08 KiB", "52.5%", 589_824, 3),
+    "mico-resnet8": ("3150.08 KiB", "768.00 KiB", "2382.08 KiB", "75.6%", 786_432, 3),
+}
+"""004's table (ResNet8 is of a later revision): before, after, saved, percent; bytes and pools."""
+
+MLP = [
+    {"x", "flatten", "layers_1", "layers_3", "layers_5", "output"},
+    {"layers_0", "layers_2", "layers_4", "layers_6"},
+]
+"""Who is in which pool of the MLP, once a view keeps its source alive."""
+
+
+def pooled(name: str, folder: Path) -> Plan:
+    path = folder / f"{name}.onnx"
+    examples.write(name, path)
+    return plan_memory(import_onnx(path), layout="pools").plan
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_table_of_the_document_comes_out_to_the_byte(name: str, tmp_path: Path) -> None:
+    plan = pooled(name, tmp_path)
+    arena = [a.name for a in plan.arenas].index("activations")
+    mine = plan.storages.arena == arena
+    before, after = int(plan.storages.bytes[mine].sum()), plan.usage[arena].footprint
+    shown = (kib(before), kib(after), kib(before - after), f"{(before - after) / before:.1%}")
+    assert (*shown, after, len(np.unique(plan.storages.offset[mine]))) == TABLE[name]
+
+
+@pytest.mark.parametrize(("name", "fewest", "smallest"), [("mico-lenet", 2, 37_632), ("mico-vgg", 2, 524_288)])
+def test_larger_first_gives_neither_the_fewest_pools_nor_the_smallest(
+    name: str, fewest: int, smallest: int, tmp_path: Path
+) -> None:
+    """The slots of the same storages, in the order of their births, take both least."""
+    plan = pooled(name, tmp_path)
+    usage = next(u for a, u in zip(plan.arenas, plan.usage, strict=True) if a.name == "activations")
+    assert (usage.slots, usage.max_live, usage.peak_live_bytes) == (fewest, fewest, smallest)
+    assert packed.place(of_plan(plan)).footprint[plan.usage.index(usage)] == smallest
+    assert (TABLE[name][5], TABLE[name][4]) > (fewest, smallest)
+
+
+def test_views_keep_their_source_in_its_pool(tmp_path: Path) -> None:
+    plan = pooled("mico-mlp", tmp_path)
+    offset = dict(zip(plan.tensors.name, plan.storages.offset[plan.tensors.storage].tolist(), strict=True))
+    activations = {name for group in MLP for name in group}
+    found = [{name for name in activations if offset[name] == start} for start in (0, 1024)]
+    assert found == MLP
+
+
+def test_no_result_is_in_place_and_the_reason_is_the_layout() -> None:
+    model = small("relu1: x -> a", "relu2: a -> y(a)")
+    planned = plan_memory(model, layout="pools")
+    assert (planned.plan.tensors.shares == SHARES.index(Shares.NONE)).all()
+    assert [refused.reason for refused in planned.refused] == ["layout: it gives every result bytes of its own"]
+    assert plan_memory(model, layout="packed").refused == []
+
+
+def test_pools_take_the_largest_first_and_then_what_is_made_first_inputs_before_all() -> None:
+    """`x` and `a` are equal: `x` opens pool 0 though `a` stands first in the table of tensors."""
+    model = small("add: x -> a", "matmul: a -> y", sizes={"x": 64, "a": 64, "y": 128})
+    plan = plan_memory(model, layout="pools").plan
+    offset = dict(zip(plan.tensors.name, plan.storages.offset[plan.tensors.storage].tolist(), strict=True))
+    assert offset == {"y": 0, "x": 0, "a": 128}
+
+
+def test_a_pool_starts_at_a_multiple_of_the_strictest_alignment_in_it() -> None:
+    model = small(
+        "matmul1: x -> a", "matmul2: a -> y", sizes={"x": 100, "a": 60, "y": 40}, like={"a": {"alignment": 512}}
+    )
+    plan = plan_memory(model, layout="pools").plan
+    assert plan.usage[2].footprint == 512 + 60
+    assert (plan.storages.offset % plan.storages.alignment == 0).all()
+
+
+def test_a_box_joins_the_first_pool_that_is_free_over_its_whole_life() -> None:
+    boxes = Boxes([0, 2, 4, 0, 3], [1, 3, 5, 5, 4], [9, 8, 7, 6, 5], [1] * 5, {})
+    assert join(boxes, [0, 1, 2, 3, 4]) == [0, 0, 0, 1, 2]
+    kept = Boxes(boxes.birth, boxes.death, boxes.size, boxes.alignment, {0: [1], 1: [0]})
+    assert join(kept, [0, 1, 2, 3, 4]) == [0, 1, 0, 2, 3]

@@ -1,0 +1,89 @@
+"""From every sentence of the README's "What is proved" to the lemma, its mutants and its test in two clicks.
+
+The page of the lemmas is one click away, and what stands on it the second. spec: V4.9, V4.11
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from proofs.lemmas import proving
+from tests.support import lemma_page
+from tests.support.lemma_page import PAGE, ROOT
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HERE = PAGE.relative_to(ROOT).as_posix()
+
+
+def rows() -> list[str]:
+    """The rows of the README's tables of what is proved, without their heads."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    section = text.partition("\n## What is proved\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    return [line for line in lines if not re.match(r"\| (In English|For all inputs) \|", line)]
+
+
+def clicks(page: Path, text: str) -> set[str]:
+    """Where the links of a text on a page lead, without anchors, from the root of the project."""
+    targets = {link.partition("#")[0] for link in LINK.findall(text)} - {""}
+    return {(page.parent / target).resolve().relative_to(ROOT).as_posix() for target in targets if "://" not in target}
+
+
+def reached(row: str) -> set[str]:
+    """What a row leads to in one click or two; of the lemmas' page, what stands in the sections that it names."""
+    once = clicks(ROOT / "README.md", row)
+    twice = set()
+    for target in once - {HERE}:
+        if target.endswith(".md"):
+            twice |= clicks(ROOT / target, (ROOT / target).read_text("utf-8"))
+    for anchor in re.findall(rf"{re.escape(HERE)}#(\w+)", row):
+        twice |= clicks(PAGE, lemma_page.page().partition(f"\n## {anchor}\n")[2].partition("\n## ")[0])
+    return once | twice
+
+
+def test_the_page_is_that_of_the_lemmas() -> None:
+    assert PAGE.read_text("utf-8") == lemma_page.page(), "run: python -m tests.support.lemma_page"
+
+
+def test_every_lemma_stands_on_the_page_with_what_belongs_to_it() -> None:
+    text = PAGE.read_text("utf-8")
+    assert len(proving.names()) >= 140
+    for lemmas in proving.by_file().values():
+        for lemma in lemmas:
+            (line,) = [line for line in text.splitlines() if line.startswith(f"| `{lemma.name}`")]
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            assert len(cells) == 3, lemma.name
+            assert cells[1] == lemma.sentence
+            assert cells[2] == "; ".join(mutant.name for mutant in lemma.mutants) != ""
+
+
+@pytest.mark.parametrize("file", proving.by_file())
+def test_every_file_of_lemmas_names_a_test_that_speaks_of_it(file: str) -> None:
+    named = lemma_page.tests(file)
+    assert named, f"say in the head of proofs/lemmas/{file}.py which tests tie it: Tests: `tests/...`."
+    for path in named:
+        text = (ROOT / path).read_text("utf-8")
+        assert re.search(rf"\b{file}\b|OF_CHAINS|STATEMENTS", text), f"{path} does not speak of {file}"
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row.split()[1:6]))
+def test_every_row_of_the_readme_leads_to_code_and_to_a_test(row: str) -> None:
+    where = row.strip("|").split(" | ")[1]
+    assert clicks(ROOT / "README.md", where), "nothing says where it is proved"
+    found = reached(row)
+    assert any(
+        re.match(r"(proofs|tla|tmmu)/.*\.(py|v|tla)$|proofs/readers$|tmmu/.*/simulator$", path) for path in found
+    )
+    assert any(path.startswith("tests/") and path.endswith(".py") for path in found)
+
+
+def test_every_file_of_lemmas_is_reached_from_a_row_in_two_clicks() -> None:
+    assert len(rows()) >= 20
+    found = set().union(*(reached(row) for row in rows()))
+    assert {f"proofs/lemmas/{file}.py" for file in proving.by_file()} <= found
+    assert {path for file in proving.by_file() for path in lemma_page.tests(file)} <= found
+    without = set().union(*(reached(row) for row in rows() if "#unions" not in row))
+    assert "proofs/lemmas/unions.py" not in without

@@ -1,0 +1,47 @@
+"""Runs of bytes against a plain dictionary of bytes."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs.checker.memory import Bytes
+
+WRITES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6), st.integers(0, 3)), max_size=12)
+
+
+@given(WRITES, st.integers(0, 12), st.integers(0, 12))
+def test_every_byte_holds_the_tensor_that_was_last_written_there(
+    writes: list[tuple[int, int, int]], first: int, size: int
+) -> None:
+    runs, plain = Bytes(-1), dict.fromkeys(range(40), -1)
+    for start, count, tensor in writes:
+        runs.write(start, start + count, tensor)
+        plain |= dict.fromkeys(range(start, start + count), tensor)
+    read = list(runs.read(first, first + size))
+    assert [owner for start, end, owner in read for _ in range(start, end)] == [
+        plain[byte] for byte in range(first, first + size)
+    ]
+    assert all(start < end for start, end, _ in read)
+    assert [start for start, _, _ in read][1:] == [end for _, end, _ in read][:-1]
+
+
+@given(WRITES)
+def test_runs_stay_sorted_and_no_more_than_the_writes_made(writes: list[tuple[int, int, int]]) -> None:
+    runs = Bytes(-1)
+    for start, count, tensor in writes:
+        runs.write(start, start + count, tensor)
+    assert runs.start == sorted(set(runs.start))
+    assert len(runs.start) == len(runs.owner) <= 1 + 2 * len(writes)
+    assert runs.start[0] == 0
+
+
+def test_what_nobody_wrote_is_one_run_from_the_first_byte_on() -> None:
+    arena = Bytes(-1)
+    assert list(arena.read(0, 10)) == [(0, 10, -1)]
+    arena.write(2, 4, 7)
+    assert list(arena.read(0, 10)) == [(0, 2, -1), (2, 4, 7), (4, 10, -1)]
+
+
+def test_reading_nothing_gives_nothing() -> None:
+    assert list(Bytes(-1).read(5, 5)) == []

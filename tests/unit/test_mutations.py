@@ -1,0 +1,80 @@
+"""A tensor that a step changes has a new value: who may change what, and who may look at it afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proofs.checker.execute import problems
+from proofs.checker.program import program
+from proofs.readers.sharing import permitted
+from tests.support.small import small
+from tmmu.cli.entry import run
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Phase
+from tmmu.examples.broken import KINDS
+from tmmu.examples.broken.sketch import Sketch
+from tmmu.ir import files
+from tmmu.planner import plan_memory
+
+
+def test_a_view_is_not_read_after_its_base_was_changed() -> None:
+    """spec: I1.11"""
+    m = Sketch("stale-view")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    m.rewrite("Relu", a, result=a)
+    model = m.model(m.node("Add", v, a, result="y"))
+    with pytest.raises(TmmuError, match="a view made before 'a' was changed, is read after it") as refused:
+        plan_memory(model)
+    assert refused.value.code_id == "INVALID_IR"
+
+
+def test_a_view_made_after_the_change_may_be_read() -> None:
+    """spec: I1.11"""
+    m = Sketch("new-view")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    m.rewrite("Relu", a, result=a)
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    assert len(plan_memory(m.model(m.node("Add", v, a, result="y"))).plan.steps) == 4
+
+
+def test_a_view_is_not_changed() -> None:
+    """spec: I1.11"""
+    m = Sketch("changed-view")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    m.rewrite("Relu", v, result=v)
+    with pytest.raises(TmmuError, match="a view"):
+        plan_memory(m.model(m.node("Neg", v, result="y")))
+
+
+def test_a_view_of_a_changed_tensor_is_stale_for_the_checker() -> None:
+    """The naive checker says no where the plan was made for another order. spec: V1.5, V1.7"""
+    plan = KINDS["view-read-after-its-base-was-changed"].build().plan
+    run = program(plan, permitted(plan, None, frozenset()))
+    assert [(p.obligation, p.tensors, p.step) for p in problems(run)] == [("sharing_is_sound", ("v", "a"), 3)]
+
+
+def test_a_view_that_the_caller_reads_is_read_after_every_change() -> None:
+    """spec: I1.11"""
+    m = Sketch("stale-output")
+    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
+    v = m.node("Reshape", a, result="v", view=(a, 0))
+    m.rewrite("Relu", a, result=a)
+    with pytest.raises(TmmuError, match="a view made before 'a' was changed"):
+        plan_memory(m.model(v))
+
+
+def test_a_view_that_only_another_half_makes_is_refused_where_its_base_is_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A forward node reads a view that a backward node makes: in mode `inference` nobody does. spec: I1.6, M1.4"""
+    model = small(
+        "matmul: x -> a", "reshape: a -> v", "matmul2: v -> y", "update: a -> !a", views={"v": ("a", 0)},
+        outputs="y a", nodes={"reshape": {"phase": Phase.BACKWARD}, "update": {"domain": "test"}},
+    )  # fmt: skip
+    files.save(model, tmp_path / "m.ir.cbor")
+    assert run(["plan", str(tmp_path / "m.ir.cbor"), "-o", str(tmp_path / "p.cbor")]) == 4
+    assert "[INVALID_IR]" in capsys.readouterr().err

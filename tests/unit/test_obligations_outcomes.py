@@ -1,0 +1,169 @@
+"""What solvers and lemmas say of a plan becomes one outcome for each obligation, and no other.
+
+No solver runs here: what they would say is given. spec: V4.3, V4.6, V4.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from proofs import obligations
+from proofs.lemmas import at_use
+from proofs.obligations import OBLIGATIONS, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
+from proofs.obligations.discharge import Result
+from proofs.obligations.rows import Place
+from proofs.obligations.sizes_over_envelope import Shown
+from proofs.readers.sharing import Permissions
+from proofs.solvers import Answer
+from tests.support.small import small
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+
+NAMES = [obligation.NAME for obligation in OBLIGATIONS]
+
+
+def chain(links: int = 12) -> Plan:
+    """Steps that read what the one before wrote: one tensor more than steps, each in its storage."""
+    return plan_memory(
+        small(*(f"relu{n}: t{n} -> t{n + 1}" for n in range(links)), inputs="t0", outputs=f"t{links}")
+    ).plan
+
+
+class Silent:
+    """A solver that is never asked anything."""
+
+    version = "none"
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Given:
+    """What discharging, lemmas and the definition are made to say."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.results: dict[str, Result] = {}
+        self.unproved: dict[str, str] = {}
+        self.definition: tuple[Answer, tuple[int, int] | None] = (Answer("unsat\nsat", None, 0.0), None)
+        self.solvers: list[int] = []
+        monkeypatch.setitem(obligations.SOLVERS, "z3", Silent)  # type: ignore[arg-type]
+        monkeypatch.setattr(obligations, "SolverProcess", Silent)
+        monkeypatch.setattr(obligations, "discharge", self._discharge)
+        monkeypatch.setattr(at_use, "unproved", lambda *_, **__: self.unproved)
+        monkeypatch.setattr(obligations.definition, "ask", lambda *_: self.definition)
+
+    def _discharge(self, tasks: Sequence[object], solvers: Sequence[object], timeout_s: float) -> list[Result]:
+        self.solvers.append(len(solvers))
+        return [self.results.get(name, Result(rows=1)) for name in NAMES]
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Given:
+    return Given(monkeypatch)
+
+
+def outcomes(plan: Plan, **options: Any) -> dict[str, Outcome]:
+    return {outcome.name: outcome for outcome in obligations.prove(plan, Permissions(), **options)}
+
+
+def test_every_obligation_is_proved_by_all_of_its_rows_and_lemmas(given: Given) -> None:
+    assert {name: outcome.verdict for name, outcome in outcomes(chain()).items()} == dict.fromkeys(
+        [*NAMES, "lemmas", "definition"], PROVED
+    )
+
+
+def test_a_false_row_a_failure_and_a_missing_lemma_are_no_proof(given: Given) -> None:
+    plan = chain()
+    given.results = {
+        "alignment": Result(rows=1, refuted=("(a row)", Place((1,), step=0))),
+        "capacity": Result(rows=1, failure="it died"),
+    }
+    given.unproved = {"level_reaches_its_end": "too late"}
+    found = outcomes(plan)
+    assert (found["alignment"].verdict, found["alignment"].hint) == (VIOLATED, "t1 at step 0: (a row)")
+    assert (found["capacity"].verdict, found["capacity"].note) == (UNKNOWN, "it died")
+    rests = "it rests on the lemma level_reaches_its_end, which is not proved: too late"
+    assert (found["peak"].verdict, found["peak"].note) == (UNKNOWN, rests)
+    others = set(NAMES) - {"alignment", "capacity", "peak", "slot_count"}
+    assert {found[name].verdict for name in others} == {PROVED}
+
+
+def test_three_lemmas_that_are_not_proved_are_named(given: Given) -> None:
+    given.unproved = dict.fromkeys("abcd", "late")
+    lemmas = outcomes(chain())["lemmas"]
+    assert (lemmas.verdict, lemmas.note) == (UNKNOWN, "a: late; b: late; c: late")
+
+
+def test_a_storage_goes_by_its_first_tensor_and_eight_are_named(given: Given) -> None:
+    given.results = {"alignment": Result(rows=1, refuted=("row", Place(storages=range(13))))}
+    assert outcomes(chain())["alignment"].hint == "t0, t1, t2, t3, t4, t5, t6, t7: row"
+    viewed = plan_memory(small("reshape: x -> v", "relu: v -> y", views={"v": ("x", 0)})).plan
+    given.results = {"alignment": Result(rows=1, refuted=("row", Place(storages=(0,))))}
+    assert outcomes(viewed)["alignment"].hint == "x: row"
+
+
+def test_a_pair_that_the_definition_cannot_name_is_a_pair_all_the_same(given: Given) -> None:
+    given.definition = Answer("sat\nsat", None, 0.0), (1, 2)
+    found = outcomes(chain())["definition"]
+    assert (found.verdict, found.hint) == (VIOLATED, "t1, t2")
+    given.definition = Answer("sat\nsat", None, 0.0), None
+    found = outcomes(chain())["definition"]
+    assert (found.verdict, found.hint) == (VIOLATED, "the plan")
+
+
+def test_the_definition_is_asked_up_to_the_limit_and_not_beyond(given: Given) -> None:
+    """spec: V4.7"""
+    plan = chain()
+    count = len(plan.storages)
+    assert "definition" in outcomes(plan, definition_limit=count)
+    assert "definition" not in outcomes(plan, definition_limit=count - 1)
+
+
+def test_a_plan_of_many_rows_is_shared_among_the_workers(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Storages, reads and writes are counted; one solver there is always."""
+    plan = chain()
+    size = len(plan.storages) + len(plan.steps.reads) + len(plan.steps.writes)
+    for many, workers, solvers in ((size, 3, 1), (size - 1, 3, 3), (size - 1, 0, 1)):
+        monkeypatch.setattr(obligations, "MANY", many)
+        given.solvers.clear()
+        outcomes(plan, workers=workers)
+        assert given.solvers == [solvers]
+
+
+def test_of_several_solvers_each_has_to_prove_an_obligation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who said what is in the note. spec: V4.6, V4.10"""
+    said = {
+        "z3": [Outcome("alignment", PROVED, 3, 1.0), Outcome("capacity", VIOLATED, 2, 1.0, hint="a: row")],
+        "cvc5": [Outcome("alignment", PROVED, 3, 2.0), Outcome("capacity", PROVED, 2, 2.0)],
+    }
+    monkeypatch.setattr(obligations, "prove", lambda *_, solver, **__: said[solver])
+    both = obligations.prove_with(("z3", "cvc5"), chain(), Permissions())
+    note = "the solvers disagree: z3 says VIOLATED: a: row; cvc5 says PROVED"
+    assert both == [
+        Outcome("alignment", PROVED, 3, 3.0, solvers={"z3": PROVED, "cvc5": PROVED}),
+        Outcome("capacity", UNKNOWN, 2, 3.0, note=note, solvers={"z3": VIOLATED, "cvc5": PROVED}),
+    ]
+
+
+def test_sizes_over_an_envelope_are_proved_false_or_open(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is false or open is the first tensor's, or the reason why the largest sizes suffice. spec: R6.5"""
+    cases = {
+        Shown(4, 1.0): (PROVED, 4, "", ""),
+        Shown(2, 1.0, "a", "the solver answers 'sat'", counterexample=True): (VIOLATED, 2, "", "a"),
+        Shown(2, 1.0, "a", "it died"): (UNKNOWN, 2, "a: it died", ""),
+        Shown(0, 1.0, failure="it died"): (UNKNOWN, 0, "it died", ""),
+    }
+    for shown, (verdict, rows, note, hint) in cases.items():
+        monkeypatch.setattr(sizes_over_envelope, "ask", lambda *_, shown=shown: shown)
+        assert obligations.over_envelope(chain(), 1.0) == Outcome(
+            sizes_over_envelope.NAME, verdict, rows, 1.0, note=note, hint=hint
+        )

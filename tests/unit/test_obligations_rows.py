@@ -1,0 +1,643 @@
+"""Rows are drawn whole, in batches, with their places; only the exact answer of a solver discharges them.
+
+spec: V4.1, V4.3, V4.6, V4.7, T7.2
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from proofs import obligations
+from proofs.certificate.slots import Changes, certificate
+from proofs.lemmas import at_use
+from proofs.obligations import OBLIGATIONS, PRELUDE, UNKNOWN, definition
+from proofs.obligations.context import view_of
+from proofs.obligations.discharge import discharge
+from proofs.obligations.rows import (
+    BATCH,
+    PIECE,
+    Batch,
+    Chain,
+    Place,
+    Unprovable,
+    calls,
+    distinct,
+    false,
+    gathered,
+    listed,
+    number,
+    table,
+    walk,
+)
+from proofs.readers.sharing import Permissions, permitted
+from proofs.solvers import Answer, refutation
+from proofs.solvers.process import Z3
+from tests.support.synthetic import claiming, edited, training_plan
+from tests.support.written import Written
+from tmmu.plan.columns import Slots
+
+NOBODY = Permissions()
+
+
+@dataclass
+class Scripted:
+    """A solver that answers by a function of the text, and keeps what it was asked."""
+
+    answers: object
+    version: str = "scripted"
+
+    def __post_init__(self) -> None:
+        self.asked: list[str] = []
+
+    def evaluate(self, text: str, timeout_s: float) -> Answer:
+        self.asked.append(text)
+        found = self.answers(text) if callable(self.answers) else self.answers
+        return found if isinstance(found, Answer) else Answer(str(found), None, 0.5)
+
+    def close(self) -> None:
+        pass
+
+
+def rows_of(batches: Iterator[Batch]) -> list[str]:
+    return [row for batch in batches for row in batch.rows]
+
+
+# Rows
+
+
+def test_numbers_are_literals_of_the_standard() -> None:
+    assert [number(x) for x in (0, 7, -7, 2**64)] == ["0", "7", "(- 7)", "18446744073709551616"]
+
+
+def test_large_numbers_are_exact() -> None:
+    assert calls("(f %d)", [np.array([2**64 - 1], np.uint64)]) == ["(f 18446744073709551615)"]
+
+
+def test_a_table_has_a_call_for_each_row_and_knows_its_place() -> None:
+    count = 2 * BATCH + 1
+    batches = list(table("f", [np.arange(count), np.arange(count) + 5], lambda i: Place((i,))))
+    assert [len(batch.rows) for batch in batches] == [BATCH, BATCH, 1]
+    assert batches[1].rows[3] == f"(f {BATCH + 3} {BATCH + 8})"
+    assert batches[1].place(3) == Place((BATCH + 3,))
+    assert list(table("f", [np.arange(0)], lambda i: Place((i,)))) == []
+
+
+def test_rows_that_are_alike_are_asked_once() -> None:
+    columns = [np.array([3, 1, 3, 3, 1]), np.array([0, 2, 0, 1, 2])]
+    (batch,) = distinct("f", columns, lambda i: Place((i,)))
+    assert sorted(batch.rows) == ["(f 1 2)", "(f 3 0)", "(f 3 1)"]
+    assert {row: batch.place(i).tensors[0] for i, row in enumerate(batch.rows)} == {
+        "(f 1 2)": 1,
+        "(f 3 0)": 0,
+        "(f 3 1)": 3,
+    }
+    assert list(distinct("f", [np.arange(0)], lambda i: Place())) == []
+
+
+def test_few_rows_keep_their_places_over_batches() -> None:
+    batches = list(listed([(str(i), Place((i,))) for i in range(BATCH + 2)]))
+    assert batches[1].rows == [str(BATCH), str(BATCH + 1)]
+    assert batches[1].place(1) == Place((BATCH + 1,))
+    assert rows_of(false(Place(), Place())) == ["false", "false"]
+
+
+def test_small_batches_are_put_together_until_they_are_worth_a_query() -> None:
+    """Each row keeps its place. Of nothing there is no batch."""
+    counts = (3, BATCH - 4, 1, BATCH, 2, 5)
+    parts = [
+        Batch([f"{which} {i}" for i in range(count)], lambda i, which=which: Place((which, i)), count)  # type: ignore[misc]  # a default binds the loop's value
+        for which, count in enumerate(counts)
+    ]
+    found = list(gathered(iter(parts)))
+    assert [batch.weight for batch in found] == [BATCH, BATCH, 7]
+    assert [row for batch in found for row in batch.rows] == [row for part in parts for row in part.rows]
+    assert all(
+        batch.place(i) == Place(tuple(map(int, row.split()))) for batch in found for i, row in enumerate(batch.rows)
+    )
+    assert list(gathered(iter(()))) == []
+
+
+@pytest.mark.parametrize(
+    "lengths", [[1], [PIECE], [PIECE + 1], [0, 3, 0], [3 * BATCH + 7], [1] * BATCH + [PIECE * 2, 1]]
+)
+def test_a_chain_is_walked_from_end_to_end_in_pieces(lengths: list[int]) -> None:
+    bounds = np.cumsum([0, *lengths])
+    chain = Chain(
+        "walk", "nil", bounds,
+        cells=lambda lo, hi: [f"(c {i} " for i in range(lo, hi)],
+        states=lambda at: [str(i) for i in at.tolist()],
+        initial=lambda group: f"start{group}",
+        constants=lambda group: f" k{group}",
+    )  # fmt: skip
+    expected = []
+    for group, (first, end) in enumerate(zip(bounds.tolist(), bounds.tolist()[1:], strict=False)):
+        for lo in range(first, end, PIECE):
+            hi = min(lo + PIECE, end)
+            state = f"start{group}" if lo == first else str(lo - 1)
+            cells = "".join(f"(c {i} " for i in range(lo, hi))
+            expected.append(f"(walk {state} {hi - 1} k{group} {cells}nil{')' * (hi - lo + 1)}")
+    batches = list(walk(chain, lambda lo, hi: Place((lo, hi))))
+    assert rows_of(iter(batches)) == expected
+    assert sum(batch.weight for batch in batches) == sum(lengths)
+    assert all(batch.weight <= BATCH + PIECE for batch in batches)
+    assert len(batches) <= sum(lengths) // BATCH + 1
+    last = batches[-1]
+    assert last.place(len(last.rows) - 1).tensors[1] == sum(lengths)
+
+
+# Discharging
+
+
+def batches(*rows: str) -> Iterator[Batch]:
+    yield from listed([(row, Place((i,))) for i, row in enumerate(rows)])
+
+
+def test_a_false_row_is_found_among_many() -> None:
+    rows = ["(< 1 2)"] * 700
+    rows[443] = "(< 2 2)"
+    with Z3() as solver:
+        (result,) = discharge([batches(*rows)], [solver], 60)
+    assert result.refuted == ("(< 2 2)", Place((443,)))
+    assert not result.proved
+
+
+def test_the_false_row_that_is_named_is_the_first_whichever_solver_is_faster() -> None:
+    """The solver that is given the first batch answers only after the other has refuted the second."""
+    second_is_done = threading.Event()
+
+    def answer(text: str) -> str:
+        if "first" in text:
+            second_is_done.wait(30)
+        return "sat\nsat"
+
+    class Noticing(Scripted):
+        def evaluate(self, text: str, timeout_s: float) -> Answer:
+            if "first" not in text and self.asked and "second" in self.asked[-1]:
+                second_is_done.set()  # it came back for more
+            return super().evaluate(text, timeout_s)
+
+    rows = ["first"] * BATCH + ["second"] * BATCH
+    solvers = [Noticing(answer), Noticing(answer)]
+    results = discharge([batches(*rows), batches("other"), batches("other")], solvers, 60)
+    assert results[0].refuted == ("first", Place((0,)))
+
+
+def test_a_solver_that_never_answers_does_not_keep_the_command_from_ending() -> None:
+    """Python waits at its end for every thread that is no daemon."""
+    both, waited_for = threading.Barrier(2, timeout=10), set()
+
+    def answer(_: str) -> str:
+        if threading.current_thread() is not threading.main_thread():
+            waited_for.add(threading.current_thread().daemon)
+        both.wait()
+        return "unsat\nsat"
+
+    discharge([batches("a"), batches("b")], [Scripted(answer), Scripted(answer)], 60)
+    assert waited_for == {True}
+
+
+def test_several_false_rows_in_one_batch_are_false() -> None:
+    with Z3() as solver:
+        (result,) = discharge([batches("false", "false", "true")], [solver], 60)
+    assert result.refuted is not None
+    assert result.refuted[0] == "false"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "unsat", "unknown\nsat", "unsat\nunsat", "unsat\nunknown", "sat\nunsat", Answer("unsat\nsat", "died", 0.0)],
+)
+def test_any_other_answer_leaves_an_obligation_open(answer: str | Answer) -> None:
+    (result,) = discharge([batches("(< 1 2)")], [Scripted(answer)], 60)
+    assert result.failure
+    assert result.refuted is None
+    assert not result.proved
+
+
+def test_a_no_that_the_solver_does_not_say_twice_is_open() -> None:
+    whole = refutation("a\nb")
+    (result,) = discharge(
+        [batches("a", "b")], [Scripted(lambda text: "sat\nsat" if text == whole else "unsat\nsat")], 60
+    )
+    assert result.refuted is None
+    assert "sat" in (result.failure or "")
+
+
+def test_nothing_more_is_asked_after_a_failure_but_the_next_obligation_is() -> None:
+    many = [f"(= {i} {i})" for i in range(3 * BATCH)]
+    solver = Scripted(lambda text: "unknown\nsat" if "(= 0 0)" in text else "unsat\nsat")
+    first, second = discharge([batches(*many), batches("(< 1 2)")], [solver], 60)
+    assert (first.proved, first.rows, second.proved) == (False, BATCH, True)
+    assert len(solver.asked) == 2
+
+
+def test_an_obligation_that_asks_nothing_is_proved_only_by_a_solver_that_answers() -> None:
+    for answer, proved in (("unsat\nsat", True), ("unknown\nsat", False)):
+        (result,) = discharge([iter(())], [Scripted(answer)], 60)
+        assert (result.proved, result.rows) == (proved, 0)
+
+
+def test_the_failure_that_is_named_is_the_first_of_several() -> None:
+    """Both solvers are at work when the first of them fails; the other is asked no more of this obligation."""
+    both, first_is_noted = threading.Barrier(2, timeout=10), threading.Event()
+
+    def answer(text: str) -> str:
+        if "other" in text:
+            first_is_noted.set()  # it came back for more
+            return "unsat\nsat"
+        both.wait()
+        if "second" in text:
+            first_is_noted.wait(10)
+        return f"unknown\n{'second' if 'second' in text else 'first'}"
+
+    rows = ["first"] * BATCH + ["second"] * BATCH + ["other"] * BATCH
+    result, rest = discharge([batches(*rows), batches("other")], [Scripted(answer), Scripted(answer)], 60)
+    assert result.failure == "the solver answers 'unknown\\nfirst'"
+    assert (result.rows, result.seconds, rest.proved) == (2 * BATCH, 1.0, True)
+
+
+def test_an_obligation_without_a_proof_is_open_and_the_next_is_not() -> None:
+    def none() -> Iterator[Batch]:
+        yield from batches("(< 1 2)")
+        raise Unprovable("no proof is known")
+
+    first, second = discharge([none(), batches("(< 1 2)")], [Scripted("unsat\nsat")], 60)
+    assert first.failure == "no proof is known"
+    assert second.proved
+
+
+def test_solvers_share_the_work() -> None:
+    solvers = [Z3(), Z3()]
+    results = discharge([batches(*(f"(< {i} {i + 1})" for i in range(20 * BATCH))) for _ in range(2)], solvers, 60)
+    pids = [solver.pid for solver in solvers]
+    for solver in solvers:
+        solver.close()
+    assert all(result.proved for result in results)
+    assert [result.rows for result in results] == [20 * BATCH] * 2
+    assert None not in pids
+
+
+def test_an_error_in_drawing_rows_is_raised_in_the_callers_thread() -> None:
+    def broken() -> Iterator[Batch]:
+        yield from batches("(< 1 2)")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        discharge([broken()], [Scripted("unsat\nsat"), Scripted("unsat\nsat")], 60)
+
+
+# What rows call
+
+BOUNDS = {
+    "in_arena": ("2 2", "2 3, 3 2"),
+    "power_of_two": ("1, 2, 64, 9223372036854775808", "0, 3, 6"),
+    "storage_aligned": ("32 16 16, 0 16 32", "24 16 16, 32 16 8"),
+    "tensor_aligned": ("28 4 16 16, 24 8 16 32, 0 0 1 1", "24 16 16 16, 32 8 16 16, 32 0 16 8"),
+    "slot_aligned": ("32 16 16, 0 32 16", "24 16 16, 16 16 32"),
+    "aligned_in_arena": ("32 16, 0 16", "24 16"),
+    "ends_within": ("8 8 16, 8 8 17, 0 0 0", "8 9 16, 9 8 16"),
+    "ends_in_64_bits": ("18446744073709551615 1 1, 0 8 0", "18446744073709551615 2 9"),
+    "ends_at": ("8 8 16", "8 8 15, 8 8 17"),
+    "holds_footprint": ("9 9, 8 9, 9 18446744073709551615", "9 8, 9 18446744073709551616"),
+    "lies_behind": ("16 8 32 16 8 40, 16 16 32 16 8 41", "16 17 32 16 8 40, 16 4 24 16 8 40, 16 8 32 16 9 40"),
+    "inside": ("8 8 16 2 2 2 2, 0 0 0 1 2 3 4", "8 9 16 2 2 2 2, 8 8 16 3 2 4 4, 8 8 16 2 4 3 4, 8 8 16 2 2 5 4"),
+    "within_steps": ("3 3 3, 2 3 4", "3 2 4, 3 5 4"),
+    "reads": ("2 4 1 2, 2 4 1 4", "3 4 1 2, 2 4 1 5, 2 4 3 3"),
+    "uses": ("2 4 2 2, 2 4 1 4", "3 4 1 2, 2 4 1 5, 2 4 4 3"),
+    "touches": ("2 4 2, 2 4 4, 3 3 3", "3 4 2, 2 4 5"),
+    "writes": ("2 4 2 2, 2 4 4 4", "3 4 2 2, 2 4 5 5, 2 4 3 4"),
+    "given": ("0 1", "1 1, 0 0"),
+    "spans": ("2 4 2 4, 1 5 2 4", "3 4 2 4, 2 3 2 4"),
+    "shows": (
+        "1 1 12 8 4 4 8 3 2, 1 1 8 8 0 8 8 0 0",
+        "1 2 12 8 4 4 8 3 2, 1 1 13 8 4 4 8 3 2, 1 1 12 8 4 5 8 3 2, 1 1 12 8 4 4 8 2 2, 1 1 8 8 0 8 8 0 1",
+    ),
+    "ends_before": ("8 8 16", "8 9 16"),
+    "undisturbed": ("2 3 false 4, 2 4 true 4", "4 4 true 4, 2 4 false 4, 2 5 true 4"),
+    "same_slice": ("1 8 4 1 8 4", "1 8 4 2 8 4, 1 8 4 1 9 4, 1 8 4 1 8 5"),
+    "elsewhere": ("1 8 4 2 8 4, 1 9 0 1 8 4, 1 4 4 1 8 4, 1 12 4 1 8 4", "1 5 4 1 8 4, 1 11 4 1 8 4"),
+    "apart": ("0 8 4 1 8 4, 0 9 0 0 8 4, 0 9 4 0 10 0, 0 4 4 0 8 4, 0 12 4 0 8 4", "0 5 4 0 8 4, 0 11 4 0 8 4"),
+    "lives_at": ("2 4 2, 2 4 4", "2 4 1, 2 4 5"),
+    "slots_as_stated": ("3 3 3, 3 3 2", "3 4 3, 4 3 3, 3 3 4"),
+    "slots_of_their_own": ("3 3", "3 2"),
+    "slot_as_large": ("8 8, 1 1, 1 0, 2 2", "8 7, 7 8, 0 0, 2 1"),
+    "slot_as_strict": ("8 8 4, 8 4 8", "8 4 4, 8 16 4"),
+    "leads_up": ("8 8 16 1, 0 0 0 1", "9 8 16 8, 8 9 16 8, 8 8 16 0"),
+}
+"""For each definition the numbers for which it holds, the last that do, and those for which it does not."""
+
+
+def test_a_row_holds_up_to_its_bound_and_not_one_past_it() -> None:
+    rows = []
+    for macro, (right, wrong) in BOUNDS.items():
+        rows += [f"({macro} {numbers})" for numbers in right.split(", ")]
+        rows += [f"(not ({macro} {numbers}))" for numbers in wrong.split(", ")]
+    with Z3(PRELUDE) as solver:
+        [result] = discharge([batches(*rows)], [solver], 60)
+    assert (result.refuted, result.failure) == (None, None)
+
+
+def test_every_definition_of_the_obligations_is_held_to_its_bounds() -> None:
+    texts = "".join(obligation.DEFINITIONS for obligation in OBLIGATIONS)
+    assert set(re.findall(r"define-fun (\w+)", texts)) == BOUNDS.keys()
+
+
+# All obligations together
+
+
+def test_a_right_plan_is_proved_by_one_solver_and_by_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = training_plan(60, in_place=0.3, views=0.3, arenas=2)
+    permissions = permitted(plan, None, frozenset())
+    one = obligations.prove(plan, permissions, timeout_s=60)
+    monkeypatch.setattr(obligations, "MANY", 0)
+    two = obligations.prove(plan, permissions, timeout_s=60)
+    assert {outcome.verdict for outcome in one} == {"PROVED"}
+    assert [(o.name, o.rows) for o in one] == [(o.name, o.rows) for o in two]
+    names = [obligation.NAME for obligation in OBLIGATIONS]
+    assert [outcome.name for outcome in one] == [*names, "lemmas", "definition"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 51, 1100])
+def test_plans_of_all_sizes_are_proved(count: int) -> None:
+    plan = training_plan(count, seed=count, in_place=0.2, views=0.2)
+    outcomes = obligations.prove(plan, permitted(plan, None, frozenset()), timeout_s=60, definition_limit=100)
+    assert {outcome.verdict for outcome in outcomes} == {"PROVED"}
+    assert ("definition" in {outcome.name for outcome in outcomes}) == (len(plan.storages) <= 100)
+
+
+def test_a_false_row_names_its_tensors_and_its_step() -> None:
+    plan = edited(training_plan(30), "tensors", 9, death=9)
+    found = {o.name: o for o in obligations.prove(plan, NOBODY, timeout_s=60, definition_limit=0)}
+    outcome = found["lifetimes_cover_accesses"]
+    assert outcome.verdict == "VIOLATED"
+    assert outcome.hint.startswith("t8 at step ")
+    assert found["alignment"].verdict == "PROVED"
+
+
+def test_an_unproved_lemma_opens_what_rests_on_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(at_use, "unproved", lambda *_, **__: {"level_reaches_its_end": "a reason"})
+    found = {o.name: o for o in obligations.prove(training_plan(5), NOBODY, timeout_s=60)}
+    assert {name for name, o in found.items() if o.verdict == UNKNOWN} == {"peak", "slot_count", "lemmas"}
+    assert found["peak"].note == "it rests on the lemma level_reaches_its_end, which is not proved: a reason"
+
+
+def test_every_lemma_that_an_obligation_rests_on_exists() -> None:
+    named = {name for obligation in OBLIGATIONS for name in obligation.LEMMAS}
+    assert named <= at_use.proofs_of().keys()
+    assert all(obligation.SENTENCE.endswith(".") for obligation in OBLIGATIONS)
+
+
+def test_a_solver_that_does_not_start_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = ("/nowhere/z3",)
+    monkeypatch.setitem(obligations.SOLVERS, "z3", lambda *_: Z3(command=nowhere))
+    monkeypatch.setattr(obligations, "command_of", lambda _: nowhere)
+    outcomes = obligations.prove(training_plan(5), NOBODY, timeout_s=60)
+    proved = {outcome.name for outcome in outcomes if outcome.verdict == "PROVED"}
+    assert proved == set()
+    assert all("cannot be started" in o.note or "does not start" in o.note for o in outcomes)
+
+
+def test_a_layout_of_no_known_rule_is_proved_by_its_edges() -> None:
+    plan = replace(training_plan(5), layout="spiral")
+    assert {o.verdict for o in obligations.prove(plan, NOBODY, timeout_s=60)} == {"PROVED"}
+
+
+# The evidence is not trusted
+
+
+def test_evidence_that_leaves_something_out_proves_nothing() -> None:
+    plan = training_plan(40, arenas=2)
+    right = view_of(plan, NOBODY)
+    evidence = certificate(plan)
+    first = evidence.changes[0]
+    backwards = replace(first, step=first.step[::-1], storage=first.storage[::-1], frees=first.frees[::-1])
+    wrong = {
+        "a storage twice": replace(evidence, tenants=np.concatenate([evidence.tenants[:1], evidence.tenants[:-1]])),
+        "in another's slot": replace(evidence, tenants=evidence.tenants[::-1].copy()),
+        "a slot left out": replace(evidence, slots=(evidence.slots[0][1:], evidence.slots[1])),
+        "in another arena": replace(evidence, slots=evidence.slots[::-1]),
+        "slots not by offset": replace(evidence, slots=(evidence.slots[0][::-1], evidence.slots[1])),
+        "a change left out": replace(
+            evidence, changes=(replace(first, storage=first.storage * 0), evidence.changes[1])
+        ),
+        "a change at another step": replace(
+            evidence, changes=(replace(first, step=first.step + 1), evidence.changes[1])
+        ),
+        "changes backwards": replace(evidence, changes=(backwards, evidence.changes[1])),
+        "no live storage": replace(evidence, live=evidence.live * 0 - 1),
+        "one live storage for all": replace(evidence, live=evidence.live * 0),
+        "live at another step": replace(evidence, live=evidence.tenants[evidence.tenants_at[:-1]]),
+        "slots elsewhere": replace(evidence, slot_offset=evidence.slot_offset + np.uint64(128)),
+    }
+    with Z3(PRELUDE) as solver:
+        for name, changed in wrong.items():
+            view = replace(right, certificate=changed)
+            results = discharge([o.rows(view) for o in OBLIGATIONS], [solver], 60)
+            assert any(result.refuted for result in results), name
+        results = discharge([o.rows(right) for o in OBLIGATIONS], [solver], 60)
+        assert all(result.proved for result in results)
+
+
+def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
+    """Of each lie the rows of this one obligation are false, whatever others say."""
+    plan = training_plan(40, arenas=2)
+    right, evidence = view_of(plan, NOBODY), certificate(plan)
+    first, second = evidence.slots
+    crossed = evidence.tenants.copy()
+    at = evidence.tenants_at[1]
+    crossed[[at - 1, at]] = crossed[[at, at - 1]]
+    shorter = evidence.tenants_at.copy()
+    shorter[1:] -= 1
+    wrong = {
+        "a storage left out": replace(evidence, tenants=evidence.tenants[1:], tenants_at=shorter),
+        "a storage twice": replace(evidence, tenants=np.concatenate([evidence.tenants[:1], evidence.tenants[:-1]])),
+        "two storages exchanged": replace(evidence, tenants=crossed),
+        "the first slot left out": replace(evidence, slots=(first[1:], second)),
+        "the last slot left out": replace(evidence, slots=(first, second[:-1])),
+        "a slot twice": replace(evidence, slots=(np.append(first, first[-1:]), second)),
+        "arenas exchanged": replace(evidence, slots=(second, first)),
+        "all in one arena": replace(evidence, slots=(np.concatenate([first, second]), second[:0])),
+        "not by offset": replace(evidence, slots=(first[::-1], second)),
+        "elsewhere": replace(evidence, slot_offset=evidence.slot_offset + np.uint64(128)),
+    }
+    with Z3(PRELUDE) as solver:
+        for name, changed in wrong.items():
+            [result] = discharge([obligations.no_live_overlap.rows(replace(right, certificate=changed))], [solver], 60)
+            assert result.refuted, name
+        [result] = discharge([obligations.no_live_overlap.rows(right)], [solver], 60)
+        assert result.proved
+
+
+def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
+    """Two inputs are in one slot at once; the evidence has the second one elsewhere."""
+    plan = replace(Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan(), layout="packed")
+    wrong = view_of(edited(plan, "storages", 1, slot=0), NOBODY)
+    lied = replace(wrong, certificate=certificate(plan))
+    with Z3(PRELUDE) as solver:
+        for view, proved in ((view_of(plan, NOBODY), True), (wrong, False), (lied, False)):
+            [result] = discharge([obligations.no_live_overlap.tenancies(view)], [solver], 60)
+            assert result.proved == proved
+
+
+def test_a_slot_is_looked_at_in_the_arena_that_the_plan_says() -> None:
+    """Two storages collide in an arena; the evidence has the slot of one of them in another arena, behind all there."""
+    plan = Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan()
+    plan = replace(plan, arenas=(plan.arenas[0], replace(plan.arenas[0], name="other")), usage=plan.usage * 2)
+    for k in (1, 2):
+        plan = edited(edited(plan, "storages", k, arena=1, offset=16), "slots", k, arena=1)
+    lied = replace(certificate(plan), slots=(np.array([0, 1]), np.array([2])))
+    with Z3(PRELUDE) as solver:
+        [result] = discharge(
+            [obligations.no_live_overlap.rows(replace(view_of(plan, NOBODY), certificate=lied))], [solver], 60
+        )
+    assert result.refuted
+
+
+def test_a_storage_that_the_evidence_hides_is_missed() -> None:
+    """It is larger than all others together, and lives when the stated peak is not."""
+    plan = training_plan(40)
+    s, usage = plan.storages, plan.usage[0]
+    k = next(k for k in range(len(s)) if not s.birth[k] <= usage.peak_step <= s.death[k])
+    larger = edited(plan, "storages", k, bytes=1 << 30)
+    changes = certificate(larger).changes[0]
+    kept = changes.storage != k
+    hidden = replace(changes, step=changes.step[kept], storage=changes.storage[kept], frees=changes.frees[kept])
+    with Z3(PRELUDE) as solver:
+        for evidence in (changes, hidden):
+            view = view_of(larger, NOBODY)
+            view = replace(view, certificate=replace(view.certificate, changes=(evidence,)))
+            [result] = discharge([obligations.peak.rows(view)], [solver], 60)
+            assert result.refuted
+
+
+def test_a_storage_that_the_evidence_has_at_other_steps_is_found() -> None:
+    """Three live at once, and the evidence lets them take turns."""
+    plan = Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan()
+    turns = Changes(np.array([0, 1, 1, 2, 2, 3]), np.array([0, 0, 1, 1, 2, 2]), np.array([False, True] * 3))
+    view = view_of(claiming(plan, peak_live_bytes=8, max_live=1), NOBODY)
+    view = replace(view, certificate=replace(view.certificate, changes=(turns,)))
+    with Z3(PRELUDE) as solver:
+        results = discharge([obligations.peak.rows(view), obligations.slot_count.rows(view)], [solver], 60)
+    assert [result.refuted for result in results] == [("false", Place())] * 2
+
+
+def test_a_storage_that_the_evidence_has_alive_at_the_fullest_step_is_named_if_it_is_not() -> None:
+    """The slot is another storage's at that step."""
+    plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
+    two = Slots(plan.slots.arena[:2], plan.slots.bytes[:2], plan.slots.alignment[:2])
+    plan = edited(replace(plan, slots=two), "storages", 2, slot=0, offset=0)
+    view = view_of(claiming(plan, slots=2, footprint=24, minimal=True), NOBODY)
+    assert view.certificate.live.tolist() == [0, 1]
+    lied = replace(view, certificate=replace(view.certificate, live=np.array([2, 1])))
+    with Z3(PRELUDE) as solver:
+        results = discharge([obligations.slot_count.rows(view), obligations.slot_count.rows(lied)], [solver], 60)
+    assert [result.refuted for result in results] == [None, ("(lives_at 1 1 0)", Place(storages=(2,), step=0))]
+
+
+# The definition
+
+
+def test_the_definition_names_the_pair_that_collides() -> None:
+    plan = training_plan(40)
+    storages = plan.storages
+    live = np.flatnonzero((storages.birth <= 20) & (storages.death >= 20) & (storages.bytes > 0))
+    a, b = live[:2].tolist()
+    wrong = edited(plan, "storages", a, offset=int(storages.offset[b]))
+    with Z3() as solver:
+        answer, pair = definition.ask(wrong, solver, 60)
+    assert answer.counterexample
+    assert pair is not None
+    assert a in pair
+    outcome = obligations.prove(wrong, NOBODY, timeout_s=60)[-1]
+    assert (outcome.name, outcome.verdict) == ("definition", "VIOLATED")
+    assert plan.tensors.name[int(np.flatnonzero(plan.tensors.storage == a)[0])] in outcome.hint
+
+
+def test_the_definition_finds_the_pairs_that_share_an_arena_a_step_and_a_byte() -> None:
+    """x lives at step 0, a at both steps, b at step 1, each in 8 bytes. spec: V1.1, T7.2"""
+    plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
+    cases: list[tuple[dict[str, int], int, set[int]]] = [
+        ({}, 0, set()), ({"offset": 8}, 1, set()), ({"offset": 7}, 1, {0, 1}), ({"offset": 0}, 2, set()),
+        ({"offset": 0, "birth": 0}, 2, {0, 2}), ({"offset": 23}, 2, {1, 2}), ({"offset": 24}, 2, set()),
+        ({"offset": 9}, 2, {1, 2}), ({"offset": 8}, 2, set()), ({"offset": 16, "arena": 1}, 2, set()),
+        ({"offset": 16, "arena": 2}, 2, set()), ({"offset": 16, "birth": 2, "death": 4}, 2, set()),
+    ]  # fmt: skip
+    with Z3() as solver:
+        for values, row, expected in cases:
+            answer, pair = definition.ask(edited(plan, "storages", row, **values), solver, 60)
+            assert set(pair or ()) == expected, values
+            assert (answer.proof, answer.counterexample) == (not expected, bool(expected)), values
+            solver.evaluate("(reset)", 60)
+        two = edited(Written("a = MatMul x", given={"x": "input"}).plan(), "storages", 1, offset=0)
+        assert definition.ask(two, solver, 60)[1] == (0, 1)
+
+
+def test_the_definition_gives_zero_bytes_no_byte_and_ends_beyond_64_bits_theirs() -> None:
+    plan = training_plan(12, seed=4)
+    rows = definition.table(edited(plan, "storages", 3, bytes=0))
+    assert 3 not in rows.storage
+    far = definition.table(edited(plan, "storages", 3, offset=2**64 - 1, bytes=2**64 - 1))
+    assert max(far.end) == 2**65 - 2
+    assert f"bv{2**65 - 2} 65" in definition.definitions(far)
+
+
+def test_the_definition_is_not_asked_of_a_single_storage() -> None:
+    plan = training_plan(1, seed=2)
+    alone = edited(plan, "storages", 0, bytes=0)
+    asked = Scripted("sat")
+    answer, _ = definition.ask(alone, asked, 60)
+    assert answer.proof
+    assert asked.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        (["unknown", "sat"], "answers 'unknown"),
+        (["unsat", "unsat"], "answers 'unsat\\nunsat'"),
+        (["unsat", Answer("", "died", 0.0)], "died"),
+        ([Answer("", "too late", 0.0)], "too late"),
+    ],
+)
+def test_the_definition_is_proved_by_the_exact_answer_alone(
+    answers: list[str | Answer], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(answers)
+    with Z3() as whole:
+        monkeypatch.setattr(whole, "evaluate", Scripted(lambda _: left.pop(0)).evaluate)
+        monkeypatch.setattr(obligations, "SolverProcess", lambda **_: whole)
+        outcome = obligations._definition(training_plan(9), 60, "z3")
+    assert outcome.verdict == UNKNOWN
+    assert reason in outcome.note
+
+
+def test_a_pair_that_cannot_be_read_is_no_pair() -> None:
+    answers = iter(["sat", Answer("", "died", 0.0)])
+    answer, pair = definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)
+    assert answer.counterexample
+    assert pair is None
+
+
+@pytest.mark.parametrize("text", ["((i 7))", "((i 7) (j #b01))", "((i #b00) (j 7))"])
+def test_a_pair_that_is_not_of_two_rows_is_no_pair(text: str) -> None:
+    answers = iter(["sat", text])
+    assert definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)[1] is None
+
+
+def test_the_definition_takes_the_seconds_of_both_of_its_questions() -> None:
+    answers = iter(["unsat", "sat"])
+    answer, _ = definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)
+    assert (answer.proof, answer.seconds) == (True, 1.0)
+
+
+def test_claims_that_are_not_made_are_not_asked() -> None:
+    plan = claiming(training_plan(20), minimal=False)
+    with Z3(PRELUDE) as solver:
+        results = discharge([o.rows(view_of(plan, NOBODY)) for o in OBLIGATIONS], [solver], 60)
+    assert all(result.proved for result in results)

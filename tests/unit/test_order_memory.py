@@ -1,0 +1,295 @@
+"""The order `memory` as a whole: lower peaks, edges kept, nothing worse, in the plan, in the file and in the proof.
+
+spec: O1.1, O1.2, O1.4, O1.5, O1.6, O1.7, V3.4
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from proofs.readers.models.compare import differences
+from proofs.readers.models.difference import Difference
+from proofs.readers.models.ir import read_ir
+from proofs.verify.command import command
+from tests.support.small import small
+from tests.unit.test_order_search import BRANCHES
+from tmmu import examples
+from tmmu.cli.commands import tmmu
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Model, Role, Scratch
+from tmmu.examples.broken.editing import reordered
+from tmmu.ir import files
+from tmmu.ir.order import dependencies
+from tmmu.ir.program import Program
+from tmmu.plan import file, gate
+from tmmu.plan.columns import Plan
+from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.liveness import Liveness
+from tmmu.planner.orders import ORDERS, graph, portfolio
+from tmmu.planner.orders.graph import Graph
+from tmmu.planner.storages import Sharing
+
+
+def ordered(model: Model) -> list[str]:
+    return [node.name for node in ORDERS["memory"](model, DEFAULT, "inference", True).nodes]
+
+
+def peak(plan: Plan, arena: int = 2) -> int:
+    return plan.usage[arena].peak_live_bytes
+
+
+def waits(model: Model, *, grouped: bool = False) -> set[tuple[str, str]]:
+    names = [node.name for node in model.nodes]
+    return {(names[a], names[b]) for a, b in dependencies(model, grouped=grouped)}
+
+
+def found(plan: Plan, model: Model) -> list[Difference]:
+    return list(differences(plan, read_ir(model), frozenset()))
+
+
+def test_a_branch_is_finished_before_the_next_one_begins() -> None:
+    as_given, lower = (plan_memory(BRANCHES, order=order).plan for order in ("given", "memory"))
+    assert (peak(as_given), peak(lower)) == (2010, 1011)
+    assert lower.steps.node.list() == ["split", "up", "down", "up2", "down2", "join"]
+    assert (as_given.order, lower.order) == ("given", "memory")
+
+
+def test_a_model_that_cannot_be_bettered_is_returned_as_it_is() -> None:
+    for model in (small(outputs="x"), small("relu: x -> a", "relu2: a -> y"), replace(BRANCHES, nodes=())):
+        assert ORDERS["memory"](model, DEFAULT, "inference", True) is model
+        assert ORDERS["given"](model, DEFAULT, "inference", True) is model
+
+
+def test_the_model_hash_is_that_of_the_given_order() -> None:
+    as_given, lower = (plan_memory(BRANCHES, order=order).plan for order in ("given", "memory"))
+    assert as_given.ir_hash == lower.ir_hash
+    hashes = [file.to_object(plan) for plan in (as_given, lower)]
+    assert hashes[0]["execution_order_hash"] != hashes[1]["execution_order_hash"]
+
+
+def test_in_place_results_count() -> None:
+    """Without hints the first branch is best left for last; with them it costs nothing."""
+    lines = ("make: x -> a", "copy: x -> b", "relu: a -> c(a)", "pool: b -> d", "join: c d -> y")
+    model = small(*lines, sizes={"x": 1, "a": 100, "b": 60, "c": 100, "d": 1, "y": 1})
+    plan = plan_memory(model, order="memory").plan
+    assert peak(plan) < peak(plan_memory(model).plan)
+    assert plan.steps.node.list() == ["copy", "pool", "make", "relu", "join"]
+
+
+def test_the_peak_of_the_activations_is_not_traded_for_another_arena() -> None:
+    gradient = {"role": Role.GRADIENT}
+    model = small(
+        "a: x -> a", "b: x -> b", "c: a -> c", "d: b -> d", "e: c d -> y",
+        sizes={"x": 1, "a": 100, "b": 100, "c": 1, "d": 1, "y": 1}, like={"a": gradient, "b": gradient},
+    )  # fmt: skip
+    before, after = plan_memory(model).plan, plan_memory(model, order="memory").plan
+    assert (peak(before, 3), peak(after, 3)) == (200, 100)
+    assert peak(after) <= peak(before)
+    # Here one gradient less at a time would cost 10 bytes of activations.
+    scratch = {"scratch": (Scratch(30, 1),)}
+    dear = small(
+        "a: x -> a", "b: x -> b", "c: a -> c", "d: b -> d", "e: c d -> y",
+        sizes={"x": 1, "a": 100, "b": 100, "c": 20, "d": 20, "y": 1}, like={"a": gradient, "b": gradient},
+        nodes={"a": scratch, "b": scratch},
+    )  # fmt: skip
+    assert ORDERS["memory"](dear, DEFAULT, "inference", True) is dear
+
+
+@pytest.mark.parametrize("size", [100, 150])
+def test_a_lower_peak_of_the_activations_is_not_bought_with_as_much_in_another_arena(size: int) -> None:
+    """With `free` first 100 bytes of activations less are live at once, and `size` bytes of gradients more."""
+    gradient = {"role": Role.GRADIENT}
+    model = small(
+        "take: h -> t", "free: s -> g", inputs="s h", outputs="t g",
+        sizes={"s": 100, "t": 100, "h": size, "g": size}, like={"h": gradient, "g": gradient},
+    )  # fmt: skip
+    assert ORDERS["memory"](model, DEFAULT, "inference", True) is model
+    cheap = replace(
+        model, tensors=tuple(replace(x, shape=(9,), bytes=9) if x.name in "hg" else x for x in model.tensors)
+    )
+    assert ordered(cheap) == ["free", "take"]
+
+
+def test_what_is_inside_nodes_is_ordered_before_what_is_around_them_and_each_way_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All arenas that are filled and activations alone, with and without in-place results, where there are two ways."""
+    tried: list[tuple[frozenset[int], bool, list[int]]] = []
+
+    def bodies(
+        run: Program, live: Liveness, sharing: Sharing, weighed: frozenset[int], mode: str, hinted: bool
+    ) -> list[tuple[list[int], Graph]]:
+        assert len(sharing.root) == len(run.tensors)
+        tried.append((weighed, hinted, []))
+        return graph.bodies(run, live, sharing, weighed, mode, hinted)
+
+    def lowered(graph: Graph) -> list[int]:
+        tried[-1][-1].append(len(graph))
+        return list(range(len(graph)))
+
+    monkeypatch.setattr(portfolio, "bodies", bodies)
+    monkeypatch.setattr(portfolio, "lowered", lowered)
+    lines = ("up: x -> b", "loop: x -> l", "loop/body*: f => g", "  relu: f -> g", "down: b -> d(b)", "add: d l -> y")
+    plain, both = frozenset((2,)), frozenset((2, 3))
+    several = small(*lines, like={"l": {"role": Role.GRADIENT}})
+    ways = [(weighed, hinted, units) for weighed in (both, plain) for hinted in (True, False) for units in ([1], [4])]
+    for model, in_place, expected in (
+        (several, True, ways),
+        (small(*lines), False, [(plain, False, [1]), (plain, False, [4])]),
+        (BRANCHES, True, [(plain, False, [6])]),
+    ):
+        tried.clear()
+        assert ORDERS["memory"](model, DEFAULT, "inference", in_place) is model
+        assert tried == expected
+
+
+def test_arenas_without_reuse_ask_for_no_order() -> None:
+    kept = tuple(replace(arena, reuse=False) for arena in DEFAULT)
+    assert ORDERS["memory"](BRANCHES, kept, "inference", True) is BRANCHES
+
+
+def test_accesses_through_views_keep_their_order_around_a_change() -> None:
+    model = small(
+        "make: x -> t", "view: t -> v", "read: v -> a", "change: t -> !t", "read2: v -> b", "add: a b -> y",
+        views={"v": ("t", 0)},
+    )  # fmt: skip
+    assert waits(model) >= {("read", "change"), ("change", "read2")}
+
+
+def test_accesses_to_an_alias_group_keep_their_order_around_each_write() -> None:
+    group = {"alias_group": "g"}
+    model = small(
+        "one: x -> t", "view: t -> v", "read: v -> a", "two: x -> u", "read2: u -> b", "add: a b -> y",
+        views={"v": ("t", 0)}, like={"t": group, "u": group},
+    )  # fmt: skip
+    assert waits(model, grouped=True) >= {("read", "two"), ("one", "two")}
+    assert not waits(model) & {("read", "two"), ("one", "two")}
+    # A view that is itself of a group brings its base along.
+    viewed = small(
+        "one: x -> t", "view: t -> v", "read: t -> a", "two: x -> u", "add: a u -> y",
+        views={"v": ("t", 0)}, like={"v": group, "u": group},
+    )  # fmt: skip
+    assert ("read", "two") in waits(viewed, grouped=True)
+
+
+def test_the_nodes_of_a_body_are_ordered_inside_their_node() -> None:
+    model = small(
+        "if: x -> y",
+        "if/then: => r",
+        "  up: x -> b",
+        "  up2: x -> c",
+        "  down: b -> d",
+        "  down2: c -> e",
+        "  join: d e -> r",
+        "relu: y -> z",
+        outputs="z",
+        sizes={"b": 1000, "c": 1000, "d": 1, "e": 1},
+    )
+    assert ordered(model) == ["if", "up", "down", "up2", "down2", "join", "relu"]
+    plan = plan_memory(model, order="memory").plan
+    assert peak(plan) < peak(plan_memory(model).plan)
+    assert not found(plan, model)
+
+
+def test_what_a_node_holds_moves_with_it() -> None:
+    model = small(
+        "up: x -> b", "loop: x -> l", "loop/body*: f => g", "  relu: f -> h", "  relu2: h -> g", "down: b -> d",
+        "add: d l -> y", sizes={"b": 1000, "h": 900, "d": 1, "f": 1, "g": 1, "l": 1, "x": 1, "y": 1},
+    )  # fmt: skip
+    names = ordered(model)
+    assert names.index("down") < names.index("loop") or names.index("relu2") < names.index("up")
+    plan = plan_memory(model, order="memory").plan
+    assert peak(plan) < peak(plan_memory(model).plan)
+    assert not found(plan, model)
+
+
+def test_what_is_saved_lives_to_the_end_in_every_order() -> None:
+    saved = replace(
+        BRANCHES, tensors=tuple(replace(x, saved_for_backward=x.name in {"b", "c"}) for x in BRANCHES.tensors)
+    )
+    assert peak(plan_memory(saved, mode="forward", order="memory").plan) >= 2000
+    assert peak(plan_memory(saved, order="memory").plan) == 1011
+
+
+def test_a_plan_in_another_order_is_the_models_and_one_against_an_edge_is_not() -> None:
+    model = small(
+        "make: x -> t", "view: t -> v", "read: v -> a", "change: t -> !t", "add: a t -> y", views={"v": ("t", 0)},
+        nodes={"view": {"op": "Reshape"}},
+    )  # fmt: skip
+    assert not found(plan_memory(model).plan, model)
+    moved = reordered(plan_memory(model).plan, [0, 1, 3, 2, 4])
+    (difference,) = [d for d in found(moved, model) if d.what == "order" and d.tensors == ("v",)]
+    assert difference.node == "read"
+    assert (difference.stated, difference.recomputed) == ("v as change leaves it", "v as make leaves it")
+
+
+def test_a_read_moved_over_a_change_is_not_the_models() -> None:
+    """spec: I1.6, V3.4"""
+    model = small("make: x -> t", "read: t -> a", "change: t -> !t", "add: a t -> y")
+    assert not found(plan_memory(model).plan, model)
+    moved = reordered(plan_memory(model).plan, [0, 2, 1, 3])
+    (difference,) = [d for d in found(moved, model) if d.what == "order"]
+    assert (difference.node, difference.tensors) == ("read", ("t",))
+    assert (difference.stated, difference.recomputed) == ("t as change leaves it", "t as make leaves it")
+
+
+def test_views_of_views_and_views_in_a_circle_come_to_an_end() -> None:
+    lines = [
+        "make: x -> v0",
+        *(f"view{k}: v{k} -> v{k + 1}" for k in range(50)),
+        "read: v50 -> a",
+        "change: v0 -> !v0",
+        "add: a v0 -> y",
+    ]
+    views = {f"v{k + 1}": (f"v{k}", 0) for k in range(50)}
+    model = small(*lines, views=views, nodes={f"view{k}": {"op": "Reshape"} for k in range(50)})
+    plan, expected = plan_memory(model).plan, read_ir(model)
+    assert not list(differences(plan, expected, frozenset()))
+    expected.views["v0"] = ("v50", 0)
+    assert {difference.what for difference in differences(plan, expected, frozenset())} <= {"view", "order"}
+
+
+@pytest.mark.parametrize("word", ["", "fast", "Given"])
+def test_another_word_for_the_order_is_no_plan(word: str) -> None:
+    value = file.to_object(plan_memory(BRANCHES, order="memory").plan)
+    assert gate.from_object(value).plan.order == "memory"
+    with pytest.raises(TmmuError, match="INVALID_PLAN") as refused:
+        gate.from_object(value | {"order": word})
+    assert refused.value.place == "order"
+
+
+def test_the_command_plans_shows_and_proves_the_order_memory(tmp_path: Path) -> None:
+    files.save(BRANCHES, tmp_path / "m.ir.cbor")
+    model, plan = str(tmp_path / "m.ir.cbor"), str(tmp_path / "p.cbor")
+    run = CliRunner().invoke(tmmu, ["plan", model, "-o", plan, "--order", "memory"], standalone_mode=False)
+    assert run.exception is None, run.output
+    assert "peak live 1011 " in run.output
+    assert "order memory" in CliRunner().invoke(tmmu, ["show", plan]).output
+    proved = CliRunner().invoke(command, [plan, "--model", model, "--format", "json"], standalone_mode=False)
+    assert proved.return_value == 0, proved.output
+    assert json.loads(proved.stdout)["files"][0]["scope"].startswith("against")
+
+
+def test_an_onnx_network_in_the_order_memory_is_proved_against_its_file(tmp_path: Path) -> None:
+    model, plan = str(tmp_path / "m.onnx"), str(tmp_path / "p.cbor")
+    examples.write("llama-block", model)
+    flags = ["--dim", "batch=1", "--dim", "seq=4096"]
+    run = CliRunner().invoke(tmmu, ["plan", model, "-o", plan, "--order", "memory", *flags], standalone_mode=False)
+    assert run.exception is None, run.output
+    lower = file.load(plan).plan
+    proved = CliRunner().invoke(command, [plan, "--model", model, *flags], standalone_mode=False)
+    assert proved.return_value == 0, proved.output
+    run = CliRunner().invoke(tmmu, ["plan", model, "-o", plan, *flags], standalone_mode=False)
+    assert peak(lower) < peak(file.load(plan).plan)
+
+
+def test_an_unknown_order_is_an_error_of_the_command_line(tmp_path: Path) -> None:
+    files.save(BRANCHES, tmp_path / "m.ir.cbor")
+    run = CliRunner().invoke(tmmu, ["plan", str(tmp_path / "m.ir.cbor"), "--order", "best"])
+    assert run.exit_code == 2
+    assert "'best' is not one of" in run.output

@@ -1,0 +1,91 @@
+"""Columns, tables, and the words of the vocabulary as views of a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.small import changed, small
+from tmmu.core.columns import Names, column
+from tmmu.core.vocabulary import Lifetime, Placement, Slot, Storage
+from tmmu.plan.columns import Slots, Storages
+from tmmu.planner import plan_memory
+
+
+def test_a_column_can_be_neither_changed_nor_overflowed() -> None:
+    """spec: A1.3"""
+    values = column([1, 255], np.uint8)
+    assert values.dtype == np.uint8
+    assert values.tolist() == [1, 255]
+    with pytest.raises(ValueError, match="read-only"):
+        values[0] = 2
+    for wrong in (256, -1, 1 << 64):
+        with pytest.raises(OverflowError):
+            column([wrong], np.uint8)
+
+
+def test_a_column_is_a_copy() -> None:
+    source = np.array([1, 2], np.uint32)
+    values = column(source, np.uint32)
+    source[0] = 9
+    assert values.tolist() == [1, 2]
+
+
+def test_names_are_kept_as_one_text_and_split_when_asked_for() -> None:
+    names = Names.of(["a", "", "größe"])
+    assert names.blob == "a\0\0größe".encode()
+    assert (list(names), len(names), names[2], names[0:2]) == (["a", "", "größe"], 3, "größe", ["a", ""])
+    assert names == Names(names.blob, 3)
+    assert hash(names) == hash(Names(names.blob, 3))
+    assert names != Names.of(["a", "", "groesse"])
+    assert names != ["a", "", "größe"]
+    assert (list(Names.of([])), list(Names.of([""]))) == ([], [""])
+    assert Names.of([]) != Names.of([""])
+
+
+def test_a_name_with_a_nul_is_refused() -> None:
+    for names in (["a\0b"], ["\0"], ["a", "b\0"]):
+        with pytest.raises(ValueError, match="NUL"):
+            Names.of(names)
+
+
+def test_tables_are_equal_where_all_columns_are() -> None:
+    plan = plan_memory(small("relu: x -> y")).plan
+    assert plan.tensors == replace(plan.tensors)
+    assert plan.tensors != changed(plan, "tensors", "y", birth=1).tensors
+    assert plan.tensors != replace(plan.tensors, name=Names.of(["x", "z"]))
+    assert plan.slots != plan.storages
+    with pytest.raises(TypeError):
+        hash(plan.slots)
+    assert (len(plan.tensors), len(plan.steps), len(plan.bodies)) == (2, 1, 1)
+
+
+def test_a_step_lists_its_accesses() -> None:
+    plan = plan_memory(small("relu: x -> a", "add: a x a -> y", "change: y -> !y", outputs="y")).plan
+    assert plan.steps.listed("reads") == [(0,), (1, 0, 1), (2,)]
+    assert plan.steps.listed("writes") == [(1,), (2,), (2,)]
+    assert plan.steps.listed("mutates") == [(), (), (2,)]
+
+
+def test_rows_are_read_as_the_words_of_the_vocabulary() -> None:
+    """spec: T2.11, A1.2"""
+    plan = plan_memory(
+        small("view: x -> v", "relu: v -> y", views={"v": ("x", 16)}, sizes={"v": 48}, like={"y": {"alignment": 256}})
+    ).plan
+    assert plan.storage(0) == Storage(2, 64, 1, Lifetime(0, 1), 0, 0)
+    assert plan.storage(1) == Storage(2, 64, 256, Lifetime(1, 1), 1, 256)
+    assert plan.slot(1) == Slot(2, 64, 256)
+    assert plan.placement(1) == Placement("activations", 256, Lifetime(1, 1))
+    assert plan.addresses().tolist() == [0, 16, 256]
+    assert plan.last_step == 1
+
+
+def test_a_plan_without_steps_ends_at_step_0() -> None:
+    """spec: M3.6"""
+    plan = plan_memory(small(outputs="x")).plan
+    assert (len(plan.steps), plan.last_step) == (0, 0)
+    nothing = Slots(column([], np.uint32), column([], np.uint64), column([], np.uint64))
+    assert len(nothing) == 0
+    assert Storages.__doc__

@@ -1,0 +1,119 @@
+"""Plans and models are known by their content, whatever they are called. spec: C2.9"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from proofs.verify import entry as verifier
+from tests.support.commands import ran
+from tests.support.models import numbered
+from tests.support.small import small
+from tmmu.core import canonical
+from tmmu.core.kind import HEAD, IR, ONNX, PLAN, is_ir, kind, kind_of
+from tmmu.ir import columns, files
+from tmmu.plan import file
+from tmmu.plan.gate import KEYS
+from tmmu.planner import plan_memory
+from tmmu.runtime import checkpoint
+
+CHAIN = small("relu: x -> a", "relu2: a -> y")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plan, an IR file, an ONNX file and a checkpoint, none of which has a suffix."""
+    file.save(plan_memory(CHAIN).plan, tmp_path / "plan")
+    files.save(CHAIN, tmp_path / "ir")
+    vectors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"], name="r")], "g", vectors[:1], vectors[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "onnx")
+    (tmp_path / "checkpoint").write_bytes(checkpoint.encode(plan_memory(CHAIN).plan))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_what_we_write_is_known_again(number: int) -> None:
+    model = numbered(number)
+    assert kind(canonical.encode(columns.to_object(model))[:HEAD]) == IR
+    assert kind(file.encode(plan_memory(model).plan)[:HEAD]) == PLAN
+    assert len(columns.KEYS) < 24 <= len(KEYS)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"\x08", b"\x08\x00", b"\x08\x80", b"\xb8\x20copt", b"\xb8", b"\xa0cops", b"\xb1copt", b"ops", b"\0" * 6],
+)
+def test_what_is_neither_is_not_guessed(head: bytes) -> None:
+    assert kind(head) is None
+
+
+def test_what_cannot_be_read_is_left_to_its_reader(folder: Path) -> None:
+    os.mkfifo("pipe")
+    found: list[str | None] = []
+    asking = threading.Thread(target=lambda: found.append(kind_of("pipe")), daemon=True)
+    asking.start()
+    asking.join(10)
+    assert found == [None]
+    assert (kind_of("absent"), kind_of("."), kind_of("onnx")) == (None, None, ONNX)
+    (folder / "torn.ir.cbor").write_bytes(b"no")
+    assert (is_ir("torn.ir.cbor"), is_ir("ir"), is_ir("onnx")) == (True, True, False)
+
+
+def test_every_command_takes_a_file_for_what_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for model in ("ir", "onnx"):
+        assert ran(capsys, "plan", model, "-o", f"of-{model}")[0] == 0
+        assert verifier.run([f"of-{model}", "--model", model]) == 0
+        assert capsys.readouterr().out.startswith(f"PROVED of-{model} against {model}\n")
+        assert ran(capsys, "compare", model)[0] == 0
+    assert ran(capsys, "restore", "checkpoint")[0] == 0
+    assert ran(capsys, "run", "plan")[1].startswith("IDENTICAL plan: 2 steps")
+    assert ran(capsys, "run", "onnx", "--plan", "of-onnx")[1].startswith("IDENTICAL of-onnx: 1 steps")
+    for command in ("show", "apply"):
+        assert ran(capsys, command, "plan")[0] == 0
+
+
+MODEL_FOR_A_PLAN = "the file: it is a model (IR), and a plan is needed; make one: tmmu plan ir -o FILE [INVALID_PLAN]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (
+            ("plan", "plan", "-o", "new"),
+            4,
+            "error: plan: the file: it is a plan, and a model is needed; name the model",
+        ),
+        (("compare", "plan"), 4, "error: plan: the file: it is a plan, and a model is needed"),
+        (("show", "ir"), 4, f"error: ir: {MODEL_FOR_A_PLAN}"),
+        (("show", "onnx"), 4, "error: onnx: the file: it is a model (ONNX), and a plan is needed"),
+        (("apply", "ir"), 4, f"error: ir: {MODEL_FOR_A_PLAN}"),
+        (("run", "ir"), 2, "error: ir is a model without kernels: plan it with `tmmu plan` and run the plan"),
+        (("run", "plan", "--plan", "plan"), 2, "error: a plan is run alone: leave out --plan"),
+        (("run", "plan", "--kernels", "onnx"), 2, "error: --kernels onnx needs the model: tmmu run MODEL --plan PLAN"),
+        (("run", "onnx", "--plan", "ir"), 4, f"error: ir: {MODEL_FOR_A_PLAN}"),
+        (("restore", "plan"), 4, "error: plan: the file: it is a plan, and a checkpoint is needed; make one of a plan"),
+        (("trace", "show", "plan"), 4, "error: plan: the file: it is a plan, and a file of records is needed"),
+        (("show", "checkpoint"), 4, "error: checkpoint: the file: it is a checkpoint, and a plan is needed; look at"),
+        (("plan", "checkpoint", "-o", "new"), 4, "error: checkpoint: the file: it is a checkpoint, and a model is"),
+    ],
+)
+def test_a_file_of_the_other_kind_is_refused_as_what_it_is(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    found, out, err = ran(capsys, *arguments)
+    assert (found, out, (folder / "new").exists()) == (code, "", False)
+    assert err.startswith(said)
+
+
+def test_the_verifier_refuses_it_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verifier.run(["ir"]) == 4
+    assert capsys.readouterr().err == f"error: ir: {MODEL_FOR_A_PLAN}\n"
+    assert verifier.run(["plan", "--model", "plan"]) == 4
+    assert "plan: the file: it is a plan, and a model is needed" in capsys.readouterr().err

@@ -1,0 +1,263 @@
+"""Arena configurations: the default, files, and everything that is wrong with one.
+
+spec: M3.1, M3.3, M3.4, M3.5
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.small import small
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import arena_file as file_of
+from tmmu.planner import arenas as configuration
+from tmmu.planner.memories import Division, divide, strictest
+from tmmu.planner.patterns import matches
+from tmmu.planner.permitted import ROLE, Asked, Directory
+from tmmu.planner.slots import Assignment
+
+
+def test_the_default_is_the_documented_one() -> None:
+    found = {a.name: (set(a.roles), a.capacity, a.alignment, a.reuse) for a in configuration.check(DEFAULT)}
+    large = (1 << 64) - 1
+    assert found == {
+        "parameters": ({Role.PARAMETER}, large, 128, False),
+        "optimizer": ({Role.OPTIMIZER}, large, 128, False),
+        "activations": ({Role.INPUT, Role.ACTIVATION, Role.SCRATCH}, large, 128, True),
+        "gradients": ({Role.GRADIENT}, large, 128, True),
+    }
+
+
+def test_every_role_has_an_arena_by_default() -> None:
+    assert {role for arena in DEFAULT for role in arena.roles} == set(Role)
+
+
+def replace_device(**fields: Any) -> Device:
+    return Device("npu")._replace(**fields)
+
+
+GOOD = Arena("a", (Role.INPUT,))
+WRONG: list[tuple[tuple[Arena, ...], str]] = [
+    ((), "arena '': there is no arena"),
+    ((replace(GOOD, name=""),), "its name is empty or used twice"),
+    ((replace(GOOD, name="a\0b"),), "its name is empty or used twice"),
+    ((GOOD, replace(GOOD, roles=())), "arena 'a': its name is empty or used twice"),
+    ((GOOD, replace(GOOD, name="b")), "arena 'b': the role input belongs to 'a' already"),
+    ((replace(GOOD, roles=(Role.INPUT, Role.INPUT)),), "the role input belongs to 'a' already"),
+    ((replace(GOOD, capacity=0),), "capacity 0 is not from 1"),
+    ((replace(GOOD, capacity=1 << 64),), "capacity 18446744073709551616"),
+    ((replace(GOOD, alignment=0),), "alignment 0 is no power of two"),
+    ((replace(GOOD, alignment=96),), "alignment 96 is no power of two"),
+    ((replace(GOOD, alignment=-2),), "alignment -2 is no power of two"),
+    ((replace(GOOD, alignment=1 << 64),), "alignment 18446744073709551616 is no power of two"),
+    ((replace(GOOD, page_size=3000),), "page_size 3000 is no power of two"),
+    ((replace(GOOD, page_size=1 << 64),), "page_size 18446744073709551616 is no power of two"),
+]
+
+
+NPU = Device("npu", (Memory("sram", 1024),))
+WRONG_POLICIES: list[tuple[ArenaPolicy, str]] = [
+    (ArenaPolicy((NPU, NPU)), "device 'npu': its name is empty or used twice"),
+    (ArenaPolicy((replace_device(name=""),)), "device '': its name is empty"),
+    (
+        ArenaPolicy((replace_device(memories=(Memory("m", 1), Memory("m", 2))),)),
+        "memory 'm': its name is empty or used",
+    ),
+    (ArenaPolicy((replace_device(memories=(Memory("m", 0),)),)), "memory 'npu/m': capacity 0 is not from 1"),
+    (ArenaPolicy((replace_device(memories=(Memory("m", 1 << 64),)),)), "memory 'npu/m': capacity 18446744073709551616"),
+    (ArenaPolicy((), (Rule(()),)), "rule 1: it lists no arena"),
+    (ArenaPolicy((), (Rule(("a",)), Rule(("x",)))), "rule 2: unknown arena 'x'"),
+    (ArenaPolicy((), (Rule(("a", "b", "a")),)), "rule 1: it lists the arena 'a' twice"),
+    (ArenaPolicy((), (Rule(("a", "kept")),)), "rule 1: of 'a' and 'kept' one reuses and one does not"),
+    (ArenaPolicy((), (Rule(("a",), devices=("npu",)),)), "rule 1: unknown device 'npu'"),
+    (ArenaPolicy((), (Rule(("a",), devices=("default",)),)), "rule 1: unknown device 'default'"),
+]
+
+
+@pytest.mark.parametrize(("policy", "message"), WRONG_POLICIES, ids=[message for _, message in WRONG_POLICIES])
+def test_devices_and_rules_that_cannot_be_are_refused(policy: ArenaPolicy, message: str) -> None:
+    """spec: M3.9"""
+    arenas = (Arena("a", tuple(Role)), Arena("b", ()), Arena("kept", (), reuse=False))
+    with pytest.raises(TmmuError, match=message) as refused:
+        plan_memory(small(outputs="x"), arenas, policy=policy)
+    assert refused.value.code_id == "INVALID_ARENA_CONFIG"
+    assert refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("arena", "message"),
+    [
+        (Arena("a", (), device="gpu"), "arena 'a': unknown device 'gpu'; name one of default, npu"),
+        (Arena("a", (), device="npu", memory="dram"), "arena 'a': the device 'npu' has no memory 'dram'"),
+        (Arena("a", (), memory="sram"), "arena 'a': the device 'default' has no memory 'sram'"),
+    ],
+)
+def test_an_arena_of_a_device_or_memory_that_is_not_there_is_refused(arena: Arena, message: str) -> None:
+    """spec: M3.9"""
+    with pytest.raises(TmmuError, match=message):
+        configuration.check((arena,), ArenaPolicy((NPU,)))
+
+
+@pytest.mark.parametrize(("arenas", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[Arena, ...], message: str) -> None:
+    with pytest.raises(TmmuError, match=message) as refused:
+        plan_memory(small(outputs="x"), arenas)
+    assert refused.value.code_id == "INVALID_ARENA_CONFIG"
+    assert refused.value.fix
+
+
+def test_the_least_and_the_largest_that_an_arena_may_have_is_accepted() -> None:
+    least = Arena("least", tuple(Role), capacity=1, alignment=1, page_size=1)
+    most = Arena("most", (), capacity=(1 << 64) - 1, alignment=1 << 63, page_size=1 << 63)
+    policy = ArenaPolicy((Device("npu", (Memory("least", 1), Memory("most", (1 << 64) - 1))),))
+    assert configuration.check((least, most), policy) == (least, most)
+
+
+def loaded(folder: Path, text: str | bytes) -> file_of.Configuration:
+    path = folder / "arenas.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file_of.load(path)
+
+
+def test_a_file_is_read_in_its_own_order_with_the_defaults_filled_in(tmp_path: Path) -> None:
+    text = """
+        [devices.npu.memories]
+        dram = 1048576
+        [arenas.weights]
+        roles = ["parameter", "optimizer"]
+        reuse = false
+        device = "npu"
+        memory = "dram"
+        [arenas."scratch pad"]
+        roles = ["input", "activation", "gradient", "scratch"]
+        capacity = 4096
+        alignment = 64
+        page_size = 16384
+        [arenas.spare]
+    """
+    assert loaded(tmp_path, text).arenas == (
+        Arena("weights", (Role.PARAMETER, Role.OPTIMIZER), reuse=False, device="npu", memory="dram"),
+        Arena("scratch pad", (Role.INPUT, Role.ACTIVATION, Role.GRADIENT, Role.SCRATCH), 4096, 64, 16384),
+        Arena("spare", ()),
+    )
+
+
+def test_the_example_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
+    example = str(file_of.__doc__).split("```toml")[1].split("```")[0]
+    found = loaded(tmp_path, example)
+    lie = {a.name: a.memory for a in found.arenas}
+    assert lie == {"weights": "dram", "fast": "sram", "activations": "dram"}
+    assert found.policy.devices == (
+        Device("npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 33)), ("encoder/*",), ("Conv", "MatMul")),
+    )
+    assert [rule.arenas for rule in found.policy.rules] == [("activations",), ("fast", "activations")]
+
+
+BAD_FILES: list[tuple[str | bytes, str]] = [
+    ("[arenas", "no TOML"),
+    (b"\xff\xfe", "no TOML"),
+    ("a = " + "[" * 5000 + "]" * 5000, "no TOML"),
+    ("a = " + "9" * 5000, "no TOML"),
+    ("", r"no \[arenas.NAME\] tables"),
+    ("arenas = 5", r"no \[arenas.NAME\] tables"),
+    ("[arenas]\n", "there is no arena"),
+    ("[arena.a]\n[arenas.a]\n", "unknown key 'arena'"),
+    ("[arenas]\na = 5\n", "arena 'a': it is no table"),
+    ("[arenas.a]\nsize = 5\n", "arena 'a': unknown key 'size'"),
+    ("[arenas.a]\nroles = 'input'\n", "arena 'a': roles 'input'"),
+    ("[arenas.a]\nroles = ['weights']\n", r"arena 'a': roles \['weights'\]"),
+    ("[arenas.a]\nroles = [['input']]\n", "arena 'a': roles"),
+    ("[arenas.a]\ncapacity = 1.5\n", "arena 'a': capacity 1.5 is no int"),
+    ("[arenas.a]\ncapacity = true\n", "arena 'a': capacity True is no int"),
+    ("[arenas.a]\ncapacity = 0\n", "arena 'a': capacity 0"),
+    ("[arenas.a]\nalignment = '128'\n", "arena 'a': alignment '128' is no int"),
+    ("[arenas.a]\nreuse = 1\n", "arena 'a': reuse 1 is no bool"),
+    ("[arenas.a]\ndevice = 1\n", "arena 'a': device 1 is no str"),
+    (" " * (file_of.LIMIT + 1), "more than the limit"),
+    ("devices = 5\n[arenas.a]\n", "devices are no tables"),
+    ("rules = 5\n[arenas.a]\n", "rules are no list of tables"),
+    ("rules = [5]\n[arenas.a]\n", "rule 1: it is no table"),
+    ("[devices]\nnpu = 5\n[arenas.a]\n", "device 'npu': it is no table"),
+    ("[devices.npu]\nmemory = 5\n[arenas.a]\n", "device 'npu': unknown key 'memory'"),
+    ("[devices.npu.memories]\nsram = '1 MiB'\n[arenas.a]\n", "device 'npu': the capacity '1 MiB' of memory 'sram'"),
+    ("[devices.npu.memories]\nsram = true\n[arenas.a]\n", "device 'npu': the capacity True of memory 'sram'"),
+    ("[devices.npu]\nops = [5]\n[arenas.a]\n", r"device 'npu': ops \[5\] is no list of names"),
+    ("[[rules]]\narenas = ['']\n[arenas.a]\n", r"rule 1: arenas \[''\] is no list of names"),
+    ("[[rules]]\nroles = ['weights']\n[arenas.a]\n", r"rule 1: roles \['weights'\]"),
+    ("[[rules]]\narena = ['a']\n[arenas.a]\n", "rule 1: unknown key 'arena'"),
+    ("[[rules]]\n[arenas.a]\n", "rule 1: it lists no arena"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES, ids=[message for _, message in BAD_FILES])
+def test_a_file_that_is_no_configuration_is_refused_by_its_name(
+    tmp_path: Path, text: str | bytes, message: str
+) -> None:
+    """spec: C2.6"""
+    with pytest.raises(TmmuError, match=message) as refused:
+        loaded(tmp_path, text)
+    assert (refused.value.code_id, refused.value.file) == ("INVALID_ARENA_CONFIG", str(tmp_path / "arenas.toml"))
+    assert refused.value.fix
+
+
+def test_the_arenas_of_a_memory_lie_one_behind_the_other_as_aligned_as_their_strictest_slots() -> None:
+    """An arena that holds nothing takes no byte, whatever its alignment. spec: M3.10"""
+    arenas = (
+        Arena("a", (), alignment=8, device="npu", memory="dram"),
+        Arena("own", (), alignment=8, device="npu"),
+        Arena("b", (), alignment=8, device="npu", memory="dram"),
+        Arena("empty", (), alignment=4096, device="npu", memory="dram"),
+        Arena("c", (), alignment=2, device="npu", memory="dram"),
+    )
+    policy = ArenaPolicy(
+        (Device("npu", (Memory("sram", 64), Memory("dram", 1000))), Device("dsp", (Memory("dram", 5),)))
+    )
+    slots = Assignment([], [0, 2, 2, 4], [9, 5, 5, 1], [16, 64, 8, 2])
+    aligned = strictest(arenas, slots)
+    assert aligned == [16, 8, 64, 4096, 2]
+    assert divide(arenas, policy, [9, 7, 10, 0, 1], aligned) == [
+        Division("npu/dram", 1000, [0, 2, 3, 4], [0, 64, 74, 74], 75)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "is_meant"),
+    [
+        ("", "", True), ("", "a", False), ("*", "", True), ("a", "ab", False), ("ab", "a", False),
+        ("*a*", "a", True),  # what is looked for stands at the very beginning
+        ("a*a", "aa", True), ("a*a", "a", False), ("ab*ba", "aba", False),  # both ends, but not of the same characters
+        ("*ab*b", "ab", False), ("*ab*b", "abb", True), ("a*b*a", "aba", True),  # nor a piece those of the end
+        ("*a*a*", "a", False), ("*a*a*", "aa", True), ("*aa*a*", "aaa", True),  # nor two pieces
+    ],
+)  # fmt: skip
+def test_a_star_is_any_text_and_the_pieces_between_share_no_character(pattern: str, name: str, is_meant: bool) -> None:
+    assert matches(pattern, name) == is_meant
+
+
+def test_the_first_rule_that_matches_in_all_that_it_asks_for_counts_and_else_the_role() -> None:
+    """spec: M3.7, M3.8"""
+    arenas = (Arena("a", (Role.INPUT,)), Arena("b", (Role.ACTIVATION,)))
+    devices = (Device("npu", (), nodes=("encoder/*",)), Device("dsp", (), ops=("Mat*",)))
+    rules = (
+        Rule(("b", "a"), roles=(Role.INPUT,), names=("x*", "z")), Rule(("a",), ops=("*",), names=("op",)),
+        Rule(("b",), devices=("npu",)), Rule(("a",), devices=("dsp",)),
+    )  # fmt: skip
+    directory = Directory(arenas, ArenaPolicy(devices, rules))
+    for asked, choices, rule in (
+        (Asked(Role.INPUT, "x1", "n", "Relu"), (1, 0), 0),
+        (Asked(Role.INPUT, "z", None, None), (1, 0), 0),
+        (Asked(Role.ACTIVATION, "x1", "n", "Relu"), (1,), ROLE),
+        (Asked(Role.INPUT, "y", "n", "Relu"), (0,), ROLE),
+        (Asked(Role.ACTIVATION, "op", "n", "Relu"), (0,), 1),
+        (Asked(Role.ACTIVATION, "op", None, None), (1,), ROLE),  # no step touches it: no operator is asked for
+        (Asked(Role.INPUT, "y", "encoder/1", "MatMul"), (1,), 2),  # the first device that fits
+        (Asked(Role.ACTIVATION, "y", "decoder/1", "MatMul"), (0,), 3),
+        (Asked(Role.GRADIENT, "y", "n", "Relu"), (), ROLE),
+    ):
+        assert directory.look_up(asked) == (choices, rule), asked

@@ -1,0 +1,425 @@
+"""From a model to its plan: the facts in the columns, what is claimed of each arena, and that planning is pure.
+
+spec: A1.3, A3.2, A3.3, A4.1, A4.3, A7.1, M1.3, M3.6, T5.1, T5.2, T6.4, T7.1, D1.1, D1.2, V1.10
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proofs.readers.models.compare import differences
+from proofs.readers.models.ir import read_ir
+from proofs.readers.models.training import in_mode
+from tests.support.small import small
+from tests.unit.test_ir_columns import full
+from tmmu.core.columns import NONE
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, Body, Model, Part, Phase, Role, Shares, Usage
+from tmmu.ir import columns as ir_columns
+from tmmu.plan import file
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
+from tmmu.planner import DEFAULT, plan_memory, replay_token
+from tmmu.planner.training.modes import prepare
+
+ROOT = Path(__file__).resolve().parents[2]
+ONE = (Arena("all", tuple(Role), alignment=1),)
+
+
+def usage(model: Model, arenas: tuple[Arena, ...] = ONE) -> Usage:
+    """What a plan in one arena claims of it."""
+    [found] = plan_memory(model, arenas).plan.usage
+    return found
+
+
+LOOP = ("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")
+
+
+@pytest.mark.parametrize(
+    ("model", "node"),
+    [(small(*LOOP), "loop"), (small("relu: x -> a", "change: a -> !a", "relu2: a -> y"), "change")],
+)
+def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(model: Model, node: str) -> None:
+    """spec: M2.12"""
+    for refuse in (
+        lambda: plan_memory(model, mode="forward"),
+        lambda: prepare(model, "forward", DEFAULT),
+        lambda: in_mode(read_ir(model), "forward"),
+    ):
+        with pytest.raises(TmmuError) as refused:
+            refuse()
+        assert (refused.value.code_id, node in refused.value.place) == ("MODE_VIOLATION", True)
+    declared = replace(model, tensors=tuple(replace(t, saved_for_backward=t.name == "x") for t in model.tensors))
+    plan = plan_memory(prepare(declared, "forward", DEFAULT), mode="forward").plan
+    assert list(differences(plan, in_mode(read_ir(declared), "forward"), frozenset())) == []
+    assert plan_memory(model, mode="forward", is_stage=True).plan.mode == "forward"
+
+
+def test_forward_is_planned_of_a_model_that_has_a_backward_half_or_changes_things_in_its_optimizer() -> None:
+    """Nobody has to make a gradient of the loop, nor of the step. spec: M2.12"""
+    own = small(*LOOP, "back: y -> g", nodes={"back": {"phase": Phase.BACKWARD}})
+    step = small(
+        "relu: x -> y", "sgd: w y -> !w", parameters="w", donated=("w",), nodes={"sgd": {"phase": Phase.OPTIMIZER}}
+    )
+    for model in (own, step):
+        assert plan_memory(model, mode="forward").plan.mode == "forward"
+
+
+def test_a_plan_holds_the_models_own_facts() -> None:
+    """spec: P1.1, R2.3"""
+    model = full()
+    plan = plan_memory(model, mode="forward").plan
+    t, s = plan.tensors, plan.steps
+    assert (plan.model, plan.mode, plan.layout, plan.order) == ("small", "forward", "slots", "given")
+    assert (plan.ir_hash, plan.source_digest) == (ir_columns.digest(model), bytes(32))
+    assert (plan.bindings, plan.unproduced, plan.must_not_alias) == (model.bindings, ("mask",), model.must_not_alias)
+    assert (plan.rank, plan.world_size, plan.shard_spec) == (0, 1, {})
+    row = {name: k for k, name in enumerate(t.name)}
+    assert [name for name in row if t.flags[row[name]] & IS_INPUT] == ["x"]
+    assert [name for name in row if t.flags[row[name]] & IS_OUTPUT] == ["y"]
+    assert [name for name in row if t.flags[row[name]] & IS_SAVED] == ["sum"]
+    assert [name for name in row if t.writer[row[name]] == NONE] == ["x", "w", "s"]
+    assert {name: ROLES[t.role[row[name]]] for name in ("x", "w", "s", "sum", "z", "add.scratch0")} == {
+        "x": Role.INPUT, "w": Role.PARAMETER, "s": Role.OPTIMIZER, "sum": Role.ACTIVATION, "z": Role.GRADIENT,
+        "add.scratch0": Role.SCRATCH,
+    }  # fmt: skip
+    assert plan.dtypes[t.dtype[row["z"]]] == "float16"
+    assert (t.bytes[row["z"]], t.alignment[row["z"]]) == (128, 2)
+    assert list(s.node) == ["add", "reshape", "loop", "relu", "loop", "update"]
+    assert [PARTS[part] for part in s.part] == [Part.WHOLE, Part.WHOLE, Part.ENTER, Part.WHOLE, Part.LEAVE, Part.WHOLE]
+    assert [plan.ops[op] for op in s.op][-1] == ("com.example", "Update")
+    assert (list(plan.bodies.name), plan.bodies.enter.tolist()) == (["", "loop/body"], [NONE, 2])
+    assert (plan.bodies.leave.tolist(), plan.bodies.iterates.tolist()) == ([NONE, 4], [0, 1])
+    assert plan.bodies.parent.tolist() == [NONE, 0]
+    shares = {name: SHARES[t.shares[row[name]]] for name in row}
+    assert (shares["square"], shares["y"], shares["sum"]) == (Shares.VIEW, Shares.ALIAS, Shares.NONE)
+    assert t.of[row["square"]] == row["sum"]
+
+
+def test_every_storage_has_a_slot_and_its_address() -> None:
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), ONE).plan
+    assert plan.storages.slot.tolist() == [1, 0, 1, 0]  # `a` and `x` are born together: the name decides
+    assert plan.storages.offset.tolist() == [64, 0, 64, 0]
+    assert plan.slots.bytes.tolist() == [64, 64]
+
+
+def test_an_arena_claims_its_footprint_its_peak_and_its_slots() -> None:
+    """`x` and `a` are live at step 0, `a`, `b` and `c` at step 2."""
+    model = small("relu: x -> a", "relu2: a -> b", "relu3: b a -> c", "relu4: c -> y", sizes={"x": 500, "c": 10})
+    assert usage(model) == Usage(
+        footprint=574, peak_live_bytes=564, peak_step=0, slots=3, max_live=3, max_live_step=2, minimal=True
+    )
+
+
+def test_an_arena_without_tensors_claims_nothing() -> None:
+    assert plan_memory(small("relu: x -> y")).plan.usage[3] == Usage(0, 0, 0, 0, 0, 0, True)
+
+
+def test_a_tensor_of_no_bytes_has_a_slot_of_one_byte_and_counts_as_live() -> None:
+    model = small("relu: x -> a", "add: a x -> y", sizes={"a": 0})
+    assert usage(model) == Usage(129, 128, 1, 3, 3, 1, True)
+    plan = plan_memory(model, ONE).plan
+    assert plan.slots.bytes.tolist() == [64, 1, 64]
+    assert plan.storages.bytes.tolist() == [64, 0, 64]
+
+
+def test_sums_beyond_63_bits_are_exact() -> None:
+    large = (1 << 63) - 8
+    model = small("relu: x -> a", "relu2: a -> y", sizes={"x": large, "a": 5, "y": large})
+    assert usage(model) == Usage(large + 5, large + 5, 0, 2, 2, 0, True)
+    model = small("add: x b -> y", inputs="x b", sizes={"x": large, "y": 5, "b": large})
+    assert usage(model) == Usage(2 * large + 5, 2 * large + 5, 0, 3, 3, 0, True)
+    model = small("relu: x -> y", sizes={"x": 1 << 62, "y": 1 << 62})
+    assert usage(model) == Usage(1 << 63, 1 << 63, 0, 2, 2, 0, True)
+
+
+def test_a_footprint_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(TmmuError, match="ALLOCATION_OVERFLOW"):
+        plan_memory(small("relu: x -> y", sizes={"x": 1 << 63, "y": 1 << 63}), ONE)
+
+
+def test_an_arena_that_does_not_reuse_claims_no_minimum_where_storages_could_share() -> None:
+    kept = (replace(ONE[0], reuse=False),)
+    found = usage(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept)
+    assert (found.slots, found.max_live, found.minimal) == (4, 2, False)
+    parameters = plan_memory(small("add: x p q -> y", parameters="p q")).plan.usage[0]
+    assert (parameters.slots, parameters.max_live, parameters.minimal) == (2, 2, True)
+
+
+def test_must_not_alias_keeps_slots_apart_and_the_claim_is_not_made_where_it_could_matter() -> None:
+    lines = ("relu: x -> a", "relu2: a -> b", "relu3: b -> y")
+    together = usage(small(*lines))
+    apart = usage(small(*lines, must_not_alias=[("x", "b")]))
+    overlapping = usage(small(*lines, must_not_alias=[("x", "a")]))
+    assert (together.slots, together.minimal) == (2, True)
+    assert (apart.slots, apart.max_live, apart.minimal) == (3, 2, False)
+    assert (overlapping.slots, overlapping.minimal) == (2, True)  # they are live together anyway
+    for pairs in ([("x", "b")], [("b", "x")], [("x", "a"), ("x", "b")]):
+        plan = plan_memory(small(*lines, must_not_alias=pairs), ONE).plan
+        assert plan.storages.slot[0] != plan.storages.slot[2]
+        assert plan.usage[0].minimal is False
+
+
+def test_a_conflict_costs_the_claim_also_where_as_many_slots_are_needed_anyway() -> None:
+    """The graph is no interval graph any more: that the count is the minimum would be luck."""
+    lines = ("relu: x -> a", "relu2: a -> b", "split: b -> c d", "add: b c d -> y")
+    for pairs in ([("b", "x")], [("x", "b")], [("x", "a"), ("x", "b")]):  # `x` and `a` live together anyway
+        found = plan_memory(small(*lines, must_not_alias=pairs)).plan.usage[2]
+        assert (found.slots, found.max_live, found.minimal) == (4, 4, False)
+
+
+def test_a_conflict_of_two_arenas_costs_neither_its_claim() -> None:
+    gradient = {"g": {"role": Role.GRADIENT}}
+    pairs = [("g", "y"), ("y", "g")]
+    model = small("relu: x -> g", "relu2: g -> a", "relu3: a -> y", like=gradient, must_not_alias=pairs)
+    assert all(used.minimal for used in plan_memory(model).plan.usage)
+
+
+def test_a_capacity_is_compared_with_the_footprint() -> None:
+    model = small("relu: x -> y")
+    fits = usage(model, (replace(ONE[0], capacity=128),))
+    assert fits.footprint == 128
+    with pytest.raises(TmmuError, match="128 bytes are needed") as refused:
+        usage(model, (replace(ONE[0], capacity=127),))
+    assert (refused.value.code_id, refused.value.place) == ("ARENA_TOO_SMALL", "arena 'all'")
+    assert refused.value.diagnostics == {"arena": "all", "capacity": 127, "required": 128}
+
+
+def test_an_unknown_mode_is_refused() -> None:
+    for mode, fix in (("training", "use one of"), ("backward", "expand it to a joint graph"), ("", "use one of")):
+        with pytest.raises(TmmuError, match=fix) as refused:
+            plan_memory(small("relu: x -> y"), mode=mode)
+        assert (refused.value.code_id, refused.value.diagnostics["mode"]) == ("MODE_VIOLATION", mode)
+
+
+def test_a_token_has_32_bytes_and_moves_nothing() -> None:
+    model = small("relu: x -> y")
+    for wrong in (b"", bytes(31), bytes(33)):
+        with pytest.raises(TmmuError, match="give 32 bytes"):
+            plan_memory(model, token=wrong)
+    one, other = plan_memory(model).plan, plan_memory(model, token=bytes(range(32))).plan
+    assert (one.replay_token, other.replay_token) == (replay_token(0), bytes(range(32)))
+    assert replace(other, replay_token=one.replay_token) == one
+
+
+def test_an_address_token_is_of_the_layout_hashed_and_its_digest_is_kept() -> None:
+    """spec: A2.5"""
+    model, token = small("relu: x -> y"), bytes(range(64))
+    with pytest.raises(TmmuError, match="an address token binds nothing in the layout slots") as refused:
+        plan_memory(model, address_token=token)
+    assert refused.value.code_id == "INVALID_BINDING"
+    plan = plan_memory(model, layout="hashed", address_token=token).plan
+    assert plan.address_token_digest == hashlib.sha256(token).digest()
+    assert plan_memory(model).plan.address_token_digest is None
+
+
+def test_an_unknown_replan_policy_is_refused() -> None:
+    with pytest.raises(TmmuError, match="replan policy 'RETRY' is not known; use one of ABORT") as refused:
+        plan_memory(small("relu: x -> y"), replan_policy="RETRY")
+    assert refused.value.code_id == "INVALID_BINDING"
+
+
+def test_mode_backward_needs_a_backward_node_but_of_a_stage_or_of_no_nodes() -> None:
+    """spec: M1.3"""
+    backward = {"relu2": {"phase": Phase.BACKWARD}}
+    lines = ("relu: x -> a", "relu2: a -> y")
+    with pytest.raises(TmmuError, match="only forward nodes"):
+        plan_memory(small(*lines), mode="backward")
+    assert plan_memory(small(*lines), mode="backward", is_stage=True).plan.mode == "backward"
+    assert plan_memory(small(*lines, nodes=backward), mode="backward").plan.mode == "backward"
+    assert plan_memory(small(outputs="x"), mode="backward").plan.mode == "backward"
+    assert plan_memory(small(*lines)).plan.mode == "inference"
+
+
+def test_what_the_caller_has_not_donated_may_not_be_changed() -> None:
+    model = small("change: w -> !w", parameters="w", outputs="x")
+    with pytest.raises(TmmuError, match="changes 'w', which the caller has not donated; --donate w") as refused:
+        plan_memory(model)
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_BINDING", "node 'change'")
+    plan_memory(replace(model, bindings=replace(model.bindings, donated=("w",))))
+    plan_memory(small("relu: x -> a", "change: a -> !a", outputs="a"))
+
+
+def test_a_view_is_not_read_in_the_step_that_changes_its_base_nor_made_there() -> None:
+    """spec: I1.11"""
+    reads = ("relu: x -> a", "view: a -> v", "change: a v -> !a")
+    makes = ("relu: x -> a", "both: a -> v !a", "add: v a -> y")
+    for lines in (reads, makes):
+        with pytest.raises(TmmuError, match="a view made before 'a' was changed") as refused:
+            plan_memory(small(*lines, outputs="a", views={"v": ("a", 0)}))
+        assert refused.value.code_id == "INVALID_IR"
+    plan_memory(small("relu: x -> a", "view: a -> v", "add: v -> y", "change: a -> !a", views={"v": ("a", 0)}))
+
+
+def test_a_view_made_before_its_base_was_changed_is_no_graph_output_and_no_view_is_changed() -> None:
+    """spec: I1.11, V1.10"""
+    lines = ("relu: x -> a", "view: a -> v", "change: a -> !a")
+    with pytest.raises(TmmuError, match="'v', a view made before 'a' was changed, is read after it") as refused:
+        plan_memory(small(*lines, outputs="a v", views={"v": ("a", 0)}))
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
+    plan_memory(small(*lines, outputs="a", views={"v": ("a", 0)}))
+    with pytest.raises(TmmuError, match="it changes 'v', a view; change its base") as refused:
+        plan_memory(small(*lines[:2], "change: v -> !v", outputs="a", views={"v": ("a", 0)}))
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'change'")
+
+
+def test_a_view_made_before_its_base_was_changed_is_not_saved_for_backward() -> None:
+    """spec: I1.11"""
+    lines = ("relu: x -> a", "view: a -> v", "change: a -> !a")
+    model = small(*lines, outputs="a", views={"v": ("a", 0)}, like={"v": {"saved_for_backward": True}})
+    plan_memory(model)
+    with pytest.raises(TmmuError, match="'v', a view made before 'a' was changed, is read after it") as refused:
+        plan_memory(model, mode="forward")
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
+
+
+def test_a_body_may_run_from_the_first_step_on() -> None:
+    plan = plan_memory(small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")).plan
+    assert (plan.bodies.enter.tolist(), plan.bodies.leave.tolist()) == ([NONE, 0], [NONE, 2])
+
+
+def test_an_empty_model_and_a_model_without_nodes_have_plans() -> None:
+    empty = plan_memory(Model("empty", (), (), (Body(-1, "", (), ()),))).plan
+    assert (len(empty.steps), len(empty.tensors), empty.usage[0]) == (0, 0, Usage(0, 0, 0, 0, 0, 0, True))
+    passed = plan_memory(small(outputs="x")).plan
+    assert (len(passed.steps), passed.usage[2]) == (0, Usage(64, 64, 0, 1, 1, 0, True))
+
+
+def test_the_hints_that_were_refused_are_handed_back() -> None:
+    """spec: T3.9"""
+    planned = plan_memory(small("relu: x -> y(x)"))
+    assert [(r.node, r.result, r.operand) for r in planned.refused] == [("relu", "y", "x")]
+    without = plan_memory(small("relu: x -> y")).plan
+    assert replace(planned.plan, ir_hash=without.ir_hash) == without
+
+
+# Pure.
+
+
+def test_planning_leaves_the_collector_as_it_was() -> None:
+    for enabled in (True, False):
+        (gc.enable if enabled else gc.disable)()
+        try:
+            plan_memory(small("relu: x -> y"))
+            with pytest.raises(TmmuError):
+                plan_memory(small("relu: x -> y"), (Arena("a", ()),))
+            assert gc.isenabled() is enabled
+        finally:
+            gc.enable()
+
+
+def test_the_collector_rests_while_a_plan_is_made_and_who_listens_hears_of_its_slots() -> None:
+    moves: list[tuple[str, bool]] = []
+    plan_memory(small("relu: x -> y"), ONE, tell=lambda event, **_: moves.append((event, gc.isenabled())))
+    assert gc.isenabled()
+    assert moves == [("scan", False), ("open", False), ("open", False), ("scanned", False)]
+
+
+def test_planning_changes_neither_the_model_nor_a_second_plan() -> None:
+    model = full()
+    first = file.encode(plan_memory(model).plan)
+    assert model == full()
+    assert file.encode(plan_memory(model).plan) == first
+
+
+DIGESTS = """
+import hashlib
+from proofs.readers.models.compare import differences
+from proofs.readers.models.ir import read_ir
+from proofs.readers.models.training import in_mode
+from tests.unit.test_ir_columns import full
+from tests.unit.test_planner_plan import deep
+from tmmu.plan import file
+from tmmu.planner import DEFAULT, plan_memory
+for model in (full(), deep()):
+    print(hashlib.sha256(file.encode(plan_memory(model, DEFAULT, mode="forward").plan)).hexdigest())
+"""
+
+
+def deep() -> Model:
+    """A model with many ties, hints and conflicts, where an order taken from a set would show."""
+    lines = [f"add{k}: a{k} a{k // 2} w -> a{k + 1}(a{k})" for k in range(40)]
+    pairs = [(f"a{k}", f"a{k + 9}") for k in range(0, 30, 3)]
+    return small(*lines, inputs="a0", outputs="a40 a7 a8", parameters="w", must_not_alias=pairs, donated=["a0"])
+
+
+def test_a_plan_has_the_same_bytes_in_every_process_under_every_hash_seed() -> None:
+    outputs = set()
+    for seed in ("0", "1", "random"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", DIGESTS], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
+        )
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+    assert len(outputs.pop().split()) == 2
+
+
+PURE = [*(ROOT / "tmmu/planner").rglob("*.py"), *(ROOT / "tmmu/ir").rglob("*.py")]
+IMPURE_MODULES = {"datetime", "locale", "platform", "random", "secrets", "socket", "threading", "time", "uuid"}
+IMPURE_NAMES = {"environ", "getenv", "urandom", "float", "float32", "float64", "id", "hash"}
+
+
+def impurities(source: str) -> list[str]:
+    """Imports of clocks and random sources, reads of the environment, and whatever computes with a float."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [name.name for name in node.names if name.name.split(".")[0] in IMPURE_MODULES]
+        elif isinstance(node, ast.ImportFrom):
+            found += [str(node.module)] if str(node.module).split(".")[0] in IMPURE_MODULES else []
+        elif isinstance(node, ast.Div):
+            found.append("/")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, float):
+            found.append(str(node.value))
+        elif isinstance(node, (ast.Name, ast.Attribute)):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+            found += [name] if name in IMPURE_NAMES else []
+    return found
+
+
+@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_planning_reads_no_clock_no_environment_no_random_source_and_computes_with_no_float(path: Path) -> None:
+    assert impurities(path.read_text()) == []
+
+
+def test_an_impurity_is_seen() -> None:
+    source = "import time, os\nfrom random import random\nx = 1 / 2 + 0.5\nos.environ\nfloat(hash(id(x)))\nx.urandom()"
+    assert sorted(impurities(source)) == ["/", "0.5", "environ", "float", "hash", "id", "random", "time", "urandom"]
+
+
+def executed_lines(model: Model) -> int:
+    """How many lines of Python liveness and slots execute for a model."""
+    count = 0
+
+    def trace(*_: object) -> object:
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)  # type: ignore[arg-type]  # every event counts
+    try:
+        plan_memory(model, DEFAULT)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def chain(length: int) -> Model:
+    return small(*(f"add{k}: a{k} a{k // 2} -> a{k + 1}(a{k})" for k in range(length)), inputs="a0", outputs="a1")
+
+
+def test_planning_takes_as_much_more_work_as_the_model_is_larger() -> None:
+    """Lines executed, which no clock disturbs; sorting and heaps add the logarithm. spec: T1.7, T6.5"""
+    executed_lines(chain(50))  # what is done once in a process is not counted
+    small_, middle, large = (executed_lines(chain(length)) for length in (100, 200, 400))
+    assert middle - small_ == pytest.approx((large - middle) / 2, rel=0.02)

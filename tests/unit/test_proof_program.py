@@ -1,0 +1,191 @@
+"""A plan as the checker sees it: what the caller reads, what scratch is, and what a loop touches again.
+
+spec: V1.4, V2.3, T8.3, T8.4, M1.1
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from proofs.checker import execute as checker
+from proofs.checker.program import Program, loops, program
+from proofs.readers.sharing import Permissions, permitted
+from tests.support.small import changed, listed, small
+from tmmu.core.columns import NONE, column
+from tmmu.core.vocabulary import Model, Role, Scratch
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory
+
+
+def seen(model: Model, mode: str = "inference", donated: str = "") -> Program:
+    plan = plan_memory(model, mode=mode).plan
+    return program(plan, permitted(plan, None, frozenset(donated.split())), frozenset(donated.split()))
+
+
+def named(run: Program, rows: tuple[int, ...] | list[int]) -> str:
+    return " ".join(run.tensors[row].name for row in rows)
+
+
+def test_rows_become_plain_tuples() -> None:
+    run = seen(small("view: x -> v", "relu: v -> y", parameters="w", sizes={"v": 32, "y": 32}, views={"v": ("x", 32)}))
+    x, w, v, y = run.tensors
+    assert (x.writer, w.writer, v.writer, y.writer) == (None, None, 0, 1)
+    assert (v.storage, v.window, v.address, v.arena) == (x.storage, 32, x.address + 32, x.arena)
+    assert run.arenas[w.arena].name == "parameters"
+    assert (run.views, run.in_place, run.storage_names) == ({}, {}, ["x", "w", "y"])
+    assert [(named(run, s.reads), named(run, s.writes)) for s in run.steps] == [("x", "v"), ("v", "y")]
+    assert (run.at(1), run.at(2)) == ("step 1 (relu)", "after the last step the caller")
+
+
+def test_a_storage_without_tensors_has_a_name_too() -> None:
+    plan = plan_memory(small("relu: x -> y")).plan
+    plan = changed(plan, "tensors", "y", storage=0)
+    assert program(plan, Permissions()).storage_names == ["x", "storage 1"]
+
+
+def test_the_caller_reads_outputs_parameters_and_optimizer_state() -> None:
+    model = small("relu: x -> a", "add: a w s -> y", parameters="w s", like={"s": {"role": Role.OPTIMIZER}})
+    assert named(seen(model), seen(model).returned) == "w s y"
+
+
+def test_the_caller_reads_what_is_saved_in_mode_forward_alone() -> None:
+    model = small("relu: x -> a", "relu2: a -> y", like={"a": {"saved_for_backward": True}})
+    assert named(seen(model), seen(model).returned) == "y"
+    assert named(seen(model, "forward"), seen(model, "forward").returned) == "a y"
+
+
+def test_what_is_donated_is_not_read_again_unless_it_is_an_output() -> None:
+    """spec: V5.5, V1.10"""
+    model = small("add: x w -> y", parameters="w", outputs="y x", donated=["x", "w"])
+    run = seen(model, donated="x w")
+    assert named(run, run.returned) == "x y"
+    assert named(run, sorted(run.donated)) == "x w"
+    assert named(seen(model), seen(model).returned) == "x w y"
+
+
+def test_scratch_is_not_read_from_what_was_there_before() -> None:
+    """spec: I1.10"""
+    run = seen(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}}))
+    assert (named(run, run.steps[0].reads), named(run, run.steps[0].writes)) == ("x", "y relu.scratch0")
+    assert list(checker.problems(run)) == []
+
+
+def test_scratch_that_is_read_before_it_is_written_is_a_read() -> None:
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", nodes={"relu2": {"scratch": (Scratch(8, 1),)}})).plan
+    assert [plan.tensors.name[row] for row in plan.steps.reads] == ["x", "a", "relu2.scratch0"]
+    early = replace(plan, steps=replace(plan.steps, reads=plan.steps.reads[[2, 1, 2]]))
+    found = [(p.obligation, p.tensors, p.step) for p in checker.problems(program(early, Permissions()))]
+    assert ("lifetimes_cover_accesses", ("relu2.scratch0",), 0) in found
+
+
+def test_scratch_that_its_step_does_not_write_is_read_as_it_was() -> None:
+    plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
+    steps = replace(plan.steps, writes=plan.steps.writes[[0, 0]])
+    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(replace(plan, steps=steps), Permissions()))]
+    assert ("lifetimes_cover_accesses", "relu.scratch0") in found
+
+
+def test_only_scratch_is_exempt_from_being_read_in_the_step_that_writes_it() -> None:
+    plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
+    activation = changed(plan, "tensors", "relu.scratch0", role=3)
+    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(activation, Permissions()))]
+    assert ("lifetimes_cover_accesses", "relu.scratch0") in found
+
+
+def test_scratch_that_its_step_changes_is_read_as_it_was() -> None:
+    plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
+    steps = replace(plan.steps, mutates=plan.steps.writes[[1]], mutates_at=column([0, 1], np.uint32))
+    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(replace(plan, steps=steps), Permissions()))]
+    assert ("lifetimes_cover_accesses", "relu.scratch0") in found
+
+
+LOOP = ("relu: u -> a", "loop: x -> y z", "loop/body*: i => o a", "  add: i a w -> o", "relu2: y -> q")
+
+
+def loop() -> Plan:
+    return plan_memory(small(*LOOP, inputs="x u", outputs="q", parameters="w")).plan
+
+
+def test_a_leave_reads_again_what_the_loop_is_given_captures_or_returns() -> None:
+    run = program(loop(), Permissions())
+    enter, leave = run.steps[1], run.steps[3]
+    assert set(named(run, leave.again).split()) == {"x", "i", "w", "a", "y", "z"}
+    assert (named(run, enter.writes), enter.completes) == ("i y z", False)
+    assert (named(run, leave.writes), leave.completes) == ("loop/body/a.copy1 y z", True)
+    assert list(checker.problems(run)) == []
+
+
+def test_an_if_of_the_known_domain_reads_nothing_again() -> None:
+    plan = plan_memory(small("if: x -> y", "if/then: => o", "  relu: x -> o", "if/else: => x")).plan
+    assert loops(plan) == []
+    assert all(not step.again and not step.completes for step in program(plan, Permissions()).steps)
+
+
+@pytest.mark.parametrize("domain", ["", "com.example"])
+def test_whether_a_node_iterates_is_the_checkers_own_word(domain: str) -> None:
+    """A plan that says that a Loop does not iterate is not believed. spec: V2.1"""
+    plan = changed(loop(), "bodies", 1, iterates=0)
+    plan = replace(plan, ops=tuple((domain, op) for _, op in plan.ops))
+    assert loops(plan) == [(1, 3)]
+    elsewhere = replace(plan, ops=tuple(("com.example", "If") for _ in plan.ops))
+    assert loops(elsewhere) == [(1, 3)]
+
+
+def test_two_bodies_of_one_node_are_one_loop() -> None:
+    plan = plan_memory(
+        small("scan: x -> y", "scan/a*: i => o", "  relu: i -> o", "scan/b*: j => p", "  relu2: j -> p")
+    ).plan
+    assert loops(plan) == [(0, 3)]
+
+
+def test_bodies_that_lie_nowhere_are_no_loops() -> None:
+    """What is wrong with them is said elsewhere; here they are passed over."""
+    for entries in (
+        {"enter": NONE}, {"leave": NONE}, {"enter": 3, "leave": 1}, {"enter": 0}, {"leave": 1}, {"leave": 5},
+    ):  # fmt: skip
+        assert loops(changed(loop(), "bodies", 1, **entries)) == []
+
+
+def test_the_main_graph_is_no_loop_whatever_its_row_says() -> None:
+    nowhere = changed(loop(), "bodies", 1, enter=NONE)
+    assert loops(changed(nowhere, "bodies", 0, enter=1, leave=3)) == []
+
+
+def test_what_the_body_writes_is_no_result_that_the_enter_writes() -> None:
+    """Where the leave writes `d` too, it is the leave that is wrong, and not the step of the body."""
+    lines = (*LOOP[:3], "  relu3: i -> d", "  add: d a w -> o", LOOP[4])
+    plan = plan_memory(small(*lines, inputs="x u", outputs="q", parameters="w")).plan
+    again = listed(plan, "writes", 4, "loop/body/a.copy1", "y", "z", "d")
+    found = [(p.tensors[0], p.step) for p in checker.executed(program(again, Permissions()))]
+    assert found
+    assert set(found) == {("d", 4)}
+
+
+@pytest.mark.parametrize("name", ["i", "o"])
+def test_a_leave_does_not_write_again_what_was_written_inside(name: str) -> None:
+    """It completes the node's results alone: a formal input or a value of the body has been written. spec: V1.7"""
+    plan = loop()
+    again = listed(plan, "writes", 3, "loop/body/a.copy1", "y", "z", name)
+    found = [(p.obligation, p.tensors, p.step) for p in checker.executed(program(again, Permissions()))]
+    assert found == [("sharing_is_sound", (name,), 3)]
+
+
+def test_a_captured_value_overwritten_in_the_body_is_found_at_the_leave() -> None:
+    """The first iteration reads it in time; the second would not. spec: T8.3"""
+    plan = loop()
+    o, a = (plan.tensors.name.list().index(name) for name in ("o", "a"))
+    plan = changed(plan, "tensors", o, storage=int(plan.tensors.storage[a]))
+    found = [(p.obligation, p.tensors, p.step) for p in checker.executed(program(plan, Permissions()))]
+    assert ("sharing_is_sound", ("a", "o"), 3) in found
+
+
+def test_a_swap_without_copies_is_found() -> None:
+    """spec: T8.8"""
+    plan = plan_memory(small("loop: x x -> y z", "loop/body*: i j => j i", outputs="y z")).plan
+    assert list(checker.problems(program(plan, Permissions()))) == []
+    y, i = (plan.tensors.name.list().index(name) for name in ("y", "i"))
+    wrong = changed(plan, "tensors", y, storage=int(plan.tensors.storage[i]))
+    assert list(checker.executed(program(wrong, Permissions())))

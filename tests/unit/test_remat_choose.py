@@ -1,0 +1,124 @@
+"""What is chosen to be computed again, against an exact oracle, and what cannot be chosen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.support.effort import share
+from tests.support.recompute_oracle import cheapest
+from tests.unit.test_training_expand import floating
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
+from tmmu.planner import DEFAULT
+from tmmu.planner.remat import rematerialise, schedules
+from tmmu.planner.remat.choose import peak
+from tmmu.planner.remat.rewrite import joint_of, rewrite
+from tmmu.planner.remat.strategies import Classes, chen
+from tmmu.planner.training.expand import expand
+
+
+def chain(widths: Sequence[int]) -> Model:
+    """A chain of operators that nobody knows, so that each gradient step reads the operand and the result."""
+    rows = [Tensor(f"v{i}", (w,), "float32", Role.ACTIVATION, 4 * w, 4) for i, w in enumerate(widths)]
+    rows[0] = replace(rows[0], name="x", role=Role.INPUT)
+    nodes = tuple(Node(f"n{i}", "Stage", (i,), (i + 1,), "test") for i in range(len(widths) - 1))
+    return Model("chain", tuple(rows), nodes, (Body(-1, "", (0,), (len(rows) - 1,)),))
+
+
+def repeated(joint: Model, again: Model) -> int:
+    """The operations that a graph repeats, by the costs of the graph it was made from."""
+    cost = dict(zip((node.name for node in joint.nodes), joint_of(joint).cost, strict=True))
+    return sum(cost[node.name.partition(".recompute")[0]] for node in again.nodes if ".recompute" in node.name)
+
+
+def least(joint: Model) -> int:
+    with pytest.raises(TmmuError) as raised:
+        rematerialise(joint, DEFAULT, 1)
+    assert raised.value.code_id == "ARENA_TOO_SMALL"
+    return int(raised.value.diagnostics["required"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_on_small_chains_no_schedule_repeats_less(seed: int) -> None:
+    """spec: M1.10, M1.11"""
+    chance = random.Random(seed)
+    widths = [16 * chance.randrange(1, 6) for _ in range(chance.randrange(4, 10))]
+    joint = expand(chain(widths))
+    full = peak(joint, DEFAULT)
+    for percent in (90, 80, 70, 60):
+        budget = full * percent // 100
+        best = cheapest([4 * w for w in widths], widths[1:], budget)
+        if best is None:
+            with pytest.raises(TmmuError, match="cannot be met"):
+                rematerialise(joint, DEFAULT, budget)
+            continue
+        again = rematerialise(joint, DEFAULT, budget)
+        assert peak(again, DEFAULT) <= budget
+        assert repeated(joint, again) == best
+
+
+def test_the_oracle_knows_a_chain_by_hand() -> None:
+    # x, a, b, c, d of 10 bytes: at the first backward step all five are live, with the seed and the gradient of c.
+    assert cheapest([10] * 5, [7, 8, 9, 9], 70) == 0
+    # Without a it is 60; a is made again once c is gone.
+    assert cheapest([10] * 5, [7, 8, 9, 9], 69) == cheapest([10] * 5, [7, 8, 9, 9], 60) == 7
+    assert cheapest([10] * 5, [7, 8, 9, 9], 59) is None
+
+
+@pytest.mark.parametrize("length", [16, 40][: share(2)])
+def test_never_worse_than_square_root_many_segments(length: int) -> None:
+    """spec: M1.10"""
+    joint = expand(chain([64] * (length + 1)))
+    source = joint_of(joint)
+    segments = rewrite(source, chen(Classes(source)))
+    budget = peak(segments.model, DEFAULT)
+    assert budget < peak(joint, DEFAULT) * 3 // 4
+    again = rematerialise(joint, DEFAULT, budget)
+    assert peak(again, DEFAULT) <= budget
+    assert repeated(joint, again) <= segments.cost
+
+
+def test_long_chains_fit_into_much_less_than_they_keep() -> None:
+    joint = expand(chain([64] * 101))
+    assert least(joint) < peak(joint, DEFAULT) // 6
+
+
+def test_cheap_results_are_repeated_before_dear_ones() -> None:
+    model = floating(
+        "matmul0: x w -> a", "tanh0: a -> b", "matmul1: b w -> c", "tanh1: c -> d", "matmul2: d w -> e",
+        "tanh2: e -> f", "matmul3: f w -> g", "tanh3: g -> h", "matmul4: h w -> y", parameters="w",
+    )  # fmt: skip
+    joint = expand(replace(model, tensors=tuple(
+        replace(t, shape=(64, 64), bytes=1 << 14) if t.name != "w" else t for t in model.tensors
+    )))  # fmt: skip
+    again = rematerialise(joint, DEFAULT, peak(joint, DEFAULT) - 1)
+    assert {node.op for node in again.nodes if ".recompute" in node.name} <= {"Tanh", "MatMul"}
+    assert repeated(joint, again) <= 2 * 64 * 64 * 64 + 4 * 64 * 64
+
+
+def test_what_cannot_be_met_says_the_least_that_can() -> None:
+    """spec: M1.11"""
+    joint = expand(chain([64] * 30))
+    lowest = least(joint)
+    assert peak(rematerialise(joint, DEFAULT, lowest), DEFAULT) == lowest
+    with pytest.raises(TmmuError, match=f"budget of {lowest - 1} bytes cannot be met: at least {lowest} are live"):
+        rematerialise(joint, DEFAULT, lowest - 1)
+
+
+def test_the_choice_is_always_the_same() -> None:
+    joint = expand(chain([64, 32, 64, 16, 64, 48] * 2))
+    budget = peak(joint, DEFAULT) * 2 // 3
+    assert rematerialise(joint, DEFAULT, budget) == rematerialise(joint, DEFAULT, budget)
+
+
+def test_the_search_says_no_to_what_is_too_large_or_cannot_fit() -> None:
+    small = joint_of(expand(chain([64] * 5)))
+    full = peak(small.model, DEFAULT)
+    assert schedules.cheapest(small, DEFAULT, full) == {}
+    assert schedules.cheapest(small, DEFAULT, 64) is None
+    assert schedules.cheapest(joint_of(expand(chain([64] * 46))), DEFAULT, full * 99) == {}, "just small enough"
+    assert schedules.cheapest(joint_of(expand(chain([64] * 62))), DEFAULT, full * 99) is None, "too many nodes"

@@ -1,0 +1,297 @@
+"""A shape at run time: inside the envelope, outside and refused, outside and planned again at the safepoint.
+
+spec: R6.7, R6.8, R6.9, R6.10, R6.12
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from proofs.verify.judge import Options, verify
+from proofs.verify.verdict import PROVED
+from tests.support.onnx_files import model_of, written
+from tests.support.small import small
+from tmmu.cli.commands import tmmu
+from tmmu.core import canonical
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Arena, Bindings, Model, Role
+from tmmu.importers.onnx import import_onnx
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+from tmmu.planner import plan_memory, replay_token
+from tmmu.planner.replan import (
+    ReplanPolicy,
+    outside,
+    replan,
+    replan_key,
+    shape_envelope_hash,
+    widened,
+)
+
+TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {
+    n = Shape <start = 1> (x) tail = Slice (cache, n, end, zero) t = Tanh (x) y = Relu (t) }"""
+RANGES = {"batch": (1, 4), "seq": (8, 32)}
+TOKEN = bytes(range(64))
+
+
+def model(folder: Path, bindings: Bindings | None = None, text: str = TEXT) -> Model:
+    bound = bindings if bindings is not None else Bindings(ranges=RANGES)
+    return import_onnx(written(folder, model_of(text)), dims=bound.dims, ranges=bound.ranges)
+
+
+def plan(folder: Path, policy: str = "REPLAN_AT_SAFEPOINT") -> Plan:
+    return plan_memory(model(folder), replan_policy=policy, token=replay_token(7)).plan
+
+
+def plan_hash(found: Plan) -> bytes:
+    hashes = file.recompute(file.without_hashes(found))
+    return hashes["plan_hash"]
+
+
+def test_a_shape_inside_changes_nothing(tmp_path: Path) -> None:
+    old = plan(tmp_path)
+    for shape in ({}, {"seq": 8}, {"seq": 32, "batch": 4}):
+        found, record = replan(old, model(tmp_path), shape, ReplanPolicy.ABORT)
+        assert found is old
+        assert record is None
+
+
+@pytest.mark.parametrize("size", [7, 33, 0, (1 << 64) - 1])
+def test_abort_names_the_dimension_its_size_and_the_envelope(size: int, tmp_path: Path) -> None:
+    """spec: R6.7"""
+    old = plan(tmp_path, "ABORT")
+    for policy in (None, "ABORT", ReplanPolicy.ABORT):
+        with pytest.raises(TmmuError, match=f"seq is {size}, the envelope holds 8 to 32; nothing was run") as refused:
+            replan(old, model(tmp_path), {"seq": size, "batch": 4}, policy)
+        assert refused.value.code_id == "CONTRACT_VIOLATION"
+        assert refused.value.record().failure_operator == "UML_OS.TMMU.PrepareMemory_v2"
+    assert outside(old, {"seq": size, "batch": 9})[0] == ("batch", 9, 1, 4)
+
+
+def test_a_replan_is_for_the_smallest_envelope_that_holds_both_and_is_recorded(tmp_path: Path) -> None:
+    """spec: R6.8, R6.10"""
+    old = plan(tmp_path)
+    shape = {"seq": 48, "batch": 2}
+    wider = widened(old.bindings, shape)
+    assert wider.ranges == {"batch": (1, 4), "seq": (8, 48)}
+    new, record = replan(old, model(tmp_path, wider), shape, t=17)
+    assert record is not None
+    assert (new.mode, new.layout, new.order, new.arenas, new.replay_token) == (
+        old.mode, old.layout, old.order, old.arenas, old.replay_token,
+    )  # fmt: skip
+    assert outside(new, shape) == outside(new, {"seq": 8}) == []
+    assert (record.t, record.policy, record.shape) == (17, "REPLAN_AT_SAFEPOINT", {"batch": 2, "seq": 48})
+    assert (record.old_envelope, record.new_envelope) == (RANGES, wider.ranges)
+    assert (record.old_plan_hash, record.new_plan_hash) == (plan_hash(old), plan_hash(new))
+    assert (record.old_replan_key, record.new_replan_key) == (replan_key(old), replan_key(new))
+    assert record.old_plan_hash != record.new_plan_hash
+    written_ = canonical.decode(canonical.encode(record.to_object()))
+    assert (written_["kind"], written_["new_envelope"]["seq"]) == ("replan", [8, 48])
+    again, same = replan(old, model(tmp_path, wider), shape, t=17)
+    assert (file.encode(again), same) == (file.encode(new), record)
+
+
+def test_a_replanned_plan_is_proved(tmp_path: Path) -> None:
+    old = plan(tmp_path)
+    new, _ = replan(old, model(tmp_path, widened(old.bindings, {"seq": 4})), {"seq": 4})
+    file.save(new, tmp_path / "new.cbor")
+    assert verify(str(tmp_path / "new.cbor"), Options(model=str(tmp_path / "model.onnx"))).verdict == PROVED
+    assert dict(zip(new.tensors.name, new.tensors.bytes.tolist(), strict=True))["tail"] == 16 * 60
+
+
+def test_a_plan_of_single_sizes_is_widened_to_a_range(tmp_path: Path) -> None:
+    bindings = Bindings({"batch": 2, "seq": 16})
+    old = plan_memory(model(tmp_path, bindings)).plan
+    wider = widened(old.bindings, {"seq": 8})
+    assert (wider.dims, wider.ranges) == ({"batch": 2}, {"seq": (8, 16)})
+    with pytest.raises(TmmuError, match="seq is 8, the envelope holds 16 to 16"):
+        replan(old, model(tmp_path, wider), {"seq": 8})
+    new, record = replan(old, model(tmp_path, wider), {"seq": 8}, "REPLAN_AT_SAFEPOINT")
+    assert new.envelope is not None
+    assert record is not None
+    assert record.old_envelope == {"batch": (2, 2), "seq": (16, 16)}
+
+
+def test_a_replan_is_of_iteration_0_unless_it_is_said(tmp_path: Path) -> None:
+    old = plan(tmp_path)
+    _, record = replan(old, model(tmp_path, widened(old.bindings, {"seq": 48})), {"seq": 48})
+    assert record is not None
+    assert record.t == 0
+
+
+def test_the_fix_names_the_range_that_would_hold_the_size(tmp_path: Path) -> None:
+    old = plan(tmp_path, "ABORT")
+    for size, dim in ((7, "seq=7..32"), (33, "seq=8..33")):
+        with pytest.raises(TmmuError, match=f"plan with --dim {dim}, or"):
+            replan(old, model(tmp_path), {"seq": size})
+
+
+def test_a_dimension_may_be_0_and_a_plan_may_have_none(tmp_path: Path) -> None:
+    assert outside(plan(tmp_path), {"seq": 0}) == [("seq", 0, 8, 32)]
+    bound = plan_memory(small("relu: x -> y")).plan
+    with pytest.raises(TmmuError, match="the plan has no dimension 'seq'; its dimensions are none"):
+        outside(bound, {"seq": 1})
+    old = plan(tmp_path)
+    with pytest.raises(TmmuError, match=r"it is bound to nothing, not to batch=1\.\.4, seq=8\.\.48"):
+        replan(old, small("relu: x -> y"), {"seq": 48})
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ({"width": 3}, "the plan has no dimension 'width'; its dimensions are 'batch', 'seq'"),
+        ({"seq": -1}, "no dimension can be -1"),
+        ({"seq": 1 << 64}, "no dimension can be 18446744073709551616"),
+    ],
+)
+def test_a_shape_that_the_plan_does_not_know_is_refused(shape: dict[str, int], message: str, tmp_path: Path) -> None:
+    with pytest.raises(TmmuError, match=message) as refused:
+        replan(plan(tmp_path), model(tmp_path), shape)
+    assert refused.value.code_id == "INVALID_BINDING"
+
+
+def test_a_model_that_is_not_the_planned_one_is_refused(tmp_path: Path) -> None:
+    old = plan(tmp_path)
+    wider = widened(old.bindings, {"seq": 48})
+    with pytest.raises(TmmuError, match=r"bound to batch=1..4, seq=8..32, not to batch=1..4, seq=8..48"):
+        replan(old, model(tmp_path), {"seq": 48})
+    with pytest.raises(TmmuError, match="it is not the model that was planned"):
+        replan(old, model(tmp_path, wider, TEXT.replace("Tanh", "Sigmoid")), {"seq": 48})
+    with pytest.raises(TmmuError, match="it is not the model that was planned"):
+        replan(old, replace(model(tmp_path, wider), name="another"), {"seq": 48})
+    with pytest.raises(TmmuError, match="it is not the token"):
+        replan(old, model(tmp_path, wider), {"seq": 48}, address_token=TOKEN)
+
+
+def test_hashed_addresses_need_their_token_again(tmp_path: Path) -> None:
+    old = plan_memory(model(tmp_path), layout="hashed", address_token=TOKEN, replan_policy="REPLAN_AT_SAFEPOINT").plan
+    wider = model(tmp_path, widened(old.bindings, {"seq": 48}))
+    with pytest.raises(TmmuError, match="it is not the token"):
+        replan(old, wider, {"seq": 48})
+    new, _ = replan(old, wider, {"seq": 48}, address_token=TOKEN)
+    assert (new.layout, new.address_token_digest) == ("hashed", old.address_token_digest)
+
+
+def test_an_unknown_policy_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TmmuError, match="replan policy 'RETRY' is not known"):
+        plan(tmp_path, "RETRY")
+    with pytest.raises(ValueError, match="RETRY"):
+        replan(plan(tmp_path), model(tmp_path), {"seq": 99}, "RETRY")
+
+
+def test_the_replan_key_is_that_of_everything_the_layout_follows_from(tmp_path: Path) -> None:
+    """spec: R6.9"""
+    base, own = model(tmp_path), (Arena("all", tuple(Role), alignment=64),)
+    other = model(tmp_path, Bindings(ranges={"batch": (1, 4), "seq": (8, 33)}))
+    plans = [
+        plan_memory(base).plan,
+        plan_memory(other).plan,
+        plan_memory(base, own).plan,
+        plan_memory(base, mode="forward").plan,
+        plan_memory(base, layout="packed").plan,
+        plan_memory(base, order="memory").plan,
+        plan_memory(model(tmp_path, text=TEXT.replace("Tanh", "Sigmoid"))).plan,
+        plan_memory(replace(base, bindings=replace(base.bindings, donated=("x",)))).plan,
+    ]
+    assert len({replan_key(found) for found in plans}) == len(plans)
+    assert replan_key(plan_memory(base, token=replay_token(5)).plan) == replan_key(plans[0])
+    assert replan_key(plan_memory(base, replan_policy="REPLAN_AT_SAFEPOINT").plan) == replan_key(plans[0])
+    assert shape_envelope_hash(Bindings({"n": 4})) != shape_envelope_hash(Bindings(ranges={"n": (4, 5)}))
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(tmmu, list(arguments), standalone_mode=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a model and a plan of it."""
+    path = written(tmp_path, model_of(TEXT))
+    made = run("plan", path, "-o", str(tmp_path / "p.cbor"), "--dim", "batch=1..4", "--dim", "seq=8..32")
+    assert made.exit_code == 0
+    return tmp_path
+
+
+def replanned(folder: Path, *flags: str) -> Result:
+    paths = str(folder / "p.cbor"), "--model", str(folder / "model.onnx"), "-o", str(folder / "new.cbor")
+    return run("replan", *paths, *flags)
+
+
+def test_the_command_leaves_a_plan_that_holds_alone(folder: Path) -> None:
+    """spec: R6.12"""
+    result = replanned(folder, "--dim", "seq=32", "--policy", "replan_at_safepoint")
+    assert "holds for this shape: nothing to do" in result.output
+    assert not (folder / "new.cbor").exists()
+
+
+def test_the_command_aborts_by_the_plans_own_policy(folder: Path) -> None:
+    """spec: R6.7"""
+    result = replanned(folder, "--dim", "seq=33")
+    assert isinstance(result.exception, TmmuError)
+    assert result.exception.code_id == "CONTRACT_VIOLATION"
+    assert "seq is 33, the envelope holds 8 to 32" in str(result.exception)
+    assert "--dim seq=8..33" in str(result.exception)
+    assert not (folder / "new.cbor").exists()
+
+
+def test_the_command_replans_checks_and_records(folder: Path) -> None:
+    """spec: R6.8, R6.10, R6.12"""
+    record = folder / "record.cbor"
+    flags = ("--policy", "replan_at_safepoint", "--iteration", "3", "--record", str(record))
+    result = replanned(folder, "--dim", "seq=33", "--dim", "batch=2", *flags)
+    assert result.exit_code == 0, result.exception
+    assert "replanned before iteration 3: " in result.output
+    old, new = (file.load(folder / name).plan for name in ("p.cbor", "new.cbor"))
+    said = canonical.decode(record.read_bytes())
+    assert (said["t"], said["old_plan_hash"], said["new_plan_hash"]) == (3, plan_hash(old), plan_hash(new))
+    assert new.bindings.ranges == {"batch": (1, 4), "seq": (8, 33)}
+    assert verify(str(folder / "new.cbor"), Options(model=str(folder / "model.onnx"))).verdict == PROVED
+    assert new.envelope is not None
+    assert new.envelope.policy == "REPLAN_AT_SAFEPOINT"
+
+
+def test_the_policy_of_a_plan_is_asked_for_when_it_is_made(folder: Path) -> None:
+    model_file = str(folder / "model.onnx")
+    dims = ("--dim", "batch=2", "--dim", "seq=8..32", "--replan-policy", "replan_at_safepoint")
+    assert run("plan", model_file, "-o", str(folder / "p.cbor"), *dims).exit_code == 0
+    assert replanned(folder, "--dim", "seq=64", "--dim", "batch=3").exit_code == 0
+    assert file.load(folder / "new.cbor").plan.bindings.ranges == {"batch": (2, 3), "seq": (8, 64)}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--dim", "width=3"), "the plan has no dimension 'width'"),
+        (("--dim", "seq=1..9"), "'1..9' is no size"),
+        (("--dim", "seq=18446744073709551615", "--policy", "replan_at_safepoint"), "no dimension can be"),
+        (("--dim", "seq=9", "-o", "p.cbor"), "is an input of this command"),
+    ],
+)
+def test_bad_input_to_replan_is_one_clear_line(
+    flags: tuple[str, ...], message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: C2.6"""
+    monkeypatch.chdir(folder)
+    result = replanned(folder, *flags)
+    assert message in str(result.exception)
+    assert not (folder / "new.cbor").exists()
+
+
+def test_a_plan_that_computes_again_asks_for_its_budget(tmp_path: Path) -> None:
+    zeros = ",".join(["0"] * 4096)
+    text = f"""main (float[n, 64] x) => (y) <float[64, 64] w = {{{zeros}}}> {{ a = MatMul (x, w) b = Tanh (a)
+        c = MatMul (b, w) d = Tanh (c) e = MatMul (d, w) f = Tanh (e) y = MatMul (f, w) }}"""
+    path, out = written(tmp_path, model_of(text)), str(tmp_path / "p.cbor")
+    flags = ("--dim", "n=64..128", "--mode", "backward", "--replan-policy", "replan_at_safepoint")
+    assert run("plan", path, "-o", out, *flags, "--preset", "remat_enabled", "--budget", "230000").exit_code == 0
+    if not any(".recompute" in node for node in file.load(out).plan.steps.node):
+        pytest.fail("nothing is computed again")
+    refused = replanned(tmp_path, "--dim", "n=130")
+    assert isinstance(refused.exception, TmmuError)
+    assert "give it with --budget" in str(refused.exception)
+    assert replanned(tmp_path, "--dim", "n=130", "--budget", "240000").exit_code == 0
+    assert verify(str(tmp_path / "new.cbor"), Options(model=path)).verdict == PROVED

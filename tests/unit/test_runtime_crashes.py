@@ -1,0 +1,128 @@
+"""A process that is killed while it writes: the old state or the new one, whole. spec: U4.6, U4.7, U6.7, P1.4"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.crash import batch, plan
+from tests.support.effort import share
+from tmmu.plan import file
+from tmmu.runtime import checkpoint
+from tmmu.runtime import journal as journals
+from tmmu.runtime.apply import apply_plan
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def crashed(scenario: str, root: Path) -> list[Path]:
+    """The folders that the killed processes of a scenario left."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.support.crash", scenario, str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    return [folder for folder in sorted(root.iterdir()) if folder.name != "before"]
+
+
+def acks(folder: Path) -> list[str]:
+    path = folder / "acks"
+    return path.read_text().split() if path.exists() else []
+
+
+@pytest.mark.parametrize("already", [0, 2][: share(2)])
+def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more(tmp_path: Path, already: int) -> None:
+    (tmp_path / "before").mkdir()
+    journal = tmp_path / "before" / "journal"
+    plan_hash = file.recompute(file.without_hashes(plan()))["plan_hash"]
+    states = [journals.genesis(plan_hash)]
+    if already:
+        with apply_plan(plan(), journal=journal) as execution:
+            states.append(execution.state)
+            for _ in range(already - 1):
+                batch(execution, 1)
+                states.append(execution.state)
+    folders = crashed("commits", tmp_path)
+    assert states[-1].batches == already
+    [alive] = [f for f in folders if f.name == f"call{sum(f.name.startswith('call') for f in folders) - 1}"]
+    states += [(already + k, bytes.fromhex(state)) for k, state in enumerate(acks(alive), 1)]  # type: ignore[misc]  # a State is a pair
+    assert len(states) == already + 3
+    seen = set()
+    for folder in folders:
+        path = folder / "journal"
+        found = journals.load(path, plan_hash) if path.exists() and path.stat().st_size > 200 else states[0]
+        if not path.exists() or path.stat().st_size <= 200:
+            assert already == 0, folder.name
+        made = already + len(acks(folder))
+        assert found in states[made : made + 2], folder.name
+        seen.add((folder.name[:3], found[0] - already))
+        with apply_plan(plan(), journal=path) as execution:  # and it goes on from there
+            assert execution.state.batches == found[0] + 1
+    assert {count for kind, count in seen if kind == "cal"} == {0, 1, 2}
+    assert {count for kind, count in seen if kind == "cut"} == {0, 1}
+    assert len(folders) > 50
+
+
+def test_a_killed_process_leaves_the_old_checkpoint_or_the_new_one(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    with apply_plan(plan()) as execution:
+        checkpoint.save(execution, tmp_path / "before" / "checkpoint")
+        batch(execution, 7)
+        checkpoint.save(execution, tmp_path / "new")
+    old, new = (tmp_path / "before" / "checkpoint").read_bytes(), (tmp_path / "new").read_bytes()
+    (tmp_path / "new").unlink()
+    assert old != new
+    folders = crashed("saves", tmp_path)
+    for folder in folders:
+        found = (folder / "checkpoint").read_bytes()
+        assert found in (old, new), folder.name
+        assert found == new or not acks(folder), folder.name
+        checkpoint.load(folder / "checkpoint")
+    assert {(folder / "checkpoint").read_bytes() for folder in folders} == {old, new}
+    assert len(folders) > 50
+
+
+LOOP = """
+import sys
+from pathlib import Path
+from tests.support.crash import acknowledge, batch, plan
+from tmmu.runtime import checkpoint
+from tmmu.runtime.apply import apply_plan
+folder = Path(sys.argv[1])
+with apply_plan(plan(), journal=folder / "journal") as execution:
+    while True:
+        acknowledge(folder, execution.state.state_hash.hex())
+        checkpoint.save(execution, folder / "checkpoint")
+        batch(execution, execution.state.batches % 256)
+"""
+
+
+def test_a_process_that_is_killed_from_outside_leaves_what_it_said_was_durable(tmp_path: Path) -> None:
+    """Wherever it is just then; the next process goes on from there, and is killed as well."""
+    plan_hash = file.recompute(file.without_hashes(plan()))["plan_hash"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    count = 0
+    for _ in range(4):
+        child = subprocess.Popen([sys.executable, "-c", LOOP, str(tmp_path)], env=environment)
+        try:
+            until = time.monotonic() + 60
+            while len(acks(tmp_path)) < count + 20 and time.monotonic() < until:
+                time.sleep(0.003)
+        finally:
+            child.kill()
+            child.wait()
+        told = acks(tmp_path)
+        assert len(told) >= count + 20
+        count = len(told)
+        state = journals.load(tmp_path / "journal", plan_hash)
+        assert state.batches in (count, count + 1)
+        assert state.batches > count or state.state_hash.hex() == told[-1]
+        assert checkpoint.load(tmp_path / "checkpoint").state.batches in (count - 1, count)
+        if state.batches > count:  # sealed, and killed before it could say so
+            with open(tmp_path / "acks", "a") as file_:
+                file_.write(f"{state.state_hash.hex()}\n")
+            count += 1

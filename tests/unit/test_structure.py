@@ -1,0 +1,452 @@
+"""What makes a list of steps a program: each thing that does not hang together is found, and named.
+
+spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, I1.9, A1.2, V1.2, V2.3
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proofs.checker import structure
+from proofs.checker.execute import Problem
+from proofs.checker.program import program
+from proofs.readers.sharing import Permissions, permitted
+from proofs.verify.verdict import OBLIGATIONS
+from tests.support.small import changed, listed, small
+from tmmu.core.columns import NONE, Names
+from tmmu.core.vocabulary import Arena, Part, Role, Scratch, Shares
+from tmmu.examples.broken import editing
+from tmmu.plan.columns import PARTS, ROLES, SHARES, Plan
+from tmmu.planner import plan_memory
+
+WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (Part.WHOLE, Part.ENTER, Part.LEAVE))
+Change = Callable[[Plan], Plan]
+SCRATCH = (Scratch(8, 1),)
+
+
+def problems(plan: Plan) -> list[Problem]:
+    return list(structure.problems(plan, program(plan, permitted(plan, None, frozenset()))))
+
+
+def chain() -> Plan:
+    """Steps: 0 relu, 1 change, 2 relu2."""
+    return plan_memory(small("relu: x -> a", "change: a -> !a", "relu2: a -> b", "relu3: b -> y", parameters="w")).plan
+
+
+def nested() -> Plan:
+    """Steps: 0 enter if, 1 enter loop, 2 relu, 3 leave loop, 4 relu2, 5 leave if, 6 relu3.
+
+    Bodies: 1 if/then, 2 loop/body, 3 if/else.
+    """
+    model = small(
+        "if: c x -> y", "if/then: => r", "  loop: x -> r", "  loop/body*: i => o", "    relu: i -> o", "if/else: => s",
+        "  relu2: x -> s", "relu3: y -> z", inputs="c x", outputs="z",
+    )  # fmt: skip
+    return plan_memory(model).plan
+
+
+def test_plans_that_hang_together_have_no_problem() -> None:
+    models = [
+        small(outputs="x"),
+        small("change: x -> !x", outputs="x", donated=["x"]),
+        small("relu: x -> y", like={"y": {"alignment": 256}}),
+        small(
+            "relu: x -> a",
+            "loop: x -> y",
+            "loop/body*: i => o",
+            "  add: i a -> o",
+            nodes={"loop": {"scratch": SCRATCH}},
+        ),
+        small("if: x -> y", "if/then: => a", "  relu: x -> a", "if2: y -> z", "if2/then: => y", outputs="z"),
+        small("if: -> y", "if/then: =>", inputs=""),
+    ]
+    for plan in (chain(), nested(), *(plan_memory(model).plan for model in models)):
+        assert problems(plan) == []
+    unaligned = (Arena("all", tuple(Role), alignment=1),)
+    assert problems(plan_memory(small("relu: x -> y"), unaligned).plan) == []
+
+
+def edit(table: str, row: int | str, **entries: int) -> Change:
+    return lambda plan: changed(plan, table, row, **entries)
+
+
+def relist(which: str, step: int, *names: str) -> Change:
+    return lambda plan: listed(plan, which, step, *names)
+
+
+def renamed(table: str, row: int, name: str) -> Change:
+    """The plan with another name of a node or a body."""
+
+    def change(plan: Plan) -> Plan:
+        rows = getattr(plan, table)
+        key = "node" if table == "steps" else "name"
+        names = list(getattr(rows, key))
+        names[row] = name
+        return replace(plan, **{table: replace(rows, **{key: Names.of(names)})})
+
+    return change
+
+
+WRITTEN: list[tuple[str, Change, tuple[str, ...], str]] = [
+    ("a mutation that is not read", relist("reads", 1), ("a",), "mutates a without reading and writing it"),
+    ("a mutation that is not written", relist("writes", 1), ("a",), "mutates a without reading and writing it"),
+    ("a write of what no step writes", edit("tensors", "w", writer=NONE), (), ""),
+    ("a result without a writer", edit("tensors", "y", writer=NONE), ("y",), "which the plan says no step writes"),
+    ("a later writer than the first", edit("tensors", "a", writer=1), ("a",), "written by step 1; step 0 writes it"),
+    ("a writer of what is not written", relist("writes", 3), ("y",), "said to be written by step 3; no step writes it"),
+    (
+        "a parameter that a step writes",
+        edit("tensors", "y", role=1),
+        ("y",),
+        "has the role parameter, but a step writes it",
+    ),
+    ("an activation of the caller's", edit("tensors", "x", role=3), ("x",), "has the role activation, but the caller"),
+    ("a graph input that a step writes", edit("tensors", "b", flags=1), ("b",), "but a step writes it"),
+    ("a caller's tensor that is born later", edit("tensors", "x", birth=1), ("x",), "but born at step 1"),
+]
+
+
+@pytest.mark.parametrize(("change", "tensors", "text"), [row[1:] for row in WRITTEN], ids=[row[0] for row in WRITTEN])
+def test_writers_and_roles_agree_with_the_steps(change: Change, tensors: tuple[str, ...], text: str) -> None:
+    plan = change(chain())
+    found = list(structure.written(plan, program(plan, Permissions())))
+    if not text:
+        assert found == []
+        return
+    assert {problem.obligation for problem in found} == {"lifetimes_cover_accesses"}
+    assert any(problem.tensors == tensors and text in problem.text for problem in found)
+
+
+def test_what_the_caller_writes_is_wrong_before_the_first_step() -> None:
+    plan = changed(chain(), "tensors", "x", birth=1)
+    [problem] = structure.written(plan, program(plan, Permissions()))
+    assert (problem.tensors, problem.step) == (("x",), 0)
+
+
+def inside_itself(plan: Plan) -> Plan:
+    """The first body as its own parent, with its node's steps in it: going outwards would never end."""
+    plan = changed(plan, "bodies", 1, parent=1)
+    for step in (0, 5):
+        plan = changed(plan, "steps", step, body=1)
+    return plan
+
+
+NO_RANGE = "does not lie between the enter and the leave of one node"
+NESTED: list[tuple[str, Change, str]] = [
+    ("a body without enter", edit("bodies", 2, enter=NONE), f"body 'loop/body' {NO_RANGE}"),
+    ("a body without leave", edit("bodies", 2, leave=NONE), f"body 'loop/body' {NO_RANGE}"),
+    ("a body that ends before it begins", edit("bodies", 2, enter=3, leave=1), NO_RANGE),
+    (
+        "a leave before its enter",
+        lambda plan: changed(
+            changed(changed(plan, "steps", 1, part=LEAVE), "steps", 3, part=ENTER), "bodies", 2, enter=3, leave=1
+        ),
+        f"body 'loop/body' {NO_RANGE}",
+    ),
+    ("a body that begins at a whole step", edit("bodies", 2, enter=2), NO_RANGE),
+    ("a body that ends at a whole step", edit("bodies", 2, leave=4), NO_RANGE),
+    ("a body between two nodes", edit("bodies", 2, leave=5), NO_RANGE),
+    ("an enter that is a whole step", edit("steps", 1, part=WHOLE), NO_RANGE),
+    ("a leave of another operation", edit("steps", 3, op=0), NO_RANGE),
+    ("a body without parent", edit("bodies", 2, parent=NONE), "body 'loop/body' stands in another body than its node"),
+    ("a body in another body", edit("bodies", 2, parent=0), "stands in another body than its node"),
+    ("an enter in another body", edit("steps", 1, body=0), "body 'loop/body' stands in another body than its node"),
+    ("a body inside itself", inside_itself, "body 'if/then' stands in another body than its node"),
+    ("a leave in another body", edit("steps", 3, body=0), "stands in another body than its node"),
+    (
+        "a body of another name",
+        renamed("bodies", 2, "other/body"),
+        "body 'other/body' is not named after its node 'loop'",
+    ),
+    (
+        "a step in a body that is not open",
+        edit("steps", 6, body=1),
+        "stands in body 'if/then', which is not open there",
+    ),
+    ("a step of the main graph inside a body", edit("steps", 2, body=0), "stands in body '', which is not open there"),
+    (
+        "an enter without bodies",
+        lambda plan: changed(changed(plan, "steps", 2, part=ENTER), "steps", 2),
+        "step 2 (relu) enters a node without bodies",
+    ),
+    ("a leave without an enter", edit("steps", 6, part=LEAVE), "step 6 (relu3) leaves a node that it did not enter"),
+    ("a leave of another node", edit("steps", 2, part=LEAVE), "step 2 (relu) leaves a node that it did not enter"),
+    (
+        "a loop that runs once",
+        edit("bodies", 2, iterates=0),
+        "body 'loop/body' is said to run once, but ::Loop can run it again",
+    ),
+    (
+        "a branch that runs again",
+        edit("bodies", 3, iterates=1),
+        "body 'if/else' is said to run again, but ::If cannot run it again",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), [row[1:] for row in NESTED], ids=[row[0] for row in NESTED])
+def test_bodies_nest(change: Change, text: str) -> None:
+    """spec: T8.13"""
+    found = problems(change(nested()))
+    assert {problem.obligation for problem in found} == {"bodies_nest"}
+    assert any(text in problem.text for problem in found)
+
+
+def test_a_step_that_stands_wrong_is_known_by_what_it_writes_and_reads_first() -> None:
+    plan = plan_memory(small("concat: x w -> a b", parameters="w", outputs="a b")).plan
+    [problem] = problems(changed(plan, "steps", 0, part=LEAVE))
+    assert (problem.tensors, problem.step) == (("a", "x"), 0)
+
+
+def test_a_value_that_bodies_of_one_node_are_given_is_read_in_either() -> None:
+    """What an enter writes belongs to each body of its node, not to one that comes first or last."""
+    model = small("if: c x -> y", "if/then: => r", "  relu: x -> r", "if/else: => s", "  relu2: x -> s", inputs="c x")
+    plan = plan_memory(model).plan
+    assert plan.steps.part.tolist() == [ENTER, WHOLE, WHOLE, LEAVE]
+    handed = listed(changed(plan, "tensors", "x", writer=0), "writes", 0, "x")
+    assert list(structure.nested(handed, program(handed, Permissions()))) == []
+
+
+def test_bodies_of_one_node_do_not_interleave() -> None:
+    """Two steps of each arm, then the middle two exchanged."""
+    model = small(
+        "if: x -> y", "if/then: => b", "  relu: x -> a", "  relu2: a -> b", "if/else: => d", "  relu3: x -> c",
+        "  relu4: c -> d",
+    )  # fmt: skip
+    plan = plan_memory(model).plan
+    assert plan.steps.body.tolist() == [0, 1, 1, 2, 2, 0]
+    interleaved = changed(changed(plan, "steps", 2, body=2), "steps", 3, body=1)
+    [problem] = problems(interleaved)
+    assert (problem.obligation, problem.step) == ("bodies_nest", 3)
+    assert "stands in body 'if/then', which is not open there" in problem.text
+
+
+def test_a_body_lies_in_one_node_even_where_two_have_one_operation() -> None:
+    model = small("if: x -> y", "if/then: => x", "if2: y -> z", "if2/then: => y", outputs="z")
+    plan = plan_memory(model).plan
+    assert plan.steps.part.tolist() == [ENTER, LEAVE, ENTER, LEAVE]
+    [problem] = problems(changed(plan, "bodies", 1, leave=3))
+    assert "body 'if/then' does not lie between the enter and the leave of one node" in problem.text
+
+
+def test_a_single_body_keeps_its_values_to_itself() -> None:
+    model = small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o", "relu2: y -> z", outputs="z")
+    plan = plan_memory(model).plan
+    assert problems(plan) == []
+    for name in ("i", "o"):
+        [problem] = problems(listed(plan, "reads", 3, name))
+        assert (problem.obligation, problem.tensors, problem.step) == ("bodies_nest", (name,), 3)
+
+
+def test_a_layout_of_its_own_asks_nothing_of_where_slots_lie() -> None:
+    """What its addresses must keep is for its own obligations; `slots` are logical there. spec: A7.1"""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    apart = changed(changed(plan, "storages", 0, offset=256), "slots", 1, alignment=256)
+    assert {problem.obligation for problem in problems(apart)} == {"alignment", "no_live_overlap"}
+    assert problems(replace(apart, layout="packed")) == []
+    odd = changed(plan, "slots", 1, alignment=256)
+    assert [problem.obligation for problem in problems(odd)] == ["alignment", "alignment"]
+    assert problems(replace(odd, layout="packed")) == []
+
+
+SCOPED: list[tuple[str, Change, str | None]] = [
+    ("a value of a body read after it", relist("reads", 6, "r"), "r"),
+    ("a formal input read outside", relist("reads", 4, "i"), "i"),
+    ("a value of one arm read in the other", relist("reads", 4, "r"), "r"),
+    ("a value of an inner body read by the outer node's leave", relist("reads", 5, "o", "s"), "o"),
+    ("a captured value", relist("reads", 2, "i", "x"), None),
+    ("an outer formal or result read inside", relist("reads", 4, "c"), None),
+]
+
+
+@pytest.mark.parametrize(("change", "name"), [row[1:] for row in SCOPED], ids=[row[0] for row in SCOPED])
+def test_a_value_leaves_a_body_through_its_leave_alone(change: Change, name: str | None) -> None:
+    found = problems(change(nested()))
+    assert [problem.tensors for problem in found] == ([] if name is None else [(name,)])
+    assert all("from inside another body" in problem.text for problem in found)
+
+
+def swap() -> Plan:
+    """A loop that swaps its two values. Steps: 0 relu, 1 enter, 2 leave, which copies both."""
+    model = small("relu: x -> a", "loop: x x -> y z", "loop/body*: i j => j i", outputs="y z")
+    return plan_memory(model).plan
+
+
+COPIED: list[tuple[str, tuple[str, ...], tuple[str, ...], str | None]] = [
+    ("as it is", ("j", "loop/body/j.copy0", "i", "loop/body/i.copy1"), ("y", "z"), None),
+    ("a formal input without a copy", ("j", "i", "loop/body/i.copy1"), ("y", "z"), "j"),
+    ("the last one without a copy", ("j", "loop/body/j.copy0", "i"), ("y", "z"), "i"),
+    ("a captured value without a copy", ("a", "i", "loop/body/i.copy1"), ("y", "z"), "a"),
+    ("what the caller gave without a copy", ("x", "i", "loop/body/i.copy1"), ("y", "z"), "x"),
+    ("a copy of something else", ("j", "i", "loop/body/i.copy1"), ("loop/body/j.copy0", "y", "z"), "j"),
+]
+
+
+@pytest.mark.parametrize(("reads", "results", "name"), [row[1:] for row in COPIED], ids=[row[0] for row in COPIED])
+def test_what_a_body_did_not_make_is_copied_before_it_is_returned(
+    reads: tuple[str, ...], results: tuple[str, ...], name: str | None
+) -> None:
+    """spec: T8.8"""
+    copies = [tensor for tensor in reads if ".copy" in tensor]
+    plan = listed(listed(swap(), "reads", 2, *reads), "writes", 2, *dict.fromkeys((*copies, *results)))
+    found = list(structure.copied(plan, program(plan, Permissions())))
+    assert [(p.obligation, p.tensors, p.step) for p in found] == ([] if name is None else [("bodies_nest", (name,), 2)])
+    assert all("did not make, without a copy" in problem.text for problem in found)
+
+
+def test_scratch_of_a_loop_is_handed_to_no_copy() -> None:
+    """Its leave reads the scratch behind the last copy, of another size. spec: T8.8"""
+    model = small("relu: x -> a", "loop: x x -> y z", "loop/body*: i j => j i", outputs="y z",
+                  nodes={"loop": {"scratch": SCRATCH}})  # fmt: skip
+    plan = plan_memory(model).plan
+    leave = plan.steps.listed("reads")[2]
+    assert [str(plan.tensors.name[t]) for t in leave[-2:]] == ["loop/body/i.copy1", "loop.scratch0"]
+    assert problems(plan) == []
+
+
+def test_a_body_without_a_leave_copies_nothing() -> None:
+    for entries in ({"enter": NONE}, {"leave": NONE}):
+        plan = changed(swap(), "bodies", 1, **entries)
+        assert list(structure.copied(plan, program(plan, Permissions()))) == []
+
+
+def test_a_tensor_lies_where_its_role_belongs() -> None:
+    """spec: T2.9, M3.4"""
+    plan = plan_memory(small("reshape: w -> v", "add: v x -> y", parameters="w", views={"v": ("w", 0)})).plan
+    assert problems(plan) == []  # a view of a parameter lies with it
+    [problem] = problems(changed(plan, "tensors", "y", role=ROLES.index(Role.GRADIENT)))
+    assert (problem.obligation, problem.tensors) == ("roles_have_arenas", ("y",))
+    assert problem.text == "y has the role gradient, which activations does not hold"
+    scratch = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "gradients"),)}})).plan
+    assert problems(scratch) == []
+
+
+def test_an_arena_cannot_be_hidden_behind_a_word_for_sharing() -> None:
+    """`d` is said to be an alias of `a`, a gradient, and lies in its arena. spec: M3.16"""
+    like = {"a": {"role": Role.GRADIENT}}
+    model = small("matmul: x -> a", "matmul2: a -> b", "matmul3: b -> d", like=like, outputs="d")
+    plan = plan_memory(model).plan
+    entry = {
+        "storage": editing.storage_of(plan, "a"),
+        "shares": SHARES.index(Shares.ALIAS),
+        "of": editing.row(plan, "a"),
+    }
+    [problem] = problems(editing.laid_out(editing.edit(plan, tensors={"d": entry})))
+    assert problem.text == "d has the role activation, which gradients does not hold"
+
+
+def test_an_arena_that_does_not_reuse_has_no_slot_for_two() -> None:
+    """spec: M3.1"""
+    kept = (Arena("all", tuple(Role), reuse=False),)
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept).plan
+    assert problems(plan) == []
+    x, b = (plan.tensors.name.list().index(name) for name in "xb")
+    place = {"slot": int(plan.storages.slot[x]), "offset": int(plan.storages.offset[x])}
+    [problem] = problems(changed(plan, "storages", b, **place))
+    assert (problem.obligation, problem.tensors) == ("slot_count", ("x", "b"))
+    assert "of an arena that does not reuse" in problem.text
+    third = changed(changed(plan, "storages", b, **place), "storages", "y", **place)
+    [named] = [p for p in problems(third) if "of an arena that does not reuse" in p.text]
+    assert named.tensors == ("x", "b")  # the first two of three
+
+
+def test_slots_share_no_byte_whoever_lives_there() -> None:
+    """The second slot begins within the first, whose storages are small there and dead then. spec: A1.1"""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", sizes={"x": 256})).plan
+    assert problems(plan) == []
+    assert plan.storages.offset.tolist() == [0, 256, 0, 256]
+    closer = changed(changed(plan, "storages", "a", offset=128), "storages", "y", offset=128)
+    [problem] = [p for p in problems(closer) if "the slots of" in p.text]
+    assert problem == Problem(
+        "no_live_overlap", ("x", "a"), None, "activations", 128, 255, "the slots of x and a have bytes in common"
+    )
+    assert not any("the slots of" in p.text for p in problems(replace(closer, layout="packed")))
+
+
+def test_tensors_that_must_not_alias_share_no_byte_at_any_step() -> None:
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    assert problems(replace(plan, must_not_alias=((0, 1),))) == []
+    [problem] = problems(replace(plan, must_not_alias=((0, 2),)))
+    assert problem == Problem(
+        "must_not_alias", ("x", "b"), None, "activations", 128, 191,
+        "x and b must not alias, but their storages share bytes",
+    )  # fmt: skip
+    [itself] = problems(replace(plan, must_not_alias=((0, 0),)))
+    assert itself.tensors == ("x", "x")
+
+
+def test_tensors_of_two_arenas_or_of_no_bytes_share_nothing() -> None:
+    apart = plan_memory(small("add: w x -> y", parameters="w", must_not_alias=[("w", "x")])).plan
+    assert problems(apart) == []
+    empty = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0})).plan
+    assert problems(replace(empty, must_not_alias=((0, 1), (1, 1)))) == []
+
+
+SLOTS: list[tuple[str, Change, str, str]] = [
+    ("a slot in another arena", edit("slots", 0, arena=0), "slot_count", "does not fit its slot in arena, bytes"),
+    ("a slot that is too small", edit("slots", 0, bytes=63), "slot_count", "does not fit its slot"),
+    ("a slot aligned less than its storage", edit("storages", 0, alignment=256), "slot_count", "does not fit its slot"),
+    ("a slot aligned less than its arena", edit("slots", 1, alignment=64), "slot_count", "does not fit its slot"),
+    (
+        "an odd slot alignment",
+        edit("slots", 0, alignment=192),
+        "alignment",
+        "slot of a has the alignment 192: no power",
+    ),
+    (
+        "a slot whose alignment is 0",
+        edit("slots", 1, alignment=0),
+        "alignment",
+        "the slot of x has the alignment 0: no",
+    ),
+    ("a slot aligned more strictly than it lies", edit("slots", 1, alignment=256), "alignment", "as its slot, to 256"),
+    (
+        "a slot for two that live together",
+        edit("storages", 1, slot=1),
+        "no_live_overlap",
+        "have one slot and are both live",
+    ),
+    ("a slot at two offsets", edit("storages", 0, offset=256), "no_live_overlap", "have one slot at two offsets"),
+]
+
+
+@pytest.mark.parametrize(("change", "obligation", "text"), [row[1:] for row in SLOTS], ids=[row[0] for row in SLOTS])
+def test_storages_take_turns_in_slots_that_fit_them(change: Change, obligation: str, text: str) -> None:
+    """Storages of x, a, b and y in turn: slots 1, 0, 1, 0."""
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    assert plan.storages.slot.tolist() == [1, 0, 1, 0]
+    found = problems(change(plan))
+    assert any(problem.obligation == obligation and text in problem.text for problem in found)
+
+
+def test_two_tenants_of_one_slot_at_one_step_are_named_with_step_and_bytes() -> None:
+    plan = plan_memory(small("relu: x -> a", "relu2: a -> y")).plan
+    found = problems(changed(plan, "storages", "a", slot=1, offset=128))
+    text = "x and a have one slot and are both live at step 0"
+    assert Problem("no_live_overlap", ("x", "a"), 0, "activations", 128, 191, text) in found
+    apart = problems(changed(plan, "storages", "a", slot=1, offset=160))
+    assert Problem("no_live_overlap", ("x", "a"), 0, "activations", 160, 191, text) in apart
+    assert any(problem.text == "x and a have one slot at two offsets" for problem in apart)
+
+
+def test_every_obligation_that_is_named_is_listed_by_the_verdict() -> None:
+    folder = Path(__file__).resolve().parents[2] / "proofs"
+    source = "".join((folder / f"{module}.py").read_text() for module in ("checker", "structure", "claims"))
+    named = set(re.findall(r'(?:_?[Pp]roblem|FalseField|false)\(\s*(?:run, )?"([a-z_]+)"', source))
+    assert len(named) >= 9
+    assert named <= set(OBLIGATIONS)
+
+
+def test_a_step_that_stands_wrong_is_known_by_what_it_writes_and_reads() -> None:
+    """spec: C1.5"""
+    [problem] = problems(changed(nested(), "steps", 6, body=1))
+    assert (problem.tensors, problem.step) == (("z", "y"), 6)
+    [two] = problems(changed(nested(), "steps", 5, body=1))
+    assert (two.tensors, two.step) == (("c",), 0)  # an enter without formal inputs, of two that it reads
+    [nowhere] = problems(changed(nested(), "bodies", 2, enter=NONE))
+    assert (nowhere.tensors, nowhere.step) == ((), None)

@@ -1,0 +1,291 @@
+"""Modes and presets: which pairs there are, what each leaves of a model, and what the command says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from proofs.readers.models.ir import read_ir
+from proofs.readers.models.training import in_mode
+from tests.support.small import small
+from tests.unit.test_training_expand import MLP, OPTIMIZER, floating, names
+from tmmu import examples
+from tmmu.cli import entry, training
+from tmmu.cli.commands import tmmu
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Model, Phase
+from tmmu.ir import files
+from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.training.expand import expand
+from tmmu.planner.training.modes import PRESETS, chosen, prepare
+
+
+def run(*arguments: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code of the command and what it said in all."""
+    code = entry.run(list(arguments))
+    out, err = capfd.readouterr()
+    return code, out + err
+
+
+@pytest.fixture
+def mlp(tmp_path: Path) -> str:
+    path = tmp_path / "mlp.onnx"
+    examples.write("mico-mlp", path)
+    return str(path)
+
+
+def test_every_legal_pair_of_mode_and_preset_and_no_other() -> None:
+    """spec: M1.5, M1.7"""
+    legal = {
+        ("inference", "inference"),
+        ("forward", "train_full"),
+        ("backward", "train_full"),
+        ("backward", "remat_enabled"),
+    }
+    for mode in ("inference", "forward", "backward"):
+        for preset in ("inference", "train_full", "remat_enabled"):
+            budget = 1 if preset == "remat_enabled" else None
+            if (mode, preset) in legal:
+                assert chosen(mode, preset, budget) == (mode, preset)
+            else:
+                with pytest.raises(TmmuError, match="does not go with") as raised:
+                    chosen(mode, preset, budget)
+                assert raised.value.code_id == "MODE_VIOLATION"
+    assert chosen("forward", None, None) == ("forward", "train_full")
+    assert chosen(None, "train_full", None) == ("backward", "train_full")
+    assert chosen(None, "inference", None) == ("inference", "inference")
+
+
+def test_a_budget_belongs_to_rematerialisation_and_it_to_a_budget() -> None:
+    """spec: M1.7"""
+    for preset, budget in (("train_full", 1), ("remat_enabled", None), ("inference", 1)):
+        with pytest.raises(TmmuError, match="belong together"):
+            chosen(None, preset, budget)
+    with pytest.raises(TmmuError, match="'fast' is not known"):
+        chosen(None, "fast", None)
+
+
+def test_the_command_knows_the_words_of_the_planner() -> None:
+    assert tuple(PRESETS) == training.PRESETS
+    assert set(training.MODES) == {mode for modes in PRESETS.values() for mode in modes}
+
+
+def test_the_forward_half_of_a_joint_graph_is_what_it_was_made_from() -> None:
+    """spec: M1.4"""
+    joint = expand(MLP)
+    half = prepare(joint, "inference", DEFAULT)
+    assert replace(half, tensors=MLP.tensors) == MLP
+    assert [t.name for t in half.tensors] == [t.name for t in MLP.tensors]
+    assert prepare(MLP, "inference", DEFAULT) is MLP
+
+
+def test_the_forward_half_is_the_model_written_without_the_nodes_of_other_phases() -> None:
+    """Bodies, views, hints, changes and rules of what is left have other numbers, and nothing else. spec: M1.4"""
+    lines = [
+        "neg: x -> y", "~back: y -> p", "~while: p -> q", "~while/body*: o idle => l", "~  back1: o -> l",
+        "view: y -> v", "relu: v y -> r", "relu2: r -> s(r)", "change: s -> !s",
+        "loop: s -> z", "loop/body*: f unread => g", "  neg1: f -> h", "  if: h -> g", "  if/then: => k",
+        "    neg2: h -> k", "~more: q -> m", "~else: m -> n", "~else/then: => i", "~  more1: m -> i", "neg3: z -> u",
+        "~sgd: n w -> !w",
+    ]  # fmt: skip
+    phases = {name: {"phase": Phase.BACKWARD} for name in ("back", "while", "more", "else")}
+    views = {"v": ("y", 0)}
+    model = small(
+        *(line.replace("~", "") for line in lines), inputs="x w lonely", outputs="u w", views=views,
+        nodes=phases | {"sgd": {"phase": Phase.OPTIMIZER}}, donated=("x", "q", "w"),
+        must_not_alias=[("x", "z"), ("m", "z"), ("z", "m"), ("u", "y"), ("p", "q")],
+    )  # fmt: skip
+    plain = small(
+        *(line for line in lines if "~" not in line), inputs="x lonely", outputs="u", views=views, donated=("x",),
+        must_not_alias=[("x", "z"), ("u", "y")],
+    )  # fmt: skip
+    assert prepare(model, "inference", DEFAULT) == plain
+    assert prepare(plain, "inference", DEFAULT) is plain
+
+
+def test_a_view_keeps_what_it_shows_though_no_forward_node_touches_it() -> None:
+    """spec: M1.4"""
+    model = small(
+        "neg: x -> y", "view1: y -> v1", "view2: v1 -> v2", "view3: y -> v3", "view4: v2 -> v4", outputs="v3",
+        views={"v1": ("y", 0), "v2": ("v1", 0), "v3": ("v2", 0), "v4": ("v2", 0)},
+        nodes={name: {"phase": Phase.BACKWARD} for name in ("view1", "view2", "view4")},
+    )  # fmt: skip
+    half = prepare(model, "inference", DEFAULT)
+    assert [tensor.name for tensor in half.tensors] == ["x", "y", "v1", "v2", "v3"]
+    assert [tensor.view.base for tensor in half.tensors if tensor.view] == [1, 2, 3]
+
+
+def test_without_its_optimizer_a_model_has_neither_its_nodes_nor_what_they_alone_touch() -> None:
+    """spec: M1.4"""
+    half = prepare(OPTIMIZER, "inference", DEFAULT)
+    assert [node.name for node in half.nodes] == ["matmul0"]
+    assert names(half, half.inputs) == ["x"]
+    assert {tensor.name for tensor in half.tensors} == {"x", "w", "y"}
+    assert half.bindings.donated == ("w",)
+
+
+def test_bodies_of_dropped_nodes_go_with_them_and_what_a_view_shows_stays() -> None:
+    """spec: M1.4"""
+    model = small(
+        "neg0: x -> y", "loop0: y -> z", "loop0/body*: f => g", "  neg1: f -> g", "if0: y -> u", "if0/then: => k",
+        "  neg2: y -> k", outputs="y u", views={}, nodes={"loop0": {"phase": Phase.BACKWARD}},
+    )  # fmt: skip
+    half = prepare(model, "inference", DEFAULT)
+    assert [node.name for node in half.nodes] == ["neg0", "if0", "neg2"]
+    assert [body.attribute for body in half.bodies] == ["", "then"]
+    assert half.nodes[half.bodies[1].owner].name == "if0"
+    assert half.nodes[2].body == 1
+    expected = in_mode(read_ir(model), "inference")
+    assert [step.node for step in expected.steps] == ["neg0", "if0", "neg2", "if0"]
+    assert set(expected.bodies) == {"if0/then"}
+    assert set(expected.sizes) == {tensor.name for tensor in half.tensors}
+
+
+def test_mode_forward_saves_what_backward_would_read_unless_the_model_says_what_is_saved() -> None:
+    """spec: M1.6"""
+
+    def saved(model: Model) -> set[str]:
+        return {tensor.name for tensor in prepare(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
+
+    assert saved(MLP) == {"x", "b"}
+    declared = replace(MLP, tensors=tuple(replace(t, saved_for_backward=t.name == "c") for t in MLP.tensors))
+    assert saved(declared) == {"c"}
+    assert saved(expand(MLP)) == {"x", "b"}
+    own = expand(declared)
+    kept = replace(own, tensors=tuple(replace(t, saved_for_backward=t.name == "c") for t in own.tensors))
+    assert saved(kept) == {"x", "b", "c"}
+    for model in (MLP, declared, expand(MLP), kept):
+        assert in_mode(read_ir(model), "forward").saved == saved(model)
+
+
+def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> None:
+    """spec: M1.12, I1.11"""
+    backward = {"phase": Phase.BACKWARD}
+    lines = ("relu: x -> a", "view: a -> v", "grad: {} -> g", "change: a -> !a", "tanh: a -> y")
+
+    def model(read: str, order: tuple[int, ...] = (0, 1, 2, 3, 4), phase: Phase = Phase.FORWARD) -> Model:
+        ordered = [lines[n].format(read) for n in order]
+        return small(*ordered, views={"v": ("a", 0)}, nodes={"grad": backward, "change": {"phase": phase}})
+
+    for read in ("a", "v"):
+        with pytest.raises(TmmuError, match=f"it changes 'a', and a backward node before it reads '{read}'") as refused:
+            prepare(model(read), "forward", DEFAULT)
+        assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "node 'change'")
+        with pytest.raises(TmmuError, match="it changes 'a', which a backward step before it reads") as refused:
+            in_mode(read_ir(model(read)), "forward")
+        assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "change")
+    # A change by an optimizer node is none of the forward half, and what is changed before it is read is saved so.
+    assert len(prepare(model("a", phase=Phase.OPTIMIZER), "forward", DEFAULT).nodes) == 3
+    assert "a" in in_mode(read_ir(model("a", phase=Phase.OPTIMIZER)), "forward").saved
+    after = (0, 1, 3, 2, 4)
+    plan_memory(prepare(model("a", after), "forward", DEFAULT), mode="forward", is_stage=True)
+    in_mode(read_ir(model("a", after)), "forward")
+
+
+def test_what_the_nodes_of_backward_read_is_saved_wherever_they_stand() -> None:
+    """Inside a backward node all is backward's, inside a forward one what says so of itself. spec: M1.6"""
+    backward = {"phase": Phase.BACKWARD}
+    model = small(
+        "neg: x -> captured", "neg2: x -> returned", "neg3: x -> inner", "neg4: x -> unread", "neg5: x -> y",
+        "until: x -> q", "until/body*: given passed => r made", "  neg6: passed -> r", "  back: given -> made",
+        "  back2: made -> s",
+        "loop: y -> z", "loop/body*: f => g", "  mul: f captured -> g", "  if: f -> k", "  if/then: => returned",
+        "  if/else: => h", "    neg7: inner -> h", outputs="y z q unread",
+        nodes=dict.fromkeys(("loop", "back", "back2"), backward),
+    )  # fmt: skip
+    saved = {tensor.name for tensor in prepare(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
+    assert saved == {"captured", "returned", "inner", "y", "given"}
+    assert in_mode(read_ir(model), "forward").saved == saved
+
+
+def test_what_backward_changes_in_place_is_saved_for_it() -> None:
+    """A gradient that is added up where it lies is what forward left there at first. spec: M1.6, M2.7"""
+    backward = {"phase": Phase.BACKWARD}
+    model = small(
+        "neg: x -> sum", "read: sum -> y", "back: x -> part", "back2: sum part -> !sum", "back3: sum -> g",
+        nodes={"back": backward, "back2": backward, "back3": backward},
+    )  # fmt: skip
+    half = prepare(model, "forward", DEFAULT)
+    assert {tensor.name for tensor in half.tensors if tensor.saved_for_backward} == {"x", "sum"}
+    assert in_mode(read_ir(model), "forward").saved == {"x", "sum"}
+    plan = plan_memory(half, mode="forward").plan
+    death = dict(zip(plan.tensors.name, plan.tensors.death.tolist(), strict=True))
+    assert death == {"x": 1, "sum": 1, "y": 1}
+
+
+def test_a_size_with_a_unit_is_a_number_of_bytes() -> None:
+    """spec: C2.7"""
+    for text, size in (("0", 0), ("17B", 17), ("3KiB", 3072), ("2mib", 2 << 20), ("1GiB", 1 << 30), ("1TiB", 1 << 40)):
+        assert training.memory(None, None, text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "-1", "1.5GiB", "1GB", "99999999999999999999", "20000000TiB"])
+def test_a_budget_that_is_no_number_of_bytes_is_an_error_of_the_command_line(text: str, mlp: str) -> None:
+    """spec: C2.7, C2.6"""
+    result = CliRunner().invoke(tmmu, ["plan", mlp, "--preset", "remat_enabled", "--budget", text])
+    assert result.exit_code == 2
+    assert "is no number of bytes" in result.output
+    assert not Path("mlp.plan.cbor").exists()
+
+
+def test_the_command_says_what_it_added(mlp: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """spec: C2.7"""
+    out = str(tmp_path / "p.cbor")
+    code, said = run("plan", mlp, "-o", out, "--mode", "backward", capfd=capfd)
+    assert code == 0
+    assert "  backward: 8 steps added, 0 computed again\n" in said
+    code, said = run("plan", mlp, "-o", out, "--mode", "forward", capfd=capfd)
+    assert (code, "steps added" in said) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        (("--mode", "forward", "--preset", "inference"), "MODE_VIOLATION", "mode 'forward' does not go with preset"),
+        (("--mode", "inference", "--preset", "train_full"), "MODE_VIOLATION", "it goes with backward or forward"),
+        (("--budget", "1GiB"), "MODE_VIOLATION", "belong together"),
+        (("--preset", "remat_enabled"), "MODE_VIOLATION", "belong together"),
+        (("--preset", "remat_enabled", "--budget", "1KiB"), "ARENA_TOO_SMALL", "a budget of 1024 bytes cannot be met"),
+    ],
+)
+def test_a_refusal_is_one_line_with_its_code_and_nothing_is_written(
+    flags: tuple[str, ...], code: str, said: str, mlp: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """spec: M1.5, M1.7, M1.11, C2.6"""
+    out = tmp_path / "p.cbor"
+    status, text = run("plan", mlp, "-o", str(out), *flags, capfd=capfd)
+    assert status == 4
+    assert text.startswith(f"error: {mlp}: ")
+    assert text.endswith(f"[{code}]\n")
+    assert text.count("\n") == 1
+    assert said in text
+    assert not out.exists()
+
+
+def test_a_model_that_cannot_be_differentiated_is_refused_by_the_command(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """spec: M2.12"""
+    loop = tmp_path / "loop.onnx"
+    examples.write("loop", loop)
+    for mode in ("backward", "forward"):
+        status, text = run("plan", str(loop), "-o", str(tmp_path / "p.cbor"), "--mode", mode, capfd=capfd)
+        assert status == 4
+        assert "no gradient is made for bodies; plan it with --mode inference [MODE_VIOLATION]" in text
+    files.save(floating("floor0: x -> y"), tmp_path / "m.ir.cbor")
+    status, text = run("plan", str(tmp_path / "m.ir.cbor"), "--preset", "train_full", capfd=capfd)
+    assert (status, "no output depends on a parameter" in text) == (4, True)
+
+
+def test_a_layout_that_needs_more_than_the_budget_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """spec: M1.11"""
+    path = tmp_path / "chain.onnx"
+    examples.write("chain", path)
+    flags = ("plan", str(path), "-o", str(tmp_path / "p.cbor"), "--preset", "remat_enabled", "--budget", "1536KiB")
+    assert run(*flags, "--layout", "slots", capfd=capfd)[0] == 0
+    status, text = run(*flags, "--layout", "pools", capfd=capfd)
+    assert status == 4
+    assert "in this layout and order, the budget is 1572864" in text

@@ -1,0 +1,578 @@
+"""verify-plan: exit codes, formats, one clear line for each bad input, and no crash that looks like a verdict.
+
+spec: C1.1, C1.2, C1.3, C1.4, C1.6, C1.7, C1.8, C2.6, R5.2, V4.6
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import json
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import click
+import pytest
+
+import proofs.lemmas.entry
+import proofs.verify.entry
+import tmmu.cli.entry
+from proofs.kernel import installed
+from proofs.verify import judge as verify_plan
+from proofs.verify.command import ORDER, _progress
+from proofs.verify.entry import run
+from proofs.verify.judge import Disagreement, Options
+from proofs.verify.verdict import Verdict
+from tests.support.small import changed, small
+from tests.unit.test_sharding_ranks import plans as ranks
+from tmmu.core import process as entry
+from tmmu.core.errors import TmmuError
+from tmmu.core.process import explain
+from tmmu.core.vocabulary import Bindings, Model
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.plan.gate import Stated
+from tmmu.planner import plan_memory
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")
+
+
+def bound() -> Model:
+    return replace(CHAIN, bindings=Bindings({"n": 4}, {"x": (64,)}, {"rate": "16"}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a right plan, a wrong one, bytes that are none, and the model; it is where the command runs."""
+    plan = plan_memory(bound()).plan
+    file.save(plan, tmp_path / "right.cbor")
+    file.save(changed(plan, "tensors", "y", birth=1), tmp_path / "wrong.cbor")
+    (tmp_path / "none.cbor").write_bytes(b"no plan")
+    files.save(bound(), tmp_path / "m.ir.cbor")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code of a command line, and what it printed."""
+    code = run(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_each_verdict_has_its_exit_code_and_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ran(capsys, "right.cbor", "--model", "m.ir.cbor")
+    assert (code, out.splitlines()[0], err) == (0, "PROVED right.cbor against m.ir.cbor", "")
+    assert "  bindings: n=4, x=64, rate=16" in out.splitlines()
+    code, out, err = ran(capsys, "wrong.cbor")
+    assert (code, out.splitlines()[0], err) == (1, "REFUTED wrong.cbor for the steps it states", "")
+    code, out, err = ran(capsys, "right.cbor", "--require", "model")
+    assert (code, out.splitlines()[0], err) == (3, "UNKNOWN right.cbor for the steps it states", "")
+    assert "  note: required but missing: model" in out.splitlines()
+    code, out, err = ran(capsys, "right.cbor", "--require", " slot-count , model")
+    assert (code, err, out.count("required but missing: model")) == (3, "", 1)
+    code, out, err = ran(capsys, "none.cbor")
+    assert (code, out) == (4, "")
+    assert err.startswith("error: none.cbor: not a canonical CBOR plan")
+    assert err.endswith("[INVALID_PLAN]\n")
+
+
+def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {0: "right.cbor", 1: "wrong.cbor", 4: "none.cbor", 3: "open.cbor"}
+    (folder / "open.cbor").write_bytes((folder / "right.cbor").read_bytes())
+    assert ORDER == (70, 1, 4, 3, 0)
+
+    def judge(path: str, *_: object) -> Verdict:
+        code = next(code for code, name in names.items() if name == path)
+        word = {0: "PROVED", 1: "REFUTED", 3: "UNKNOWN"}[code]
+        keys = ("dims", "ranges", "shapes", "values", "defaults", "donated", "believed_operators", "trusted_shapes")
+        assumed: dict[str, Any] = {key: {} for key in keys}
+        return Verdict(path, word, code, "for the steps it states", assumptions=assumed)
+
+    monkeypatch.setattr(verify_plan, "judge", judge)
+    for count in (1, 2, 3):
+        for codes in product(names, repeat=count):
+            code, out, err = ran(capsys, *(names[code] for code in codes))
+            assert code == next(first for first in ORDER if first in codes)
+            lines = [line for line in (out + err).splitlines() if not line.startswith("  ")]
+            assert len(lines) == count
+
+
+def test_an_exception_for_one_file_counts_before_every_verdict(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = verify_plan.judge
+
+    def judge(path: str, *rest: Any) -> Verdict:
+        if path == "right.cbor":
+            raise RuntimeError("boom")
+        return real(path, *rest)
+
+    monkeypatch.setattr(verify_plan, "judge", judge)
+    code, out, err = ran(capsys, "wrong.cbor", "right.cbor")
+    assert code == 70
+    assert "boom" in err
+    assert err.splitlines()[-1] == "internal error: this is a bug, and no verdict"
+    assert "right.cbor" not in out
+
+
+def test_json_has_an_object_for_every_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = ran(capsys, "right.cbor", "wrong.cbor", "none.cbor", "--format", "json")
+    assert (code, err) == (1, "")
+    found = json.loads(out)["files"]
+    assert [(f["file"], f["verdict"], f["exit"]) for f in found] == [
+        ("right.cbor", "PROVED", 0),
+        ("wrong.cbor", "REFUTED", 1),
+        ("none.cbor", "ERROR", 4),
+    ]
+    assert found[1]["witness"]["tensors"] == ["y"]
+    assert found[0]["assumptions"]["dims"] == {"n": 4}
+
+
+def test_junit_and_sarif_are_whole_documents(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ran(capsys, "right.cbor", "wrong.cbor", "--format", "junit")
+    assert code == 1
+    assert [suite.get("name") for suite in Xml.fromstring(out)] == ["right.cbor", "wrong.cbor"]
+    code, out, _ = ran(capsys, "right.cbor", "wrong.cbor", "--format", "sarif")
+    assert code == 1
+    assert [result["properties"]["verdict"] for result in json.loads(out)["runs"][0]["results"]] == ["REFUTED"]
+
+
+BAD_LINES: list[tuple[tuple[str, ...], str]] = [
+    ((), "Missing argument 'PLAN...'"),
+    (("absent.cbor",), "'absent.cbor' does not exist"),
+    ((".",), "'.' is a directory"),
+    (("right.cbor", "--model", "absent.onnx"), "'absent.onnx' does not exist"),
+    (("right.cbor", "--model", "."), "is a directory"),
+    (("right.cbor", "--frmat", "json"), "No such option"),
+    (("right.cbor", "--format", "yaml"), "'yaml' is not one of"),
+    (("right.cbor", "--dim", "n"), "--dim: 'n' is not NAME=VALUE"),
+    (("right.cbor", "--dim", "=4"), "--dim: '=4' is not NAME=VALUE"),
+    (("right.cbor", "--dim", "n="), "--dim: 'n=' is not NAME=VALUE"),
+    (("right.cbor", "--dim", "n=4", "--dim", "n=5"), "--dim: 'n' is bound twice"),
+    (("right.cbor", "--dim", "n=-4"), "--dim: n=-4: '-4' is no size"),
+    (("right.cbor", "--dim", "n=4.0"), "'4.0' is no size"),
+    (("right.cbor", "--dim", "n=٤"), "is no size"),
+    (("right.cbor", "--dim", "n=18446744073709551616"), "is no size"),
+    (("right.cbor", "--dim", "n=" + "9" * 5000), "is no size"),
+    (("right.cbor", "--shape", "x=1x"), "--shape: x=1x: write sizes with x between them"),
+    (("right.cbor", "--shape", "x=1,3"), "write sizes with x between them"),
+    (("right.cbor", "--shape", "x=" + "9" * 5000), "write sizes with x between them"),
+    (("right.cbor", "--value", "rate"), "--value: 'rate' is not NAME=VALUE"),
+    (("right.cbor", "--require", "models"), "--require: 'models' is not one of model, slot-count"),
+    (("right.cbor", "--require", "model, mo del"), "--require: 'mo del' is not one of model, slot-count"),
+    (("right.cbor", "--timeout", "0"), "--timeout"),
+    (("right.cbor", "--timeout", "soon"), "--timeout"),
+    (("right.cbor", "--timeout", "nan"), "--timeout"),
+    (("right.cbor", "--timeout", "1000001"), "--timeout"),
+    (("right.cbor", "--definition-limit", "-1"), "--definition-limit"),
+    (("right.cbor", "--workers", "0"), "--workers"),
+    (("right.cbor", "--dim", "n=5"), "right.cbor: --dim n=5: the plan was made with 4"),
+    (("right.cbor", "--dim", "nothing=4"), "--dim nothing=4: the plan was made with nothing"),
+    (("right.cbor", "--shape", "x=8x8"), "--shape x=(8, 8): the plan was made with (64,)"),
+    (("right.cbor", "--value", "rate=17"), "--value rate=17: the plan was made with 16"),
+    (("right.cbor", "--donate", "nobody"), "--donate nobody: the plan has no graph input"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_LINES, ids=[message for _, message in BAD_LINES])
+def test_a_wrong_command_line_is_one_clear_line_and_exit_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    code, out, err = ran(capsys, *arguments)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_bindings_that_agree_change_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agreeing = ["--dim", "n=4", "--dim", "n=4", "--shape", "x=64", "--value", "rate=16", "--donate", "x"]
+    assert ran(capsys, "right.cbor", *agreeing)[0] == 0
+
+
+def test_a_file_for_coq_is_of_one_plan_and_needs_the_theory(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V6.4"""
+    one, two, coq = ("wrong.cbor",), ("wrong.cbor", "wrong.cbor"), ("--coq", "coq")
+    for theory, arguments, said in (
+        (folder, (*one, *coq), ""),
+        (folder, (*two, *coq), "--coq: give one plan: its file is DIR/Plan.v"),
+        (None, (*one, *coq), "--coq: the kernel of this version is not installed: run `make kernel`"),
+        (None, two, ""),
+    ):
+        monkeypatch.setattr(installed, "theory", lambda found=theory: found)
+        code, _, err = ran(capsys, *arguments)
+        assert (code, said in err, err == "") == (2 if said else 1, True, not said)
+
+
+def test_the_solvers_that_are_named_are_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: V4.10"""
+    asked: list[tuple[str, ...]] = []
+
+    def judge(path: str, _: Stated, options: Options, *__: object) -> Verdict:
+        asked.append(options.solvers)
+        return Verdict(path, "ERROR", 4, "")
+
+    monkeypatch.setattr(verify_plan, "judge", judge)
+    for flags in ((), ("--solver", "z3"), ("--solver", "cvc5"), ("--solver", "both")):
+        ran(capsys, "right.cbor", *flags)
+    assert asked == [("z3",), ("z3",), ("cvc5",), ("z3", "cvc5")]
+
+
+def test_what_no_rank_has_is_misspelt_unless_a_plan_could_not_be_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan that is not there might have it. spec: C1.6"""
+    file.save(replace(ranks()[0], rank=1), folder / "rank.cbor")
+    code, _, err = ran(capsys, "rank.cbor", "--donate", "nobody")
+    assert code == 2
+    assert "--donate nobody: no plan given has a graph input or parameter of this name" in err
+    code, out, err = ran(capsys, "rank.cbor", "none.cbor", "--donate", "nobody")
+    assert (code, out.startswith("REFUTED"), "--donate" in err) == (1, True, False)
+
+
+def test_only_what_cannot_be_written_is_the_fault_of_where_it_is_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: C1.1"""
+    assert ran(capsys, "none.cbor", "--smt2", "out")[0] == 4
+
+    def judge(*_: object) -> Verdict:
+        raise TmmuError("TMMU_ALLOCATION_FAILURE", "no room")
+
+    monkeypatch.setattr(verify_plan, "judge", judge)
+    for flags, code, said in (((), 4, "no room"), (("--smt2", "out"), 2, "--smt2"), (("--coq", "out"), 2, "--coq")):
+        monkeypatch.setattr(installed, "theory", lambda: folder)
+        found = ran(capsys, "right.cbor", *flags)
+        assert (found[0], said in found[2]) == (code, True)
+
+
+@pytest.mark.parametrize("option", ["--smt2", "--coq"])
+@pytest.mark.parametrize(("name", "said"), [("", "is empty"), ("none.cbor/out", "none.cbor/out cannot be written")])
+def test_where_nothing_can_be_written_no_plan_is_judged(
+    option: str, name: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor what an earlier run wrote removed. spec: C4.3, C4.4"""
+    monkeypatch.setattr(installed, "theory", lambda: folder)
+    monkeypatch.setattr(verify_plan, "opened", lambda *_: pytest.fail("it was opened"))
+    before = sorted(folder.rglob("*"))
+    code, out, err = ran(capsys, "right.cbor", option, name, "--format", "json")
+    assert (code, out, err.count("\n"), said in err, option in err) == (2, "", 1, True, True)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_plans_of_ranks_are_judged_together_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: R7.27"""
+    one = ranks()[0]
+    for name in ("a.cbor", "b.cbor"):
+        file.save(changed(one, "tensors", "a", birth=1), folder / name)
+    code, out, _ = ran(capsys, "a.cbor", "b.cbor", "--format", "json")
+    assert (code, [f["file"] for f in json.loads(out)["files"]]) == (1, ["a.cbor", "b.cbor", "ranks of small"])
+
+
+def test_a_shape_without_dimensions_is_a_scalar(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = ran(capsys, "right.cbor", "--shape", "x=scalar")
+    assert (code, "--shape x=(): the plan was made with (64,)" in err) == (2, True)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xa1", b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff", b"\x81" * 100_000])
+def test_bytes_that_are_no_plan_are_one_clear_line_and_exit_4(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (folder / "none.cbor").write_bytes(content)
+    code, out, err = ran(capsys, "none.cbor")
+    assert (code, out, len(err.splitlines())) == (4, "", 1)
+    assert err.startswith("error: none.cbor: ")
+
+
+def test_a_model_that_cannot_be_read_is_one_clear_line_and_exit_4(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("bad.ir.cbor", "bad.onnx"):
+        (folder / name).write_bytes(b"no model")
+        code, out, err = ran(capsys, "right.cbor", "--model", name)
+        assert (code, out, len(err.splitlines())) == (4, "", 1)
+        assert err.startswith(f"error: {name}: ")
+
+
+def test_a_file_that_vanishes_is_an_error_of_the_command_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> Stated:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(file, "load", gone)
+    code, out, err = ran(capsys, "right.cbor")
+    assert (code, out, err) == (2, "", "error: right.cbor: No such file or directory (--help lists the options)\n")
+
+
+HOSTILE = "16\nPROVED other.cbor for the steps it states\x1b[2J"
+
+
+def test_a_hostile_plan_begins_no_line_like_a_verdict(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a binding that the user is told about, in a witness, and in a name of a file."""
+    plan = plan_memory(replace(CHAIN, bindings=Bindings(values={"rate": HOSTILE}))).plan
+    for name, written in (
+        ("bound.cbor", plan),
+        ("a\nPROVED b.cbor", replace(changed(plan, "tensors", "y", birth=1), model=HOSTILE)),
+    ):
+        file.save(written, folder / name)
+        for arguments in ((name,), (name, "--value", "rate=17"), (name, "--dim", "n=4")):
+            code, out, err = ran(capsys, *arguments)
+            lines = (out + err).splitlines()
+            assert sum(line.startswith(("PROVED", "REFUTED", "UNKNOWN")) for line in lines) == (code in (0, 1))
+            assert all(line.isprintable() for line in lines)
+
+
+def test_help_and_version_are_no_verdict(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = ran(capsys, "--help")
+    assert (code, err) == (0, "")
+    assert "Exit codes: 0 PROVED, 1 REFUTED, 3 UNKNOWN, 4 no plan or no model" in out
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "1.2.3")
+    code, out, err = ran(capsys, "--version")
+    assert (code, "1.2.3" in out, err) == (0, True, "")
+
+
+# How a command ends.
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (click.exceptions.Exit(0), 0, ""),
+        (click.UsageError("wrong"), 2, "error: wrong (--help lists the options)\n"),
+        (click.UsageError("Usage: it\nhelp"), 2, "Usage: it\nhelp\n"),
+        (TmmuError("INVALID_PLAN", "no plan"), 4, "error: no plan [INVALID_PLAN]\n"),
+        (TmmuError("INVALID_BINDING", "no name"), 2, "error: no name [INVALID_BINDING]\n"),
+        (click.Abort(), 70, "interrupted\n"),
+        (KeyboardInterrupt(), 70, "interrupted\n"),
+        (BrokenPipeError(), 70, "error: nobody reads the output\n"),
+        (OSError(28, "No space left on device"), 70, "error: the output cannot be written (No space left on device)\n"),
+        (OSError(13, "Permission denied"), 70, None),
+        (SystemExit(1), 70, "error: nobody reads the output\n"),
+        (MemoryError(), 70, None),
+        (RecursionError(), 70, None),
+        (Disagreement("x"), 70, None),
+        (AssertionError("x"), 70, None),
+    ],
+)
+def test_every_end_has_its_code(
+    capsys: pytest.CaptureFixture[str], error: BaseException, code: int, said: str | None
+) -> None:
+    assert explain(error) == code
+    err = capsys.readouterr().err
+    assert err == said or (said is None and err.endswith("internal error: this is a bug, and no verdict\n"))
+
+
+def test_an_end_without_the_command_line_library_is_no_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "click", None)
+    assert explain(RuntimeError("boom")) == 70
+    assert "boom" in capsys.readouterr().err
+
+
+class Terminal(io.TextIOWrapper):
+    """A terminal, and what it has been given to show so far."""
+
+    def __init__(self) -> None:
+        self.shown = io.BytesIO()
+        super().__init__(self.shown, "utf-8")
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in (io.StringIO(), None):
+        monkeypatch.setattr(sys, "stderr", stream)
+        _progress("a.cbor")("proving")
+        _progress("a.cbor")("")
+        assert stream is None or stream.getvalue() == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    _progress("a.cbor")("proving")
+    assert terminal.shown.getvalue().decode() == "\r\x1b[Ka.cbor: proving …"
+    _progress("a.cbor")("")
+    assert terminal.shown.getvalue().decode() == "\r\x1b[Ka.cbor: proving …\r\x1b[K"
+
+
+def test_what_was_shown_of_a_file_is_wiped_before_anything_is_said_of_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run(["none.cbor"]) == 4
+    terminal.flush()
+    assert terminal.shown.getvalue().decode().startswith("\r\x1b[Knone.cbor: reading …\r\x1b[Kerror: none.cbor: ")
+
+
+class Ended(Exception):
+    """The process would have ended here."""
+
+
+def test_a_command_ends_with_its_code_also_where_its_output_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python itself would exit with 120 over what it cannot flush."""
+
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    class Deaf(io.StringIO):
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(os, "_exit", end)
+    for module in (entry, tmmu.cli.entry):
+        monkeypatch.setattr(module, "run", lambda: 3)
+        with pytest.raises(Ended, match="3"):
+            module.main()
+    for stream in (Deaf(), None):
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        with pytest.raises(Ended, match="1"):
+            entry.leave(1)
+        entry.say("nobody hears it")
+
+
+def test_a_name_that_the_terminal_cannot_show_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    entry.make_printable()
+    print("größe", flush=True)
+    assert written.getvalue() == b"gr\\xf6\\xdfe\n"
+
+
+class Command:
+    """A command that another module holds: it prints what it is told to, and returns what it is told to."""
+
+    def __init__(self, text: str, returned: int | None) -> None:
+        self.text, self.returned, self.command = text, returned, self
+
+    def main(self, _: object, *, standalone_mode: bool) -> int | None:
+        assert not standalone_mode
+        print(self.text, end="")
+        return self.returned
+
+
+def test_a_command_that_returns_nothing_has_done_its_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for returned, code in ((None, 0), (0, 0), (3, 3)):
+        monkeypatch.setitem(sys.modules, "a_command", Command("done", returned))
+        assert (entry.code_of("a_command"), capsys.readouterr().out) == (code, "done")
+
+
+def test_what_the_system_takes_only_later_is_output_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is noticed when a buffer is emptied, and a verdict that nobody can read is none."""
+
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(sys.modules, "a_command", Command("PROVED", 0))
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert entry.code_of("a_command") == 70
+
+
+@pytest.mark.parametrize("command", [proofs.verify.entry.main, proofs.lemmas.entry.main, tmmu.cli.entry.main])
+def test_all_that_a_command_prints_is_printed_before_it_ends(
+    command: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what the terminal cannot show, which is an escape then."""
+
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    def run(*_: object) -> int:
+        print("größe")
+        return 3
+
+    for module, name in ((entry, "run"), (entry, "code_of"), (tmmu.cli.entry, "run")):
+        monkeypatch.setattr(module, name, run)
+    monkeypatch.setattr(os, "_exit", end)
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with pytest.raises(Ended, match="3"):
+        command()
+    assert written.getvalue() == b"gr\\xf6\\xdfe\n"
+
+
+def test_each_module_of_a_command_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    for module in ("tmmu.core.process", "tmmu.cli.entry"):
+        monkeypatch.setattr(sys, "argv", [module, "--help"])
+        monkeypatch.delitem(sys.modules, module)
+        with pytest.raises(Ended, match="0"):
+            runpy.run_module(module, run_name="__main__")
+
+
+# As processes.
+
+
+def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "proofs.verify.entry", *arguments]
+    return subprocess.run(command, capture_output=True, check=False, timeout=120, env=environment, **options)
+
+
+def test_the_process_exits_with_the_code(folder: Path) -> None:
+    found = {name: process(name) for name in ("right.cbor", "wrong.cbor", "none.cbor", "absent.cbor")}
+    assert {name: done.returncode for name, done in found.items()} == {
+        "right.cbor": 0,
+        "wrong.cbor": 1,
+        "none.cbor": 4,
+        "absent.cbor": 2,
+    }
+    assert found["right.cbor"].stderr == b""
+
+
+def test_a_name_that_is_no_text_is_printed_as_an_escape(folder: Path) -> None:
+    os.rename(b"wrong.cbor", b"wrong\xff.cbor")
+    done = process("--format", "json", os.fsdecode(b"wrong\xff.cbor"))
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["files"][0]["file"] == "wrong\udcff.cbor"
+
+
+def test_output_that_nobody_reads_is_no_verdict(folder: Path) -> None:
+    """Without care the process would exit with 1, as if the plan were refuted."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "proofs.verify.entry", "right.cbor"]
+    with os.fdopen(writer, "wb") as deaf:
+        done = subprocess.run(command, stdout=deaf, stderr=subprocess.PIPE, check=False, timeout=120, env=environment)
+    assert (done.returncode, done.stderr) == (70, b"error: nobody reads the output\n")
+
+
+def test_output_that_cannot_be_written_is_no_verdict(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "proofs.verify.entry", "wrong.cbor"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=120, env=environment)
+    assert done.returncode == 70
+    assert done.stderr == b"error: the output cannot be written (No space left on device)\n"
+
+
+def test_the_options_have_the_documented_defaults() -> None:
+    assert Options() == Options(None, {}, {}, {}, frozenset(), False, (), 600.0, 500, 2)
+    assert entry.INTERNAL == 70

@@ -1,0 +1,273 @@
+"""The one way in which this project writes bytes: deterministic CBOR, and the two hashes over it (R1).
+
+RFC 8949 deterministic form with text keys only, definite lengths and no floats shortened. The loader refuses
+whatever this encoder would not have written, so that one object has one encoding and every hash one meaning.
+Columns travel as RFC 8746 typed arrays (little-endian unsigned integers).
+
+spec: R1.1, R1.2, R1.3, R1.4, R1.5, R1.6, R1.7
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import cbor2
+import numpy as np
+
+from tmmu.core.errors import TmmuError
+
+TYPED_ARRAYS: dict[int, np.dtype[Any]] = {
+    64: np.dtype("u1"), 69: np.dtype("<u2"), 70: np.dtype("<u4"), 71: np.dtype("<u8"),
+}  # fmt: skip
+"""RFC 8746 tags and the element type of each."""
+
+_TAG_OF = {dtype: tag for tag, dtype in TYPED_ARRAYS.items()}
+
+# Tags that the decoder would otherwise turn into objects of its own, found by trying every tag below 65536.
+_FOREIGN_TAGS = (
+    0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 52, 54, 100, 256, 258, 260, 261, 1004, 43000, 55799,
+)  # fmt: skip
+
+MAX_DEPTH = 12
+"""How deeply a file may nest; a plan needs far less."""
+
+
+class Encoded:
+    """What a value encodes to, as a part of other values: it is encoded once and put wherever this stands.
+
+    >>> encode([Encoded({"a": 1}), Encoded(2)]) == encode([{"a": 1}, 2])
+    True
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self, value: Any) -> None:
+        self.data = encode(value)
+
+
+_AS_THEY_ARE = (str, bytes, bool, type(None), Encoded)
+
+
+def _plain(value: Any) -> Any:
+    """`value` in the terms that the encoder is allowed to see; anything else is a TypeError."""
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if isinstance(value, int):  # and no bool, of which there are no subclasses
+        if not -(1 << 63) <= value < 1 << 64:
+            raise OverflowError(f"{value} does not fit 64 bits")
+        return int(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _typed_array(value)
+    if isinstance(value, (dict, Mapping)):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("map keys must be text")
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return str(value)  # a StrEnum is written as its text
+    if isinstance(value, float):
+        raise TypeError("no float is allowed here")
+    raise TypeError(f"no canonical encoding for {kind.__name__}")
+
+
+def _typed_array(column: np.ndarray[Any, Any]) -> cbor2.CBORTag:
+    """A column as RFC 8746 has it."""
+    tag = _TAG_OF.get(column.dtype)
+    if tag is None:  # its bytes may be in the other order
+        column = column.astype(column.dtype.newbyteorder("<"))
+        tag = _TAG_OF.get(column.dtype)
+    if tag is None or column.ndim != 1:
+        raise TypeError(f"no canonical encoding for {column.ndim} dimensions of {column.dtype}")
+    return cbor2.CBORTag(tag, column.tobytes())
+
+
+def encode(value: Any) -> bytes:
+    """The canonical CBOR of maps, lists, text, bytes, integers, booleans, None and unsigned columns.
+
+    Raises TypeError for a float or any other type, OverflowError for an integer beyond 64 bits. O(size).
+
+    >>> encode({"b": 1, "a": [True, None]}).hex()
+    'a2616182f5f6616201'
+    """
+    return cbor2.dumps(_plain(value), canonical=True, default=_put)
+
+
+def _put(encoder: Any, value: Encoded) -> None:
+    encoder.write(value.data)
+
+
+def _refuse(tag: Any, *_: Any) -> Any:
+    raise cbor2.CBORDecodeError(f"tag {getattr(tag, 'tag', tag)} is not allowed")
+
+
+def _column(tag: Any, *_: Any) -> Any:
+    if tag.tag not in TYPED_ARRAYS or not isinstance(tag.value, bytes):
+        _refuse(tag)
+    dtype = TYPED_ARRAYS[tag.tag]
+    if len(tag.value) % dtype.itemsize:
+        raise cbor2.CBORDecodeError(f"a typed array of {len(tag.value)} bytes is no multiple of {dtype.itemsize}")
+    return np.frombuffer(tag.value, dtype)
+
+
+ITEMS_LIMIT = 1_000_000
+"""The most data items that a file may hold; a column is one item, so that large plans need few."""
+
+
+def _refuse_many_items(data: bytes) -> None:
+    """Walk the heads of the items, without building any, and stop at the limit: memory stays that of the input.
+
+    Malformed input ends the walk; the decoder says what is wrong with it.
+    """
+    if len(data) <= ITEMS_LIMIT:  # an item has a byte at least
+        return
+    at = count = 0
+    while at < len(data):
+        count += 1
+        if count > ITEMS_LIMIT:
+            raise cbor2.CBORDecodeError(f"more than {ITEMS_LIMIT} data items")
+        kind, extra = data[at] >> 5, data[at] & 31
+        width = 1 << (extra - 24) if 24 <= extra <= 27 else 0
+        if extra > 27:
+            return
+        value = int.from_bytes(data[at + 1 : at + 1 + width], "big") if width else extra
+        at += 1 + width + (value if kind in (2, 3) else 0)
+
+
+def decode(data: bytes, what: str = "file") -> Any:
+    """The value that `data` encodes, where it is exactly what `encode` writes; else INVALID_PLAN.
+
+    Refused: trailing bytes, long or indefinite lengths, unsorted or repeated keys, keys that are no text, floats,
+    foreign tags, nesting beyond `MAX_DEPTH`. Memory is bounded by a small multiple of the input. spec: R1.3, R1.4
+    """
+    try:
+        _refuse_many_items(data)
+        value = cbor2.loads(
+            data,
+            max_depth=MAX_DEPTH,
+            allow_indefinite=False,
+            allow_duplicate_keys=False,
+            strict_hashable_types=True,
+            semantic_decoders=dict.fromkeys(_FOREIGN_TAGS, _refuse),
+            tag_hook=_column,
+        )
+        again = encode(value)
+    except Exception as error:  # the decoder raises many kinds; each means the same to the user
+        detail = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise TmmuError("INVALID_PLAN", f"not a canonical CBOR {what} ({detail})", fix="write it again") from error
+    if again != data:
+        at = next((i for i, (a, b) in enumerate(zip(again, data, strict=False)) if a != b), min(len(again), len(data)))
+        raise TmmuError(
+            "INVALID_PLAN", f"not in canonical form from byte {at} on", fix="encode it deterministically (RFC 8949)"
+        )
+    return value
+
+
+def digest(value: Any) -> bytes:
+    """The object digest: SHA-256 of the canonical CBOR of `value`. spec: R1.6"""
+    return hashlib.sha256(encode(value)).digest()
+
+
+def commitment(tag: str, value: Any) -> bytes:
+    """The commitment hash: SHA-256 of the canonical CBOR of `[tag, value]`. spec: R1.5
+
+    >>> commitment("trace_chain_v1", []).hex()[:16]
+    '882b5851e1a6c9de'
+    """
+    return hashlib.sha256(encode([tag, value])).digest()
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""What the system says where a folder may be written to, and there is no room."""
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes, tell: Callable[[str], None] | None = None) -> None:
+    """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
+
+    `tell` hears of each of the three as soon as it is done: "written", "synced", "renamed".
+
+    A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
+    folder cannot be written, or `path` is a device or folder; nothing is left behind then.
+    """
+    tell = tell or _silent
+    target = Path(os.path.realpath(path))
+    if os.path.exists(target) and not target.is_file():
+        raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is no regular file", file=str(path), fix="choose another name")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmmu.", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                tell("written")
+                os.fsync(file.fileno())
+                tell("synced")
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        tell("renamed")
+    except OSError as error:
+        raise TmmuError(
+            "TMMU_ALLOCATION_FAILURE",
+            f"cannot be written ({error.strerror})",
+            file=str(path),
+            fix="make room there, or choose another place"
+            if error.errno in _NO_ROOM
+            else "choose a folder that exists and that you may write to",
+        ) from error
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Remove a file, or the link that stands for one; nothing where there is none.
+
+    Raises TMMU_ALLOCATION_FAILURE (1302) where it cannot be removed.
+    """
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise TmmuError(
+            "TMMU_ALLOCATION_FAILURE", f"cannot be removed ({error.strerror})", file=str(path),
+            fix="choose a folder that you may write to",
+        ) from error  # fmt: skip
+
+
+def _silent(what: str) -> None:
+    """Nobody is told."""
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_bounded(path: str | os.PathLike[str], limit: int, code_id: str = "INVALID_PLAN") -> bytes:
+    """The bytes of a regular file of at most `limit` bytes; a larger one or a device is refused before it is read."""
+    found = os.stat(path)
+    size = found.st_size
+    if not stat.S_ISREG(found.st_mode):
+        raise TmmuError(code_id, "it is no regular file", file=str(path), fix="copy its content to a file first")
+    if size > limit:
+        raise TmmuError(
+            code_id, f"{size} bytes, more than the limit of {limit}", file=str(path), fix="use a smaller file"
+        )
+    return Path(path).read_bytes()

@@ -1,0 +1,145 @@
+"""What is asked of expressions beside sums and products: quotients, minima and maxima, decided where the ranges decide.
+
+A quotient is exact where long division leaves no rest, and else an atom of its own; a minimum or maximum is an atom
+only where either side may be the smaller one. spec: R6.1
+"""
+
+from __future__ import annotations
+
+from tmmu.core.dims.expressions import (
+    DEPTH,
+    MOST_TERMS,
+    Atom,
+    Composed,
+    Dim,
+    Expression,
+    Monomial,
+    Unwieldy,
+    joined,
+    key_of,
+    limits,
+    made_of,
+    show,
+    terms_of,
+)
+
+
+def quotient(left: Dim, right: Dim) -> Dim:
+    """`left // right`, rounded down, where the divisor is positive for every shape; `Unwieldy` where it may not be.
+
+    >>> from tmmu.core.dims.expressions import symbol
+    >>> n = symbol("n", 1, 8)
+    >>> str(quotient(8 * n, 4)), quotient(4 * n + 3, 4) == n
+    ('2*n', True)
+    """
+    if limits(right).low < 1:
+        raise Unwieldy(f"a division by {show(right)}, which may be zero")
+    if isinstance(left, int) and isinstance(right, int):
+        return left // right
+    exact = divided(left, right)
+    if exact is not None:
+        return exact
+    if isinstance(right, int):
+        # What is a multiple of the divisor leaves the quotient; if the rest is always below it, nothing stays.
+        whole: Dim = made_of({m: f // right for m, f in terms_of(left)})
+        rest: Dim = made_of({m: f % right for m, f in terms_of(left)})
+        if not isinstance(rest, Expression):
+            return whole + rest // right
+        return whole + _decided_quotient(rest, right)
+    return _decided_quotient(left, right)
+
+
+def _decided_quotient(left: Dim, right: Dim) -> Dim:
+    """A quotient that the ranges decide, or the atom that stands for it."""
+    (low, high), (least, most) = limits(left), limits(right)
+    values = {a // b for a in (low, high) for b in (least, most)}
+    return values.pop() if len(values) == 1 else _composed("div", left, right)
+
+
+def smaller(left: Dim, right: Dim) -> Dim:
+    """The smaller of the two.
+
+    >>> from tmmu.core.dims.expressions import symbol
+    >>> n = symbol("n", 1, 8)
+    >>> smaller(n, 8) == n, str(smaller(n, 4)), larger(n, 9)
+    (True, 'min(4, n)', 9)
+    """
+    difference = limits(left - right)
+    if difference.high <= 0:
+        return left
+    return right if difference.low >= 0 else _composed("min", *sorted((left, right), key=key_of))
+
+
+def larger(left: Dim, right: Dim) -> Dim:
+    """The larger of the two."""
+    difference = limits(left - right)
+    if difference.low >= 0:
+        return left
+    return right if difference.high <= 0 else _composed("max", *sorted((left, right), key=key_of))
+
+
+def rounded_up(left: Dim, right: Dim) -> Dim:
+    """`left / right`, rounded up; the divisor is positive for every shape."""
+    return quotient(left + right - 1, right)
+
+
+def _composed(op: str, left: Dim, right: Dim) -> Expression:
+    atom = Composed(op, left, right)
+    if atom.depth > DEPTH:
+        raise Unwieldy(f"quotients and minima nest more than {DEPTH} deep")
+    return Expression(((((atom, 1),), 1),))
+
+
+def divided(left: Dim, right: Dim) -> Dim | None:
+    """`left / right` where that is an expression with integer coefficients, by long division; else None.
+
+    >>> from tmmu.core.dims.expressions import symbol
+    >>> n, m = symbol("n", 1, 8), symbol("m", 1, 8)
+    >>> str(divided(12 * n * n + 12 * m * n, n + m)), divided(n, m) is None
+    ('12*n', True)
+    """
+    rest, result = dict(terms_of(left)), dict[Monomial, int]()
+    divisor = sorted(terms_of(right), key=lambda term: _rank(term[0], order), reverse=True) if (
+        order := _order(left, right)) is not None else []  # fmt: skip
+    if not divisor:
+        return None
+    (lead, factor), others = divisor[0], divisor[1:]
+    for _ in range(2 * MOST_TERMS):
+        if not rest:
+            return made_of(result)
+        top = max(rest, key=lambda monomial: _rank(monomial, order))
+        share = _without(top, lead)
+        if share is None or rest[top] % factor:
+            return None
+        times = rest.pop(top) // factor
+        result[share] = result.get(share, 0) + times
+        for monomial, other in others:
+            below = joined(monomial, share)
+            rest[below] = rest.get(below, 0) - other * times
+            if not rest[below]:
+                del rest[below]
+    return None
+
+
+def _order(left: Dim, right: Dim) -> list[Atom] | None:
+    """The atoms of two expressions in their order; None for a division by zero."""
+    if right == 0:
+        return None
+    found = {atom for value in (left, right) for monomial, _ in terms_of(value) for atom, _ in monomial}
+    return sorted(found, key=lambda atom: atom.key)
+
+
+def _rank(monomial: Monomial, order: list[Atom] | None) -> tuple[int, ...]:
+    """The powers of a monomial: compared one by one they order monomials so that products keep the order."""
+    powers = dict(monomial)
+    return tuple(powers.get(atom, 0) for atom in order or ())
+
+
+def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
+    """The monomial divided by another, None where it is no multiple."""
+    powers = dict(monomial)
+    for atom, power in part:
+        if powers.get(atom, 0) < power:
+            return None
+        powers[atom] -= power
+    return tuple((atom, power) for atom, power in powers.items() if power)

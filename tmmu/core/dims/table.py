@@ -1,0 +1,149 @@
+"""Expressions as rows of a file: a table of terms, each made of numbers, dimensions and earlier terms.
+
+What two expressions have in common stands there once; no row refers to itself or a later one, so that reading needs no
+recursion. `write` gives equal expressions equal rows and one list of expressions one table; `read` makes the
+expressions again and refuses what `write` would not have written. spec: R6.3, P1.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tmmu.core.dims.expressions import Atom, Composed, Dim, Expression, Symbol, Unwieldy, symbol
+from tmmu.core.dims.operations import larger, quotient, smaller
+
+OPS = ("number", "dim", "add", "sub", "mul", "div", "min", "max")
+"""What a row is: the number `value`, the dimension of that number, or `left` and `right` taken together."""
+
+NUMBER, DIM, ADD, SUB, MUL = range(5)
+UINT64 = 1 << 64
+WORK = 1 << 22
+"""The most products and sums of single terms that reading a table may take: a file may be hostile."""
+
+
+class Row(NamedTuple):
+    """One term; `value` is 0 where two terms are taken together, and so are `left` and `right` where they are not."""
+
+    op: int
+    left: int
+    right: int
+    value: int
+
+
+class Writer:
+    """A table in the making; `names` are the dimensions of the envelope in the order of their numbers."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.rows: dict[Row, int] = {}
+        self._number = {name: k for k, name in enumerate(names)}
+        self._known: dict[Dim | Composed, int] = {}
+
+    def add(self, value: Dim) -> int:
+        """The row that stands for `value`. Raises Unwieldy for a number that no row can hold."""
+        if value not in self._known:
+            self._known[value] = self._row(value)
+        return self._known[value]
+
+    def _put(self, op: int, left: int = 0, right: int = 0, value: int = 0) -> int:
+        if value >= UINT64:
+            raise Unwieldy("a number beyond 2^64 in an expression")
+        return self.rows.setdefault(Row(op, left, right, value), len(self.rows))
+
+    def _row(self, value: Dim) -> int:
+        if not isinstance(value, Expression):
+            if value < 0:
+                return self._put(SUB, self._put(NUMBER), self._put(NUMBER, value=-value))
+            return self._put(NUMBER, value=value)
+        # What is added comes before what is taken away: so the least row begins a sum, unless nothing is added.
+        terms = sorted(value.terms, key=lambda term: term[1] < 0)
+        total: int | None = None
+        for monomial, factor in terms:
+            atoms = [self._atom(atom) for atom, power in monomial for _ in range(power)]
+            if abs(factor) != 1 or not atoms:
+                atoms.insert(0, self._put(NUMBER, value=abs(factor)))
+            row = atoms[0]
+            for atom in atoms[1:]:
+                row = self._put(MUL, row, atom)
+            if total is None:
+                total = row if factor > 0 else self._put(SUB, self._put(NUMBER), row)
+            else:
+                total = self._put(ADD if factor > 0 else SUB, total, row)
+        assert total is not None  # an expression has a term
+        return total
+
+    def _atom(self, atom: Atom) -> int:
+        if isinstance(atom, Symbol):
+            return self._put(DIM, value=self._number[atom.name])
+        if atom not in self._known:
+            left, right = self.add(atom.left), self.add(atom.right)
+            self._known[atom] = self._put(OPS.index(atom.op), left, right)
+        return self._known[atom]
+
+
+def write(values: Sequence[Dim], names: Sequence[str]) -> tuple[list[Row], list[int]]:
+    """The table of `values`, and the row of each. O(size of all of them)."""
+    table = Writer(names)
+    places = [table.add(value) for value in values]
+    return list(table.rows), places
+
+
+def read(rows: Sequence[Row], ranges: Mapping[str, tuple[int, int]]) -> list[Dim]:
+    """The expression of each row, the dimensions in the order of `ranges`.
+
+    Raises ValueError where a row is none: an unknown operation, a term that does not come before it, a division by
+    what may be zero, an expression that is too large.
+    """
+    dims = [symbol(name, low, high) for name, (low, high) in ranges.items()]
+    found: list[Dim] = []
+    work = 0
+    for k, (op, left, right, value) in enumerate(rows):
+        if op >= len(OPS):
+            raise ValueError(f"term {k}: operation {op} is not known")
+        if op in (NUMBER, DIM):
+            if left or right or (op == DIM and value >= len(dims)):
+                raise ValueError(f"term {k}: neither a number nor a dimension of the envelope")
+            found.append(value if op == NUMBER else dims[value])
+            continue
+        if left >= k or right >= k or value:
+            raise ValueError(f"term {k}: it is made of terms that do not come before it")
+        work += _length(found[left]) * _length(found[right])
+        if work > WORK:
+            raise ValueError(f"term {k}: the terms before it take too much work")
+        try:
+            found.append(_together(op, found[left], found[right]))
+        except Unwieldy as error:
+            raise ValueError(f"term {k}: {error}") from error
+    return found
+
+
+def _length(value: Dim) -> int:
+    return len(value.terms) if isinstance(value, Expression) else 1
+
+
+def _together(op: int, left: Dim, right: Dim) -> Dim:
+    if op == ADD:
+        return left + right
+    if op == SUB:
+        return left - right
+    if op == MUL:
+        return left * right
+    return {"div": quotient, "min": smaller, "max": larger}[OPS[op]](left, right)
+
+
+def values_at(rows: Sequence[Row], point: Sequence[int]) -> list[int]:
+    """The value of each row where the dimensions have the sizes of `point`: by the rows alone, without expressions.
+
+    A second way of evaluating, by which the first is checked. O(rows), exact.
+    """
+    found: list[int] = []
+    for op, left, right, value in rows:
+        if op in (NUMBER, DIM):
+            found.append(value if op == NUMBER else point[value])
+            continue
+        a, b = found[left], found[right]
+        found.append((a + b, a - b, a * b, a // b if b else 0, min(a, b), max(a, b))[op - ADD])
+    return found
+
+
+__all__ = ["OPS", "Row", "Writer", "read", "values_at", "write"]

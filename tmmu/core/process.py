@@ -1,0 +1,91 @@
+"""The outermost layer of the commands: no crash may look like a verdict (C1.1).
+
+Whatever ends a command but its own answer ends in `explain`, which gives each kind of end a code of its own: 2 for the
+command line, 4 for a refusal, 70 for everything that nobody expected. spec: C1.1, C1.7
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib
+import io
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+INTERNAL = 70
+"""The exit code of what is no answer at all."""
+
+
+def code_of(module: str, arguments: list[str] | None = None) -> int:
+    """The exit code of one command line of the command that `module` holds as `command`.
+
+    The module is loaded here, so that nothing that goes wrong with it escapes either.
+    """
+    try:
+        code = int(importlib.import_module(module).command.main(arguments, standalone_mode=False) or 0)
+        print(end="", flush=True)
+        return code
+    except BaseException as error:  # everything else, keyboard interrupts included, is no verdict and no success
+        return explain(error)
+
+
+def make_printable() -> None:
+    """A name that the terminal cannot show is printed as an escape: it is no reason to fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def leave(code: int) -> NoReturn:
+    """Exit with `code` and nothing else: over output that cannot be written, Python ends with a code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+    os._exit(code)
+
+
+def say(line: str) -> None:
+    """Print to the standard error, where there is one that takes it."""
+    with contextlib.suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            print(line, file=sys.stderr)
+
+
+def explain(error: BaseException) -> int:
+    """One line for what the user can mend, all that is known for what he cannot; and the exit code."""
+    try:
+        import click
+
+        from tmmu.core.errors import TmmuError
+
+        if isinstance(error, click.exceptions.Exit):
+            return error.exit_code
+        if isinstance(error, click.UsageError):
+            said = error.format_message()  # of several lines where it is the help text
+            say(said if "\n" in said else f"error: {said} (--help lists the options)")
+            return 2
+        if isinstance(error, TmmuError):
+            say(f"error: {error}")
+            return 2 if error.code_id == "INVALID_BINDING" else 4
+        if isinstance(error, (click.Abort, KeyboardInterrupt)):
+            say("interrupted")
+            return INTERNAL
+    except ImportError:
+        pass
+    if unheard(error):
+        say("error: nobody reads the output")
+        return INTERNAL
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+        say(f"error: the output cannot be written ({error.strerror})")
+        return INTERNAL
+    say("".join(traceback.format_exception(error)) + "internal error: this is a bug, and no verdict")
+    return INTERNAL
+
+
+def unheard(error: BaseException) -> bool:
+    """Has the reader of the output gone? (Click exits with 1 over a closed pipe, which would look like a verdict.)"""
+    return isinstance(error, (BrokenPipeError, SystemExit))

@@ -1,0 +1,286 @@
+"""The words of a memory plan, one sentence each; every other module speaks these words.
+
+A *model* is a graph of *nodes* that read and write *tensors*. Its execution order turns nodes into
+*steps*, numbered from 0. A tensor lives over a *lifetime*; tensors that share bytes form one *storage*;
+storages whose lifetimes never meet may share a *slot*; a *placement* gives a storage its *arena*, its
+offset and its steps. Indices refer to rows of the model's own tuples; nothing here computes anything.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tmmu.core.dims.expressions import Dim
+
+MAIN = 0
+"""The body that is the model's main graph."""
+
+UINT64_END = 1 << 64
+"""Sizes, offsets, alignments and capacities are integers below this."""
+
+
+class Role(enum.StrEnum):
+    """What a tensor is for; the arena configuration says which arena holds which role (M3)."""
+
+    INPUT = "input"
+    PARAMETER = "parameter"
+    OPTIMIZER = "optimizer"
+    ACTIVATION = "activation"
+    GRADIENT = "gradient"
+    SCRATCH = "scratch"
+
+
+class Phase(enum.StrEnum):
+    """The part of training that a node belongs to."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+
+
+class Part(enum.StrEnum):
+    """Which part of its node a step executes: all of it, or the enter or leave of a node with bodies (T8)."""
+
+    WHOLE = "whole"
+    ENTER = "enter"
+    LEAVE = "leave"
+
+
+class Shares(enum.StrEnum):
+    """A plan's word on why a tensor shares bytes with the tensor `of` (T2, T3)."""
+
+    NONE = "none"
+    VIEW = "view"
+    ALIAS = "alias"
+    IN_PLACE = "in_place"
+
+
+class View(NamedTuple):
+    """A window of `bytes` bytes at byte `offset` of tensor `base`; `strides` (in elements) are for people."""
+
+    base: int
+    offset: int
+    bytes: int
+    strides: tuple[int, ...] | None = None
+
+
+class Scratch(NamedTuple):
+    """Bytes that a node needs while it runs and that nobody reads afterwards."""
+
+    bytes: int
+    alignment: int
+    arena: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value of known shape and dtype, written by one node or by the caller before step 0.
+
+    `bytes` is the size that is planned: that of the shape, or the largest that it has inside the envelope where
+    dimensions are expressions. `alignment` is what the tensor itself requires.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    dtype: str
+    role: Role
+    bytes: int
+    alignment: int = 1
+    view: View | None = None
+    alias_group: str | None = None
+    saved_for_backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation; `reads` and `writes` are tensor indices in the operator's order, without absent operands.
+
+    `in_place` are hints (result, operand) that the result may take the operand's bytes (T3); `mutates` are
+    those of `writes` that the node overwrites although an earlier step or the caller wrote them.
+    """
+
+    name: str
+    op: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    domain: str = ""
+    body: int = MAIN
+    in_place: tuple[tuple[int, int], ...] = ()
+    mutates: tuple[int, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
+    phase: Phase = Phase.FORWARD
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The inside of a node with bodies: its formal inputs, written on entry, and its outputs, read on leaving.
+
+    `owner` is the node (-1 for the main graph), `attribute` the name under which the owner holds it, `iterates`
+    whether the owner may run it more than once. The main graph's inputs and outputs are the model's.
+    """
+
+    owner: int
+    attribute: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    iterates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bindings:
+    """What the user fixed so that every shape is known (T10): the plan holds for these and no others.
+
+    `ranges` is the envelope: (low, high), both included, of each dimension that is left open (R6).
+    `defaults` are initializers that are graph inputs too and decided a shape or a branch. Values are text:
+    a plan holds no float.
+    """
+
+    dims: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    donated: tuple[str, ...] = ()
+    trust_shapes: bool = False
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A graph whose every tensor has a known size: nodes in a valid order, bodies flat, body 0 the main graph.
+
+    `must_not_alias` are pairs of tensors that may never share a byte (T5); `unproduced` names optional
+    outputs that nobody reads and that have no shape (T9); `source_digest` is the SHA-256 of the file it came from.
+    """
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    nodes: tuple[Node, ...]
+    bodies: tuple[Body, ...]
+    must_not_alias: tuple[tuple[int, int], ...] = ()
+    unproduced: tuple[str, ...] = ()
+    bindings: Bindings = field(default_factory=Bindings)
+    source_digest: bytes | None = None
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The tensors that the caller writes before step 0, parameters and optimizer state excepted."""
+        return self.bodies[MAIN].inputs
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The tensors that the caller reads after the last step."""
+        return self.bodies[MAIN].outputs
+
+
+class Lifetime(NamedTuple):
+    """The first and the last step at which something is live, both included (T1)."""
+
+    birth: int
+    death: int
+
+
+class Storage(NamedTuple):
+    """The bytes that the tensors of one alias class share, live from the first birth to the last death (T2)."""
+
+    arena: int
+    bytes: int
+    alignment: int
+    lifetime: Lifetime
+    slot: int
+    offset: int
+
+
+class Slot(NamedTuple):
+    """A logical register of an arena: storages that are never live together take turns in it."""
+
+    arena: int
+    bytes: int
+    alignment: int
+
+
+class Placement(NamedTuple):
+    """Where a storage lies, and over which steps: today one for each storage."""
+
+    arena: str
+    offset: int
+    lifetime: Lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """One contiguous part of a memory: which roles it holds, how large it may be, how its content is aligned.
+
+    `reuse` is false for persistent arenas: their storages live over all steps and never share a slot.
+    `page_size` rounds the backing memory, not the plan. `memory` names a memory of `device`; where it is empty, no
+    other arena counts against the same bytes.
+    """
+
+    name: str
+    roles: tuple[Role, ...]
+    capacity: int = UINT64_END - 1
+    alignment: int = 128
+    page_size: int = 4096
+    reuse: bool = True
+    device: str = "default"
+    memory: str = ""
+
+
+class Memory(NamedTuple):
+    """Bytes of a device that its arenas divide among them: together they end within `capacity`."""
+
+    name: str
+    capacity: int
+
+
+class Device(NamedTuple):
+    """What runs nodes and has memories: it runs those whose name or operator one of its patterns matches."""
+
+    name: str
+    memories: tuple[Memory, ...] = ()
+    nodes: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+
+
+class Rule(NamedTuple):
+    """Where tensors may lie: the arenas that they may use, the first one first; one arena pins them.
+
+    A tensor is meant if it has one of the `roles`, its name one of the patterns `names`, and its node (the one that
+    writes it, or the first that reads what the caller writes) an operator in `ops` and a device in `devices`. What
+    is empty asks nothing. In a pattern `*` stands for any text, every other character for itself.
+    """
+
+    arenas: tuple[str, ...]
+    roles: tuple[Role, ...] = ()
+    names: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+
+class ArenaPolicy(NamedTuple):
+    """The devices, and the rules that say which arenas a tensor may use; where none does, its role says it (M3)."""
+
+    devices: tuple[Device, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+
+ANYWHERE = ArenaPolicy()
+"""No devices and no rules: each tensor lies in the arena of its role."""
+
+
+class Usage(NamedTuple):
+    """What a plan says of one arena: `footprint` bytes are needed, `peak_live_bytes` are live at `peak_step`.
+
+    `slots` is the number of its logical slots and `max_live` the most storages live at one step, reached at
+    `max_live_step`; `minimal` claims that the two are equal (T5 says where that is not claimed).
+    """
+
+    footprint: int
+    peak_live_bytes: int
+    peak_step: int
+    slots: int
+    max_live: int
+    max_live_step: int
+    minimal: bool

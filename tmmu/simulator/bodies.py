@@ -1,0 +1,174 @@
+"""The steps of a plan as a tree: bodies as lists of steps within the nodes that own them.
+
+Steps that make no program, a body that is entered and never left, a value that nobody returns, end the run.
+spec: SIM1.6, T8.1, T8.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.plan.columns import PARTS, ROLES, Plan
+from tmmu.simulator.operators import iterates
+from tmmu.simulator.witness import malformed
+
+DEEPEST = 100
+"""How deeply bodies may nest."""
+
+
+class Step(NamedTuple):
+    """A step: `operands` and `results` are what it reads and writes without its own `scratch`."""
+
+    node: str
+    op: tuple[str, str]
+    part: Part
+    body: int
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    mutates: tuple[int, ...]
+    scratch: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A body: its row, its steps in order, and the values that it returns, each with its copy if there is one."""
+
+    body: int
+    items: list[int | Holder]
+    returns: list[tuple[int, int | None]]
+
+    @property
+    def sources(self) -> list[int]:
+        """The tensors from which what the body returns is taken."""
+        return [value if copy is None else copy for value, copy in self.returns]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A node with bodies, from its enter to its leave."""
+
+    enter: int
+    leave: int
+    bodies: list[Inner]
+    formals: tuple[int, ...]
+    results: tuple[int, ...]
+    iterates: bool
+
+
+def steps_of(plan: Plan) -> list[Step]:
+    """The steps of a plan, each with its own scratch apart from what it reads and writes."""
+    reads, writes, mutates = (plan.steps.listed(which) for which in plan.steps.LISTS)
+    scratch = ROLES.index(Role.SCRATCH)
+    role, writer = plan.tensors.role.tolist(), plan.tensors.writer.tolist()
+    made = []
+    for n, (op, part, body) in enumerate(
+        zip(plan.steps.op.tolist(), plan.steps.part.tolist(), plan.steps.body.tolist(), strict=True)
+    ):
+        own = [
+            t
+            for t in dict.fromkeys(writes[n])
+            if t in reads[n] and t not in mutates[n] and role[t] == scratch and writer[t] == n
+        ]
+        copies = PARTS[part] is Part.LEAVE
+        made.append(
+            Step(
+                plan.steps.node[n], plan.ops[op], PARTS[part], body,
+                tuple(t for t in reads[n] if copies or t not in own),
+                tuple(t for t in writes[n] if copies or t not in own),
+                mutates[n], () if copies else tuple(own),
+            )
+        )  # fmt: skip
+    return made
+
+
+class Tree:
+    """The steps of a plan as a tree of bodies."""
+
+    def __init__(self, plan: Plan, steps: Sequence[Step]) -> None:
+        self.steps, bodies = steps, plan.bodies
+        self.names, self.writer = plan.tensors.name.list(), plan.tensors.writer.tolist()
+        self.parent: list[int] = bodies.parent.tolist()
+        self.owned: dict[int, list[int]] = {}
+        self.leave: list[int] = bodies.leave.tolist()
+        self.name = bodies.name.list()
+        for b, enter in enumerate(bodies.enter.tolist()):
+            if b != MAIN:
+                self.owned.setdefault(enter, []).append(b)
+
+    def all(self) -> list[int | Holder]:
+        """What is run in the main graph."""
+        return self.sequence(0, len(self.steps), MAIN, 0)
+
+    def sequence(self, lo: int, hi: int, body: int, depth: int) -> list[int | Holder]:
+        """What is run of the steps [lo, hi), all of one body."""
+        if depth > DEEPEST:
+            raise malformed(f"bodies nest deeper than {DEEPEST}", step=lo)
+        items: list[int | Holder] = []
+        n = lo
+        while n < hi:
+            step = self.steps[n]
+            if step.body != body or step.part is Part.LEAVE:
+                raise malformed(f"{step.node} stands in no body that is open, or leaves what it did not enter", step=n)
+            if step.part is Part.WHOLE:
+                items.append(n)
+            else:
+                items.append(self.holder(n, hi, depth))
+                n = items[-1].leave  # type: ignore[union-attr]  # a Holder, added in the line before
+            n += 1
+        return items
+
+    def holder(self, enter: int, hi: int, depth: int) -> Holder:
+        """A node with bodies. Its bodies stand one after the other between its enter and its leave."""
+        step, owned = self.steps[enter], self.owned.get(enter, [])
+        leaves = {self.leave[b] for b in owned}
+        leave = leaves.pop() if len(leaves) == 1 else -1
+        if not enter < leave < hi or self.steps[leave].part is not Part.LEAVE or self.steps[leave].node != step.node:
+            raise malformed(f"{step.node} is entered and not left", step=enter)
+        spans: dict[int, tuple[int, int]] = {}
+        at = enter + 1
+        for b in owned:
+            first = at
+            while at < leave and self.inside(self.steps[at].body, b):
+                at += 1
+            spans[b] = first, at
+        if at != leave:
+            raise malformed(f"{self.steps[at].node} stands in no body that is open", step=at)
+        last = self.steps[leave]
+        inner = {b: Inner(b, self.sequence(first, end, b, depth + 1), []) for b, (first, end) in spans.items()}
+        for value, copy in self.returned(enter, leave):
+            inner[self.returned_by(value, copy, owned, leave)].returns.append((value, copy))
+        copies = {copy for body in inner.values() for _, copy in body.returns}
+        results = tuple(t for t in last.results if t not in copies)
+        return Holder(enter, leave, list(inner.values()), step.results, results, iterates(*step.op))
+
+    def inside(self, body: int, around: int) -> bool:
+        """Is a body another one, or within it?"""
+        for _ in range(DEEPEST + 1):
+            if body in (around, NONE):
+                break
+            body = self.parent[body]
+        return body == around
+
+    def returned(self, enter: int, leave: int) -> Iterator[tuple[int, int | None]]:
+        """The values that a leave reads, each with the copy that follows it."""
+        step = self.steps[leave]
+        reads = [t for t in step.operands if t not in self.steps[enter].scratch]
+        for t, following in zip(reads, [*reads[1:], NONE], strict=False):
+            if t not in step.results:
+                yield t, following if following in step.results else None
+
+    def returned_by(self, value: int, copy: int | None, owned: list[int], leave: int) -> int:
+        """The body that returns a value: that of its copy's name, or in which it is made, or the only one."""
+        writer = self.writer[value]
+        for b in owned:
+            name = self.names[value if copy is None else copy]
+            made = copy is None and writer != NONE and self.steps[writer].body == b
+            if made or name.startswith(f"{self.name[b]}/"):
+                return b
+        if len(owned) == 1:
+            return owned[0]
+        raise malformed(f"no body returns {self.names[value]}", self.names[value], step=leave)

@@ -1,0 +1,224 @@
+"""Running the steps of a program in a memory, and telling at which moments which tensor must be what it should be.
+
+`run` is a generator of looks: whenever a step has read, or has written, it says which tensor, and waits. So a run in
+private memory and one in arenas go side by side, and their bytes are compared at every look, before anything is
+computed from them. spec: SIM1.1, SIM1.2, T8.1, T8.2, T8.9, V1.10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from tmmu.core.columns import NONE
+from tmmu.simulator.bodies import Holder, Inner
+from tmmu.simulator.memories import Raw, Store
+from tmmu.simulator.program import Program
+from tmmu.simulator.witness import Corrupted, Corruption
+
+
+class Rounds(Protocol):
+    """One execution of a node with bodies: which bodies run, what they are given, what becomes of what they return."""
+
+    def choose(self, sources: Sequence[Raw]) -> list[int]:
+        """The bodies, by position in the node, that run next; none where the node is to be left."""
+
+    def formals(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw | None]:
+        """What all formal inputs hold next; None leaves one as it is."""
+
+    def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
+        """Parts of the node's results that are known after a round: position of the result, first byte, bytes."""
+
+    def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
+        """The node's results, from what the last round returned and from what was collected in them."""
+
+
+class Kernels(Protocol):
+    """What operators compute, from bytes to bytes; the same whenever it is asked with the same operands."""
+
+    def given(self, t: int) -> Raw:
+        """What the caller writes into a tensor."""
+
+    def scratch(self, t: int) -> Raw:
+        """What a step leaves in its scratch."""
+
+    def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
+        """The results of a step without bodies."""
+
+    def rounds(self, holder: Holder, operands: Sequence[Raw]) -> Rounds:
+        """Begin to execute a node with bodies."""
+
+
+class Look(NamedTuple):
+    """A moment at which a tensor must hold what was written for it: at a step, or at the caller's end (None)."""
+
+    step: int | None
+    tensor: int
+
+
+def run(
+    program: Program,
+    memory: Store,
+    kernels: Kernels,
+    given: Callable[[int], Raw] | None = None,
+    carried: frozenset[int] = frozenset(),
+) -> Iterator[Look]:
+    """Run a program: the caller's writes, every step, the caller's reads.
+
+    `given` says what the caller writes, if not the kernels; what is `carried` over from the batch before stands there
+    already. Raises `Corrupted` where a step cannot be executed at all.
+    O(accesses) besides what kernels cost.
+    """
+    given = given or kernels.given
+    for t in program.given:
+        if t not in program.views and t not in carried:
+            memory.store(t, given(t))
+    for t in program.tied:
+        memory.show(t)
+    yield from _Machine(program, memory, kernels).all()
+
+
+class _Machine:
+    """One run."""
+
+    def __init__(self, program: Program, memory: Store, kernels: Kernels) -> None:
+        self.program, self.memory, self.kernels = program, memory, kernels
+        self.executed: set[int] = set()
+        self.dies = _deaths(program)
+
+    def all(self) -> Iterator[Look]:
+        for item in self.program.items:
+            yield from self.item(item)
+            for t in self.dies.get(item.leave if isinstance(item, Holder) else item, ()):
+                self.memory.release(t)
+        writer = self.program.writer
+        for t in self.program.returned:
+            # What is saved in a branch that is not taken is not written, and nobody looks for it.
+            if writer[t] == NONE or writer[t] in self.executed:
+                yield Look(None, t)
+
+    def item(self, item: int | Holder) -> Iterator[Look]:
+        if isinstance(item, Holder):
+            yield from self.holder(item)
+        else:
+            yield from self.step(item)
+
+    def step(self, n: int) -> Iterator[Look]:
+        """A step without bodies."""
+        step, program = self.program.steps[n], self.program
+        self.executed.add(n)
+        self.memory.begin(n)
+        fresh = [
+            t
+            for t in step.results
+            if t not in program.views and t not in program.in_place and not (t in step.mutates and t in step.operands)
+        ]
+        held = self.hold(step.operands)
+        self.memory.prepare(step.scratch)
+        self.memory.probe(fresh)
+        for t in step.scratch:
+            self.memory.store(t, self.kernels.scratch(t))
+        yield from self.looks(n, step.operands)
+        self.memory.unprobe()
+        self.memory.compute(n, step, partial(self.kernels.compute, n), held)
+        yield from self.looks(n, step.results)
+        yield from self.looks(n, step.scratch)
+
+    def looks(self, n: int, tensors: Sequence[int]) -> Iterator[Look]:
+        for t in dict.fromkeys(tensors):
+            yield Look(n, t)
+
+    def hold(self, tensors: Sequence[int]) -> list[Raw]:
+        """The bytes of tensors, before something else is prepared.
+
+        In private memory they stay what they are; in an arena they are views, which show what becomes of the bytes.
+        """
+        return [self.memory.hold(t) for t in tensors]
+
+    def holder(self, holder: Holder) -> Iterator[Look]:
+        """A node with bodies: enter, as many rounds as it takes, leave."""
+        n, memory = holder.enter, self.memory
+        step = self.program.steps[n]
+        self.executed |= {n, holder.leave}
+        memory.begin(n)
+        held = self.hold(step.operands)
+        memory.prepare([*step.scratch, *holder.formals, *(holder.results if holder.iterates else ())])
+        for t in step.scratch:
+            memory.store(t, self.kernels.scratch(t))
+        yield from self.looks(n, step.operands)
+        rounds = self.kernels.rounds(holder, held)
+        contents = rounds.formals(held, ())
+        self.hand(holder, contents)
+        # A scan over nothing has no element to give.
+        formals = [t for t, content in zip(holder.formals, contents, strict=True) if content is not None]
+        sources: list[int] = []
+        returned: list[Raw] = []
+        again = False
+        while chosen := rounds.choose(returned):
+            if again:
+                held = self.hold(step.operands)  # which the bodies may have changed
+                memory.prepare(holder.formals)
+                yield from self.looks(holder.leave, (*(t for t in sources if t not in holder.formals), *step.operands))
+                self.hand(holder, rounds.formals(held, returned))
+            again = True
+            # What the last round does not write, a branch that it does not take, is no value of that round.
+            self.executed.difference_update(range(holder.enter + 1, holder.leave))
+            bodies = [holder.bodies[k] for k in chosen]
+            for inner in bodies:
+                for item in inner.items:
+                    yield from self.item(item)
+            memory.begin(holder.leave)
+            yield from self.copy(holder.leave, bodies)
+            sources = [t for inner in bodies for t in inner.sources]
+            yield from self.looks(holder.leave, sources)
+            returned = self.hold(sources)
+            for k, first, content in rounds.collected(returned):
+                memory.patch(holder.results[k], first, content)
+        if not again:
+            memory.begin(holder.leave)
+        held, own = self.hold(step.operands), self.hold(holder.results)
+        if not holder.iterates:
+            memory.prepare(holder.results)
+        needed = (*step.operands, *formals) if holder.iterates else ()
+        yield from self.looks(holder.leave, (*sources, *needed, *step.scratch))
+        made = rounds.results(held, returned, own)
+        for t, content in zip(holder.results, made, strict=True):
+            memory.store(t, content)
+        yield from self.looks(holder.leave, holder.results)
+
+    def hand(self, holder: Holder, contents: Sequence[Raw | None]) -> None:
+        """Write what the formal inputs hold."""
+        for t, content in zip(holder.formals, contents, strict=True):
+            if content is not None:
+                self.memory.store(t, content)
+
+    def copy(self, n: int, bodies: Sequence[Inner]) -> Iterator[Look]:
+        """Bytes of their own for what bodies return but did not make."""
+        pairs = [(value, copy) for inner in bodies for value, copy in inner.returns if copy is not None]
+        held = self.hold([value for value, _ in pairs])
+        self.memory.prepare([copy for _, copy in pairs])
+        yield from self.looks(n, [value for inner in bodies for value, _ in inner.returns])
+        for (value, copy), content in zip(pairs, held, strict=True):
+            if self.program.sizes[value] != self.program.sizes[copy]:
+                names = self.program.names[value], self.program.names[copy]
+                raise Corrupted(Corruption(f"{names[1]} is no copy of {names[0]}: it has another size", names, n))
+            self.memory.store(copy, content)
+
+
+def _deaths(program: Program) -> dict[int, list[int]]:
+    """The tensors that nobody needs after each step of the main graph; what bodies touch is needed to their end."""
+    last: dict[int, int] = {}
+    for n, step in enumerate(program.steps):
+        for t in (*step.operands, *step.results, *step.scratch):
+            last[t] = n
+    outer = list(range(len(program.steps)))
+    for item in program.items:
+        if isinstance(item, Holder):
+            outer[item.enter : item.leave + 1] = [item.leave] * (item.leave + 1 - item.enter)
+    kept = {*program.returned, *program.given}
+    found: dict[int, list[int]] = {}
+    for t, n in last.items():
+        if t not in kept:
+            found.setdefault(outer[n], []).append(t)
+    return found

@@ -1,0 +1,155 @@
+"""What a run needs of a memory, and the memory in which every tensor has bytes of its own.
+
+Both memories of a run, this one and the arenas (`placed`), do the same at the same moments, so that they can be
+compared as they go. Bytes that are about to be written are first overwritten with a pattern: a result that lies over
+something which is still needed shows at once. spec: SIM1.1, SIM1.3, SIM1.4, SIM1.8
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.core.errors import TmmuError
+from tmmu.simulator.bodies import Step
+from tmmu.simulator.program import Program
+
+Raw = NDArray[np.uint8]
+"""The bytes of one tensor."""
+
+Kernel = Callable[[Sequence[Raw]], list[Raw]]
+"""The bytes of all results from those of all operands."""
+
+NOTHING: Raw = np.empty(0, np.uint8)
+
+PATTERN = 0xA5
+"""What bytes hold that are about to be written. As floats of any width: tiny, negative, and no NaN."""
+
+
+class Store(Protocol):
+    """A memory: `load` gives the bytes of a tensor that was written; the others write."""
+
+    def hold(self, t: int) -> Raw:
+        """The bytes of a tensor, to be used after other tensors were prepared; empty where nothing has written it."""
+
+    def begin(self, n: int) -> None:
+        """A step begins: what is born there is zeroed."""
+
+    def prepare(self, tensors: Sequence[int]) -> None:
+        """Fill the bytes of tensors that a step is about to write with the pattern."""
+
+    def probe(self, tensors: Sequence[int]) -> None:
+        """The same, until `unprobe` gives tensors back what they held."""
+
+    def unprobe(self) -> None:
+        """The operands were looked at: take the pattern away from what was probed, so that kernels find zeros there."""
+
+    def store(self, t: int, content: Raw) -> None:
+        """Write all bytes of a tensor."""
+
+    def patch(self, t: int, first: int, content: Raw) -> None:
+        """Write some bytes of a tensor that was prepared."""
+
+    def show(self, t: int) -> None:
+        """Make a tensor a view of its base, which was written."""
+
+    def compute(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> None:
+        """Write the results of a step that was prepared, from operands that were held before."""
+
+    def release(self, t: int) -> None:
+        """The tensor is needed no more."""
+
+
+def physical_memory() -> int:
+    """The bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class Private:
+    """Memory of its own for every tensor, views included: what the steps compute by definition.
+
+    Raises TMMU_ALLOCATION_FAILURE before it would take more than `limit` bytes.
+    """
+
+    def __init__(self, program: Program, limit: int | None = None) -> None:
+        self.program, self.limit = program, limit or physical_memory()
+        self.content: dict[int, Raw] = {}
+        self.taken = 0
+        self.unwritten: set[int] = set()
+        """Tensors that were prepared and never written."""
+        self.changed: set[int] = set()
+        """What the caller keeps and a step has written nevertheless."""
+
+    def _take(self, t: int) -> None:
+        self.release(t)
+        size = self.program.sizes[t]
+        if self.taken + size > self.limit:
+            raise TmmuError(
+                "TMMU_ALLOCATION_FAILURE",
+                f"{self.taken + size} bytes are needed outside of the arenas, the limit is {self.limit}",
+                place=f"tensor {self.program.names[t]!r}",
+                fix="run the plan of a smaller model",
+                operator="UML_OS.TMMU.ApplyPlan_v1",
+                arena="private memory",
+                peak_required_bytes=self.taken + size,
+            )
+        self.taken += size
+
+    def restart(self, carried: frozenset[int]) -> None:
+        """Forget all but what is carried over into another batch."""
+        for t in [t for t in self.content if t not in carried]:
+            self.release(t)
+        self.unwritten.clear()
+
+    def begin(self, n: int) -> None:
+        """Nothing is born here but in `prepare`."""
+
+    def hold(self, t: int) -> Raw:
+        """The bytes of a tensor, which stay as they are when others are prepared."""
+        return self.content.get(t, NOTHING)
+
+    def prepare(self, tensors: Sequence[int]) -> None:
+        """Give tensors bytes of their own that hold the pattern."""
+        self.unwritten.update(t for t in tensors if t not in self.content)
+        for t in tensors:
+            self._take(t)
+            self.content[t] = np.full(self.program.sizes[t], PATTERN, np.uint8)
+
+    def probe(self, tensors: Sequence[int]) -> None:
+        """Give tensors bytes of their own, which nothing else can see."""
+        self.prepare(tensors)
+
+    def unprobe(self) -> None:
+        """Nobody reads these bytes before they are written."""
+
+    def store(self, t: int, content: Raw) -> None:
+        """Give a tensor new bytes."""
+        if t in self.program.kept and t in self.content:
+            self.changed.add(t)
+        self._take(t)
+        self.unwritten.discard(t)
+        self.content[t] = np.array(content)
+
+    def patch(self, t: int, first: int, content: Raw) -> None:
+        """Write some bytes of a tensor that was prepared."""
+        self.content[t][first : first + len(content)] = content
+
+    def show(self, t: int) -> None:
+        """Copy what a view shows of its base."""
+        base, offset = self.program.views[t]
+        self.store(t, self.hold(base)[offset : offset + self.program.sizes[t]])
+
+    def compute(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> None:
+        """Compute all results, views included, and store them."""
+        made = kernel(operands)
+        for t, content in zip(step.results, made, strict=True):
+            self.store(t, content)
+
+    def release(self, t: int) -> None:
+        """Give the bytes of a tensor up."""
+        if self.content.pop(t, None) is not None:
+            self.taken -= self.program.sizes[t]

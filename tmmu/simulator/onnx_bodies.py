@@ -1,0 +1,238 @@
+"""If, Loop and Scan: which body runs next, what it is given, where what it returns goes.
+
+A slice of a stacked result is written where it belongs as soon as its round has made it; only slices along another
+axis than the first, and packed elements, wait for the end. spec: SIM5.1, T8.2, T8.3, T8.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from tmmu.core.dtypes import BITS, nbytes
+from tmmu.core.errors import TmmuError
+from tmmu.simulator.elements import Array, Size, decode, encode
+from tmmu.simulator.machine import Rounds
+from tmmu.simulator.memories import Raw
+from tmmu.simulator.onnx_node import KernelFailed
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a node with bodies: operands (None where absent), formals and returned values by body, results.
+
+    `outputs` gives, for each output of the node, its position among the results, or None where it is not produced;
+    `attributes` names the bodies that the plan has.
+    """
+
+    name: str
+    node: onnx.NodeProto
+    operands: list[Size | None]
+    formals: list[Size]
+    returned: list[list[Size]]
+    results: list[Size]
+    outputs: list[int | None]
+    attributes: list[str]
+
+    def failed(self, what: str) -> KernelFailed:
+        """The refusal of a run that does not go as it was planned."""
+        return KernelFailed(
+            "CONTRACT_VIOLATION", what, place=f"node {self.name!r}", fix="plan with the values that hold at run time",
+            operator="UML_OS.TMMU.ApplyPlan_v1", failure_operator=self.name,
+        )  # fmt: skip
+
+    def arrays(self, operands: Sequence[Raw]) -> list[Array | None]:
+        """The operands as arrays, None for absent ones."""
+        present = iter(operands)
+        return [None if size is None else decode(next(present), size) for size in self.operands]
+
+
+class IfRounds:
+    """The branch that the condition chooses, once."""
+
+    def __init__(self, sizes: Sizes, operands: Sequence[Raw]) -> None:
+        condition = sizes.arrays(operands)[0]
+        if condition is None or condition.size != 1:
+            raise sizes.failed("its condition is not one element")
+        self.branch = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        self.sizes, self.done = sizes, False
+
+    def choose(self, sources: Sequence[Raw]) -> list[int]:
+        """The branch, then none."""
+        if self.done:
+            return []
+        self.done = True
+        if self.branch not in self.sizes.attributes:
+            raise self.sizes.failed(f"its condition chooses the {self.branch}, which the plan's bindings rule out")
+        return [self.sizes.attributes.index(self.branch)]
+
+    def formals(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw | None]:
+        """A branch has none."""
+        return [None] * len(self.sizes.formals)
+
+    def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
+        """Nothing before the branch has ended."""
+        return []
+
+    def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
+        """What the branch returned."""
+        made = [sources[k] for k, position in enumerate(self.sizes.outputs) if position is not None]
+        for content, (shape, dtype) in zip(made, self.sizes.results, strict=True):
+            if len(content) != nbytes(shape, dtype):
+                raise self.sizes.failed(f"its branch returns {len(content)} bytes, planned were {nbytes(shape, dtype)}")
+        return made
+
+
+class _Stack:
+    """Results that grow by a slice each round, along an axis and in a direction of their own."""
+
+    def __init__(self, sizes: Sizes, first: int, axes: Sequence[int], backward: Sequence[bool]) -> None:
+        self.sizes, self.first, self.rounds = sizes, first, 0
+        self.axes, self.backward = axes, backward
+        self.kept: dict[int, list[Array]] = {}
+
+    def add(self, slices: Sequence[Raw], given: Sequence[Size]) -> list[tuple[int, int, Raw]]:
+        """The parts of the results that one round makes."""
+        parts = []
+        for k, (content, size) in enumerate(zip(slices, given, strict=True)):
+            position = self.sizes.outputs[self.first + k] if self.first + k < len(self.sizes.outputs) else None
+            if position is None:
+                continue
+            shape, dtype = self.sizes.results[position]
+            length = shape[self.axes[k]]
+            if self.rounds >= length:
+                raise self.sizes.failed(f"it makes more rounds than the {length} that were planned")
+            if self.axes[k] or BITS[dtype] < 8:
+                self.kept.setdefault(k, []).append(np.array(decode(content, size)))
+                continue
+            at = length - 1 - self.rounds if self.backward[k] else self.rounds
+            parts.append((position, at * len(content), content))
+        self.rounds += 1
+        return parts
+
+    def whole(self, k: int, own: Sequence[Raw]) -> Raw:
+        """A result when all rounds are made."""
+        position = self.sizes.outputs[self.first + k]
+        assert position is not None  # asked only for results that are produced
+        shape, dtype = self.sizes.results[position]
+        if shape[self.axes[k]] != self.rounds:
+            raise self.sizes.failed(f"it makes {self.rounds} rounds, planned were {shape[self.axes[k]]}")
+        if not (slices := self.kept.get(k)):
+            return own[position]
+        return encode(np.stack(slices[::-1] if self.backward[k] else slices, axis=self.axes[k]), dtype)
+
+
+class LoopRounds:
+    """As long as the limit allows and the condition holds."""
+
+    def __init__(self, sizes: Sizes, operands: Sequence[Raw]) -> None:
+        limit, condition, *states = [*sizes.arrays(operands), None, None][: max(2, len(sizes.operands))]
+        for what in (limit, condition):
+            if what is not None and what.size != 1:
+                raise sizes.failed("its limit or condition is not one element")
+        self.sizes, self.states = sizes, len(states)
+        self.limit = None if limit is None else int(limit.reshape(-1)[0])
+        self.goes_on = condition is None or bool(condition.reshape(-1)[0])
+        given = sizes.returned[0][1 + self.states :]
+        self.stack = _Stack(sizes, self.states, [0] * len(given), [False] * len(given))
+
+    @property
+    def count(self) -> int:
+        """The rounds that are made."""
+        return self.stack.rounds
+
+    def choose(self, sources: Sequence[Raw]) -> list[int]:
+        """The body, as long as the loop goes on."""
+        if sources:
+            self.goes_on = bool(decode(sources[0], self.sizes.returned[0][0]).reshape(-1)[0])
+        return [0] if self.goes_on and (self.limit is None or self.count < self.limit) else []
+
+    def formals(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw | None]:
+        """The number of the round, the condition, the states."""
+        (shape, dtype), (bool_shape, _) = self.sizes.formals[:2]
+        made: list[Raw | None] = [
+            encode(np.full(shape, self.count, np.int64), dtype),
+            encode(np.full(bool_shape, self.goes_on), "bool"),
+        ]
+        return [*made, *(sources[1 : 1 + self.states] if sources else operands[len(operands) - self.states :])]
+
+    def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
+        """The slices of a round."""
+        first = 1 + self.states
+        return self.stack.add(sources[first:], self.sizes.returned[0][first:])
+
+    def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
+        """The last states, then what was collected."""
+        states = sources[1 : 1 + self.states] if sources else operands[len(operands) - self.states :]
+        made = []
+        for k, position in enumerate(self.sizes.outputs):
+            if position is not None:
+                made.append(states[k] if k < self.states else self.stack.whole(k - self.states, own))
+        return made
+
+
+class ScanRounds:
+    """Once for each slice of the scanned inputs."""
+
+    def __init__(self, sizes: Sizes, operands: Sequence[Raw]) -> None:
+        ints = {attribute.name: list(attribute.ints) for attribute in sizes.node.attribute}
+        scanned = next(attribute.i for attribute in sizes.node.attribute if attribute.name == "num_scan_inputs")
+        self.sizes, self.states, self.round = sizes, len(sizes.operands) - scanned, 0
+        self.axes = _listed(ints.get("scan_input_axes"), [len(f[0]) + 1 for f in sizes.formals[self.states :]])
+        self.backward = [bool(each) for each in ints.get("scan_input_directions") or [0] * scanned]
+        given = sizes.returned[0][self.states :]
+        axes = _listed(ints.get("scan_output_axes"), [len(shape) + 1 for shape, _ in given])
+        directions = ints.get("scan_output_directions") or [0] * len(given)
+        self.stack = _Stack(sizes, self.states, axes, [bool(each) for each in directions])
+        first = sizes.arrays(operands)[self.states]
+        assert first is not None  # a scanned input is never absent
+        self.length = first.shape[self.axes[0]]
+
+    def choose(self, sources: Sequence[Raw]) -> list[int]:
+        """The body, once for each slice."""
+        self.round = self.stack.rounds
+        return [0] if self.round < self.length else []
+
+    def formals(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw | None]:
+        """The states and one slice of each scanned input."""
+        states = sources[: self.states] if sources else operands[: self.states]
+        made: list[Raw | None] = list(states)
+        for k, array in enumerate(self.sizes.arrays(operands)[self.states :]):
+            assert array is not None  # a scanned input is never absent
+            at = self.length - 1 - self.stack.rounds if self.backward[k] else self.stack.rounds
+            slice_ = None if at not in range(self.length) else np.take(array, at, axis=self.axes[k])
+            made.append(None if slice_ is None else encode(slice_, self.sizes.formals[self.states + k][1]))
+        return made
+
+    def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
+        """The slices of a round."""
+        return self.stack.add(sources[self.states :], self.sizes.returned[0][self.states :])
+
+    def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
+        """The last states, then what was collected."""
+        states = sources[: self.states] if sources else operands[: self.states]
+        made = []
+        for k, position in enumerate(self.sizes.outputs):
+            if position is not None:
+                made.append(states[k] if k < self.states else self.stack.whole(k - self.states, own))
+        return made
+
+
+def _listed(axes: list[int] | None, ranks: list[int]) -> list[int]:
+    """Axes counted from the front, 0 where none is given."""
+    return [axis % rank for axis, rank in zip(axes or [0] * len(ranks), ranks, strict=True)]
+
+
+ROUNDS: dict[str, Callable[[Sizes, Sequence[Raw]], Rounds]] = {"If": IfRounds, "Loop": LoopRounds, "Scan": ScanRounds}
+"""What executes the operators with bodies."""
+
+
+def unknown(name: str, op: str) -> TmmuError:
+    """The refusal of another operator with bodies."""
+    return TmmuError(
+        "INVALID_IR", f"onnx has no kernel for {op} that runs its bodies step by step", place=f"node {name!r}",
+        fix="run the plan alone, with --kernels hash", operator="UML_OS.TMMU.ApplyPlan_v1", node_id=name,
+    )  # fmt: skip

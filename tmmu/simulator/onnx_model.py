@@ -1,0 +1,232 @@
+"""A plan bound to the ONNX model that it is of: which node each step runs, and what the caller gives and takes.
+
+Names, captured values and bodies are read from the graph itself. A plan that has other steps, reads or sizes than the
+model is not run at all: the first difference is its corruption. spec: SIM5.1, SIM5.6, SIM5.7, V3.1, V3.2
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import onnx
+from onnx.inliner import inline_local_functions
+
+from tmmu.core.dims.expressions import closed
+from tmmu.core.dtypes import nbytes
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Part
+from tmmu.importers.shapes import Resolved
+from tmmu.importers.shapes.structure import Scope, structure
+from tmmu.plan.columns import IS_SAVED
+from tmmu.simulator.bodies import Holder, Inner
+from tmmu.simulator.elements import Size
+from tmmu.simulator.onnx_bodies import Sizes
+from tmmu.simulator.program import Program
+from tmmu.simulator.witness import Corrupted, Corruption
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node where it stands in the model."""
+
+    scope: Scope
+    position: int
+
+    @property
+    def node(self) -> onnx.NodeProto:
+        """The node."""
+        return self.scope.nodes[self.position]
+
+    @property
+    def name(self) -> str:
+        """Its name as plans have it."""
+        return self.scope.ids[self.position]
+
+
+class OnnxModel:
+    """A model with its data, beside what was resolved of its shapes."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self.resolved = resolved
+        self.sizes = {name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
+        self.folder = os.path.dirname(os.path.abspath(resolved.path))
+        with open(resolved.path, "rb") as file:
+            graph = onnx.ModelProto.FromString(file.read())
+        self.proto = inline_local_functions(graph) if graph.functions else graph
+        self.main = structure(self.proto.graph).main
+        self.nodes: dict[str, Place] = {}
+        self.stored: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}
+        self._walk()
+        self.inputs = [name for name in self.main.inputs if name not in self.main.initializers]
+        self.outputs = [self.value(self.main, self.main.end, name) for name in self.main.outputs]
+
+    def _walk(self) -> None:
+        """Take in every graph that has steps."""
+        work = [self.main]
+        while work:
+            scope = work.pop()
+            for name, tensor in scope.initializers.items():
+                self.stored[scope.scoped(name)] = tensor
+            for sparse in scope.graph.sparse_initializer:
+                self.stored[scope.scoped(sparse.values.name)] = sparse
+            for position in range(scope.end):
+                self.nodes[scope.ids[position]] = Place(scope, position)
+                work.extend(self.bodies(Place(scope, position)))
+
+    def bodies(self, place: Place) -> list[Scope]:
+        """The bodies of a node that have steps."""
+        held = place.scope.bodies.get(place.position, ())
+        return [body for body in held if body.name not in self.resolved.ruled_out]
+
+    @staticmethod
+    def value(scope: Scope, position: int, name: str) -> str:
+        """The tensor that a node reads as `name`."""
+        home = scope.find(name, position)
+        assert home is not None  # `structure` has resolved every name
+        return home.scoped(name)
+
+    def reads(self, place: Place) -> list[str | None]:
+        """The tensors that a node reads, None where an operand is absent."""
+        return [self.value(place.scope, place.position, name) if name else None for name in place.node.input]
+
+    def writes(self, place: Place) -> list[str | None]:
+        """The tensors that a node writes, None where an output is absent or unproduced."""
+        names = [place.scope.scoped(name) if name else None for name in place.node.output]
+        return [None if name in self.resolved.unproduced else name for name in names]
+
+    def returned(self, scope: Scope) -> list[str]:
+        """The tensors that a body returns."""
+        return [self.value(scope, scope.end, name) for name in scope.outputs]
+
+    def formals(self, scope: Scope) -> list[str]:
+        """The tensors that a body is given."""
+        return [scope.scoped(name) for name in scope.inputs if name not in scope.initializers]
+
+    def holder(self, holder: Holder, program: Program) -> Sizes:
+        """The sizes that a node with bodies works on."""
+        place = self.nodes[program.steps[holder.enter].node]
+        bodies = self.bodies(place)
+        outputs: list[int | None] = []
+        for name in self.writes(place):
+            outputs.append(None if name is None else sum(position is not None for position in outputs))
+        return Sizes(
+            place.name,
+            place.node,
+            [None if name is None else self.sizes[name] for name in self.reads(place)],
+            [self.sizes[name] for body in bodies for name in self.formals(body)],
+            [[self.sizes[name] for name in self.returned(body)] for body in bodies],
+            [self.size(program, t) for t in holder.results],
+            outputs,
+            [body.attribute for body in bodies],
+        )
+
+    def size(self, program: Program, t: int) -> Size:
+        """The size of a tensor of the model."""
+        return self.sizes[program.names[t]]
+
+    def bind(self, program: Program) -> None:
+        """Check that a program is that of this model, and let it return what the model's caller takes.
+
+        Raises `Corrupted` with the first difference.
+        """
+        for step in program.steps:
+            if step.op[0].startswith("tmmu.grad"):
+                raise _no_gradients(step.node)
+        self._check_tensors(program)
+        self._check_steps(program)
+        self._check_bodies(program)
+        rows = {name: t for t, name in enumerate(program.names)}
+        program.kept = frozenset(rows[name] for name in self.stored if name not in program.donated)
+        saved = [t for t, flags in enumerate(program.plan.tensors.flags.tolist()) if flags & IS_SAVED]
+        saved = saved if program.plan.mode == "forward" else []
+        program.returned = sorted({*(rows[name] for name in self.outputs), *saved, *program.kept})
+
+    def _check_tensors(self, program: Program) -> None:
+        rows = {name: t for t, name in enumerate(program.names)}
+        for name in (*self.inputs, *self.stored, *self.outputs):
+            if name not in rows:
+                raise _other(f"it has no tensor {name}", name)
+        copies = {copy for inner in _bodies(program.items) for _, copy in inner.returns}
+        for t, name in enumerate(program.names):
+            if t in copies:
+                continue
+            if name not in self.sizes:
+                raise _other(f"the model has no tensor {name}", name)
+            shape, dtype = self.sizes[name]
+            if (program.sizes[t], program.dtypes[t]) != (nbytes(shape, dtype), dtype):
+                stated = f"{program.sizes[t]} bytes of {program.dtypes[t]}"
+                raise _other(f"{name} has {stated}, in the model {nbytes(shape, dtype)} of {dtype}", name)
+        given = {program.names[t] for t in program.given}
+        for name in sorted(given.symmetric_difference({*self.inputs, *self.stored})):
+            raise _other(f"plan and model differ on whether the caller writes {name}", name)
+
+    def _check_steps(self, program: Program) -> None:
+        seen: set[str] = set()
+        for n, step in enumerate(program.steps):
+            place = self.nodes.get(step.node)
+            if place is None:
+                raise _other(f"the model has no node {step.node}", step=n)
+            if step.part is not Part.LEAVE and step.node in seen:
+                raise _other(f"{step.node} is run twice", step=n)
+            seen.add(step.node)
+            bodies = self.bodies(place)
+            if (step.part is Part.WHOLE) != (not bodies):
+                raise _other(f"{step.node} has bodies on one side alone", step=n)
+            if step.part is Part.LEAVE:
+                continue
+            reads = [name for name in self.reads(place) if name is not None]
+            found = [program.names[t] for t in step.operands]
+            if found != reads:
+                raise _other(f"{step.node} reads {', '.join(found)}, in the model {', '.join(reads)}", step=n)
+            writes = [name for name in self.writes(place) if name is not None]
+            writes = [name for body in bodies for name in self.formals(body)] if bodies else writes
+            found = [program.names[t] for t in step.results]
+            if found != writes:
+                raise _other(f"{step.node} writes {', '.join(found)}, in the model {', '.join(writes)}", step=n)
+        for name in self.nodes:
+            if name not in seen:
+                raise _other(f"it has no step for the node {name}")
+
+    def _check_bodies(self, program: Program) -> None:
+        for holder in _holders(program.items):
+            place = self.nodes[program.steps[holder.enter].node]
+            bodies = self.bodies(place)
+            if [body.name for body in bodies] != [program.plan.bodies.name[inner.body] for inner in holder.bodies]:
+                raise _other(f"{place.name} has other bodies", step=holder.enter)
+            for body, inner in zip(bodies, holder.bodies, strict=True):
+                found = [program.names[value] for value, _ in inner.returns]
+                if found != self.returned(body):
+                    raise _other(
+                        f"{body.name} returns {', '.join(found)}, in the model {', '.join(self.returned(body))}"
+                    )
+            writes = [name for name in self.writes(place) if name is not None]
+            if [program.names[t] for t in holder.results] != writes:
+                raise _other(f"{place.name} writes something else than {', '.join(writes)}", step=holder.leave)
+
+
+def _holders(items: list[int | Holder]) -> list[Holder]:
+    """All nodes with bodies, outer before inner."""
+    found = [item for item in items if isinstance(item, Holder)]
+    for holder in found:  # grows
+        found.extend(item for inner in holder.bodies for item in inner.items if isinstance(item, Holder))
+    return found
+
+
+def _bodies(items: list[int | Holder]) -> list[Inner]:
+    return [inner for holder in _holders(items) for inner in holder.bodies]
+
+
+def _other(text: str, *tensors: str, step: int | None = None) -> Corrupted:
+    return Corrupted(Corruption(f"the plan is not of this model: {text}", tensors, step))
+
+
+def _no_gradients(node: str) -> TmmuError:
+    return TmmuError(
+        "MODE_VIOLATION",
+        "gradient steps have no ONNX kernels",
+        place=f"step {node!r}",
+        fix="run the plan alone (tmmu run PLAN), with stand-in kernels",
+        operator="UML_OS.TMMU.ApplyPlan_v1",
+        mode="backward",
+    )

@@ -1,0 +1,147 @@
+"""One ONNX node as a kernel: the reference evaluator of the onnx package on a model of this node alone.
+
+spec: SIM5.1, SIM5.5
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from tmmu.core.errors import TmmuError
+from tmmu.importers.shapes.naming import domain_of
+from tmmu.importers.shapes.sizes import NUMBERS
+from tmmu.simulator.elements import Array, Size, numpy_type
+
+RANDOM = frozenset(
+    {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators that draw numbers; without a seed of their own they get that of their node's name."""
+
+
+class GatherElements(OpRun):
+    """The operator as it is specified; onnx's own kernel fails where an axis has more than 32 elements."""
+
+    op_domain = ""
+
+    def _run(self, data: Array, indices: Array, axis: int = 0) -> tuple[Array]:
+        """Where `indices` is shorter along another axis, the rest of `data` is not looked at."""
+        axis %= data.ndim
+        near = tuple(slice(None) if k == axis else slice(size) for k, size in enumerate(indices.shape))
+        within = np.where(indices < 0, indices + data.shape[axis], indices)
+        return (np.take_along_axis(data[near], within, axis),)
+
+
+class KernelFailed(TmmuError):
+    """A kernel cannot compute on the operands that it is given."""
+
+
+class NodeKernel:
+    """A node of ai.onnx, or of another domain that the reference evaluator knows.
+
+    Parameters
+    ----------
+    name
+        The node's name, for people and for the seeds of random operators.
+    node
+        The node itself, without bodies.
+    opsets
+        The model's operator sets.
+    operands
+        The sizes of the operands that are present.
+    results
+        The sizes of the outputs in order, None for those that are absent or that nobody produces.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_IR where the evaluator has no kernel for it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        node: onnx.NodeProto,
+        opsets: Sequence[onnx.OperatorSetIdProto],
+        operands: Sequence[Size],
+        results: Sequence[Size | None],
+    ) -> None:
+        self.name, self.wanted = name, results
+        own = onnx.NodeProto()
+        own.CopyFrom(node)
+        own.domain = domain_of(node)
+        present = iter(f"operand{k}" for k in range(len(operands)))
+        inputs = [next(present) if text else "" for text in node.input]
+        outputs = [f"result{k}" if size is not None else "" for k, size in enumerate(results)]
+        while outputs and not outputs[-1]:
+            outputs.pop()
+        del own.input[:], own.output[:]
+        own.input.extend(inputs)
+        own.output.extend(outputs)
+        self.outputs = [text for text in outputs if text]
+        if own.op_type in RANDOM and domain_of(node) == "" and all(a.name != "seed" for a in own.attribute):
+            seed = float(zlib.crc32(name.encode()) & 0xFFFF)
+            own.attribute.append(helper.make_attribute("seed", int(seed) if own.op_type == "Dropout" else seed))
+        given = [
+            helper.make_tensor_value_info(f"operand{k}", NUMBERS[dtype], shape)
+            for k, (shape, dtype) in enumerate(operands)
+        ]
+        made = [
+            helper.make_tensor_value_info(f"result{k}", NUMBERS[size[1]], size[0])
+            for k, size in enumerate(results)
+            if size is not None
+        ]
+        graph = helper.make_graph([own], "node", given, made)
+        sets = [helper.make_opsetid(domain_of(each), each.version) for each in opsets]
+        try:
+            self.evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=sets), new_ops=[GatherElements])
+        except Exception as error:  # the evaluator raises what it likes over a node that it does not know
+            raise TmmuError(
+                "INVALID_IR",
+                f"onnx has no kernel for {own.op_type} ({_first_line(error)})",
+                place=f"node {name!r}",
+                fix="run the plan alone, with --kernels hash",
+                operator="UML_OS.TMMU.ApplyPlan_v1",
+                node_id=name,
+            ) from error
+
+    def run(self, operands: Sequence[Array]) -> list[Array]:
+        """The results that are produced, of the sizes that were planned; `KernelFailed` where it cannot."""
+        feeds = {f"operand{k}": array for k, array in enumerate(operands)}
+        try:
+            with np.errstate(all="ignore"):
+                made = self.evaluator.run(self.outputs, feeds)
+        except Exception as error:  # kernels raise what they like
+            raise self._failed(f"its kernel fails ({_first_line(error)})") from error
+        sizes = [size for size in self.wanted if size is not None]
+        return [self._planned(array, size) for array, size in zip(made, sizes, strict=True)]
+
+    def _planned(self, array: Array, size: Size) -> Array:
+        """A result of the planned size. The evaluator computes some operators in another type than it should."""
+        shape, dtype = size
+        array = np.asarray(array)
+        if array.shape != shape:
+            raise self._failed(f"its result is {list(array.shape)}, planned was {list(shape)}")
+        with np.errstate(all="ignore"):
+            return array if array.dtype == numpy_type(dtype) else array.astype(numpy_type(dtype))
+
+    def _failed(self, what: str) -> KernelFailed:
+        return KernelFailed(
+            "CONTRACT_VIOLATION",
+            what,
+            place=f"node {self.name!r}",
+            fix="give inputs that the model can take, with --inputs, and plan with their shapes",
+            operator="UML_OS.TMMU.ApplyPlan_v1",
+            failure_operator=self.name,
+        )
+
+
+def _first_line(error: Exception) -> str:
+    """What an exception says, in short."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

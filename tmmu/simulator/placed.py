@@ -1,0 +1,226 @@
+"""The arenas of a plan as the memory of a run, with an account of who owns each byte.
+
+An in-place result is written piece by piece while its operand is read, from either end; of a view nothing is written.
+What is born is zeroed, as the plan's lifetimes say.
+spec: SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM3.1, SIM3.2, SIM8.1, SIM8.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tmmu.core.columns import NONE
+from tmmu.core.dtypes import BITS
+from tmmu.core.errors import TmmuError
+from tmmu.runtime.births import Births
+from tmmu.runtime.memory import Memory
+from tmmu.simulator.bodies import Step
+from tmmu.simulator.memories import PATTERN, Kernel, Raw
+from tmmu.simulator.owners import NOBODY, Owners
+from tmmu.simulator.program import Program
+from tmmu.simulator.witness import Corrupted, Corruption
+
+ONE_BY_ONE = 32
+"""Up to so many elements an in-place result is computed one by one; larger ones in five unequal pieces."""
+
+
+class Placed:
+    """The arenas of a plan. Reads and writes are views of mapped memory; nothing is held anywhere else.
+
+    Parameters
+    ----------
+    program, memory
+        A plan as a program, and its arenas in memory.
+    sanitize
+        Keep account of who owns each byte, for `check`, and let kernels find the pattern where they are to write.
+    careful
+        Compute in-place results piece by piece in both directions. Otherwise each is computed once and written whole.
+    births, begun
+        What zeroes storages at their births, and what tells it, or the execution that it is part of, that a step
+        begins. Without them nothing is zeroed.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        memory: Memory,
+        *,
+        sanitize: bool = False,
+        careful: bool = True,
+        births: Births | None = None,
+        begun: Callable[[int], object] | None = None,
+    ) -> None:
+        self.program, self.memory, self.careful = program, memory, careful
+        self.births, self.begun = births, begun
+        self.owners = [Owners() for _ in program.plan.arenas] if sanitize else []
+        self.values: list[int] = []  # the tensor that each value is of
+        self.shown: dict[int, tuple[int, int]] = {}  # the value that a tensor shows, and its first byte of it
+        self._view: dict[int, Raw] = {}
+        self._probed: list[tuple[Raw, Raw]] = []
+
+    def begin(self, n: int) -> None:
+        """Zero what is born at a step, or `Corrupted` where a storage lies outside of its arena."""
+        if self.births is not None and self.begun is not None:
+            try:
+                self.begun(n)
+            except TmmuError as error:
+                if error.code_id != "INVALID_ADDRESS":
+                    raise
+                text = f"{self.program.at(n)} finds a storage to zero that lies outside of its arena ({error.what})"
+                raise Corrupted(Corruption(text, (), n)) from error
+            self.zeroed()
+
+    def zeroed(self) -> None:
+        """Nothing owns the bytes of storages that were overwritten."""
+        if self.owners and self.births is not None:
+            s = self.program.plan.storages
+            for k in self.births.overwritten:
+                first = int(s.offset[k])
+                self.owners[int(s.arena[k])].write(first, first + int(s.bytes[k]), len(self.values))
+                self.values.append(NONE)
+
+    def hold(self, t: int) -> Raw:
+        """The bytes of a tensor as a view of its arena, or `Corrupted` where its arena has none."""
+        view = self._view.get(t)
+        if view is None:
+            try:
+                view = self._view[t] = self.memory.tensor(t)
+            except TmmuError as error:
+                raise Corrupted(self._outside(t)) from error
+        return view
+
+    def prepare(self, tensors: Sequence[int]) -> None:
+        """Fill the bytes of tensors with the pattern."""
+        for t in tensors:
+            self.hold(t)[:] = PATTERN
+            self._own(t)
+
+    def probe(self, tensors: Sequence[int]) -> None:
+        """Fill the bytes of tensors with the pattern; but for the sanitizer, what they held can be put back."""
+        if not self.owners:
+            self._probed = [(view, np.array(view)) for view in map(self.hold, tensors)]
+        self.prepare(tensors)
+
+    def unprobe(self) -> None:
+        """Put back what was there, the last first."""
+        while self._probed:
+            view, before = self._probed.pop()
+            view[:] = before
+
+    def store(self, t: int, content: Raw) -> None:
+        """Write all bytes of a tensor."""
+        self.hold(t)[:] = content
+        self._own(t)
+
+    def patch(self, t: int, first: int, content: Raw) -> None:
+        """Write some bytes of a tensor that was prepared."""
+        self.hold(t)[first : first + len(content)] = content
+
+    def release(self, t: int) -> None:
+        """Nothing is given up: who takes the bytes next is the plan's affair."""
+
+    def compute(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> None:
+        """Results in place come last, as their kernels read the operand to the end."""
+        made = kernel(operands)
+        over = [k for k, t in enumerate(step.results) if self.program.is_over(step, t)]
+        for k, t in enumerate(step.results):
+            if k in over:
+                continue
+            if t in self.program.views:
+                self.show(t)
+            else:
+                self.store(t, made[k])
+        if over and self.careful:
+            self._piecewise(n, step, kernel, operands, made, over)
+        else:
+            for k in over:
+                self.hold(step.results[k])[:] = made[k]
+        for k in over:
+            self._own(step.results[k])
+
+    def _piecewise(
+        self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw], first: list[Raw], over: list[int]
+    ) -> None:
+        """Write results over their operands, reading these anew before each piece, from either end. spec: SIM2.3"""
+        targets = [self.hold(step.results[k]) for k in over]
+        before = [np.array(target) for target in targets]
+        cut = self._cuts([step.results[k] for k in over])
+        ends = []
+        for order in (range(len(cut) - 1), reversed(range(len(cut) - 1))):
+            for target, content in zip(targets, before, strict=True):
+                target[:] = content
+            made = first
+            for position, piece in enumerate(order):
+                made = made if position == 0 else self._again(n, step, kernel, operands)
+                for k, target in zip(over, targets, strict=True):
+                    target[cut[piece] : cut[piece + 1]] = made[k][cut[piece] : cut[piece + 1]]
+            ends.append([np.array(target) for target in targets])
+        for k, one, other in zip(over, *ends, strict=True):
+            if not np.array_equal(one, other):
+                raise Corrupted(self._in_place(n, step, k, int(np.argmax(one != other))))
+
+    def _again(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> list[Raw]:
+        """Run a kernel on operands of which some elements are results already; what it cannot read, it cannot use."""
+        try:
+            return kernel(operands)
+        except TmmuError as error:
+            k = next(k for k, t in enumerate(step.results) if self.program.is_over(step, t))
+            raise Corrupted(self._in_place(n, step, k, 0)) from error
+
+    def _cuts(self, results: list[int]) -> list[int]:
+        """The bytes between which the pieces of results lie, each a whole number of elements of the widest."""
+        size = max(self.program.sizes[t] for t in results)
+        width = max(1, *(BITS[self.program.dtypes[t]] // 8 for t in results))
+        count = -(-size // width)
+        at = set(range(count)) if count <= ONE_BY_ONE else {0, 1, count // 3, count // 2 + 1, count - 1}
+        return [*(k * width for k in sorted(at)), size] if size else [0]
+
+    def show(self, t: int) -> None:
+        """Make a tensor a view of what its base is now; nothing is written."""
+        base, offset = self.program.views[t]
+        if base in self.shown:
+            value, first = self.shown[base]
+            self.shown[t] = value, first + offset
+
+    def _own(self, t: int) -> None:
+        """The bytes of a tensor are a new value of it."""
+        if self.owners:
+            address = self.program.address[t]
+            self.shown[t] = len(self.values), 0
+            self.owners[self.program.arena[t]].write(address, address + self.program.sizes[t], len(self.values))
+            self.values.append(t)
+
+    def check(self, n: int | None, t: int) -> None:
+        """Raise `Corrupted` where a byte of a tensor belongs to another, though it may hold the same. spec: SIM3.1"""
+        name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
+        value, first_byte = self.shown.get(t, (NOBODY, 0))
+        for run in self.owners[arena].read(address, address + self.program.sizes[t]):
+            if (run.value, run.first - run.origin) == (value, run.first - address + first_byte) and value != NOBODY:
+                continue
+            other = self._owner(run.value)
+            what = "an earlier value of it" if other == name else other
+            text = f"{self.program.at(n)} reads {name}, whose bytes hold {what}"
+            where = self.program.plan.arenas[arena].name
+            raise Corrupted(Corruption(text, (name, other), n, where, run.first, run.end - 1))
+
+    def _owner(self, value: int) -> str:
+        if value == NOBODY:
+            return "nothing"
+        return "the zeros of a birth" if self.values[value] == NONE else self.program.names[self.values[value]]
+
+    def _outside(self, t: int) -> Corruption:
+        name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
+        where, last = self.program.plan.arenas[arena].name, address + max(0, self.program.sizes[t] - 1)
+        return Corruption(f"{name} lies outside of the arena {where}", (name,), None, where, address, last)
+
+    def _in_place(self, n: int, step: Step, k: int, at: int) -> Corruption:
+        t = step.results[k]
+        names = [self.program.names[t]]
+        if t in self.program.in_place:
+            names.append(self.program.names[self.program.in_place[t]])
+        text = f"{self.program.at(n)} computes {names[0]} over {names[-1]}, elements of which it reads again"
+        first = self.program.address[t] + at
+        arena = self.program.plan.arenas[self.program.arena[t]].name
+        return Corruption(text, tuple(names), n, arena, first, first)

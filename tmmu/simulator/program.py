@@ -1,0 +1,125 @@
+"""A plan as a program that can be run: its steps, where its tensors are, and its words on sharing that are tried.
+
+Nothing is believed of lifetimes, storages and slots: a run needs the steps, and where each tensor's bytes are.
+spec: SIM1.2, SIM2.1, SIM2.2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, SHARES, Plan
+from tmmu.simulator.bodies import Holder, Step, Tree, steps_of
+from tmmu.simulator.operators import known, shows
+from tmmu.simulator.witness import malformed
+
+
+@dataclass
+class Program:
+    """A plan to be run. `views` and `in_place` are the plan's words on sharing that are tried (`spec/simulator.md`).
+
+    `views` gives base and first byte, `in_place` the operand, `given` what the caller writes, `returned` what it reads
+    in the end, `kept` what must then be as it was.
+    """
+
+    plan: Plan
+    donated: frozenset[str] = frozenset()
+    names: list[str] = field(init=False)
+    sizes: list[int] = field(init=False)
+    steps: list[Step] = field(init=False)
+    items: list[int | Holder] = field(init=False)
+    views: dict[int, tuple[int, int]] = field(init=False, default_factory=dict)
+    in_place: dict[int, int] = field(init=False, default_factory=dict)
+    given: list[int] = field(init=False)
+    returned: list[int] = field(init=False)
+    kept: frozenset[int] = field(init=False)
+    carried: frozenset[int] = field(init=False)
+    """What the caller writes once, before the first batch: what it keeps in persistent arenas, views apart."""
+    tied: list[int] = field(init=False, default_factory=list)
+    """What the caller writes as a view of something else that it writes, bases first."""
+
+    def __post_init__(self) -> None:
+        t = self.plan.tensors
+        self.names, self.sizes = t.name.list(), t.bytes.tolist()
+        self.writer, self.dtypes = t.writer.tolist(), [self.plan.dtypes[k] for k in t.dtype.tolist()]
+        self.arena: list[int] = self.plan.storages.arena[t.storage].tolist()
+        offsets = self.plan.storages.offset[t.storage].tolist()
+        self.address = [offset + window for offset, window in zip(offsets, t.window.tolist(), strict=True)]
+        self.steps = steps_of(self.plan)
+        persistent = {ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER)}
+        callers = {*persistent, ROLES.index(Role.INPUT)}
+        self.given = [
+            i
+            for i, (writer, role, flags) in enumerate(zip(self.writer, t.role.tolist(), t.flags.tolist(), strict=True))
+            if writer == NONE and (role in callers or flags & IS_INPUT)
+        ]
+        read = IS_OUTPUT | (IS_SAVED if self.plan.mode == "forward" else 0)
+        self.kept = frozenset(
+            i for i in self.given if int(t.role[i]) in persistent and self.names[i] not in self.donated
+        )
+        self._share()
+        self.returned = [i for i, flags in enumerate(t.flags.tolist()) if flags & read or i in self.kept]
+        self._tie()
+        self.carried = frozenset(
+            i for i in self.kept if i not in self.views and not self.plan.arenas[self.arena[i]].reuse
+        )
+        self.items = Tree(self.plan, self.steps).all()
+
+    def is_over(self, step: Step, t: int) -> bool:
+        """Is a result written over what its step reads: in place, or as the change of an operand?"""
+        return t in self.in_place or (t in step.mutates and t in step.operands)
+
+    def at(self, n: int | None) -> str:
+        """How a step is named to people."""
+        return f"step {n} ({self.steps[n].node})" if n is not None and n < len(self.steps) else "the caller"
+
+    def _share(self) -> None:
+        """Find the words on sharing that can be tried. spec: SIM2.1, SIM2.2"""
+        t = self.plan.tensors
+        for w, (word, of, n) in enumerate(zip(t.shares.tolist(), t.of.tolist(), self.writer, strict=True)):
+            if of == NONE:
+                continue
+            if n == NONE:
+                self._caller_view(w, of, SHARES[word])
+                continue
+            step = self.steps[n]
+            if step.part is not Part.WHOLE or of not in step.operands or w not in step.results or w in step.mutates:
+                continue
+            if SHARES[word] is Shares.VIEW and (offset := self._shown(step, w, of)) is not None:
+                self.views[w] = (of, offset)
+            same = (self.arena[w], self.address[w], self.sizes[w]) == (self.arena[of], self.address[of], self.sizes[of])
+            if SHARES[word] is Shares.IN_PLACE and same:
+                self.in_place[w] = of
+
+    def _shown(self, step: Step, w: int, of: int) -> int | None:
+        """The byte of `of` at which its view `w` begins, or None where the operator is no view."""
+        if known(step.op[0]):
+            whole = self.sizes[w] == self.sizes[of] and step.operands[0] == of
+            return 0 if whole and shows(*step.op, step.results.index(w)) else None
+        return self._window(w, of)
+
+    def _caller_view(self, w: int, of: int, word: Shares) -> None:
+        """Tied weights: what the caller writes once under two names."""
+        offset = self._window(w, of) if word is Shares.VIEW and {w, of} <= set(self.given) else None
+        if offset is not None:
+            self.views[w] = (of, offset)
+
+    def _tie(self) -> None:
+        """Put the caller's views in an order in which bases come first."""
+        waiting = [t for t in self.given if t in self.views]
+        ready = {t for t in self.given if t not in self.views}
+        while waiting:
+            now = [t for t in waiting if self.views[t][0] in ready]
+            if not now:
+                raise malformed(f"{self.names[waiting[0]]} is a view of itself", self.names[waiting[0]])
+            self.tied += now
+            ready.update(now)
+            waiting = [t for t in waiting if t not in ready]
+
+    def _window(self, w: int, of: int) -> int | None:
+        t = self.plan.tensors
+        offset = int(t.window[w]) - int(t.window[of])
+        inside = 0 <= offset <= self.sizes[of] - self.sizes[w]
+        return offset if inside and t.storage[w] == t.storage[of] else None

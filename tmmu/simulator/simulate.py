@@ -1,0 +1,191 @@
+"""A plan's steps in its arenas beside the same steps in private memory: identical, or the first difference.
+
+spec: SIM1.1, SIM1.3, SIM1.6, SIM1.7, SIM1.8, SIM3.1, SIM7.1, SIM8.1 to SIM8.5, V1.10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tmmu.runtime.births import Births
+from tmmu.runtime.commit import commit_execution
+from tmmu.runtime.execution import Execution
+from tmmu.runtime.memory import Memory
+from tmmu.simulator.machine import Kernels, Look, run
+from tmmu.simulator.memories import Private, Raw
+from tmmu.simulator.placed import Placed
+from tmmu.simulator.program import Program
+from tmmu.simulator.witness import Corrupted, Corruption
+
+
+@dataclass
+class Report:
+    """What a run showed. `looks` counts the compared reads and results, `touched` the bytes used of each arena.
+
+    `outputs` are the bytes of what the caller reads, by row, as private memory has them.
+    """
+
+    corruption: Corruption | None
+    looks: int
+    touched: list[int]
+    footprints: list[int]
+    outputs: dict[int, Raw] = field(default_factory=dict)
+
+    @property
+    def identical(self) -> bool:
+        """Was everything that was looked at the same, bit for bit?"""
+        return self.corruption is None
+
+
+class Batches:
+    """Runs of a program one after the other in the same arenas, each compared with a run in private memory.
+
+    Parameters
+    ----------
+    program
+        The steps of a plan.
+    where
+        The plan's arenas, all zero; or an execution of the plan, whose batches the runs become.
+    sanitize
+        Report a read of bytes that another tensor has written since even where they are equal.
+    """
+
+    def __init__(self, program: Program, where: Memory | Execution, *, sanitize: bool = False) -> None:
+        self.program, self.sanitize = program, sanitize
+        self.execution = where if isinstance(where, Execution) else None
+        self.memory = where.memory if isinstance(where, Execution) else where
+        self.births = self.execution.births if self.execution else Births(program.plan, self.memory)
+        begun = self.execution.step if self.execution else self.births.step
+        self.private = Private(program)
+        self.placed = Placed(program, self.memory, sanitize=sanitize, births=self.births, begun=begun)
+        self.count = 0
+
+    def run(self, kernels: Kernels, progress: Callable[[int], None] | None = None) -> Report:
+        """Run the next batch; after a corruption there is no next one.
+
+        Parameters
+        ----------
+        kernels
+            What operators compute, and what the caller writes. From the second batch on it writes no more what it
+            keeps in persistent arenas: that must have stayed what it was.
+        progress
+            Is told the step that is run.
+
+        Raises
+        ------
+        TmmuError
+            Where private memory does not suffice, a kernel refuses, or the batch cannot be sealed.
+
+        Notes
+        -----
+        Each step is computed twice, in-place steps up to eleven times (twice for each element where there are few).
+        """
+        looks, corruption = 0, None
+        try:
+            _bounds(self.program)
+            self._begin()
+            for look in self._both(kernels):
+                looks += 1
+                if progress is not None:
+                    progress(look.step if look.step is not None else len(self.program.steps))
+                self._check(look)
+            _unchanged(self.program, self.private)
+        except Corrupted as error:
+            corruption = error.corruption
+        outputs = {t: self.private.content[t] for t in self.program.returned if t in self.private.content}
+        if self.execution is not None and corruption is None:
+            for t in sorted(outputs.keys() - self.program.kept):
+                self.execution.record_value(self.program.names[t], "returned", outputs[t])
+            commit_execution(self.execution)
+        self.count += 1
+        touched = [arena.high_water for arena in self.memory.arenas]
+        return Report(corruption, looks, touched, [usage.footprint for usage in self.program.plan.usage], outputs)
+
+    def _begin(self) -> None:
+        if self.execution is not None:
+            self.execution.begin()
+        else:
+            self.births.begin(is_fresh=self.count == 0)
+        self.placed.zeroed()
+
+    def _both(self, kernels: Kernels) -> Iterator[Look]:
+        """The looks of both runs, generators that go side by side: neither goes on before the other has come as far.
+
+        The first has made the caller's writes by then, so that the second takes them from there.
+        """
+        carried = self.program.carried if self.count else frozenset()
+        self.private.restart(carried)
+
+        def given(t: int) -> Raw:
+            content = kernels.given(t)
+            if self.execution is not None:
+                self.execution.record_value(self.program.names[t], "given", content)
+            return content
+
+        right = run(self.program, self.private, kernels, given, carried)
+        found = run(self.program, self.placed, kernels, self.private.hold, carried)
+        for look, other in zip(right, found, strict=True):
+            assert look == other
+            yield look
+
+    def _check(self, look: Look) -> None:
+        private = self.private
+        if look.tensor not in private.content or look.tensor in private.unwritten:
+            raise Corrupted(_unwritten(self.program, look))
+        if self.sanitize:
+            self.placed.check(look.step, look.tensor)
+        _compare(self.program, look, private.hold(look.tensor), self.placed.hold(look.tensor))
+
+
+def simulate(
+    program: Program,
+    kernels: Kernels,
+    *,
+    sanitize: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Report:
+    """Run a program once, in arenas that are mapped for it, as `Batches.run` says.
+
+    Raises also what `Memory.map` raises.
+    """
+    with Memory.map(program.plan) as memory:
+        return Batches(program, memory, sanitize=sanitize).run(kernels, progress)
+
+
+def _compare(program: Program, look: Look, right: Raw, found: Raw) -> None:
+    """Raise `Corrupted` with the first byte that differs."""
+    if np.array_equal(right, found):
+        return
+    k, name = int(np.argmax(right != found)), program.names[look.tensor]
+    step = None if look.step is None else program.steps[look.step]
+    written = step is not None and look.tensor in step.results and look.tensor not in step.operands
+    what = "writes" if written else "reads"
+    text = f"{program.at(look.step)} {what} {name}, whose byte {k} is {found[k]:#04x} where {right[k]:#04x} belongs"
+    arena, first = program.plan.arenas[program.arena[look.tensor]].name, program.address[look.tensor] + k
+    raise Corrupted(Corruption(text, (name,), look.step, arena, first, first))
+
+
+def _unwritten(program: Program, look: Look) -> Corruption:
+    name = program.names[look.tensor]
+    return Corruption(f"{program.at(look.step)} reads {name}, which nothing has written", (name,), look.step)
+
+
+def _bounds(program: Program) -> None:
+    """Raise `Corrupted` where a tensor is larger than its whole arena, before anything of its size is made."""
+    for t, size in enumerate(program.sizes):
+        arena = program.arena[t]
+        if size > program.plan.usage[arena].footprint:
+            name, where = program.names[t], program.plan.arenas[arena].name
+            last = program.address[t] + size - 1
+            text = f"{name} lies outside of the arena {where}"
+            raise Corrupted(Corruption(text, (name,), None, where, program.address[t], last))
+
+
+def _unchanged(program: Program, private: Private) -> None:
+    """Raise `Corrupted` where a step has written what the caller keeps. spec: V1.10"""
+    for t in sorted(private.changed):
+        name = program.names[t]
+        raise Corrupted(Corruption(f"the caller finds {name} changed, which it has not donated", (name,)))

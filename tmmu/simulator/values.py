@@ -1,0 +1,101 @@
+"""What the caller writes: inputs from a file or a seed, weights from the model, its weight files, or a seed.
+
+A value that is drawn follows from the seed, the tensor's name, shape and type alone. Floats are drawn so that numbers
+neither vanish nor explode on their way through a network; whole numbers are small, so that they serve as indices.
+spec: SIM5.3, SIM5.4
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+from onnx import external_data_helper, numpy_helper
+
+from tmmu.core.dtypes import BITS, nbytes
+from tmmu.core.errors import TmmuError
+from tmmu.simulator.elements import Array, Size, encode, numpy_type
+from tmmu.simulator.memories import Raw
+
+MOST = 8
+"""Whole numbers that are drawn are below this."""
+
+
+def drawn(seed: int, name: str, size: Size) -> Raw:
+    """The bytes of a tensor of that size, drawn from a seed."""
+    shape, dtype = size
+    digest = hashlib.blake2b(f"{seed} {name}".encode(), digest_size=16).digest()
+    random = np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
+    if dtype == "bool":
+        return random.integers(0, 2, nbytes(shape, dtype), np.uint8)
+    if not dtype.startswith(("float", "bfloat", "complex")):
+        most = min(MOST, 1 << (BITS[dtype] - (0 if dtype.startswith("u") else 1)))
+        return encode(random.integers(0, most, shape, np.uint8).astype(numpy_type(dtype)), dtype)
+    count = math.prod(shape)
+    if len(shape) < 2:  # a bias, a scale or a variance, which must be positive
+        numbers = random.random(count, np.float32) + np.float32(0.5)
+    else:
+        numbers = random.standard_normal(count, np.float32)
+        numbers *= np.float32(1 / math.sqrt(max(1, count // max(1, max(shape)))))
+    with np.errstate(all="ignore"):
+        return encode(numbers.astype(numpy_type(dtype)), dtype)
+
+
+def stored(tensor: onnx.TensorProto, folder: str) -> Array | None:
+    """The elements of an initializer, read from its weight file where it names one; None where there are none."""
+    place = f"initializer {tensor.name!r}"
+    try:
+        if external_data_helper.uses_external_data(tensor):
+            location = external_data_helper.ExternalDataInfo(tensor).location
+            if not os.path.exists(os.path.join(folder, location)):
+                return None
+            copy = onnx.TensorProto()
+            copy.CopyFrom(tensor)
+            external_data_helper.load_external_data_for_tensor(copy, folder)
+            tensor = copy
+        return numpy_helper.to_array(tensor)
+    except Exception as error:  # onnx raises what it likes over data that do not fit
+        what = f"its data cannot be read ({error})"
+        raise TmmuError("INVALID_IR", what, place=place, fix="write its weights again", node_id=tensor.name) from error
+
+
+def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:
+    """The arrays of an .npz file by name; INVALID_BINDING where one is no input or has another shape or type.
+
+    No array is read before its size is known to be that of its input.
+    """
+
+    def refuse(name: str, what: str) -> TmmuError:
+        fix = f"give arrays for {', '.join(sorted(sizes)) or 'no input'}"
+        return TmmuError("INVALID_BINDING", what, file=path, place=f"array {name!r}", fix=fix, binding=name)
+
+    found: dict[str, Array] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for info in archive.infolist():
+                name = info.filename.removesuffix(".npy")
+                if name not in sizes:
+                    raise refuse(name, "no input of the model has this name")
+                shape, dtype = sizes[name]
+                if info.file_size > nbytes(shape, dtype) * max(1, 8 // BITS[dtype]) + (1 << 16):
+                    raise refuse(name, f"its {info.file_size} bytes are more than an input of {list(shape)} has")
+        with np.load(path, allow_pickle=False) as arrays:
+            for name in arrays.files:
+                array = arrays[name]
+                shape, dtype = sizes[name]
+                if array.dtype.kind == "V" and array.dtype.itemsize == numpy_type(dtype).itemsize:
+                    array = array.view(numpy_type(dtype))  # what is no type of NumPy's own is stored as bytes
+                if array.shape != shape or array.dtype != numpy_type(dtype):
+                    raise refuse(name, f"it is {array.dtype} {list(array.shape)}, the input {dtype} {list(shape)}")
+                found[name] = array
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise TmmuError(
+            "INVALID_BINDING", f"it is no .npz file of arrays ({error})", file=path, fix="write it with numpy.savez",
+            binding="--inputs",
+        ) from error  # fmt: skip
+    return found
