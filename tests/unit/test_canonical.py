@@ -195,7 +195,7 @@ import resource
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 from tests.unit.test_canonical import HOSTILE
-from tmmu import canonical
+from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 refused = 0
 for data in HOSTILE.values():

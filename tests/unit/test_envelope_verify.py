@@ -19,6 +19,7 @@ from proofs import obligations
 from proofs.checker import envelope
 from proofs.lemmas.size_maxima import SMALLER_PARTS
 from proofs.obligations import sizes_over_envelope
+from proofs.readers.envelope import apart
 from proofs.solvers import Answer
 from proofs.solvers.process import SolverProcess
 from proofs.verify.command import command
@@ -226,9 +227,9 @@ def test_a_size_that_several_tensors_have_is_shown_once() -> None:
 
 def test_two_sizes_are_apart_where_some_shape_tells_them_apart() -> None:
     ranges = {"m": (1, 64)}
-    assert envelope.apart(M, M, ranges) is None
-    assert envelope.apart(M + 1, M, ranges) == envelope.apart(M, M + 1, ranges) == {"m": 1}
-    assert envelope.apart(64, M, ranges) == {"m": 1}  # at 64 they are equal
+    assert apart(M, M, ranges) is None
+    assert apart(M + 1, M, ranges) == apart(M, M + 1, ranges) == {"m": 1}
+    assert apart(64, M, ranges) == {"m": 1}  # at 64 they are equal
 
 
 WRONG: list[tuple[str, Any, str]] = [

@@ -71,12 +71,6 @@ def test_the_digest_is_that_of_the_written_object_and_changes_with_every_part() 
     assert len({columns.digest(m) for m in (model, *others)}) == 4
 
 
-def test_rows_of_different_lengths_survive_flattening() -> None:
-    rows = [(), (1, 2), (), (3,)]
-    assert columns.unragged(*columns.ragged(rows)) == rows
-    assert columns.unragged(*columns.ragged([])) == []
-
-
 def u32(*values: int) -> np.ndarray[Any, Any]:
     return np.array(values, np.uint32)
 

@@ -436,7 +436,7 @@ def test_a_command_ends_with_its_code_also_where_its_output_goes_nowhere(monkeyp
             raise BrokenPipeError
 
     monkeypatch.setattr(os, "_exit", end)
-    for module in (entry, tmmu.cli.entry):
+    for module in (proofs.verify.entry, tmmu.cli.entry):
         monkeypatch.setattr(module, "run", lambda: 3)
         with pytest.raises(Ended, match="3"):
             module.main()
@@ -502,7 +502,7 @@ def test_all_that_a_command_prints_is_printed_before_it_ends(
         print("größe")
         return 3
 
-    for module, name in ((entry, "run"), (entry, "code_of"), (tmmu.cli.entry, "run")):
+    for module, name in ((proofs.verify.entry, "run"), (entry, "code_of"), (tmmu.cli.entry, "run")):
         monkeypatch.setattr(module, name, run)
     monkeypatch.setattr(os, "_exit", end)
     written = io.BytesIO()
@@ -519,7 +519,7 @@ def test_each_module_of_a_command_can_be_run(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(os, "_exit", end)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    for module in ("tmmu.core.process", "tmmu.cli.entry"):
+    for module in ("proofs.verify.entry", "tmmu.cli.entry"):
         monkeypatch.setattr(sys, "argv", [module, "--help"])
         monkeypatch.delitem(sys.modules, module)
         with pytest.raises(Ended, match="0"):

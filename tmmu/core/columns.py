@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -90,12 +90,6 @@ def ragged(rows: Sequence[Sequence[int]], dtype: type[np.unsignedinteger[Any]] =
     bounds = np.zeros(len(rows) + 1, np.uint32)
     np.cumsum(list(map(len, rows)), out=bounds[1:])
     return column(bounds, np.uint32), column(list(chain.from_iterable(rows)), dtype)
-
-
-def unragged(bounds: NDArray[Any], flat: NDArray[Any]) -> list[tuple[int, ...]]:
-    """The rows that `ragged` flattened."""
-    at, values = bounds.tolist(), tuple(flat.tolist())
-    return [values[lo:hi] for lo, hi in pairwise(at)]
 
 
 def index_of(values: Sequence[Value]) -> tuple[list[Value], list[int]]:
