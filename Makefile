@@ -1,6 +1,6 @@
 # Everything a user or CI runs. `make demo` and `make test` work on a fresh machine with Python >= 3.11 and make.
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fast models models-full kernel kernel-mutants lint bench mutation soak clean help
+.PHONY: demo test test-fast test-full models models-full kernel kernel-mutants lint bench mutation soak clean help
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,8 +9,9 @@ DEMO := demo
 
 help:
 	@echo 'make demo       install, plan real models, prove the plans, refute a broken one'
-	@echo 'make test       everything: lint, types, all tests'
-	@echo 'make test-fast  the fast suite alone'
+	@echo 'make test       lint, types, all tests but the nightly ones; what CI runs'
+	@echo 'make test-fast  unit and property tests alone'
+	@echo 'make test-full  everything: ten seeds, larger bounds, samples of soak and mutation, torch and jax; for a night'
 	@echo 'make models     the TLA+ models and their broken twins under TLC, which is fetched once'
 	@echo 'make models-full  the same, with larger bounds too'
 	@echo 'make kernel     install Coq if need be, prove the checker, and install its program'
@@ -51,7 +52,18 @@ test-fast: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property
 
 test: lint
-	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-full} $(BIN)/pytest -q -n 2 --dist loadfile tests
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
+
+# What torch and jax trace is tested with both installed.
+$(VENV)/tracers: $(VENV)/dev
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax]'
+	@touch $@
+
+test-full: $(VENV)/tracers lint
+	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-full} $(BIN)/pytest -q -n 2 --dist worksteal tests
+	$(BIN)/check-models --mutants --full
+	@$(PYTHON) -m tests.integration.kernel.mutants
+	$(MAKE) mutation soak MINUTES=$(SAMPLE)
 
 models: $(VENV)/dev
 	$(BIN)/check-models --mutants
@@ -72,6 +84,7 @@ bench: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.benchmarks
 
 MINUTES ?= 60
+SAMPLE ?= 10
 
 mutation: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.nightly.mutation --minutes $(MINUTES) $(if $(FILES),--files $(FILES))

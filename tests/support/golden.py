@@ -30,7 +30,7 @@ from tmmu.planner import DEFAULT, plan_memory, replay_token
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.training.modes import PRESETS, prepare
 
-ON_RECORD = Path(__file__).with_name("golden.json")
+ON_RECORD = Path(__file__).resolve().parents[1] / "corpus" / "golden.json"
 SEEDS = range(10)
 LAYOUTS = ("slots", "packed", "hashed")
 PAIRS = [(mode, preset) for preset, modes in sorted(PRESETS.items()) for mode in sorted(modes)]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.test_cli_plan import network
 from tests.support.small import changed, small
-from tests.unit.test_cli_plan import network
 from tests.unit.test_layouts_hashed import large
 from tmmu.cli.entry import run
 from tmmu.core import canonical

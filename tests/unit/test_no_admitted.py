@@ -55,7 +55,7 @@ def test_nothing_is_left_out_without_a_reason() -> None:
     assert unreasoned(ROOT, LEFT_OUT) == []
 
 
-MAY_LEAVE_OUT = {"tests/unit/test_trace_jax.py", "tests/unit/test_trace_torch.py"}
+MAY_LEAVE_OUT = {"tests/integration/test_trace_jax.py", "tests/integration/test_trace_torch.py"}
 """Where a test is left out if an extra of gigabytes is not installed."""
 
 
