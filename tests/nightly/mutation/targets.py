@@ -125,12 +125,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
     "proofs/tools/users_folders.py": (f"{UNIT}users_folders.py",),
     "proofs/kernel/coq_file.py": (f"{UNIT}kernel.py", f"{COMMANDS}second_opinion.py"),
+    **{f"proofs/readers/{name}.py": READERS for name in ("operators", "sharing")},
+    "proofs/readers/envelope.py": ENVELOPE,
     **{
-        f"proofs/readers/{name}.py": READERS
-        for name in (
-            "bodies", "compare", "difference", "ir_model", "ir_tables",
-            "onnx_graph", "onnx_model", "operators", "sharing",
-        )
+        f"proofs/readers/models/{name}.py": READERS
+        for name in ("bodies", "compare", "difference", "ir", "ir_tables", "onnx_graph", "onnx", "reference")
     },
     "proofs/readers/models/compare_steps.py": (*READERS, f"{UNIT}order_memory.py"),
     "proofs/readers/models/compare_tensors.py": (*READERS, f"{UNIT}envelope_verify.py"),
