@@ -1,4 +1,4 @@
-"""How the tensors of a model lie on the mesh: by rules, after their tensor, as they are made, and cut by ZeRO.
+"""How the tensors of a model are partitioned over the mesh: by rules, like their parameter, as computed, and by ZeRO.
 
 spec: R7.5 to R7.8, R7.12, R7.13
 """
@@ -15,8 +15,8 @@ from tmmu.core.dims.expressions import closed
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 
-Lie = tuple[str, ...]
-"""How a tensor lies on the mesh: the axis that splits each dimension, or ""."""
+PartitionSpec = tuple[str, ...]
+"""How a tensor is partitioned over the mesh: the axis that splits each dimension, or ""."""
 
 _PART_OF_SUM = re.compile(r"\.(part|sum)[0-9]+\Z")
 
@@ -26,32 +26,32 @@ def misfit(place: str, what: str) -> TmmuError:
     return TmmuError("INVALID_SHARDING", what, place=place, fix="no rank can run this model under this spec", axis="")
 
 
-class Lies:
-    """How each tensor lies, decided when it is first asked for; `known` holds what was decided."""
+class Partitioning:
+    """The partition spec of each tensor, decided at its first use; `known` holds what was decided."""
 
     def __init__(self, model: Expected, spec: dict[str, Any]) -> None:
         self.model, self.spec, self.mesh = model, spec, Mesh(spec)
         self.real = {axis for axis in self.mesh.axes if self.mesh.size[axis] > 1}
-        self.known: dict[str, Lie] = {}
+        self.known: dict[str, PartitionSpec] = {}
         self.stored_apart: dict[str, int] = {}  # what ZeRO splits, and in which dimension
 
-    def of(self, name: str, as_made: Lie | None = None) -> Lie:
-        """How a tensor lies; decided when it is first asked for."""
+    def of(self, name: str, as_made: PartitionSpec | None = None) -> PartitionSpec:
+        """The partition spec of a tensor, decided at its first use."""
         if name not in self.known:
             rank = len(self.model.shapes[name])
             of = self.differentiated(name)
-            lie = self._ruled(name, Role.GRADIENT if of is not None else self.model.roles[name])
-            if lie is None and of in self.known:
-                lie = self.in_use(of)
-            lie = lie or as_made or ("",) * rank
-            for d, axis in enumerate(lie):
+            partition = self._ruled(name, Role.GRADIENT if of is not None else self.model.roles[name])
+            if partition is None and of in self.known:
+                partition = self.in_use(of)
+            partition = partition or as_made or ("",) * rank
+            for d, axis in enumerate(partition):
                 self._must_fit(name, d, axis)
-            self.known[name] = self._zero(name, of, lie)
+            self.known[name] = self._zero(name, of, partition)
         return self.known[name]
 
-    def in_use(self, name: str | None) -> Lie:
-        """How a tensor lies but for what ZeRO does to it."""
-        assert name is not None  # asked for tensors that lie somewhere
+    def in_use(self, name: str | None) -> PartitionSpec:
+        """The partition spec of a tensor without the split that ZeRO adds."""
+        assert name is not None  # called for tensors whose spec is known
         apart = self.stored_apart.get(name)
         return tuple("" if d == apart else axis for d, axis in enumerate(self.known[name]))
 
@@ -69,7 +69,7 @@ class Lies:
     def _is_tensor(self, name: str) -> bool:
         return name in self.model.roles and self.model.roles[name] is not Role.SCRATCH
 
-    def _ruled(self, name: str, role: Role) -> Lie | None:
+    def _ruled(self, name: str, role: Role) -> PartitionSpec | None:
         for rule in self.spec["rules"]:
             if str(role) not in rule["roles"] or not any(fits(pattern, name) for pattern in rule["names"]):
                 continue
@@ -84,20 +84,20 @@ class Lies:
         if axis and not self.spec["pad"] and closed(self.model.shapes[name])[d] % self.mesh.size[axis]:
             raise misfit(name, f"dimension {d} does not divide by the axis {axis!r}")
 
-    def _zero(self, name: str, of: str | None, lie: Lie) -> Lie:
+    def _zero(self, name: str, of: str | None, partition: PartitionSpec) -> PartitionSpec:
         axis, stage, role = self.spec["zero_axis"], self.spec["zero_stage"], self.model.roles[name]
         split = (
             role is Role.OPTIMIZER  # a spec that has an axis for ZeRO has a stage of it
             or (role is Role.GRADIENT and of is not None and self.model.roles[of] is Role.PARAMETER and stage >= 2)
             or (role is Role.PARAMETER and stage >= 3)
         )
-        if not split or axis not in self.real or axis in lie or name not in self.model.floating:
-            return lie
+        if not split or axis not in self.real or axis in partition or name not in self.model.floating:
+            return partition
         shape, size = closed(self.model.shapes[name]), self.mesh.size[axis]
-        choices = sorted((shape[d] % size != 0, d) for d in range(len(lie)) if not lie[d])
+        choices = sorted((shape[d] % size != 0, d) for d in range(len(partition)) if not partition[d])
         if not choices:
-            return lie
+            return partition
         d = choices[0][1]
         self._must_fit(name, d, axis)
         self.stored_apart[name] = d
-        return (*lie[:d], axis, *lie[d + 1 :])
+        return (*partition[:d], axis, *partition[d + 1 :])

@@ -71,8 +71,8 @@ def false_parts(plan: Plan) -> Iterator[FalseField]:
 def part_differences(plan: Plan, rank_model: RankModel) -> Iterator[Difference]:
     """Each tensor of the model of which the plan's table says what the shard spec does not. O(dimensions)."""
     mesh, stated = Mesh(plan.shard_spec), stated_parts(plan)
-    for name, (shape, lie) in rank_model.held.items():
-        right = tuple(Dimension(n, a, mesh.part(n, a, plan.rank)) for n, a in zip(shape, lie, strict=True))
+    for name, (shape, partition) in rank_model.held.items():
+        right = tuple(Dimension(n, a, mesh.part(n, a, plan.rank)) for n, a in zip(shape, partition, strict=True))
         if name not in stated:
             yield Difference("shard", "", (name,), None, "no part of it", _texts(right))
         elif stated[name] != right:

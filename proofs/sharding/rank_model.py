@@ -1,8 +1,9 @@
 """What the ranks of a mesh must run of a model, stages apart, by the checker's own reading of the shard spec.
 
 All ranks run the same steps on parts of one size. For each step of the model: what its operands bring along decides
-which loops are divided; operands that lie otherwise are brought into place by collectives; results that are sums over
-ranks are reduced, and results that are to lie otherwise are moved. The names of all this are the specification's.
+which loops are divided; operands partitioned otherwise are resharded by collectives; results that are sums over
+ranks are reduced, and results that are to be partitioned otherwise are resharded. The names of all this are the
+specification's.
 spec: R7.4 to R7.16, R7.30, R7.31
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 from proofs.readers.models.reference import Expected, ExpectedStep
 from proofs.readers.operators import COLLECTIVES, GRADIENTS
 from proofs.sharding.loops import Loops, Place, loops, of_update, stated
-from proofs.sharding.partitions import Lie, Lies, misfit
+from proofs.sharding.partitions import Partitioning, PartitionSpec, misfit
 from tmmu.core.dims.expressions import Expression, closed
 from tmmu.core.vocabulary import Part, Phase, Role
 
@@ -25,11 +26,11 @@ _RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uni
 
 @dataclass
 class Spread:
-    """The model as every rank runs it: `owner` gives the model's step behind each step, `lies` how its tensors lie."""
+    """The model as every rank runs it: `owner` is the model's step behind each step, `partitions` the spec of each."""
 
     expected: Expected
     owner: dict[str, str]
-    lies: dict[str, Lie]
+    partitions: dict[str, PartitionSpec]
     believed: set[str]
 
 
@@ -58,8 +59,8 @@ def _is_gradient(step: ExpectedStep) -> bool:
 
 class _Work:
     def __init__(self, model: Expected, spec: dict[str, Any]) -> None:
-        self.model, self.spec, self.lies = model, spec, Lies(model, spec)
-        self.mesh = self.lies.mesh
+        self.model, self.spec, self.partitioning = model, spec, Partitioning(model, spec)
+        self.mesh = self.partitioning.mesh
         self.by_name = {step.node: step for step in model.steps}
         self.owner: dict[str, str] = {}
         self.believed: set[str] = set()
@@ -73,15 +74,15 @@ class _Work:
     def finish(self) -> Spread:
         for name, role in self.model.roles.items():
             if role is not Role.SCRATCH:
-                self._resize(name, name, self.lies.of(name))
+                self._resize(name, name, self.partitioning.of(name))
         made = {name for step in self.model.steps for name in step.writes}
         for name, (base, _) in self.model.views.items():
             if name not in made and self._is_split(name, base) and not self._lie_alike(name, base):
-                raise misfit(name, f"the caller writes it as a view of {base}, which lies otherwise")
+                raise misfit(name, f"the caller writes it as a view of {base}, which is partitioned otherwise")
         for name, base in self.shown:
             if self.new.sizes[name][0] != self.new.sizes[base][0]:
                 raise misfit(name, f"a view of {base}, of which a rank has another part")
-        return Spread(self.new, self.owner, self.lies.known, self.believed)
+        return Spread(self.new, self.owner, self.partitioning.known, self.believed)
 
     # What a step walks.
 
@@ -118,7 +119,7 @@ class _Work:
         sets: dict[int, set[Place]] = {}
         for side, touched in (("in", ins), ("out", outs)):
             for p, name in enumerate(touched):
-                known = name if name in seen else self.lies.differentiated(name)
+                known = name if name in seen else self.partitioning.differentiated(name)
                 for d, k in enumerate(seen[known][0] if known in seen else ()):
                     if k is not None and k not in unclear:
                         sets.setdefault(k, set()).add((side, p, d))
@@ -127,12 +128,14 @@ class _Work:
     def _operands(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if self.model.roles[name] is not Role.SCRATCH]
 
-    def _divided(self, lie_of: Sequence[Lie], ins: Sequence[str], outs: Sequence[str], found: Loops) -> dict[int, str]:
+    def _divided(
+        self, partition_of: Sequence[PartitionSpec], ins: Sequence[str], outs: Sequence[str], found: Loops
+    ) -> dict[int, str]:
         """The axis that divides each loop: what the operands bring along, the first of them first."""
         where = {place: k for k, places in enumerate(found.sets) for place in places}
         taken: dict[int, str] = {}
-        for p, lie in enumerate(lie_of):
-            for d, axis in enumerate(lie):
+        for p, partition in enumerate(partition_of):
+            for d, axis in enumerate(partition):
                 k = where.get(("in", p, d))
                 if not axis or k is None or k in taken or axis in taken.values():
                     continue
@@ -153,26 +156,28 @@ class _Work:
     def add(self, step: ExpectedStep) -> None:
         """A step of the model with what must come before and after it."""
         ins, outs = self._operands(step.reads), self._operands(step.writes)
-        stored = [self.lies.of(name) for name in ins]
+        stored = [self.partitioning.of(name) for name in ins]
         update = self.model.phases.get(step.node) is Phase.OPTIMIZER
         brought = [
-            self.lies.in_use(n) if self.model.roles[n] is Role.PARAMETER and not update else lie
-            for n, lie in zip(ins, stored, strict=True)
+            self.partitioning.in_use(n) if self.model.roles[n] is Role.PARAMETER and not update else partition
+            for n, partition in zip(ins, stored, strict=True)
         ]
         found = self._loops(step, ins, outs)
         taken = self._divided(brought, ins, outs, found)
         axis_at = {place: taken[k] for k, places in enumerate(found.sets) if k in taken for place in places}
 
-        def wanted(side: str, p: int, name: str) -> Lie:
+        def wanted(side: str, p: int, name: str) -> PartitionSpec:
             return tuple(axis_at.get((side, p, d), "") for d in range(len(self.model.shapes[name])))
 
-        at: dict[tuple[str, Lie], str] = {}
+        at: dict[tuple[str, PartitionSpec], str] = {}
         reads: list[str] = []
         for p, name in enumerate(ins):
-            lie = wanted("in", p, name)
-            if (name, lie) not in at:
-                at[name, lie] = self._move(step, f"{step.node}.in{p}", name, name, self._way(stored[p], lie))
-            reads.append(at[name, lie])
+            partition = wanted("in", p, name)
+            if (name, partition) not in at:
+                at[name, partition] = self._move(
+                    step, f"{step.node}.in{p}", name, name, self._way(stored[p], partition)
+                )
+            reads.append(at[name, partition])
         changed = {name: reads[ins.index(name)] for name in step.mutates}
         index = len(self.new.steps)
         self._emit(step, step)  # replaced below: what follows it is emitted after it
@@ -186,7 +191,7 @@ class _Work:
                 taken[k] for k in taken if not any(side == "out" and p == q for side, p, _ in found.sets[k])
             ]  # fmt: skip
             missing.sort(key=self.mesh.axes.index)
-            way = self._way(made, self.lies.of(name, made), missing)
+            way = self._way(made, self.partitioning.of(name, made), missing)
             raw = name if not way else self._hold(f"{step.node}.out{q}", name, made)
             self._move(step, f"{step.node}.out{q}", name, raw, way, final=name)
             writes.append(raw)
@@ -197,36 +202,44 @@ class _Work:
         self._share(step, ins, outs, reads, writes)
         for name, buffer in changed.items():
             if buffer != name:
-                back = self._way(wanted("in", ins.index(name), name), self.lies.of(name))
+                back = self._way(wanted("in", ins.index(name), name), self.partitioning.of(name))
                 self._move(step, f"{step.node}.out{outs.index(name)}", name, buffer, back, final=name)
 
-    def _way(self, have: Lie, want: Lie, sums: Sequence[str] = ()) -> list[tuple[str, str, Lie]]:
-        """The collectives that bring a tensor from one lie to another: (operator, axis, lie after it)."""
-        lie, way = list(have), []
+    def _way(
+        self, have: PartitionSpec, want: PartitionSpec, sums: Sequence[str] = ()
+    ) -> list[tuple[str, str, PartitionSpec]]:
+        """The collectives from one partition spec to another: (operator, axis, spec after it)."""
+        partition, way = list(have), []
         for axis in sums:
             target = want.index(axis) if axis in want else None
-            if target is not None and not lie[target]:
-                lie[target] = axis
-                way.append((f"ReduceScatter.{target}", axis, tuple(lie)))
+            if target is not None and not partition[target]:
+                partition[target] = axis
+                way.append((f"ReduceScatter.{target}", axis, tuple(partition)))
             else:
-                way.append(("AllReduce", axis, tuple(lie)))
-        for d in range(len(lie)):
-            if lie[d] not in ("", want[d]):
-                axis, lie[d] = lie[d], ""
-                way.append((f"AllGather.{d}", axis, tuple(lie)))
-        for d in range(len(lie)):
-            if lie[d] != want[d]:
-                lie[d] = want[d]
-                way.append((f"Shard.{d}", want[d], tuple(lie)))
+                way.append(("AllReduce", axis, tuple(partition)))
+        for d in range(len(partition)):
+            if partition[d] not in ("", want[d]):
+                axis, partition[d] = partition[d], ""
+                way.append((f"AllGather.{d}", axis, tuple(partition)))
+        for d in range(len(partition)):
+            if partition[d] != want[d]:
+                partition[d] = want[d]
+                way.append((f"Shard.{d}", want[d], tuple(partition)))
         return way
 
     def _move(
-        self, step: ExpectedStep, prefix: str, name: str, source: str, way: list[tuple[str, str, Lie]], final: str = ""
+        self,
+        step: ExpectedStep,
+        prefix: str,
+        name: str,
+        source: str,
+        way: list[tuple[str, str, PartitionSpec]],
+        final: str = "",
     ) -> str:
         """The steps of a way; where a last name is given, its last step writes that. The name at the end of it."""
-        for k, (op, axis, lie) in enumerate(way, 1):
+        for k, (op, axis, partition) in enumerate(way, 1):
             node = f"{prefix}.{op}.{axis}"
-            target = final if final and k == len(way) else self._hold(node, name, lie)
+            target = final if final and k == len(way) else self._hold(node, name, partition)
             overwrites = target == final and name in step.mutates
             if op == "AllReduce":
                 self.new.in_place.add((target, source))
@@ -240,18 +253,18 @@ class _Work:
             source = target
         return source
 
-    def _hold(self, name: str, like: str, lie: Lie) -> str:
+    def _hold(self, name: str, like: str, partition: PartitionSpec) -> str:
         """A buffer that is nothing of the model's."""
         if name in self.new.sizes:
             raise misfit(name, "the model has a tensor of this name already")
         self.new.alignments[name] = self.model.alignments[like]
         self.new.roles[name] = Role.GRADIENT if self.model.roles[like] is Role.GRADIENT else Role.ACTIVATION
-        self._resize(name, like, lie)
+        self._resize(name, like, partition)
         return name
 
-    def _resize(self, name: str, like: str, lie: Lie) -> None:
+    def _resize(self, name: str, like: str, partition: PartitionSpec) -> None:
         bits = self.model.sizes[like][1]
-        shape = self.mesh.chunks(closed(self.model.shapes[like]), lie)
+        shape = self.mesh.chunks(closed(self.model.shapes[like]), partition)
         elements = 1
         for n in shape:
             elements *= n
@@ -291,8 +304,9 @@ class _Work:
             self.new.views[new] = (now[base], offset)
 
     def _is_split(self, name: str, base: str) -> bool:
-        return any((*self.lies.of(name), *self.lies.of(base)))
+        return any((*self.partitioning.of(name), *self.partitioning.of(base)))
 
     def _lie_alike(self, name: str, base: str) -> bool:
         shapes, sizes = self.model.shapes, self.model.sizes
-        return (shapes[name], sizes[name], self.lies.of(name)) == (shapes[base], sizes[base], self.lies.of(base))
+        of = self.partitioning.of
+        return (shapes[name], sizes[name], of(name)) == (shapes[base], sizes[base], of(base))

@@ -13,7 +13,7 @@ from proofs.readers.models.reference import Expected, ExpectedStep
 from proofs.readers.operators import COLLECTIVES
 from proofs.readers.patterns import fits
 from proofs.sharding.mesh import Mesh
-from proofs.sharding.partitions import Lie, misfit
+from proofs.sharding.partitions import PartitionSpec, misfit
 from proofs.sharding.rank_model import Spread, spread
 from tmmu.core.dims.expressions import closed
 from tmmu.core.vocabulary import Part
@@ -21,10 +21,10 @@ from tmmu.core.vocabulary import Part
 
 @dataclass(frozen=True)
 class RankModel:
-    """What one rank must run; for each of the model's own tensors that it holds: the model's shape, and its lie."""
+    """What one rank must run; for each of the model's own tensors that it holds: its shape and partition spec."""
 
     expected: Expected
-    held: dict[str, tuple[tuple[int, ...], Lie]]
+    held: dict[str, tuple[tuple[int, ...], PartitionSpec]]
     believed: frozenset[str] = frozenset()
 
 
@@ -36,7 +36,9 @@ def of_rank(model: Expected, spec: dict[str, Any], rank: int) -> RankModel:
     cut = whole.expected
     if stages > 1:
         cut = _cut(model, whole, assignment(model, spec, stages), mesh.at(rank, axis), axis)
-    held = {name: (closed(model.shapes[name]), whole.lies[name]) for name in whole.lies if name in cut.sizes}
+    held = {
+        name: (closed(model.shapes[name]), whole.partitions[name]) for name in whole.partitions if name in cut.sizes
+    }
     return RankModel(cut, held, frozenset(whole.believed))
 
 
@@ -110,7 +112,7 @@ def _cut(model: Expected, whole: Spread, stage_of: dict[str, int], stage: int, a
             elif stage in users[name]:
                 exchange(step, f"{name}.Recv.{at}", f"Recv.{at}", (), (name,))
                 views.pop(name, None)
-    callers = {name: users[name] or {0} for name in whole.lies if name not in home}
+    callers = {name: users[name] or {0} for name in whole.partitions if name not in home}
     here = {name for step in kept for name in (*step.reads, *step.writes)}
     here |= {name for name, stages in callers.items() if stage in stages}
     e = whole.expected

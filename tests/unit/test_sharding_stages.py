@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.both_ranks import agreed
-from tests.unit.test_sharding_lies import with_roles
+from tests.unit.test_sharding_partitions import with_roles
 from tests.unit.test_sharding_plans import model, run
 from tests.unit.test_sharding_steps import showing
 from tmmu.core.errors import TmmuError

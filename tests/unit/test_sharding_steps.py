@@ -13,7 +13,7 @@ import pytest
 from proofs.readers.models.ir import read_ir
 from proofs.sharding.stages import of_rank
 from tests.support.both_ranks import agreed, verifiers_refusal
-from tests.unit.test_sharding_lies import GRADIENT, OPTIMIZER, rule, with_roles
+from tests.unit.test_sharding_partitions import GRADIENT, OPTIMIZER, rule, with_roles
 from tests.unit.test_sharding_plans import model, run, shape
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
@@ -367,7 +367,7 @@ def test_what_the_caller_writes_as_a_view_lies_as_its_base(
     shapes = {**TIED.shapes, "w2": shape_, "z": shape_}
     tied = replace(TIED, views={"w2": view}, shapes=shapes, sizes=TIED.sizes | {"w2": (nbytes(shape_, "float32"), 32)})
     if refused:
-        with pytest.raises(TmmuError, match="view of w, which lies otherwise"):
+        with pytest.raises(TmmuError, match="view of w, which is partitioned otherwise"):
             of_rank(tied, by, 0)
     else:
         assert of_rank(tied, by, 0).expected.views == {"w2": view}

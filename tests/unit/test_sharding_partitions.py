@@ -1,4 +1,4 @@
-"""How each tensor of a model lies on the mesh; the planner and the verifier say the same of it.
+"""How each tensor of a model is partitioned over the mesh; planner and verifier agree on it.
 
 spec: R7.5 to R7.8, R7.12
 """
@@ -32,7 +32,7 @@ def rule(split: list[str], *names: str, roles: tuple[Role, ...] = (INPUT, PARAME
     return {"roles": [str(role) for role in roles], "names": list(names), "split": split}
 
 
-def lies(net: Model, **document: Any) -> dict[str, str]:
+def partitions(net: Model, **document: Any) -> dict[str, str]:
     """The axes of each tensor's dimensions: a point for none, `1` for a tensor without dimensions."""
     (local,) = agreed(net, resolve(document))
     return {
@@ -47,7 +47,7 @@ def test_the_first_rule_that_has_the_role_and_one_of_the_names_holds() -> None:
         rule(["a"], "x*", "w2", roles=(PARAMETER,)), rule(["", "b"], "w*", "x2"),
         rule(["c", "a"], "*", roles=(INPUT,)),
     ]  # fmt: skip
-    found = lies(with_roles(net, {"v": INPUT}), mesh={"a": 2, "b": 2, "c": 1}, rules=rules)
+    found = partitions(with_roles(net, {"v": INPUT}), mesh={"a": 2, "b": 2, "c": 1}, rules=rules)
     del found["y"]
     assert found == {"x": ".a", "x2": ".b", "w": ".b", "w2": "a.", "v": ".a"}
 
@@ -75,9 +75,9 @@ def test_a_gradient_and_its_parts_lie_as_their_tensor() -> None:
     makers += [replace(makers[0], name=f"v{k}", writes=(3 + k,)) for k in range(len(makers), len(made))]
     net = replace(net, tensors=(*net.tensors, *made), nodes=(*net.nodes, *makers))
     split = [rule(["a", "b"], "x", "z"), rule(["", "a"], "v", roles=(Role.ACTIVATION,))]
-    found = lies(with_roles(net, {"z": INPUT}), mesh={"a": 2, "b": 3}, rules=split)
+    found = partitions(with_roles(net, {"z": INPUT}), mesh={"a": 2, "b": 3}, rules=split)
     assert (found["v.grad"], found["v"]) == ("..", ".a")
-    assert {name for name, lie in found.items() if lie == "ab"} == {
+    assert {name for name, split_by in found.items() if split_by == "ab"} == {
         "x", "y", "z", "y.grad", "y.grad.part0", "y.grad.sum12",
     }  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_a_seed_lies_as_its_tensor_and_follows_rules_for_gradients() -> None:
     net = with_roles(net, {"n.scratch0.seed": INPUT})
     net = replace(net, nodes=(replace(net.nodes[0], scratch=(Scratch(8, 1),)), *net.nodes[1:]))
     rules = [rule(["a"], "x"), rule(["a"], "x2*", roles=(GRADIENT,)), rule(["b"], "*", roles=(INPUT,))]
-    assert lies(net, mesh={"a": 2, "b": 4}, rules=rules) == {
+    assert partitions(net, mesh={"a": 2, "b": 4}, rules=rules) == {
         "x": "a", "x.seed": "a", "xAseed": "b", "x2": "b", "x2.seed": "a", "x3": "b", "x3.seed": "b",
         "n.scratch0.seed": "b", "y": "a", "y.seed": ".",
     }  # fmt: skip
@@ -107,12 +107,12 @@ def joint(shape: tuple[int, ...]) -> Model:
 @pytest.mark.parametrize(("stage", "split"), [(1, {"m"}), (2, {"m", "w.grad"}), (3, {"m", "w.grad", "w"})])
 def test_zero_splits_the_state_then_gradients_of_parameters_then_parameters(stage: int, split: set[str]) -> None:
     """spec: R7.12"""
-    found = lies(joint(SQUARE), mesh={"a": 2, "b": 2}, zero={"axis": "a", "stage": stage})
+    found = partitions(joint(SQUARE), mesh={"a": 2, "b": 2}, zero={"axis": "a", "stage": stage})
     assert found == {name: "a." if name in split else ".." for name in found}
 
 
 @pytest.mark.parametrize(
-    ("shape", "split", "document", "lie"),
+    ("shape", "split", "document", "split_by"),
     [
         ((4, 6), [], {}, "a."), ((3, 6), [], {}, ".a"), ((4, 6), ["b"], {}, "ba"), ((4, 6), ["a"], {}, "a."),
         ((4, 6), ["", "a"], {}, ".a"), ((4, 6), ["a", "b"], {}, "ab"), ((6,), ["b"], {}, "b"), ((), [], {}, "1"),
@@ -121,20 +121,23 @@ def test_zero_splits_the_state_then_gradients_of_parameters_then_parameters(stag
     ],
 )  # fmt: skip
 def test_zero_takes_the_first_dimension_that_is_free_and_divides(
-    shape: tuple[int, ...], split: list[str], document: dict[str, Any], lie: str
+    shape: tuple[int, ...], split: list[str], document: dict[str, Any], split_by: str
 ) -> None:
     """spec: R7.12"""
     rules = [rule(split, "m", roles=(OPTIMIZER,))] if split else []
     zero = {"axis": "a", "stage": 1}
-    assert lies(joint(shape), **{"mesh": {"a": 2, "b": 2}, "zero": zero, "rules": rules, **document})["m"] == lie
+    assert (
+        partitions(joint(shape), **{"mesh": {"a": 2, "b": 2}, "zero": zero, "rules": rules, **document})["m"]
+        == split_by
+    )
 
 
 def test_zero_leaves_what_is_not_floating() -> None:
     net = joint(SQUARE)
-    for dtype, lie in (("int32", ".."), ("bfloat16", "a."), ("float16", "a.")):
+    for dtype, split_by in (("int32", ".."), ("bfloat16", "a."), ("float16", "a.")):
         tensors = [replace(t, dtype=dtype, bytes=nbytes(t.shape, dtype)) for t in net.tensors]
-        found = lies(replace(net, tensors=tuple(tensors)), mesh={"a": 2}, zero={"axis": "a", "stage": 3})
-        assert (found["m"], found["w"]) == (lie, lie)
+        found = partitions(replace(net, tensors=tuple(tensors)), mesh={"a": 2}, zero={"axis": "a", "stage": 3})
+        assert (found["m"], found["w"]) == (split_by, split_by)
 
 
 @pytest.mark.parametrize(("roles", "names"), [((INPUT,), ["x"]), ((OPTIMIZER,), ["*"])])
@@ -142,5 +145,5 @@ def test_a_dimension_that_does_not_divide_is_refused_without_padding(roles: tupl
     """spec: R7.8"""
     by = {"mesh": {"a": 4, "b": 2}, "rules": [rule(["b", "a"], *names, roles=roles)]}
     with pytest.raises(TmmuError, match="dimension 1 of 6 elements does not divide by the axis 'a' of 4 ranks"):
-        lies(joint(SQUARE), **by)
-    assert lies(joint(SQUARE), pad=True, **by)["x" if names == ["x"] else "m"] == "ba"
+        partitions(joint(SQUARE), **by)
+    assert partitions(joint(SQUARE), pad=True, **by)["x" if names == ["x"] else "m"] == "ba"
