@@ -1,4 +1,4 @@
-"""The mutation test can say yes and no, and the mutants that the specification argues away exist."""
+"""The mutation test notices and misses changes, and the mutants that are argued away exist."""
 
 from __future__ import annotations
 
@@ -209,11 +209,9 @@ def test_every_mutant_that_is_argued_away_exists_and_has_a_reason() -> None:
 
 
 def test_a_table_of_reasons_is_read(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "| file | mutant | why |\n|---|---|---|\n| `a/b.py` | `` f: a \\| b → a & b `` | It is the same. |\n"
-    )
-    assert argued(page) == {("a/b.py", "f: a | b → a & b"): "It is the same."}
+    table = tmp_path / "argued.toml"
+    table.write_text('["a/b.py"]\n"f: a | b → a & b" = "It is the same."\n')
+    assert argued(table) == {("a/b.py", "f: a | b → a & b"): "It is the same."}
 
 
 @pytest.mark.parametrize(

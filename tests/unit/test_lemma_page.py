@@ -1,4 +1,4 @@
-"""From every sentence of the README's "What is proved" to the lemma, its mutants and its test in two clicks.
+"""From every sentence of `spec/guarantees.md` to the lemma, its mutants and its test in two clicks.
 
 The page of the lemmas is one click away, and what stands on it the second. spec: V4.9, V4.11
 """
@@ -16,14 +16,13 @@ from tests.support.lemma_page import PAGE, ROOT
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HERE = PAGE.relative_to(ROOT).as_posix()
+GUARANTEES = ROOT / "spec/guarantees.md"
 
 
-def rows() -> list[str]:
-    """The rows of the README's tables of what is proved, without their heads."""
-    text = (ROOT / "README.md").read_text("utf-8")
-    section = text.partition("\n## What is proved\n")[2].partition("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("| ")]
-    return [line for line in lines if not re.match(r"\| (In English|For all inputs) \|", line)]
+def rows(text: str | None = None) -> list[str]:
+    """The guarantees: each begins with its sentence in bold, as an entry of a list."""
+    text = GUARANTEES.read_text("utf-8") if text is None else text
+    return [entry.partition("\n\n")[0] for entry in re.split(r"^- (?=\*\*)", text, flags=re.MULTILINE)[1:]]
 
 
 def clicks(page: Path, text: str) -> set[str]:
@@ -34,7 +33,7 @@ def clicks(page: Path, text: str) -> set[str]:
 
 def reached(row: str) -> set[str]:
     """What a row leads to in one click or two; of the lemmas' page, what stands in the sections that it names."""
-    once = clicks(ROOT / "README.md", row)
+    once = clicks(GUARANTEES, row)
     twice = set()
     for target in once - {HERE}:
         if target.endswith(".md"):
@@ -69,16 +68,26 @@ def test_every_file_of_lemmas_names_a_test_that_speaks_of_it(file: str) -> None:
         assert re.search(rf"\b{file}\b|OF_CHAINS|STATEMENTS", text), f"{path} does not speak of {file}"
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row.split()[1:6]))
-def test_every_row_of_the_readme_leads_to_code_and_to_a_test(row: str) -> None:
-    where = row.strip("|").split(" | ")[1]
-    assert clicks(ROOT / "README.md", where), "nothing says where it is proved"
+@pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row.split()[:5]))
+def test_every_guarantee_leads_to_code_and_to_a_test(row: str) -> None:
+    where = row.partition("*Where*")[2].partition("*Test*")[0]
+    assert clicks(GUARANTEES, where), "nothing names the place where it is proved"
+    assert any(path.startswith("tests/") for path in clicks(GUARANTEES, row.partition("*Test*")[2]))
     found = reached(row)
     assert any(re.match(r"(proofs|tla|tmmu)/.*\.(py|v|tla)$|proofs/readers$|tmmu/simulator$", path) for path in found)
     assert any(path.startswith("tests/") and path.endswith(".py") for path in found)
 
 
-def test_every_file_of_lemmas_is_reached_from_a_row_in_two_clicks() -> None:
+def test_a_guarantee_without_place_or_test_is_seen() -> None:
+    first, second = rows(
+        "- **A.** *Test*: [t](../tests/a.py).\n- **B.** *Where*: [c](../proofs/b.py).\n\nEnd [x](y).\n"
+    )
+    assert not clicks(GUARANTEES, first.partition("*Where*")[2])
+    assert not clicks(GUARANTEES, second.partition("*Test*")[2])
+    assert reached(second) == {"proofs/b.py"}
+
+
+def test_every_file_of_lemmas_is_reached_from_a_guarantee_in_two_clicks() -> None:
     assert len(rows()) >= 20
     found = set().union(*(reached(row) for row in rows()))
     assert {f"proofs/lemmas/{file}.py" for file in proving.by_file()} <= found

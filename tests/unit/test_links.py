@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "spec").glob("*.md")),
-    ROOT / "tests/README.md",
+    *sorted((ROOT / "tests").rglob("README.md")),
     ROOT / "tla/README.md",
     ROOT / "proofs/lemmas/README.md",
 ]

@@ -1,6 +1,6 @@
 """`make mutation`: change the most critical files in one place after the other, and count what no test notices.
 
-Exit code 0 where every survivor is argued away by name in `spec/soundness.md`, 1 where one is not, 2 where the tests
+Exit code 0 where every survivor is argued away by name in `argued.toml`, 1 where one is not, 2 where the tests
 fail for the source as it is.
 """
 

@@ -1,14 +1,14 @@
-"""The mutants that no test can notice, each with its reason: the table of `spec/soundness.md`."""
+"""The mutants that no test can notice, each with its reason: `argued.toml` beside this file."""
 
 from __future__ import annotations
 
-import re
+import tomllib
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[3] / "spec" / "soundness.md"
-_ROW = re.compile(r"^\| `(?P<file>[\w/]+\.py)` \| `` ?(?P<name>.+?) ?`` \| (?P<why>.+) \|$", re.MULTILINE)
+TABLE = Path(__file__).with_name("argued.toml")
 
 
-def argued(page: Path = PAGE) -> dict[tuple[str, str], str]:
-    """Why each mutant (file, name) is right although it differs; `|` is written as `\\|` in a table."""
-    return {(row["file"], row["name"].replace("\\|", "|")): row["why"] for row in _ROW.finditer(page.read_text())}
+def argued(table: Path = TABLE) -> dict[tuple[str, str], str]:
+    """Why each mutant (file, name) computes the same as the source; its name is "place: change"."""
+    files: dict[str, dict[str, str]] = tomllib.loads(table.read_text("utf-8"))
+    return {(file, name): reason for file, mutants in files.items() for name, reason in mutants.items()}

@@ -1,7 +1,7 @@
-"""The table of lies in `spec/soundness.md`, written from the figures that are kept beside this file.
+"""The tables of `README.md` beside this file, written from the results that are kept in `fault_results.json`.
 
-`python -m tests.nightly.soak.page` writes it again; a test compares the two. To add to the figures:
-`python -m tests.nightly.soak.plans --figures tests/nightly/soak/told.json`.
+`python -m tests.nightly.soak.page` writes them again; a test compares the two. To add to the results:
+`python -m tests.nightly.soak.plans --figures tests/nightly/soak/fault_results.json`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.nightly.soak.figures import Figures, load
-from tests.nightly.soak.lies import CODES, LIES
+from tests.nightly.soak.lies import CODES, ELSEWHERE, LIES
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "spec/soundness.md"
-TOLD = ROOT / "tests/nightly/soak/told.json"
-BEGIN, END = "<!-- told: written by python -m tests.nightly.soak.page -->\n", "<!-- end of told -->\n"
+PAGE = Path(__file__).with_name("README.md")
+RESULTS = Path(__file__).with_name("fault_results.json")
+BEGIN, END = "<!-- written by python -m tests.nightly.soak.page -->\n", "<!-- end of what is written -->\n"
 HEAD = """\
-| code | lies | told | refused | with the code | witness holds | rows not discharged | kernel does not accept |
+| code | faults | injected | refused | with the code | witness holds | rows not discharged | kernel does not accept |
 |---|---|---|---|---|---|---|---|
+"""
+NOT_PRINTED = """
+These codes `verify-plan` does not print of a plan and its model:
+
+| code | why not |
+|---|---|
 """
 
 
@@ -25,10 +31,10 @@ def table(figures: Figures) -> str:
     """The figures in Markdown: from how many right plans, and a line for each code."""
     scenes = ", ".join(f"{n:,} {kind}" for kind, n in sorted(figures.scenes.items()))
     text = (
-        f"Seen in {figures.seconds / 3600:.1f} hours of one processor, solvers apart, from right plans of these kinds:"
-        f" {scenes}. {len(figures.wrong)} were not caught as they must be.\n\n"
+        f"{figures.seconds / 3600:.1f} hours of one processor, solvers apart; right plans by kind: {scenes}."
+        f" {len(figures.wrong)} faults were not caught as they must be.\n\n"
     )
-    rows = [_row(f"`{code}`", _lies(code), [figures.of(code, column) for column in _COLUMNS]) for code in CODES]
+    rows = [_row(f"`{code}`", _faults(code), [figures.of(code, column) for column in _COLUMNS]) for code in CODES]
     together = [sum(figures.of(code, column) for code in CODES) for column in _COLUMNS]
     return text + HEAD + "".join([*rows, _row("together", str(len(LIES)), together)])
 
@@ -36,14 +42,14 @@ def table(figures: Figures) -> str:
 _COLUMNS = ("told", "refused", "by code", "confirmed", "no rows", "rows", "no kernel", "kernel")
 
 
-def _lies(code: str) -> str:
-    return ", ".join(lie.name.replace("_", " ") for lie in LIES.values() if lie.code == code)
+def _faults(code: str) -> str:
+    return ", ".join(fault.name.replace("_", " ") for fault in LIES.values() if fault.code == code)
 
 
-def _row(name: str, lies: str, counts: list[int]) -> str:
-    told, refused, by_code, confirmed, *pairs = counts
+def _row(name: str, faults: str, counts: list[int]) -> str:
+    injected, refused, by_code, confirmed, *pairs = counts
     shares = [f"{no:,} of {asked:,}" if asked else "" for no, asked in zip(pairs[::2], pairs[1::2], strict=True)]
-    cells = [name, lies, *(f"{count:,}" for count in (told, refused, by_code, confirmed)), *shares]
+    cells = [name, faults, *(f"{count:,}" for count in (injected, refused, by_code, confirmed)), *shares]
     return f"| {' | '.join(cells)} |\n"
 
 
@@ -51,7 +57,8 @@ def page() -> str:
     """The whole page as it must be."""
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{table(load(TOLD)[0])}{END}{after}"
+    elsewhere = NOT_PRINTED + "".join(f"| `{code}` | {why} |\n" for code, why in ELSEWHERE.items())
+    return f"{before}{BEGIN}{table(load(RESULTS)[0])}{elsewhere}{END}{after}"
 
 
 if __name__ == "__main__":
