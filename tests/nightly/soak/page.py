@@ -43,7 +43,7 @@ _COLUMNS = ("told", "refused", "by code", "confirmed", "no rows", "rows", "no ke
 
 
 def _faults(code: str) -> str:
-    return ", ".join(fault.name.replace("_", " ") for fault in LIES.values() if fault.code == code)
+    return ", ".join(f"`{fault.name}`" for fault in LIES.values() if fault.code == code)
 
 
 def _row(name: str, faults: str, counts: list[int]) -> str:
