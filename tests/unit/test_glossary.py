@@ -1,0 +1,91 @@
+"""The words of the project are those of `spec/glossary.md`; a public class has a name that no other has.
+
+Files that may still use other words stand in `tests/support/not_yet.txt`: `python -m tests.support.glossary` prints the
+places, and `--write` writes the table again.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.glossary import NOT_YET, PAGE, WHERE, Place, Search, classes, everywhere, synonyms
+
+TERM = re.compile(r"(?:^- |; )\*\*(?P<terms>[^*]+)\*\*: (?P<meaning>[^;\n]+)", re.MULTILINE)
+CLASSES_NOT_YET = {
+    "Answer", "Asked", "Difference", "Graph", "Memory", "Outcome", "Part", "Place", "Placed", "Program", "Reader",
+    "Report", "Result", "Row", "Rule", "Run", "Scope", "State", "Step", "Table", "Trace", "Training", "Value",
+}  # fmt: skip
+"""Names that more than one public class has as yet."""
+
+
+def test_no_file_uses_a_synonym_that_is_not_used() -> None:
+    allowed = set(NOT_YET.read_text("utf-8").splitlines())
+    assert everywhere(but=allowed) == {}
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    assert {name: paths for name, paths in classes().items() if name not in CLASSES_NOT_YET} == {}
+
+
+def test_a_term_has_one_meaning_and_is_no_synonym_that_is_not_used() -> None:
+    text = PAGE.read_text("utf-8")
+    sentences, table = text.split("\n## Synonyms")
+    terms = [term for found in TERM.finditer(sentences) for term in found["terms"].split(", ")]
+    assert len(terms) > 80
+    assert sorted(set(terms)) == sorted(terms)
+    unused = synonyms(table)
+    assert len(unused) > 80
+    assert {synonym.where for synonym in unused} == WHERE
+    assert not {synonym.word for synonym in unused} & set(terms)
+    replaced = "\n".join(synonym.use for synonym in unused)
+    assert Search(unused).found(sentences + replaced, ".md") == []
+
+
+def test_every_word_of_the_vocabulary_has_a_sentence() -> None:
+    import tmmu.core.vocabulary as vocabulary  # here: the rest of this file is about text alone
+
+    text = PAGE.read_text("utf-8").lower()
+    for name in ("Role", "Tensor", "Node", "Body", "Model", "Lifetime", "Storage", "Slot", "Arena", "Memory", "Rule"):
+        assert hasattr(vocabulary, name)
+        assert re.search(rf"^- \*\*{name.lower()}\*\*: ", text, re.MULTILINE), name
+
+
+UNUSED = synonyms(
+    "| `nobody`, `no one` | anywhere | none |\n| `lies` | identifiers | faults |\n| `a lie` | prose | a fault |\n"
+    "| `Stays` | names | ValueLiveRanges |\n| `change_hands` | anywhere | reassigned |\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "found"),
+    [
+        (".py", "read_by_nobody = 1", [Place(1, "nobody")]),
+        (".py", "class ToldLies:\n    nobodyElse = 2", [Place(1, "lies"), Place(2, "nobody")]),
+        (".py", '"""A.\n\nNo one reads `nobody`."""\n\n\ndef f():\n    return 1  # Nobody',
+         [Place(3, "no one"), Place(7, "nobody")]),
+        (".py", 'raise ValueError(f"{1} is a lie")', [Place(1, "a lie")]),
+        (".py", "bytes_change_hands_here = Stays", [Place(1, "Stays"), Place(1, "change_hands")]),
+        (".v", "Definition nobody := 1. (* said of\nnobody *)", [Place(2, "nobody")]),
+        (".tla", "nobody == 1 \\* by nobody\n(* a lie *)", [Place(1, "nobody"), Place(2, "a lie")]),
+        (".md", "# A lie\n`nobody`\n```\nnobody\n```\n[no one](nobody.md)", [Place(1, "a lie"), Place(6, "no one")]),
+    ],
+)  # fmt: skip
+def test_a_synonym_is_found_where_it_is_not_used(suffix: str, text: str, found: list[Place]) -> None:
+    assert Search(UNUSED).found(text, suffix) == found
+
+
+def test_other_words_are_left_alone() -> None:
+    text = 'stays = "it lies at byte 4"  # antibodies, a liege\nnobodys = {"nobody": None}\nlie = "nobody"\n'
+    assert Search(UNUSED).found(text, ".py") == []
+
+
+def test_two_classes_of_one_name_are_seen(tmp_path: Path) -> None:
+    for path, text in {
+        "tmmu/a.py": "class A: pass\nclass _B: pass", "proofs/b.py": "class A: pass\nclass _B: pass\nclass C: pass",
+    }.items():  # fmt: skip
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text(text)
+    assert classes(tmp_path) == {"A": ["proofs/b.py", "tmmu/a.py"]}
