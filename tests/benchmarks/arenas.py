@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import random
 import sys
-from dataclasses import replace
 from itertools import product
 
 from tmmu.core.vocabulary import Arena, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 from tmmu.ir.program import program
-from tmmu.planner import liveness, plan_memory, storages
-from tmmu.planner.placing import Storing
+from tmmu.planner import aliasing, liveness, plan_memory
+from tmmu.planner.arenas.assignment import assign, lay_out
 
 MODELS = 1_000
 NODES = 7
@@ -56,15 +55,12 @@ def missed(layout: str, count: int = MODELS) -> tuple[int, int, int]:
         graph = model(chance)
         arenas, policy = configuration(chance, plan_memory(graph).plan.usage[2].peak_live_bytes)
         run = program(graph)
-        live = liveness.analyze(run, "inference")
-        sharing = storages.form(run, live, arenas, "inference", policy=policy)
-        storing = Storing(run, live, sharing, arenas, policy, {}, None)
-        if not storing.laid_out(layout).over:
+        problem = aliasing.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy).storages
+        if not assign(problem, layout).short:
             fits += 1
             continue
-        ways = product(range(len(arenas)), repeat=len(sharing.root))
-        pinned = (replace(sharing, choices=[(a,) for a in way]) for way in ways)
-        if any(not replace(storing, sharing=one).laid_out(layout).over for one in pinned):
+        ways = product(range(len(arenas)), repeat=len(problem))
+        if any(not lay_out(problem, list(way), layout).short for way in ways):
             fits, misses = fits + 1, misses + 1
         else:
             none += 1

@@ -15,7 +15,7 @@ from typing import Any
 
 from tmmu.core.vocabulary import Arena, Phase, Role
 from tmmu.ir.program import program
-from tmmu.planner import liveness, storages
+from tmmu.planner import aliasing, liveness
 from tmmu.planner.remat.rewrite import Joint
 
 
@@ -41,18 +41,19 @@ def graph_of(joint: Joint, arenas: tuple[Arena, ...]) -> Graph:
     """The program's view of a joint graph without bodies: only arenas that reuse count. O(nodes + accesses)."""
     model = joint.model
     run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, "backward"), arenas, "backward", in_place=False)
-    counted = [arenas[a].reuse for a in sharing.arena]
+    alias = aliasing.form(run, liveness.analyze(run, "backward"), arenas, "backward", in_place=False)
+    storages = alias.storages
+    counted = [arenas[a].reuse for a in storages.preferred]
     number: dict[int, int] = {}
     size: list[int] = []
 
     def value(t: int) -> int | None:
-        storage = sharing.storage[t]
+        storage = alias.storage[t]
         if not counted[storage]:
             return None
         if storage not in number:
             number[storage] = len(size)
-            size.append(sharing.bytes[storage])
+            size.append(storages.bytes[storage])
         return number[storage]
 
     def values(rows: tuple[int, ...]) -> list[int]:
@@ -60,7 +61,7 @@ def graph_of(joint: Joint, arenas: tuple[Arena, ...]) -> Graph:
 
     # What a node reads and writes it shows or changes: it does not make it.
     reads = [
-        values((*node.reads, *(t for t in node.writes if sharing.root[sharing.storage[t]] != t)))
+        values((*node.reads, *(t for t in node.writes if storages.name[alias.storage[t]] != run.tensors[t].name)))
         for node in model.nodes
     ]
     writes = [[v for v in values(node.writes) if v not in read] for node, read in zip(model.nodes, reads, strict=True)]

@@ -17,7 +17,7 @@ from tmmu import examples
 from tmmu.cli.models import load
 from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.orders import ORDERS
+from tmmu.planner.orders import REORDER
 
 EXAMPLES: tuple[tuple[str, dict[str, int]], ...] = (
     ("gpt2", {"batch": 1, "seq": 1024}), ("resnet50", {"batch": 2}), ("unet", {"batch": 1}),
@@ -34,7 +34,7 @@ def orders() -> None:
     print(f"{'model':20} {'nodes':>6} {'peak, given':>13} {'memory':>13} {'ratio':>7} {'footprint':>13} {'seconds':>8}")
     for name, model in cases():
         start = time.perf_counter()
-        ORDERS["memory"](model, DEFAULT, "inference", True)
+        REORDER["memory"](model, DEFAULT, "inference", True)
         seconds = time.perf_counter() - start
         given, lower = (plan_memory(model, layout="packed", order=order).plan for order in ("given", "memory"))
         before, after = (plan.usage[2].peak_live_bytes for plan in (given, lower))

@@ -21,10 +21,10 @@ from tmmu.cli.models import load
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Phase
 from tmmu.planner import DEFAULT
+from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes, chen
-from tmmu.planner.training.modes import prepare
 
 CASES = (
     ("resnet50", {"batch": 32}),

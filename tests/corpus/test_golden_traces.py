@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support import golden
+from tmmu.core.vocabulary import PRESETS
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.training.modes import PRESETS, prepare
+from tmmu.planner.modes import prepare
 
 
 @pytest.fixture(scope="module")

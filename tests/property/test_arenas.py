@@ -25,8 +25,8 @@ from tests.support.models import models
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Model, Role, Rule, Shares
 from tmmu.plan.columns import SHARES, Plan
-from tmmu.planner import permitted as by_planner
 from tmmu.planner import plan_memory
+from tmmu.planner.arenas import permitted as by_planner
 from tmmu.planner.patterns import matches
 
 TOKEN = bytes(range(64))

@@ -30,9 +30,10 @@ from tmmu.core.vocabulary import Arena, Model, Role
 from tmmu.examples.broken.models import skip
 from tmmu.plan.columns import Plan, Storages
 from tmmu.planner import plan_memory
-from tmmu.planner.fitting import Boxes, Neighbours, best_fit, lowest_fit
 from tmmu.planner.layouts import packed, pools
-from tmmu.planner.layouts.request import of_plan
+from tmmu.planner.layouts.boxes import Boxes, Neighbours, best_fit, lowest_fit
+from tmmu.planner.problem import of_plan
+from tmmu.planner.slots import slots_of
 
 TOKEN = bytes(range(64))
 LAYOUTS = ("slots", "packed", "pools", "hashed")
@@ -73,9 +74,9 @@ def test_packed_needs_no_more_than_slots_and_no_less_than_is_live(model: Model, 
 def test_what_a_plan_says_is_enough_to_place_it_again(model: Model, layout: str) -> None:
     plan = plan_memory(model, layout=layout, address_token=TOKEN if layout == "hashed" else None).plan
     if layout == "packed":
-        assert packed.place(of_plan(plan)).offset == plan.storages.offset.tolist()
+        assert packed.place(of_plan(plan), slots_of(plan)).offset == plan.storages.offset.tolist()
     if layout == "pools":
-        assert pools.place(of_plan(plan)).offset == plan.storages.offset.tolist()
+        assert pools.place(of_plan(plan), slots_of(plan)).offset == plan.storages.offset.tolist()
     assert plan_memory(model, layout=layout, address_token=plan.address_token_digest and TOKEN).plan == plan
 
 

@@ -34,13 +34,13 @@ from tests.support.ground import Ground, Unknown
 from tests.support.models import models
 from tests.support.recipes import HOLDERS, KINDS
 from tests.support.scan import Storage
+from tmmu.core import alignment
 from tmmu.core.dims import expressions
 from tmmu.core.errors import TmmuError
 from tmmu.plan.columns import Plan
-from tmmu.planner import DEFAULT, placed, plan_memory
+from tmmu.planner import DEFAULT, aliasing, plan_memory
 from tmmu.planner import liveness as planned_liveness
 from tmmu.planner import slots as planned_slots
-from tmmu.planner import storages as planned_storages
 from tmmu.planner.layouts import packed as packed_layout
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.sharding import local as sharded
@@ -83,7 +83,7 @@ TIES = (
     Tie(
         "align_up",
         {"ALIGN_UP": align_up.ALIGN_UP, **ties.texts_of(*align_up.STATEMENTS)},
-        placed, ties.rounds_up, st.tuples(st.one_of(st.integers(0, 300), st.integers(0, 1 << 65)), alignments),
+        alignment, ties.rounds_up, st.tuples(st.one_of(st.integers(0, 300), st.integers(0, 1 << 65)), alignments),
         (Change("code", "(offset + alignment - 1)", "(offset + alignment)"),
          Change("code", "& -alignment", "& alignment"),
          Change("lemma", "(+ offset alignment (- 1))", "(+ offset alignment)", "ALIGN_UP"),
@@ -148,7 +148,8 @@ TIES = (
         "execution",
         ties.texts_of(*execution.STATEMENTS), packed_layout, ties.keeps_apart, planned("packed"),
         (Change("code", "                offset[k] = at", "                offset[k] = max(0, at - 1)"),
-         Change("code", "placing = pack(request.boxes(members), first)", "placing = Placing([0] * len(members), 0)"),
+         Change("code", "packing = pack(boxes_of(problem, members, arena.alignment), first)",
+                "packing = Packing([0] * len(members), 0)"),
          Change("lemma", "(<= (+ (offset x) (bytes x)) (offset y))", "(< (+ 1 (offset x) (bytes x)) (offset y))",
                 "tensors_of_storages_that_are_apart_are_apart"),
          Change("lemma", "(<= (dies t) (death (storage t)))", "(< (dies t) (death (storage t)))",
@@ -156,7 +157,7 @@ TIES = (
     ),
     Tie(
         "execution",
-        ties.texts_of(*execution.STATEMENTS), planned_storages, ties.takes_in_place, looping,
+        ties.texts_of(*execution.STATEMENTS), aliasing, ties.takes_in_place, looping,
         (Change("code", "elif classes.death[x] > s:", "elif False:"),
          Change("code", "elif tensors[operand].shape != tensors[result].shape:", "elif False:"),
          Change("code", "elif any(classes.find(t) == x for t in step.writes):", "elif False:"),
@@ -168,7 +169,7 @@ TIES = (
     Tie(
         "unions",
         {"BIRTH": unions.BIRTH, "DEATH": unions.DEATH, "BYTES": unions.BYTES, **ties.texts_of(*unions.STATEMENTS)},
-        planned_storages, ties.joins, models(size=8),
+        aliasing, ties.joins, models(size=8),
         (Change("code", "birth[k] = min(birth[k], live.birth[t])", "birth[k] = max(birth[k], live.birth[t])"),
          Change("code", "death[k] = max(death[k], live.death[t])", "pass"),
          Change("code", "size[k] = max(size[k], window[t] + tensors[t].bytes)", "pass"),
@@ -259,7 +260,7 @@ def test_an_overflow_is_told_where_the_lemma_says(offset: int, alignment: int, s
     offset, size = min(offset, (1 << 64) - 1), min(size, (1 << 64) - 1)
     text = ties.texts_of(*align_up.STATEMENTS)["an_end_overflows_exactly_where_a_sum_carries"]
     told = Ground(text, {"offset": offset, "alignment": alignment, "size": size}).value("told")
-    given = planned_slots.Assignment([], [0, 0], [offset, size], [1, alignment])
+    given = planned_slots.SlotAssignment([], [0, 0], [offset, size], [1, alignment])
     refusal = pytest.raises(TmmuError, match="beyond 64 bits") if told else contextlib.nullcontext()
     with refusal:
         slots_layout.addresses(given, DEFAULT)
@@ -288,7 +289,7 @@ def test_ground_terms_have_the_values_of_smt_lib() -> None:
 
 
 def test_a_copy_is_changed_in_one_place_and_the_original_is_not() -> None:
-    changed = ties.copied(placed, "offset + alignment - 1", "offset")
-    assert (changed.align_up(5, 4), placed.align_up(5, 4)) == (4, 8)
+    changed = ties.copied(alignment, "offset + alignment - 1", "offset")
+    assert (changed.align_up(5, 4), alignment.align_up(5, 4)) == (4, 8)
     with pytest.raises(ValueError, match="occurs 0 times"):
-        ties.copied(placed, "no such text", "")
+        ties.copied(alignment, "no such text", "")

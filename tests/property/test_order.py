@@ -23,8 +23,8 @@ from tmmu.ir.order import arranged, dependencies
 from tmmu.ir.program import program
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
-from tmmu.planner import DEFAULT, liveness, plan_memory, storages
-from tmmu.planner.orders import ORDERS
+from tmmu.planner import DEFAULT, aliasing, liveness, plan_memory
+from tmmu.planner.orders import REORDER
 from tmmu.planner.orders.graph import Order, bodies, loads, part
 from tmmu.planner.orders.portfolio import measured
 from tmmu.planner.orders.segments import segments
@@ -102,7 +102,7 @@ def lowest(model: Model) -> int:
 @settings(max_examples=share(200), deadline=None)
 @given(graphs())
 def test_on_small_graphs_no_order_has_a_lower_peak(model: Model) -> None:
-    found = ORDERS["memory"](model, ONE, "inference", False)
+    found = REORDER["memory"](model, ONE, "inference", False)
     assert measured(found, ONE, "inference", False) == [lowest(model)]
 
 
@@ -112,8 +112,8 @@ def test_a_graph_loads_what_its_plan_says_in_every_order(model: Model, split: bo
     """The search's idea of what is alive is that of the planner, but for what is always alive; also part by part."""
     run = program(model)
     live = liveness.analyze(run, "inference")
-    sharing = storages.form(run, live, ONE, "inference", False)
-    ((_, graph),) = bodies(run, live, sharing, frozenset((0,)), "inference", False)
+    alias = aliasing.form(run, live, ONE, "inference", False)
+    ((_, graph),) = bodies(run, live, alias, frozenset((0,)), "inference", False)
     given_order = list(range(len(model.nodes)))
     constants = {
         measured(arranged(model, [order]), ONE, "inference", False)[0] - max(loads(graph, order))
@@ -133,7 +133,7 @@ def test_a_graph_loads_what_its_plan_says_in_every_order(model: Model, split: bo
 def test_no_peak_is_above_that_of_the_given_order(flat: Model, other: Model, in_place: bool, mode: str) -> None:
     for model in (flat, other):
         before = measured(model, DEFAULT, mode, in_place)
-        after = measured(ORDERS["memory"](model, DEFAULT, mode, in_place), DEFAULT, mode, in_place)
+        after = measured(REORDER["memory"](model, DEFAULT, mode, in_place), DEFAULT, mode, in_place)
         assert after[2] <= before[2]
         assert after[2] + after[3] <= before[2] + before[3]
 

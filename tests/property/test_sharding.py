@@ -30,11 +30,11 @@ from tmmu.core.vocabulary import Model, Role
 from tmmu.ir import files
 from tmmu.plan import file, sharding
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.modes import prepare
 from tmmu.planner.patterns import matches
 from tmmu.planner.sharding import Local, local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.relations import relation
-from tmmu.planner.training.modes import prepare
 
 
 def sharded(model: Model, spec: dict[str, Any]) -> list[Local]:

@@ -20,11 +20,11 @@ from tmmu.ir import files
 from tmmu.ir.validate import validate
 from tmmu.plan import file
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes
 from tmmu.planner.training.expand import expand
-from tmmu.planner.training.modes import prepare
 
 SIDE = 3
 BINARY = ("Add", "Sub", "Mul", "MatMul", "Div")

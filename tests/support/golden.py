@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.small import small
-from tmmu.core.vocabulary import Model
+from tmmu.core.vocabulary import PRESETS, Model
 from tmmu.examples import write
 from tmmu.importers.onnx import import_onnx
 from tmmu.ir import order
 from tmmu.plan import file
 from tmmu.plan.gate import SPEC_VERSION
 from tmmu.planner import DEFAULT, plan_memory, replay_token
+from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
-from tmmu.planner.training.modes import PRESETS, prepare
 
 ON_RECORD = Path(__file__).resolve().parents[1] / "corpus" / "golden.json"
 SEEDS = range(10)

@@ -39,10 +39,10 @@ class Fatal(EventLog):
         self.left -= 1
 
 
-def plan(tell: EventLog | None = None, size: int = 128) -> Plan:
+def plan(log: EventLog | None = None, size: int = 128) -> Plan:
     """Five storages that take turns in three slots, the last two born in bytes that others have left."""
     lines = ("relu: x w -> a", "add: a x -> b", "add2: b a -> c", "relu2: c -> y")
-    return plan_memory(small(*lines, parameters="w", sizes={"a": size}), tell=tell).plan
+    return plan_memory(small(*lines, parameters="w", sizes={"a": size}), observer=log).plan
 
 
 def batch(execution: Execution) -> None:
@@ -140,7 +140,7 @@ def random_plans(folder: Path, numbers: range) -> Path:
     """Random models that are planned; where a plan is of the layout that has slots, it runs twice."""
     log = EventLog(folder / "random.events")
     for number in numbers:
-        made = plan_memory(numbered(number), tell=log).plan
+        made = plan_memory(numbered(number), observer=log).plan
         with apply_plan(made, events=log) as execution:
             for _ in range(2):
                 batch(execution)

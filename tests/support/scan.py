@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tmmu.core.vocabulary import Arena, Role
-from tmmu.planner.storages import Sharing
+from tests.support.problems import problem
 
 
 class Storage(NamedTuple):
@@ -57,23 +56,12 @@ def in_order(storages: Sequence[Storage]) -> list[Storage]:
     return sorted(storages, key=lambda s: (s.birth, -s.bytes))
 
 
-def sharing_of(storages: Sequence[Storage]) -> Sharing:
-    """Storages as the planner knows them, one tensor each, all in arena 0."""
-    n = len(storages)
-    return Sharing(
-        list(range(n)), [0] * n, [], [], list(range(n)), [0] * n, [s.bytes for s in storages], [1] * n,
-        [s.birth for s in storages], [s.death for s in storages], [],
-    )  # fmt: skip
-
-
 def assigned(code: ModuleType, storages: Sequence[Storage]) -> tuple[list[int], int, list[tuple[str, Any]]]:
     """The slot of each storage by the planner's module `code`, how many there are, and what its heaps did."""
     watched = Watched()
-    arena = Arena("a", (Role.ACTIVATION,), alignment=1)
     kept, code.heapq = code.heapq, watched  # type: ignore[attr-defined]
     try:
-        names = [f"{k:06}" for k in range(len(storages))]
-        found = code.assign(sharing_of(storages), names, (arena,), {})
+        found = code.assign(problem(*storages), [0] * len(storages))
     finally:
         code.heapq = kept  # type: ignore[attr-defined]
     return found.slot, len(found.arena), watched.record

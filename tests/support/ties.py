@@ -24,9 +24,9 @@ from tmmu.ir.program import program
 from tmmu.ir.validate import CALLERS
 from tmmu.plan.columns import Plan
 from tmmu.planner.arenas import DEFAULT
-from tmmu.planner.layouts.request import of_plan
 from tmmu.planner.liveness import analyze
-from tmmu.planner.slots import Assignment
+from tmmu.planner.problem import of_plan
+from tmmu.planner.slots import SlotAssignment, slots_of
 
 Texts = Mapping[str, str]
 """What is taken of a lemma, by name: the text of a statement or of definitions."""
@@ -89,7 +89,7 @@ def rounds_up(texts: Texts, code: ModuleType, example: tuple[int, int]) -> str |
 def places_slots(texts: Texts, code: ModuleType, example: Sequence[tuple[int, int, int]]) -> str | None:
     """`placed` and `footprint` for each arena; slots are (arena, size, alignment)."""
     arenas = [a for a, _, _ in example]
-    given = Assignment([], arenas, [size for _, size, _ in example], [alignment for _, _, alignment in example])
+    given = SlotAssignment([], arenas, [size for _, size, _ in example], [alignment for _, _, alignment in example])
     found = code.prefix_sums(given, 3)
     for a in range(3):
         mine = [k for k, arena in enumerate(arenas) if arena == a]
@@ -235,7 +235,7 @@ def bounds_slots(texts: Texts, code: ModuleType, example: Sequence[Storage]) -> 
 
 def keeps_apart(texts: Texts, code: ModuleType, example: Plan) -> str | None:
     """What the lemma assumes of storages and tensors holds where `place` of a layout puts them."""
-    plan, placed = example, code.place(of_plan(example))
+    plan, placed = example, code.place(of_plan(example), slots_of(example))
     s, t = plan.storages, plan.tensors
     for a in range(len(plan.arenas)):
         mine = [k for k, arena in enumerate(s.arena.tolist()) if arena == a]
@@ -288,15 +288,16 @@ def joins(texts: Texts, code: ModuleType, example: Model) -> str | None:
     """Each storage is what the lemma's rule makes of its members, in whatever order they join; its strictest aligns."""
     run = program(example)
     live = analyze(run, "inference")
-    found = code.form(run, live, DEFAULT, "inference")
-    for k in range(len(found.birth)):
-        first, *others = [t for t, of in enumerate(found.storage) if of == k]
+    alias = code.form(run, live, DEFAULT, "inference")
+    found = alias.storages
+    for k in range(len(found)):
+        first, *others = [t for t, of in enumerate(alias.storage) if of == k]
         lengths = [tensor.bytes for tensor in run.tensors]
         facts = {
-            "born": live.birth.__getitem__, "dies": live.death.__getitem__, "window": found.window.__getitem__,
+            "born": live.birth.__getitem__, "dies": live.death.__getitem__, "window": alias.window.__getitem__,
             "length": lengths.__getitem__,
         }  # fmt: skip
-        state = [live.birth[first], live.death[first], found.window[first] + lengths[first]]
+        state = [live.birth[first], live.death[first], alias.window[first] + lengths[first]]
         for x in reversed(others):
             given = {**facts, "x": x, "birth0": state[0], "death0": state[1], "bytes0": state[2]}
             state = [Ground("", given).value(texts[name]) for name in ("BIRTH", "DEATH", "BYTES")]
@@ -305,7 +306,7 @@ def joins(texts: Texts, code: ModuleType, example: Model) -> str | None:
         hypotheses, _ = split(texts["what_is_aligned_to_the_strictest_is_aligned_to_all"])
         for t in (first, *others):
             given = {
-                "strictest": found.alignment[k], "alignment": run.tensors[t].alignment, "window": found.window[t],
+                "strictest": found.alignment[k], "alignment": run.tensors[t].alignment, "window": alias.window[t],
                 "offset": 3 * found.alignment[k],
             }  # fmt: skip
             ground = Ground(texts["what_is_aligned_to_the_strictest_is_aligned_to_all"], given)

@@ -43,7 +43,7 @@ def told() -> dict[str, set[str]]:
             if isinstance(call, ast.Call) and call.args:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 words = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
-                for word in words if name in ("events", "tell", "scanned") else ():
+                for word in words if name in ("events", "tell", "scanned", "observer") else ():
                     found.setdefault(str(word), set()).update(k.arg for k in call.keywords if k.arg)
     return found
 

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 
 import pytest
 
+from tmmu.core.alignment import align_up
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Arena, Body, Model, Node, Role, Tensor
 from tmmu.examples.broken.layouts import uneven
-from tmmu.planner import fitting, plan_memory
-from tmmu.planner.fitting import Boxes, Neighbours, Placing, Stuck, best_fit, lowest_fit
+from tmmu.planner import plan_memory
+from tmmu.planner.layouts import boxes as engines
 from tmmu.planner.layouts import packed
+from tmmu.planner.layouts.boxes import Boxes, Neighbours, Packing, Stuck, best_fit, lowest_fit
 from tmmu.planner.layouts.packed import pack
-from tmmu.planner.layouts.request import of_plan
-from tmmu.planner.placed import align_up
+from tmmu.planner.problem import of_plan
+from tmmu.planner.slots import slots_of
 
 ONE = (Arena("memory", tuple(Role), alignment=1),)
 
@@ -29,13 +31,13 @@ def boxes(*rows: tuple[int, int, int], apart: dict[int, list[int]] | None = None
     return Boxes(births, deaths, sizes, [alignment] * len(rows), apart or {})
 
 
-def one_after_the_other(of: Boxes) -> Placing:
+def one_after_the_other(of: Boxes) -> Packing:
     """The placement in which nothing shares."""
     offsets, end = [], 0
     for size, alignment in zip(of.size, of.alignment, strict=True):
         offsets.append(align_up(end, alignment))
         end = offsets[-1] + size
-    return Placing(offsets, end)
+    return Packing(offsets, end)
 
 
 def staircase(count: int, seed: int = 7) -> Boxes:
@@ -51,7 +53,7 @@ def test_unequal_storages_take_what_is_live_where_slots_take_more() -> None:
 
 def test_addresses_stay_those_of_the_slots_where_nothing_is_better() -> None:
     given = boxes((0, 1, 8), (1, 2, 8), (2, 3, 8))
-    first = Placing([8, 0, 8], 16)
+    first = Packing([8, 0, 8], 16)
     assert pack(given, first) is first
 
 
@@ -67,7 +69,7 @@ def test_the_least_that_is_needed_counts_padding_but_for_what_lies_on_top() -> N
 def test_an_arena_without_storages_needs_nothing() -> None:
     plan = plan_memory(Model("empty", (), (), (Body(-1, "", (), ()),)), layout="packed").plan
     assert [usage.footprint for usage in plan.usage] == [0, 0, 0, 0]
-    assert best_fit(boxes()) == lowest_fit(boxes(), []) == Placing([], 0)
+    assert best_fit(boxes()) == lowest_fit(boxes(), []) == Packing([], 0)
 
 
 def test_what_is_in_the_way_moves_forward_until_nothing_is() -> None:
@@ -75,7 +77,7 @@ def test_what_is_in_the_way_moves_forward_until_nothing_is() -> None:
     given = boxes((0, 0, 3), (0, 1, 5), (1, 2, 2), (1, 2, 3))
     order = [0, 1, 2, 3]
     plain = Neighbours(given).place(order, 1 << 62)
-    assert plain == Placing([0, 3, 0, 8], 11)
+    assert plain == Packing([0, 3, 0, 8], 11)
     better = Neighbours(given).improve(order, one_after_the_other(given), given.peak(), 10_000)
     assert better.height == given.peak() == 10
 
@@ -96,7 +98,7 @@ def test_what_is_in_the_way_goes_halfway_forward_among_its_neighbours() -> None:
     tried: list[list[int]] = []
 
     class Noted(Neighbours):
-        def place(self, order: Sequence[int], below: int) -> Placing | Stuck:
+        def place(self, order: Sequence[int], below: int) -> Packing | Stuck:
             tried.append(list(order))
             return Stuck(5, 1)
 
@@ -109,7 +111,7 @@ def test_what_is_in_the_way_goes_halfway_forward_among_its_neighbours() -> None:
 def test_a_turn_that_succeeds_has_looked_at_all_neighbours() -> None:
     """Four pairs meet, each seen from both sides: one turn of work leads to 11, one look more begins the next."""
     given = boxes((0, 0, 3), (0, 1, 5), (1, 2, 2), (1, 2, 3))
-    turn = 2 * 4 + fitting.FIXED * 4
+    turn = 2 * 4 + engines.FIXED * 4
     heights = [
         Neighbours(given).improve([0, 1, 2, 3], one_after_the_other(given), 10, work).height
         for work in (turn, turn + 1)
@@ -120,7 +122,7 @@ def test_a_turn_that_succeeds_has_looked_at_all_neighbours() -> None:
 def test_a_box_that_lies_on_the_floor_and_is_too_high_ends_the_search() -> None:
     """Not even alone can it be lower: the bound that was given is wrong, or the best is as good as can be."""
     given = boxes((0, 0, 9), (1, 1, 1))
-    best = Placing([0, 0], 9)
+    best = Packing([0, 0], 9)
     assert Neighbours(given).improve([0, 1], best, 0, 1_000) is best
 
 
@@ -128,7 +130,7 @@ def test_a_placement_is_given_up_at_the_first_box_that_is_too_high() -> None:
     given = boxes((0, 1, 4), (0, 1, 4), (0, 1, 4))
     found = Neighbours(given).place([0, 1, 2], 8)
     assert isinstance(found, Stuck)
-    assert found == Stuck(1, 2 * (2 + fitting.FIXED))
+    assert found == Stuck(1, 2 * (2 + engines.FIXED))
 
 
 def test_freed_blocks_are_joined_and_the_smallest_that_fits_is_taken() -> None:
@@ -142,7 +144,7 @@ def test_freed_blocks_are_joined_and_the_smallest_that_fits_is_taken() -> None:
 def test_a_block_that_alignment_makes_too_small_is_passed_over() -> None:
     """The top is raised, and what that leaves free below the new box is a block again, here the smallest that fits."""
     given = Boxes([0, 0, 0, 1, 2], [5, 0, 5, 5, 5], [9, 8, 1, 8, 6], [1, 1, 1, 8, 1], {})
-    assert best_fit(given) == Placing([0, 9, 17, 24, 18], 32)
+    assert best_fit(given) == Packing([0, 9, 17, 24, 18], 32)
 
 
 def test_storages_that_must_not_alias_share_no_byte_at_any_step() -> None:
@@ -213,6 +215,6 @@ def test_packed_fits_64_bits_where_slots_do_not_and_is_refused_where_it_does_not
 
 def test_a_plan_can_be_asked_for_what_another_layout_would_need() -> None:
     slots = plan_memory(uneven(), layout="slots").plan
-    assert packed.place(of_plan(slots)).footprint == [
+    assert packed.place(of_plan(slots), slots_of(slots)).footprint == [
         u.footprint for u in plan_memory(uneven(), layout="packed").plan.usage
     ]

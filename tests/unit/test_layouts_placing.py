@@ -10,29 +10,27 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.problems import Row, problem
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Arena, Role
 from tmmu.planner import plan_memory, slots
-from tmmu.planner.fitting import FIXED, Boxes, Placing, _Free, lowest_fit
 from tmmu.planner.layouts import hashed, packed, pools
 from tmmu.planner.layouts import slots as slots_layout
+from tmmu.planner.layouts.addresses import Addresses
+from tmmu.planner.layouts.boxes import FIXED, Boxes, Packing, _Free, boxes_of, lowest_fit
 from tmmu.planner.layouts.packed import ORDERS, pack
-from tmmu.planner.layouts.request import Request, of_plan
-from tmmu.planner.storages import Sharing
+from tmmu.planner.problem import of_plan
 
 TOKEN = bytes(range(64))
 REUSED, KEPT = Arena("reused", (), alignment=1), Arena("kept", (), alignment=1, reuse=False)
-Row = tuple[int, int, int, int]
 
 
-def request(*rows: Row, arenas: tuple[Arena, ...] = (KEPT, REUSED), alignment: int = 1) -> Request:
-    """Storages, each (birth, death, bytes, arena), with their slots."""
-    birth, death, size, arena = (list(column) for column in zip(*rows, strict=True))
-    each, nothing = list(range(len(rows))), [0] * len(rows)
-    sharing = Sharing(each, nothing, [], nothing, each, arena, size, [alignment] * len(rows), birth, death, [])
-    given = slots.assign(sharing, [f"{k:03}" for k in each], arenas, {})
-    return Request(sharing, given, arenas, {}, birth, TOKEN)
+def placed(layout: ModuleType, *rows: Row, arenas: tuple[Arena, ...] = (KEPT, REUSED), alignment: int = 1) -> Addresses:
+    """Where a layout puts storages, each (birth, death, bytes, arena)."""
+    stated = problem(*rows, arenas=arenas, alignment=[alignment] * len(rows), address_token=TOKEN)
+    found: Addresses = layout.place(stated, slots.assign(stated, stated.preferred))
+    return found
 
 
 def boxes(*rows: tuple[int, int, int], alignment: int = 1) -> Boxes:
@@ -53,7 +51,7 @@ def test_arenas_are_placed_each_for_itself_and_in_sequence_where_nothing_is_reus
     layout: ModuleType, reused: list[int]
 ) -> None:
     """spec: A7.2"""
-    found = layout.place(request(*MIXED))
+    found = placed(layout, *MIXED)
     assert [found.offset[k] for k in (0, 2)] == [0, 8]
     mine = [found.offset[k] for k in (1, 3, 4, 5)]
     ends = [offset + MIXED[k][2] for offset, k in zip(mine, (1, 3, 4, 5), strict=True)]
@@ -63,7 +61,7 @@ def test_arenas_are_placed_each_for_itself_and_in_sequence_where_nothing_is_reus
         assert mine[1] != mine[2], "they live together at step 1"
     else:
         assert mine == reused
-    empty = layout.place(request(*MIXED[:1]))
+    empty = placed(layout, *MIXED[:1])
     assert empty.footprint == [8, 0], "an arena without storages needs nothing"
 
 
@@ -72,13 +70,13 @@ def test_an_end_at_64_bits_is_the_last_that_fits_in_every_layout(layout: ModuleT
     """spec: A1.3"""
     half = 1 << 63
     for arena in (0, 1):
-        assert layout.place(request((0, 0, half, arena), (0, 0, half - 1, arena))).footprint[arena] == 2 * half - 1
+        assert placed(layout, (0, 0, half, arena), (0, 0, half - 1, arena)).footprint[arena] == 2 * half - 1
         with pytest.raises(TmmuError, match="ALLOCATION_OVERFLOW"):
-            layout.place(request((0, 0, half, arena), (0, 0, half, arena)))
+            placed(layout, (0, 0, half, arena), (0, 0, half, arena))
 
 
 def test_a_pool_that_asks_for_no_alignment_starts_where_the_one_before_ends() -> None:
-    found = pools.place(request((0, 0, 7, 1), (0, 0, 5, 1), (0, 0, 0, 1)))
+    found = placed(pools, (0, 0, 7, 1), (0, 0, 5, 1), (0, 0, 0, 1))
     assert (found.offset, found.footprint) == ([0, 7, 12], [0, 13])
 
 
@@ -99,19 +97,19 @@ BETTER = boxes((0, 0, 8), (0, 1, 4), (1, 2, 4), (2, 2, 8))
 def test_the_smallest_candidate_wins_and_the_earlier_one_on_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: R9.1"""
     monkeypatch.setattr(packed, "ORDERS", ())
-    monkeypatch.setattr(packed, "best_fit", lambda of: Placing([1] * 4, 14))
+    monkeypatch.setattr(packed, "best_fit", lambda of: Packing([1] * 4, 14))
     for height, wins in ((15, False), (14, True), (13, True), (12, True)):
-        first = Placing([0] * 4, height)
+        first = Packing([0] * 4, height)
         assert (pack(BETTER, first) is first) == wins
 
 
 def test_a_scan_wins_where_it_is_smaller_and_no_smaller_than_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "FEW", 0)
     monkeypatch.setattr(packed, "ORDERS", ORDERS[:1])
-    monkeypatch.setattr(packed, "best_fit", lambda of: Placing([], 1 << 40))
+    monkeypatch.setattr(packed, "best_fit", lambda of: Packing([], 1 << 40))
     for height, wins in ((12, True), (13, False), (14, False), (11, False)):
-        monkeypatch.setattr(packed, "lowest_fit", lambda of, order, at=height: Placing([7], at))
-        first = Placing([3], 13)
+        monkeypatch.setattr(packed, "lowest_fit", lambda of, order, at=height: Packing([7], at))
+        first = Packing([3], 13)
         assert (pack(BETTER, first) is not first) == wins
 
 
@@ -123,7 +121,7 @@ class Counted:
     def __init__(self, of: Boxes) -> None:
         self.of = of
 
-    def improve(self, order: Sequence[int], best: Placing, bound: int, work: int) -> Placing:
+    def improve(self, order: Sequence[int], best: Packing, bound: int, work: int) -> Packing:
         self.given.append(work)
         return best
 
@@ -131,7 +129,7 @@ class Counted:
 def test_few_neighbours_are_listed_and_the_work_is_divided_among_the_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     """The three pairs that meet count twice, each box for its own. spec: A8.3"""
     Counted.given = []
-    first = Placing([0, 8, 12, 16], 24)
+    first = Packing([0, 8, 12, 16], 24)
     monkeypatch.setattr(packed, "Neighbours", Counted)
     monkeypatch.setattr(packed, "best_fit", lambda of: first)
     monkeypatch.setattr(packed, "lowest_fit", lambda of, order: first)
@@ -148,9 +146,9 @@ def test_as_many_orders_are_scanned_as_the_effort_allows_and_none_whose_sums_lea
 ) -> None:
     """A thousand meetings count as one box; 2,000 boxes that all meet have 3,998,000."""
     scanned: list[int] = []
-    first = Placing([0] * 2000, 1 << 40)
+    first = Packing([0] * 2000, 1 << 40)
 
-    def scan(of: Boxes, order: Sequence[int]) -> Placing:
+    def scan(of: Boxes, order: Sequence[int]) -> Packing:
         scanned.append(len(order))
         return first
 
@@ -175,7 +173,7 @@ def test_as_many_orders_are_scanned_as_the_effort_allows_and_none_whose_sums_lea
 
 
 def test_a_gap_that_fits_exactly_is_taken() -> None:
-    assert lowest_fit(boxes((0, 0, 4), (0, 1, 4), (1, 1, 4)), [0, 1, 2]) == Placing([0, 4, 0], 8)
+    assert lowest_fit(boxes((0, 0, 4), (0, 1, 4), (1, 1, 4)), [0, 1, 2]) == Packing([0, 4, 0], 8)
 
 
 def free(*sizes: int) -> _Free:
@@ -229,15 +227,15 @@ def test_hashed_needs_the_sum_of_its_slots_and_slots_may_touch_and_end_at_64_bit
     """spec: A2.1, A2.3"""
     quarter = 1 << 62
     monkeypatch.setattr(hashed, "address", lambda token, arena, number: (2 + number) * quarter + 5)
-    found = hashed.place(request((0, 0, quarter, 1), (0, 0, quarter, 1), (0, 0, 3, 0), alignment=quarter))
+    found = placed(hashed, (0, 0, quarter, 1), (0, 0, quarter, 1), (0, 0, 3, 0), alignment=quarter)
     assert (found.offset, found.footprint) == ([2 * quarter, 3 * quarter, 0], [3, 2 * quarter])
     with pytest.raises(TmmuError, match="ALLOCATION_OVERFLOW"):
-        hashed.place(request((0, 0, quarter + 1, 1), (0, 0, quarter + 1, 1), alignment=quarter))
+        placed(hashed, (0, 0, quarter + 1, 1), (0, 0, quarter + 1, 1), alignment=quarter)
     monkeypatch.setattr(hashed, "address", lambda token, arena, number: 1000 * number)
-    found = hashed.place(request((0, 0, 100, 1), (0, 0, 100, 1), alignment=8))
+    found = placed(hashed, (0, 0, 100, 1), (0, 0, 100, 1), alignment=8)
     assert (found.offset, found.footprint) == ([0, 1000], [0, 200])
     with pytest.raises(TmmuError, match="ADDRESS_COLLISION"):
-        hashed.place(request((0, 0, 1001, 1), (0, 0, 1001, 1), alignment=8))
+        placed(hashed, (0, 0, 1001, 1), (0, 0, 1001, 1), alignment=8)
 
 
 @pytest.mark.parametrize(
@@ -256,20 +254,18 @@ def test_a_result_takes_its_operands_bytes_in_every_layout_but_pools(layout: str
 
 def test_a_storage_of_no_bytes_is_a_box_of_one_and_one_of_one_byte_too() -> None:
     """spec: T7.1"""
-    given = request((0, 0, 0, 1), (0, 0, 1, 1), (0, 0, 2, 1))
-    assert given.boxes([0, 1, 2]).size == [1, 1, 2]
+    given = problem((0, 0, 0), (0, 0, 1), (0, 0, 2))
+    assert boxes_of(given, [0, 1, 2], 1).size == [1, 1, 2]
 
 
-def test_a_plans_request_is_the_one_that_it_was_placed_by() -> None:
-    """The root is the first tensor of its storage, who made it is its writer, and pairs are kept from both ends."""
+def test_the_problem_of_a_plan_is_the_one_that_it_solves() -> None:
+    """A storage is named after its first tensor and made by that one's writer, and pairs are kept from both ends."""
     model = small(
         "relu: x -> a", "view: a -> v", "relu2: v -> b", "relu3: b -> y(b)",
         views={"v": ("a", 0)}, must_not_alias=[("x", "b"), ("x", "y")],
     )  # fmt: skip
     plan = plan_memory(model, (Arena("all", tuple(Role), alignment=1),)).plan
-    names, found = plan.tensors.name.list(), of_plan(plan)
-    assert [names[t] for t in found.sharing.root] == ["x", "a", "b"]
+    found = of_plan(plan)
+    assert found.name == ["x", "a", "b"]
     assert found.made == [-1, 0, 2]
-    assert found.apart == {0: {2}, 2: {0}}
-    assert found.sharing.storage == plan.tensors.storage.tolist()
-    assert found.slots.slot == plan.storages.slot.tolist()
+    assert found.conflicts == {0: {2}, 2: {0}}

@@ -14,10 +14,11 @@ from tmmu.core.vocabulary import Shares
 from tmmu.importers.onnx import import_onnx
 from tmmu.plan.columns import SHARES, Plan
 from tmmu.planner import plan_memory
-from tmmu.planner.fitting import Boxes
 from tmmu.planner.layouts import packed
+from tmmu.planner.layouts.boxes import Boxes
 from tmmu.planner.layouts.pools import join
-from tmmu.planner.layouts.request import of_plan
+from tmmu.planner.problem import of_plan
+from tmmu.planner.slots import slots_of
 
 TABLE = {
     "mico-mlp": ("2.58 KiB", "1.25 KiB", "1.33 KiB", "51.5%", 1280, 2),
@@ -58,7 +59,7 @@ def test_larger_first_gives_neither_the_fewest_pools_nor_the_smallest(
     plan = pooled(name, tmp_path)
     usage = next(u for a, u in zip(plan.arenas, plan.usage, strict=True) if a.name == "activations")
     assert (usage.slots, usage.max_live, usage.peak_live_bytes) == (fewest, fewest, smallest)
-    assert packed.place(of_plan(plan)).footprint[plan.usage.index(usage)] == smallest
+    assert packed.place(of_plan(plan), slots_of(plan)).footprint[plan.usage.index(usage)] == smallest
     assert (TABLE[name][5], TABLE[name][4]) > (fewest, smallest)
 
 

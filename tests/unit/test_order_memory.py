@@ -29,14 +29,14 @@ from tmmu.ir.program import Program
 from tmmu.plan import file, gate
 from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.aliasing import Aliasing
 from tmmu.planner.liveness import Liveness
-from tmmu.planner.orders import ORDERS, graph, portfolio
+from tmmu.planner.orders import REORDER, graph, portfolio
 from tmmu.planner.orders.graph import Graph
-from tmmu.planner.storages import Sharing
 
 
 def ordered(model: Model) -> list[str]:
-    return [node.name for node in ORDERS["memory"](model, DEFAULT, "inference", True).nodes]
+    return [node.name for node in REORDER["memory"](model, DEFAULT, "inference", True).nodes]
 
 
 def peak(plan: Plan, arena: int = 2) -> int:
@@ -61,8 +61,8 @@ def test_a_branch_is_finished_before_the_next_one_begins() -> None:
 
 def test_a_model_that_cannot_be_bettered_is_returned_as_it_is() -> None:
     for model in (small(outputs="x"), small("relu: x -> a", "relu2: a -> y"), replace(BRANCHES, nodes=())):
-        assert ORDERS["memory"](model, DEFAULT, "inference", True) is model
-        assert ORDERS["given"](model, DEFAULT, "inference", True) is model
+        assert REORDER["memory"](model, DEFAULT, "inference", True) is model
+        assert REORDER["given"](model, DEFAULT, "inference", True) is model
 
 
 def test_the_model_hash_is_that_of_the_given_order() -> None:
@@ -97,7 +97,7 @@ def test_the_peak_of_the_activations_is_not_traded_for_another_arena() -> None:
         sizes={"x": 1, "a": 100, "b": 100, "c": 20, "d": 20, "y": 1}, like={"a": gradient, "b": gradient},
         nodes={"a": scratch, "b": scratch},
     )  # fmt: skip
-    assert ORDERS["memory"](dear, DEFAULT, "inference", True) is dear
+    assert REORDER["memory"](dear, DEFAULT, "inference", True) is dear
 
 
 @pytest.mark.parametrize("size", [100, 150])
@@ -108,7 +108,7 @@ def test_a_lower_peak_of_the_activations_is_not_bought_with_as_much_in_another_a
         "take: h -> t", "free: s -> g", inputs="s h", outputs="t g",
         sizes={"s": 100, "t": 100, "h": size, "g": size}, like={"h": gradient, "g": gradient},
     )  # fmt: skip
-    assert ORDERS["memory"](model, DEFAULT, "inference", True) is model
+    assert REORDER["memory"](model, DEFAULT, "inference", True) is model
     cheap = replace(
         model, tensors=tuple(replace(x, shape=(9,), bytes=9) if x.name in "hg" else x for x in model.tensors)
     )
@@ -122,11 +122,11 @@ def test_what_is_inside_nodes_is_ordered_before_what_is_around_them_and_each_way
     tried: list[tuple[frozenset[int], bool, list[int]]] = []
 
     def bodies(
-        run: Program, live: Liveness, sharing: Sharing, weighed: frozenset[int], mode: str, hinted: bool
+        run: Program, live: Liveness, alias: Aliasing, weighed: frozenset[int], mode: str, hinted: bool
     ) -> list[tuple[list[int], Graph]]:
-        assert len(sharing.root) == len(run.tensors)
+        assert len(alias.storages) == len(run.tensors)
         tried.append((weighed, hinted, []))
-        return graph.bodies(run, live, sharing, weighed, mode, hinted)
+        return graph.bodies(run, live, alias, weighed, mode, hinted)
 
     def lowered(graph: Graph) -> list[int]:
         tried[-1][-1].append(len(graph))
@@ -144,13 +144,13 @@ def test_what_is_inside_nodes_is_ordered_before_what_is_around_them_and_each_way
         (BRANCHES, True, [(plain, False, [6])]),
     ):
         tried.clear()
-        assert ORDERS["memory"](model, DEFAULT, "inference", in_place) is model
+        assert REORDER["memory"](model, DEFAULT, "inference", in_place) is model
         assert tried == expected
 
 
 def test_arenas_without_reuse_ask_for_no_order() -> None:
     kept = tuple(replace(arena, reuse=False) for arena in DEFAULT)
-    assert ORDERS["memory"](BRANCHES, kept, "inference", True) is BRANCHES
+    assert REORDER["memory"](BRANCHES, kept, "inference", True) is BRANCHES
 
 
 def test_accesses_through_views_keep_their_order_around_a_change() -> None:

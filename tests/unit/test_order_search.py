@@ -10,7 +10,7 @@ import pytest
 from tests.support.small import small
 from tmmu.core.vocabulary import MAIN, Model, Role, Scratch
 from tmmu.ir.program import program
-from tmmu.planner import DEFAULT, liveness, storages
+from tmmu.planner import DEFAULT, aliasing, liveness
 from tmmu.planner.orders import exact, portfolio
 from tmmu.planner.orders.depth_first import depth_first
 from tmmu.planner.orders.exact import search
@@ -44,8 +44,8 @@ def graph_of(
 ) -> Graph:
     run = program(model)
     live = liveness.analyze(run, mode)
-    sharing = storages.form(run, live, DEFAULT, mode, False)
-    return bodies(run, live, sharing, weighed, mode, in_place)[body][1]
+    alias = aliasing.form(run, live, DEFAULT, mode, False)
+    return bodies(run, live, alias, weighed, mode, in_place)[body][1]
 
 
 def allowed(graph: Graph, order: list[int]) -> bool:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tmmu.core.alignment import align_up
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Arena
-from tmmu.planner.layouts.slots import addresses, align_up
-from tmmu.planner.slots import Assignment
+from tmmu.planner.layouts.slots import addresses
+from tmmu.planner.slots import SlotAssignment
 
 ARENAS = (Arena("first", ()), Arena("second", ()))
 END = 1 << 64
@@ -21,7 +22,7 @@ END = 1 << 64
 def placed(*slots: tuple[int, int, int]) -> tuple[list[int], list[int]]:
     """The offsets and footprints of slots, each (arena, bytes, alignment)."""
     arena, size, alignment = (list(column) for column in zip(*slots, strict=True)) if slots else ([], [], [])
-    return addresses(Assignment([], arena, size, alignment), ARENAS)
+    return addresses(SlotAssignment([], arena, size, alignment), ARENAS)
 
 
 @given(st.integers(0, END), st.integers(0, 63).map(lambda power: 1 << power))

@@ -14,13 +14,12 @@ import pytest
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.plan.memories import Division, divide, strictest
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner import arena_file as file_of
-from tmmu.planner import arenas as configuration
-from tmmu.planner.memories import Division, divide, strictest
+from tmmu.planner.arenas import configuration
+from tmmu.planner.arenas import file as file_of
+from tmmu.planner.arenas.permitted import ROLE, Asked, Directory
 from tmmu.planner.patterns import matches
-from tmmu.planner.permitted import ROLE, Asked, Directory
-from tmmu.planner.slots import Assignment
 
 
 def test_the_default_is_the_documented_one() -> None:
@@ -218,8 +217,7 @@ def test_the_arenas_of_a_memory_lie_one_behind_the_other_as_aligned_as_their_str
     policy = ArenaPolicy(
         (Device("npu", (Memory("sram", 64), Memory("dram", 1000))), Device("dsp", (Memory("dram", 5),)))
     )
-    slots = Assignment([], [0, 2, 2, 4], [9, 5, 5, 1], [16, 64, 8, 2])
-    aligned = strictest(arenas, slots)
+    aligned = strictest(arenas, [(0, 16), (2, 64), (2, 8), (4, 2)])
     assert aligned == [16, 8, 64, 4096, 2]
     assert divide(arenas, policy, [9, 7, 10, 0, 1], aligned) == [
         Division("npu/dram", 1000, [0, 2, 3, 4], [0, 64, 74, 74], 75)

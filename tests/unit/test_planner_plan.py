@@ -28,7 +28,7 @@ from tmmu.ir import columns as ir_columns
 from tmmu.plan import file
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
 from tmmu.planner import DEFAULT, plan_memory, replay_token
-from tmmu.planner.training.modes import prepare
+from tmmu.planner.modes import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE = (Arena("all", tuple(Role), alignment=1),)
@@ -316,9 +316,9 @@ def test_planning_leaves_the_collector_as_it_was() -> None:
             gc.enable()
 
 
-def test_the_collector_rests_while_a_plan_is_made_and_who_listens_hears_of_its_slots() -> None:
+def test_the_collector_is_off_while_a_plan_is_made_and_the_moves_of_its_scan_are_observed() -> None:
     moves: list[tuple[str, bool]] = []
-    plan_memory(small("relu: x -> y"), ONE, tell=lambda event, **_: moves.append((event, gc.isenabled())))
+    plan_memory(small("relu: x -> y"), ONE, observer=lambda event, **_: moves.append((event, gc.isenabled())))
     assert gc.isenabled()
     assert moves == [("scan", False), ("open", False), ("open", False), ("scanned", False)]
 

@@ -10,32 +10,27 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.problems import ONE, Row, problem
 from tmmu.core.vocabulary import Arena, Role
-from tmmu.planner.slots import Assignment, Tell, assign
-from tmmu.planner.storages import Sharing
+from tmmu.planner.slots import ScanObserver, SlotAssignment, assign
 
-ARENA = Arena("activations", tuple(Role), alignment=1)
-Row = tuple[int, int, int] | tuple[int, int, int, int]
+ARENA = ONE[0]
 
 
 def given_out(
     *storages: Row,
-    arenas: tuple[Arena, ...] = (ARENA,),
+    arenas: tuple[Arena, ...] = ONE,
     names: str = "",
     conflicts: dict[int, set[int]] | None = None,
-    tell: Tell | None = None,
-) -> Assignment:
+    observer: ScanObserver | None = None,
+) -> SlotAssignment:
     """The slots of storages, each (birth, death, bytes) or (birth, death, bytes, arena)."""
-    rows = [(*storage, 0)[:4] for storage in storages]
-    birth, death, size, arena = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
-    count = len(rows)
-    nothing = [0] * count
-    sharing = Sharing(nothing, nothing, [], nothing, nothing, arena, size, [1] * count, birth, death, [])
-    return assign(sharing, list(names or [f"{k:06}" for k in range(count)]), arenas, conflicts or {}, tell)
+    stated = problem(*storages, arenas=arenas, names=names, conflicts=conflicts or {})
+    return assign(stated, stated.preferred, observer)
 
 
 def test_nothing_takes_no_slot() -> None:
-    assert given_out() == Assignment([], [], [], [])
+    assert given_out() == SlotAssignment([], [], [], [])
 
 
 def test_a_slot_is_free_again_after_the_death_of_its_storage_and_not_at_it() -> None:
@@ -63,12 +58,9 @@ def test_a_slot_is_as_large_as_its_largest_storage_and_at_least_one_byte() -> No
 
 
 def test_a_slot_is_as_strictly_aligned_as_its_strictest_storage_and_as_its_arena() -> None:
-    nothing = [0, 0, 0]
-    sharing = Sharing(
-        nothing, nothing, [], nothing, nothing, [0, 0, 0], [8, 8, 8], [2, 1 << 63, 4], [0, 1, 0], [0, 1, 1], []
-    )
     arenas = (Arena("a", (), alignment=16),)
-    assert assign(sharing, list("abc"), arenas, {}).alignment == [1 << 63, 16]
+    stated = problem((0, 0, 8), (1, 1, 8), (0, 1, 8), arenas=arenas, alignment=(2, 1 << 63, 4))
+    assert assign(stated, [0, 0, 0]).alignment == [1 << 63, 16]
     assert given_out((0, 0, 8), arenas=arenas).alignment == [16]
 
 
@@ -100,21 +92,21 @@ def test_of_the_slots_that_are_allowed_the_lowest_is_taken() -> None:
     assert given_out(*rows, conflicts={3: {0}, 0: {3}}).slot == [0, 1, 2, 1, 0]
 
 
-def told(*storages: Row, arenas: tuple[Arena, ...], conflicts: dict[int, set[int]] | None = None) -> list[str]:
+def recorded(*storages: Row, arenas: tuple[Arena, ...], conflicts: dict[int, set[int]] | None = None) -> list[str]:
     """Each move of the scans, in a line."""
     moves: list[str] = []
 
-    def tell(event: str, **about: Any) -> None:
-        moves.append(" ".join([event, *(str(value).replace(" ", "") for value in about.values())]))
+    def observer(event: str, **facts: Any) -> None:
+        moves.append(" ".join([event, *(str(value).replace(" ", "") for value in facts.values())]))
 
     quiet = given_out(*storages, arenas=arenas, conflicts=conflicts)
-    assert given_out(*storages, arenas=arenas, conflicts=conflicts, tell=tell) == quiet
+    assert given_out(*storages, arenas=arenas, conflicts=conflicts, observer=observer) == quiet
     return moves
 
 
-def test_who_listens_hears_of_each_move_of_the_scan_with_slots_counted_from_the_arenas_first() -> None:
+def test_each_move_of_the_scan_is_recorded_with_slots_counted_from_the_arenas_first() -> None:
     arenas = (Arena("first", tuple(Role), alignment=1), Arena("second", (), alignment=1))
-    moves = told((0, 9, 4), (1, 1, 8, 1), (1, 2, 4, 1), (3, 5, 4, 1), (3, 3, 2, 1), (3, 3, 1, 1), arenas=arenas)
+    moves = recorded((0, 9, 4), (1, 1, 8, 1), (1, 2, 4, 1), (3, 5, 4, 1), (3, 3, 2, 1), (3, 3, 1, 1), arenas=arenas)
     assert moves[:4] == ["scan first [[0,'000000',0,9,4]]", "open 0 0", "scanned 1", moves[3]]
     assert moves[3].startswith("scan second [[1,'000001',1,1,8],[2,'000002',1,2,4],[3,'000003',3,5,4],")
     assert moves[4:] == [
@@ -123,16 +115,16 @@ def test_who_listens_hears_of_each_move_of_the_scan_with_slots_counted_from_the_
     ]  # fmt: skip
 
 
-def test_nobody_hears_of_arenas_that_do_not_reuse_or_in_which_a_conflict_forbids_a_move() -> None:
-    """What is told is followed step by step in the model of the linear scan, which knows neither."""
+def test_arenas_that_do_not_reuse_or_in_which_a_conflict_forbids_a_move_are_not_recorded() -> None:
+    """What is recorded is followed step by step in the model of the linear scan, which knows neither."""
     kept = (Arena("kept", tuple(Role), alignment=1, reuse=False), Arena("reused", (), alignment=1))
-    assert told((0, 0, 4), (1, 1, 4, 1), arenas=kept) == [
+    assert recorded((0, 0, 4), (1, 1, 4, 1), arenas=kept) == [
         "scan reused [[1,'000001',1,1,4]]", "advance 1", "open 1 0", "scanned 1",
     ]  # fmt: skip
     both = (Arena("apart", tuple(Role), alignment=1), Arena("free", (), alignment=1))
-    moves = told((0, 0, 4), (1, 1, 4), (0, 0, 4, 1), arenas=both, conflicts={0: {1}, 1: {0}})
+    moves = recorded((0, 0, 4), (1, 1, 4), (0, 0, 4, 1), arenas=both, conflicts={0: {1}, 1: {0}})
     assert moves == ["scan free [[2,'000002',0,0,4]]", "open 2 0", "scanned 1"]
-    assert told((0, 0, 4), (1, 1, 4), arenas=kept[:1], conflicts={0: {1}, 1: {0}}) == []
+    assert recorded((0, 0, 4), (1, 1, 4), arenas=kept[:1], conflicts={0: {1}, 1: {0}}) == []
 
 
 INTERVALS = st.lists(

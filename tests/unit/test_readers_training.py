@@ -18,7 +18,7 @@ from tests.unit.test_training_expand import FLOAT, MLP, OPTIMIZER, floating
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.planner import DEFAULT
-from tmmu.planner.training.modes import prepare
+from tmmu.planner.modes import prepare
 
 
 def made(shape: tuple[int, ...], dtype: str, bytes_: int) -> dict[str, Any]:

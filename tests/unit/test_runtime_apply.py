@@ -17,8 +17,9 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Arena, Lifetime, Role, Scratch
 from tmmu.plan.columns import Plan
 from tmmu.planner import plan_memory
+from tmmu.prepare import prepare_memory_v2
 from tmmu.runtime import apply as module
-from tmmu.runtime.apply import apply_plan, prepare_memory_v2
+from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.handles import Handle, TensorMap, generations
 from tmmu.runtime.memory import Memory

@@ -347,7 +347,7 @@ def test_gradient_steps_have_no_kernels(tmp_path: Path) -> None:
     """spec: SIM6.3"""
     from tmmu.cli.models import load
     from tmmu.planner import DEFAULT
-    from tmmu.planner.training.modes import prepare
+    from tmmu.planner.modes import prepare
 
     path = tmp_path / "m.onnx"
     path.write_bytes(layers().SerializeToString())

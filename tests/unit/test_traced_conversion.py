@@ -16,7 +16,7 @@ from tmmu.importers.traced import Op, Region, Trace, Value
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.training.modes import prepare
+from tmmu.planner.modes import prepare
 
 F = "float32"
 

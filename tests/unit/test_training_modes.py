@@ -19,8 +19,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.ir import files
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.modes import chosen, prepare
 from tmmu.planner.training.expand import expand
-from tmmu.planner.training.modes import PRESETS, chosen, prepare
 
 
 def run(*arguments: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -66,11 +66,6 @@ def test_a_budget_belongs_to_rematerialisation_and_it_to_a_budget() -> None:
             chosen(None, preset, budget)
     with pytest.raises(TmmuError, match="'fast' is not known"):
         chosen(None, "fast", None)
-
-
-def test_the_command_knows_the_words_of_the_planner() -> None:
-    assert tuple(PRESETS) == training.PRESETS
-    assert set(training.MODES) == {mode for modes in PRESETS.values() for mode in modes}
 
 
 def test_the_forward_half_of_a_joint_graph_is_what_it_was_made_from() -> None:

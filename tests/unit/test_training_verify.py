@@ -27,10 +27,10 @@ from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.modes import prepare
 from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
 from tmmu.planner.training import gradients
 from tmmu.planner.training.expand import expand
-from tmmu.planner.training.modes import prepare
 
 NETWORKS = ("chain", "mico-mlp", "mico-lenet", "mico-vgg", "mico-resnet8")
 

@@ -17,7 +17,7 @@ from tmmu.cli.survey import survey
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError, one_line
 from tmmu.core.flags import bound, dims, existing, shapes
-from tmmu.core.vocabulary import ANYWHERE, Model
+from tmmu.core.vocabulary import ANYWHERE, LAYOUTS, ORDERS, Model
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -66,7 +66,7 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
 @layouts.options
 @click.option(
     "--order",
-    type=click.Choice(["given", "memory"]),
+    type=click.Choice(ORDERS),
     default="given",
     show_default=True,
     help="The model's execution order, or one that lowers the peak of live bytes.",
@@ -115,9 +115,9 @@ def plan(
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
     from tmmu.plan import file
-    from tmmu.planner import arena_file
+    from tmmu.planner.arenas import file as arena_file
+    from tmmu.planner.modes import chosen, has_backward, prepare
     from tmmu.planner.remat import check_budget
-    from tmmu.planner.training.modes import chosen, has_backward, prepare
     from tmmu.runtime.events import EventLog
 
     target = output or f"{Path(model).name.removesuffix('.cbor').removesuffix('.ir').removesuffix('.onnx')}.plan.cbor"
@@ -142,7 +142,7 @@ def plan(
             planned = planner.plan_memory(
                 graph, config, mode=run_mode, layout=layout, order=order, token=token, address_token=secret,
                 fallback=fallback, is_stage=spec is not None or has_backward(loaded), policy=policy,
-                replan_policy=replan_policy.upper(), tell=log,
+                replan_policy=replan_policy.upper(), observer=log,
             )  # fmt: skip
             if budget is not None:
                 check_budget(planned.plan, budget)
@@ -179,7 +179,7 @@ def plan(
 @click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the file states.")
 @training.options
 @layouts.address_token
-@click.option("--order", type=click.Choice(["given", "memory"]), default="given", show_default=True)
+@click.option("--order", type=click.Choice(ORDERS), default="given", show_default=True)
 @click.option("--arenas", type=existing, help="An arena configuration (TOML).")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def compare(
@@ -201,8 +201,8 @@ def compare(
     from tmmu import planner
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
-    from tmmu.planner import arena_file
-    from tmmu.planner.training.modes import chosen, has_backward, prepare
+    from tmmu.planner.arenas import file as arena_file
+    from tmmu.planner.modes import chosen, has_backward, prepare
 
     known, ranges = dims(dim)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
@@ -213,7 +213,7 @@ def compare(
         try:
             run_mode, _ = chosen(mode, preset, budget)
             graph = prepare(loaded, run_mode, config, budget, policy)
-            for layout in layouts.LAYOUTS:
+            for layout in LAYOUTS:
                 if layout == "hashed" and secret is None:
                     continue
                 token = secret if layout == "hashed" else None

@@ -15,10 +15,10 @@ import numpy as np
 from tmmu.cli.units import size
 from tmmu.core.canonical import read_bounded
 from tmmu.core.flags import existing
+from tmmu.core.vocabulary import LAYOUTS
 from tmmu.plan import metrics
 from tmmu.plan.columns import Plan
 
-LAYOUTS = ("packed", "slots", "pools", "hashed")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 address_token = click.option(
@@ -67,9 +67,10 @@ def remarks(plan: Plan) -> Iterator[str]:
     loose = [a for a, u in enumerate(plan.usage) if plan.arenas[a].reuse and u.footprint > u.peak_live_bytes]
     if plan.layout == "slots" and loose:
         from tmmu.planner.layouts import packed
-        from tmmu.planner.layouts.request import of_plan
+        from tmmu.planner.problem import of_plan
+        from tmmu.planner.slots import slots_of
 
-        needed = packed.place(of_plan(plan)).footprint
+        needed = packed.place(of_plan(plan), slots_of(plan)).footprint
         for a in loose:
             yield (
                 f"  {plan.arenas[a].name}: packed would need {needed[a]} ({size(needed[a])}), "

@@ -45,8 +45,8 @@ def replan(
     from tmmu.core import canonical
     from tmmu.plan import file
     from tmmu.planner import replan as policies
+    from tmmu.planner.modes import prepare
     from tmmu.planner.remat import check_budget
-    from tmmu.planner.training.modes import prepare
 
     for target in (output, record):
         if target is not None and os.path.realpath(target) in map(os.path.realpath, (plan, model)):

@@ -16,11 +16,11 @@ import click
 
 from tmmu.cli import run_report
 from tmmu.cli.run_records import Files, recording
-from tmmu.cli.runtime import MODES
 from tmmu.cli.runtime import apart as check_apart
 from tmmu.core.errors import TmmuError, one_line
 from tmmu.core.flags import bound, existing, shapes, sizes
 from tmmu.core.kind import IR, PLAN, kind_of
+from tmmu.core.vocabulary import EXECUTION_MODES
 
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
@@ -73,7 +73,9 @@ class Wanted:
 @click.option("--errors", type=written, metavar="FILE", help="Where to write the error record of a failure.")
 @click.option("--checkpoint", type=written, metavar="FILE", help="Where to write a checkpoint with all arenas' bytes.")
 @click.option("--contents", is_flag=True, help="Let each commit cover the bytes of all arenas.")
-@click.option("--mode", type=click.Choice(MODES), default="local", show_default=True, help="How the plan is applied.")
+@click.option(
+    "--mode", type=click.Choice(EXECUTION_MODES), default="local", show_default=True, help="How the plan is applied."
+)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def run(
     target: str,

@@ -18,13 +18,13 @@ from tmmu.cli.training import memory as amount
 from tmmu.cli.units import size
 from tmmu.core.errors import TmmuError, one_line
 from tmmu.core.flags import existing
+from tmmu.core.vocabulary import EXECUTION_MODES
 
 if TYPE_CHECKING:
     from tmmu.plan.columns import Plan
     from tmmu.runtime.events import EventLog
     from tmmu.runtime.execution import Execution
 
-MODES = ("local", "managed", "confidential", "regulated")
 Command = TypeVar("Command", bound=Callable[..., Any])
 output = click.Path(dir_okay=False)
 
@@ -40,7 +40,9 @@ def options(command: Command) -> Command:
         click.option("--ledger", type=output, metavar="FILE", help="Where to write the resource counters."),
         click.option("--trace", "trace_file", type=output, metavar="FILE", help="Where to write the trace."),
         click.option("--budget", callback=amount, metavar="BYTES", help="The most memory to take: 24GiB, or bytes."),
-        click.option("--mode", type=click.Choice(MODES), default="local", show_default=True, help="How it is run."),
+        click.option(
+            "--mode", type=click.Choice(EXECUTION_MODES), default="local", show_default=True, help="How it is run."
+        ),
     ):
         command = option(command)
     return command

@@ -17,7 +17,7 @@ from tmmu.core.errors import one_line
 from tmmu.core.vocabulary import Shares
 from tmmu.plan import metrics, sharding
 from tmmu.plan.columns import SHARES, Plan
-from tmmu.planner.storages import Refused
+from tmmu.planner.aliasing import Refused
 
 
 def few(items: Sequence[str], limit: int = 8) -> str:

@@ -14,16 +14,15 @@ from typing import Any
 from tmmu.cli.units import size
 from tmmu.core.vocabulary import Shares
 from tmmu.plan.columns import SHARES, Plan
-from tmmu.planner import permitted
-from tmmu.planner.layouts.request import of_plan
-from tmmu.planner.memories import Division, divide, strictest
-from tmmu.planner.permitted import ROLE, Permitted
+from tmmu.plan.memories import Division, divide, strictest
+from tmmu.planner.arenas import permitted
+from tmmu.planner.arenas.permitted import ROLE, Permitted
 
 
 def divisions(plan: Plan) -> list[Division]:
     """How the arenas of a plan divide its memories."""
-    footprint = [usage.footprint for usage in plan.usage]
-    return divide(plan.arenas, plan.policy, footprint, strictest(plan.arenas, of_plan(plan).slots))
+    slots = zip(plan.slots.arena.tolist(), plan.slots.alignment.tolist(), strict=True)
+    return divide(plan.arenas, plan.policy, [u.footprint for u in plan.usage], strictest(plan.arenas, slots))
 
 
 def remarks(plan: Plan) -> Iterator[str]:

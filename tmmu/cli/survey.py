@@ -85,7 +85,7 @@ def measured(name: str) -> Iterator[Row]:
     from tmmu import examples, planner
     from tmmu.cli.models import load
     from tmmu.plan import file, metrics
-    from tmmu.planner.training.modes import prepare
+    from tmmu.planner.modes import prepare
 
     network = NETWORKS[name]
     with tempfile.TemporaryDirectory() as folder:

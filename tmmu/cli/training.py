@@ -7,11 +7,7 @@ from typing import Any
 
 import click
 
-from tmmu.core.vocabulary import UINT64_END, Model
-
-MODES = ("inference", "forward", "backward")
-PRESETS = ("inference", "train_full", "remat_enabled")
-"""The words of the command line. Which go together `tmmu.planner.training.modes` says, which is loaded only to plan."""
+from tmmu.core.vocabulary import MODES, PRESETS, UINT64_END, Model
 
 UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
@@ -35,7 +31,7 @@ def options(command: Any) -> Any:
     """Add --mode, --preset and --budget to a command."""
     for option in (
         click.option("--budget", callback=memory, metavar="BYTES", help="With remat_enabled: 24GiB, or bytes."),
-        click.option("--preset", type=click.Choice(PRESETS), help="How training is planned [by the mode]."),
+        click.option("--preset", type=click.Choice(list(PRESETS)), help="How training is planned [by the mode]."),
         click.option("--mode", type=click.Choice(MODES), help="What is run [inference, or the preset's]."),
     ):
         command = option(command)

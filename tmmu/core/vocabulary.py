@@ -22,6 +22,26 @@ UINT64_END = 1 << 64
 """Sizes, offsets, alignments and capacities are integers below this."""
 
 
+MODES = ("inference", "forward", "backward")
+"""What a plan is for: forward steps alone, forward steps with what backward needs kept, or both in one order (M1)."""
+
+PRESETS: Mapping[str, tuple[str, ...]] = {
+    "inference": ("inference",),
+    "train_full": ("backward", "forward"),
+    "remat_enabled": ("backward",),
+}
+"""The modes of each preset, its default first."""
+
+EXECUTION_MODES = ("local", "managed", "confidential", "regulated")
+"""How a plan is run (M4)."""
+
+LAYOUTS = ("packed", "slots", "pools", "hashed")
+"""How addresses follow from storages and their slots."""
+
+ORDERS = ("given", "memory")
+"""Execution orders: that of the model, or one with a lower peak of live bytes."""
+
+
 class Role(enum.StrEnum):
     """What a tensor is for; the arena configuration says which arena holds which role (M3)."""
 

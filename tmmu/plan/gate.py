@@ -20,7 +20,7 @@ from tmmu.core.fields import integer as _integer
 from tmmu.core.fields import keys as _keys
 from tmmu.core.fields import refuse as _refuse
 from tmmu.core.fields import text as _text
-from tmmu.core.vocabulary import UINT64_END, Bindings, Shares, Usage
+from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, UINT64_END, Bindings, Shares, Usage
 from tmmu.plan import configuration, sharding
 from tmmu.plan.columns import (
     PARTS,
@@ -43,9 +43,6 @@ FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
 
 spec: R8.1, R8.2
 """
-LAYOUTS = ("slots", "packed", "pools", "hashed")
-ORDERS = ("given", "memory")
-MODES = ("inference", "forward", "backward")
 HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest", "file_digest")
 KEYS = (
     "format", "spec_version", "model", "mode", "layout", "order", "replay_token", "ir_hash", "source_digest",

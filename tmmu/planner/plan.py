@@ -1,4 +1,4 @@
-"""From a model to its plan: liveness, storages, slots, addresses, columns (001 PlanMemory_v2).
+"""From a model to its plan: liveness, aliasing, arenas, slots, layout, plan (001 PlanMemory_v2).
 
 Planning is pure: the same model, arenas, mode, layout and token give the same plan on every machine. Nothing here
 reads a clock, the environment or a file, and no float occurs.
@@ -19,19 +19,20 @@ import numpy as np
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, Names, column, index_of, ragged
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Phase, Usage
+from tmmu.core.vocabulary import ANYWHERE, MAIN, MODES, Arena, ArenaPolicy, Model, Phase, Usage
 from tmmu.ir import columns as ir_columns
-from tmmu.ir.program import Program, program, shown
-from tmmu.ir.validate import CALLERS
+from tmmu.ir.program import Program, program
 from tmmu.plan import columns as table
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, Plan
-from tmmu.planner import envelope, liveness, slots, storages
+from tmmu.planner import aliasing, envelope, liveness
+from tmmu.planner.aliasing import Aliasing, Refused
+from tmmu.planner.allocation import allocate
 from tmmu.planner.arenas import DEFAULT, check
-from tmmu.planner.orders import ORDERS
-from tmmu.planner.placing import LAYOUTS, Storing, fitted, too_small
-from tmmu.planner.storages import Refused, Sharing
-
-MODES = ("inference", "forward", "backward")
+from tmmu.planner.arenas.assignment import Solution
+from tmmu.planner.layouts import IN_PLACE
+from tmmu.planner.mutations import check_mutations
+from tmmu.planner.orders import REORDER
+from tmmu.planner.slots import ScanObserver
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def plan_memory(
     is_stage: bool = False,
     policy: ArenaPolicy = ANYWHERE,
     replan_policy: str = "ABORT",
-    tell: slots.Tell | None = None,
+    observer: ScanObserver | None = None,
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
 
@@ -77,11 +78,11 @@ def plan_memory(
         Which arena holds which role, how large each may be, and how it is aligned.
     mode
         "inference" retains nothing; "forward" keeps what is saved for backward to the end; "backward" runs both
-        halves of a joint graph. `tmmu.planner.training.modes.prepare` makes a joint graph, and marks what is saved.
+        halves of a joint graph. `tmmu.planner.modes.prepare` makes a joint graph, and marks what is saved.
     layout
-        A key of `LAYOUTS`.
+        One of `LAYOUTS`.
     order
-        A key of `ORDERS`: the execution order that is planned.
+        One of `ORDERS`: the execution order that is planned.
     token
         The 32-byte replay token; by default that of seed 0. It moves no slot and no offset.
     address_token
@@ -95,8 +96,8 @@ def plan_memory(
         The devices with their memories, and which arenas a tensor may use where its role does not say it.
     replan_policy
         What a run does with a shape outside the envelope, if the model has one: a word of `POLICIES`.
-    tell
-        Hears of each move by which the slots of the plan were given out; it changes nothing.
+    observer
+        Is called with each move by which the slots of the plan were given out; it changes nothing.
 
     Raises
     ------
@@ -108,6 +109,33 @@ def plan_memory(
     -----
     O(N log N) time and O(N) memory for N tensors, nodes and accesses.
     """
+    _check_arguments(model, mode, layout, token, address_token, is_stage, replan_policy)
+    check(arenas, policy)
+    with _collector_off():
+        ordered = REORDER[order](model, arenas, mode, IN_PLACE[layout], policy)
+        run = program(ordered)
+        check_mutations(run, mode)
+        # From tensors to storages: lifetimes, and which tensors share bytes.
+        live = liveness.analyze(run, mode)
+        alias = aliasing.form(run, live, arenas, mode, IN_PLACE[layout], policy)
+        # From storages to addresses: their arenas, their slots, and their offsets in the layout.
+        problem = replace(alias.storages, address_token=address_token)
+        layout, found = allocate(problem, layout, fallback, recorded=observer is not None)
+        if observer is not None:
+            for event, facts in found.moves:
+                observer(event, **facts)
+        usage = _usage(alias, found, max(1, len(run.steps)))
+        plan = _columns(run, live, alias, found, usage, mode, layout, order, token or replay_token(), model)
+        if address_token is not None:
+            plan = replace(plan, address_token_digest=hashlib.sha256(address_token).digest())
+        found_envelope = envelope.of(run.tensors, ordered.bindings.ranges, replan_policy)
+        return Planned(replace(plan, policy=policy, envelope=found_envelope), alias.refused)
+
+
+def _check_arguments(
+    model: Model, mode: str, layout: str, token: bytes | None, address_token: bytes | None, is_stage: bool, replan: str
+) -> None:
+    """MODE_VIOLATION or INVALID_BINDING for arguments of `plan_memory` that do not go together."""
     if mode not in MODES:
         raise TmmuError(
             "MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode
@@ -139,20 +167,17 @@ def plan_memory(
             fix="drop it, or choose --layout hashed",
             binding="address_token",
         )
-    if replan_policy not in table.POLICIES:
+    if replan not in table.POLICIES:
         raise TmmuError(
             "INVALID_BINDING",
-            f"replan policy {replan_policy!r} is not known",
+            f"replan policy {replan!r} is not known",
             fix=f"use one of {', '.join(table.POLICIES)}",
             binding="replan_policy",
         )
-    with _uncollected():
-        tokens = token or replay_token(), address_token
-        return _plan(model, check(arenas, policy), mode, layout, order, *tokens, fallback, policy, replan_policy, tell)
 
 
 def _without_gradient(model: Model) -> str | None:
-    """The first node for which nobody knows what backward reads: neither its model nor a joint graph says it."""
+    """The first node for which neither the model nor a joint graph states what backward reads."""
     if any(node.phase is Phase.BACKWARD for node in model.nodes) or any(t.saved_for_backward for t in model.tensors):
         return None
     owners = {body.owner for body in model.bodies[1:]}
@@ -163,8 +188,8 @@ def _without_gradient(model: Model) -> str | None:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Planning makes no reference cycles: the collector, which would walk the model again and again, may rest."""
+def _collector_off() -> Iterator[None]:
+    """GC is off: planning makes no reference cycles, and the collector would walk the model again and again."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -174,120 +199,30 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _plan(
-    model: Model,
-    arenas: tuple[Arena, ...],
-    mode: str,
-    layout: str,
-    order: str,
-    token: bytes,
-    address_token: bytes | None,
-    fallback: str | None,
-    policy: ArenaPolicy,
-    replan_policy: str,
-    tell: slots.Tell | None,
-) -> Planned:
-    chosen = LAYOUTS[layout]
-    graph, model = model, ORDERS[order](model, arenas, mode, chosen.IN_PLACE, policy)
-    run = program(model)
-    _check_mutations(run, mode)
-    live = liveness.analyze(run, mode)
-    sharing = storages.form(run, live, arenas, mode, chosen.IN_PLACE, policy)
-    conflicts = _conflicting_storages(model, sharing)
-    storing = Storing(run, live, sharing, arenas, policy, conflicts, address_token)
-    layout, found = fitted(storing, layout, fallback)
-    sharing, assigned, placed = found.request.sharing, found.request.slots, found.placed
-    usage = _usage(sharing, assigned, arenas, placed.footprint, conflicts, max(1, len(run.steps)))
-    if found.over:
-        raise too_small(storing, found, layout, usage)
-    if tell is not None:  # of the candidates that were tried, those moves count that gave this plan its slots
-        slots.assign(sharing, [run.tensors[t].name for t in sharing.root], arenas, conflicts, tell)
-    plan = _columns(run, live, sharing, assigned, placed.offset, arenas, usage, mode, layout, order, token, graph)
-    plan = replace(plan, policy=policy, envelope=envelope.of(run.tensors, model.bindings.ranges, replan_policy))
-    if address_token is not None:
-        plan = replace(plan, address_token_digest=hashlib.sha256(address_token).digest())
-    return Planned(plan, sharing.refused)
-
-
-def _check_mutations(run: Program, mode: str) -> None:
-    """Who may change a tensor: no view may be changed, nor what the caller did not donate; and once a tensor is
-    changed, no view that was made of it before may be read. spec: V1.10, I1.11
-    """
-    changed: dict[int, list[int]] = {}
-    for s, step in enumerate(run.steps):
-        for t in step.mutates:
-            tensor, place = run.tensors[t], f"node {run.model.nodes[step.node].name!r}"
-            if tensor.view is not None:
-                raise TmmuError("INVALID_IR", f"it changes {tensor.name!r}, a view", place=place, fix="change its base")
-            if tensor.role in CALLERS and tensor.name not in run.model.bindings.donated:
-                raise TmmuError(
-                    "INVALID_BINDING",
-                    f"it changes {tensor.name!r}, which the caller has not donated",
-                    place=place,
-                    fix=f"--donate {tensor.name}",
-                    binding=tensor.name,
-                )
-            changed.setdefault(t, []).append(s)
-    if not changed:
-        return
-    made = {t: s for s, step in enumerate(run.steps) for t in step.writes if t not in step.mutates}
-    reads = [(s, step.node, t) for s, step in enumerate(run.steps) for t in step.reads]
-    # The caller reads outputs, and backward what is saved, after the last step; the node that made one is named for it.
-    end = len(run.steps)
-    kept = [t for t, tensor in enumerate(run.tensors) if mode == "forward" and tensor.saved_for_backward]
-    reads += [(end, run.steps[made[t]].node, t) for t in (*run.model.outputs, *kept) if t in made]
-    for s, node, t in reads:
-        born = made.get(t, end)  # what nobody makes in this mode is refused where lifetimes are worked out
-        root = shown(run.tensors, t)
-        if root != t and any(born <= change <= s for change in changed.get(root, ())):
-            raise TmmuError(
-                "INVALID_IR",
-                f"{run.tensors[t].name!r}, a view made before {run.tensors[root].name!r} was changed, is read after it",
-                place=f"node {run.model.nodes[node].name!r}",
-                fix="make the view again, or copy the value",
-            )
-
-
-def _conflicting_storages(model: Model, sharing: Sharing) -> dict[int, set[int]]:
-    """For each storage those that must never share its slot (T5)."""
-    found: dict[int, set[int]] = {}
-    for a, b in model.must_not_alias:
-        first, second = sharing.storage[a], sharing.storage[b]
-        found.setdefault(first, set()).add(second)
-        found.setdefault(second, set()).add(first)
-    return found
-
-
-def _usage(
-    sharing: Sharing,
-    assigned: slots.Assignment,
-    arenas: tuple[Arena, ...],
-    footprint: list[int],
-    conflicts: dict[int, set[int]],
-    steps: int,
-) -> tuple[Usage, ...]:
+def _usage(alias: Aliasing, found: Solution, steps: int) -> tuple[Usage, ...]:
     """What each arena needs: footprint, peak live bytes and max live with the first step that reaches each."""
     result = []
-    arena = np.asarray(sharing.arena, np.int64)
-    birth, death = np.asarray(sharing.birth, np.int64), np.asarray(sharing.death, np.int64)
+    problem, arenas, conflicts = alias.storages, alias.storages.arenas, alias.storages.conflicts
+    arena = np.asarray(found.arena, np.int64)
+    birth, death = np.asarray(problem.birth, np.int64), np.asarray(problem.death, np.int64)
     # A storage's size may exceed int64 by a factor of two; sums are made in Python integers where they might.
-    wide = sum(sharing.bytes) >= 1 << 63
+    wide = sum(problem.bytes) >= 1 << 63
     for a in range(len(arenas)):
         members = np.flatnonzero(arena == a)
         born, gone = birth[members], death[members] + 1
         count = _running(born, gone, [1] * len(members), steps, wide=False)
-        live = _running(born, gone, [sharing.bytes[k] for k in members.tolist()], steps, wide=wide)
+        live = _running(born, gone, [problem.bytes[k] for k in members.tolist()], steps, wide=wide)
         joined = any(
-            sharing.arena[k] == a
+            found.arena[k] == a
             and any(
-                sharing.arena[o] == a and sharing.death[k] < sharing.birth[o]
+                found.arena[o] == a and problem.death[k] < problem.birth[o]
                 for o in others  # the other way round where it is `o` whose others are looked at
             )
             for k, others in conflicts.items()
         )
-        most, peak, opened = max(count), max(live), assigned.arena.count(a)
+        most, peak, opened = max(count), max(live), found.slots.arena.count(a)
         minimal = opened == most and not joined
-        result.append(Usage(footprint[a], peak, live.index(peak), opened, most, count.index(most), minimal))
+        result.append(Usage(found.footprint[a], peak, live.index(peak), opened, most, count.index(most), minimal))
     return tuple(result)
 
 
@@ -309,10 +244,8 @@ def _running(born: np.ndarray, gone: np.ndarray, amount: list[int], steps: int, 
 def _columns(
     run: Program,
     live: liveness.Liveness,
-    sharing: Sharing,
-    assigned: slots.Assignment,
-    offsets: list[int],
-    arenas: tuple[Arena, ...],
+    alias: Aliasing,
+    found: Solution,
     usage: tuple[Usage, ...],
     mode: str,
     layout: str,
@@ -321,7 +254,7 @@ def _columns(
     graph: Model,
 ) -> Plan:
     """Every fact of the plan, as columns; `graph` is the model in its own order. spec: O1.7"""
-    model, tensors, steps = run.model, run.tensors, run.steps
+    model, tensors, steps, problem = run.model, run.tensors, run.steps, alias.storages
     outputs, inputs = set(model.outputs), set(model.inputs)
     dtypes, dtype = index_of([x.dtype for x in tensors])
     ops, op = index_of([(n.domain, n.op) for n in model.nodes])
@@ -338,7 +271,7 @@ def _columns(
         replay_token=token,
         ir_hash=ir_columns.digest(graph),
         source_digest=model.source_digest,
-        arenas=arenas,
+        arenas=problem.arenas,
         usage=usage,
         bindings=model.bindings,
         ops=tuple(ops),
@@ -358,25 +291,25 @@ def _columns(
             alignment=column([x.alignment for x in tensors], u64),
             birth=column(live.birth, u32),
             death=column(live.death, u32),
-            storage=column(sharing.storage, u32),
-            window=column(sharing.window, u64),
+            storage=column(alias.storage, u32),
+            window=column(alias.window, u64),
             writer=column([NONE if w == liveness.NO_STEP else w for w in live.writer], u32),
-            shares=column([word[s] for s in sharing.shares], u8),
-            of=column([NONE if x == storages.NO_TENSOR else x for x in sharing.of], u32),
+            shares=column([word[s] for s in alias.shares], u8),
+            of=column([NONE if x == aliasing.NO_TENSOR else x for x in alias.of], u32),
         ),
         storages=table.Storages(
-            arena=column(sharing.arena, u32),
-            bytes=column(sharing.bytes, u64),
-            alignment=column(sharing.alignment, u64),
-            birth=column(sharing.birth, u32),
-            death=column(sharing.death, u32),
-            slot=column(assigned.slot, u32),
-            offset=column(offsets, u64),
+            arena=column(found.arena, u32),
+            bytes=column(problem.bytes, u64),
+            alignment=column(problem.alignment, u64),
+            birth=column(problem.birth, u32),
+            death=column(problem.death, u32),
+            slot=column(found.slots.slot, u32),
+            offset=column(found.offset, u64),
         ),
         slots=table.Slots(
-            arena=column(assigned.arena, u32),
-            bytes=column(assigned.bytes, u64),
-            alignment=column(assigned.alignment, u64),
+            arena=column(found.slots.arena, u32),
+            bytes=column(found.slots.bytes, u64),
+            alignment=column(found.slots.alignment, u64),
         ),
         steps=table.Steps(
             node=Names.of([model.nodes[s.node].name for s in steps]),

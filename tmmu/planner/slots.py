@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.core.vocabulary import Arena
-from tmmu.planner.storages import Sharing
+from tmmu.plan.columns import Plan
+from tmmu.planner.problem import AllocationProblem
 
-Tell = Callable[..., Any]
-"""Hears of each move of the scan: an event's name, and what it was about by keyword."""
+ScanObserver = Callable[..., Any]
+"""Is called with each move of the scan: the name of the event, and its facts by keyword."""
 
 
 @dataclass(frozen=True)
-class Assignment:
+class SlotAssignment:
     """The slot of each storage, numbered over all arenas; each slot's arena, bytes and alignment.
 
     Slots of one arena are consecutive and in the order in which they were opened.
@@ -33,75 +33,76 @@ class Assignment:
     bytes: list[int]
     alignment: list[int]
 
+    def arena_of_storages(self) -> list[int]:
+        """The arena of each storage: that of its slot."""
+        return [self.arena[slot] for slot in self.slot]
 
-def assign(
-    sharing: Sharing,
-    names: list[str],
-    arenas: tuple[Arena, ...],
-    conflicts: dict[int, set[int]],
-    tell: Tell | None = None,
-) -> Assignment:
+
+def slots_of(plan: Plan) -> SlotAssignment:
+    """The slots that a plan claims."""
+    s = plan.slots
+    return SlotAssignment(plan.storages.slot.tolist(), s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist())
+
+
+def assign(problem: AllocationProblem, arena: list[int], observer: ScanObserver | None = None) -> SlotAssignment:
     """Give every storage a slot of its arena.
 
-    `names` are the storages' names (the last tie-break: code points order as UTF-8 bytes do), `conflicts` the
-    storages that must never share a slot with a given one. `tell` hears of every move in arenas that reuse, where
-    no conflict forbids one. O(storages x log storages) without conflicts; memory O(storages).
+    `arena` is the arena of each storage. Ties fall by name (code points order as UTF-8 bytes do). `observer` is
+    called with each move in arenas that reuse and in which no conflict forbids one. O(storages x log storages) without
+    conflicts; memory O(storages).
     """
-    by_arena: list[list[int]] = [[] for _ in arenas]
-    for k, a in enumerate(sharing.arena):
-        by_arena[a].append(k)
-    slot = [0] * len(sharing.arena)
+    slot = [0] * len(problem)
     slot_arena: list[int] = []
-    for a, members in enumerate(by_arena):
-        order = sorted((sharing.birth[k], -sharing.bytes[k], names[k], k) for k in members)
-        scanned = tell if arenas[a].reuse and conflicts.keys().isdisjoint(members) else None
+    for a, members in enumerate(problem.members(arena)):
+        order = sorted((problem.birth[k], -problem.bytes[k], problem.name[k], k) for k in members)
+        is_observed = problem.arenas[a].reuse and problem.conflicts.keys().isdisjoint(members)
+        scanned = observer if is_observed else None
         if scanned is not None:
-            listed = [[k, names[k], sharing.birth[k], sharing.death[k], sharing.bytes[k]] for k in members]
-            scanned("scan", arena=arenas[a].name, storages=listed)
-        opened = _scan([k for *_, k in order], sharing, arenas[a].reuse, conflicts, len(slot_arena), slot, scanned)
+            listed = [[k, problem.name[k], problem.birth[k], problem.death[k], problem.bytes[k]] for k in members]
+            scanned("scan", arena=problem.arenas[a].name, storages=listed)
+        opened = _scan([k for *_, k in order], problem, problem.arenas[a].reuse, len(slot_arena), slot, scanned)
         if scanned is not None:
             scanned("scanned", slots=opened)
         slot_arena.extend([a] * opened)
     rows = np.array(slot, np.intp)
     sizes = np.ones(len(slot_arena), np.uint64)
-    np.maximum.at(sizes, rows, np.array(sharing.bytes, np.uint64))
-    alignments = np.array([arenas[a].alignment for a in slot_arena], np.uint64)
-    np.maximum.at(alignments, rows, np.array(sharing.alignment, np.uint64))
-    return Assignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
+    np.maximum.at(sizes, rows, np.array(problem.bytes, np.uint64))
+    alignments = np.array([problem.arenas[a].alignment for a in slot_arena], np.uint64)
+    np.maximum.at(alignments, rows, np.array(problem.alignment, np.uint64))
+    return SlotAssignment(slot, slot_arena, sizes.tolist(), alignments.tolist())
 
 
 def _scan(
     members: list[int],
-    sharing: Sharing,
+    problem: AllocationProblem,
     reuse: bool,
-    conflicts: dict[int, set[int]],
     first: int,
     slot: list[int],
-    tell: Tell | None,
+    observer: ScanObserver | None,
 ) -> int:
     """Write the slot of each member, numbered from `first`, into `slot`; return how many were opened."""
     active: list[tuple[int, int]] = []  # (death, slot) of the storages that are live
     free: list[int] = []  # slots whose last storage has died
     opened = now = 0
-    births, deaths = sharing.birth, sharing.death
-    tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where conflicts ask
+    births, deaths, conflicts = problem.birth, problem.death, problem.conflicts
+    tenants: dict[int, set[int]] = {}  # all storages a slot has held; kept only where there are conflicts
     for k in members:
         birth = births[k]
-        if tell is not None and birth > now:
-            tell("advance", step=birth)
+        if observer is not None and birth > now:
+            observer("advance", step=birth)
             now = birth
         while active and active[0][0] < birth:
             death, freed = heapq.heappop(active)
             heapq.heappush(free, freed)
-            if tell is not None:
-                tell("expire", slot=freed - first, death=death)
+            if observer is not None:
+                observer("expire", slot=freed - first, death=death)
         chosen = _take(free, conflicts.get(k), tenants) if reuse else None
         is_new = chosen is None
         if chosen is None:
             chosen = first + opened
             opened += 1
-        if tell is not None:
-            tell("open" if is_new else "reuse", storage=k, slot=chosen - first)
+        if observer is not None:
+            observer("open" if is_new else "reuse", storage=k, slot=chosen - first)
         if conflicts:
             tenants.setdefault(chosen, set()).add(k)
         slot[k] = chosen

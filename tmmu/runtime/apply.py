@@ -1,22 +1,16 @@
-"""ApplyPlan and PrepareMemory: from a plan to arenas in memory, all of them or none.
-
-spec: U2.1 to U2.5, U2.8, U2.10 and U7.8
-"""
+"""ApplyPlan: from a plan to arenas in memory, all of them or none. spec: U2.1 to U2.5, U2.8, U2.10 and U7.8"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
-from tmmu.planner import DEFAULT, Planned, plan_memory
 from tmmu.runtime import extents
 from tmmu.runtime.addresses import check_addresses
 from tmmu.runtime.commit import commit_execution
@@ -24,10 +18,8 @@ from tmmu.runtime.divided import mappings
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import APPLY, Execution
 from tmmu.runtime.filling import check_fill, check_mode, debug_fill
-from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.journal import Journal, State, genesis
 from tmmu.runtime.memory import Memory
-from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.schema import END
 from tmmu.runtime.records.trace import Trace, header
@@ -224,47 +216,3 @@ def _fill(memory: Memory, contents: Contents | None) -> None:
             found.content[:] = 0
     if callable(contents):
         contents(memory)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What PrepareMemory returns: handles of zeroed tensors, metrics, and the plan and the execution behind them."""
-
-    tensor_map: TensorMap
-    metrics: dict[str, Any]
-    planned: Planned
-    execution: Execution
-
-
-def prepare_memory_v2(
-    model: Model,
-    arenas: tuple[Arena, ...] = DEFAULT,
-    *,
-    mode: str = "inference",
-    replay_token: bytes | None = None,
-    layout: str = "slots",
-    order: str = "given",
-    address_token: bytes | None = None,
-    policy: ArenaPolicy = ANYWHERE,
-    execution_mode: str = "local",
-    memory_bytes_budget: int | None = None,
-    base: Mapping[str, Any] | None = None,
-    trace: Trace | None = None,
-) -> Prepared:
-    """PlanMemory, then ApplyPlan: the documents' wrapper, with the results that its callers know.
-
-    The nodes of `model` stand in execution order. Parameters, errors and costs are those of `plan_memory` and
-    `apply_plan`. Nothing measured is in the metrics: who wants `allocation_time_ns` takes the time around the call.
-    """
-    planned = plan_memory(
-        model, arenas, mode=mode, layout=layout, order=order, token=replay_token, address_token=address_token,
-        policy=policy,
-    )  # fmt: skip
-    execution = apply_plan(
-        planned.plan,
-        execution_mode=execution_mode,
-        memory_bytes_budget=memory_bytes_budget,
-        base=base,
-        trace=trace,
-    )
-    return Prepared(execution.tensor_map, metrics.of_plan(planned.plan), planned, execution)

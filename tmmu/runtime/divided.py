@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
 from tmmu.plan.columns import Plan
-from tmmu.planner.memories import divide
+from tmmu.plan.memories import divide
 from tmmu.runtime.extents import OPERATOR, Extents
 
 

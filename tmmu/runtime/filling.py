@@ -9,11 +9,11 @@ from typing import Any
 
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import EXECUTION_MODES
 from tmmu.plan.columns import Plan
 from tmmu.runtime import philox
 from tmmu.runtime.memory import Memory
 
-EXECUTION_MODES = ("local", "managed", "confidential", "regulated")
 """How a plan is run; it is an input of ApplyPlan alone (M4)."""
 
 UNFILLED = ("confidential", "regulated")

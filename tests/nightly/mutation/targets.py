@@ -39,9 +39,9 @@ PLANNER = ("tests/unit/test_planner_plan.py", "tests/property/test_planned_plans
 LAYOUTS = (f"{UNIT}planner_addresses.py", f"{UNIT}layouts_placing.py", f"{PROPERTIES}layouts.py")
 PREFIX = "tests/unit/test_planner_"
 HOMES = (
-    f"{PREFIX}divisions.py",
-    f"{PREFIX}choosing.py",
-    f"{PREFIX}placing.py",
+    f"{UNIT}arena_assignment.py",
+    f"{UNIT}arena_filling.py",
+    f"{PREFIX}allocation.py",
     f"{PREFIX}arenas.py",
     f"{COMMANDS}arenas_commands.py",
     f"{PREFIX}plan.py",
@@ -147,19 +147,28 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/verify/export.py": (f"{UNIT}smtlib.py", f"{COMMANDS}second_opinion.py"),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{UNIT}following.py"),
     "tmmu/planner/liveness.py": (f"{PREFIX}liveness.py", *PLANNER),
-    "tmmu/planner/storages.py": (f"{PREFIX}storages.py", *PLANNER),
-    "tmmu/planner/placed.py": (f"{PREFIX}addresses.py",),
+    "tmmu/planner/aliasing.py": (f"{PREFIX}aliasing.py", *PLANNER),
+    "tmmu/core/alignment.py": (f"{PREFIX}addresses.py",),
     "tmmu/planner/layouts/slots.py": LAYOUTS,
-    "tmmu/planner/layouts/request.py": (*LAYOUTS, *PLANNER),
+    "tmmu/planner/problem.py": (*LAYOUTS, *PLANNER),
     "tmmu/planner/layouts/packed.py": (f"{UNIT}layouts_packed.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/pools.py": (f"{UNIT}layouts_pools.py", *LAYOUTS, GOLDEN),
     "tmmu/planner/layouts/hashed.py": (f"{UNIT}layouts_hashed.py", f"{UNIT}layouts_placing.py"),
-    "tmmu/planner/fitting.py": (f"{UNIT}layouts_packed.py", f"{UNIT}layouts_pools.py", *LAYOUTS),
+    "tmmu/planner/layouts/boxes.py": (f"{UNIT}layouts_packed.py", f"{UNIT}layouts_pools.py", *LAYOUTS),
     **{
-        f"tmmu/planner/{name}.py": HOMES
-        for name in ("arenas", "arena_file", "memories", "patterns", "permitted", "placing")
+        f"tmmu/{name}.py": HOMES
+        for name in (
+            "plan/memories", "planner/patterns", "planner/allocation", "planner/arenas/configuration",
+            "planner/arenas/file", "planner/arenas/permitted", "planner/arenas/capacity",
+        )
     },
-    **{f"tmmu/planner/{name}.py": (f"{PREFIX}choosing.py", *HOMES) for name in ("choosing", "levels")},
+    **{
+        f"tmmu/planner/arenas/{name}.py": (f"{UNIT}arena_filling.py", *HOMES)
+        for name in ("assignment", "filling", "levels")
+    },
+    "tmmu/planner/layouts/addresses.py": (f"{PREFIX}addresses.py",),
+    "tmmu/planner/modes.py": (*JOINT, GOLDEN),
+    "tmmu/planner/mutations.py": PLANNER,
     "tmmu/planner/plan.py": (*PLANNER, f"{UNIT}order_memory.py", f"{COMMANDS}cli_plan.py"),
     "tmmu/planner/envelope.py": (f"{PREFIX}envelope.py", f"{UNIT}envelope_verify.py", f"{UNIT}replan.py"),
     "tmmu/planner/replan.py": (f"{UNIT}replan.py",),
@@ -167,7 +176,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"tmmu/planner/orders/{name}.py": ORDERS
         for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "portfolio", "segments")
     },
-    **{f"tmmu/planner/training/{name}.py": (*JOINT, GOLDEN) for name in ("expand", "gradients", "modes")},
+    **{f"tmmu/planner/training/{name}.py": (*JOINT, GOLDEN) for name in ("expand", "gradients")},
     **{f"tmmu/planner/remat/{name}.py": REWRITING for name in ("rewrite", "strategies")},
     "tmmu/planner/remat/choose.py": (f"{UNIT}remat_policies.py",),
     "tmmu/planner/remat/schedules.py": (f"{UNIT}remat_schedules.py",),

@@ -36,11 +36,11 @@ from tmmu.ir.validate import validate
 from tmmu.plan import file, sharding
 from tmmu.plan.columns import ROLES, SHARES, Plan
 from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner.modes import has_backward, prepare
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.spec import resolve
 from tmmu.planner.training.expand import expand
-from tmmu.planner.training.modes import has_backward, prepare
 
 LAYOUTS = ("slots", "packed", "pools", "hashed")
 TOKEN = bytes(range(64))

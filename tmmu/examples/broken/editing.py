@@ -16,9 +16,8 @@ from tmmu.core.columns import NONE, Names, Table, column, ragged
 from tmmu.core.vocabulary import Model, Shares, Usage
 from tmmu.plan.columns import SHARES, Plan, Slots, Steps, Storages
 from tmmu.planner import plan_memory
-from tmmu.planner.layouts import slots as layout
-from tmmu.planner.slots import assign
-from tmmu.planner.storages import Sharing
+from tmmu.planner.arenas.assignment import lay_out
+from tmmu.planner.problem import AllocationProblem
 
 Rows = TypeVar("Rows", bound=Table)
 Changes = Mapping[str, Mapping[str, int]]
@@ -130,31 +129,28 @@ def laid_out(plan: Plan) -> Plan:
     storage = [number.setdefault(old, len(number)) for old in t.storage.tolist()]
     members = [[i for i, k in enumerate(storage) if k == new] for new in range(len(number))]
     window, size = t.window.tolist(), t.bytes.tolist()
-    sharing = Sharing(
-        storage=storage,
-        window=window,
-        shares=[SHARES[word] for word in t.shares.tolist()],
-        of=t.of.tolist(),
-        root=[group[0] for group in members],
-        arena=[int(plan.storages.arena[old]) for old in number],
+    arena = [int(plan.storages.arena[old]) for old in number]
+    problem = AllocationProblem(
+        arenas=plan.arenas,
+        name=[t.name[group[0]] for group in members],
         bytes=[max(window[i] + size[i] for i in group) for group in members],
         alignment=[max(int(t.alignment[i]) for i in group) for group in members],
         birth=[min(int(t.birth[i]) for i in group) for group in members],
         death=[max(int(t.death[i]) for i in group) for group in members],
-        refused=[],
+        choices=[(a,) for a in arena],
+        made=[0] * len(members),
     )
-    names = [t.name[group[0]].encode() for group in members]
-    assigned = assign(sharing, names, plan.arenas, {})
-    offsets, _ = layout.addresses(assigned, plan.arenas)
+    found = lay_out(problem, arena, "slots")
+    assigned = found.slots
     u32, u64 = np.uint32, np.uint64
     rows = Storages(
-        arena=column(sharing.arena, u32),
-        bytes=column(sharing.bytes, u64),
-        alignment=column(sharing.alignment, u64),
-        birth=column(sharing.birth, u32),
-        death=column(sharing.death, u32),
+        arena=column(arena, u32),
+        bytes=column(problem.bytes, u64),
+        alignment=column(problem.alignment, u64),
+        birth=column(problem.birth, u32),
+        death=column(problem.death, u32),
         slot=column(assigned.slot, u32),
-        offset=column([offsets[slot] for slot in assigned.slot], u64),
+        offset=column(found.offset, u64),
     )
     slots = Slots(column(assigned.arena, u32), column(assigned.bytes, u64), column(assigned.alignment, u64))
     return counted(replace(plan, tensors=replace(t, storage=column(storage, u32)), storages=rows, slots=slots))

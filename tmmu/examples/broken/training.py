@@ -147,7 +147,7 @@ def saved_tensor_dies_at_its_last_forward_reader() -> Plan:
 def saved_tensor_not_kept_for_backward() -> Wrong:
     """In mode `forward` a tensor that the gradients need is not kept to the end, and not said to be saved."""
     from tmmu.planner.arenas import DEFAULT
-    from tmmu.planner.training.modes import prepare
+    from tmmu.planner.modes import prepare
 
     data = _network()
     half = prepare(_joint(data), "forward", DEFAULT)

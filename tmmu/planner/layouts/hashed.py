@@ -2,8 +2,8 @@
 
 The address of slot k of an arena is BLAKE3(token, "tmmu_va", the arena's name, k in 8 bytes), of which the first 8
 bytes count, little-endian, rounded down to the slot's alignment. The address space is [0, 2^64); what an arena
-needs of real memory, and what is compared with its capacity, is the sum of its slots. Nothing keeps two slots from
-meeting, so that is looked for. Such a plan does not conform to 001 II.F, which wants offsets. spec: A2.1 to A2.5
+needs of real memory, and what is compared with its capacity, is the sum of its slots. Two slots may overlap, which is
+checked. Such a plan does not conform to 001 II.F, which wants offsets. spec: A2.1 to A2.5
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from itertools import pairwise
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.planner.layouts import slots
-from tmmu.planner.layouts.request import Request
-from tmmu.planner.placed import Placed, overflow
+from tmmu.planner.layouts import slots as by_slots
+from tmmu.planner.layouts.addresses import Addresses, overflow
+from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.slots import SlotAssignment
 
 IN_PLACE = True
 
@@ -22,27 +23,26 @@ TOKEN_BYTES = 64
 """The least length of an address token."""
 
 
-def place(request: Request) -> Placed:
+def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     """Each storage at the address of its slot; arenas that do not reuse in sequence. O(slots log slots).
 
     Raises INVALID_BINDING without a token of at least 64 bytes or without the package blake3, ALLOCATION_OVERFLOW for
     a slot that would end beyond 2^64, ADDRESS_COLLISION for two slots that have a byte in common.
     """
-    token = checked(request.address_token)
-    sequence = slots.prefix_sums(request.slots, len(request.arenas))
-    offset, footprint = sequence.offset, sequence.footprint
-    for a, arena in enumerate(request.arenas):
-        mine = [k for k, of in enumerate(request.slots.arena) if of == a]
+    token = checked(problem.address_token)
+    offset, footprint = by_slots.prefix_sums(slots, len(problem.arenas))
+    for a, arena in enumerate(problem.arenas):
+        mine = [k for k, of in enumerate(slots.arena) if of == a]
         if arena.reuse:
             for number, k in enumerate(mine):
-                offset[k] = address(token, arena.name, number) & -request.slots.alignment[k]
-                if offset[k] + request.slots.bytes[k] > UINT64_END:
-                    raise overflow(f"slot {number}", arena.name, offset[k], request.slots.bytes[k])
-            _look_for_collisions(request, mine, offset)
-            footprint[a] = sum(request.slots.bytes[k] for k in mine)
+                offset[k] = address(token, arena.name, number) & -slots.alignment[k]
+                if offset[k] + slots.bytes[k] > UINT64_END:
+                    raise overflow(f"slot {number}", arena.name, offset[k], slots.bytes[k])
+            _check_collisions(problem, slots, mine, offset)
+            footprint[a] = sum(slots.bytes[k] for k in mine)
         if footprint[a] >= UINT64_END:
             raise overflow("the last slot", arena.name, footprint[a], 0)
-    return Placed([offset[slot] for slot in request.slots.slot], footprint)
+    return Addresses([offset[slot] for slot in slots.slot], footprint)
 
 
 def checked(token: bytes | None) -> bytes:
@@ -79,12 +79,12 @@ def address(token: bytes, arena: str, slot: int) -> int:
     return int.from_bytes(digest[:8], "little")
 
 
-def _look_for_collisions(request: Request, mine: list[int], offset: list[int]) -> None:
+def _check_collisions(problem: AllocationProblem, slots: SlotAssignment, mine: list[int], offset: list[int]) -> None:
     by_address = sorted(range(len(mine)), key=lambda number: offset[mine[number]])
     for one, other in pairwise(by_address):
         k, j = mine[one], mine[other]
-        if offset[k] + request.slots.bytes[k] > offset[j]:
-            arena = request.arenas[request.slots.arena[k]].name
+        if offset[k] + slots.bytes[k] > offset[j]:
+            arena = problem.arenas[slots.arena[k]].name
             raise TmmuError(
                 "ADDRESS_COLLISION",
                 f"slots {min(one, other)} and {max(one, other)} have bytes in common from {offset[j]} on",

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.planner.fitting import FIXED, Boxes, Neighbours, Placing, best_fit, lowest_fit
-from tmmu.planner.layouts import slots
-from tmmu.planner.layouts.request import Request
-from tmmu.planner.placed import Placed, overflow
+from tmmu.planner.layouts import slots as by_slots
+from tmmu.planner.layouts.addresses import Addresses, overflow
+from tmmu.planner.layouts.boxes import FIXED, Boxes, Neighbours, Packing, best_fit, boxes_of, lowest_fit
+from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.slots import SlotAssignment
 
 IN_PLACE = True
 
@@ -39,32 +40,27 @@ ORDERS: tuple[Key, ...] = (
 """The greedy orders, in the order in which ties between them are decided."""
 
 
-def place(request: Request) -> Placed:
+def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     """The offset of each storage and the footprint of each arena.
 
     O(n log n) for arenas of many storages that meet many others, at most `WORK` looks besides for small ones. Raises
     ALLOCATION_OVERFLOW where an end does not fit 64 bits.
     """
-    offset, footprint = _by_slots(request)
-    for a, members in enumerate(request.members()):
-        if request.arenas[a].reuse:
-            first = Placing([offset[k] for k in members], footprint[a])
-            placing = pack(request.boxes(members), first)
-            footprint[a] = placing.height
-            for k, at in zip(members, placing.offsets, strict=True):
+    offset, footprint = by_slots.unchecked(slots, len(problem.arenas))
+    for a, members in enumerate(problem.members(slots.arena_of_storages())):
+        arena = problem.arenas[a]
+        if arena.reuse:
+            first = Packing([offset[k] for k in members], footprint[a])
+            packing = pack(boxes_of(problem, members, arena.alignment), first)
+            footprint[a] = packing.height
+            for k, at in zip(members, packing.offsets, strict=True):
                 offset[k] = at
         if footprint[a] >= UINT64_END:
-            raise overflow("the last storage", request.arenas[a].name, footprint[a], 0)
-    return Placed(offset, footprint)
+            raise overflow("the last storage", arena.name, footprint[a], 0)
+    return Addresses(offset, footprint)
 
 
-def _by_slots(request: Request) -> Placed:
-    """The slots layout's placement in exact integers: where it leaves 64 bits, another candidate may still fit."""
-    found = slots.prefix_sums(request.slots, len(request.arenas))
-    return Placed([found.offset[slot] for slot in request.slots.slot], found.footprint)
-
-
-def pack(boxes: Boxes, first: Placing) -> Placing:
+def pack(boxes: Boxes, first: Packing) -> Packing:
     """The best placement of the portfolio; `first` is one that is right already."""
     bound = boxes.least()
     best = first

@@ -11,34 +11,36 @@ from __future__ import annotations
 
 import numpy as np
 
+from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.planner.fitting import Boxes
-from tmmu.planner.layouts import slots
-from tmmu.planner.layouts.request import Request
-from tmmu.planner.placed import Placed, align_up, overflow
+from tmmu.planner.layouts import slots as by_slots
+from tmmu.planner.layouts.addresses import Addresses, overflow
+from tmmu.planner.layouts.boxes import Boxes, boxes_of
+from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.slots import SlotAssignment
 
 IN_PLACE = False
 
 
-def place(request: Request) -> Placed:
+def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     """The offset of each storage, that of its pool, and the footprint of each arena, the end of its last pool.
 
     O(n²) for n storages of an arena, in NumPy scans. Raises ALLOCATION_OVERFLOW where an end does not fit 64 bits.
     """
-    sequence = slots.prefix_sums(request.slots, len(request.arenas))
-    offset, footprint = [sequence.offset[slot] for slot in request.slots.slot], sequence.footprint
-    for a, members in enumerate(request.members()):
-        if members and request.arenas[a].reuse:
-            boxes = request.boxes(members)
-            ranked = sorted((-boxes.size[i], request.made[k], i) for i, k in enumerate(members))
+    offset, footprint = by_slots.unchecked(slots, len(problem.arenas))
+    for a, members in enumerate(problem.members(slots.arena_of_storages())):
+        arena = problem.arenas[a]
+        if members and arena.reuse:
+            boxes = boxes_of(problem, members, arena.alignment)
+            ranked = sorted((-boxes.size[i], problem.made[k], i) for i, k in enumerate(members))
             order = [i for *_, i in ranked]
             pool = join(boxes, order)
             starts, footprint[a] = _in_sequence(boxes, order, pool)
             for k, p in zip(members, pool, strict=True):
                 offset[k] = starts[p]
         if footprint[a] >= UINT64_END:
-            raise overflow("the last pool", request.arenas[a].name, footprint[a], 0)
-    return Placed(offset, footprint)
+            raise overflow("the last pool", arena.name, footprint[a], 0)
+    return Addresses(offset, footprint)
 
 
 def join(boxes: Boxes, order: list[int]) -> list[int]:

@@ -6,24 +6,29 @@ slot's offset. spec: A1.1, A1.2, A3.1, A3.2
 
 from __future__ import annotations
 
+from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import UINT64_END, Arena
-from tmmu.planner.layouts.request import Request
-from tmmu.planner.placed import Placed, align_up, overflow
-from tmmu.planner.slots import Assignment
-
-__all__ = ["IN_PLACE", "addresses", "align_up", "place", "prefix_sums"]
+from tmmu.planner.layouts.addresses import Addresses, overflow
+from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.slots import SlotAssignment
 
 IN_PLACE = True
 """Does the layout know in-place results?"""
 
 
-def place(request: Request) -> Placed:
+def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     """Each storage at the offset of its slot. O(storages). Raises as `addresses` does."""
-    offsets, footprint = addresses(request.slots, request.arenas)
-    return Placed([offsets[slot] for slot in request.slots.slot], footprint)
+    found = addresses(slots, problem.arenas)
+    return Addresses([found.offset[slot] for slot in slots.slot], found.footprint)
 
 
-def addresses(slots: Assignment, arenas: tuple[Arena, ...]) -> tuple[list[int], list[int]]:
+def unchecked(slots: SlotAssignment, arenas: int) -> Addresses:
+    """As `place`, in exact integers: where that leaves 64 bits, another layout may still fit."""
+    found = prefix_sums(slots, arenas)
+    return Addresses([found.offset[slot] for slot in slots.slot], found.footprint)
+
+
+def addresses(slots: SlotAssignment, arenas: tuple[Arena, ...]) -> Addresses:
     """The offset of each slot in its arena, and the footprint of each arena (the end of its last slot). O(slots).
 
     Raises ALLOCATION_OVERFLOW where an offset or an end does not fit 64 bits.
@@ -32,13 +37,13 @@ def addresses(slots: Assignment, arenas: tuple[Arena, ...]) -> tuple[list[int], 
     for k, (a, size, offset) in enumerate(zip(slots.arena, slots.bytes, found.offset, strict=True)):
         if offset + size >= UINT64_END:
             raise overflow(f"slot {k}", arenas[a].name, offset, size)
-    return found.offset, found.footprint
+    return found
 
 
-def prefix_sums(slots: Assignment, arenas: int) -> Placed:
+def prefix_sums(slots: SlotAssignment, arenas: int) -> Addresses:
     """The same in exact integers, which may leave 64 bits: for each slot its offset, for each arena its footprint."""
     offsets, footprint = [], [0] * arenas
     for a, size, alignment in zip(slots.arena, slots.bytes, slots.alignment, strict=True):
         offsets.append(align_up(footprint[a], alignment))
         footprint[a] = offsets[-1] + size
-    return Placed(offsets, footprint)
+    return Addresses(offsets, footprint)

@@ -3,7 +3,7 @@
 `given` is the order of the model. `memory` lowers the peak of live bytes: the graph falls apart where one node
 separates all before it from all after it, each part is searched exactly as far as a bounded number of states goes,
 published heuristics do the rest, and what comes out is measured by the planner's own liveness and storages. An order
-is a new model with the same tensors, so nothing that follows knows of it. spec: O1.1
+is a new model with the same tensors, and the stages that follow are the same for both. spec: O1.1
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
 from tmmu.planner.orders.portfolio import memory
 
-__all__ = ["ORDERS"]
+__all__ = ["REORDER"]
 
 
 def given(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE) -> Model:
@@ -21,9 +21,9 @@ def given(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, po
     return model
 
 
-ORDERS: dict[str, Callable[[Model, tuple[Arena, ...], str, bool, ArenaPolicy], Model]] = {
+REORDER: dict[str, Callable[[Model, tuple[Arena, ...], str, bool, ArenaPolicy], Model]] = {
     "given": given,
     "memory": memory,
 }
-"""Every order by name: a function of model, arenas and mode, whether the layout knows in-place results, and which
-arenas a tensor may use."""
+"""The function of every order, by its name in `tmmu.core.vocabulary.ORDERS`: of model, arenas and mode, whether the
+layout knows in-place results, and which arenas a tensor may use."""

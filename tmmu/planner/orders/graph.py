@@ -15,8 +15,9 @@ from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import MAIN, Part, Role
 from tmmu.ir.order import dependencies
 from tmmu.ir.program import Program
+from tmmu.planner.aliasing import Aliasing
 from tmmu.planner.liveness import NO_STEP, Liveness
-from tmmu.planner.storages import Sharing
+from tmmu.planner.problem import AllocationProblem
 
 
 @dataclass
@@ -123,13 +124,14 @@ def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
 
 
 def bodies(
-    run: Program, live: Liveness, sharing: Sharing, weighed: frozenset[int], mode: str, in_place: bool
+    run: Program, live: Liveness, alias: Aliasing, weighed: frozenset[int], mode: str, in_place: bool
 ) -> list[tuple[list[int], Graph]]:
     """For each body its nodes in order, and their graph, with the buffers of the arenas `weighed` alone.
 
-    `sharing` are the storages without in-place results. O(accesses x depth).
+    `alias` has the storages without in-place results. O(accesses x depth).
     """
-    model = run.model
+    model, storages = run.model, alias.storages
+    arena = storages.preferred
     units: list[list[int]] = [[] for _ in model.bodies]
     for n, node in enumerate(model.nodes):
         units[node.body].append(n)
@@ -140,8 +142,8 @@ def bodies(
     for step in run.steps:
         buffers = [
             k
-            for k in dict.fromkeys(sharing.storage[t] for t in (*step.reads, *step.writes))
-            if sharing.arena[k] in weighed and sharing.bytes[k]
+            for k in dict.fromkeys(alias.storage[t] for t in (*step.reads, *step.writes))
+            if arena[k] in weighed and storages.bytes[k]
         ]
         n, b = step.node, step.body
         while True:
@@ -155,9 +157,9 @@ def bodies(
     edges: list[dict[tuple[int, int], None]] = [{} for _ in model.bodies]
     for earlier, later in dependencies(model, grouped=True):
         edges[model.nodes[later].body][rank[earlier], rank[later]] = None
-    opened = {sharing.storage[t] for t, writer in enumerate(live.writer) if writer == NO_STEP}
-    kept = {sharing.storage[t] for t in model.outputs} | {
-        sharing.storage[t]
+    opened = {alias.storage[t] for t, writer in enumerate(live.writer) if writer == NO_STEP}
+    kept = {alias.storage[t] for t in model.outputs} | {
+        alias.storage[t]
         for t, tensor in enumerate(run.tensors)
         if tensor.role in (Role.PARAMETER, Role.OPTIMIZER) or (mode == "forward" and tensor.saved_for_backward)
     }
@@ -169,15 +171,13 @@ def bodies(
         for earlier, later in edges[b]:
             graph.before[later].append(earlier)
             graph.after[earlier].append(later)
-        number = _buffers(graph, touched[b], sharing, opened, kept)
+        number = _buffers(graph, touched[b], storages, opened, kept)
         if b == MAIN:
             used = {k for use in touched for k in use} | kept
-            graph.unread = sum(
-                size for k, size in enumerate(sharing.bytes) if sharing.arena[k] in weighed and k not in used
-            )
+            graph.unread = sum(size for k, size in enumerate(storages.bytes) if arena[k] in weighed and k not in used)
         for n in nodes if in_place else ():
             if n not in holders:
-                graph.hints[rank[n]] = _pairs(run, n, sharing, number, graph, mode)
+                graph.hints[rank[n]] = _pairs(run, n, alias, arena, number, graph, mode)
         made.append((nodes, graph))
     return made
 
@@ -204,7 +204,7 @@ class _Use:
 
 
 def _buffers(
-    graph: Graph, touched: dict[int, _Use], sharing: Sharing, opened: set[int], kept: set[int]
+    graph: Graph, touched: dict[int, _Use], storages: AllocationProblem, opened: set[int], kept: set[int]
 ) -> dict[int, int]:
     """Fill in the buffers of a body; the number of each storage that is one.
 
@@ -214,22 +214,22 @@ def _buffers(
     number: dict[int, int] = {}
     inside: dict[int, list[tuple[int, int]]] = {}
     for k, use in touched.items():
-        is_opened = k in opened or sharing.birth[k] < use.first
-        is_kept = k in kept or sharing.death[k] > use.last
+        is_opened = k in opened or storages.birth[k] < use.first
+        is_kept = k in kept or storages.death[k] > use.last
         if is_opened and is_kept:
             continue
         if len(use.units) == 1 and not is_opened and not is_kept:
             changes = inside.setdefault(next(iter(use.units)), [])
-            changes += [(sharing.birth[k], sharing.bytes[k]), (sharing.death[k] + 1, -sharing.bytes[k])]
+            changes += [(storages.birth[k], storages.bytes[k]), (storages.death[k] + 1, -storages.bytes[k])]
             continue
         number[k] = len(graph.bytes)
         for n in use.units:
             graph.touches[n].append(number[k])
-        graph.bytes.append(sharing.bytes[k])
+        graph.bytes.append(storages.bytes[k])
         graph.users.append(list(use.units))
         graph.opened.append(is_opened)
         graph.kept.append(is_kept)
-        graph.live += sharing.bytes[k] * is_opened
+        graph.live += storages.bytes[k] * is_opened
     for n, changes in inside.items():
         now = 0
         for _, change in sorted(changes):
@@ -239,17 +239,18 @@ def _buffers(
 
 
 def _pairs(
-    run: Program, n: int, sharing: Sharing, number: dict[int, int], graph: Graph, mode: str
+    run: Program, n: int, alias: Aliasing, arena: list[int], number: dict[int, int], graph: Graph, mode: str
 ) -> list[tuple[int, int]]:
     """The in-place pairs of a node that are granted wherever the operand is needed no more, at most one a result.
 
-    What `tmmu.planner.storages` would grant in rarer cases is passed over: it decides in the end.
+    What `tmmu.planner.aliasing` would grant in rarer cases is passed over: it decides in the end.
     """
     model, tensors, node = run.model, run.tensors, run.model.nodes[n]
+    storages = alias.storages
     place = {t: k for k, t in enumerate(node.writes)}
     pairs: dict[int, int] = {}
     for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
-        r, o = sharing.storage[result], sharing.storage[operand]
+        r, o = alias.storage[result], alias.storage[operand]
         made, taken = tensors[result], tensors[operand]
         if (
             r in number
@@ -257,15 +258,15 @@ def _pairs(
             and number[r] not in pairs
             and not graph.kept[number[o]]
             and not (mode != "inference" and taken.saved_for_backward)
-            and (not graph.opened[number[o]] or tensors[sharing.root[o]].name in model.bindings.donated)
-            and sharing.root[r] == result
+            and (not graph.opened[number[o]] or storages.name[o] in model.bindings.donated)
+            and storages.name[r] == made.name
             and made.alias_group is None
             and made.shape == taken.shape
             and BITS[made.dtype] == BITS[taken.dtype]
-            and sharing.arena[r] == sharing.arena[o]
-            and sharing.bytes[r] == sharing.bytes[o]
-            and all(t == operand or sharing.storage[t] != o for t in node.reads)
-            and all(sharing.storage[t] != o for t in node.writes)
+            and arena[r] == arena[o]
+            and storages.bytes[r] == storages.bytes[o]
+            and all(t == operand or alias.storage[t] != o for t in node.reads)
+            and all(alias.storage[t] != o for t in node.writes)
         ):
             pairs[number[r]] = number[o]
     return list(pairs.items())

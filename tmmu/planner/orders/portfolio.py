@@ -14,7 +14,7 @@ from itertools import accumulate
 from tmmu.core.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Role
 from tmmu.ir.order import arranged
 from tmmu.ir.program import Program, program
-from tmmu.planner import liveness, storages
+from tmmu.planner import aliasing, liveness
 from tmmu.planner.orders.depth_first import depth_first
 from tmmu.planner.orders.exact import search
 from tmmu.planner.orders.graph import Graph, Order, bodies, loads, part, unavoidable
@@ -77,12 +77,8 @@ def measured(
 ) -> list[int]:
     """The peak live bytes of each arena, as a plan in this order states them. O(N log N)."""
     run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, mode), arenas, mode, in_place, policy)
-    changes: list[list[int]] = [[0] * (len(run.steps) + 2) for _ in arenas]
-    for a, size, birth, death in zip(sharing.arena, sharing.bytes, sharing.birth, sharing.death, strict=True):
-        changes[a][birth] += size
-        changes[a][death + 1] -= size
-    return [max(accumulate(of_arena)) for of_arena in changes]
+    problem = aliasing.form(run, liveness.analyze(run, mode), arenas, mode, in_place, policy).storages
+    return [max(problem.live_bytes(members)) for members in problem.members(problem.preferred)]
 
 
 def _reordered(
@@ -97,8 +93,8 @@ def _reordered(
     """`model` with the main graph in a better order, or with all other bodies; `model` where there is none."""
     run: Program = program(model)
     live = liveness.analyze(run, mode)
-    sharing = storages.form(run, live, arenas, mode, False, policy)
-    made = bodies(run, live, sharing, weighed, mode, hinted)
+    alias = aliasing.form(run, live, arenas, mode, False, policy)
+    made = bodies(run, live, alias, weighed, mode, hinted)
     order = [
         [nodes[i] for i in lowered(graph)] if nodes and inner == (b != MAIN) else nodes
         for b, (nodes, graph) in enumerate(made)

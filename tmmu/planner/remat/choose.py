@@ -8,13 +8,13 @@ lower peak, then the order in which the policies are tried. spec: M1.8, M1.10, M
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Model
 from tmmu.ir.program import program
 from tmmu.plan.columns import Plan
-from tmmu.planner import liveness, storages
+from tmmu.planner import aliasing, liveness
+from tmmu.planner.problem import AllocationProblem, of_plan
 from tmmu.planner.remat import schedules
 from tmmu.planner.remat.rewrite import Joint, Policy, Rewritten, follow, joint_of, rewrite
 from tmmu.planner.remat.strategies import EXHAUSTIVE, Classes, chen, exhaustive, segmented
@@ -65,13 +65,13 @@ def rematerialise(joint: Model, arenas: tuple[Arena, ...], budget: int, arena_po
 def peak(model: Model, arenas: tuple[Arena, ...], arena_policy: ArenaPolicy = ANYWHERE) -> int:
     """The most bytes live at one step in the arenas that reuse, all together, in mode backward. O(nodes + accesses)."""
     run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, "backward"), arenas, "backward", policy=arena_policy)
-    change = [0] * (len(run.steps) + 2)
-    for arena, size, birth, death in zip(sharing.arena, sharing.bytes, sharing.birth, sharing.death, strict=True):
-        if arenas[arena].reuse:
-            change[birth] += size
-            change[death + 1] -= size
-    return max(accumulate(change))
+    alias = aliasing.form(run, liveness.analyze(run, "backward"), arenas, "backward", policy=arena_policy)
+    return _reused_peak(alias.storages)
+
+
+def _reused_peak(problem: AllocationProblem) -> int:
+    """The most bytes live at one step in the arenas that reuse, all together."""
+    return max(problem.live_bytes([k for k, a in enumerate(problem.preferred) if problem.arenas[a].reuse]))
 
 
 def check_budget(plan: Plan, budget: int) -> None:
@@ -80,15 +80,7 @@ def check_budget(plan: Plan, budget: int) -> None:
     A graph is fitted in its given order and with results in place; another order, or a layout that allows none, may
     need more. spec: M1.11
     """
-    s = plan.storages
-    change = [0] * (plan.last_step + 2)
-    for arena, size, birth, death in zip(
-        s.arena.tolist(), s.bytes.tolist(), s.birth.tolist(), s.death.tolist(), strict=True
-    ):
-        if plan.arenas[arena].reuse:
-            change[birth] += size
-            change[death + 1] -= size
-    if (found := max(accumulate(change))) > budget:
+    if (found := _reused_peak(of_plan(plan))) > budget:
         raise TmmuError(
             "ARENA_TOO_SMALL",
             f"{found} bytes are live at one step in this layout and order, the budget is {budget}",

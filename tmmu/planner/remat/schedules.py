@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Phase, Role
 from tmmu.ir.program import program
-from tmmu.planner import liveness, storages
+from tmmu.planner import aliasing, liveness
 from tmmu.planner.remat.rewrite import Joint, Script
 
 NODES, VALUES = 120, 48
@@ -241,14 +241,15 @@ def _space(joint: Joint, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> _Spa
         return None
     bit = {root: 1 << k for k, root in enumerate(roots)}
     run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, "backward"), arenas, "backward", False, policy)
-    ours = {sharing.storage[root] for root in roots}
+    alias = aliasing.form(run, liveness.analyze(run, "backward"), arenas, "backward", False, policy)
+    storages, arena = alias.storages, alias.storages.preferred
+    ours = {alias.storage[root] for root in roots}
     at, before = [0] * len(model.nodes), [0] * len(model.nodes)
-    for storage, (birth, death) in enumerate(zip(sharing.birth, sharing.death, strict=True)):
-        if arenas[sharing.arena[storage]].reuse and storage not in ours:
+    for storage, (birth, death) in enumerate(zip(storages.birth, storages.death, strict=True)):
+        if arenas[arena[storage]].reuse and storage not in ours:
             for position in range(birth, death + 1):
-                at[position] += sharing.bytes[storage]
-                before[position] += sharing.bytes[storage] if position > birth else 0
+                at[position] += storages.bytes[storage]
+                before[position] += storages.bytes[storage] if position > birth else 0
     reads, writes = ([_values(joint, bit, rows) for rows in (getattr(node, which) for node in model.nodes)]
                      for which in ("reads", "writes"))  # fmt: skip
     made_by = [joint.writer[root] if joint.writer[root] in again else -1 for root in roots]
@@ -264,7 +265,7 @@ def _space(joint: Joint, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> _Spa
         writes,
         at,
         before,
-        [sharing.bytes[sharing.storage[root]] for root in roots],
+        [storages.bytes[alias.storage[root]] for root in roots],
         made_by,
         joint.cost,
         [node.phase is not Phase.FORWARD for node in model.nodes],

@@ -5,19 +5,21 @@ spec: A8.4, A8.5, M3.13
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
+from tests.support.problems import problem
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Device, Memory, Model, Role, Rule
 from tmmu.ir.program import program
-from tmmu.planner import plan_memory
+from tmmu.planner import allocation, plan_memory
+from tmmu.planner.aliasing import form
+from tmmu.planner.allocation import allocate
+from tmmu.planner.arenas.assignment import Solution
+from tmmu.planner.arenas.capacity import Shortfall
 from tmmu.planner.liveness import analyze
-from tmmu.planner.placing import Storing, _fix, fitted
-from tmmu.planner.storages import form
+from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.slots import SlotAssignment
 
 CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b a -> c", "relu4: c -> y")
 ALL = Arena("all", tuple(Role), alignment=1)
@@ -25,9 +27,7 @@ ALL = Arena("all", tuple(Role), alignment=1)
 
 def uses(arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[int]:
     run = program(CHAIN)
-    live = analyze(run, "inference")
-    sharing = form(run, live, arenas, "inference", policy=policy)
-    return Storing(run, live, sharing, arenas, policy, {}, None)._uses()
+    return form(run, analyze(run, "inference"), arenas, "inference", policy=policy).storages.uses
 
 
 def test_reads_and_writes_are_counted_where_a_storage_has_a_choice_and_nowhere_else() -> None:
@@ -39,28 +39,39 @@ def test_reads_and_writes_are_counted_where_a_storage_has_a_choice_and_nowhere_e
 
 
 @pytest.mark.parametrize(
-    ("layout", "fallback", "over", "used", "asked"),
+    ("layout", "fallback", "short", "used", "asked"),
     [
-        ("slots", "packed", {"slots": 1, "packed": 0}, "packed", ["slots", "packed"]),
-        ("slots", "packed", {"slots": 1, "packed": 1}, "slots", ["slots", "packed"]),
-        ("slots", "packed", {"slots": 0, "packed": 0}, "slots", ["slots"]),
-        ("slots", None, {"slots": 1, "packed": 0}, "slots", ["slots"]),
-        ("pools", "packed", {"pools": 1, "packed": 0}, "pools", ["pools"]),
+        ("slots", "packed", ("slots",), "packed", ["slots", "packed"]),
+        ("slots", "packed", ("slots", "packed"), None, ["slots", "packed"]),
+        ("slots", "packed", (), "slots", ["slots"]),
+        ("slots", None, ("slots",), None, ["slots"]),
+        ("pools", "packed", ("pools",), None, ["pools"]),
     ],
 )
 def test_packed_is_used_where_slots_do_not_fit_it_is_named_and_it_fits(
-    layout: str, fallback: str | None, over: dict[str, int], used: str, asked: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    layout: str,
+    fallback: str | None,
+    short: tuple[str, ...],
+    used: str | None,
+    asked: list[str],
 ) -> None:
     """spec: A8.5"""
-    laid: list[str] = []
+    tried: list[str] = []
 
-    def lay(layout: str) -> Any:
-        laid.append(layout)
-        return SimpleNamespace(over=over[layout], layout=layout)
+    def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -> Solution:
+        tried.append(layout)
+        lacking = [Shortfall("arena 'activations'", [0], 2, 1, is_memory=False)] if layout in short else []
+        return Solution([0], SlotAssignment([], [], [], []), [0], [2], lacking, [])
 
-    storing: Any = SimpleNamespace(laid_out=lay)
-    name, found = fitted(storing, layout, fallback)
-    assert (name, getattr(found, "layout"), laid) == (used, used, asked)  # noqa: B009  # it is a stand-in
+    monkeypatch.setattr(allocation, "assign", assign)
+    monkeypatch.setattr(allocation, "too_small", lambda *_: TmmuError("ARENA_TOO_SMALL", "it does not fit"))
+    if used is None:
+        with pytest.raises(TmmuError, match="it does not fit"):
+            allocate(problem((0, 0, 1)), layout, fallback)
+    else:
+        assert allocate(problem((0, 0, 1)), layout, fallback)[0] == used
+    assert tried == asked
 
 
 def refusal(model: Model, arenas: tuple[Arena, ...], policy: ArenaPolicy = ANYWHERE, layout: str = "slots") -> str:
@@ -104,8 +115,16 @@ def test_a_refusal_says_what_helps() -> None:
     assert "packed would need" not in refusal(CHAIN, tight, layout="packed")
     assert f"packed would need 192, which does not fit either: {plain}" in refusal(CHAIN, tight)
 
-    def overflow(layout: str) -> Any:
-        raise TmmuError("ALLOCATION_OVERFLOW", layout)
 
-    storing: Any = SimpleNamespace(laid_out=overflow, policy=ANYWHERE)
-    assert _fix(storing, "hashed", [0]) == plain
+def test_where_packed_leaves_64_bits_too_nothing_tighter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: A8.4"""
+    tight = (Arena("all", tuple(Role), capacity=127, alignment=1),)
+    whole = allocation.assign
+
+    def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -> Solution:
+        if layout == "packed":
+            raise TmmuError("ALLOCATION_OVERFLOW", layout)
+        return whole(problem, layout)
+
+    monkeypatch.setattr(allocation, "assign", assign)
+    assert "packed" not in refusal(CHAIN, tight)

@@ -15,41 +15,41 @@ from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Arena, Model, Role, Scratch
 from tmmu.ir.program import program
+from tmmu.planner.aliasing import Aliasing, form
 from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.liveness import analyze
-from tmmu.planner.storages import Sharing, form
 
 
 @dataclass(frozen=True)
 class Formed:
     """The storages of a model, and its tensors by name."""
 
-    sharing: Sharing
+    alias: Aliasing
     row: dict[str, int]
 
     def together(self) -> set[frozenset[str]]:
         """The storages of more than one tensor, as sets of names."""
         members: dict[int, set[str]] = {}
         for name, t in self.row.items():
-            members.setdefault(self.sharing.storage[t], set()).add(name)
+            members.setdefault(self.alias.storage[t], set()).add(name)
         return {frozenset(names) for names in members.values() if len(names) > 1}
 
     def word(self, name: str) -> str:
         """What the plan says of the tensor's sharing."""
-        of = self.sharing.of[self.row[name]]
+        of = self.alias.of[self.row[name]]
         names = list(self.row)
-        return self.sharing.shares[self.row[name]] + (f" {names[of]}" if of >= 0 else "")
+        return self.alias.shares[self.row[name]] + (f" {names[of]}" if of >= 0 else "")
 
     def reasons(self) -> list[str]:
-        return [f"{r.node}: {r.result} of {r.operand}: {r.reason}" for r in self.sharing.refused]
+        return [f"{r.node}: {r.result} of {r.operand}: {r.reason}" for r in self.alias.refused]
 
 
 def formed(
     model: Model, mode: str = "inference", arenas: tuple[Arena, ...] = DEFAULT, *, in_place: bool = True
 ) -> Formed:
     run = program(model)
-    sharing = form(run, analyze(run, mode), arenas, mode, in_place)
-    return Formed(sharing, {tensor.name: t for t, tensor in enumerate(run.tensors)})
+    alias = form(run, analyze(run, mode), arenas, mode, in_place)
+    return Formed(alias, {tensor.name: t for t, tensor in enumerate(run.tensors)})
 
 
 # Views and groups.
@@ -61,12 +61,12 @@ def test_views_are_followed_to_the_root_and_their_windows_added_up() -> None:
         sizes={"v": 48, "w": 8}, views={"v": ("a", 16), "w": ("v", 8)}, like={"w": {"alignment": 8}},
     )  # fmt: skip
     found = formed(model)
-    s, a = found.sharing, found.row["a"]
+    s, row = found.alias.storages, found.row
     assert found.together() == {frozenset("avw")}
-    assert [s.window[found.row[name]] for name in "avw"] == [0, 16, 24]
+    assert [found.alias.window[row[name]] for name in "avw"] == [0, 16, 24]
     assert [found.word(name) for name in "avwxy"] == ["none", "view a", "view v", "none", "none"]
-    k = s.storage[a]
-    assert (s.root[k], s.bytes[k], s.alignment[k], s.birth[k], s.death[k]) == (a, 64, 8, 0, 3)
+    k = found.alias.storage[row["a"]]
+    assert (s.name[k], s.bytes[k], s.alignment[k], s.birth[k], s.death[k]) == ("a", 64, 8, 0, 3)
 
 
 def test_a_storage_reaches_over_all_its_members_in_bytes_steps_and_alignment() -> None:
@@ -75,7 +75,7 @@ def test_a_storage_reaches_over_all_its_members_in_bytes_steps_and_alignment() -
         sizes={"c": 256}, like={"a": {"alias_group": "g", "alignment": 32}, "c": {"alias_group": "g"}},
     )  # fmt: skip
     found = formed(model)
-    s, k = found.sharing, found.sharing.storage[found.row["a"]]
+    s, k = found.alias.storages, found.alias.storage[found.row["a"]]
     assert found.together() == {frozenset("ac")}
     assert (found.word("a"), found.word("c")) == ("none", "alias a")
     assert (s.bytes[k], s.alignment[k], s.birth[k], s.death[k]) == (256, 32, 0, 3)
@@ -88,21 +88,21 @@ def test_a_storage_is_born_with_the_first_of_its_members_whichever_the_model_lis
         like={"a": {"alias_group": "g"}, "c": {"alias_group": "g", "role": Role.ACTIVATION}},
     )  # fmt: skip
     found = formed(model)
-    s, k = found.sharing, found.sharing.storage[found.row["a"]]
-    assert (found.word("c"), found.word("a"), s.root[k]) == ("none", "alias c", found.row["c"])
+    s, k = found.alias.storages, found.alias.storage[found.row["a"]]
+    assert (found.word("c"), found.word("a"), s.name[k]) == ("none", "alias c", "c")
     assert (s.birth[k], s.death[k]) == (0, 3)
 
 
 def test_a_storage_lies_in_the_arena_of_its_root() -> None:
     model = small("view: w -> v", "add: v x -> y", parameters="w", views={"v": ("w", 0)})
     found = formed(model)
-    assert DEFAULT[found.sharing.arena[found.sharing.storage[found.row["v"]]]].name == "parameters"
+    assert DEFAULT[found.alias.storages.preferred[found.alias.storage[found.row["v"]]]].name == "parameters"
 
 
 def test_storages_are_numbered_by_their_first_member() -> None:
     found = formed(small("relu: x -> a", "add: a x -> y(a)"))
-    assert found.sharing.storage == [0, 1, 1]
-    assert found.sharing.root == [0, 1]
+    assert found.alias.storage == [0, 1, 1]
+    assert found.alias.storages.name == list(found.row)[:2]
 
 
 def test_a_view_at_a_byte_that_only_its_base_makes_odd_is_refused() -> None:
@@ -146,7 +146,12 @@ def test_a_role_without_an_arena_is_refused() -> None:
 def test_scratch_lies_in_the_arena_that_it_names() -> None:
     """spec: I1.10"""
     found = formed(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "gradients"), Scratch(8, 1))}}))
-    assert [DEFAULT[a].name for a in found.sharing.arena] == ["activations", "activations", "gradients", "activations"]
+    assert [DEFAULT[a].name for a in found.alias.storages.preferred] == [
+        "activations",
+        "activations",
+        "gradients",
+        "activations",
+    ]
     model = small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "nowhere"),)}})
     with pytest.raises(TmmuError, match="no arena 'nowhere'") as refused:
         formed(model)
@@ -171,7 +176,7 @@ def test_a_result_takes_the_window_of_its_operand() -> None:
     )  # fmt: skip
     found = formed(model)
     assert found.together() == {frozenset("avwy")}
-    assert found.sharing.window[found.row["y"]] == 32
+    assert found.alias.window[found.row["y"]] == 32
 
 
 def test_a_donated_input_and_a_donated_parameter_are_taken() -> None:
@@ -331,19 +336,19 @@ REFUSED: list[tuple[Model, str]] = [
 @pytest.mark.parametrize(("model", "reason"), REFUSED, ids=[f"{k}-{reason}" for k, (_, reason) in enumerate(REFUSED)])
 def test_a_hint_is_refused_with_its_reason(model: Model, reason: str) -> None:
     found = formed(model)
-    assert [refused.reason for refused in found.sharing.refused] == [reason]
+    assert [refused.reason for refused in found.alias.refused] == [reason]
 
 
 @pytest.mark.parametrize(("model", "reason"), REFUSED, ids=[f"{k}-{reason}" for k, (_, reason) in enumerate(REFUSED)])
 def test_a_refused_hint_changes_nothing_but_the_record(model: Model, reason: str) -> None:
     """spec: T3.9"""
     with_hint = formed(model)
-    [refused] = with_hint.sharing.refused
+    [refused] = with_hint.alias.refused
     pair = (with_hint.row[refused.result], with_hint.row[refused.operand])
     kept = [tuple(hint for hint in node.in_place if hint != pair) for node in model.nodes]
     nodes = tuple(replace(node, in_place=hints) for node, hints in zip(model.nodes, kept, strict=True))
-    without = formed(replace(model, nodes=nodes)).sharing
-    assert without == replace(with_hint.sharing, refused=[])
+    without = formed(replace(model, nodes=nodes)).alias
+    assert without == replace(with_hint.alias, refused=[])
 
 
 def test_a_parameter_and_optimizer_state_are_kept_where_all_roles_share_an_arena() -> None:
@@ -368,7 +373,7 @@ def test_a_layout_that_gives_every_result_bytes_of_its_own_grants_nothing() -> N
 
 def test_every_reason_has_a_model_that_meets_it() -> None:
     """The reasons are read from the module's text."""
-    text = (Path(__file__).resolve().parents[2] / "tmmu/planner/storages.py").read_text()
+    text = (Path(__file__).resolve().parents[2] / "tmmu/planner/aliasing.py").read_text()
     reasons = set(re.findall(r'reason = f?"([^"{]+)', text))
     met = {reason for _, reason in REFUSED} | {"layout: it gives every result bytes of its own"}
     assert len(reasons) >= 13

@@ -14,9 +14,7 @@ from tmmu.core.vocabulary import Arena, ArenaPolicy, Role, Rule
 from tmmu.ir.program import Program
 from tmmu.plan.columns import ROLES, Plan
 from tmmu.planner.patterns import matches
-
-Choices = tuple[int, ...]
-"""Rows of arenas, the first choice first."""
+from tmmu.planner.problem import Choices
 
 ROLE = -1
 """Where a tensor's choices come from if no rule matches it."""

@@ -5,12 +5,11 @@ An arena that holds nothing takes no byte. spec: M3.10
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from tmmu.core.alignment import align_up
 from tmmu.core.vocabulary import Arena, ArenaPolicy
-from tmmu.planner.placed import align_up
-from tmmu.planner.slots import Assignment
 
 
 class Division(NamedTuple):
@@ -42,9 +41,9 @@ def divide(
     return found
 
 
-def strictest(arenas: Sequence[Arena], slots: Assignment) -> list[int]:
-    """The strictest alignment that a slot of each arena has, at least the arena's own."""
+def strictest(arenas: Sequence[Arena], slots: Iterable[tuple[int, int]]) -> list[int]:
+    """The strictest alignment in each arena, at least the arena's own. `slots` are pairs (arena, alignment)."""
     found = [arena.alignment for arena in arenas]
-    for a, alignment in zip(slots.arena, slots.alignment, strict=True):
+    for a, alignment in slots:
         found[a] = max(found[a], alignment)
     return found

@@ -14,11 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.problems import problem
 from tests.support.small import small
 from tmmu.core.vocabulary import Arena, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 from tmmu.ir.program import program
-from tmmu.planner import choosing, liveness, plan_memory, storages
-from tmmu.planner.levels import Levels
+from tmmu.planner import aliasing, liveness, plan_memory
+from tmmu.planner.arenas import assignment
+from tmmu.planner.arenas.filling import Filling
+from tmmu.planner.arenas.levels import Levels
+from tmmu.planner.problem import AllocationProblem
 
 SIZES = (64, 192, 320, 1024, 4096, 60_000)
 DRAM, FAST = Arena("dram", tuple(Role)), "fast"
@@ -90,10 +94,9 @@ def looks(nodes: int) -> int:
     """What one filling of a fast arena and of one without end looks at."""
     model = spread(nodes)
     arenas = tight(model, 30)
-    run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=POLICY)
-    filling = choosing._Filling(sharing, arenas, POLICY, [0, 0])
-    filled = filling.fill(list(range(len(sharing.root))), tightest=False)
+    stated = problem_of(model, arenas, POLICY)
+    filling = Filling(stated, [0, 0])
+    filled = filling.fill(list(range(len(stated))), tightest=False)
     assert set(filled) == {0, 1}
     return sum(levels.looks for levels in filling.live.values())
 
@@ -105,16 +108,15 @@ def test_filling_does_not_look_at_every_step_of_every_life() -> None:
     assert many < 16_000 * 8 * isqrt(16_000)
 
 
-def test_nobody_asks_how_full_an_arena_is_that_holds_everything() -> None:
+def test_how_full_an_arena_is_that_holds_everything_is_not_worked_out() -> None:
     model = spread(50)
-    run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, "inference"), tight(model, 30), "inference", policy=POLICY)
-    needed = sum(sharing.bytes) + 128 * len(sharing.bytes)
+    needed = sum(t.bytes for t in model.tensors) + 128 * len(model.tensors)
     for capacity, ample in ((needed, True), (needed - 1, False)):
         arenas = (Arena("dram", tuple(Role), capacity), Arena(FAST, (), 100_000, 64))
-        filling = choosing._Filling(sharing, arenas, POLICY, [0, 0])
+        stated = problem_of(model, arenas, POLICY)
+        filling = Filling(stated, [0, 0])
         assert filling.ample == [ample, False]
-        kept = choosing._Filling(sharing, arenas, POLICY, [1, 0])
+        kept = Filling(stated, [1, 0])
         assert kept.ample == [False, False]
         assert filling.fill(list(range(51)), tightest=False) == kept.fill(list(range(51)), tightest=False)
         assert (0 in filling.live, 0 in kept.live) == (not ample, True)
@@ -141,14 +143,14 @@ def test_where_no_choice_has_room_the_last_takes_it_and_is_as_full_as_it_then_is
     assert filling._pick(0, tightest=True) == (3, 14 + 9)
 
 
-def filling_of(
-    model: Model, arenas: tuple[Arena, ...], choices: tuple[str, ...] = ("few", "dram")
-) -> choosing._Filling:
+def filling_of(model: Model, arenas: tuple[Arena, ...], choices: tuple[str, ...] = ("few", "dram")) -> Filling:
     """Arenas that nothing is in yet, of which all storages may use some."""
-    policy = ArenaPolicy((), (Rule(choices),))
+    return Filling(problem_of(model, arenas, ArenaPolicy((), (Rule(choices),))), [0] * len(arenas))
+
+
+def problem_of(model: Model, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> AllocationProblem:
     run = program(model)
-    sharing = storages.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy)
-    return choosing._Filling(sharing, arenas, policy, [0] * len(arenas))
+    return aliasing.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy).storages
 
 
 # Candidates.
@@ -157,7 +159,7 @@ def filling_of(
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """As few rounds as a model of more than a hundred thousand storages has."""
-    monkeypatch.setattr(choosing, "EFFORT", 0)
+    monkeypatch.setattr(assignment, "EFFORT", 0)
     return monkeypatch
 
 
@@ -172,19 +174,23 @@ def test_a_full_arena_is_used_though_no_round_found_a_fit(hurried: pytest.Monkey
     arenas = tight(model, 30)
     used = footprints(model, arenas)[1]
     assert arenas[1].capacity * 3 // 4 < used <= arenas[1].capacity
-    hurried.setattr(choosing, "SHARES", ())
+    hurried.setattr(assignment, "SHARES", ())
     assert footprints(model, arenas)[1] == 0
 
 
+def last_resorts(arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[list[int]]:
+    return assignment.last_resorts(problem((0, 0, 1), arenas=arenas, policy=policy))
+
+
 def test_more_is_kept_free_from_one_resort_to_the_next() -> None:
-    found = choosing._last_resorts((DRAM, Arena(FAST, (), 6400)), POLICY)
+    found = last_resorts((DRAM, Arena(FAST, (), 6400)), POLICY)
     assert [kept[1] for kept in found] == [0, 100, 400, 1600]
     assert found[0] == [0, 0]
     # Of an arena that shares a memory, as much as it and the memory have.
     shared = (DRAM, Arena(FAST, (), 6400, device="npu", memory="sram"))
     for capacity, most in ((3200, 3200), (12800, 6400)):
         policy = ArenaPolicy((Device("npu", (Memory("sram", capacity),)),), POLICY.rules)
-        assert [kept[1] for kept in choosing._last_resorts(shared, policy)] == [0, most // 64, most // 16, most // 4]
+        assert [kept[1] for kept in last_resorts(shared, policy)] == [0, most // 64, most // 16, most // 4]
 
 
 def test_what_has_one_choice_comes_first_and_what_has_more_has_the_room_that_is_left() -> None:

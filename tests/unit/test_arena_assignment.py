@@ -5,16 +5,18 @@ spec: M3.10, M3.11, M3.12
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tests.support.problems import problem
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Device, Memory
-from tmmu.planner import choosing, slots
-from tmmu.planner.choosing import ORDERS, Candidate, _Filling, _lost, _over, choose
-from tmmu.planner.layouts import slots as slots_layout
-from tmmu.planner.layouts.request import Request
-from tmmu.planner.placed import Placed
-from tmmu.planner.storages import Sharing
+from tmmu.planner.arenas import assignment
+from tmmu.planner.arenas.assignment import KEYS, Solution, assign, lay_out, lost_by
+from tmmu.planner.arenas.capacity import shortfalls
+from tmmu.planner.arenas.filling import Filling
+from tmmu.planner.problem import AllocationProblem
 
 LARGE = 1 << 20
 Row = tuple[int, int, int, tuple[int, ...]]
@@ -31,21 +33,11 @@ def shared(capacity: int) -> ArenaPolicy:
     return ArenaPolicy((Device("npu", (Memory("dram", capacity),)),))
 
 
-def sharing(*rows: Row) -> Sharing:
-    """Storages, each (birth, death, bytes, choices)."""
-    birth, death, size, choices = (list(column) for column in zip(*rows, strict=True))
-    each, nothing = list(range(len(rows))), [0] * len(rows)
-    first = [of_storage[0] for of_storage in choices]
-    return Sharing(
-        each, nothing, [], nothing, each, first, size, [1] * len(rows), birth, death, [], choices
-    )  # fmt: skip
-
-
 def filled(
     *rows: Row, arenas: tuple[Arena, ...], order: list[int], policy: ArenaPolicy = ANYWHERE,
     lost: tuple[int, int] = (0, 0), tightest: bool = False,
 ) -> list[int]:  # fmt: skip
-    return _Filling(sharing(*rows), arenas, policy, [*lost, 0]).fill(order, tightest)
+    return Filling(problem(*rows, arenas=arenas, policy=policy), [*lost, 0]).fill(order, tightest)
 
 
 BOTH = (0, 1)
@@ -123,31 +115,32 @@ def test_bytes_beyond_63_bits_are_counted_exactly() -> None:
     assert filled(*rows, arenas=arenas, order=[1, 2, 3, 4]) == [0, 0, 0, 0, 1]
 
 
-def lay(given: Sharing, arenas: tuple[Arena, ...]) -> tuple[Request, Placed]:
-    names = [chr(ord("a") + k) for k in range(len(given.root))]
-    assigned = slots.assign(given, names, arenas, {})
-    request = Request(given, assigned, arenas, {}, [0] * len(names))
-    return request, slots_layout.place(request)
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The assignments that are laid out while a test runs."""
+    found: list[list[int]] = []
+
+    def noted(problem: AllocationProblem, arena: list[int], layout: str, *, recorded: bool = False) -> Solution:
+        found.append(arena)
+        return lay_out(problem, arena, layout, recorded=recorded)
+
+    monkeypatch.setattr(assignment, "lay_out", noted)
+    return found
 
 
 def chosen(
     *rows: Row, arenas: tuple[Arena, ...], uses: list[int] | None = None, policy: ArenaPolicy = ANYWHERE
-) -> tuple[list[int], int, list[list[int]]]:
-    """The arena of each storage, the bytes that are lacking, and what was laid out on the way."""
-    tried: list[list[int]] = []
-
-    def noted(given: Sharing) -> tuple[Request, Placed]:
-        tried.append(given.arena)
-        return lay(given, arenas)
-
-    names = [chr(ord("a") + k) for k in range(len(rows))]
-    found = choose(sharing(*rows), names, uses or [1] * len(rows), arenas, policy, noted)
-    return found.request.sharing.arena, found.over, tried
+) -> tuple[list[int], int]:
+    """The arena of each storage in slots, and the bytes that are lacking."""
+    stated = problem(*rows, arenas=arenas, policy=policy, uses=uses or [1] * len(rows))
+    found = assign(stated, "slots")
+    return found.arena, found.excess
 
 
-def test_first_choices_that_fit_are_the_only_candidate() -> None:
+def test_first_choices_that_fit_are_the_only_assignment(tried: list[list[int]]) -> None:
     rows: list[Row] = [(0, 0, 8, (1, 0)), (0, 0, 8, BOTH)]
-    assert chosen(*rows, arenas=fast_and_slow(8)) == ([1, 0], 0, [[1, 0]])
+    assert chosen(*rows, arenas=fast_and_slow(8)) == ([1, 0], 0)
+    assert tried == [[1, 0]]
 
 
 def test_hot_storages_choose_first_by_accesses_for_each_step_alive() -> None:
@@ -160,24 +153,24 @@ def test_hot_storages_choose_first_by_accesses_for_each_step_alive() -> None:
 
 def test_storages_come_hot_first_then_as_slots_are_given_then_larger_first() -> None:
     """Larger means bytes x steps; ties fall by birth, in the first two orders then by size."""
-    given = sharing((1, 1, 8, BOTH), (0, 1, 5, BOTH), (0, 0, 9, BOTH), (1, 2, 4, BOTH), (1, 1, 9, BOTH))
-    uses = [1, 2, 1, 1, 1]
-    found = [sorted(range(5), key=lambda k: key(given, uses, k)) for key in ORDERS]
+    rows: list[Row] = [(1, 1, 8, BOTH), (0, 1, 5, BOTH), (0, 0, 9, BOTH), (1, 2, 4, BOTH), (1, 1, 9, BOTH)]
+    given = problem(*rows, arenas=fast_and_slow(8), uses=[1, 2, 1, 1, 1])
+    found = [sorted(range(5), key=lambda k: key(given, k)) for key in KEYS]
     assert found == [[2, 1, 4, 0, 3], [2, 1, 4, 0, 3], [1, 2, 4, 0, 3]]
-    assert ORDERS[choosing.SIMPLE](given, uses, 1) == (0, -5)
+    assert KEYS[assignment.SIMPLE](given, 1) == (0, -5)
 
 
 def test_what_has_no_choice_is_there_before_all_that_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "EFFORT", 2)  # so that no second round makes good what the first got wrong
+    monkeypatch.setattr(assignment, "EFFORT", 2)  # so that no second round makes good what the first got wrong
     rows: list[Row] = [(0, 0, 8, BOTH), (0, 0, 8, BOTH), (0, 0, 8, (0,))]
-    assert chosen(*rows, arenas=fast_and_slow(16, 8))[:2] == ([0, 1, 0], 0)
+    assert chosen(*rows, arenas=fast_and_slow(16, 8)) == ([0, 1, 0], 0)
 
 
 def test_the_first_arena_with_room_is_tried_before_the_tightest() -> None:
     """One division of three storages of 8 fits as it comes; where 10 come after 6 only the tightest fit does."""
     equal: list[Row] = [(0, 0, 8, BOTH)] * 3
     assert chosen(*equal, arenas=fast_and_slow(20, 9))[0] == [0, 0, 1]
-    found, over, _ = chosen((0, 1, 6, BOTH), (1, 1, 10, BOTH), arenas=fast_and_slow(10, 6), uses=[9, 1])
+    found, over = chosen((0, 1, 6, BOTH), (1, 1, 10, BOTH), arenas=fast_and_slow(10, 6), uses=[9, 1])
     assert (found, over) == ([1, 0], 0)
 
 
@@ -185,82 +178,72 @@ LOSSY: list[Row] = [(0, 0, 8, BOTH), (0, 1, 4, BOTH), (1, 2, 4, BOTH), (2, 2, 8,
 """At most 12 bytes live, of which slots make 16: the last two take slots of 8 and of 4, which grows to 8."""
 
 
-def test_what_the_layout_loses_is_kept_free_in_the_next_round() -> None:
-    arena, over, tried = chosen(*LOSSY, arenas=fast_and_slow(12))
+def test_what_the_layout_loses_is_kept_free_in_the_next_round(tried: list[list[int]]) -> None:
+    arena, over = chosen(*LOSSY, arenas=fast_and_slow(12))
     assert (arena, over) == ([0, 1, 1, 0], 0)
     assert tried == [[0, 0, 0, 0], [0, 1, 1, 0]], "no division is laid out twice"
 
 
-def test_where_nothing_fits_the_division_that_lacks_least_is_returned() -> None:
+def test_where_nothing_fits_the_division_that_lacks_least_is_returned(tried: list[list[int]]) -> None:
     """Each storage alone is too large for either arena."""
     arenas = fast_and_slow(10, 20)
-    assert chosen((0, 0, 30, BOTH), (0, 0, 30, BOTH), arenas=arenas) == ([1, 1], 40, [[0, 0], [1, 1]])
-    assert chosen((0, 0, 30, BOTH), (0, 0, 30, BOTH), arenas=fast_and_slow(10, 10))[:2] == ([0, 0], 50), "the first"
+    assert chosen((0, 0, 30, BOTH), (0, 0, 30, BOTH), arenas=arenas) == ([1, 1], 40)
+    assert tried == [[0, 0], [1, 1]]
+    assert chosen((0, 0, 30, BOTH), (0, 0, 30, BOTH), arenas=fast_and_slow(10, 10)) == ([0, 0], 50), "the first"
+    tried.clear()
     other = (1, 0)
-    assert chosen((0, 0, 30, other), (0, 0, 30, other), arenas=arenas) == ([1, 1], 40, [[1, 1], [0, 0]])
+    assert chosen((0, 0, 30, other), (0, 0, 30, other), arenas=arenas) == ([1, 1], 40)
+    assert tried == [[1, 1], [0, 0]]
 
 
 def test_beyond_the_effort_the_simple_greedy_and_all_in_their_last_choice_are_still_tried(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tried: list[list[int]]
 ) -> None:
     """By birth and size `a` and `b` fill the first arena to the byte, and leave the other to `c`. spec: M3.12"""
-    monkeypatch.setattr(choosing, "EFFORT", 2)  # less than one storage each
+    monkeypatch.setattr(assignment, "EFFORT", 2)  # less than one storage each
     rows: list[Row] = [(0, 1, 4, BOTH), (0, 1, 7, BOTH), (1, 1, 10, BOTH)]
     uses = [1, 1, 9]
-    assert chosen(*rows, arenas=fast_and_slow(11, 10), uses=uses) == ([0, 0, 1], 0, [[0, 0, 0], [0, 0, 1]])
-    assert chosen((0, 0, 10, BOTH), (0, 0, 10, BOTH), arenas=fast_and_slow(5, 30))[::2] == (
-        [1, 1], [[0, 0], [1, 1]],
-    )  # fmt: skip
+    assert chosen(*rows, arenas=fast_and_slow(11, 10), uses=uses) == ([0, 0, 1], 0)
+    assert tried == [[0, 0, 0], [0, 0, 1]]
+    tried.clear()
+    assert chosen((0, 0, 10, BOTH), (0, 0, 10, BOTH), arenas=fast_and_slow(5, 30))[0] == [1, 1]
+    assert tried == [[0, 0], [1, 1]]
 
 
 def test_a_division_that_cannot_be_laid_out_is_passed_over_and_the_first_refusal_stands_where_all_are() -> None:
-    rows: list[Row] = [(0, 0, 8, BOTH), (0, 0, 8, BOTH)]
-    arenas = fast_and_slow(LARGE)
-    tried: list[list[int]] = []
-
-    def never(given: Sharing) -> tuple[Request, Placed]:
-        tried.append(given.arena)
-        raise TmmuError("ALLOCATION_OVERFLOW", f"refused {len(tried)}")
-
-    def not_all_in_fast(given: Sharing) -> tuple[Request, Placed]:
-        if set(given.arena) == {0}:
-            raise TmmuError("ALLOCATION_OVERFLOW", "refused")
-        return lay(given, arenas)
-
-    with pytest.raises(TmmuError, match="refused 1"):
-        choose(sharing(*rows), ["a", "b"], [1, 1], arenas, ANYWHERE, never)
-    assert tried == [[0, 0], [1, 1]]
-    found = choose(sharing(*rows), ["a", "b"], [1, 1], arenas, ANYWHERE, not_all_in_fast)
-    assert found.request.sharing.arena == [1, 1]
-    tried.clear()
-    with pytest.raises(TmmuError, match="refused 1"):
-        choose(sharing((0, 0, 8, (0,)), (0, 0, 8, (1,))), ["a", "b"], [1, 1], arenas, ANYWHERE, never)
-    assert tried == [[0, 1]], "there is no other"
-
-
-def candidate(*rows: Row, arenas: tuple[Arena, ...]) -> Candidate:
-    request, placed = lay(sharing(*rows), arenas)
-    return Candidate(request, placed, 0)
+    """Two of these leave 64 bits in one arena. spec: A1.3"""
+    half, end = 1 << 63, (1 << 64) - 1
+    arenas = fast_and_slow(end, end)
+    assert chosen((0, 0, half, BOTH), (0, 0, half, (0,)), arenas=arenas) == ([1, 0], 0)
+    with pytest.raises(TmmuError, match="arena 'fast'"):
+        chosen((0, 0, half, (0,)), (0, 0, half, (0,)), (0, 0, half, (1,)), (0, 0, half, (1,)), arenas=arenas)
+    with pytest.raises(TmmuError, match="arena 'slow'"):
+        chosen(*[(0, 0, half, (1, 0))] * 4, arenas=arenas)
 
 
 def test_what_is_lacking_is_summed_over_arenas_and_memories() -> None:
     """30 and 7 bytes: 20 too many for an arena of 10, 12 too many for a memory of 25. An arena with room owes none."""
+    rows: list[Row] = [(0, 0, 30, (0,)), (0, 0, 7, (1,))]
     arenas = fast_and_slow(10, 20, "dram")
-    found = candidate((0, 0, 30, (0,)), (0, 0, 7, (1,)), arenas=arenas)
-    assert _over(found.request, found.placed, arenas, shared(25)) == 20 + 12
-    assert _over(found.request, found.placed, arenas, shared(37)) == 20
-    assert _over(found.request, found.placed, arenas, ANYWHERE) == 20
+    assert chosen(*rows, arenas=arenas, policy=shared(25)) == ([0, 1], 20 + 12)
+    assert chosen(*rows, arenas=arenas, policy=shared(37)) == ([0, 1], 20)
+    assert chosen(*rows, arenas=arenas) == ([0, 1], 20)
 
 
 def test_an_arena_that_is_too_small_keeps_free_the_share_that_its_layout_lost_and_then_what_it_lacks() -> None:
     """Of 16 bytes laid out 12 are live: a quarter of 12 is 3. Asked again it is what is lacking, 4, beside the 3."""
-    arenas = fast_and_slow(12)
-    found = candidate(*LOSSY, arenas=arenas)
-    filling = _Filling(sharing(*LOSSY), arenas, ANYWHERE, [0, 0])
-    filling.fill([0, 1, 2, 3], tightest=False)
-    assert _lost(found, filling, arenas, ANYWHERE, [0, 0]) == [3, 0]
-    assert _lost(found, filling, arenas, ANYWHERE, [3, 5]) == [7, 5]
-    assert _lost(found, filling, fast_and_slow(15), ANYWHERE, [0, 0]) == [15 - 15 * 12 // 16, 0]
+
+    def lost(arenas: tuple[Arena, ...], policy: ArenaPolicy = ANYWHERE, before: tuple[int, int] = (0, 0)) -> list[int]:
+        all_in_fast = problem(*LOSSY, arenas=fast_and_slow(12))
+        filling = Filling(all_in_fast, list(before))
+        filling.top = [12, 0]
+        found = lay_out(all_in_fast, [0, 0, 0, 0], "slots")
+        short = shortfalls(problem(*LOSSY, arenas=arenas, policy=policy), found.slots, found.footprint)
+        return lost_by(replace(found, short=short), filling)
+
+    assert lost(fast_and_slow(12)) == [3, 0]
+    assert lost(fast_and_slow(12), before=(3, 5)) == [7, 5]
+    assert lost(fast_and_slow(15)) == [15 - 15 * 12 // 16, 0]
     together = fast_and_slow(LARGE, LARGE, "dram")
-    assert _lost(found, filling, together, shared(12), [0, 0]) == [3, 4], "of none, what is lacking"
-    assert _lost(found, filling, together, shared(16), [0, 0]) == [0, 0]
+    assert lost(together, shared(12)) == [3, 4], "of none, what is lacking"
+    assert lost(together, shared(16)) == [0, 0]

@@ -1,15 +1,15 @@
 """Which tensors share bytes: views, declared alias groups and accepted in-place results form storages (T2, T3).
 
-Views and alias groups are facts of the model. An in-place hint is a wish: it is granted only where nobody can
-tell the difference, decided step by step in the order of the results, each against what the earlier ones left.
-A hint that is not granted is reported with the reason.
+Views and alias groups are facts of the model. An in-place hint is granted only where the result of the run stays the
+same, decided step by step in the order of the results, each against what the earlier ones left. A hint that is not
+granted is reported with the reason. The storages are the allocation problem that arenas, slots and layout solve.
 spec: T2.1, T2.2, T2.3, T2.4, T2.7, T2.8, T2.9, T3.1, T3.2, T3.3, T3.4, T3.5, T3.6, T3.7, T3.8, T3.9,
 T4.1, T4.2, T4.3, T8.6, T8.7
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tmmu.core.dtypes import BITS
@@ -17,9 +17,9 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Part, Shares, Tensor
 from tmmu.ir.program import Program, defining_body
 from tmmu.ir.validate import CALLERS
-from tmmu.planner import permitted
+from tmmu.planner.arenas import permitted
 from tmmu.planner.liveness import Liveness
-from tmmu.planner.permitted import Choices
+from tmmu.planner.problem import AllocationProblem, Choices, conflicts_of
 
 NO_TENSOR = -1
 
@@ -34,25 +34,19 @@ class Refused(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """For each tensor its storage, its window in it and the plan's word on why; for each storage its facts.
+class Aliasing:
+    """For each tensor its storage, its window in it, how it shares and with which tensor (NO_TENSOR: none).
 
-    A storage may lie in the arenas that its root may use, the tensor that the others share with: `choices`, best
-    first. `arena` is the first of them until `tmmu.planner.choosing` has chosen.
+    `storages` is the allocation problem: a storage may lie in the arenas that its root may use, the tensor that the
+    others share with. `refused` are the hints that were not granted.
     """
 
     storage: list[int]
     window: list[int]
     shares: list[Shares]
     of: list[int]
-    root: list[int]
-    arena: list[int]
-    bytes: list[int]
-    alignment: list[int]
-    birth: list[int]
-    death: list[int]
+    storages: AllocationProblem
     refused: list[Refused]
-    choices: list[Choices] = field(default_factory=list)
 
 
 class _Classes:
@@ -63,7 +57,7 @@ class _Classes:
         self.death = list(live.death)
         self.alignment = [tensor.alignment for tensor in program.tensors]
         retained = mode != "inference"
-        # Why nobody may write over the class; empty if somebody may.
+        # The reason why in-place reuse of the class is forbidden, or empty.
         self.kept = [
             f"it is a graph {tensor.role} that is not donated"
             if tensor.role in CALLERS and t not in donated
@@ -98,8 +92,8 @@ def form(
     mode: str,
     in_place: bool = True,
     policy: ArenaPolicy = ANYWHERE,
-) -> Sharing:
-    """The storages of a program, in order of their first member. O(tensors + accesses + hints).
+) -> Aliasing:
+    """What shares bytes, and the storages in order of their first member. O(tensors + accesses + hints).
 
     `in_place` is false for layouts that give every result bytes of its own. Raises INVALID_IR for an alias group
     that spans arenas or for two tensors that must not alias and do.
@@ -124,7 +118,11 @@ def form(
                 fix="drop one of the two",
             )
     window, refused = _walk(program, arena, classes, shares, of, in_place)
-    return _collect(tensors, live, arena, classes, window, shares, of, refused)
+    roots = [classes.find(t) for t in range(len(tensors))]
+    number: dict[int, int] = {}
+    storage = [number.setdefault(root, len(number)) for root in roots]
+    problem = _storages(program, live, arena, window, roots, storage, arenas, policy)
+    return Aliasing(storage, window, shares, of, problem, refused)
 
 
 def _join_groups(
@@ -244,21 +242,19 @@ class _Conflicts:
                 table.setdefault(x, set()).update(table.pop(o))
 
 
-def _collect(
-    tensors: tuple[Tensor, ...],
+def _storages(
+    program: Program,
     live: Liveness,
-    arena: list[Choices],
-    classes: _Classes,
+    permitted: list[Choices],
     window: list[int],
-    shares: list[Shares],
-    of: list[int],
-    refused: list[Refused],
-) -> Sharing:
-    """Number the classes by their first member and take the union of what the members need."""
-    number: dict[int, int] = {}
-    roots = [classes.find(t) for t in range(len(tensors))]
-    storage = [number.setdefault(root, len(number)) for root in roots]
-    root = list(number)
+    roots: list[int],
+    storage: list[int],
+    arenas: tuple[Arena, ...],
+    policy: ArenaPolicy,
+) -> AllocationProblem:
+    """The union of what the members of each storage need. `roots` and `storage` are by tensor."""
+    tensors = program.tensors
+    root = list(dict.fromkeys(roots))
     size = [window[t] + tensors[t].bytes for t in root]
     alignment = [tensors[t].alignment for t in root]
     birth, death = [live.birth[t] for t in root], [live.death[t] for t in root]
@@ -268,6 +264,12 @@ def _collect(
             alignment[k] = max(alignment[k], tensors[t].alignment)
             birth[k] = min(birth[k], live.birth[t])
             death[k] = max(death[k], live.death[t])
-    choices = [arena[t] for t in root]
-    first = [of_storage[0] for of_storage in choices]
-    return Sharing(storage, window, shares, of, root, first, size, alignment, birth, death, refused, choices)
+    choices, uses = [permitted[t] for t in root], [0] * len(root)
+    if any(len(of_storage) > 1 for of_storage in choices):
+        for step in program.steps:
+            for t in (*step.reads, *step.writes):
+                uses[storage[t]] += 1
+    return AllocationProblem(
+        arenas, [tensors[t].name for t in root], size, alignment, birth, death, choices,
+        [live.writer[t] for t in root], uses, conflicts_of(program.model.must_not_alias, storage), policy,
+    )  # fmt: skip

@@ -11,17 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Node, Phase
+from tmmu.core.vocabulary import ANYWHERE, MAIN, PRESETS, Arena, ArenaPolicy, Model, Node, Phase
 from tmmu.ir.program import shown
 from tmmu.planner.remat import rematerialise
 from tmmu.planner.training.expand import expand, mark_saved
-
-PRESETS: dict[str, tuple[str, ...]] = {
-    "inference": ("inference",),
-    "train_full": ("backward", "forward"),
-    "remat_enabled": ("backward",),
-}
-"""The modes of each preset, the one that it stands for by itself first."""
 
 
 def chosen(mode: str | None, preset: str | None, budget: int | None) -> tuple[str, str]:
@@ -78,7 +71,7 @@ def prepare(
         return forward_half(model)
     if mode == "forward":
         own = has_backward(model)
-        # A model that says what is saved and has no backward half is believed.
+        # A model without a backward half may declare what is saved.
         declared = not own and any(tensor.saved_for_backward for tensor in model.tensors)
         return forward_half(model if declared else _marked(expand(model)))
     joint = expand(model)

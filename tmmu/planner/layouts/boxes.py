@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.planner.placed import align_up
+from tmmu.core.alignment import align_up
+from tmmu.planner.problem import AllocationProblem
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,23 @@ class Boxes:
         )
 
 
-class Placing(NamedTuple):
+def boxes_of(problem: AllocationProblem, members: list[int], alignment: int) -> Boxes:
+    """Some storages of an arena with that alignment; one of zero bytes counts as one byte. spec: T7.1"""
+    number = {k: i for i, k in enumerate(members)} if problem.conflicts else {}
+    return Boxes(
+        [problem.birth[k] for k in members],
+        [problem.death[k] for k in members],
+        [max(1, problem.bytes[k]) for k in members],
+        [max(alignment, problem.alignment[k]) for k in members],
+        {
+            number[k]: sorted(number[o] for o in problem.conflicts[k] if o in number)
+            for k in members
+            if k in problem.conflicts
+        },
+    )
+
+
+class Packing(NamedTuple):
     """The offset of each box, and the end of the last."""
 
     offsets: list[int]
@@ -101,7 +118,7 @@ class Neighbours:
             live[i] = None
             heapq.heappush(dying, (boxes.death[i], i))
 
-    def place(self, order: Sequence[int], below: int) -> Placing | Stuck:
+    def place(self, order: Sequence[int], below: int) -> Packing | Stuck:
         """Each box of `order` at the lowest free aligned offset; `Stuck` where an end would not be below `below`."""
         size, alignment = self.boxes.size, self.boxes.alignment
         low, end = [-1] * len(order), [0] * len(order)
@@ -118,9 +135,9 @@ class Neighbours:
             height = max(height, at + need)
             if height >= below:
                 return Stuck(i, work)
-        return Placing(low, height)
+        return Packing(low, height)
 
-    def improve(self, order: Sequence[int], best: Placing, bound: int, work: int) -> Placing:
+    def improve(self, order: Sequence[int], best: Packing, bound: int, work: int) -> Packing:
         """Place in `order`, then again and again with the box that was in the way moved forward, until `work` is spent.
 
         The box that first fails to end below the best height so far goes halfway forward among those of its
@@ -133,7 +150,7 @@ class Neighbours:
             if work <= 0 or best.height <= bound:
                 break
             found = self.place(order, best.height)
-            if isinstance(found, Placing):
+            if isinstance(found, Packing):
                 best = found
                 top = next(i for i in order if found.offsets[i] + self.boxes.size[i] == found.height)
                 found = Stuck(top, sum(map(len, self.of)) + FIXED * len(order))
@@ -153,7 +170,7 @@ FIXED = 20
 """What placing a box costs apart from its neighbours, in neighbours looked at."""
 
 
-def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Placing:
+def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Packing:
     """Place boxes in `order`, each at the lowest free offset. O(n²) in NumPy scans; sums must fit 63 bits."""
     births, deaths = np.array(boxes.birth, np.int64), np.array(boxes.death, np.int64)
     n = len(order)
@@ -165,7 +182,7 @@ def lowest_fit(boxes: Boxes, order: Sequence[int]) -> Placing:
         at = _gap(low[meets], end[meets], boxes.size[i], boxes.alignment[i])
         low[k], end[k], offsets[i] = at, at + boxes.size[i], at
         height = max(height, at + boxes.size[i])
-    return Placing(offsets, height)
+    return Packing(offsets, height)
 
 
 def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: int) -> int:
@@ -181,7 +198,7 @@ def _gap(low: NDArray[np.int64], end: NDArray[np.int64], size: int, alignment: i
     return int(free[first]) if room[first] else int(free[-1])
 
 
-def best_fit(boxes: Boxes) -> Placing:
+def best_fit(boxes: Boxes) -> Packing:
     """Allocate and free along the steps, each box into the smallest free block that holds it. O(n log n)."""
     offsets = [0] * len(boxes)
     free = _Free()
@@ -192,7 +209,7 @@ def best_fit(boxes: Boxes) -> Placing:
             free.give(offsets[j], offsets[j] + boxes.size[j])
         offsets[i] = free.take(boxes.size[i], boxes.alignment[i])
         heapq.heappush(live, (boxes.death[i], i))
-    return Placing(offsets, max((at + size for at, size in zip(offsets, boxes.size, strict=True)), default=0))
+    return Packing(offsets, max((at + size for at, size in zip(offsets, boxes.size, strict=True)), default=0))
 
 
 class _Free:

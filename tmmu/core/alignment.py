@@ -1,0 +1,12 @@
+"""Rounding up to an alignment, the one step of arithmetic on which every layout rests."""
+
+from __future__ import annotations
+
+
+def align_up(offset: int, alignment: int) -> int:
+    """The least multiple of `alignment`, a power of two, that is not below `offset`.
+
+    >>> align_up(0, 128), align_up(1, 128), align_up(256, 128)
+    (0, 128, 256)
+    """
+    return (offset + alignment - 1) & -alignment

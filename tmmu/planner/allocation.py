@@ -1,0 +1,80 @@
+"""From an allocation problem to its solution, arenas, slots and layout; or the refusal that names what would fit.
+
+Where slots do not fit, `packed` is used if it was named as the fallback and fits; where it was not, the refusal says
+that it would. spec: A3.2, A8.4, A8.5, M3.13
+"""
+
+from __future__ import annotations
+
+from tmmu.core.errors import TmmuError
+from tmmu.planner.arenas.assignment import Solution, assign
+from tmmu.planner.arenas.capacity import Shortfall
+from tmmu.planner.problem import AllocationProblem
+
+NAMED = 4
+"""How many arenas and memories one refusal names."""
+
+
+def allocate(
+    problem: AllocationProblem, layout: str, fallback: str | None = None, *, recorded: bool = False
+) -> tuple[str, Solution]:
+    """The layout that is used, and the solution with it: where slots do not fit, packed if asked for. spec: A8.5
+
+    `recorded` asks for the moves of the scan. Raises ARENA_TOO_SMALL, and what the layout raises.
+    """
+    found = assign(problem, layout, recorded=recorded)
+    if found.short and layout == "slots" and fallback == "packed":
+        tighter = assign(problem, "packed", recorded=recorded)
+        if not tighter.short:
+            return "packed", tighter
+    if found.short:
+        raise too_small(problem, found, layout)
+    return layout, found
+
+
+def too_small(problem: AllocationProblem, found: Solution, layout: str) -> TmmuError:
+    """ARENA_TOO_SMALL: what is too small and by how much, and what packed would need there. spec: A3.2, A8.4, M3.13"""
+    first, *others = found.short
+    rows = [a for a in first.arenas if found.footprint[a]]
+    more = [f"{short.place}: {_needed(problem, found, short)}" for short in others[: NAMED - 1]]
+    more += [f"and {len(found.short) - NAMED} more"] if len(found.short) > NAMED else []
+    return TmmuError(
+        "ARENA_TOO_SMALL",
+        "; ".join([_needed(problem, found, first), *more]),
+        place=first.place,
+        fix=_fix(problem, layout, rows),
+        arena=problem.arenas[rows[0]].name,
+        capacity=first.capacity,
+        required=first.required,
+    )
+
+
+def _needed(problem: AllocationProblem, found: Solution, short: Shortfall) -> str:
+    """The bytes that an arena or a memory needs, and where they come from."""
+    if short.is_memory:
+        parts = ", ".join(
+            f"{problem.arenas[a].name!r} {found.footprint[a]}" for a in short.arenas if found.footprint[a]
+        )
+        return f"its arenas need {short.required} bytes together ({parts}), its capacity is {short.capacity}"
+    live = problem.live_bytes([k for k, a in enumerate(found.arena) if a in short.arenas])
+    peak = max(live)
+    at = f"({peak} live at step {live.index(peak)})"
+    return f"{short.required} bytes are needed {at}, its capacity is {short.capacity}"
+
+
+def _fix(problem: AllocationProblem, layout: str, rows: list[int]) -> str:
+    """What packed would need in the arenas `rows`, and what helps besides."""
+    more = "raise the capacity, or plan smaller shapes"
+    if problem.policy.rules:
+        more = "raise the capacity, let a rule list further arenas, or plan smaller shapes"
+    if layout == "packed":
+        return more
+    try:
+        tighter = assign(problem, "packed")
+    except TmmuError:  # it does not fit 64 bits either
+        return more
+    needed = sum(tighter.footprint[a] for a in rows)
+    if tighter.short:
+        return f"packed would need {needed}, which does not fit either: {more}"
+    instead = "--layout packed, or --fallback packed" if layout == "slots" else "--layout packed"
+    return f"packed needs {needed}, which fits: {instead}"

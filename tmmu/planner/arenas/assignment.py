@@ -1,0 +1,177 @@
+"""Which of its arenas each storage is assigned to (M3).
+
+First try every storage in its preferred arena. Where that does not fit, storages with one choice are placed first, and
+the others follow in an order, each in the first of its arenas that has room for its bytes at every step of its life.
+Each assignment is given slots and a layout, which show what the arenas need. A layout needs more than is live: what it
+was seen to lose is kept free the next time. The first solution that fits is taken, else the one that lacks the fewest
+bytes.
+
+The orders, one after the other: *hot first*, by accesses for each step alive (which is bytes moved for each byte and
+step that is occupied); the order in which slots are given; and larger first. Where no order leads to a fit, storages
+take the arena that is then left with the least room, instead of the first that has room. Then more and more of every
+capacity is kept free, and all storages in their last choice come last. This is a heuristic: dividing storages among
+arenas is as hard as packing bins. Nothing is timed and nothing is random. spec: M3.11, M3.12
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from tmmu.core.errors import TmmuError
+from tmmu.planner import slots
+from tmmu.planner.arenas.capacity import Shortfall, shortfalls
+from tmmu.planner.arenas.filling import Filling, memories
+from tmmu.planner.layouts import PLACE
+from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.slots import SlotAssignment
+
+ROUNDS = 6
+"""How often one order is tried, each time with what the layout was seen to lose kept free."""
+EFFORT = 400_000
+"""How many storages are laid out in all while assignments are tried; what M3.12 asks for is tried beyond that."""
+
+Move = tuple[str, dict[str, Any]]
+"""A move of the scan that gives out slots: the name of the event, and its facts."""
+
+Key = Callable[[AllocationProblem, int], tuple[int, ...]]
+
+KEYS: tuple[Key, ...] = (
+    lambda p, k: (-(p.uses[k] << 64) // (p.death[k] - p.birth[k] + 1), p.birth[k], -p.bytes[k]),  # hot first
+    lambda p, k: (p.birth[k], -p.bytes[k]),  # as slots are given
+    lambda p, k: (-p.bytes[k] * (p.death[k] - p.birth[k] + 1), p.birth[k]),  # larger bytes x steps first
+)
+"""The orders in which storages choose; ties fall by name."""
+SIMPLE = 1
+"""The order of the simple greedy, which is always tried (M3.12)."""
+SHARES = (64, 16, 4)
+"""Which part of each capacity is kept free, one after the other, before all storages go to their last choice."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The arena and the offset of each storage, the slots, and the footprint of each arena.
+
+    `short` are the arenas and memories that are too small, none where everything fits; `moves` those of the scan that
+    gave out the slots, if they were asked for.
+    """
+
+    arena: list[int]
+    slots: SlotAssignment
+    offset: list[int]
+    footprint: list[int]
+    short: list[Shortfall]
+    moves: list[Move]
+
+    @property
+    def excess(self) -> int:
+        """The bytes that arenas and memories lack, all together."""
+        return sum(short.required - short.capacity for short in self.short)
+
+
+def lay_out(problem: AllocationProblem, arena: list[int], layout: str, *, recorded: bool = False) -> Solution:
+    """Slots and addresses for storages whose arenas are chosen. Raises what the layout raises."""
+    moves: list[Move] = []
+    record = (lambda event, **facts: moves.append((event, facts))) if recorded else None
+    assigned = slots.assign(problem, arena, record)
+    offset, footprint = PLACE[layout](problem, assigned)
+    return Solution(arena, assigned, offset, footprint, shortfalls(problem, assigned, footprint), moves)
+
+
+def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -> Solution:
+    """The first solution that fits, or the one that lacks the fewest bytes.
+
+    Raises
+    ------
+    TmmuError
+        What the layout raises, where it does so for every assignment.
+
+    Notes
+    -----
+    At most `3 + len(SHARES) + 2 x ROUNDS x len(KEYS)` layouts, and of large models `3 + len(SHARES) + EFFORT /
+    storages`; and for each, for every storage and each of its choices, a look at the square root of its steps.
+    """
+    search = _Search(problem, layout, recorded)
+    search.attempt(problem.preferred)
+    several = [k for k, choices in enumerate(problem.choices) if len(choices) > 1]
+    if several and not search.fits:
+        orders = [sorted(several, key=lambda k, key=key: (*key(problem, k), problem.name[k])) for key in KEYS]  # type: ignore[misc]  # a default binds the loop's value
+        if not any(search.fits_in(order, tightest) for tightest, order in product((False, True), orders)):
+            for kept in last_resorts(problem):
+                if search.fits:
+                    break
+                search.attempt(Filling(problem, kept).fill(orders[SIMPLE], tightest=False))
+            if not search.fits:
+                search.attempt([choices[-1] for choices in problem.choices])
+    if search.best is None:
+        assert search.refusal is not None
+        raise search.refusal
+    return search.best
+
+
+def last_resorts(problem: AllocationProblem) -> list[list[int]]:
+    """What to keep free in each arena where no order led to a fit: nothing, then more and more of what there is."""
+    room = [arena.capacity for arena in problem.arenas]
+    for division in memories(problem):
+        for a in division.arenas:
+            room[a] = min(room[a], division.capacity)
+    return [[0] * len(room), *([size // share for size in room] for share in SHARES)]
+
+
+def lost_by(found: Solution, filling: Filling) -> list[int]:
+    """What to keep free in each arena besides live bytes: in one that is too small, the share that its layout lost."""
+    lost = list(filling.lost)
+    for a, footprint in enumerate(found.footprint):
+        excess = max((short.required - short.capacity for short in found.short if a in short.arenas), default=0)
+        if excess:
+            room = max(0, footprint - excess)
+            share = room - room * filling.top[a] // max(1, footprint)
+            lost[a] = share if share > lost[a] else lost[a] + excess
+    return lost
+
+
+@dataclass
+class _Search:
+    """The assignments tried so far, each laid out, and the best solution among them."""
+
+    problem: AllocationProblem
+    layout: str
+    recorded: bool
+    tried: dict[tuple[int, ...], Solution | None] = field(default_factory=dict)
+    best: Solution | None = None
+    refusal: TmmuError | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether a solution fits."""
+        return self.best is not None and not self.best.short
+
+    def attempt(self, arena: list[int]) -> Solution | None:
+        """The solution with these arenas, None where the layout refuses them."""
+        key = tuple(arena)
+        if key not in self.tried:
+            self.tried[key] = None
+            try:
+                found = lay_out(self.problem, arena, self.layout, recorded=self.recorded)
+            except TmmuError as error:
+                self.refusal = self.refusal or error
+                return None
+            self.tried[key] = found
+            if self.best is None or found.excess < self.best.excess:
+                self.best = found
+        return self.tried[key]
+
+    def fits_in(self, order: list[int], tightest: bool) -> bool:
+        """Try one order, keeping more and more free, until a solution fits or nothing new comes of it."""
+        lost = [0] * len(self.problem.arenas)
+        for _ in range(min(ROUNDS, EFFORT // len(self.problem) - len(self.tried))):
+            filling = Filling(self.problem, lost)
+            found = self.attempt(filling.fill(order, tightest))
+            if found is None:
+                return False
+            if not found.short:
+                return True
+            lost = lost_by(found, filling)
+        return False

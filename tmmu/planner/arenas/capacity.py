@@ -1,0 +1,33 @@
+"""Which arenas and memories are too small for what a layout needs. spec: A3.2, M3.10"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tmmu.plan.memories import divide, strictest
+from tmmu.planner.problem import AllocationProblem
+from tmmu.planner.slots import SlotAssignment
+
+
+class Shortfall(NamedTuple):
+    """An arena, or a memory with the rows of its arenas, that needs more bytes than its capacity."""
+
+    place: str
+    arenas: list[int]
+    required: int
+    capacity: int
+    is_memory: bool
+
+
+def shortfalls(problem: AllocationProblem, slots: SlotAssignment, footprint: list[int]) -> list[Shortfall]:
+    """All arenas, then all memories, that are too small. O(arenas + slots)."""
+    needs = [
+        Shortfall(f"arena {arena.name!r}", [a], footprint[a], arena.capacity, is_memory=False)
+        for a, arena in enumerate(problem.arenas)
+    ]
+    alignments = strictest(problem.arenas, zip(slots.arena, slots.alignment, strict=True))
+    needs += [
+        Shortfall(f"memory {memory.name!r}", memory.arenas, memory.end, memory.capacity, is_memory=True)
+        for memory in divide(problem.arenas, problem.policy, footprint, alignments)
+    ]
+    return [need for need in needs if need.required > need.capacity]

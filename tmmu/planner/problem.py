@@ -1,0 +1,91 @@
+"""The allocation problem: storages with their lifetimes, bytes and alignments, and the arenas that each may use.
+
+Aliasing makes it of a model, and what follows solves it: arenas, slots and a layout are assigned to storages alone, and
+nothing of that looks at tensors or steps any more. `of_plan` states the problem that a plan has solved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy
+from tmmu.plan.columns import Plan
+
+Choices = tuple[int, ...]
+"""Rows of arenas, the first choice first."""
+
+
+Token = bytes
+
+
+@dataclass(frozen=True)
+class AllocationProblem:
+    """Storages in the order of their first tensor, a column for each fact, and the arenas that they are put into.
+
+    `birth` and `death` are steps, both included. `made` is the step that makes the storage, negative for what the
+    caller writes; `uses` how often steps read or write it, counted only where some storage has several `choices`.
+    `conflicts` has for a storage those that may never share a byte with it (T5). `address_token` is what the layout
+    `hashed` derives addresses from.
+    """
+
+    arenas: tuple[Arena, ...]
+    name: list[str]
+    bytes: list[int]
+    alignment: list[int]
+    birth: list[int]
+    death: list[int]
+    choices: list[Choices]
+    made: list[int]
+    uses: list[int] = field(default_factory=list)
+    conflicts: dict[int, set[int]] = field(default_factory=dict)
+    policy: ArenaPolicy = ANYWHERE
+    address_token: Token | None = None
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    @property
+    def preferred(self) -> list[int]:
+        """The first choice of each storage."""
+        return [choices[0] for choices in self.choices]
+
+    def members(self, arena: list[int]) -> list[list[int]]:
+        """The storages of each arena, in order, where `arena` is the arena of each storage."""
+        found: list[list[int]] = [[] for _ in self.arenas]
+        for k, a in enumerate(arena):
+            found[a].append(k)
+        return found
+
+    def live_bytes(self, storages: list[int]) -> list[int]:
+        """The bytes of some storages that are live at each step up to the last death, at least one. O(N + steps)."""
+        change = [0] * (max(self.death, default=0) + 2)
+        for k in storages:
+            change[self.birth[k]] += self.bytes[k]
+            change[self.death[k] + 1] -= self.bytes[k]
+        return list(accumulate(change[:-1]))
+
+
+def conflicts_of(pairs: tuple[tuple[int, int], ...], storage: list[int]) -> dict[int, set[int]]:
+    """For each storage those that must never share a byte with it, by the pairs of tensors. spec: T5.1"""
+    found: dict[int, set[int]] = {}
+    for a, b in pairs:
+        found.setdefault(storage[a], set()).add(storage[b])
+        found.setdefault(storage[b], set()).add(storage[a])
+    return found
+
+
+def of_plan(plan: Plan) -> AllocationProblem:
+    """The problem of a plan's own storages, each pinned to the arena where it lies."""
+    t, s = plan.tensors, plan.storages
+    storage = t.storage.tolist()
+    first = {k: row for row, k in reversed(list(enumerate(storage)))}
+    names, writer = t.name.list(), t.writer.tolist()
+    made = [writer[first[k]] if k in first else NONE for k in range(len(s))]
+    return AllocationProblem(
+        plan.arenas, [names[first[k]] if k in first else "" for k in range(len(s))], s.bytes.tolist(),
+        s.alignment.tolist(), s.birth.tolist(), s.death.tolist(), [(a,) for a in s.arena.tolist()],
+        [-1 if step == NONE else step for step in made],
+        conflicts=conflicts_of(plan.must_not_alias, storage), policy=plan.policy,
+    )  # fmt: skip

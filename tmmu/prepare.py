@@ -1,0 +1,59 @@
+"""PrepareMemory: plan a model and apply the plan, in one call. spec: U7.8"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
+from tmmu.planner import DEFAULT, Planned, plan_memory
+from tmmu.runtime.apply import apply_plan
+from tmmu.runtime.execution import Execution
+from tmmu.runtime.handles import TensorMap
+from tmmu.runtime.records import metrics
+from tmmu.runtime.records.trace import Trace
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What PrepareMemory returns: handles of zeroed tensors, metrics, and the plan and the execution behind them."""
+
+    tensor_map: TensorMap
+    metrics: dict[str, Any]
+    planned: Planned
+    execution: Execution
+
+
+def prepare_memory_v2(
+    model: Model,
+    arenas: tuple[Arena, ...] = DEFAULT,
+    *,
+    mode: str = "inference",
+    replay_token: bytes | None = None,
+    layout: str = "slots",
+    order: str = "given",
+    address_token: bytes | None = None,
+    policy: ArenaPolicy = ANYWHERE,
+    execution_mode: str = "local",
+    memory_bytes_budget: int | None = None,
+    base: Mapping[str, Any] | None = None,
+    trace: Trace | None = None,
+) -> Prepared:
+    """PlanMemory, then ApplyPlan: the documents' wrapper, with the results that its callers know.
+
+    The nodes of `model` stand in execution order. Parameters, errors and costs are those of `plan_memory` and
+    `apply_plan`. Nothing measured is in the metrics: `allocation_time_ns` is the time around the call.
+    """
+    planned = plan_memory(
+        model, arenas, mode=mode, layout=layout, order=order, token=replay_token, address_token=address_token,
+        policy=policy,
+    )  # fmt: skip
+    execution = apply_plan(
+        planned.plan,
+        execution_mode=execution_mode,
+        memory_bytes_budget=memory_bytes_budget,
+        base=base,
+        trace=trace,
+    )
+    return Prepared(execution.tensor_map, metrics.of_plan(planned.plan), planned, execution)
