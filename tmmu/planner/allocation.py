@@ -1,6 +1,6 @@
 """From an allocation problem to its solution, arenas, slots and layout; or the refusal that names what would fit.
 
-Where slots do not fit, `packed` is used if it was named as the fallback and fits; where it was not, the refusal says
+Where slots do not fit, `packed` is used if it was named as the fallback and fits; where it was not, the refusal states
 that it would. spec: A3.2, A8.4, A8.5, M3.13
 """
 

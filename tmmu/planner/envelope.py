@@ -1,4 +1,4 @@
-"""What a plan says of its envelope: the size of each tensor as an expression, and the shape at which it is largest.
+"""The envelope of a plan: the size of each tensor as an expression, and the shape at which it is largest.
 
 spec: R6.1, R6.3
 """

@@ -1,7 +1,7 @@
 """Modes and presets: which part of training is planned, and what becomes of a model for it (M1).
 
 `inference` runs the forward nodes and retains nothing; `forward` runs them and keeps for the caller what backward will
-read; `backward` runs both halves, and the optimizer nodes if there are any. A preset says how training is planned:
+read; `backward` runs both halves, and the optimizer nodes if there are any. A preset decides how training is planned:
 `train_full` computes everything once, `remat_enabled` computes again what does not fit a budget.
 spec: M1.4, M1.5, M1.6, M1.7
 """

@@ -93,7 +93,7 @@ def plan_memory(
         Whether the model is a part of a joint graph (a pipeline stage, or its forward half): it may then have no
         backward nodes of its own, and nothing that they read.
     policy
-        The devices with their memories, and which arenas a tensor may use where its role does not say it.
+        The devices with their memories, and which arenas a tensor may use where its role does not decide it.
     replan_policy
         What a run does with a shape outside the envelope, if the model has one: a word of `POLICIES`.
     observer
@@ -151,7 +151,7 @@ def _check_arguments(
     if mode == "forward" and not is_stage and (node := _without_gradient(model)) is not None:
         raise TmmuError(
             "MODE_VIOLATION",
-            "it has bodies or changes a tensor, so that no gradient is made, and the model does not say what is saved",
+            "it has bodies or changes a tensor, so that no gradient is made, and the model does not state what is saved",
             place=f"node {node!r}",
             fix="mark what backward reads as saved, or plan it with --mode inference",
             mode=mode,

@@ -2,8 +2,8 @@
 
 A plan holds for the shapes inside its envelope. One outside is refused before anything runs (`ABORT`), or met by a
 new plan for the smallest envelope that holds both, made at the safepoint that opens the iteration and before that runs
-(`REPLAN_AT_SAFEPOINT`). The decision and the new plan follow from their arguments alone: whoever has the model, the old
-plan and the shape gets the same new plan, and the record says which plan gave way to which.
+(`REPLAN_AT_SAFEPOINT`). The decision and the new plan follow from their arguments alone: the same model, old
+plan and shape give the same new plan, and the record names the plan that was replaced and the one in its place.
 spec: R6.7, R6.8, R6.9, R6.10
 """
 
@@ -45,7 +45,7 @@ class Outside(NamedTuple):
 
 @dataclass(frozen=True)
 class ReplanRecord:
-    """What the trace says of one replan: when, why, and which plan gave way to which.
+    """The trace record of one replan: when, why, and which plan replaced which.
 
     `t` is the iteration that the safepoint opens; the new plan is in force from it on, and checkpoints from then on
     store its hash.
@@ -97,7 +97,7 @@ def replan_key(plan: Plan) -> bytes:
 def outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
     """The dimensions of `shape` that the plan does not hold for. A dimension that it leaves out is as planned.
 
-    Raises INVALID_BINDING for a dimension that the plan does not know and for a size that no dimension can have.
+    Raises INVALID_BINDING for a dimension that the plan does not have and for a size that no dimension can have.
     """
     envelope = _envelope(plan.bindings)
     for name, size in shape.items():
@@ -138,14 +138,14 @@ def replan(
     t: int = 0,
     address_token: bytes | None = None,
 ) -> tuple[Plan, ReplanRecord | None]:
-    """The plan under which iteration `t` runs with `shape`: the old one where it holds, else what the policy says.
+    """The plan under which iteration `t` runs with `shape`: the old one where it holds, else by the policy.
 
     Parameters
     ----------
     plan
         The plan in force before the safepoint.
     model
-        The planned graph under `widened(plan.bindings, shape)`: expanded and recomputed as the plan's mode asks. It is
+        The planned graph under `widened(plan.bindings, shape)`: expanded and recomputed as the plan's mode requires. It is
         not looked at where the plan holds for the shape.
     shape
         Sizes of named dimensions.

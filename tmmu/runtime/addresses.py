@@ -16,7 +16,7 @@ def check_addresses(plan: Plan) -> None:
     """Does every storage lie, aligned, within its arena, every tensor within its storage, every lifetime in the run?
 
     Raises INVALID_ADDRESS, ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, CONTRACT_VIOLATION for lifetimes, and what
-    `extents.of_plan` raises. What overlaps what is not asked: that is what `verify-plan` proves. O(plan).
+    `extents.of_plan` raises. Overlap is not checked: that is what `verify-plan` proves. O(plan).
     """
     s, t = plan.storages, plan.tensors
     found = extents.of_plan(plan)

@@ -56,7 +56,7 @@ def apply_plan(
         The most bytes of memory that all arenas may take together, pages included.
     base
         Buffers to use in place of mappings, by arena, or by `device/memory` for the arenas of a memory. What is in a
-        reused arena is zeroed; a persistent arena is taken as it is, since whoever made it has filled it.
+        reused arena is zeroed; a persistent arena is taken as it is: its maker has filled it.
     huge_pages
         Ask for huge pages.
     debug_seed
@@ -176,7 +176,7 @@ def _applied(
 def _asked(
     plan: Plan, sizes: list[int], budget: int | None, is_fresh: bool, start: State | None, failures: int
 ) -> dict[str, Any]:
-    """What an event log says of a plan that is to be applied: what it needs, and the storages of each arena."""
+    """What is logged of a plan that is to be applied: what it needs, and the storages of each arena."""
     s = plan.storages
     names = plan.tensors.name.list()
     first: dict[int, str] = {}

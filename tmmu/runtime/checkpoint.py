@@ -1,6 +1,6 @@
 """Checkpoints: a plan with its slots, live ranges, metrics and sealed state, and the bytes of its arenas if wanted.
 
-Restoring believes nothing: every hash is computed again, the slots and live ranges are worked out from the plan again,
+Restoring trusts nothing: every hash is computed again, the slots and live ranges are worked out from the plan again,
 and any difference aborts. Addresses are offsets, so the arenas may lie anywhere afterwards. spec: U6.1 to U6.9
 """
 
@@ -100,7 +100,7 @@ def check_contents(execution_mode: str) -> None:
 
 
 def save(execution: Execution, path: str | os.PathLike[str], *, memory: bool = True) -> None:
-    """Write the checkpoint of what is sealed, whole or not at all; with the bytes of the arenas unless told not to.
+    """Write the checkpoint of what is sealed, whole or not at all; with the bytes of the arenas unless they are left out.
 
     Raises CONTRACT_VIOLATION while a batch is open, TMMU_ALLOCATION_FAILURE where the file cannot be written, and
     MODE_VIOLATION for the bytes of arenas in confidential and regulated mode.

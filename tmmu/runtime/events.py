@@ -1,4 +1,4 @@
-"""The event log of a run, for whoever asks for it: what happened, line after line, as it happened.
+"""The event log of a run, if one is wanted: what happened, line after line, as it happened.
 
 Traces, ledgers and journals are hashed and hold no more than a commit needs. Here is what lies between two commits:
 arenas mapped one by one, what was zeroed at which birth, a checkpoint written, synced, renamed. `check-models

@@ -132,7 +132,7 @@ class Execution:
         return [self.memory.tensor(row) for row in writes.tolist() if int(self.plan.tensors.role[row]) == role]
 
     def enqueue(self, arena: str, operation: Callable[[], object]) -> None:
-        """An operation on an arena that the next commit waits for: it is run at the arena's barrier."""
+        """An operation on an arena that the next commit includes: it is run at the arena's barrier."""
         self.memory.arena(arena)
         if not self.is_open:
             raise violation("an operation is enqueued outside a batch", "begin a batch first")

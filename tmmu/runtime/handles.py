@@ -1,4 +1,4 @@
-"""The tensor map: what a runtime needs to know of each tensor, by name in the order of its UTF-8 bytes.
+"""The tensor map: what a runtime needs of each tensor, by name in the order of its UTF-8 bytes.
 
 The generation of a tensor is the number of its storage among those that take turns in the slot, from 0: a handle of
 an older generation points at bytes that have had another tenant since. spec: U2.6, U2.7

@@ -161,7 +161,7 @@ def _header(plan_hash: bytes, start: State) -> dict[str, Any]:
 
 
 def load(path: str | os.PathLike[str], plan_hash: bytes) -> State:
-    """What a journal says is sealed, without opening it for writing."""
+    """The sealed state in a journal, without opening it for writing."""
     try:
         return replay(canonical.read_bounded(path, sequence.LIMIT, "INVALID_RECORD"), plan_hash)[0]
     except TmmuError as error:

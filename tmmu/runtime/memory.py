@@ -1,7 +1,7 @@
 """The arenas of a plan as real memory: what is mapped, where each tensor's bytes are, how far they were used.
 
 An arena is an anonymous mapping or a part of one, with huge pages where they are asked for, or a buffer of the
-caller's. Whatever it is, its base is aligned as strictly as anything in it (A5), and nobody gets a byte outside of it.
+caller's. Whatever it is, its base is aligned as strictly as anything in it (A5), and no access reaches a byte outside of it.
 spec: U1.1 to U1.10
 """
 
@@ -87,7 +87,7 @@ class ArenaMemory:
         return content[at : at + size]
 
     def look(self, address: int, size: int) -> Bytes:
-        """A read-only view of what lies at a logical address, which counts as nobody's use of it."""
+        """A read-only view of what lies at a logical address, which does not count as a use of it."""
         at = self.extent.locate(address, size)[1]
         view = self.content[at : at + size]
         view.flags.writeable = False
@@ -106,7 +106,7 @@ class ArenaMemory:
 class Memory:
     """All arenas of a plan in memory.
 
-    `arenas` are in the plan's order, `mappings` say in which range of memory each lies. A context manager: the memory
+    `arenas` are in the plan's order, `mappings` are the ranges of memory in which they lie. A context manager: the memory
     is given up at its end.
     """
 
@@ -135,7 +135,7 @@ class Memory:
 
         `base` gives buffers to use in place of mappings, a NumPy or ctypes array or anything with a buffer: of single
         arenas by name, of all arenas of a device's memory by `device/memory`. No two may have a byte in common. What
-        is mapped here is zero. Whether the plan's tensors lie within it is asked at each access (and by `apply_plan`
+        is mapped here is zero. Whether the plan's tensors lie within it is checked at each access (and by `apply_plan`
         of all).
 
         Raises what `ArenaMemory` and `extents.of_plan` raise, TMMU_ALLOCATION_FAILURE where memory cannot be had,

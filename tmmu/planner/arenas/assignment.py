@@ -31,7 +31,7 @@ from tmmu.planner.slots import SlotAssignment
 ROUNDS = 6
 """How often one order is tried, each time with what the layout was seen to lose kept free."""
 EFFORT = 400_000
-"""How many storages are laid out in all while assignments are tried; what M3.12 asks for is tried beyond that."""
+"""How many storages are laid out in all while assignments are tried; what M3.12 requires is tried beyond that."""
 
 Move = tuple[str, dict[str, Any]]
 """A move of the scan that gives out slots: the name of the event, and its facts."""
@@ -55,7 +55,7 @@ class Solution:
     """The arena and the offset of each storage, the slots, and the footprint of each arena.
 
     `short` are the arenas and memories that are too small, none where everything fits; `moves` those of the scan that
-    gave out the slots, if they were asked for.
+    gave out the slots, if they were recorded.
     """
 
     arena: list[int]

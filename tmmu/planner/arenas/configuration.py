@@ -83,7 +83,7 @@ def _check_devices(policy: ArenaPolicy) -> dict[str, set[str]]:
 
 
 def _check_rule(place: str, rule: Rule, arenas: dict[str, Arena], devices: dict[str, set[str]]) -> None:
-    """A rule lists arenas that are there, each once, that all reuse or none; and asks for devices that are there."""
+    """A rule lists arenas that are there, each once, that all reuse or none; and names devices that are there."""
     if not rule.arenas:
         raise wrong(place, "it lists no arena", "list the arenas that may be used, best first")
     for name in rule.arenas:

@@ -4,10 +4,10 @@
 [devices.npu]
 memories = { sram = 1048576, dram = 8589934592 }   # bytes that the arenas of a memory divide among them
 nodes = ["encoder/*"]                              # which nodes run here, by name ...
-ops = ["Conv", "MatMul"]                           # ... or by operator; a rule may ask for that
+ops = ["Conv", "MatMul"]                           # ... or by operator; a rule may require that
 
 [arenas.weights]
-roles = ["parameter", "optimizer"]                 # who lies here if no rule says otherwise
+roles = ["parameter", "optimizer"]                 # what lies here if no rule matches
 reuse = false                                      # persistent: every storage has a slot of its own
 device = "npu"
 memory = "dram"
@@ -62,7 +62,7 @@ KINDS: dict[str, dict[str, type]] = {
 
 
 class Configuration(NamedTuple):
-    """What a file says: the arenas in its order, and which of them each tensor may use."""
+    """What a file states: the arenas in its order, and which of them each tensor may use."""
 
     arenas: tuple[Arena, ...]
     policy: ArenaPolicy

@@ -61,7 +61,7 @@ class Filling:
     def _pick(self, k: int, tightest: bool) -> tuple[int, int]:
         """The first choice with room, or the one that is then left with the least; the last where none has room.
 
-        With the most bytes that are live in it then (0 where that is not asked, and it has room for everything).
+        With the most bytes that are live in it then (0 where it has room for everything and that need not be known).
         """
         choices = self.problem.choices[k]
         if not tightest:

@@ -1,6 +1,6 @@
 """The bytes that are live at each step of an arena: the most over some steps, and more over some steps.
 
-Steps stand in blocks of about √steps. A block knows its most, and what was added to all of its steps at once, so that
+Steps stand in blocks of about √steps. A block stores its most, and what was added to all of its steps at once, so that
 neither question looks at more than two blocks from within and at the others as one entry each: O(√steps), where
 looking at every step of a life is O(steps), and quadratic over storages that live long.
 """

@@ -1,4 +1,4 @@
-"""Which arenas each tensor may use: those that its node asked for, its first matching rule lists, or its role has (M3).
+"""Which arenas each tensor may use: those that its node requests, its first matching rule lists, or its role has (M3).
 
 The node of a tensor is the one that writes it, or the first that reads what the caller writes. The device of a node is
 the first that has a pattern for its name or its operator. spec: M3.7, M3.8
@@ -21,7 +21,7 @@ ROLE = -1
 
 
 class Asked(NamedTuple):
-    """What rules look at: a tensor's role and name, and the name and operator of its node, if it has one."""
+    """What rules match: a tensor's role and name, and the name and operator of its node, if it has one."""
 
     role: Role
     name: str
@@ -41,7 +41,7 @@ def _any(patterns: Sequence[str], text: str | None) -> bool:
 
 
 class Directory:
-    """The configuration, ready to be asked about tensors one after the other."""
+    """The configuration as tables, in which tensors are looked up."""
 
     def __init__(self, arenas: Sequence[Arena], policy: ArenaPolicy) -> None:
         number = {arena.name: a for a, arena in enumerate(arenas)}

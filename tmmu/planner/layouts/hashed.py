@@ -3,7 +3,7 @@
 The address of slot k of an arena is BLAKE3(token, "tmmu_va", the arena's name, k in 8 bytes), of which the first 8
 bytes count, little-endian, rounded down to the slot's alignment. The address space is [0, 2^64); what an arena
 needs of real memory, and what is compared with its capacity, is the sum of its slots. Two slots may overlap, which is
-checked. Such a plan does not conform to 001 II.F, which wants offsets. spec: A2.1 to A2.5
+checked. Such a plan does not conform to 001 II.F, which requires offsets. spec: A2.1 to A2.5
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def checked(token: bytes | None) -> bytes:
             binding="address_token",
         )
     try:
-        import blake3  # noqa: F401  # whether it is there is asked before anything is hashed
+        import blake3  # noqa: F401  # its presence is checked before anything is hashed
     except ImportError as error:
         raise TmmuError(
             "INVALID_BINDING",

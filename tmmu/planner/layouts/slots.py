@@ -13,7 +13,7 @@ from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
 
 IN_PLACE = True
-"""Does the layout know in-place results?"""
+"""Whether the layout puts results in place."""
 
 
 def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:

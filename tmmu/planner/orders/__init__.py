@@ -26,4 +26,4 @@ REORDER: dict[str, Callable[[Model, tuple[Arena, ...], str, bool, ArenaPolicy], 
     "memory": memory,
 }
 """The function of every order, by its name in `tmmu.core.vocabulary.ORDERS`: of model, arenas and mode, whether the
-layout knows in-place results, and which arenas a tensor may use."""
+layout puts results in place, and which arenas a tensor may use."""

@@ -14,7 +14,7 @@ from tmmu.planner.orders.graph import Graph
 def depth_first(graph: Graph, *, by_need: bool) -> list[int]:
     """The units in the order in which a search from the last ones finishes them. O(edges log edges).
 
-    `by_need` visits operands as Liu says, else in the graph's own order.
+    `by_need` visits operands in Liu's order, else in the graph's own order.
     """
     made = [sum(graph.bytes[k] for k in touched if not graph.opened[k]) for touched in _begun(graph)]
     operands: list[list[int]] = []

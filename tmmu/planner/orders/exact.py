@@ -1,4 +1,4 @@
-"""The least peak over all orders, by dynamic programming over sets of units that are closed under what they wait for.
+"""The least peak over all orders, by dynamic programming over sets of units that are closed under predecessors.
 
 What is alive after a set of units has run does not depend on their order, so of all ways to reach a set only the one
 with the least peak matters (Ahn and others, "Ordering chaos: memory-aware scheduling of irregularly wired neural

@@ -1,4 +1,4 @@
-"""What matters of a body for its order: units that wait for each other, and buffers that they keep alive.
+"""What matters of a body for its order: units that depend on each other, and buffers that they keep alive.
 
 A *unit* is a node of the body with everything inside it; a *buffer* is a storage, alive from the first to the last
 unit that touches it. Which buffers are alive after some units have run depends on which have run and not on their
@@ -99,7 +99,7 @@ def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
     """The units at places `start` to `end` - 1 as a graph of its own, unit i at place `start` + i.
 
     An operand that is read after them is needed beside the result that could take its bytes. What is alive before
-    them, `live`, is for whoever asks to say. O(touches of these units).
+    them, `live`, is set by the caller. O(touches of these units).
     """
     chosen, place = order.units[start:end], order.place
     number: dict[int, int] = {}

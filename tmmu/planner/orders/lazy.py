@@ -1,6 +1,6 @@
-"""Units that only make something wait until it is needed: constants, and what follows from constants alone.
+"""Units that only make something before it is needed: constants, and what follows from constants alone.
 
-A unit that waits for nothing and ends nothing is never worse off right before the first unit that waits for it: all
+A unit that depends on nothing and ends nothing is never worse off right before the first unit that depends on it: all
 that is alive in between gets less, and that unit's own load covers both. So it is left out of the search, where it
 would separate no units and multiply the sets, and put back afterwards. spec: O1.3
 """
@@ -18,7 +18,7 @@ def without_lazy(graph: Graph) -> tuple[list[int], Graph]:
         and not graph.inner[n]
         and not graph.unread
         and not any(graph.opened[k] for k in graph.touches[n])  # so that it has no operand to take the bytes of
-        # Whoever brings it along holds its buffers, as a user of them would.
+        # The unit that brings it along holds its buffers, as a user of them would.
         and (len(graph.after[n]) == 1 or all(set(graph.after[n]) <= set(graph.users[k]) for k in graph.touches[n]))
         for n in range(len(graph))
     ]
@@ -48,7 +48,7 @@ def without_lazy(graph: Graph) -> tuple[list[int], Graph]:
 
 
 def with_lazy(graph: Graph, left: list[int], order: list[int]) -> list[int]:
-    """The order of all units: each lazy one right before the first that waits for it, in the order of the model."""
+    """The order of all units: each lazy one right before the first that depends on it, in the order of the model."""
     kept, result, done = set(left), list[int](), set[int]()
     for i in order:
         n = left[i]

@@ -1,7 +1,7 @@
 """The order `memory`: the least peak of live bytes that the search and the heuristics find, never above the given one.
 
 Only what decides the peak is touched: of the segments of a body the one with the highest peak is improved, then the
-next, as long as one reaches above what cannot be avoided. Whatever a search believes of in-place results and of bodies
+next, as long as one reaches above what cannot be avoided. Whatever a search assumes of in-place results and of bodies
 inside units, the orders that it finds are measured by the planner's own liveness and storages, and the best one
 counts. All bounds count moves, and no clock is read. spec: O1.1, O1.2, O1.3, O1.4
 """
@@ -40,10 +40,10 @@ def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, p
     model
         A valid model whose nodes stand in an order that it allows.
     arenas, mode, policy
-        As for the plan that is to be made: they say which bytes are alive together. Each storage is taken to lie in
+        As for the plan that is to be made: they decide which bytes are alive together. Each storage is taken to lie in
         the first arena that it may use.
     in_place
-        Whether the layout knows in-place results.
+        Whether the layout puts results in place.
 
     Notes
     -----

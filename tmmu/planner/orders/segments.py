@@ -37,7 +37,7 @@ def _separating(graph: Graph) -> Iterator[int]:
 def _comparable(before: Sequence[Sequence[int]]) -> list[bool]:
     """Does each unit come after all units in front of it, in every order?
 
-    It does where it waits for each of those that nothing else in front of it waits for.
+    It does where it depends on each of those on which nothing else in front of it depends.
     """
     result, ends = [], set[int]()
     for n, waits_for in enumerate(before):

@@ -65,7 +65,7 @@ def coordinates(rank: int, spec: dict[str, Any]) -> dict[str, int]:
 
 
 def shards_of(local: Local, spec: dict[str, Any], rank: int) -> Shards:
-    """The table that says which elements of each tensor `rank` holds. O(tensors)."""
+    """The table of the elements of each tensor that `rank` holds. O(tensors)."""
     sizes, place = dict(sharding.mesh(spec)), coordinates(rank, spec)
     number = {axis: a for a, axis in enumerate(sizes)}
     dims: list[tuple[int, int, int, int, int]] = []

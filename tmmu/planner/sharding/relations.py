@@ -2,7 +2,7 @@
 
 Each dimension of each operand and result has a label or None. Dimensions of one label are walked together: a rank that
 has the same part of all of them can do its part alone. None is a dimension that the operation needs whole. A result
-that lacks a label is a sum over it where the operation says so, and otherwise the label cannot be divided. What a
+that lacks a label is a sum over it where the operation is one, and otherwise the label cannot be divided. What a
 node's attributes decide is taken from the shapes alone where they leave no choice; else the dimension is whole.
 spec: R7.9, R7.10, R7.11
 """
@@ -130,7 +130,7 @@ def _matmul(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _gemm(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Which operand is transposed the shapes say, but for square ones. A bias is added once: no sum over ranks then."""
+    """Which operand is transposed follows from the shapes, but for square ones. A bias is added once: no sum over ranks then."""
     if len(reads) < 2 or not len(reads[0]) == len(reads[1]) == len(writes[0]) == max(map(len, reads)) == 2:
         return None
     a, b, y = reads[0], reads[1], writes[0]
@@ -230,7 +230,7 @@ def _gather(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _reduction(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """What is reduced has become 1; where the dimension is gone the shapes do not say which it was."""
+    """What is reduced has become 1; where the dimension is gone the shapes do not show which it was."""
     a, y = reads[0], writes[0]
     if len(a) != len(y):
         return None

@@ -118,7 +118,7 @@ class _Rewriting:
             if t in self.written and t not in self.splits.of:
                 raise refuse("it is read before it is written", "order the nodes", place=f"node {node.name!r}")
         stored = [self.splits.settle(t) for t in node.reads]
-        # A parameter that ZeRO stores in parts is gathered for whoever computes with it.
+        # A parameter that ZeRO stores in parts is gathered before a node computes with it.
         used = [
             self.splits.without_zero(t)
             if self.model.tensors[t].role is Role.PARAMETER and node.phase is not Phase.OPTIMIZER
@@ -178,7 +178,7 @@ class _Rewriting:
         return Relation(reads, writes, sums=True, pointwise=own.pointwise)
 
     def _divide(self, node: Node, found: Relation, used: Sequence[Split]) -> dict[int, str]:
-        """Which axis divides each loop: the operands say, the earlier ones first."""
+        """Which axis divides each loop: decided by the operands, the earlier ones first."""
         tensors = self.model.tensors
         rows = [*zip(node.reads, found.reads, strict=True), *zip(node.writes, found.writes, strict=True)]
         divided: dict[int, str] = {}

@@ -1,6 +1,6 @@
 """Which axis of the mesh splits each dimension of a tensor, and into what chunks.
 
-A tensor is split as the first rule that names it says; a gradient without a rule as its tensor; a result without a rule
+A tensor is split by the first rule that names it; a gradient without a rule as its tensor; a result without a rule
 as its node makes it; ZeRO then splits one more dimension of optimizer state, gradients and parameters.
 spec: R7.5 to R7.8, R7.12, R7.13, R7.14
 """

@@ -98,7 +98,7 @@ def meaning(found: Difference, first: Sequence[Record], second: Sequence[Record]
 
 
 def _misplaced(first: Sequence[Record], second: Sequence[Record]) -> str | None:
-    """The first tensor of which two traces say different things, None where there is none."""
+    """The first tensor of which two traces differ, None where there is none."""
     mine, others = (
         {record["tensor_id"]: record for record in records if record["kind"] == "tensor"} for records in (first, second)
     )

@@ -37,7 +37,7 @@ def emit(
 ) -> NoReturn:
     """Write the error record to `path`, whole and synced, where one is given; then raise the failure. Never returns.
 
-    Where the record cannot be written, the failure says that too.
+    Where the record cannot be written, the failure names that too.
     """
     if path is not None:
         try:

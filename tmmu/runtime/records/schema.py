@@ -66,7 +66,7 @@ def _is_configuration(value: Any) -> bool:
 
 
 def _is_seal(value: Any) -> bool:
-    """What a commit says of one arena; the content's digest is null where it was not asked for."""
+    """The record of one arena in a commit; the content's digest is null where none was requested."""
     return (
         isinstance(value, dict)
         and set(value) == {"arena", "high_water", "content"}
