@@ -16,7 +16,7 @@ from tmmu.planner.orders.exact import _bits, _Moves, search
 from tmmu.planner.orders.graph import Graph, Order, loads, part, unavoidable
 from tmmu.planner.orders.greedy import backwards, from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
-from tmmu.planner.orders.portfolio import _alive, _heuristics, _made, lowered
+from tmmu.planner.orders.portfolio import _heuristics, _live_before, _made, lowered
 from tmmu.planner.orders.segments import segments
 
 SIZES = (1, 2, 3, 5, 8, 13)
@@ -121,7 +121,7 @@ def test_what_is_alive_follows_from_the_first_and_the_last_user_of_each_buffer(g
 @given(unit_graphs(6))
 def test_what_is_alive_between_two_units_is_what_was_made_and_is_not_gone(graph: Graph) -> None:
     order = list(range(len(graph)))
-    places, running = Order.of(graph, order), _alive(graph)
+    places, running = Order.of(graph, order), _live_before(graph)
     for start in range(len(graph) + 1):
         done = set(order[:start])
         made = gone = 0

@@ -151,7 +151,7 @@ def _check_arguments(
     if mode == "forward" and not is_stage and (node := _without_gradient(model)) is not None:
         raise TmmuError(
             "MODE_VIOLATION",
-            "it has bodies or changes a tensor, so that no gradient is made, and the model does not state what is saved",
+            "it has bodies or changes a tensor, so that no gradient is made, and the model marks nothing as saved",
             place=f"node {node!r}",
             fix="mark what backward reads as saved, or plan it with --mode inference",
             mode=mode,

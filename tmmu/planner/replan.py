@@ -145,7 +145,7 @@ def replan(
     plan
         The plan in force before the safepoint.
     model
-        The planned graph under `widened(plan.bindings, shape)`: expanded and recomputed as the plan's mode requires. It is
+        The planned graph under `widened(plan.bindings, shape)`: expanded and recomputed for the plan's mode. It is
         not looked at where the plan holds for the shape.
     shape
         Sizes of named dimensions.

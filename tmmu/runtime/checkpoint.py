@@ -1,6 +1,6 @@
 """Checkpoints: a plan with its slots, live ranges, metrics and sealed state, and the bytes of its arenas if wanted.
 
-Restoring trusts nothing: every hash is computed again, the slots and live ranges are worked out from the plan again,
+On restore every hash is computed again, the slots and live ranges are worked out from the plan again,
 and any difference aborts. Addresses are offsets, so the arenas may lie anywhere afterwards. spec: U6.1 to U6.9
 """
 
@@ -100,7 +100,7 @@ def check_contents(execution_mode: str) -> None:
 
 
 def save(execution: Execution, path: str | os.PathLike[str], *, memory: bool = True) -> None:
-    """Write the checkpoint of what is sealed, whole or not at all; with the bytes of the arenas unless they are left out.
+    """Write the checkpoint of what is sealed, whole or not at all; with the arenas' bytes unless they are left out.
 
     Raises CONTRACT_VIOLATION while a batch is open, TMMU_ALLOCATION_FAILURE where the file cannot be written, and
     MODE_VIOLATION for the bytes of arenas in confidential and regulated mode.
@@ -111,8 +111,8 @@ def save(execution: Execution, path: str | os.PathLike[str], *, memory: bool = T
         raise violation("a checkpoint is made while a batch is open", "commit the batch first")
     data = encode(execution.plan, execution.state, execution.memory if memory else None)
     events, t = execution.events, execution.state.batches
-    tell = None if events is None else lambda what: events("checkpoint", what=what, t=t)
-    canonical.write_atomically(path, data, tell)
+    report = None if events is None else lambda what: events("checkpoint", what=what, t=t)
+    canonical.write_atomically(path, data, report)
 
 
 def load(path: str | os.PathLike[str], current: Plan | None = None, events: EventLog | None = None) -> Checkpoint:

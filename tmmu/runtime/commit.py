@@ -62,7 +62,7 @@ def _barrier(execution: Execution, arena: str) -> None:
                 "TMMU_ALLOCATION_FAILURE",
                 f"a pending operation failed ({type(error).__name__}: {error}); nothing was committed",
                 place=f"arena {arena!r}",
-                fix="mend what failed, then commit again",
+                fix="repair what failed, then commit again",
                 operator=COMMIT,
                 arena=arena,
                 peak_required_bytes=0,

@@ -1,7 +1,7 @@
 """Which arenas lie in which mapping: those of a memory one behind the other, every other one alone.
 
-Where a device's memory has several arenas, their addresses are parts of one range of real memory, as in a plan that fits
-into the memory (M3.10). spec: U1.10, M3.10
+Where a device's memory has several arenas, their addresses are parts of one range of real memory, as in a plan that
+fits into the memory (M3.10). spec: U1.10, M3.10
 """
 
 from __future__ import annotations

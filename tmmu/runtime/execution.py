@@ -97,7 +97,7 @@ class Execution:
         if self.events is not None:
             self.events("begun", t=self.state.batches)
         self.births.begin(is_fresh=self.state.batches <= self._applied_at)
-        self._tell_births()
+        self._log_births()
         return self.state.batches
 
     def step(self, step: int) -> None:
@@ -113,7 +113,7 @@ class Execution:
         if self.events is not None:
             self.events("step", step=step)
         self.births.step(step)
-        self._tell_births()
+        self._log_births()
         self.ledger.stepped(self.state.batches, self._counters[step])
 
     def record_value(self, name: str, access: str, content: Bytes) -> None:
@@ -179,8 +179,8 @@ class Execution:
         self.origin = self.origin if is_fresh else "restored"
         self._applied_at = self.state.batches if is_fresh else -1
 
-    def _tell_births(self) -> None:
-        """Say of each storage that was born whether it was zeroed, and look at what its bytes hold now."""
+    def _log_births(self) -> None:
+        """Log each storage that was born, whether it was zeroed, and what its bytes hold now."""
         if self.events is None:
             return
         s = self.plan.storages

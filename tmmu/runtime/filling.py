@@ -1,4 +1,4 @@
-"""ZeroTensor and DebugFillTensor: what the bytes at an address hold before anybody has written there.
+"""ZeroTensor and DebugFillTensor: what the bytes at an address hold before the first write there.
 
 spec: U3.1 to U3.5
 """

@@ -1,7 +1,8 @@
 """The arenas of a plan as real memory: what is mapped, where each tensor's bytes are, how far they were used.
 
 An arena is an anonymous mapping or a part of one, with huge pages where they are asked for, or a buffer of the
-caller's. Whatever it is, its base is aligned as strictly as anything in it (A5), and no access reaches a byte outside of it.
+caller's. Whatever it is, its base is aligned as strictly as anything in it (A5), and no access
+reaches a byte outside of it.
 spec: U1.1 to U1.10
 """
 
@@ -106,8 +107,8 @@ class ArenaMemory:
 class Memory:
     """All arenas of a plan in memory.
 
-    `arenas` are in the plan's order, `mappings` are the ranges of memory in which they lie. A context manager: the memory
-    is given up at its end.
+    `arenas` are in the plan's order, `mappings` are the ranges of memory in which they lie. A context manager: the
+    memory is given up at its end.
     """
 
     def __init__(self, plan: Plan, arenas: list[ArenaMemory], mappings: list[Mapping]) -> None:

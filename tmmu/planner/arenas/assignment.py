@@ -6,7 +6,7 @@ Each assignment is given slots and a layout, which show what the arenas need. A 
 was seen to lose is kept free the next time. The first solution that fits is taken, else the one that lacks the fewest
 bytes.
 
-The orders, one after the other: *hot first*, by accesses for each step alive (which is bytes moved for each byte and
+The orders, one after the other: *hot first*, by accesses for each step live (which is bytes moved for each byte and
 step that is occupied); the order in which slots are given; and larger first. Where no order leads to a fit, storages
 take the arena that is then left with the least room, instead of the first that has room. Then more and more of every
 capacity is kept free, and all storages in their last choice come last. This is a heuristic: dividing storages among

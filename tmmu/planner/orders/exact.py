@@ -1,6 +1,6 @@
 """The least peak over all orders, by dynamic programming over sets of units that are closed under predecessors.
 
-What is alive after a set of units has run does not depend on their order, so of all ways to reach a set only the one
+What is live after a set of units has run does not depend on their order, so of all ways to reach a set only the one
 with the least peak matters (Ahn and others, "Ordering chaos: memory-aware scheduling of irregularly wired neural
 networks for edge devices", 2020). Sets are visited by rising peak, the larger first, until all units have run. A unit
 that frees at least what it adds, and fits under the peak so far, can come next without loss: whatever an order does
@@ -104,7 +104,7 @@ class _Moves:
         return ready
 
     def run(self, done: int, live: int, n: int) -> tuple[int, int]:
-        """The bytes alive while `n` runs after `done`, and those alive afterwards."""
+        """The bytes live while `n` runs after `done`, and those live afterwards."""
         load = live + self.graph.inner[n] + (0 if done else self.graph.unread)
         after = live
         for size, others, opened, kept in self.touches[n]:

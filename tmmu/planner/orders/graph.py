@@ -1,7 +1,7 @@
-"""What matters of a body for its order: units that depend on each other, and buffers that they keep alive.
+"""What matters of a body for its order: units that depend on each other, and buffers that they keep live.
 
-A *unit* is a node of the body with everything inside it; a *buffer* is a storage, alive from the first to the last
-unit that touches it. Which buffers are alive after some units have run depends on which have run and not on their
+A *unit* is a node of the body with everything inside it; a *buffer* is a storage, live from the first to the last
+unit that touches it. Which buffers are live after some units have run depends on which have run and not on their
 order: this is what makes a search over sets of units (and not over orders) enough. A `Graph` is a body or a part of
 one that runs without a break; both are searched by the same functions. spec: O1.5, O1.6
 """
@@ -26,8 +26,8 @@ class Graph:
 
     `after` and `before` are the edges by unit. `touches` are the buffers of each unit, `inner` the bytes it needs
     besides while it runs, `hints` its in-place pairs (result buffer, operand buffer). Of each buffer there are the
-    bytes, the units that touch it, whether it is `opened` (alive before the first unit) and `kept` (alive after the
-    last). `live` bytes are alive before the first unit, and `unread` more while it runs.
+    bytes, the units that touch it, whether it is `opened` (live before the first unit) and `kept` (live after the
+    last). `live` bytes are live before the first unit, and `unread` more while it runs.
     """
 
     before: list[list[int]]
@@ -47,7 +47,7 @@ class Graph:
 
 
 def loads(graph: Graph, order: Sequence[int]) -> list[int]:
-    """The bytes that are alive while each unit of `order` runs. O(units + touches)."""
+    """The bytes that are live while each unit of `order` runs. O(units + touches)."""
     left, seen, live, result = [len(users) for users in graph.users], list(graph.opened), graph.live, []
     for at, n in enumerate(order):
         for k in graph.touches[n]:
@@ -67,7 +67,7 @@ def loads(graph: Graph, order: Sequence[int]) -> list[int]:
 
 
 def unavoidable(graph: Graph, n: int) -> int:
-    """Bytes that are alive while `n` runs, whatever the order."""
+    """Bytes that are live while `n` runs, whatever the order."""
     least = graph.inner[n] + sum(graph.bytes[k] for k in graph.touches[n])
     return least - sum(graph.bytes[result] for result, _ in graph.hints[n])
 
@@ -98,7 +98,7 @@ class Order:
 def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
     """The units at places `start` to `end` - 1 as a graph of its own, unit i at place `start` + i.
 
-    An operand that is read after them is needed beside the result that could take its bytes. What is alive before
+    An operand that is read after them is needed beside the result that could take its bytes. What is live before
     them, `live`, is set by the caller. O(touches of these units).
     """
     chosen, place = order.units[start:end], order.place

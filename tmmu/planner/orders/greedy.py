@@ -1,4 +1,4 @@
-"""List scheduling by memory: of the units that may come next, the one that leaves the least alive.
+"""List scheduling by memory: of the units that may come next, the one that leaves the least live.
 
 The rule is that of instruction scheduling for few registers (Goodman and Hsu, "Code scheduling and register
 allocation in large basic blocks", 1988): what a unit adds less what it frees. Ties go to the unit that became ready

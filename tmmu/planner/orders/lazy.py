@@ -1,7 +1,7 @@
 """Units that only make something before it is needed: constants, and what follows from constants alone.
 
 A unit that depends on nothing and ends nothing is never worse off right before the first unit that depends on it: all
-that is alive in between gets less, and that unit's own load covers both. So it is left out of the search, where it
+that is live in between gets less, and that unit's own load covers both. So it is left out of the search, where it
 would separate no units and multiply the sets, and put back afterwards. spec: O1.3
 """
 

@@ -40,7 +40,7 @@ def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, p
     model
         A valid model whose nodes stand in an order that it allows.
     arenas, mode, policy
-        As for the plan that is to be made: they decide which bytes are alive together. Each storage is taken to lie in
+        As for the plan that is to be made: they decide which bytes are live together. Each storage is taken to lie in
         the first arena that it may use.
     in_place
         Whether the layout puts results in place.
@@ -107,7 +107,7 @@ def lowered(graph: Graph) -> list[int]:
     left, smaller = without_lazy(graph)
     order = list(range(len(smaller)))
     places = Order.of(smaller, order)
-    running = _alive(smaller)
+    running = _live_before(smaller)
     whole = loads(smaller, order)
     cuts = segments(smaller)
     within = {n for start, end in cuts for n in range(start, end)}
@@ -126,8 +126,8 @@ def lowered(graph: Graph) -> list[int]:
     return result if max(loads(graph, result)) < max(loads(graph, given)) else given
 
 
-def _alive(graph: Graph) -> list[int]:
-    """The bytes alive before each unit of the graph's own order."""
+def _live_before(graph: Graph) -> list[int]:
+    """The bytes live before each unit of the graph's own order."""
     changes = [0] * (len(graph) + 1)
     for k, users in enumerate(graph.users):
         if not graph.opened[k]:
@@ -190,7 +190,7 @@ def _windows(graph: Graph, order: list[int], floor: int, moves: int) -> tuple[li
 
 
 def _made(graph: Graph, order: Order, start: int) -> int:
-    """How many bytes more are alive before place `start` than before the first."""
+    """How many bytes more are live before place `start` than before the first."""
     made = 0
     for size, first, last in zip(graph.bytes, order.first, order.last, strict=True):
         made += size * (0 <= first < start <= last) - size * (first < 0 and last < start)

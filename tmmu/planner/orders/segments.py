@@ -1,6 +1,6 @@
 """Where a graph falls apart: units that every other unit must come before or after.
 
-Such a unit has one place in every order, and the units before it are the same in every order. What is alive there is
+Such a unit has one place in every order, and the units before it are the same in every order. What is live there is
 then fixed, so the stretches between them can be ordered one by one, and the peak of the whole is the highest of
 theirs. Residual networks fall apart at every addition. spec: O1.3
 """

@@ -67,10 +67,10 @@ class Classes:
         made: list[list[int]] = [[] for _ in order]
         for root in self.roots:
             made[place[joint.writer[root]]].append(root)
-        result, alive = [], set[int]()
+        result, live = [], set[int]()
         for k in range(len(order)):
-            result.append(frozenset(root for root in alive if last.get(root, -1) >= k))
-            alive = set(result[-1]) | set(made[k])
+            result.append(frozenset(root for root in live if last.get(root, -1) >= k))
+            live = set(result[-1]) | set(made[k])
         return result
 
     @cached_property

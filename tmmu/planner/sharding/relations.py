@@ -130,7 +130,7 @@ def _matmul(reads: list[Shape], writes: list[Shape]) -> Relation | None:
 
 
 def _gemm(reads: list[Shape], writes: list[Shape]) -> Relation | None:
-    """Which operand is transposed follows from the shapes, but for square ones. A bias is added once: no sum over ranks then."""
+    """The shapes show which operand is transposed, but for square ones. A bias is added once: no sum over ranks."""
     if len(reads) < 2 or not len(reads[0]) == len(reads[1]) == len(writes[0]) == max(map(len, reads)) == 2:
         return None
     a, b, y = reads[0], reads[1], writes[0]

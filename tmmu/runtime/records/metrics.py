@@ -51,7 +51,7 @@ def reuse(slots: int, tensors: int) -> Ratio:
 
 
 def fragmentation(plan: Plan) -> Ratio:
-    """1 - (bytes x steps alive) / (slot bytes x steps occupied), over all arenas."""
+    """1 - (bytes x steps live) / (slot bytes x steps occupied), over all arenas."""
     used, held = occupancy(plan)
     return ratio(max(0, sum(held) - sum(used)), sum(held))
 
