@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -85,12 +86,70 @@ def apply_plan(
     O(plan) and the bytes of reused buffers that were given; fresh mappings are zero without being touched.
     """
     ledger = ledger or Ledger()
-    t = 0 if start is None else start.batches
+    with _failures_recorded(plan, ledger, trace, events, 0 if start is None else start.batches):
+        check_mode(execution_mode, APPLY)
+        if debug_seed is not None:
+            check_fill(execution_mode, debug_seed)
+        check_addresses(plan)
+        found = mappings(plan, extents.of_plan(plan))
+        needed = sum(each.reserved for each in found)
+        is_zeroed = contents is None or callable(contents)
+        if events is not None:
+            is_fresh = is_zeroed and debug_seed is None
+            sizes = [each.reserved for each in found]
+            events("asked", **_asked(plan, sizes, memory_bytes_budget, is_fresh, start, ledger.allocation_failures))
+        if memory_bytes_budget is not None and needed > memory_bytes_budget:
+            raise TmmuError(
+                "CONTRACT_VIOLATION",
+                f"its arenas take {needed} bytes of memory, the budget is {memory_bytes_budget}; nothing was allocated",
+                fix="raise the budget, or plan smaller shapes",
+                operator=APPLY,
+                failure_operator=APPLY,
+                memory_bytes_budget=memory_bytes_budget,
+                required=needed,
+            )
+        plan_hash = file.recompute(file.without_hashes(plan))["plan_hash"]
+        memory = Memory.map(plan, huge_pages=huge_pages, base=base, events=events)
+        opened = None
+        try:
+            if events is not None:
+                events("applied", plan_hash=plan_hash.hex())
+            _fill(memory, contents)
+            if debug_seed is not None and is_zeroed:
+                debug_fill(plan, memory, debug_seed, execution_mode)
+            opened = None if journal is None else Journal.open(journal, plan_hash, start)
+            state = opened.state if opened is not None else start or genesis(plan_hash)
+            execution = Execution(
+                plan, memory, plan_hash=plan_hash, execution_mode=execution_mode, state=state, debug_seed=debug_seed,
+                hash_contents=hash_contents, ledger=ledger, trace=trace, journal=opened, events=events,
+            )  # fmt: skip
+            ledger.applied(state.batches, execution.bytes_allocated)
+            if trace is not None:
+                trace.allocated(plan, execution.tensor_map)
+            commit_execution(execution)
+            execution.applied(is_fresh=is_zeroed)
+            if events is not None:
+                events("ready", t=execution.state.batches, bytes_allocated=execution.bytes_allocated)
+        except BaseException:
+            if events is not None:
+                events("refused")
+            memory.close()
+            if events is not None:
+                for number in range(len(found)):
+                    events("unmapped", mapping=number)
+            if opened is not None:
+                opened.close()
+            raise
+        return execution
+
+
+@contextmanager
+def _failures_recorded(
+    plan: Plan, ledger: Ledger, trace: Trace | None, events: EventLog | None, t: int
+) -> Iterator[None]:
+    """Record a TmmuError in the ledger, the log and the trace, and raise it again."""
     try:
-        return _applied(
-            plan, execution_mode, memory_bytes_budget, base, huge_pages, debug_seed, hash_contents, ledger, trace,
-            journal, start, contents, events,
-        )  # fmt: skip
+        yield
     except TmmuError as error:
         ledger.failed(t)
         if events is not None:
@@ -100,77 +159,6 @@ def apply_plan(
                 trace.add(header(plan))
             trace.failed(error, plan.replay_token, t, plan.rank)
         raise
-
-
-def _applied(
-    plan: Plan,
-    execution_mode: str,
-    budget: int | None,
-    base: Mapping[str, Any] | None,
-    huge_pages: bool,
-    debug_seed: int | None,
-    hash_contents: bool,
-    ledger: Ledger,
-    trace: Trace | None,
-    journal: str | os.PathLike[str] | None,
-    start: State | None,
-    contents: Contents | None,
-    events: EventLog | None,
-) -> Execution:
-    check_mode(execution_mode, APPLY)
-    if debug_seed is not None:
-        check_fill(execution_mode, debug_seed)
-    check_addresses(plan)
-    found = mappings(plan, extents.of_plan(plan))
-    needed = sum(each.reserved for each in found)
-    is_zeroed = contents is None or callable(contents)
-    if events is not None:
-        is_fresh = is_zeroed and debug_seed is None
-        sizes = [each.reserved for each in found]
-        events("asked", **_asked(plan, sizes, budget, is_fresh, start, ledger.allocation_failures))
-    if budget is not None and needed > budget:
-        raise TmmuError(
-            "CONTRACT_VIOLATION",
-            f"its arenas take {needed} bytes of memory, the budget is {budget}; nothing was allocated",
-            fix="raise the budget, or plan smaller shapes",
-            operator=APPLY,
-            failure_operator=APPLY,
-            memory_bytes_budget=budget,
-            required=needed,
-        )
-    plan_hash = file.recompute(file.without_hashes(plan))["plan_hash"]
-    memory = Memory.map(plan, huge_pages=huge_pages, base=base, events=events)
-    opened = None
-    try:
-        if events is not None:
-            events("applied", plan_hash=plan_hash.hex())
-        _fill(memory, contents)
-        if debug_seed is not None and is_zeroed:
-            debug_fill(plan, memory, debug_seed, execution_mode)
-        opened = None if journal is None else Journal.open(journal, plan_hash, start)
-        state = opened.state if opened is not None else start or genesis(plan_hash)
-        execution = Execution(
-            plan, memory, plan_hash=plan_hash, execution_mode=execution_mode, state=state, debug_seed=debug_seed,
-            hash_contents=hash_contents, ledger=ledger, trace=trace, journal=opened, events=events,
-        )  # fmt: skip
-        ledger.applied(state.batches, execution.bytes_allocated)
-        if trace is not None:
-            trace.allocated(plan, execution.tensor_map)
-        commit_execution(execution)
-        execution.applied(is_fresh=is_zeroed)
-        if events is not None:
-            events("ready", t=execution.state.batches, bytes_allocated=execution.bytes_allocated)
-    except BaseException:
-        if events is not None:
-            events("refused")
-        memory.close()
-        if events is not None:
-            for number in range(len(found)):
-                events("unmapped", mapping=number)
-        if opened is not None:
-            opened.close()
-        raise
-    return execution
 
 
 def _asked(
