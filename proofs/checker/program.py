@@ -3,7 +3,7 @@
 Built from the columns of a plan and from the permissions that the checker's own tables give
 (`proofs.readers.sharing`), so that `proofs.checker.execute` is a few loops over plain data. Here the two rules that
 are not visible in a single step are made visible: what a node that iterates reads in every iteration is read *again* by
-its leave step, and its results may be written from its enter step on (T8). spec: V1.2, T8.3, T8.4
+its leave step, and its results may be written from its enter step on (T8). spec: V1.2, T8.3, T8.4, X4.1
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from proofs.checker.arms import Branches, branches, declared
 from proofs.checker.layouts import end_of_addresses
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
@@ -87,7 +88,8 @@ class RunStep(NamedTuple):
 class Program:
     """A plan to be run by the checker. `views` maps a view to (base, byte offset), `in_place` a result to its operand.
 
-    `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up.
+    `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up. `branches` are
+    the nodes with exclusive arms, outer ones before inner ones.
     """
 
     arenas: list[PlacedArena]
@@ -101,6 +103,7 @@ class Program:
     returned: list[int]
     donated: frozenset[int]
     last_step: int
+    branches: tuple[Branches, ...] = ()
 
     def at(self, step: int) -> str:
         """How a step is named to people."""
@@ -140,7 +143,7 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     named = [name or f"storage {k}" for k, name in enumerate(storage_names)]
     return Program(
         arenas, storages, named, tensors, _steps(plan), plan.steps.node.list(), permissions.views, permissions.in_place,
-        returned, given_up, plan.last_step,
+        returned, given_up, plan.last_step, tuple(branches(plan)),
     )  # fmt: skip
 
 
@@ -174,10 +177,11 @@ def loops(plan: Plan) -> list[tuple[int, int]]:
     """The (enter, leave) steps of every node whose bodies may run more than once, by the checker's own table."""
     bodies, steps = plan.bodies, plan.steps
     found: dict[tuple[int, int], None] = {}
+    exclusive = declared(plan)
     for b in range(len(bodies)):
         enter, leave = int(bodies.enter[b]), int(bodies.leave[b])
         if b != MAIN and enter < leave < len(steps) and PARTS[steps.part[enter]] is Part.ENTER:
             domain, op = plan.ops[steps.op[enter]]
-            if iterates(domain, op):
+            if iterates(domain, op, enter in exclusive):
                 found[enter, leave] = None
     return list(found)

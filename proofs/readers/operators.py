@@ -138,13 +138,34 @@ def overwritable(domain: str, op: str, operands: Sequence[Operand]) -> tuple[Ope
     return tuple(operands[p] for p in positions if p < len(operands))
 
 
-def iterates(domain: str, op: str) -> bool:
-    """Whether an operator with bodies may run one of them more than once: all may but If and JAX's cond (spec: T8.3).
+BRANCHES = frozenset({("", "If"), ("jax.lax", "cond")})
+"""The operators of which exactly one body runs, once, at each visit (spec: X4.2)."""
+
+REPEATING = frozenset({("jax.lax", "scan"), ("jax.lax", "while")})
+"""Operators of further domains whose bodies may run again; in a domain that is known, all but branches may."""
+
+
+def iterates(domain: str, op: str, exclusive: bool = False) -> bool:
+    """Whether an operator with bodies may run one of them more than once: all may but branches (spec: T8.3, X4.2).
+
+    Where a plan declares the bodies exclusive, an operator that is not known may not either: that is an assumption.
 
     >>> iterates("", "If"), iterates("", "Scan"), iterates("com.example", "If"), iterates("jax.lax", "cond")
     (False, True, True, False)
+    >>> iterates("com.example", "Switch", exclusive=True), iterates("jax.lax", "while", exclusive=True)
+    (False, True)
     """
-    return not (domain in KNOWN_DOMAINS and op == "If") and (domain, op) != ("jax.lax", "cond")
+    return not is_branch(domain, op) and not (exclusive and not knows_bodies(domain, op))
+
+
+def is_branch(domain: str, op: str) -> bool:
+    """Whether exactly one body of the operator runs at each visit."""
+    return (plain(domain), op) in BRANCHES
+
+
+def knows_bodies(domain: str, op: str) -> bool:
+    """Whether the tables say how often the operator runs its bodies."""
+    return known(domain) or is_branch(domain, op) or (domain, op) in REPEATING
 
 
 def qualified(domain: str, op: str) -> str:

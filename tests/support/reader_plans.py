@@ -129,7 +129,7 @@ def plan_of(
             Names.of(bodies), _u32([NONE, *(bodies.index(b.parent) for b in expected.bodies.values())]),
             _u32([NONE, *(parts[b.owner, Part.ENTER] for b in expected.bodies.values())]),
             _u32([NONE, *(parts[b.owner, Part.LEAVE] for b in expected.bodies.values())]),
-            _u8([MAIN, *(b.iterates for b in expected.bodies.values())]),
+            _u8([MAIN, *(b.iterates for b in expected.bodies.values())]), _u8([0] * (1 + len(expected.bodies))),
         ),
         tuple((row[one], row[other]) for one, other in (sorted(pair) for pair in expected.must_not_alias)),
         tuple(sorted(expected.unproduced)),

@@ -108,7 +108,7 @@ def training_plan(count: int, seed: int = 0, *, in_place: float = 0.0, views: fl
         model="synthetic", mode="inference", layout="slots", order="given", replay_token=bytes(32), ir_hash=bytes(32),
         source_digest=None, arenas=places, usage=usage, bindings=Bindings(), ops=OPS, dtypes=("float32",),
         tensors=tensors, storages=storages, slots=slots, steps=steps,
-        bodies=Bodies(Names.of([""]), absent, absent, absent, column([0], np.uint8)),
+        bodies=Bodies(Names.of([""]), absent, absent, absent, *(column([0], np.uint8),) * 2),
     )  # fmt: skip
 
 

@@ -174,5 +174,5 @@ def _bodies(parts: list[str]) -> Bodies:
         column([NONE, *[0] * (count - 1)], np.uint32),
         column([NONE, *(enter for enter, _ in ranges)], np.uint32),
         column([NONE, *(leave for _, leave in ranges)], np.uint32),
-        column([0] * count, np.uint8),
+        *(column([0] * count, np.uint8),) * 2,
     )

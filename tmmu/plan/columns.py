@@ -116,7 +116,8 @@ class Steps(Table):
 class Bodies(Table):
     """A row for each body; row 0 is the main graph (empty name, parent NONE, enter and leave NONE).
 
-    `enter` and `leave` are the steps of the node that owns the body; `iterates` is 1 where it may run more than once.
+    `enter` and `leave` are the steps of the node that owns the body; `iterates` is 1 where it may run more than once,
+    `exclusive` where exactly one body of the node runs at each visit (X4).
     """
 
     name: Names
@@ -124,6 +125,7 @@ class Bodies(Table):
     enter: U32
     leave: U32
     iterates: U8
+    exclusive: U8
 
 
 @dataclass(frozen=True, eq=False)

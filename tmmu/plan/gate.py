@@ -68,7 +68,10 @@ COLUMNS: dict[type[Table], dict[str, Any]] = {
         "reads": np.uint32, "writes_at": np.uint32, "writes": np.uint32, "mutates_at": np.uint32, "mutates": np.uint32,
     },
     Terms: {"op": np.uint8, "left": np.uint32, "right": np.uint32, "value": np.uint64},
-    Bodies: {"name": Names, "parent": np.uint32, "enter": np.uint32, "leave": np.uint32, "iterates": np.uint8},
+    Bodies: {
+        "name": Names, "parent": np.uint32, "enter": np.uint32, "leave": np.uint32, "iterates": np.uint8,
+        "exclusive": np.uint8,
+    },
     Shards: {
         "tensor": np.uint32, "dims_at": np.uint32, "size": np.uint64, "axis": np.uint32, "start": np.uint64,
         "held": np.uint64, "chunk": np.uint64,
@@ -306,9 +309,10 @@ def _check_references(
     _index(bodies.parent, len(bodies), "bodies.parent", absent=True)
     _index(bodies.enter, len(steps), "bodies.enter", absent=True)
     _index(bodies.leave, len(steps), "bodies.leave", absent=True)
-    _index(bodies.iterates, 2, "bodies.iterates")
+    for name in ("iterates", "exclusive"):
+        _index(getattr(bodies, name), 2, f"bodies.{name}")
     if not len(bodies) or bodies.name[0] != "" or int(bodies.parent[0]) != NONE or len(set(bodies.name)) != len(bodies):
         raise _refuse("bodies", "the first body is not the main graph, or a body's name repeats")
-    for name, none in (("enter", NONE), ("leave", NONE), ("iterates", 0)):
+    for name, none in (("enter", NONE), ("leave", NONE), ("iterates", 0), ("exclusive", 0)):
         if (stated := int(getattr(bodies, name)[0])) != none:
             raise _refuse(f"bodies.{name} row 0", f"{stated}, where the main graph has {none}: no node owns it")

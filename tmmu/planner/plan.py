@@ -325,6 +325,7 @@ def _columns(
             enter=column([NONE if r.enter < 0 else r.enter for r in run.ranges], u32),
             leave=column([NONE if r.leave < 0 else r.leave for r in run.ranges], u32),
             iterates=column([body.iterates for body in model.bodies], u8),
+            exclusive=column([0] * len(model.bodies), u8),  # this planner lays arms out one after the other
         ),
         must_not_alias=model.must_not_alias,
         unproduced=model.unproduced,

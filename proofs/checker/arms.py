@@ -1,0 +1,120 @@
+"""Nodes of which exactly one arm runs at each visit, as ranges of steps, and what their leave takes of each arm (X4).
+
+Found from the plan's bodies and from the parts and bodies of its steps. A declaration that does not hold together, or
+that the operator contradicts, is left out here and refuted by `proofs.checker.structure`: T8 then applies as it stands.
+spec: X4.1, X4.2, X4.5, X4.6
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from proofs.readers.operators import iterates
+from tmmu.core.columns import NONE, U32
+from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.plan.columns import PARTS, ROLES, Plan
+
+
+class Arm(NamedTuple):
+    """The steps of an arm, both ends included; an arm without steps ends before its first."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Branches:
+    """A node with exclusive arms.
+
+    `taken` are the tensors that its leave reads and that are no scratch of it; `become` maps a result of the node to
+    the outputs, one of each arm, that become it.
+    """
+
+    enter: int
+    leave: int
+    arms: tuple[Arm, ...]
+    taken: tuple[int, ...] = ()
+    become: dict[int, frozenset[int]] = field(default_factory=dict)
+
+
+def declared(plan: Plan) -> frozenset[int]:
+    """The enter steps of the nodes all of whose bodies are declared exclusive. O(bodies)."""
+    columns = zip(plan.bodies.enter[1:].tolist(), plan.bodies.exclusive[1:].tolist(), strict=True)
+    yes, no = set(), {NONE}
+    for enter, exclusive in columns:
+        (yes if exclusive else no).add(enter)
+    return frozenset(yes - no)
+
+
+def branches(plan: Plan) -> list[Branches]:
+    """The nodes with exclusive arms, outer ones before inner ones. O(steps of arms × depth + bodies)."""
+    enters, steps, b = declared(plan), plan.steps, plan.bodies
+    owned: dict[int, list[int]] = {}
+    for row, enter in enumerate(b.enter.tolist()):
+        if enter in enters:
+            owned.setdefault(enter, []).append(row)
+    found = []
+    for enter in sorted(owned):
+        rows = owned[enter]
+        leave = int(b.leave[rows[0]])
+        if (
+            enter < leave < len(steps)
+            and all(int(b.leave[row]) == leave for row in rows)
+            and PARTS[steps.part[enter]] is Part.ENTER
+            and PARTS[steps.part[leave]] is Part.LEAVE
+            and not iterates(*plan.ops[int(steps.op[enter])], exclusive=True)
+            and (arms := _arms(plan, rows, enter, leave)) is not None
+        ):
+            found.append(_taking(plan, Branches(enter, leave, arms)))
+    return found
+
+
+def _arms(plan: Plan, rows: list[int], enter: int, leave: int) -> tuple[Arm, ...] | None:
+    """The range of each body, or None where the steps between are not those of one body after the other."""
+    parent, body = plan.bodies.parent, plan.steps.body
+    around = {row: row for row in rows}
+    arms, at = [], enter + 1
+    for row in rows:
+        first = at
+        while at < leave and _outermost(int(body[at]), parent, around) == row:
+            at += 1
+        arms.append(Arm(first, at - 1))
+    return tuple(arms) if at == leave else None
+
+
+def _outermost(body: int, parent: U32, around: dict[int, int]) -> int:
+    """The arm that a body lies in, or the main graph; `around` remembers those that were found."""
+    way = []
+    while body not in around and body not in (MAIN, NONE):
+        way.append(body)
+        above = int(parent[body])
+        body = above if above < body else MAIN
+    arm = around.get(body, MAIN)
+    around.update(dict.fromkeys(way, arm))
+    return arm
+
+
+def _taking(plan: Plan, node: Branches) -> Branches:
+    """The node with what its leave takes: in order all outputs of the arms, as many of each as the node has results."""
+    reads, writes = (_listed(plan, which, node.leave) for which in ("reads", "writes"))
+    scratch = ROLES.index(Role.SCRATCH)
+    outputs = []  # each with its copy, or None
+    for r, following in pairwise((*reads, None)):
+        if r not in writes and int(plan.tensors.role[r]) != scratch:
+            outputs.append((r, following if following in writes else None))
+    copies = {copy for _, copy in outputs}
+    results = [w for w in dict.fromkeys(writes) if w not in copies]
+    become: dict[int, frozenset[int]] = {}
+    if len(outputs) == len(results) * len(node.arms):
+        for k, result in enumerate(results):
+            sources = outputs[k :: len(results)]
+            become[result] = frozenset(value for value, copy in sources if copy is None)
+    return Branches(node.enter, node.leave, node.arms, tuple(dict.fromkeys(r for r, _ in outputs)), become)
+
+
+def _listed(plan: Plan, which: str, step: int) -> list[int]:
+    at = getattr(plan.steps, f"{which}_at")
+    rows: list[int] = getattr(plan.steps, which)[int(at[step]) : int(at[step + 1])].tolist()
+    return rows
