@@ -8,7 +8,7 @@ storages that live at one step may have a byte in common, and every address is a
 
 Which tensors are views and which results may take an operand's bytes is decided beforehand, from the checker's own
 tables (`proofs.readers.sharing`); what is not permitted there is a plain write here.
-spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6
+spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6, X4.8
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from proofs.checker.memory import Bytes
 from proofs.checker.program import CALLER, Program, RunStep
+from proofs.checker.states import State, Values, start
+from proofs.checker.visits import Visits
 
 
 class Problem(NamedTuple):
@@ -121,20 +122,20 @@ def overlapping(run: Program) -> Iterator[Problem]:
 
 
 def executed(run: Program) -> Iterator[Problem]:
-    """Run the plan: every access within its lifetime, every read of what was written, no write over an operand."""
-    memory = [Bytes(CALLER) for _ in run.arenas]
-    values = list(range(len(run.tensors)))  # which tensor each value is of; a tensor that is changed gets a new one
-    shown = list(range(len(run.tensors)))  # the value that each tensor shows: its own, or what it is a view of
-    written = [t.writer is None for t in run.tensors]
-    begun: set[int] = set()  # results of loops that are running, which hold nothing whole before they are left
+    """Run the plan: every access within its lifetime, every read of what was written, no write over an operand.
+
+    Of exclusive arms each runs once, from the state before them, and never a combination. O(accesses), and for each
+    such arm O(tensors + runs of bytes).
+    """
+    values, state = Values(len(run.tensors)), start(run)
+    visits = Visits(run, values)
     yield from _by_the_caller(run)
-    for i, t in enumerate(run.tensors):
-        if t.writer is None:
-            memory[t.arena].write(t.address, t.address + t.bytes, i)
     for n, step in enumerate(run.steps):
+        state, taken = visits.before(n, state)
         for r in (*step.reads, *step.again):
-            yield from _read(run, memory, values, shown, written, n, r)
-        for r in begun.intersection(step.reads):
+            if r not in taken:
+                yield from _read(run, state, values, n, r)
+        for r in state.begun.intersection(step.reads):
             name = run.tensors[r].name
             yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {name} before it is written")
         for w in step.writes:
@@ -143,8 +144,10 @@ def executed(run: Program) -> Iterator[Problem]:
                 yield _problem(
                     run, "lifetimes_cover_accesses", n, w, f"writes {t.name}, which lives over [{t.birth}, {t.death}]"
                 )
-            if written[w] and not (w in step.mutates or (step.completes and w in begun)):
+            if state.perhaps[w] and not (w in step.mutates or (step.completes and w in state.begun)):
                 yield _problem(run, "sharing_is_sound", n, w, f"writes {t.name}, which was written before")
+            if visits.holds(w, state):
+                yield from _whole(run, state, values, n, w, f"writes {t.name}, which an earlier arm has written")
             if w in step.mutates and t.writer is None and w not in run.donated:
                 yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, which the caller has not donated")
             if w in step.mutates and base is not None:
@@ -152,7 +155,7 @@ def executed(run: Program) -> Iterator[Problem]:
             if base is None:
                 yield from _over_operands(run, step, n, w)
                 continue
-            b, offset, shown[w] = run.tensors[base[0]], base[1], shown[base[0]]
+            b, offset, state.shown[w] = run.tensors[base[0]], base[1], state.shown[base[0]]
             there = (b.arena, b.storage, b.address + offset)
             if (t.arena, t.storage, t.address) != there or offset + t.bytes > b.bytes:
                 yield _problem(
@@ -160,18 +163,24 @@ def executed(run: Program) -> Iterator[Problem]:
                 )
         yield from _over_each_other(run, step, n)
         for w in step.writes:
-            t, written[w] = run.tensors[w], True
+            t = run.tensors[w]
+            state.wrote(w)
             if w in step.begins:
-                begun.add(w)
+                state.begun.add(w)
             elif step.completes:
-                begun.discard(w)
+                state.begun.discard(w)
             if w in step.mutates:  # a new value: what was made a view of the old one does not show it
-                shown[w] = len(values)
-                values.append(w)
+                state.shown[w] = values.new(w)
             if w not in run.views:
-                memory[t.arena].write(t.address, t.address + t.bytes, shown[w])
+                state.memory[t.arena].write(t.address, t.address + t.bytes, state.shown[w])
+        for kept in visits.after(n, state):
+            if kept.is_taken:
+                yield from _read(run, state, values, n, kept.tensor)
+            else:
+                name = run.tensors[kept.tensor].name
+                yield from _whole(run, state, values, n, kept.tensor, f"ends an arm before another touches {name}")
     for r in run.returned:
-        yield from _read(run, memory, values, shown, written, len(run.steps), r)
+        yield from _read(run, state, values, len(run.steps), r)
 
 
 def _by_the_caller(run: Program) -> Iterator[Problem]:
@@ -184,34 +193,41 @@ def _by_the_caller(run: Program) -> Iterator[Problem]:
             yield _problem(run, "sharing_is_sound", 0, b, f"finds {first} and {second} in the same bytes", first)
 
 
-def _read(
-    run: Program, memory: list[Bytes], values: list[int], shown: list[int], written: list[bool], n: int, r: int
-) -> Iterator[Problem]:
+def _read(run: Program, state: State, values: Values, n: int, r: int) -> Iterator[Problem]:
     t = run.tensors[r]
     if not t.birth <= min(n, run.last_step) <= t.death:
         yield _problem(
             run, "lifetimes_cover_accesses", n, r, f"reads {t.name}, which lives over [{t.birth}, {t.death}]"
         )
-    if not written[r]:
+    if not state.surely[r]:
         yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {t.name} before it is written")
         return
-    for first, end, owner in memory[t.arena].read(t.address, t.address + t.bytes):
-        if owner != shown[r]:
-            other = run.tensors[values[owner]].name if owner != CALLER else "nothing"
-            text = f"reads {t.name}, whose bytes hold {other}"
-            yield Problem(
-                "sharing_is_sound", (t.name, other), n, run.arenas[t.arena].name, first, end - 1, f"{run.at(n)} {text}"
-            )
+    yield from _whole(run, state, values, n, r, f"reads {t.name}")
+
+
+def _whole(run: Program, state: State, values: Values, n: int, r: int, does: str) -> Iterator[Problem]:
+    """Every byte of a tensor holds what the tensor shows; the first that does not is the problem."""
+    t = run.tensors[r]
+    for first, end, value in state.memory[t.arena].read(t.address, t.address + t.bytes):
+        if value != state.shown[r]:
+            owner = values.other_than(r, value)
+            other = run.tensors[owner].name if owner != CALLER else "nothing"
+            text = f"{run.at(n)} {does}, whose bytes hold {other}"
+            yield Problem("sharing_is_sound", (t.name, other), n, run.arenas[t.arena].name, first, end - 1, text)
             return
 
 
 def _over_operands(run: Program, step: RunStep, n: int, w: int) -> Iterator[Problem]:
-    """A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand."""
+    """A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand.
+
+    What the leave of exclusive arms writes may lie on the outputs that become it. spec: X4.6
+    """
     for r in (*step.reads, *step.again):
         if not _meet(run, r, w) or (r == w and (w in step.mutates or step.completes)):
             continue
         a, b = run.tensors[r], run.tensors[w]
-        if run.in_place.get(w) != r or (a.address, a.bytes) != (b.address, b.bytes):
+        may = run.in_place.get(w) == r or r in run.become.get(w, ())
+        if not may or (a.address, a.bytes) != (b.address, b.bytes):
             yield _problem(run, "sharing_is_sound", n, w, f"writes {b.name} over {a.name}, which it reads", a.name)
 
 

@@ -9,12 +9,13 @@ its leave step, and its results may be written from its enter step on (T8). spec
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from proofs.checker.arms import Branches, branches, declared
 from proofs.checker.layouts import end_of_addresses
+from proofs.readers.arms import Branches, branches, declared
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
@@ -88,8 +89,8 @@ class RunStep(NamedTuple):
 class Program:
     """A plan to be run by the checker. `views` maps a view to (base, byte offset), `in_place` a result to its operand.
 
-    `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up. `branches` are
-    the nodes with exclusive arms, outer ones before inner ones.
+    `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up.
+    `branches` are the nodes with exclusive arms, outer ones before inner ones.
     """
 
     arenas: list[PlacedArena]
@@ -104,6 +105,11 @@ class Program:
     donated: frozenset[int]
     last_step: int
     branches: tuple[Branches, ...] = ()
+
+    @cached_property
+    def become(self) -> dict[int, frozenset[int]]:
+        """The results of nodes with exclusive arms, each with the outputs that it may lie on."""
+        return {result: outputs for node in self.branches for result, outputs in node.become.items()}
 
     def at(self, step: int) -> str:
         """How a step is named to people."""

@@ -3,7 +3,8 @@
 The checker runs steps one after the other; here is what makes that list a program. The plan's `writer` is the step
 that writes, what no step writes is the caller's, the bodies of a node lie between its enter and its leave, and a
 value leaves a body only through the leave of the node that owns it.
-spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, T8.13, I1.9, A1.2, V2.3
+spec: T5.1, T8.1, T8.2, T8.9, T8.10, T8.11, T8.12, T8.13, X4.1, X4.2, X4.3, X4.4, I1.9, A1.2,
+V2.3
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from proofs.checker import arenas as homes
 from proofs.checker.execute import NO_POWER, Problem, power_of_two
 from proofs.checker.layouts import BY_SLOTS
 from proofs.checker.program import Program
+from proofs.readers.arms import declared
 from proofs.readers.operators import iterates, qualified
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, Part, Role
@@ -91,6 +93,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
     part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
     parent, enter, leave = bodies.parent.tolist(), bodies.enter.tolist(), bodies.leave.tolist()
     owned: dict[int, list[int]] = {}
+    exclusive = declared(plan)
     for b in range(1, len(bodies)):
         e, v = enter[b], leave[b]
         if (
@@ -107,8 +110,11 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
             yield _misnested(run, e, f"body {bodies.name[b]!r} stands in another body than its node")
             return
         domain, op = plan.ops[steps.op[e]]
-        if bool(bodies.iterates[b]) != iterates(domain, op):
-            can, word = ("can", "once") if iterates(domain, op) else ("cannot", "again")
+        if bool(bodies.exclusive[b]) and (e not in exclusive or iterates(domain, op, exclusive=True)):
+            but = f"{qualified(domain, op)} iterates" if e in exclusive else "another body of its node is not"
+            yield _misnested(run, e, f"body {bodies.name[b]!r} is declared exclusive, but {but}")
+        if bool(bodies.iterates[b]) != (again := iterates(domain, op, e in exclusive)):
+            can, word = ("can", "once") if again else ("cannot", "again")
             text = f"body {bodies.name[b]!r} is said to run {word}, but {qualified(domain, op)} {can} run it again"
             yield _misnested(run, e, text)
         if not str(bodies.name[b]).startswith(f"{nodes[e]}/"):
@@ -151,6 +157,14 @@ def _scoped(
     formal_bodies: dict[int, list[int]] = {}
     for b in range(1, len(parent)):
         formal_bodies.setdefault(enter[b], []).append(b)
+    shared = _written_in_arms(plan, run)
+    for t, bodies in shared.items():
+        if any(not plan.bodies.exclusive[b] for b in bodies):
+            text = f"{run.tensors[t].name} is written by two steps, not each in an exclusive arm"
+            yield _problem("bodies_nest", (run.tensors[t].name,), run.tensors[t].writer, text)
+        for arms in reversed(formal_bodies.values()):  # inner nodes first
+            if bodies.issuperset(arms):
+                bodies.add(parent[arms[0]])
     reads = plan.steps.listed("reads")
     for n, listed in enumerate(reads):
         around, b = {body[n]}, body[n]
@@ -162,7 +176,7 @@ def _scoped(
             if w is None:
                 continue
             # What an enter writes belongs to the bodies of its node (a scratch of the node is read by itself).
-            homes = formal_bodies[w] if part[w] is Part.ENTER else [body[w]]
+            homes = shared.get(r) or (formal_bodies[w] if part[w] is Part.ENTER else [body[w]])
             owner_leaves = [leave[h] for h in homes if h != MAIN]
             if not any(h in around for h in homes) and n not in owner_leaves and n != w:
                 yield _problem(
@@ -171,6 +185,16 @@ def _scoped(
                     n,
                     f"{run.at(n)} reads {run.tensors[r].name} from inside another body",
                 )
+
+
+def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
+    """The bodies in which each tensor is written that several steps write without changing it. spec: X4.3"""
+    found: dict[int, list[int]] = {}
+    for body, writes, step in zip(plan.steps.body.tolist(), plan.steps.listed("writes"), run.steps, strict=True):
+        for t in dict.fromkeys(writes):
+            if t not in step.mutates and run.tensors[t].writer is not None:
+                found.setdefault(t, []).append(body)
+    return {t: set(bodies) for t, bodies in found.items() if len(bodies) > 1}
 
 
 def copied(plan: Plan, run: Program) -> Iterator[Problem]:

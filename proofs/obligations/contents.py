@@ -3,7 +3,8 @@
 Storages never collide while they live, so that bytes can only be overwritten by a tensor of the same storage. A
 content is written when its tensor is first written, and is needed until the last access to the tensor or to a view of
 it: by a step, by a later iteration of a loop, or by the caller at the end. What a loop returns takes its bytes from
-the loop's enter on. Steps that mutate a tensor go on with its content. spec: V1.5, V1.10, T3.4, T3.6, T8.3, T8.7
+the loop's enter on. Steps that mutate a tensor go on with its content. What exclusive arms write is one content, from
+the first of their writes on. spec: X4.3, X4.7, V1.5, V1.10, T3.4, T3.6, T8.3, T8.7
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proofs.obligations.context import Accesses, Context, Rows, span
+from proofs.obligations.arms import Accesses, Rows
+from proofs.obligations.context import Context, span
 from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import ROLES
 
@@ -65,7 +67,7 @@ def stays(context: Context) -> Stays:
     for loop in context.loops:
         written[context.results[loop.leave]] = loop.enter
     needed = written.copy()
-    for accesses in (context.reads, context.writes):
+    for accesses in (context.reads, context.writes, context.ways.taken):
         np.maximum.at(needed, accesses.tensor, accesses.step)
     for loop in context.loops:
         for accesses in (context.reads, context.writes):

@@ -2,7 +2,7 @@
 
 Computed once, by NumPy, from columns that passed the gate. The loops are found from the steps alone, as brackets of
 enter and leave whose operator iterates by the checker's own table; the plan's word on that does not count.
-spec: V2.1, V2.3, T8.1, T8.3, T8.4
+spec: V2.1, V2.3, T8.1, T8.3, T8.4, X4.2
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from proofs.certificate.slots import Certificate, certificate
+from proofs.obligations.arms import Accesses, Mask, Rows, Ways, ways
+from proofs.readers.arms import Branches, branches, declared
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
@@ -24,16 +25,6 @@ CALLER = -1
 """The writer of what is written before step 0."""
 DEPTH_LIMIT = 64
 """How deep nodes with bodies may stand in each other."""
-
-Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
-
-class Accesses(NamedTuple):
-    """One entry for each access, by step: the step and the tensor."""
-
-    step: Rows
-    tensor: Rows
 
 
 class Loop(NamedTuple):
@@ -50,7 +41,8 @@ class Context:
     `writer` is each tensor's writing step, `CALLER` for what no step writes. `changes` marks the writes that the step
     lists as mutations. `root` is the tensor whose bytes each tensor shows. `returned` marks what the caller reads
     after the last step, `donated` what it gave up. `results` are the tensors that a loop's node itself returns, which
-    take their bytes from its enter on. `faults` are steps at which enters and leaves do not match.
+    take their bytes from its enter on. `faults` are steps at which enters and leaves do not match. `branches` are the
+    nodes with exclusive arms; what their leaves take is in `ways` and not among the `reads`.
     """
 
     plan: Plan
@@ -67,6 +59,8 @@ class Context:
     loops: tuple[Loop, ...]
     results: dict[int, Rows]
     faults: tuple[int, ...]
+    branches: list[Branches]
+    ways: Ways
 
 
 def view_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
@@ -80,21 +74,25 @@ def view_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     given_up = np.fromiter((name in donated for name in names), np.bool_, len(names)) if donated else t.flags < 0
     loops, faults = _loops(plan)
     results = {loop.leave: _results(loop, reads, writes, changes) for loop in loops}
+    nodes, returned = branches(plan), _returned(plan, given_up)
+    on_ways = ways(plan, nodes, reads, writes, changes, writer, returned)
     return Context(
         plan=plan,
         permissions=permissions,
         certificate=certificate(plan),
         last=plan.last_step,
-        reads=reads,
+        reads=on_ways.reads,
         writes=writes,
         changes=changes,
         writer=writer,
         root=_roots(plan, permissions),
-        returned=_returned(plan, given_up),
+        returned=returned,
         donated=given_up,
         loops=loops,
         results=results,
         faults=faults,
+        branches=nodes,
+        ways=on_ways,
     )
 
 
@@ -138,6 +136,7 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
     """
     part, op = plan.steps.part, plan.steps.op
     enter, leave = PARTS.index(Part.ENTER), PARTS.index(Part.LEAVE)
+    exclusive = declared(plan)
     opened: list[int] = []
     brackets: set[Loop] = set()
     loops: list[Loop] = []
@@ -152,7 +151,7 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
         else:
             bracket = Loop(opened.pop(), step)
             brackets.add(bracket)
-            if iterates(*plan.ops[int(op[step])]):
+            if iterates(*plan.ops[int(op[step])], bracket.enter in exclusive):
                 loops.append(bracket)
     ranges = zip(plan.bodies.enter[1:].tolist(), plan.bodies.leave[1:].tolist(), strict=True)
     faults += [min(first, plan.last_step) for first, last in ranges if (first, last) not in brackets]

@@ -3,7 +3,7 @@
 Lifetimes are not recomputed and compared: one row for each access asks whether the stated lifetime covers it. What a
 loop is given, captures or returns lives from its enter to its leave, since any iteration may touch it. The stated
 writer of a tensor is the step that writes it; what no step writes is the caller's. spec: V1.4, V1.7, V2.3, T1.1, T1.2,
-T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, M1.1, I1.10
+T1.3, T1.4, T1.5, T1.6, T8.2, T8.3, T8.4, T8.5, T8.9, X4.3, X4.4, X4.5, X4.8, M1.1, I1.10
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from proofs.obligations.context import CALLER, Accesses, Context, Loop, Mask, Rows, span
+from proofs.obligations.arms import Accesses, Mask, Rows
+from proofs.obligations.context import CALLER, Context, Loop, span
 from proofs.obligations.rows import Batch, Place, false, table
 from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import IS_INPUT, ROLES
@@ -49,22 +50,28 @@ def rows(context: Context) -> Iterator[Batch]:
 
 
 def _read(context: Context) -> Iterator[Batch]:
-    """Reads come after the write; only of scratch is the step that reads it the one that writes it."""
+    """Reads come after the write on every way; only of scratch is the step that reads it the one that writes it."""
     tensor = context.reads.tensor
     given = context.writer[tensor] == CALLER
     scratch = context.plan.tensors.role[tensor] == ROLES.index(Role.SCRATCH)
+    source = context.ways.source
     yield from _accesses(context, "touches", given, context.reads)
-    yield from _accesses(context, "uses", ~given & scratch, context.reads)
-    yield from _accesses(context, "reads", ~given & ~scratch, context.reads)
+    yield from _accesses(context, "uses", ~given & scratch, context.reads, source)
+    yield from _accesses(context, "reads", ~given & ~scratch, context.reads, source)
+    taken, missing = context.ways.taken, context.ways.missing
+    yield from _accesses(context, "touches", np.ones(len(taken.step), np.bool_), taken)
+    yield from false(*map(_at(missing), range(len(missing.step))))
 
 
 def _written(context: Context) -> Iterator[Batch]:
-    """A tensor is written by its stated writer, and by later steps that read it and list it as mutated."""
-    writes, changes = context.writes, context.changes
+    """A tensor is written by its stated writer, later in other exclusive arms, and by steps that list it as mutated."""
+    writes, changes, further = context.writes, context.changes, context.ways.further
+    source = context.writer[writes.tensor]
     given = context.writer[writes.tensor] == CALLER
     yield from _accesses(context, "touches", given & changes, writes)
-    yield from _accesses(context, "reads", ~given & changes, writes)
-    yield from _accesses(context, "writes", ~given & ~changes, writes)
+    yield from _accesses(context, "reads", ~given & changes, writes, source)
+    yield from _accesses(context, "writes", ~given & ~changes & ~further, writes, source)
+    yield from _accesses(context, "reads", further, writes, source)
     overwritten = np.flatnonzero(given & ~changes)
     again = Accesses(writes.step[overwritten], writes.tensor[overwritten])
     yield from false(*map(_at(again), range(len(overwritten))))
@@ -93,13 +100,13 @@ def _caller(context: Context) -> Iterator[Batch]:
     )
 
 
-def _accesses(context: Context, macro: str, which: Mask, accesses: Accesses) -> Iterator[Batch]:
-    """A row for each access that `which` marks: birth, death, writer where the macro asks for it, and step."""
-    t = context.plan.tensors
-    chosen = Accesses(accesses.step[which], accesses.tensor[which])
-    rows = chosen.tensor
-    writer = [] if macro == "touches" else [context.writer[rows]]
-    yield from table(macro, [t.birth[rows], t.death[rows], *writer, chosen.step], _at(chosen))
+def _accesses(
+    context: Context, macro: str, which: Mask, accesses: Accesses, source: Rows | None = None
+) -> Iterator[Batch]:
+    """A row for each access that `which` marks: birth, death, the step that has written it if given, and step."""
+    t, chosen = context.plan.tensors, accesses.chosen(which)
+    before = [] if source is None else [source[which]]
+    yield from table(macro, [t.birth[chosen.tensor], t.death[chosen.tensor], *before, chosen.step], _at(chosen))
 
 
 def _at(accesses: Accesses) -> Callable[[int], Place]:

@@ -4,7 +4,7 @@ Only storages with several contents need more than the other obligations. In eac
 one another (`holding`); contents in other bytes are apart; where slices overlap in part, each pair is asked about. A
 content may replace another in the step that reads it last only as its permitted in-place result: in the identical
 slice, and with no other operand of the step in these bytes. A view lies exactly at its base's bytes.
-spec: V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V1.13, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, T3.8, T2.4
+spec: X4.5, X4.6, V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V1.13, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, T3.8, T2.4
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def rows(context: Context) -> Iterator[Batch]:
     yield from _views(context)
     when = stays(context)
     yield from _mutations(context, when)
+    yield from _taken(context)
     chains: list[list[Content]] = []
     asked: Asked = []
     effort = 0
@@ -101,6 +102,29 @@ def _mutations(context: Context, when: Stays) -> Iterator[Batch]:
         if made < needed and after < len(steps) and steps[after] <= needed:
             refused.append(Place((view, root), step=steps[after]))
     yield from false(*refused)
+
+
+def _taken(context: Context) -> Iterator[Batch]:
+    """What the leave of exclusive arms writes lies beside what it takes, or on the outputs that become it. X4.6"""
+    t, addresses = context.plan.tensors, context.plan.addresses()
+    arena = context.plan.storages.arena[t.storage]
+    taken = set(context.ways.taken.tensor.tolist())
+
+    def place(tensor: int) -> str:
+        return f"{int(arena[tensor])} {int(addresses[tensor])} {int(t.bytes[tensor])}"
+
+    for node in context.branches:
+        outputs = [r for r in node.taken if r in taken]
+        written = [w for w in dict.fromkeys(at_step(context.writes, node.leave)) if w not in context.permissions.views]
+        if len(outputs) * len(written) > EFFORT_LIMIT:
+            raise Unprovable("a node with exclusive arms takes and writes too many tensors")
+        asked: Asked = []
+        for w in written:
+            for r in outputs:
+                both = f"{place(w)} {place(r)}"
+                may = f" (same_slice {both})" if r in node.become.get(w, ()) else ""
+                asked.append((f"(or (apart {both}){may})", Place((w, r), step=node.leave)))
+        yield from listed(asked)
 
 
 def _one_slice(cluster: list[Content]) -> bool:
@@ -176,7 +200,8 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
 def _replaces(context: Context, a: Content, b: Content) -> bool:
     """Whether b's tensor is the permitted in-place result of an operand that shows a's, made by the step itself.
 
-    Not where the step mutates a's tensor too: these would be two results in the same bytes.
+    Not where the step mutates a's tensor too: these would be two results in the same bytes; nor where it ends an arm of
+    which `leave` then takes a's.
     """
     operand = context.permissions.in_place.get(b.tensor)
     return (
@@ -184,6 +209,7 @@ def _replaces(context: Context, a: Content, b: Content) -> bool:
         and int(context.root[operand]) == a.tensor
         and int(context.writer[b.tensor]) == b.written
         and a.tensor not in at_step(context.writes, b.written)
+        and a.tensor not in context.root[at_step(context.ways.taken, b.written)]
     )
 
 

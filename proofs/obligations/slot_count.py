@@ -15,7 +15,8 @@ import numpy as np
 
 from proofs.checker.layouts import BY_SLOTS
 from proofs.obligations import levels, no_live_overlap
-from proofs.obligations.context import Context, Rows
+from proofs.obligations.arms import Rows
+from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Place, distinct, listed, table
 
 NAME = "slot_count"

@@ -95,9 +95,14 @@ def permitted(plan: Plan, expected: Expected | None, donated: frozenset[str]) ->
 
 
 def _words(plan: Plan) -> list[_Word]:
-    """The tensors of which the plan says that they are a view or a result in place, in row order."""
-    t = plan.tensors
-    rows = np.flatnonzero(((t.shares == _VIEW) | (t.shares == _IN_PLACE)) & (t.of != NONE))
+    """The tensors of which the plan says that they are a view or a result in place, in row order.
+
+    The word is about one step. Of what several exclusive arms write there is none: each write is an ordinary one.
+    """
+    t, s = plan.tensors, plan.steps
+    count = [np.bincount(rows, minlength=len(t)) for rows in (s.writes, s.mutates)]
+    once = count[0] - count[1] <= 1
+    rows = np.flatnonzero(((t.shares == _VIEW) | (t.shares == _IN_PLACE)) & (t.of != NONE) & once)
     columns = (rows, t.of[rows], t.shares[rows] == _VIEW, t.writer[rows])
     return [_Word(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 

@@ -22,7 +22,7 @@ from proofs.checker.layouts import SCATTERED
 from proofs.checker.program import Program, program
 from proofs.kernel import coq_file, installed
 from proofs.kernel.opinion import NOT_INSTALLED, opinion
-from proofs.readers import donation
+from proofs.readers import arms, donation
 from proofs.readers.models import compare
 from proofs.readers.models.recomputation import with_recomputation
 from proofs.readers.models.reference import Expected
@@ -135,7 +135,7 @@ def judge(
     permissions = permitted(plan, expected, options.donated)
     run = program(plan, permissions, options.donated)
     repeated = sorted(f"{op} gives the same values again" for op in (expected.repeated if expected is not None else ()))
-    result.assumptions["believed_operators"] = [*permissions.believed, *repeated]
+    result.assumptions["believed_operators"] = [*permissions.believed, *repeated, *arms.assumed(plan)]
     if sharded is not None:
         result.assumptions["believed_operators"] += sorted(sharded.believed)
     progress("checking")

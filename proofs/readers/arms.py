@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from proofs.readers.operators import iterates
+from proofs.readers.operators import is_branch, iterates, qualified
 from tmmu.core.columns import NONE, U32
 from tmmu.core.vocabulary import MAIN, Part, Role
 from tmmu.plan.columns import PARTS, ROLES, Plan
@@ -42,10 +42,17 @@ class Branches:
 def declared(plan: Plan) -> frozenset[int]:
     """The enter steps of the nodes all of whose bodies are declared exclusive. O(bodies)."""
     columns = zip(plan.bodies.enter[1:].tolist(), plan.bodies.exclusive[1:].tolist(), strict=True)
-    yes, no = set(), {NONE}
+    yes: set[int] = set()
+    no = {NONE}
     for enter, exclusive in columns:
         (yes if exclusive else no).add(enter)
     return frozenset(yes - no)
+
+
+def assumed(plan: Plan) -> list[str]:
+    """What is assumed of operators that are not known, as the plan declares their arms exclusive. spec: X4.2"""
+    ops = {plan.ops[int(plan.steps.op[node.enter])] for node in branches(plan)}
+    return sorted(f"{qualified(*op)} runs exactly one of its bodies" for op in ops if not is_branch(*op))
 
 
 def branches(plan: Plan) -> list[Branches]:
@@ -100,17 +107,17 @@ def _taking(plan: Plan, node: Branches) -> Branches:
     """The node with what its leave takes: in order all outputs of the arms, as many of each as the node has results."""
     reads, writes = (_listed(plan, which, node.leave) for which in ("reads", "writes"))
     scratch = ROLES.index(Role.SCRATCH)
-    outputs = []  # each with its copy, or None
-    for r, following in pairwise((*reads, None)):
+    outputs: list[tuple[int, int]] = []  # each with its copy, or NONE
+    for r, following in pairwise((*reads, NONE)):
         if r not in writes and int(plan.tensors.role[r]) != scratch:
-            outputs.append((r, following if following in writes else None))
+            outputs.append((r, following if following in writes else NONE))
     copies = {copy for _, copy in outputs}
     results = [w for w in dict.fromkeys(writes) if w not in copies]
     become: dict[int, frozenset[int]] = {}
     if len(outputs) == len(results) * len(node.arms):
         for k, result in enumerate(results):
             sources = outputs[k :: len(results)]
-            become[result] = frozenset(value for value, copy in sources if copy is None)
+            become[result] = frozenset(value for value, copy in sources if copy == NONE)
     return Branches(node.enter, node.leave, node.arms, tuple(dict.fromkeys(r for r, _ in outputs)), become)
 
 
