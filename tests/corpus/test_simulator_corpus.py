@@ -18,6 +18,7 @@ RECORD = "only the record of something: no step reads it, and no byte lies elsew
 LATER = "the lifetime that is stated is wrong, but no storage has taken the bytes for that"
 CLAIM = "a claim about the size of the plan is false; the plan itself is right"
 TRIPS = "the bytes are right for any number of trips; how often the body runs is a false word of the plan"
+AGAIN = "whatever is read is read after the last of its writes, as the steps say"
 MAPPED = "addresses are only less aligned than they should be, which this machine's kernels bear"
 
 ELSEWHERE = (
@@ -91,7 +92,11 @@ HARMLESS: dict[str, str] = {
     "storage-smaller-than-its-tensor": "the bytes behind the storage are free in this plan",
     "view-across-the-boundary-of-a-body": "the body only reads what it shows",
     "written-by-the-caller-and-by-a-step": "the step makes the whole tensor anew before anybody reads it",
-    "written-twice": "whoever reads it reads the later value, as the steps say",
+    **dict.fromkeys(
+        ("written-twice", "arm-writes-twice", "both-arms-write-undeclared", "leave-writes-what-the-arms-wrote"), AGAIN
+    ),
+    **dict.fromkeys(("loop-with-exclusive-arms", "one-arm-declared-exclusive"), TRIPS),
+    "value-that-a-later-arm-reads-overwritten-by-an-earlier": "outside of a loop nothing runs both arms",
 }  # fmt: skip
 """Kinds that corrupt nothing, each with the reason."""
 

@@ -269,6 +269,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("bodies.leave", u32(0, 2), "bodies.leave row 0: 0, where"),
     ("bodies.iterates", u8(1, 1), "bodies.iterates row 0: 1, where the main graph has 0"),
     ("bodies.iterates", u8(0, 2), "bodies.iterates row 1"),
+    ("bodies.exclusive", u8(1, 1), "bodies.exclusive row 0: 1, where the main graph has 0"),
+    ("bodies.exclusive", u8(0, 2), "bodies.exclusive row 1"),
 ]
 
 
@@ -306,7 +308,7 @@ NOTHING: list[tuple[str, Any, str]] = [
     ("steps.node", b"n", "steps.node: 0 names where the table has 0 rows"),
     (
         "bodies",
-        {"name": b"", "parent": u32(), "enter": u32(), "leave": u32(), "iterates": u8()},
+        {"name": b"", "parent": u32(), "enter": u32(), "leave": u32(), "iterates": u8(), "exclusive": u8()},
         "bodies: the first body",
     ),
     ("usage.0.peak_step", 1, r"usage\[0\].peak_step: 1 is no integer from 0 to 0"),

@@ -1,7 +1,7 @@
 """What reused arenas hold where something is born: zeros, or a debug pattern (A6).
 
 Zeros cost nothing as long as an arena is fresh: zeroed whole by ApplyPlan, and no storage of it has died since.
-Persistent arenas are never zeroed again. spec: U2.9, U2.10
+Persistent arenas are never zeroed again. spec: U2.9, U2.10, X4.9
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class Births:
     ) -> None:
         self.plan, self.memory, self.debug_seed, self.execution_mode = plan, memory, debug_seed, execution_mode
         s = plan.storages
-        reused = np.flatnonzero(np.array([arena.reuse for arena in plan.arenas], np.bool_)[s.arena])
+        # What the leave of exclusive arms writes may lie where an arm's output still is, which it takes first.
+        left = np.isin(s.birth, plan.bodies.leave[plan.bodies.exclusive == 1])
+        reused = np.flatnonzero(np.array([arena.reuse for arena in plan.arenas], np.bool_)[s.arena] & ~left)
         self._born = reused[np.argsort(s.birth[reused], kind="stable")]
         self._birth = s.birth[self._born]
         end = len(plan.steps) + 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, Part, Role
 from tmmu.plan.columns import PARTS, ROLES, Plan
-from tmmu.simulator.operators import iterates
+from tmmu.simulator.operators import iterates, knows_bodies
 from tmmu.simulator.witness import malformed
 
 DEEPEST = 100
@@ -57,6 +57,8 @@ class Holder:
     formals: tuple[int, ...]
     results: tuple[int, ...]
     iterates: bool
+    exclusive: bool
+    """Whether the plan declares that exactly one body runs. spec: X4.1"""
 
 
 def steps_of(plan: Plan) -> list[Step]:
@@ -90,10 +92,15 @@ class Tree:
 
     def __init__(self, plan: Plan, steps: Sequence[Step]) -> None:
         self.steps, bodies = steps, plan.bodies
-        self.names, self.writer = plan.tensors.name.list(), plan.tensors.writer.tolist()
+        self.names = plan.tensors.name.list()
         self.parent: list[int] = bodies.parent.tolist()
         self.owned: dict[int, list[int]] = {}
         self.leave: list[int] = bodies.leave.tolist()
+        self.exclusive: list[int] = bodies.exclusive.tolist()
+        self.writers: dict[int, list[int]] = {}
+        for n, step in enumerate(steps):
+            for t in step.results:
+                self.writers.setdefault(t, []).append(n)
         self.name = bodies.name.list()
         for b, enter in enumerate(bodies.enter.tolist()):
             if b != MAIN:
@@ -140,10 +147,13 @@ class Tree:
         last = self.steps[leave]
         inner = {b: Inner(b, self.sequence(first, end, b, depth + 1), []) for b, (first, end) in spans.items()}
         for value, copy in self.returned(enter, leave):
-            inner[self.returned_by(value, copy, owned, leave)].returns.append((value, copy))
+            for b in self.returned_by(value, copy, owned, leave):
+                inner[b].returns.append((value, copy))
         copies = {copy for body in inner.values() for _, copy in body.returns}
         results = tuple(t for t in last.results if t not in copies)
-        return Holder(enter, leave, list(inner.values()), step.results, results, iterates(*step.op))
+        exclusive = bool(owned) and all(self.exclusive[b] for b in owned)
+        again = iterates(*step.op) and not (exclusive and not knows_bodies(*step.op))
+        return Holder(enter, leave, list(inner.values()), step.results, results, again, exclusive)
 
     def inside(self, body: int, around: int) -> bool:
         """Is a body another one, or within it?"""
@@ -161,14 +171,15 @@ class Tree:
             if t not in step.results:
                 yield t, following if following in step.results else None
 
-    def returned_by(self, value: int, copy: int | None, owned: list[int], leave: int) -> int:
-        """The body that returns a value: that of its copy's name, or in which it is made, or the only one."""
-        writer = self.writer[value]
+    def returned_by(self, value: int, copy: int | None, owned: list[int], leave: int) -> list[int]:
+        """The bodies that return a value: in which it is made, or that of its copy's name, or the only one."""
+        made = [self.steps[n].body for n in self.writers.get(value, ())] if copy is None else []
+        if makers := [b for b in owned if any(self.inside(body, b) for body in made)]:
+            return makers
+        name = self.names[value if copy is None else copy]
         for b in owned:
-            name = self.names[value if copy is None else copy]
-            made = copy is None and writer != NONE and self.steps[writer].body == b
-            if made or name.startswith(f"{self.name[b]}/"):
-                return b
+            if name.startswith(f"{self.name[b]}/"):
+                return [b]
         if len(owned) == 1:
-            return owned[0]
+            return owned
         raise malformed(f"no body returns {self.names[value]}", self.names[value], step=leave)

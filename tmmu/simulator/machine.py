@@ -86,6 +86,10 @@ class _Machine:
         self.program, self.memory, self.kernels = program, memory, kernels
         self.executed: set[int] = set()
         self.dies = _deaths(program)
+        self.writers: dict[int, set[int]] = {}
+        for n, step in enumerate(program.steps):
+            for t in step.results:
+                self.writers.setdefault(t, set()).add(n)
 
     def all(self) -> Iterator[Look]:
         for item in self.program.items:
@@ -95,7 +99,7 @@ class _Machine:
         writer = self.program.writer
         for t in self.program.returned:
             # What is saved in a branch that is not taken is not written, and nobody looks for it.
-            if writer[t] == NONE or writer[t] in self.executed:
+            if writer[t] == NONE or not self.executed.isdisjoint(self.writers.get(t, (writer[t],))):
                 yield Look(None, t)
 
     def item(self, item: int | Holder) -> Iterator[Look]:
@@ -179,13 +183,24 @@ class _Machine:
             memory.begin(holder.leave)
         held, own = self.hold(step.operands), self.hold(holder.results)
         if not holder.iterates:
-            memory.prepare(holder.results)
+            memory.prepare(self.beside(holder, sources))
         needed = (*step.operands, *formals) if holder.iterates else ()
         yield from self.looks(holder.leave, (*sources, *needed, *step.scratch))
         made = rounds.results(held, returned, own)
         for t, content in zip(holder.results, made, strict=True):
             memory.store(t, content)
         yield from self.looks(holder.leave, holder.results)
+
+    def beside(self, holder: Holder, sources: Sequence[int]) -> list[int]:
+        """The results of a node that do not lie on what becomes them: exclusive arms allow that. spec: X4.6"""
+        program = self.program
+        if not holder.exclusive or len(sources) != len(holder.results):
+            return list(holder.results)
+
+        def place(t: int) -> tuple[int, int, int]:
+            return program.arena[t], program.address[t], program.sizes[t]
+
+        return [t for t, source in zip(holder.results, sources, strict=True) if place(t) != place(source)]
 
     def hand(self, holder: Holder, contents: Sequence[Raw | None]) -> None:
         """Write what the formal inputs hold."""

@@ -45,6 +45,22 @@ def bytewise(domain: str, op: str) -> tuple[int, ...]:
     return BYTEWISE.get(op, ()) if domain in ONNX else ()
 
 
+BRANCHES = frozenset({*((domain, "If") for domain in ONNX), ("jax.lax", "cond")})
+"""The operators that run one of their bodies, once."""
+
+REPEATING = frozenset({("jax.lax", "scan"), ("jax.lax", "while")})
+"""Operators outside of the known domains that run their bodies again and again."""
+
+
 def iterates(domain: str, op: str) -> bool:
-    """Whether a node may run its bodies more than once: every operator but If."""
-    return not (domain in ONNX and op == "If")
+    """Whether a node may run its bodies more than once: every operator but those that branch.
+
+    >>> iterates("", "If"), iterates("", "Scan"), iterates("jax.lax", "cond"), iterates("com.example", "If")
+    (False, True, False, True)
+    """
+    return (domain, op) not in BRANCHES
+
+
+def knows_bodies(domain: str, op: str) -> bool:
+    """Whether the tables say how often an operator runs its bodies; elsewhere the plan's word does (X4)."""
+    return known(domain) or (domain, op) in BRANCHES | REPEATING

@@ -10,6 +10,7 @@ from tmmu.examples.broken import (
     bodies,
     claims,
     envelopes,
+    exclusive,
     hashes,
     layouts,
     lifetimes,
@@ -27,8 +28,8 @@ from tmmu.examples.broken.kinds import Broken, Wrong
 __all__ = ["KINDS", "Broken", "Wrong"]
 
 _MODULES = (
-    arenas, bodies, claims, envelopes, hashes, layouts, lifetimes, mico, orders, other_model, placement, sharding,
-    sharing, steps, training,
+    arenas, bodies, claims, envelopes, exclusive, hashes, layouts, lifetimes, mico, orders, other_model, placement,
+    sharding, sharing, steps, training,
 )  # fmt: skip
 
 KINDS: dict[str, Broken] = {

@@ -1,0 +1,86 @@
+"""Exclusive arms: right plans are proved by checker and solver alike, and what is assumed of an operator is listed.
+
+The wrong plans are in the corpus. Nothing here asks the kernel, so that it may be installed or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from proofs import obligations
+from proofs.readers.arms import Arm, assumed, branches
+from proofs.readers.sharing import permitted
+from proofs.verify.judge import judge
+from tests.support.objections import objections
+from tmmu.core.columns import column
+from tmmu.examples.broken import exclusive
+from tmmu.plan import file
+from tmmu.plan.columns import Plan
+
+
+def refuted(plan: Plan) -> set[str]:
+    """What the naive side finds and what the solver does not prove."""
+    outcomes = obligations.prove(plan, permitted(plan, None, frozenset()))
+    naive = {getattr(problem, "obligation", "") for problem in objections(plan, None)}
+    return naive | {outcome.name for outcome in outcomes if outcome.verdict != obligations.PROVED}
+
+
+@pytest.mark.parametrize("name", exclusive.RIGHT)
+def test_right_plans_with_exclusive_arms_are_proved(name: str) -> None:
+    """Arms use one another's bytes, write one tensor each, lie in an arm, or in a loop. spec: X4.1, X4.3, X4.5"""
+    plan = exclusive.RIGHT[name]()
+    assert refuted(plan) == set()
+    undeclared = replace(plan, bodies=replace(plan.bodies, exclusive=column([0] * len(plan.bodies), np.uint8)))
+    assert {"lifetimes_cover_accesses"} <= refuted(undeclared)
+
+
+def test_a_result_lies_on_the_output_that_becomes_it() -> None:
+    """spec: X4.6"""
+    plan = exclusive.one_place()
+    address = dict(zip(plan.tensors.name, plan.addresses().tolist(), strict=True))
+    assert (address["left"], address["right"]) == (address[exclusive.ONE], address[exclusive.FOUR])
+    assert address[exclusive.TWO] == address[exclusive.THREE]
+
+
+def with_op(plan: Plan, domain: str, op: str) -> Plan:
+    """The plan in which another operator stands for the If."""
+    return replace(plan, ops=tuple((domain, op) if pair == ("", "If") else pair for pair in plan.ops))
+
+
+@pytest.mark.parametrize(
+    ("domain", "op", "listed"),
+    [("", "If", []), ("ai.onnx", "If", []), ("jax.lax", "cond", []),
+     ("com.example", "Switch", ["com.example::Switch runs exactly one of its bodies"])],
+)  # fmt: skip
+def test_of_an_operator_that_is_not_known_the_declaration_is_an_assumption(
+    domain: str, op: str, listed: list[str]
+) -> None:
+    """spec: X4.2"""
+    plan = with_op(exclusive.both_write(), domain, op)
+    assert refuted(plan) == set()
+    assert assumed(plan) == listed
+    verdict = judge("p", file.decode(file.encode(plan)))
+    assert verdict.assumptions["believed_operators"] == listed
+
+
+@pytest.mark.parametrize(("domain", "op"), [("", "Loop"), ("", "Scan"), ("jax.lax", "while"), ("tmmu.grad", "IfGrad")])
+def test_an_operator_that_iterates_has_no_exclusive_arms(domain: str, op: str) -> None:
+    """spec: X4.1, X4.2, T8.13"""
+    plan = with_op(exclusive.both_write(), domain, op)
+    assert "bodies_nest" in refuted(plan)
+    assert branches(plan) == []
+
+
+def test_arms_are_ranges_of_steps_in_the_order_of_the_bodies() -> None:
+    """spec: X4.1"""
+    plan = exclusive.RIGHT["nested"]()
+    assert [node.arms for node in branches(plan)] == [(Arm(1, 4), Arm(5, 5)), (Arm(2, 2), Arm(3, 3))]
+    body = plan.steps.body.tolist()
+    for step, other, left in ((5, 0, [(1, 4)]), (3, 0, []), (2, body[5], []), (3, body[2], [(0, 6), (1, 4)])):
+        moved = column([other if n == step else b for n, b in enumerate(body)], np.uint32)
+        wrong = replace(plan, steps=replace(plan.steps, body=moved))
+        assert [(node.enter, node.leave) for node in branches(wrong)] == left
+        assert ("bodies_nest" in refuted(wrong)) == (len(left) < 2)

@@ -1,0 +1,238 @@
+"""Plans whose arms exclude each other and that are wrong on one of the ways through them (X4).
+
+Each is made from a right plan in which exactly one arm of an If runs at each visit: both arms may write one tensor, and
+what an arm writes alone dies with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tmmu.core.columns import column
+from tmmu.core.vocabulary import Model, Shares
+from tmmu.examples.broken.editing import edit, in_place, laid_out, moved, right, row, shared, without
+from tmmu.examples.broken.kinds import wrong
+from tmmu.examples.broken.models import loop
+from tmmu.examples.broken.sketch import Sketch
+from tmmu.plan.columns import Plan, Steps
+
+IF = "left/If"
+THEN, ELSE = f"{IF}/then_branch", f"{IF}/else_branch"
+ARMS = {THEN: ("one", "two"), ELSE: ("three", "four")}
+RESULTS = ("left", "right")
+ONE, TWO, THREE, FOUR = (f"{arm}/{name}" for arm, names in ARMS.items() for name in names)
+LOOP_ELSE = "out/Loop/body/chosen/If/else_branch"
+INNER = "out/If/then_branch/inner"
+
+
+def switch(second: str = "MatMul", reader: str = THEN) -> Model:
+    """An If whose arms each return two values; one arm alone, the `reader`, captures `c`.
+
+    Steps: 0 makes `c`; 1 enters; 2 and 3 make `one` and `two` of it; 4 and 5 make `three` and `four`; 6 leaves; 7 makes
+    the output `y` of `left` and `right`. The arms' second steps are of the operator `second`.
+    """
+    m = Sketch("switch")
+    condition, x, w = m.input("condition", 1, dtype="bool"), m.input("x"), m.weight("w", 4096)
+    c = m.node("MatMul", x, w, result="c")
+    results = m.nodes("If", condition, results=RESULTS)
+    for arm, names in ARMS.items():
+        with m.body(results[0], arm.removeprefix(f"{IF}/")):
+            first = m.node("MatMul", c if arm == reader else x, w, result=names[0])
+            m.returns(first, m.node(second, *((first, w) if second == "MatMul" else (first,)), result=names[1]))
+    return m.model(m.node("Add", *results, result="y"))
+
+
+def nested() -> Model:
+    """An If in the first arm of an If, each arm with one result; steps 2 to 5 are the inner one, 6 the other arm."""
+    m = Sketch("nested")
+    condition, x, w = m.input("condition", 1, dtype="bool"), m.input("x"), m.weight("w", 4096)
+    (out,) = m.nodes("If", condition, results=("out",))
+    with m.body(out, "then_branch"):
+        (inner,) = m.nodes("If", condition, results=("inner",))
+        for arm, name in (("then_branch", "one"), ("else_branch", "two")):
+            with m.body(inner, arm):
+                m.returns(m.node("MatMul", x, w, result=name))
+        m.returns(inner)
+    with m.body(out, "else_branch"):
+        m.returns(m.node("MatMul", x, w, result="three"))
+    return m.model(m.node("Relu", out, result="y"))
+
+
+def branch_in_a_loop() -> Model:
+    """A loop whose body runs one arm of an If: the first reads `bias`, which the loop captures, the second does not.
+
+    Steps: 0 makes `bias`; 1 enters the loop, 2 makes `flag`, 3 enters the If; 4 makes `used`; 5 and 6 make `first` and
+    `other`; 7 leaves the If, 8 makes `next`, 9 leaves the loop, 10 makes `y`.
+    """
+    m = Sketch("branch-in-a-loop")
+    x, w = m.input("x"), m.weight("w", 4096)
+    bias = m.node("MatMul", x, w, result="bias")
+    (out,) = m.nodes("Loop", x, results=("out",))
+    with m.body(out, "body", ("v",)) as (value,):
+        flag = m.node("ReduceMax", value, result="flag", elements=1, dtype="bool")
+        (chosen,) = m.nodes("If", flag, results=("chosen",))
+        with m.body(chosen, "then_branch"):
+            m.returns(m.node("MatMul", bias, w, result="used"))
+        with m.body(chosen, "else_branch"):
+            first = m.node("MatMul", value, w, result="first")
+            m.returns(m.node("MatMul", first, w, result="other"))
+        m.returns(m.node("MatMul", chosen, w, result="next"))
+    return m.model(m.node("Relu", out, result="y"))
+
+
+def exclusive(plan: Plan, *nodes: str) -> Plan:
+    """The plan with the bodies of these nodes declared exclusive, or of every node that runs one body of several."""
+    b, names = plan.bodies, plan.steps.node.list()
+    chosen = [bool(k) and (names[int(b.enter[k])] in nodes if nodes else not b.iterates[k]) for k in range(len(b))]
+    return edit(plan, bodies=replace(b, exclusive=column(np.array(chosen), np.uint8)))
+
+
+def accesses(plan: Plan, changes: dict[tuple[str, int], tuple[str, ...]]) -> Plan:
+    """The plan in which a step reads or writes these tensors; `changes` are by "reads" or "writes" and step."""
+    columns: dict[str, Any] = {}
+    for which in Steps.LISTS:
+        lists = plan.steps.listed(which)
+        for (kind, step), names in changes.items():
+            if kind == which:
+                lists[step] = tuple(row(plan, name) for name in names)
+        columns[which] = column([t for each in lists for t in each], np.uint32)
+        columns[f"{which}_at"] = column(np.cumsum([0, *map(len, lists)]), np.uint32)
+    return edit(plan, steps=replace(plan.steps, **columns))
+
+
+def taken(model: Model) -> Plan:
+    """The right plan in which what an arm returns dies at that arm's last step, and the other arm uses its bytes."""
+    plan = exclusive(right(model))
+    lives = {}
+    for name, writer in zip(plan.tensors.name, plan.tensors.writer.tolist(), strict=True):
+        body = int(plan.steps.body[writer]) if writer < len(plan.steps) else 0
+        if plan.bodies.exclusive[body] and int(plan.bodies.enter[body]) != writer:
+            lives[name] = {"death": max(np.flatnonzero(plan.steps.body == body).tolist())}
+    return laid_out(edit(plan, tensors=lives))
+
+
+def both_write(last: str = "right") -> Plan:
+    """The right plan in which each arm writes `left` and `right` itself, and the leave has nothing to do.
+
+    `last` is what the second arm writes at its end; with another tensor than `right` the plan is wrong.
+    """
+    plan = exclusive(right(switch()))
+    changed = accesses(
+        plan,
+        {
+            ("writes", 2): ("left",), ("reads", 3): ("left", "w"), ("writes", 3): ("right",),
+            ("writes", 4): ("left",), ("reads", 5): ("left", "w"), ("writes", 5): (last,),
+            ("reads", 6): (), ("writes", 6): (),
+        },
+    )  # fmt: skip
+    lives = {"left": {"birth": 2, "writer": 2}, "right": {"birth": 3, "writer": 3}, FOUR: {"death": 5}}
+    return without(edit(changed, tensors=lives), *(name for name in (ONE, TWO, THREE, FOUR) if name != last))
+
+
+def one_place() -> Plan:
+    """The right plan in which `left` lies where `one` was, which becomes it, and `right` where `four` was."""
+    return moved(moved(taken(switch()), "left", onto=ONE), "y", onto=TWO)
+
+
+RIGHT: dict[str, Callable[[], Plan]] = {
+    "one-place": one_place,
+    "both-write": both_write,
+    "nested": lambda: taken(nested()),
+    "branch-in-a-loop": lambda: taken(branch_in_a_loop()),
+}
+"""The right plans from which these wrong ones are made."""
+
+
+@wrong("lifetimes_cover_accesses", "bias")
+def captured_value_overwritten_by_the_arm_that_does_not_read_it() -> Plan:
+    """`bias` is said to die in the arm that reads it; an iteration of the other arm leaves none for the next."""
+    return laid_out(edit(taken(branch_in_a_loop()), tensors={"bias": {"death": 4}}))
+
+
+@wrong("sharing_is_sound", "bias", f"{LOOP_ELSE}/first")
+def captured_value_shared_with_the_other_arm() -> Plan:
+    """The arm that does not read `bias` makes `first` in its bytes, which the next iteration's arm reads."""
+    return shared(taken(branch_in_a_loop()), f"{LOOP_ELSE}/first", "bias", Shares.ALIAS)
+
+
+@wrong("sharing_is_sound", "c", ONE)
+def value_that_a_later_arm_reads_overwritten_by_an_earlier() -> Plan:
+    """The first arm makes `one` in the bytes of `c`, which only the second arm reads and which lives through both."""
+    return shared(exclusive(right(switch(reader=ELSE))), ONE, "c", Shares.ALIAS)
+
+
+@wrong("lifetimes_cover_accesses", ONE)
+def arm_reads_what_its_sibling_wrote() -> Plan:
+    """The second arm reads `one`, which only the first arm writes."""
+    return accesses(exclusive(right(switch())), {("reads", 4): (ONE, "w")})
+
+
+@wrong("lifetimes_cover_accesses", "right")
+def result_that_one_arm_does_not_write() -> Plan:
+    """Both arms write `left`, but only the first writes `right`, which is read afterwards."""
+    return both_write(last=FOUR)
+
+
+@wrong("lifetimes_cover_accesses", INNER)
+def result_that_one_inner_arm_does_not_write() -> Plan:
+    """Of the arms of the inner If only the first writes `inner`, which the outer If returns."""
+    plan, one = exclusive(right(nested())), f"{INNER}/If/then_branch/one"
+    changed = accesses(plan, {("writes", 2): (INNER,), ("reads", 4): (), ("writes", 4): ()})
+    lives = {INNER: {"birth": 2, "writer": 2}, f"{INNER}/If/else_branch/two": {"death": 3}}
+    return without(edit(changed, tensors=lives), one)
+
+
+@wrong("sharing_is_sound", "left", TWO)
+def swap_through_a_leave() -> Plan:
+    """`left` lies where `two` was, which becomes `right` and is taken at the same moment."""
+    return taken(switch())
+
+
+@wrong("lifetimes_cover_accesses", ONE)
+def output_of_an_arm_that_dies_inside_it() -> Plan:
+    """`one`, which the If takes at the end of the first arm, is said to die before the arm's last step."""
+    plan = accesses(taken(switch()), {("reads", 3): ("c", "w")})
+    return laid_out(edit(plan, tensors={ONE: {"death": 2}, "c": {"death": 3}}))
+
+
+@wrong("sharing_is_sound", ONE, TWO)
+def output_of_an_arm_taken_in_place_at_its_end() -> Plan:
+    """The last step of the first arm makes `two` in the bytes of `one`, which the If takes afterwards."""
+    return in_place(taken(switch("Relu")), TWO, ONE)
+
+
+@wrong("sharing_is_sound", "left")
+def both_arms_write_undeclared() -> Plan:
+    """Both arms write `left` and `right`, and nothing says that only one of the arms runs."""
+    plan = both_write()
+    return edit(plan, bodies=replace(plan.bodies, exclusive=column([0, 0, 0], np.uint8)))
+
+
+@wrong("sharing_is_sound", "left")
+def leave_writes_what_the_arms_wrote() -> Plan:
+    """Both arms write `left`, and the leave writes it again."""
+    return accesses(both_write(), {("writes", 6): ("left",)})
+
+
+@wrong("sharing_is_sound", "left")
+def arm_writes_twice() -> Plan:
+    """The first arm writes `left` in both of its steps."""
+    return accesses(both_write(), {("writes", 3): ("left", "right"), ("reads", 3): ("x", "w")})
+
+
+@wrong("bodies_nest")
+def loop_with_exclusive_arms() -> Plan:
+    """The body of a loop is declared exclusive, and said not to iterate."""
+    plan = exclusive(right(loop()), "out_left/Loop")
+    return edit(plan, bodies=replace(plan.bodies, iterates=column([0, 0], np.uint8)))
+
+
+@wrong("bodies_nest")
+def one_arm_declared_exclusive() -> Plan:
+    """Of the two bodies of an If only the first is declared exclusive."""
+    plan = right(switch())
+    return edit(plan, bodies=replace(plan.bodies, exclusive=column([0, 1, 0], np.uint8)))
