@@ -16,7 +16,7 @@ from tests.support.onnx_files import LIGHT, model_of, written
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model, Role, Tensor, View
 from tmmu.importers.onnx import import_onnx
-from tmmu.importers.onnx_sharing import ELEMENTWISE, VIEWS
+from tmmu.importers.operators import ELEMENTWISE, VIEWS
 from tmmu.ir.order import stable_topological
 from tmmu.ir.validate import validate
 

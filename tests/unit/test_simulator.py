@@ -309,24 +309,6 @@ def test_owners_know_which_byte_of_which_value_is_where() -> None:
     assert found == [(4, 5, -1, 0), (5, 12, 2, 5), (12, 20, 1, 10), (20, 22, -1, 0)]
 
 
-def test_the_tables_are_as_wide_as_the_verifiers() -> None:
-    """What is proved never fails in a run for want of an entry. spec: SIM7.1"""
-    from proofs.readers import operators as theirs
-    from tmmu.simulator import operators as ours
-
-    for op, positions in theirs.IN_PLACE.items():
-        assert set(positions) <= set(ours.bytewise("", op)), op
-        of_gradient = theirs.overwritable(theirs.GRADIENTS, f"{op}Grad", (0, 1, 2))
-        assert set(of_gradient) <= set(ours.bytewise("tmmu.grad", f"{op}Grad"))
-    for op in theirs.GRADIENTS_IN_PLACE:
-        assert ours.bytewise("tmmu.grad", op) == (0,)
-    for op in (*theirs.VIEWS, *theirs.GRADIENT_VIEWS):
-        for domain in ("", "ai.onnx", "tmmu.grad"):
-            assert theirs.is_view(domain, op) == ours.shows(domain, op, 0)
-    assert [ours.iterates(*each) for each in (("", "If"), ("", "Loop"), ("com.example", "If"))] == [False, True, True]
-    assert ours.bytewise("com.example", "Add") == ()
-
-
 def test_every_numbered_model_is_identical_under_every_layout_and_order() -> None:
     """Eight hundred models, each under another layout, order, mode and seed. spec: SIM1.1, SIM3.1"""
     for number in range(share(800)):

@@ -13,6 +13,7 @@ from typing import Any
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Role
 from tmmu.importers.conversion import bad
+from tmmu.importers.operators import iterates
 from tmmu.importers.traced import Op, Region, Trace, Value
 
 DTYPES = {
@@ -186,20 +187,21 @@ class Reader:
             results.append(name)
         reads = tuple(name for name in given if name is not None)
         self.trace.ops.append(Op(op, "jax.lax", kind, reads, tuple(results), region=region))
+        again = iterates("jax.lax", kind)
         if kind == "scan":
-            self._body(op, "body", params["jaxpr"], given[: params["num_consts"]], iterates=True)
+            self._body(op, "body", params["jaxpr"], given[: params["num_consts"]], again)
         elif kind == "while":
             split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-            self._body(op, "cond", params["cond_jaxpr"], given[: split[0]], iterates=True)
-            self._body(op, "body", params["body_jaxpr"], given[split[0] : split[1]], iterates=True)
+            self._body(op, "cond", params["cond_jaxpr"], given[: split[0]], again)
+            self._body(op, "body", params["body_jaxpr"], given[split[0] : split[1]], again)
         else:
             for k, branch in enumerate(params["branches"]):
-                self._body(op, f"branch{k}", branch, given[1:], iterates=False)
+                self._body(op, f"branch{k}", branch, given[1:], again)
 
-    def _body(self, owner: str, attribute: str, closed: Any, captured: Iterable[str | None], *, iterates: bool) -> None:
+    def _body(self, owner: str, attribute: str, closed: Any, captured: Iterable[str | None], again: bool) -> None:
         """Read one body: its first inputs are captured values, the others formal inputs."""
         place = len(self.trace.regions)
-        self.trace.regions.append(Region(owner, attribute, (), (), iterates))
+        self.trace.regions.append(Region(owner, attribute, (), (), again))
         number, env = place + 1, dict[Any, str | None]()
         formals, names = list(closed.jaxpr.invars), list(captured)
         for var, name in zip(formals, names, strict=False):
@@ -212,7 +214,7 @@ class Reader:
         self._constants(closed, env)
         self._equations(closed.jaxpr, env, number)
         outputs = tuple(self._result(var, env, number) for var in closed.jaxpr.outvars)
-        self.trace.regions[place] = Region(owner, attribute, tuple(inputs), outputs, iterates)
+        self.trace.regions[place] = Region(owner, attribute, tuple(inputs), outputs, again)
 
 
 def _keeps_bytes(eqn: Any) -> bool:

@@ -17,7 +17,7 @@ import onnx
 from tmmu.core.dtypes import BITS, element_alignment, most_bytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
-from tmmu.importers.onnx_sharing import VIEWS, takeable
+from tmmu.importers.operators import VIEWS, iterates, takeable
 from tmmu.importers.shapes import Resolved, resolve
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.importers.shapes.structure import GIVEN, Scope, structure
@@ -208,8 +208,8 @@ class _Import:
     def _body(self, scope: Scope, owner: int) -> Body:
         inputs = tuple(self.rows[scope.scoped(name)] for name in scope.inputs if self._is_given(scope, name))
         outputs = tuple(self._row(scope, scope.end, name) for name in scope.outputs)
-        iterates = owner >= 0 and (self.nodes[owner].op, self.nodes[owner].domain) != ("If", "")
-        return Body(owner, scope.attribute, inputs, outputs, iterates)
+        again = owner >= 0 and iterates(self.nodes[owner].domain, self.nodes[owner].op)
+        return Body(owner, scope.attribute, inputs, outputs, again)
 
     @staticmethod
     def _is_given(scope: Scope, name: str) -> bool:

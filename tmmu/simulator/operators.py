@@ -8,13 +8,30 @@ the verifier, so that what is proved never fails here for want of an entry. spec
 
 from __future__ import annotations
 
-from tmmu.importers.onnx_sharing import ELEMENTWISE, VIEWS
-from tmmu.planner.training.gradients import DOMAIN, ONNX, PASSING
+DOMAIN, ONNX = "tmmu.grad", ("", "ai.onnx")
+"""The domain of gradient steps, and the names of that of ONNX."""
 
-_ALONE = ("BitCast", "Dropout", "Identity", "Trilu")
-_PAIRS = ("SwiGLU",)
+VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
+"""Result 0 has the elements of operand 0, in their order; of Dropout at inference."""
 
-BYTEWISE: dict[str, tuple[int, ...]] = {**ELEMENTWISE, **dict.fromkeys(_ALONE, (0,)), **dict.fromkeys(_PAIRS, (0, 1))}
+PASSING = frozenset({"Add", "Sum"})
+"""The gradients of the operands are that of the result."""
+
+_ROUNDING = "Ceil Floor Round Sign Cast CastLike BitCast"
+_SMOOTH = "Exp Log Sqrt Reciprocal Erf Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Abs Neg"
+_TESTS = "Not BitwiseNot IsNaN IsInf ThresholdedRelu"
+_ACTIVATION = "Relu LeakyRelu Elu Celu Selu Gelu Mish Swish Sigmoid HardSigmoid HardSwish Softplus Softsign Shrink"
+_GIVEN = "Clip Dropout Identity Trilu"  # further operands are settings of the whole
+_FOLDED = "Max Min Mean Sum"  # a kernel may fold further operands into the result, which then must not be the first
+_TWO = (
+    "Add Sub Mul Div Mod Pow PRelu SwiGLU And Or Xor BitwiseAnd BitwiseOr BitwiseXor BitShift"
+    " Equal Less LessOrEqual Greater GreaterOrEqual"
+)
+BYTEWISE: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(" ".join((_ROUNDING, _SMOOTH, _TESTS, _ACTIVATION, _GIVEN, _FOLDED)).split(), (0,)),
+    **dict.fromkeys(_TWO.split(), (0, 1)),
+    "Where": (0, 1, 2),
+}
 """The operands that result 0 of an ai.onnx operator depends on at the same element alone, if it is as large."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Role, Scratch, Tensor, View
+from tmmu.importers.operators import iterates
 
 ELEMENTS = 64
 
@@ -80,7 +81,7 @@ class Sketch:
         """
         outer, node = self._body, next(n for n, node in enumerate(self._nodes) if owner in node.writes)
         self._body = len(self._bodies)
-        self._bodies.append(Body(node, attribute, (), (), self._nodes[node].op != "If"))
+        self._bodies.append(Body(node, attribute, (), (), iterates("", self._nodes[node].op)))
         inputs = tuple(self._add(formal, ELEMENTS, Role.ACTIVATION, "float32") for formal in formals)
         self._bodies[self._body] = replace(self._bodies[self._body], inputs=inputs)
         yield inputs

@@ -1,4 +1,4 @@
-"""Which results of ai.onnx operators may share bytes with an operand, as the planner is told.
+"""What importers know of operators: which results of ai.onnx share bytes with an operand, and which bodies iterate.
 
 A *view* shows all of its operand's bytes in another shape. An *elementwise* result depends, at each index, on its
 operands at that index alone, so that a kernel which reads an element before it writes it may write over an operand
@@ -36,6 +36,15 @@ ELEMENTWISE: dict[str, tuple[int, ...]] = {
     "Where": (0, 1, 2),
 }
 """The positions of the operands that result 0 may take the bytes of."""
+
+
+BRANCHES = frozenset({("", "If"), ("ai.onnx", "If"), ("jax.lax", "cond")})
+"""The operators, with their domains, that run one of their bodies and run it once."""
+
+
+def iterates(domain: str, op: str) -> bool:
+    """Whether an operator may run its bodies more than once: every operator but those that branch. spec: T8.13"""
+    return (domain, op) not in BRANCHES
 
 
 def takeable(op: str, operands: Sequence[str]) -> list[str]:
