@@ -24,7 +24,7 @@ COLUMNS = (
     ("tensors", "dtype"), ("storages", "arena"), ("storages", "slot"), ("storages", "bytes"), ("storages", "alignment"),
     ("slots", "arena"), ("slots", "bytes"), ("slots", "alignment"), ("steps", "op"), ("steps", "part"),
     ("steps", "body"), ("steps", "reads"), ("steps", "writes"), ("steps", "mutates"), ("bodies", "parent"),
-    ("bodies", "enter"), ("bodies", "leave"), ("bodies", "iterates"),
+    ("bodies", "enter"), ("bodies", "leave"), ("bodies", "iterates"), ("bodies", "exclusive"),
 )  # fmt: skip
 """What is changed, most telling first; every column but the names, and the bounds of lists."""
 
@@ -90,5 +90,5 @@ def _end(plan: Plan, name: str) -> int | None:
         "reads": tensors, "writes": tensors, "mutates": tensors, "writer": steps, "birth": steps, "death": steps,
         "enter": steps, "leave": steps, "body": len(plan.bodies), "parent": len(plan.bodies), "op": len(plan.ops),
         "dtype": len(plan.dtypes), "part": len(PARTS), "role": len(ROLES), "shares": len(SHARES), "flags": 8,
-        "iterates": 2,
+        "iterates": 2, "exclusive": 2,
     }.get(name)  # fmt: skip

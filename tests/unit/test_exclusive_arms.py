@@ -5,6 +5,7 @@ The wrong plans are in the corpus. Nothing here asks the kernel, so that it may 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +18,13 @@ from proofs.verify.judge import judge
 from tests.support.objections import objections
 from tmmu.core.columns import column
 from tmmu.examples.broken import exclusive
+from tmmu.examples.broken.editing import right
 from tmmu.plan import file
 from tmmu.plan.columns import Plan
+from tmmu.simulator.hashed import HashKernels
+from tmmu.simulator.memories import Raw
+from tmmu.simulator.program import Program
+from tmmu.simulator.simulate import simulate
 
 
 def refuted(plan: Plan) -> set[str]:
@@ -84,3 +90,59 @@ def test_arms_are_ranges_of_steps_in_the_order_of_the_bodies() -> None:
         wrong = replace(plan, steps=replace(plan.steps, body=moved))
         assert [(node.enter, node.leave) for node in branches(wrong)] == left
         assert ("bodies_nest" in refuted(wrong)) == (len(left) < 2)
+
+
+# Runs
+
+
+def runs(plan: Plan, seeds: range = range(8)) -> set[tuple[int, ...]]:
+    """The steps of arms that runs with these seeds take, each a run that is identical to private memory."""
+    found = set()
+    for seed in seeds:
+        program = Program(plan)
+        kernels = Noting(program, seed)
+        report = simulate(program, kernels, sanitize=True)
+        assert report.corruption is None
+        found.add(tuple(sorted(kernels.steps)))
+    return found
+
+
+class Noting(HashKernels):
+    """Stand-in kernels that note the steps that they compute."""
+
+    def __init__(self, program: Program, seed: int) -> None:
+        super().__init__(program, seed)
+        self.steps: set[int] = set()
+
+    def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
+        self.steps.add(n)
+        return super().compute(n, operands)
+
+
+@pytest.mark.parametrize("name", ["one-place", "both-write", "nested"])
+def test_a_run_takes_one_arm_and_all_are_taken_over_seeds(name: str) -> None:
+    """Also where the leave finds what it takes in the bytes that it writes. spec: SIM4.3, X4.6, X4.9"""
+    plan = exclusive.RIGHT[name]()
+    arms = [arm for node in branches(plan) for arm in node.arms]
+    found = runs(plan)
+    for arm in arms:
+        assert any(set(range(arm.first, arm.last + 1)) & set(steps) for steps in found)
+    first, second = branches(plan)[0].arms
+    for steps in found:
+        assert not (set(steps) & set(range(first.first, first.last + 1))) or second.first not in steps
+
+
+def test_a_run_of_a_loop_with_exclusive_arms_is_identical() -> None:
+    """spec: X4.7"""
+    assert runs(exclusive.RIGHT["branch-in-a-loop"](), range(16))
+
+
+@pytest.mark.parametrize("plan", [right(exclusive.switch()), exclusive.one_place()], ids=["undeclared", "declared"])
+def test_a_run_takes_one_branch_of_a_cond(plan: Plan) -> None:
+    """Its branches do not run again: what the other branch leaves behind is no input of a second round."""
+    assert len(runs(with_op(plan, "jax.lax", "cond"))) == 2
+
+
+def test_of_an_operator_that_is_not_known_the_declaration_decides_how_often_arms_run() -> None:
+    """spec: X4.2"""
+    assert runs(with_op(exclusive.both_write(), "com.example", "Switch")) == {(0, 2, 3, 7), (0, 4, 5, 7)}

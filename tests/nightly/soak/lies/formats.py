@@ -20,7 +20,7 @@ Body = dict[str, Any]
 INDICES = (
     ("tensors", "storage"), ("tensors", "dtype"), ("tensors", "role"), ("tensors", "shares"), ("storages", "arena"),
     ("storages", "slot"), ("slots", "arena"), ("steps", "op"), ("steps", "part"), ("steps", "body"), ("steps", "reads"),
-    ("steps", "writes"), ("steps", "mutates"), ("bodies", "iterates"),
+    ("steps", "writes"), ("steps", "mutates"), ("bodies", "iterates"), ("bodies", "exclusive"),
 )  # fmt: skip
 """Columns that point at rows of a table, or at words."""
 
@@ -116,9 +116,9 @@ def same_name(body: Body, chance: random.Random) -> None:
 
 def owned_main(body: Body, chance: random.Random) -> None:
     """The main graph is said to have an owner: a step that enters or leaves it, a body around it, or to run again."""
-    name = chance.choice(("enter", "leave", "parent", "iterates"))
+    name = chance.choice(("enter", "leave", "parent", "iterates", "exclusive"))
     values = body["bodies"][name].copy()
-    values[0] = 1 if name == "iterates" else 0
+    values[0] = 1 if name in ("iterates", "exclusive") else 0
     body["bodies"][name] = values
 
 
