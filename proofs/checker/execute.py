@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from proofs.checker.program import CALLER, Program, RunStep
-from proofs.checker.states import State, Values, start
+from proofs.checker.states import State, ValueNumbers, start
 from proofs.checker.visits import Visits
 
 
@@ -127,7 +127,7 @@ def executed(run: Program) -> Iterator[Problem]:
     Of exclusive arms each runs once, from the state before them, and never a combination. O(accesses), and for each
     such arm O(tensors + runs of bytes).
     """
-    values, state = Values(len(run.tensors)), start(run)
+    values, state = ValueNumbers(len(run.tensors)), start(run)
     visits = Visits(run, values)
     yield from _by_the_caller(run)
     for n, step in enumerate(run.steps):
@@ -193,7 +193,7 @@ def _by_the_caller(run: Program) -> Iterator[Problem]:
             yield _problem(run, "sharing_is_sound", 0, b, f"finds {first} and {second} in the same bytes", first)
 
 
-def _read(run: Program, state: State, values: Values, n: int, r: int) -> Iterator[Problem]:
+def _read(run: Program, state: State, values: ValueNumbers, n: int, r: int) -> Iterator[Problem]:
     t = run.tensors[r]
     if not t.birth <= min(n, run.last_step) <= t.death:
         yield _problem(
@@ -205,7 +205,7 @@ def _read(run: Program, state: State, values: Values, n: int, r: int) -> Iterato
     yield from _whole(run, state, values, n, r, f"reads {t.name}")
 
 
-def _whole(run: Program, state: State, values: Values, n: int, r: int, does: str) -> Iterator[Problem]:
+def _whole(run: Program, state: State, values: ValueNumbers, n: int, r: int, does: str) -> Iterator[Problem]:
     """Every byte of a tensor holds what the tensor shows; the first that does not is the problem."""
     t = run.tensors[r]
     for first, end, value in state.memory[t.arena].read(t.address, t.address + t.bytes):

@@ -1,4 +1,4 @@
-"""What the checker's run knows at one moment, and how the states after exclusive arms become one (X4).
+"""The state of the checker's run at one moment, and how the states after exclusive arms become one (X4).
 
 A *value* is what a write leaves: the tensor's own number, or a new one each time that the tensor is changed. Where arms
 leave different values, the merged state has a value of its own for each combination, so that bytes hold what a tensor
@@ -52,7 +52,7 @@ def start(run: Program) -> State:
     return state
 
 
-class Values:
+class ValueNumbers:
     """The values of a run: of which tensors each is, to name it."""
 
     def __init__(self, tensors: int) -> None:
@@ -70,7 +70,7 @@ class Values:
         return next((each for each in self.of[value] if each != t), self.of[value][0])
 
 
-def merged(run: Program, values: Values, before: State, ends: Sequence[State]) -> State:
+def merged(run: Program, values: ValueNumbers, before: State, ends: Sequence[State]) -> State:
     """The state after a node, from that before it and those at the ends of its arms. O(what the arms wrote)."""
     result = before.fork()
     result.begun, result.touched = ends[0].begun, before.touched

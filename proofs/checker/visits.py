@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proofs.checker.program import Program
-from proofs.checker.states import State, Values, merged
+from proofs.checker.states import State, ValueNumbers, merged
 from proofs.readers.arms import Branches
 
 
@@ -41,7 +41,7 @@ class _Open:
 class Visits:
     """The nodes with exclusive arms in which a walk over the steps of a plan stands."""
 
-    def __init__(self, run: Program, values: Values) -> None:
+    def __init__(self, run: Program, values: ValueNumbers) -> None:
         self.run, self.values = run, values
         self.nodes = {node.enter: node for node in run.branches}
         self.open: list[_Open] = []

@@ -149,7 +149,7 @@ RIGHT: dict[str, Callable[[], Plan]] = {
 
 @wrong("lifetimes_cover_accesses", "bias")
 def captured_value_overwritten_by_the_arm_that_does_not_read_it() -> Plan:
-    """`bias` is said to die in the arm that reads it; an iteration of the other arm leaves none for the next."""
+    """`bias` dies, by its stated lifetime, in the arm that reads it; the other arm overwrites it for the next iteration."""
     return laid_out(edit(taken(branch_in_a_loop()), tensors={"bias": {"death": 4}}))
 
 
@@ -194,7 +194,7 @@ def swap_through_a_leave() -> Plan:
 
 @wrong("lifetimes_cover_accesses", ONE)
 def output_of_an_arm_that_dies_inside_it() -> Plan:
-    """`one`, which the If takes at the end of the first arm, is said to die before the arm's last step."""
+    """`one`, which the If takes at the end of the first arm, has a lifetime that ends before the arm's last step."""
     plan = accesses(taken(switch()), {("reads", 3): ("c", "w")})
     return laid_out(edit(plan, tensors={ONE: {"death": 2}, "c": {"death": 3}}))
 
@@ -226,7 +226,7 @@ def arm_writes_twice() -> Plan:
 
 @wrong("bodies_nest")
 def loop_with_exclusive_arms() -> Plan:
-    """The body of a loop is declared exclusive, and said not to iterate."""
+    """The body of a loop is declared exclusive, and not to iterate."""
     plan = exclusive(right(loop()), "out_left/Loop")
     return edit(plan, bodies=replace(plan.bodies, iterates=column([0, 0], np.uint8)))
 
