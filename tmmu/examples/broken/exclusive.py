@@ -149,7 +149,7 @@ RIGHT: dict[str, Callable[[], Plan]] = {
 
 @wrong("lifetimes_cover_accesses", "bias")
 def captured_value_overwritten_by_the_arm_that_does_not_read_it() -> Plan:
-    """`bias` dies, by its stated lifetime, in the arm that reads it; the other arm overwrites it for the next iteration."""
+    """`bias` has a lifetime that ends in the arm that reads it; the other arm overwrites it for the next iteration."""
     return laid_out(edit(taken(branch_in_a_loop()), tensors={"bias": {"death": 4}}))
 
 
