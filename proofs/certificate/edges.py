@@ -3,7 +3,7 @@
 At each step an arena is a column: its floor, the storages that are live, its roof. An edge says that one of them is
 the next above another over a stretch of steps. A sweep over births and deaths finds the edges, fewer than three for
 each storage. They are *not trusted*: `proofs.obligations.by_edges` checks that they tile every lifetime from both
-sides and that each leads up, and the lemmas of `proofs.lemmas.tiling` and `column` say what follows. spec: V1.12
+sides and that each leads up, and the lemmas of `proofs.lemmas.plan.tiling` and `column` say what follows. spec: V1.12
 """
 
 from __future__ import annotations

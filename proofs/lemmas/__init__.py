@@ -1,7 +1,5 @@
-"""What is proved once, for all inputs: lists that solvers walk, what follows from them, and how that is shown.
+"""What is proved once, for all inputs, in two parts: what verdicts rest on, and what is about algorithms and systems.
 
-`chains` are the functions that are evaluated on plans, `properties` say plainly what they mean; `tenancy`, `layout`,
-`level`, `holding`, `tiling` and `column` are the lemmas between the two. `descent` and `induction` check what no solver
-does: that recursion ends, and that a proof by induction is one. `at_use` proves the lemmas when they are first needed.
-spec: V4.3, V4.8
+`plan` is the first part, which `at_use` proves when it is first needed; `planner` and `systems` are the second, and
+`engine` is what all of them are made of. `families` lists every file of lemmas. spec: V4.3, V4.8, V4.9
 """

@@ -8,4 +8,4 @@ from tmmu.core import process
 def main() -> None:
     """Run prove-lemmas and exit with its code."""
     process.make_printable()
-    process.leave(process.code_of("proofs.prove_lemmas"))
+    process.leave(process.code_of("proofs.lemmas.command"))

@@ -1,93 +1,101 @@
-"""Every lemma by the file that holds it: what each speaks of, and in which order they are proved.
+"""Every file of lemmas, by the folder and the name of the file. Adding a lemma is adding it to a file, or a file here.
 
-A family of lemmas about lists has definitions of its own, which a solver reads before its queries; statements need
-none. Adding a lemma is adding it to a file here, or a file. spec: V4.3, V4.9
+spec: V4.3, V4.9
 """
 
 from __future__ import annotations
 
-from proofs.lemmas import (
-    alias_references,
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+
+from proofs.lemmas import plan
+from proofs.lemmas.engine.family import Family
+from proofs.lemmas.plan import clique_bound, column, cover, holding, layout, level, shrinking, tenancy, tiling
+from proofs.lemmas.planner import (
     align_up,
-    bodies,
-    cache_growth,
-    clique_bound,
-    column,
-    delta_encoding,
-    eviction,
     execution,
-    holding,
-    layout,
-    level,
     linear_scan,
     liveness,
+    pools,
+    prefix_sums,
+    sharding,
+    size_maxima,
+    unions,
+    zeroing,
+)
+from proofs.lemmas.systems import (
+    alias_references,
+    bodies,
+    cache_growth,
+    delta_encoding,
+    eviction,
     mapped_regions,
     plan_lifecycle,
     pool_generations,
-    pools,
-    prefix_sums,
     quota,
     ranks,
     sealed_records,
     sessions,
-    sharding_cover,
-    size_maxima,
-    tenancy,
-    tiling,
     totals,
-    unions,
     write_locks,
-    zeroing,
 )
-from proofs.lemmas.induction import Lemma
-from proofs.lemmas.statements import Statement
 
-OF_CHAINS: tuple[Lemma, ...] = (
-    *tenancy.LEMMAS,
-    *layout.LEMMAS,
-    *level.LEMMAS,
-    *holding.LEMMAS,
-    *tiling.LEMMAS,
-    *column.LEMMAS,
-)
-"""The lemmas that carry a plan's rows to its properties, in the order in which they are proved."""
+VERDICTS = "plan"
+"""The folder of the lemmas that verdicts rest on."""
 
-LISTS: dict[str, tuple[str, tuple[Lemma, ...], tuple[Lemma, ...]]] = {
-    "tenancy": (tenancy.DEFINITIONS, tenancy.LEMMAS, ()),
-    "layout": (layout.DEFINITIONS, layout.LEMMAS, ()),
-    "prefix_sums": (prefix_sums.DEFINITIONS, prefix_sums.LEMMAS, layout.LEMMAS),
-    "level": (level.DEFINITIONS, level.LEMMAS, ()),
-    "holding": (holding.DEFINITIONS, holding.LEMMAS, ()),
-    "tiling": (tiling.DEFINITIONS, tiling.LEMMAS, ()),
-    "column": (column.DEFINITIONS, column.LEMMAS, ()),
-    "clique_bound": (clique_bound.DEFINITIONS, clique_bound.LEMMAS, ()),
-}
-"""The families of lemmas about lists: definitions, lemmas, each of which may use those before it, and those of another
-family that they may use as well."""
 
-STATEMENTS: dict[str, tuple[Statement, ...]] = {
-    "align_up": align_up.STATEMENTS,
-    "linear_scan": linear_scan.STATEMENTS,
-    "liveness": liveness.STATEMENTS,
-    "execution": execution.STATEMENTS,
-    "unions": unions.STATEMENTS,
-    "zeroing": zeroing.STATEMENTS,
-    "sharding_cover": sharding_cover.STATEMENTS,
-    "size_maxima": size_maxima.STATEMENTS,
-    "totals": totals.STATEMENTS,
-    "quota": quota.STATEMENTS,
-    "alias_references": alias_references.STATEMENTS,
-    "pools": pools.STATEMENTS,
-    "write_locks": write_locks.STATEMENTS,
-    "sealed_records": sealed_records.STATEMENTS,
-    "pool_generations": pool_generations.STATEMENTS,
-    "cache_growth": cache_growth.STATEMENTS,
-    "plan_lifecycle": plan_lifecycle.STATEMENTS,
-    "sessions": sessions.STATEMENTS,
-    "bodies": bodies.STATEMENTS,
-    "ranks": ranks.STATEMENTS,
-    "mapped_regions": mapped_regions.STATEMENTS,
-    "eviction": eviction.STATEMENTS,
-    "delta_encoding": delta_encoding.STATEMENTS,
-}
-"""The families of statements without lists."""
+def _file(module: ModuleType) -> str:
+    """The folder and the name of a file of lemmas.
+
+    >>> _file(zeroing)
+    'planner/zeroing'
+    """
+    return "/".join(module.__name__.split(".")[-2:])
+
+
+def _all() -> list[Family]:
+    of_lists = [tenancy, layout, level, holding, tiling, column, clique_bound]
+    families = [Family(_file(module), module.LEMMAS, plan.TEXT, plan.LISTS) for module in of_lists]
+    families += [Family(_file(module), module.STATEMENTS) for module in (cover, shrinking)]
+    sums = prefix_sums
+    families.append(Family(_file(sums), sums.LEMMAS, sums.DEFINITIONS, (*layout.LEMMAS, *sums.LEMMAS)))
+    for module in (
+        align_up, linear_scan, liveness, execution, unions, zeroing, pools, sharding, size_maxima,
+        alias_references, bodies, plan_lifecycle, quota, ranks, totals, cache_growth, pool_generations, sessions,
+        delta_encoding, eviction, mapped_regions, sealed_records, write_locks,
+    ):  # fmt: skip
+        families.append(Family(_file(module), module.LEMMAS))
+    return families
+
+
+FAMILIES: Mapping[str, Family] = {family.file: family for family in _all()}
+"""Every file of lemmas, as `folder/name`."""
+
+
+def names() -> list[str]:
+    """The names of all lemmas, file by file."""
+    return [lemma.name for family in FAMILIES.values() for lemma in family.lemmas]
+
+
+def chosen(wanted: Sequence[str]) -> list[Family]:
+    """The files with the lemmas of these names, or of these files or folders; all of them where none is named.
+
+    A file is named by its stem, its name, with its folder, or by its path in the repository. ValueError for what is
+    neither.
+
+    >>> [family.file for family in chosen(["proofs/lemmas/plan/tenancy.py", "zeroing"])]
+    ['plan/tenancy', 'planner/zeroing']
+    """
+    called = {
+        file: {file, family.stem, f"{family.stem}.py", family.path, family.folder} for file, family in FAMILIES.items()
+    }
+    known = set(names()).union(*called.values())
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(f"there is no lemma {unknown[0]!r}")
+    asked = set(wanted)
+    found = []
+    for file, family in FAMILIES.items():
+        lemmas = tuple(lemma for lemma in family.lemmas if not asked or lemma.name in asked or called[file] & asked)
+        if lemmas:
+            found.append(family._replace(lemmas=lemmas))
+    return found

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from proofs.lemmas import at_use
-from proofs.lemmas.chains import DEFINITIONS
+from proofs.lemmas.plan.chains import DEFINITIONS
 from proofs.obligations import (
     alignment,
     capacity,

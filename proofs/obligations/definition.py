@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from proofs.lemmas.expressions import parse_one
+from proofs.smt.expressions import parse_one
 from proofs.solvers import DISCHARGED, Answer, Solver
 from tmmu.plan.columns import Plan
 

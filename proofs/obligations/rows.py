@@ -1,6 +1,6 @@
 """Rows: what an obligation asks of a plan, as SMT-LIB terms that a solver evaluates, in batches of about a thousand.
 
-A row is a call of a short function (a *macro*, or a chain of `proofs.lemmas.chains`) on numbers of the plan. Every
+A row is a call of a short function (a *macro*, or a chain of `proofs.lemmas.plan.chains`) on numbers of the plan. Every
 number comes from a Python int, so that nothing can be injected and nothing is rounded. A batch knows which tensors,
 storages and step each of its rows speaks of, for the case that one is false. spec: V4.1
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proofs.lemmas.size_maxima import SMALLER_PARTS
+from proofs.lemmas.plan.shrinking import SMALLER_PARTS
 from proofs.solvers import Solver
 from tmmu.core.dims.table import OPS, Row
 from tmmu.plan.columns import Plan

@@ -2,9 +2,9 @@
 
 A slot holds one storage at a time (`tenancy`, asked here where `no_live_overlap` is shown without slots), so that slots
 are never fewer than the storages live at one step. Where at one step every slot holds a live storage, they are not
-more either. Where the claim is not made, the most live is counted. A slot is as large as one storage in it, than which
-none is larger (`tenancy` again), and as strict as one of them or the arena. An arena that does not reuse gives every
-storage a slot of its own. spec: V5.1, T5.2, T6.3, T6.4, M3.1
+more either: no assignment has fewer slots (`clique_bound`). Where the claim is not made, the most live is counted. A
+slot is as large as one storage in it, than which none is larger (`tenancy` again), and as strict as one of them or the
+arena. An arena that does not reuse gives every storage a slot of its own. spec: V5.1, T5.2, T6.3, T6.4, M3.1
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from proofs.obligations.rows import Batch, Place, distinct, listed, table
 
 NAME = "slot_count"
 SENTENCE = "Slots are as many as stated, and as the most storages live where that is claimed, and none is too large."
-LEMMAS: tuple[str, ...] = ("at_most_one_tenant", "tenancies_join", *levels.LEMMAS)
+LEMMAS: tuple[str, ...] = (
+    "at_most_one_tenant", "tenancies_join", "no_assignment_has_fewer_slots_than_are_live", *levels.LEMMAS,
+)  # fmt: skip
 DEFINITIONS = """
 (define-fun lives_at ((birth Int) (death Int) (step Int)) Bool (and (<= birth step) (<= step death)))
 (define-fun slots_as_stated ((counted Int) (stated Int) (most_live Int)) Bool

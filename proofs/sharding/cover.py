@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from proofs.lemmas.sharding_cover import DEFINITIONS, OF_COVER
+from proofs.lemmas.plan.cover import DEFINITIONS, STATEMENTS
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension
 from proofs.solvers import Solver, refutation
@@ -99,8 +99,8 @@ def _said(name: str, d: int, index: int, ranks: tuple[int, ...]) -> str:
 
 
 def prove(mesh: Mesh, by_rank: Mapping[int, Parts], solver: Solver, timeout_s: float) -> str | None:
-    """Let a solver that has read `DEFINITIONS` prove `OF_COVER` and evaluate every stated part; why not, or None."""
-    for lemma in OF_COVER:
+    """Let a solver that has read `DEFINITIONS` prove its lemmas and evaluate every stated part; why not, or None."""
+    for lemma in STATEMENTS:
         answer = solver.evaluate(lemma.query(DEFINITIONS), timeout_s)
         if not answer.proof:
             return f"{lemma.name}: {answer.failure or f'the solver answers {answer.text[:200]!r}'}"

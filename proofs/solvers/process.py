@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from proofs.lemmas.unfold import Scope
+from proofs.smt.unfold import Scope
 from proofs.solvers import Answer
 from proofs.solvers.child import read_frame, write_frame
 

@@ -169,9 +169,9 @@ def _export(
     result: Verdict, plan: Plan, permissions: Permissions, outcomes: Sequence[obligations.Outcome], options: Options
 ) -> None:
     """Write what was discharged as SMT-LIB; a status is stated only where a solver has confirmed it. spec: C4.3"""
-    from proofs.lemmas.families import OF_CHAINS
-    from proofs.lemmas.sharding_cover import OF_COVER
-    from proofs.lemmas.size_maxima import SMALLER_PARTS
+    from proofs.lemmas import export
+    from proofs.lemmas import plan as rests_on
+    from proofs.lemmas.plan import cover, shrinking
     from proofs.verify import export as smtlib
 
     assert options.smt2 is not None
@@ -180,10 +180,10 @@ def _export(
         return
     folder = smtlib.folder_of(options.smt2, result.file)
     smtlib.write_plan(folder, plan, permissions, options.donated, options.definition_limit)
-    of_sizes = (SMALLER_PARTS,) if plan.envelope is not None else ()
-    of_ranks = OF_COVER if plan.shard_spec else ()
-    names = [lemma.name for lemma in (*OF_CHAINS, *of_sizes, *of_ranks)]
-    smtlib.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, names)
+    of_sizes = shrinking.STATEMENTS if plan.envelope is not None else ()
+    of_ranks = cover.STATEMENTS if plan.shard_spec else ()
+    names = [lemma.name for lemma in (*rests_on.LISTS, *of_sizes, *of_ranks)]
+    export.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, names)
 
 
 def _expected(plan: Plan, options: Options) -> RankModel | None:

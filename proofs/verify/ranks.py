@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from proofs.lemmas.sharding_cover import DEFINITIONS
+from proofs.lemmas.plan.cover import DEFINITIONS
 from proofs.readers.donation import unfit
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from proofs.lemmas import checked, proving
-from proofs.lemmas.descent import Unfounded
-from proofs.lemmas.instances import without_recursion
-from proofs.lemmas.tenancy import DEFINITIONS
+from proofs.lemmas.engine.instances import without_recursion
+from proofs.lemmas.plan.tenancy import DEFINITIONS
+from proofs.smt.descent import Unfounded
 from proofs.solvers import smtinterpol
 from proofs.solvers.process import Z3
 from proofs.solvers.smtinterpol import Said, SMTInterpol
@@ -22,7 +22,7 @@ from proofs.tools import maven
 from tests.unit.test_model_check_tools import program
 from tmmu.core.process import code_of
 
-run = partial(code_of, "proofs.prove_lemmas")
+run = partial(code_of, "proofs.lemmas.command")
 ONE = "valid\nholes=0\nassertions=1\ndefinefuns=0\naxioms=3\nresolutions=4\n"
 LEMMAS = {lemma.name: (file, lemma) for file, lemmas in proving.by_file().items() for lemma in lemmas}
 

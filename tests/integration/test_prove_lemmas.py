@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from proofs.lemmas import checked, families, proving, zeroing
-from proofs.lemmas.checked import Evidence
-from proofs.lemmas.expressions import parse_one, text_of
-from proofs.lemmas.proving import Report
-from proofs.lemmas.statements import Mutant, Statement, World, expanded
+from proofs.lemmas.engine.checked import Evidence
+from proofs.lemmas.engine.proving import Report
+from proofs.lemmas.engine.statements import Mutant, Statement, World, expanded
+from proofs.smt.expressions import parse_one, text_of
 from proofs.solvers import Answer, smtinterpol
 from proofs.solvers.process import Z3
 from tmmu.core.process import code_of
 
 LEMMAS = [lemma for lemmas in proving.by_file().values() for lemma in lemmas]
-run = partial(code_of, "proofs.prove_lemmas")
+run = partial(code_of, "proofs.lemmas.command")
 FALSE = Statement(
     "every_number_is_small", "Every number is less than seven.", "(declare-const x Int)", (), "(< x 7)",
     (Mutant("eight", "(< x 7)", "(< x 8)"),),
@@ -71,7 +71,7 @@ def test_of_named_lemmas_and_files_those_alone_are_listed(capsys: pytest.Capture
     assert (said.out, "there is no lemma 'no_such_lemma'" in said.err) == ("", True)
 
 
-@pytest.mark.parametrize("name", ["sharding_cover", "sharding_cover.py", "proofs/lemmas/sharding_cover.py"])
+@pytest.mark.parametrize("name", ["sharding_cover", "sharding_cover.py", "proofs/lemmas/plan/cover.py"])
 def test_a_file_is_named_as_the_output_names_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: C4.1"""
     assert run([name, "--list"]) == 0
@@ -205,7 +205,7 @@ def test_json_says_all_of_a_report(
     assert json.loads(out) == {
         "lemmas": [
             {
-                "name": "two", "file": "proofs/lemmas/zeroing.py", "sentence": "One is one.", "verdict": "UNKNOWN",
+                "name": "two", "file": "proofs/lemmas/planner/zeroing.py", "sentence": "One is one.", "verdict": "UNKNOWN",
                 "solvers": {"z3": "PROVED", "cvc5": "tired"}, "seeds": 3, "twin": "x = 1",
                 "mutants_refuted": [{"name": "two", "case": "x = 2"}, {"name": "three", "case": "x = 3"}],
                 "proof": {"verdict": "NONE", "detail": "answers '→'"},

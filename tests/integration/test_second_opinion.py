@@ -18,9 +18,9 @@ import z3
 from proofs import obligations, prove_lemmas
 from proofs.kernel import coq_file
 from proofs.lemmas import proving
-from proofs.lemmas.chains import DEFINITIONS
-from proofs.lemmas.expressions import parse, text_of, walk
+from proofs.lemmas.plan.chains import DEFINITIONS
 from proofs.obligations import Outcome
+from proofs.smt.expressions import parse, text_of, walk
 from proofs.solvers import Answer, refutation
 from proofs.solvers.process import CVC5, SOLVERS
 from proofs.verify import export as smtlib

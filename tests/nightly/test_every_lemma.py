@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from proofs.lemmas import proving
-from proofs.lemmas.proving import PROVED
+from proofs.lemmas.engine.proving import PROVED
 
 SEEDS = 10
 """For Z3; cvc5, which starts slowly, is asked under one."""

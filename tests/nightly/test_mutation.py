@@ -187,7 +187,7 @@ def test_a_record_of_a_file_that_has_changed_is_no_record(tmp_path: Path) -> Non
 
 
 def test_the_command_finds_what_is_noticed_and_remembers_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.nightly.mutation", "--files", "proofs/lemmas/descent.py", "--sample", "3",
+    command = [sys.executable, "-m", "tests.nightly.mutation", "--files", "proofs/smt/descent.py", "--sample", "3",
                "--folder", str(tmp_path)]  # fmt: skip
     first = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert first.returncode in (0, 1), first.stderr

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from proofs.lemmas import proving
-from proofs.lemmas.induction import Lemma
+from proofs.lemmas.engine.induction import Lemma
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "proofs/lemmas/README.md"

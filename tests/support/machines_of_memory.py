@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tests.support.tied_machines import Machine, Values, named
+from proofs.lemmas.planner import pools
+from proofs.lemmas.systems import (
+    cache_growth,
+    delta_encoding,
+    eviction,
+    mapped_regions,
+    pool_generations,
+    sealed_records,
+    sessions,
+    write_locks,
+)
+from tests.support.tied_machines import Tie, Values, named
 from tests.support.tlc_steps import State, Step, at
 
 
@@ -34,15 +45,8 @@ def _placings(constants: Values, step: Step) -> Iterator[Values]:
             yield {**values, "reserved": reserved, "k": base // tile}
 
 
-_UNMAPS = ("unmapping_a_region_keeps_the_regions",)
-_LOOKS = ("looking_at_a_region_keeps_the_regions",)
-_ASKS = ("asking_for_a_region_keeps_the_regions",)
-MAPPED_REGIONS = Machine(
-    "mapped_regions", "regions_begin_right",
-    {
-        "Ask": _ASKS, "Refuse": _ASKS, "Map": ("mapping_a_region_keeps_the_regions",), "Evict": _UNMAPS,
-        "GiveBack": _UNMAPS, "Pin": _LOOKS, "Unpin": _LOOKS, "Shrink": ("shrinking_memory_keeps_the_regions",),
-    },
+MAPPED_REGIONS = Tie(
+    mapped_regions.MACHINE,
     lambda constants, state: {
         "tile": constants["TilePages"], "max_region": constants["MaxRegion"], "memory_at_first": constants["Memory"],
     },
@@ -56,7 +60,10 @@ MAPPED_REGIONS = Machine(
 
 
 def _pages(constants: Values, state: State) -> Values:
+    resident = sorted(state["resident"])
     return {
+        "place": lambda p: resident.index(p) + 1 if p in resident else 0,
+        "page": lambda k: resident[k - 1] if 1 <= k <= len(resident) else 1,
         "last": lambda p: at(state["last"], p), "weight": lambda p: at(state["weight"], p),
         "resident": lambda p: p in state["resident"], "waits": lambda p: p == state["waiting"],
         "clock": state["clock"], "count": len(state["resident"]),
@@ -67,19 +74,14 @@ def _page_numbers(constants: Values) -> range:
     return range(1, constants["Pages"] + 1)
 
 
-EVICTION = Machine(
-    "eviction", "pages_begin_right",
-    {
-        "Touch": ("touching_a_page_keeps_the_pages",), "Fault": ("a_fault_keeps_the_pages",),
-        "Bring": ("bringing_a_page_in_keeps_the_pages",), "Evict": ("evicting_a_page_keeps_the_pages",),
-        "Attend": ("a_change_of_attention_keeps_the_pages",),
-    },
+EVICTION = Tie(
+    eviction.MACHINE,
     lambda constants, state: {
         "number": lambda p: p, "room": constants["Room"], "unit": 2 * constants["MaxWeight"],
         "max_weight": constants["MaxWeight"],
     },
     _pages,
-    lambda constants, state: {"Page": _page_numbers(constants)},
+    lambda constants, state: {"Page": _page_numbers(constants), "Int": range(constants["Pages"] + 2)},
     "Eviction-minus-sign",
     lambda constants, step: named(x=_page_numbers(constants), w=range(constants["MaxWeight"] + 1)),
 )  # fmt: skip
@@ -108,13 +110,8 @@ def _records(constants: Values, state: State) -> Values:
     }  # fmt: skip
 
 
-_EXTENDS = "a_next_vector_keeps_the_records and a_next_vector_keeps_the_rounded_records"
-DELTA_ENCODING = Machine(
-    "delta_encoding", "records_of_no_vectors_are_right",
-    {
-        "Begin": ("the_first_vector_is_stored_as_it_is",), "Extend": (_EXTENDS,),
-        "Sync": ("syncing_a_record_keeps_the_records",), "Crash": ("a_crash_keeps_what_is_synced",),
-    },
+DELTA_ENCODING = Tie(
+    delta_encoding.MACHINE,
     lambda constants, state: {
         "modulus": constants["Modulus"], "step": constants["Step"],
         "difference": lambda v, a: (v - a) % constants["Modulus"], "sum": lambda a, d: (a + d) % constants["Modulus"],
@@ -142,13 +139,8 @@ def _coming(constants: Values, step: Step) -> Iterator[Values]:
         yield {**values, "tiles": lambda a, x=values["x"]: a in step.after["wants"][x]}
 
 
-WRITE_LOCKS = Machine(
-    "write_locks", "threads_begin_right",
-    {
-        "Begin": ("coming_keeps_the_locks",), "Request": ("asking_for_the_lowest_lock_keeps_the_locks",),
-        "Take": ("taking_a_free_lock_keeps_the_locks",), "Write": ("writing_with_all_locks_keeps_the_locks",),
-        "End": ("ending_keeps_the_locks",),
-    },
+WRITE_LOCKS = Tie(
+    write_locks.MACHINE,
     lambda constants, state: {}, _locks,
     lambda constants, state: {"Thread": constants["Threads"], "Int": range(constants["Tiles"] + 2)},
     "WriteLocks-writes-with-one-lock", _coming,
@@ -177,7 +169,7 @@ def _sealings(constants: Values, step: Step) -> Iterator[Values]:
     before, files = step.before["disk"], range(1, constants["Openings"] + 1)
     for x in files:
         records = at(step.after["disk"], x)["records"]
-        lies = {
+        origins = {
             i: next(
                 ((g, j) for g in files for j, other in enumerate(at(before, g)["records"], 1) if other == record),
                 (x, 0),
@@ -187,19 +179,13 @@ def _sealings(constants: Values, step: Step) -> Iterator[Values]:
         last = records[-1] if records else None
         yield {
             "x": x, "r": last, "t": last["token"] if last else None,
-            "of": lambda i, lies=lies, x=x: lies.get(i, (x, 0))[0],
-            "from": lambda i, lies=lies, x=x: lies.get(i, (x, 0))[1],
+            "of": lambda i, origins=origins, x=x: origins.get(i, (x, 0))[0],
+            "from": lambda i, origins=origins, x=x: origins.get(i, (x, 0))[1],
         }  # fmt: skip
 
 
-_ATTACK = ("an_attack_keeps_the_records",)
-SEALED_RECORDS = Machine(
-    "sealed_records", "records_begin_right",
-    {
-        "Open": ("opening_a_file_keeps_the_records",), "Seal": ("sealing_a_record_keeps_the_records",),
-        "Close": ("closing_a_file_keeps_the_records",), "Crash": ("a_crash_keeps_the_records",),
-        "CutOff": _ATTACK, "Replace": _ATTACK, "Repeat": _ATTACK, "Read": (),
-    },
+SEALED_RECORDS = Tie(
+    sealed_records.MACHINE,
     lambda constants, state: {
         "key": lambda f: f, "prefix": lambda f: at(state["prefix"], f),
         "salt": lambda r: r["salt"] if r else -1, "place": lambda r: r["place"] if r else -1,
@@ -210,7 +196,7 @@ SEALED_RECORDS = Machine(
         "File": range(1, constants["Openings"] + 1), "Key": range(1, constants["Openings"] + 1),
         "Prefix": sorted({0, *constants["Prefixes"]}), "Int": range(-1, constants["Records"] + 2),
     },
-    "SealedRecords-counter-forgotten", _sealings,
+    "SealedRecords-counter-forgotten", _sealings, ("Read",),
 )  # fmt: skip
 
 
@@ -233,22 +219,17 @@ def _handles(constants: Values, state: State) -> Values:
         return lambda h: handles[h - 1][part] - (part == "chunk") if 1 <= h <= len(handles) else 0
 
     return {
-        "nobody": 0, "chunk": of("chunk"), "first": of("first"), "bytes": of("bytes"), "of": of("generation"),
+        "none": 0, "chunk": of("chunk"), "first": of("first"), "bytes": of("bytes"), "of": of("generation"),
         "room": lambda c: (2, 3)[c] if 0 <= c < 2 else 0,  # MCPoolGenerations
     }  # fmt: skip
 
 
-POOL_GENERATIONS = Machine(
-    "pool_generations", "a_pool_begins_right",
-    {
-        "Take": ("taking_from_a_chunk_with_room_keeps_the_pool",), "Grow": ("opening_a_chunk_keeps_the_pool",),
-        "Reset": ("a_reset_keeps_the_pool",), "Write": ("a_write_through_a_handle_of_now_keeps_the_pool",),
-        "Read": (), "Refuse": (),
-    },
+POOL_GENERATIONS = Tie(
+    pool_generations.MACHINE,
     _handles, _pool,
     lambda constants, state: {"Handle": range(constants["Handles"] + 1), "Int": range(-1, 5)},
     "PoolGenerations-forgets-to-bump",
-    lambda constants, step: named(x=range(1, constants["Handles"] + 1)),
+    lambda constants, step: named(x=range(1, constants["Handles"] + 1)), ("Read", "Refuse"),
 )  # fmt: skip
 
 
@@ -261,45 +242,27 @@ def _cache(constants: Values, state: State) -> Values:
         return lambda b: places.get(b, ())
 
     return {
-        "cache": held(state["buffer"]), "next": held(state["next"]["buffer"]), "length": state["length"],
-        "filled": lambda h: h in state["filled"],
+        "capacity": state["capacity"], "cache": held(state["buffer"]), "length": state["length"],
+        "growing": state["next"]["capacity"] > 0, "larger": state["next"]["capacity"],
+        "next": held(state["next"]["buffer"]), "filled": lambda h: h in state["filled"],
     }  # fmt: skip
 
 
-def _layouts(constants: Values, step: Step) -> Iterator[Values]:
-    old = step.before["capacity"]
-    new = step.before["next"]["capacity"] or step.after["next"]["capacity"] or old
-    found: dict[str, Any] = {
-        "pending": step.before["pending"],
-        "token": lambda h, p: (h, p),
-        "heads": constants["Heads"],
-    }
-    for name, capacity in (("old", old), ("new", new)):
-        found |= {
-            f"{name}_place": lambda h, p, c=capacity: h * c + p, f"{name}_head_of": lambda b, c=capacity: b // c,
-            f"{name}_position_of": lambda b, c=capacity: b % c, f"{name}_capacity": capacity,
-        }  # fmt: skip
-    for x in range(constants["Heads"]):
-        yield {**found, "x": x}
-
-
-CACHE_GROWTH = Machine(
-    "cache_growth", "a_cache_begins_right",
-    {
-        "Come": (), "Store": ("storing_loses_nothing",), "Grow": ("growing_begins_with_nothing_copied",),
-        "Copy": ("copying_a_head_loses_nothing",), "Switch": ("switching_loses_nothing",),
-        "Fail": ("failing_to_grow_loses_nothing",), "Refuse": (),
-    },
+CACHE_GROWTH = Tie(
+    cache_growth.MACHINE,
     lambda constants, state: {
-        "heads": constants["Heads"], "token": lambda h, p: (h, p), "old_capacity": state["capacity"],
-        "old_place": lambda h, p: h * state["capacity"] + p, "old_head_of": lambda b: b // state["capacity"],
-        "old_position_of": lambda b: b % state["capacity"],
+        "heads": constants["Heads"], "token": lambda h, p: (h, p), "place": lambda c, h, p: h * c + p,
+        "head_of": lambda c, b: b // c if c else 0, "position_of": lambda c, b: b % c if c else 0,
     },
     _cache,
     lambda constants, state: {
-        "Int": range(constants["Heads"] * max(state["capacity"], state["next"]["capacity"])), "Token": (),
+        "Int": range(constants["Heads"] * max(state["capacity"], state["next"]["capacity"])),
     },
-    "CacheGrowth-one-copy", _layouts,
+    "CacheGrowth-one-copy",
+    lambda constants, step: named(
+        x=range(constants["Heads"]), pending=[step.before["pending"]], wanted=[step.after["next"]["capacity"]]
+    ),
+    ("Come", "Refuse"),
 )  # fmt: skip
 
 
@@ -310,23 +273,13 @@ def _session(constants: Values, state: State) -> Values:
     private = state["private"]
     return {
         "phase": _phase(state["phase"]), "made": lambda b: b in state["made"],
-        "lies": lambda w: at(private, w) if 1 <= w <= len(private) else 0,
+        "stored": lambda w: at(private, w) if 1 <= w <= len(private) else 0,
         **{name: state[name] for name in ("staging", "copying", "step", "logits", "output", "sampled")},
     }  # fmt: skip
 
 
-SESSIONS = Machine(
-    "sessions", "a_session_begins_right",
-    {
-        "Open": ("opening_keeps_the_session",), "Make": ("making_a_buffer_keeps_the_session",),
-        "CannotMake": ("a_buffer_that_cannot_be_had_keeps_the_session",),
-        "GiveBack": ("giving_a_buffer_back_keeps_the_session",), "Failed": ("failing_keeps_the_session",),
-        "Stage": ("staging_a_weight_keeps_the_session",), "BeginCopy": ("beginning_a_copy_keeps_the_session",),
-        "EndCopy": ("ending_a_copy_keeps_the_session",), "Start": ("starting_keeps_the_session",),
-        "Compute": ("computing_keeps_the_session",), "CopyOut": ("copying_out_keeps_the_session",),
-        "Sample": ("sampling_keeps_the_session",), "NextStep": ("going_on_to_the_next_step_keeps_the_session",),
-        "Close": ("closing_keeps_the_session",),
-    },
+SESSIONS = Tie(
+    sessions.MACHINE,
     lambda constants, state: {"weights": constants["Weights"], "steps": constants["Steps"]}, _session,
     lambda constants, state: {"Buffer": constants["Buffers"], "Int": range(-1, constants["Weights"] + 2)},
     "Sessions-stages-over-a-copy",
@@ -367,9 +320,8 @@ def _joining(constants: Values, step: Step) -> Iterator[Values]:
         yield {**values, "meets": lambda p, x=values["x"]: after["blocker"](x, p)}
 
 
-POOLS = Machine(
-    "pools", "pools_begin_right",
-    {"Join": ("joining_the_first_pool_that_fits_keeps_the_pools",), "Open": ("opening_a_pool_keeps_the_pools",)},
+POOLS = Tie(
+    pools.MACHINE,
     lambda constants, state: {
         **{name: lambda s, name=name: at(state[name], s) for name in ("birth", "death", "size")},
         "made": lambda s: s,

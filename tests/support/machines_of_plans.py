@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support.tied_machines import Machine, Values, named
+from proofs.lemmas.planner import linear_scan
+from proofs.lemmas.systems import alias_references, bodies, plan_lifecycle, quota, ranks
+from tests.support.tied_machines import Tie, Values, named
 from tests.support.tlc_steps import State, Step, at
 
 
@@ -41,12 +43,8 @@ def _scan(constants: Values, state: State) -> Values:
     }  # fmt: skip
 
 
-LINEAR_SCAN = Machine(
-    "linear_scan", "a_scan_begins_right",
-    {
-        "Advance": ("going_on_keeps_the_invariant",), "Expire": ("expiry_keeps_the_invariant",),
-        "Reuse": ("taking_a_free_slot_keeps_the_invariant",), "Open": ("opening_a_slot_keeps_the_invariant",),
-    },
+LINEAR_SCAN = Tie(
+    linear_scan.MACHINE,
     lambda constants, state: _functions(state, "birth", "death"), _scan,
     lambda constants, state: {"Storage": _numbers(constants), "Int": range(-1, constants["Count"] + 1)},
     "LinearScan-half-open",
@@ -58,23 +56,29 @@ LINEAR_SCAN = Machine(
 
 
 def _counts(constants: Values, state: State) -> Values:
+    home = state["home"]
+
+    def members(s: int) -> list[int]:
+        return sorted(t for t in state["alive"] if at(home, t) == s)
+
+    def member(s: int, k: int) -> int:
+        return members(s)[k - 1] if 1 <= k <= len(members(s)) else 1
+
     return {
+        "place": lambda t: members(at(home, t)).index(t) + 1 if t in state["alive"] else 0, "member": member,
         "alive": lambda t: t in state["alive"], "count": lambda s: at(state["references"], s) if s else 0,
         "changed": lambda t: t in state["changed"], "now": state["at"], "holder": state["holder"],
     }  # fmt: skip
 
 
-ALIAS_REFERENCES = Machine(
-    "alias_references", "counting_begins_right",
-    {
-        "Make": ("making_a_member_keeps_the_counts",), "Die": ("a_death_keeps_the_counts",),
-        "WriteOver": ("writing_over_the_last_member_keeps_what_is_read",),
-        "Proceed": ("proceeding_keeps_the_counts",),
-    },
+ALIAS_REFERENCES = Tie(
+    alias_references.MACHINE,
     lambda constants, state: {
-        "nobody": 0, **_functions(state, "birth", "death", "home"), "saved": lambda t: t in state["saved"],
+        "free": 0, **_functions(state, "birth", "death", "home"), "saved": lambda t: t in state["saved"],
     },
-    _counts, lambda constants, state: {"Tensor": _numbers(constants), "Storage": range(3)},
+    _counts, lambda constants, state: {
+        "Tensor": _numbers(constants), "Storage": range(3), "Int": range(constants["Count"] + 2),
+    },
     "AliasReferences-freed-with-the-first",
     lambda constants, step: named(x=_numbers(constants)),
 )  # fmt: skip
@@ -100,14 +104,8 @@ def _asking(constants: Values, step: Step) -> Iterator[Values]:
         yield {**values, "need": sum(step.after["size"][values["x"]].values())}
 
 
-QUOTA = Machine(
-    "quota", "a_budget_begins_unused",
-    {
-        "Ask": ("promising_what_the_budget_has_keeps_the_quota", "refusing_what_the_budget_has_not_keeps_the_quota"),
-        "Map": ("mapping_an_arena_keeps_the_quota",), "Refuse": ("a_refusal_by_the_system_keeps_the_quota",),
-        "Unmap": ("giving_an_arena_back_keeps_the_quota",), "Fail": ("failing_keeps_the_quota",),
-        "Commit": ("committing_keeps_the_quota",), "Release": ("releasing_keeps_the_quota",),
-    },
+QUOTA = Tie(
+    quota.MACHINE,
     lambda constants, state: {"budget": constants["Budget"]}, _quota,
     lambda constants, state: {"Client": constants["Clients"], "Arena": constants["Arenas"]},
     "Quota-keeps-the-promise", _asking,
@@ -132,26 +130,13 @@ def _life(constants: Values, state: State) -> Values:
 
 
 def _living(constants: Values, step: Step) -> Iterator[Values]:
-    """Plans and shapes that a step may have chosen; None is said of a file that is not there."""
+    """Plans and shapes that a step may have chosen."""
     plans = range(constants["MaxShape"] + 1)
-    for values in named(p=plans, a=plans):
-        yield {**values, "q": 0, "b": False, "n": 0}
+    yield from named(p=plans, a=plans)
 
 
-PLAN_LIFECYCLE = Machine(
-    "plan_lifecycle", "a_run_begins_right",
-    {
-        "Plan": ("planning_keeps_the_run",), "Restore": ("restoring_keeps_the_run",),
-        "Apply": ("applying_a_plan_whose_hash_recomputes_keeps_the_run",),
-        "RefuseDamaged": ("refusing_a_plan_whose_hash_differs_keeps_the_run",), "Zero": ("zeroing_keeps_the_run",),
-        "Ask": ("asking_for_an_iteration_keeps_the_run",), "Begin": ("beginning_an_iteration_keeps_the_run",),
-        "Replan": ("replanning_at_a_safepoint_keeps_the_run",), "RefuseShape": ("refusing_a_shape_keeps_the_run",),
-        "StandBy": ("going_back_to_the_former_plan_keeps_the_run",),
-        "Finish": ("ending_an_iteration_keeps_the_run",),
-        "WriteAside": ("writing_a_checkpoint_aside_keeps_the_run",),
-        "Sync": ("syncing_a_checkpoint_keeps_the_run",), "Rename": ("renaming_a_checkpoint_keeps_the_run",),
-        "Crash": ("a_crash_keeps_the_run",), "Damage": ("damage_keeps_the_run",),
-    },
+PLAN_LIFECYCLE = Tie(
+    plan_lifecycle.MACHINE,
     lambda constants, state: {"hash": lambda p: p, "fits": lambda p, a: 1 <= a <= p}, _life,
     lambda constants, state: {}, "PlanLifecycle-believes-files", _living,
 )  # fmt: skip
@@ -201,7 +186,7 @@ def _ranks(constants: Values, state: State) -> Values:
         return next((c for c in range(parts) if elements(rank, c) == piece), -1)
 
     return {
-        "phase": lambda r: (phase[r].capitalize(),), "heard": lambda r: bool(state["heard"][r]),
+        "phase": lambda r: (phase[r].capitalize(),), "informed": lambda r: bool(state["heard"][r]),
         "holds": lambda r, c: 0 <= c < _parts(constants, spec[r]) and set() < elements(r, c) <= state["holds"][r],
         "sent": sent, "shard": shard, "got": lambda r: got[r],
     }  # fmt: skip
@@ -216,14 +201,8 @@ def _rings(constants: Values, state: State) -> Values:
     }  # fmt: skip
 
 
-RANKS = Machine(
-    "ranks", "ranks_begin_right",
-    {
-        "Plan": ("planning_a_shard_keeps_the_ranks",), "RefuseSize": ("refusing_a_size_keeps_the_ranks",),
-        "Hear": ("hearing_of_the_others_keeps_the_ranks",), "Agree": ("beginning_keeps_the_ranks",),
-        "RefuseSpec": ("refusing_another_spec_keeps_the_ranks",), "Receive": ("receiving_a_shard_keeps_the_ranks",),
-        "End": ("ending_keeps_the_ranks",),
-    },
+RANKS = Tie(
+    ranks.MACHINE,
     _rings, _ranks,
     lambda constants, state: {
         "Rank": sorted(state["spec"]), "Spec": constants["Specs"], "Int": range(-1, max(state["size"], 3) + 1),
@@ -290,18 +269,13 @@ def _writing(constants: Values, step: Step) -> Iterator[Values]:
         yield values
 
 
-BODIES = Machine(
-    "bodies", "a_program_begins_right",
-    {
-        "Read": (), "Write": ("writing_a_result_keeps_the_program",),
-        "Carry": ("carrying_an_output_over_keeps_the_program",),
-        "Proceed": ("going_on_keeps_the_program", "going_round_again_keeps_the_program"),
-    },
+BODIES = Tie(
+    bodies.MACHINE,
     lambda constants, state: {
         "slot": lambda t: state["slot"][t], "writer": lambda t: WRITTEN_AT[t], "birth": _birth, "death": _death,
         "formal": lambda t: t in SOURCE, "source": lambda t: SOURCE.get(t, t), "enter": ENTER, "first": FIRST,
         "last": LAST, "leave": LEAVE, "trips": constants["Trips"],
     },
     _loop, lambda constants, state: {"Tensor": sorted(WRITTEN_AT), "Slot": sorted(WRITTEN_AT)},
-    "Bodies-straight-lifetimes", _writing,
+    "Bodies-straight-lifetimes", _writing, ("Read",),
 )  # fmt: skip

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proofs.lemmas.expressions import parse, text_of, walk
-from proofs.lemmas.statements import Statement
+from proofs.lemmas.engine.statements import Statement
+from proofs.smt.expressions import parse, text_of, walk
 from tests.support import scan
 from tests.support.ground import Ground, Value, cells, rows_of
 from tests.support.scan import Storage

@@ -62,7 +62,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "z3": ("proofs.solvers",),
     "cvc5": ("proofs.solvers",),
     "click": (
-        "tmmu.cli", "proofs.verify.command", "proofs.prove_lemmas", "tmmu.core.flags", "tmmu.core.process",
+        "tmmu.cli", "proofs.verify.command", "proofs.lemmas.command", "tmmu.core.flags", "tmmu.core.process",
         "proofs.model_check.command", "proofs.solvers.option",
     ),
     "jgo": ("proofs.tools.maven",),

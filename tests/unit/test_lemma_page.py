@@ -93,4 +93,4 @@ def test_every_file_of_lemmas_is_reached_from_a_guarantee_in_two_clicks() -> Non
     assert {f"proofs/lemmas/{file}.py" for file in proving.by_file()} <= found
     assert {path for file in proving.by_file() for path in lemma_page.tests(file)} <= found
     without = set().union(*(reached(row) for row in rows() if "#unions" not in row))
-    assert "proofs/lemmas/unions.py" not in without
+    assert "proofs/lemmas/planner/unions.py" not in without

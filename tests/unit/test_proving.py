@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from proofs.lemmas import proving
-from proofs.lemmas.induction import Lemma
-from proofs.lemmas.proving import PROVED, REFUTED, UNKNOWN, Report
-from proofs.lemmas.statements import Mutant, Statement, World
+from proofs.lemmas.engine.induction import Lemma
+from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, Report
+from proofs.lemmas.engine.statements import Mutant, Statement, World
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3
 

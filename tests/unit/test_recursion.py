@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from proofs.lemmas import at_use, chains, column, descent, families, induction, tiling
-from proofs.lemmas.descent import Unfounded
-from proofs.lemmas.expressions import Expression, parse, parse_one, substitute, text_of, walk
-from proofs.lemmas.induction import Lemma, NoInduction, Query
+from proofs.lemmas.engine.induction import Lemma, NoInduction, Query
 from proofs.obligations import PRELUDE
+from proofs.smt.descent import Unfounded
+from proofs.smt.expressions import Expression, parse, parse_one, substitute, text_of, walk
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3
 

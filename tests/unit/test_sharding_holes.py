@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from proofs.lemmas.sharding_cover import DEFINITIONS, OF_COVER
+from proofs.lemmas.plan.cover import DEFINITIONS, OF_COVER
 from proofs.sharding import cover
 from proofs.sharding.cover import Hole, Parts
 from proofs.sharding.mesh import Mesh, Part

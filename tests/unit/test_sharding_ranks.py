@@ -17,7 +17,7 @@ import pytest
 from click import UsageError
 from click.testing import CliRunner
 
-from proofs.lemmas.sharding_cover import DEFINITIONS, OF_COVER
+from proofs.lemmas.plan.cover import DEFINITIONS, OF_COVER
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh, Part

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofs import obligations
-from proofs.lemmas.chains import DEFINITIONS
-from proofs.lemmas.unfold import Scope
+from proofs.lemmas.plan.chains import DEFINITIONS
 from proofs.obligations.rows import Batch, Place, Unprovable
 from proofs.readers.sharing import Permissions
+from proofs.smt.unfold import Scope
 from proofs.verify import export as smtlib
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol

@@ -5,7 +5,7 @@ spec: V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.statements import Mutant, Statement, World
+from proofs.lemmas.engine.statements import Mutant, Statement, World
 from proofs.solvers.process import Z3
 
 DECLARED = """

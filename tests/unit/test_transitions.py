@@ -5,7 +5,7 @@ spec: V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.transitions import State, all_of, assumed
+from proofs.lemmas.engine.machine import State, all_of, assumed
 
 STATE = State(
     {"live": (("Storage",), "Bool"), "held": (("Storage", "Int"), "Value"), "best": ((), "Value")}, ("now", "left")

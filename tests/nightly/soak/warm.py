@@ -17,7 +17,7 @@ from unittest import mock
 from proofs import obligations
 from proofs.kernel import installed, program
 from proofs.lemmas import at_use
-from proofs.lemmas.sharding_cover import DEFINITIONS
+from proofs.lemmas.plan.cover import DEFINITIONS
 from proofs.obligations import PRELUDE
 from proofs.readers.sharing import Permissions
 from proofs.solvers import Answer

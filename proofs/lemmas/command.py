@@ -1,0 +1,152 @@
+"""prove-lemmas: prove every lemma, and show that each says something. spec: C4.1, C4.2, C4.5"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+
+from proofs.lemmas import export, families
+from proofs.lemmas.engine import checked, proving
+from proofs.lemmas.engine.family import Family
+from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, Report
+from proofs.solvers import smtinterpol
+from proofs.solvers.option import solver_option
+from proofs.tools import java, maven
+from tmmu.core.errors import TmmuError
+from tmmu.core.flags import Folder
+
+EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--list", "listed", is_flag=True, help="Prove nothing; print the names, each with its file and its sentence."
+)
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@solver_option("Who proves them; with both, each must.")
+@click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Random seeds that each proof must hold under.")
+@click.option("--timeout", type=click.IntRange(1, 1_000_000), default=20, help="Seconds for the solver, a query.")
+@click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")
+@click.option("--smt2", type=Folder(), metavar="DIR", help="Write each lemma as SMT-LIB 2 into DIR.")
+@click.option(
+    "--proofs",
+    type=Folder(),
+    metavar="DIR",
+    help="Write proofs by SMTInterpol into DIR, where its checker accepts them.",
+)
+@click.version_option(package_name="tmmu")
+def command(
+    names: tuple[str, ...],
+    listed: bool,
+    style: str,
+    solvers: tuple[str, ...],
+    seeds: int,
+    timeout: int,
+    cases: bool,
+    smt2: str | None,
+    proofs: str | None,
+) -> int:
+    """Prove the lemmas NAME (or of the files NAME; all without one), once and for all inputs.
+
+    Each lemma has a twin, in which its hypotheses hold, and mutants, each false in a case that is shown.
+
+    \b
+    Exit codes: 0 all PROVED, 1 a mutant or a twin that is not as it must be, 3 UNKNOWN, 2 command line, 70 internal.
+    """
+    try:
+        if listed:
+            for family in families.chosen(names):
+                for lemma in family.lemmas:
+                    click.echo(f"{lemma.name}  ({family.file})\n    {lemma.sentence}")
+            return 0
+        asked = families.chosen(names)
+        reports = []
+        proved_by = proving.prove_all(asked, solvers=solvers, seeds=seeds, timeout_s=timeout)
+        for report in proved_by if proofs is None else _with_proofs(proved_by, asked, Path(proofs), timeout):
+            reports.append(report)
+            if style == "text":
+                for line in _lines(report, cases):
+                    click.echo(line)
+        if smt2 is not None:
+            export.write_lemmas(Path(smt2), [report.name for report in reports])
+    except ValueError as error:
+        raise click.UsageError(f"{error}; `prove-lemmas --list` prints the names") from error
+    except TmmuError as error:  # it reads nothing, it could not write
+        flag = " or ".join(name for name, given in (("--smt2", smt2), ("--proofs", proofs)) if given is not None)
+        raise click.BadParameter(str(error), param_hint=flag) from error
+    worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
+    if style == "json":
+        counted = {"verdicts": _count(reports, True), "algorithms_and_systems": _count(reports, False)}
+        click.echo(
+            json.dumps(
+                {"proved": counted, "lemmas": [_object(report) for report in reports]}, indent=1, ensure_ascii=False
+            )
+        )
+    else:
+        mutants = sum(len(report.mutants_refuted) for report in reports)
+        by = " and ".join(solvers)
+        click.echo(f"verdicts rest on: {' of '.join(map(str, _count(reports, True)))} lemmas proved by {by}")
+        click.echo(f"algorithms and systems: {' of '.join(map(str, _count(reports, False)))} lemmas proved by {by}")
+        click.echo(f"{mutants} mutants refuted")
+        if proofs is not None:
+            found = [report.proof.verdict for report in reports if report.proof is not None]
+            count = found.count(checked.CHECKED)
+            click.echo(f"{count} of {len(reports)} have a proof by SMTInterpol that its checker accepts")
+    return worst
+
+
+def _with_proofs(reports: Iterator[Report], asked: list[Family], folder: Path, timeout_s: float) -> Iterator[Report]:
+    """The reports, each with what came of its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
+    try:
+        tool = smtinterpol.find()
+    except (java.JavaMissing, maven.Unfetchable) as error:
+        raise click.BadParameter(str(error), param_hint="--proofs") from error
+    known = {lemma.name: (family, lemma) for family in asked for lemma in family.lemmas}
+
+    def look(report: Report) -> Report:
+        report.proof = checked.evidence(*known[report.name], tool, folder, timeout_s)
+        if report.proof.verdict == checked.REFUSED:
+            report.open.append(f"its proof by SMTInterpol is refused: {report.proof.detail}")
+            report.verdict = UNKNOWN
+        return report
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        yield from pool.map(look, reports)
+
+
+def _count(reports: Sequence[Report], of_verdicts: bool) -> tuple[int, int]:
+    """How many lemmas are proved, and of how many: of those that verdicts rest on, or of the others."""
+    mine = [report for report in reports if report.file.startswith(f"{families.VERDICTS}/") is of_verdicts]
+    return sum(report.verdict == PROVED for report in mine), len(mine)
+
+
+def _lines(report: Report, cases: bool) -> list[str]:
+    said = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
+    lines = [f"{report.verdict} {report.name} ({report.file}): {len(report.mutants_refuted)} mutants refuted, {said}"]
+    if report.proof is not None:
+        lines[0] += f", proof {report.proof.verdict}: {report.proof.detail}"
+    lines += [f"    open: {what}" for what in report.open]
+    if cases:
+        lines += [f"    {report.sentence}", f"    holds where {report.twin}"]
+        lines += [f"    mutant {name!r} is false where {case}" for name, case in report.mutants_refuted.items()]
+    return lines
+
+
+def _object(report: Report) -> dict[str, object]:
+    return {
+        "name": report.name,
+        "file": f"proofs/lemmas/{report.file}.py",
+        "sentence": report.sentence,
+        "verdict": report.verdict,
+        "solvers": report.solvers,
+        "seeds": report.seeds,
+        "twin": report.twin,
+        "mutants_refuted": [{"name": name, "case": case} for name, case in report.mutants_refuted.items()],
+        "proof": None if report.proof is None else report.proof._asdict(),
+        "open": report.open,
+    }

@@ -1,0 +1,40 @@
+"""What verdicts rest on: lists that solvers walk on the data of a plan, and what follows from them.
+
+`chains` are the functions that are evaluated on plans, `properties` what they mean for each pair of cells; the files of
+lemmas are the way from the one to the other. `clique_bound` says why slots cannot be fewer than storages live at one
+step, `cover` and `shrinking` what verdicts on ranks and envelopes rest on. `at_use` proves all of them when they are
+first needed. spec: V4.3, V4.8
+"""
+
+from __future__ import annotations
+
+from proofs.lemmas.engine.induction import Lemma
+from proofs.lemmas.engine.statements import Statement
+from proofs.lemmas.plan import (
+    chains,
+    clique_bound,
+    column,
+    cover,
+    holding,
+    layout,
+    level,
+    properties,
+    shrinking,
+    tenancy,
+    tiling,
+)
+
+TEXT = chains.DEFINITIONS + properties.PROPERTIES + clique_bound.DEFINITIONS
+"""All that the lemmas about lists speak of; its first part is what is evaluated on plans."""
+LISTS: tuple[Lemma, ...] = (
+    *tenancy.LEMMAS,
+    *layout.LEMMAS,
+    *level.LEMMAS,
+    *holding.LEMMAS,
+    *tiling.LEMMAS,
+    *column.LEMMAS,
+    *clique_bound.LEMMAS,
+)
+"""The lemmas about lists, in the order in which they are proved."""
+STATEMENTS: tuple[Statement, ...] = (*cover.STATEMENTS, *shrinking.STATEMENTS)
+"""Those without lists."""

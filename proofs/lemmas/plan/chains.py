@@ -1,0 +1,61 @@
+"""The lists that a solver walks on the data of a plan, and what each must be like from one cell to the next.
+
+Each function takes a state, the state that it must end with, what stays the same, and a list; it carries the first
+state from the front of the list to its end, and holds if every cell fits and the end is the one that is stated. So a
+long list can be checked in parts, each beginning where the part before it ended, and a lemma puts the parts together.
+The same text is evaluated on the plan's rows and used in the lemmas' proofs, so that the two cannot drift apart.
+spec: T1.1, V1.1, V1.5, V5.1, T6.4
+"""
+
+from __future__ import annotations
+
+DEFINITIONS = """
+; The storages of one slot, by birth: each is born after the one before it died, starts where the slot starts, and fits.
+(declare-datatypes ((Tenants 0)) (((vacant) (tenant
+  (birth Int) (death Int) (offset Int) (bytes Int) (alignment Int) (next_tenants Tenants)))))
+(define-fun-rec tenancy ((since Int) (until Int) (start Int) (size Int) (tenants Tenants)) Bool
+  (ite ((_ is vacant) tenants) (= since until)
+    (and (< since (birth tenants)) (<= (birth tenants) (death tenants))
+         (= start (offset tenants)) (<= 1 (bytes tenants)) (<= (bytes tenants) size)
+         (<= 1 (alignment tenants)) (= 0 (mod start (alignment tenants)))
+         (tenancy (death tenants) until start size (next_tenants tenants)))))
+
+; The slots of one arena, by offset: each starts, aligned, at or after the end of the one before it.
+(declare-datatypes ((Slots 0)) (((no_slots) (slot
+  (slot_offset Int) (slot_bytes Int) (slot_alignment Int) (next_slots Slots)))))
+(define-fun-rec layout ((cursor Int) (end Int) (slots Slots)) Bool
+  (ite ((_ is no_slots) slots) (= cursor end)
+    (and (<= cursor (slot_offset slots)) (<= 1 (slot_bytes slots))
+         (<= 1 (slot_alignment slots)) (= 0 (mod (slot_offset slots) (slot_alignment slots)))
+         (layout (+ (slot_offset slots) (slot_bytes slots)) end (next_slots slots)))))
+
+; What is allocated and freed in one arena, by step: the running total never exceeds the ceiling.
+(declare-datatypes ((Changes 0)) (((no_changes) (change (at Int) (amount Int) (next_changes Changes)))))
+(define-fun-rec level ((since Int) (before Int) (until Int) (after Int) (ceiling Int) (changes Changes)) Bool
+  (ite ((_ is no_changes) changes) (and (<= since until) (= before after))
+    (and (<= since (at changes)) (<= (+ before (amount changes)) ceiling)
+         (level (at changes) (+ before (amount changes)) until after ceiling (next_changes changes)))))
+
+; What the same bytes hold, one content after the other: none is written while the one before it is still to be read.
+; A content may replace one that its own step reads last, where it may work in place.
+(declare-datatypes ((Contents 0)) (((no_contents) (content
+  (written Int) (first_read Int) (last_read Int) (replaces Bool) (next_contents Contents)))))
+(define-fun-rec holding ((made Int) (busy Int) (made_last Int) (busy_last Int) (contents Contents)) Bool
+  (ite ((_ is no_contents) contents) (and (= made made_last) (= busy busy_last))
+    (and (< made (written contents))
+         (or (< busy (written contents)) (and (replaces contents) (= busy (written contents))))
+         (< (written contents) (first_read contents)) (<= (written contents) (last_read contents))
+         (holding (written contents) (last_read contents) made_last busy_last (next_contents contents)))))
+
+; The edges on one side of a storage, by step: at each of its steps there is one, and no edge at any other step.
+(declare-datatypes ((Edges 0)) (((no_edges) (edge (first_step Int) (last_step Int) (next_edges Edges)))))
+(define-fun-rec tiling ((since Int) (until Int) (edges Edges)) Bool
+  (ite ((_ is no_edges) edges) (= since until)
+    (and (= (first_step edges) (+ since 1)) (<= (first_step edges) (last_step edges))
+         (tiling (last_step edges) until (next_edges edges)))))
+
+; An edge leads up: what lies above begins at or after the end of what lies below, and has a byte.
+(define-fun stacked ((end_below Int) (offset_above Int) (end_above Int)) Bool
+  (and (<= 0 end_below) (<= end_below offset_above) (< offset_above end_above)))
+"""
+"""SMT-LIB; accepted by `proofs.smt.descent`."""

@@ -1,0 +1,74 @@
+"""The edges on one side of a storage: those that pass `tiling` are one at each of its steps.
+
+Tests: `tests/unit/test_recursion.py`.
+spec: V1.12, V4.3
+"""
+
+from __future__ import annotations
+
+from proofs.lemmas.engine.induction import Lemma
+from proofs.lemmas.engine.statements import Mutant
+
+_TILING = {"since": "Int", "until": "Int", "edges": "Edges"}
+_TILING_OK = "(tiling since until edges)"
+_AFTER_EDGE = {"since": "its_last_step"}
+
+LEMMAS = (
+    Lemma(
+        "no_edge_comes_too_early",
+        "A list of edges that passes `tiling` has none up to the step after which it starts, and ends no earlier.",
+        {**_TILING, "step": "Int"},
+        f"(=> {_TILING_OK} (and (<= since until) (=> (<= step since) (= 0 (edges_at step edges)))))",
+        over="edges",
+        hypotheses=(_AFTER_EDGE,),
+        mutants=(
+            Mutant("edges may overlap", "(= (first_step edges) (+ since 1))", "(<= (first_step edges) (+ since 1))"),
+        ),
+    ),
+    Lemma(
+        "one_edge_at_each_step",
+        "A list of edges that passes `tiling` has exactly one edge at each step of its storage.",
+        {**_TILING, "step": "Int"},
+        f"(=> (and (< since step) (<= step until) {_TILING_OK}) (= 1 (edges_at step edges)))",
+        over="edges",
+        hypotheses=(_AFTER_EDGE,),
+        using=(("no_edge_comes_too_early", {**_AFTER_EDGE, "edges": "rest_of_list"}),),
+        mutants=(
+            Mutant(
+                "each edge leaves a step out",
+                "(= (first_step edges) (+ since 1))",
+                "(= (first_step edges) (+ since 2))",
+            ),
+            Mutant(
+                "the last edge may end too early",
+                "(ite ((_ is no_edges) edges) (= since until)",
+                "(ite ((_ is no_edges) edges) (<= since until)",
+            ),
+        ),
+    ),
+    Lemma(
+        "no_edge_at_another_step",
+        "A list of edges that passes `tiling` has no edge at a step at which its storage is not live.",
+        {**_TILING, "step": "Int"},
+        f"(=> (and (or (<= step since) (< until step)) {_TILING_OK}) (= 0 (edges_at step edges)))",
+        over="edges",
+        hypotheses=(_AFTER_EDGE,),
+        using=(("no_edge_comes_too_early", {**_AFTER_EDGE, "edges": "rest_of_list"}),),
+        mutants=(
+            Mutant("edges may overlap", "(= (first_step edges) (+ since 1))", "(<= (first_step edges) (+ since 1))"),
+            Mutant("an edge may end before it begins", "(<= (first_step edges) (last_step edges))", "true"),
+        ),
+    ),
+    Lemma(
+        "tilings_join",
+        "Two lists of edges that pass `tiling`, the second from where the first ended, pass it as one.",
+        {**_TILING, "between": "Int", "more": "Edges"},
+        "(=> (and (tiling since between edges) (tiling between until more))"
+        " (tiling since until (join_edges edges more)))",
+        over="edges",
+        hypotheses=(_AFTER_EDGE,),
+        mutants=(
+            Mutant("any end", "(ite ((_ is no_edges) edges) (= since until)", "(ite ((_ is no_edges) edges) true"),
+        ),
+    ),
+)
