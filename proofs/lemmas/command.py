@@ -11,7 +11,6 @@ import click
 
 from proofs.lemmas import export, families
 from proofs.lemmas.engine import checked, proving
-from proofs.lemmas.engine.family import Family
 from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, Report
 from proofs.solvers import smtinterpol
 from proofs.solvers.option import solver_option
@@ -67,7 +66,7 @@ def command(
         asked = families.chosen(names)
         reports = []
         proved_by = proving.prove_all(asked, solvers=solvers, seeds=seeds, timeout_s=timeout)
-        for report in proved_by if proofs is None else _with_proofs(proved_by, asked, Path(proofs), timeout):
+        for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), timeout):
             reports.append(report)
             if style == "text":
                 for line in _lines(report, cases):
@@ -100,13 +99,13 @@ def command(
     return worst
 
 
-def _with_proofs(reports: Iterator[Report], asked: list[Family], folder: Path, timeout_s: float) -> Iterator[Report]:
+def _with_proofs(reports: Iterator[Report], folder: Path, timeout_s: float) -> Iterator[Report]:
     """The reports, each with what came of its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
     try:
         tool = smtinterpol.find()
     except (java.JavaMissing, maven.Unfetchable) as error:
         raise click.BadParameter(str(error), param_hint="--proofs") from error
-    known = {lemma.name: (family, lemma) for family in asked for lemma in family.lemmas}
+    known = families.by_name()
 
     def look(report: Report) -> Report:
         report.proof = checked.evidence(*known[report.name], tool, folder, timeout_s)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 from proofs.lemmas import plan
-from proofs.lemmas.engine.family import Family
+from proofs.lemmas.engine.family import AnyLemma, Family
 from proofs.lemmas.plan import clique_bound, column, cover, holding, layout, level, shrinking, tenancy, tiling
 from proofs.lemmas.planner import (
     align_up,
@@ -77,6 +77,11 @@ def names() -> list[str]:
     return [lemma.name for family in FAMILIES.values() for lemma in family.lemmas]
 
 
+def by_name() -> dict[str, tuple[Family, AnyLemma]]:
+    """Every lemma by its name, with its file."""
+    return {lemma.name: (family, lemma) for family in FAMILIES.values() for lemma in family.lemmas}
+
+
 def chosen(wanted: Sequence[str]) -> list[Family]:
     """The files with the lemmas of these names, or of these files or folders; all of them where none is named.
 
@@ -87,7 +92,8 @@ def chosen(wanted: Sequence[str]) -> list[Family]:
     ['plan/tenancy', 'planner/zeroing']
     """
     called = {
-        file: {file, family.stem, f"{family.stem}.py", family.path, family.folder} for file, family in FAMILIES.items()
+        file: {file, f"{file}.py", family.stem, f"{family.stem}.py", family.path, family.folder}
+        for file, family in FAMILIES.items()
     }
     known = set(names()).union(*called.values())
     if unknown := [name for name in wanted if name not in known]:

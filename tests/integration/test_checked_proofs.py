@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import checked, proving
+from proofs.lemmas import families
+from proofs.lemmas.engine import checked
 from proofs.lemmas.engine.instances import without_recursion
-from proofs.lemmas.plan.tenancy import DEFINITIONS
+from proofs.lemmas.plan import TEXT
 from proofs.smt.descent import Unfounded
 from proofs.solvers import smtinterpol
 from proofs.solvers.process import Z3
@@ -24,7 +25,7 @@ from tmmu.core.process import code_of
 
 run = partial(code_of, "proofs.lemmas.command")
 ONE = "valid\nholes=0\nassertions=1\ndefinefuns=0\naxioms=3\nresolutions=4\n"
-LEMMAS = {lemma.name: (file, lemma) for file, lemmas in proving.by_file().items() for lemma in lemmas}
+LEMMAS = families.by_name()
 
 
 def playing(folder: Path, solver: str, checker: str, ends: int = 0) -> SMTInterpol:
@@ -36,8 +37,7 @@ def playing(folder: Path, solver: str, checker: str, ends: int = 0) -> SMTInterp
 
 
 def found(tool: SMTInterpol, folder: Path, name: str = "tenants_fit") -> checked.Evidence:
-    file, lemma = LEMMAS[name]
-    return checked.evidence(file, lemma, tool, folder / "new/out", 1)
+    return checked.evidence(*LEMMAS[name], tool, folder / "new/out", 1)
 
 
 def test_a_proof_is_kept_where_the_checker_accepts_that_of_each_query(tmp_path: Path) -> None:
@@ -163,13 +163,13 @@ def test_what_is_asked_is_the_lemma_with_its_definitions_at_its_calls() -> None:
     with Z3() as solver:  # nothing in it is undeclared, and without recursion it is refuted too
         assert solver.evaluate(text.replace("(get-proof)", ""), 20).text == "unsat\nunsat"
     with pytest.raises(Unfounded):
-        without_recursion(DEFINITIONS + "(define-fun-rec f ((n Int)) Int (f n))", "")
+        without_recursion(TEXT + "(define-fun-rec f ((n Int)) Int (f n))", "")
 
 
 def test_the_parts_of_a_goal_are_all_of_it() -> None:
-    """Twelve clauses of the invariant, and that what is active is live."""
-    text, queries = checked.script(*LEMMAS["opening_a_slot_keeps_the_invariant"])
-    assert queries == text.count("(assert (not ") - text.count("\n(assert (not (done0 x)))") == 13
+    """Five obligations, of each of which the goal is the twelve clauses of the invariant."""
+    text, queries = checked.script(*LEMMAS["linear_scan_is_inductive"])
+    assert queries == text.count("(check-sat)\n(get-proof)\n(pop 1)") == 5 * 12
     text, queries = checked.script(*LEMMAS["no_index_has_two_ranks"])
     assert queries == 1
     assert "(assert (not (not (and (and (<= (* rank width) index)" in text

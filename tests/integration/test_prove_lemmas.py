@@ -15,16 +15,20 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import checked, families, proving, zeroing
+from proofs.lemmas import families
+from proofs.lemmas.engine import checked, proving
 from proofs.lemmas.engine.checked import Evidence
+from proofs.lemmas.engine.family import Family, mutants_of, statements_of
+from proofs.lemmas.engine.induction import Lemma
 from proofs.lemmas.engine.proving import Report
 from proofs.lemmas.engine.statements import Mutant, Statement, World, expanded
+from proofs.lemmas.planner import zeroing
 from proofs.smt.expressions import parse_one, text_of
 from proofs.solvers import Answer, smtinterpol
 from proofs.solvers.process import Z3
 from tmmu.core.process import code_of
 
-LEMMAS = [lemma for lemmas in proving.by_file().values() for lemma in lemmas]
+LEMMAS = families.by_name()
 run = partial(code_of, "proofs.lemmas.command")
 FALSE = Statement(
     "every_number_is_small", "Every number is less than seven.", "(declare-const x Int)", (), "(< x 7)",
@@ -45,11 +49,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> object:
     """Replaces all statements by those given, of the file `zeroing`."""
 
     def set_to(*statements: Statement) -> None:
-        monkeypatch.setattr(families, "STATEMENTS", {})
-        for name in list(families.STATEMENTS):
-            monkeypatch.delitem(families.STATEMENTS, name)
-        monkeypatch.setattr(proving, "STATEMENTS", {"zeroing": statements})
-        monkeypatch.setattr(proving, "LISTS", {})
+        monkeypatch.setattr(families, "FAMILIES", {"planner/zeroing": Family("planner/zeroing", statements)})
 
     return set_to
 
@@ -57,53 +57,55 @@ def only(monkeypatch: pytest.MonkeyPatch) -> object:
 def test_lemmas_are_listed_with_their_files_and_sentences(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 * len(proving.names())
-    assert "opening_a_slot_keeps_the_invariant  (linear_scan)" in lines
+    assert len(lines) == 2 * len(families.names())
+    assert "linear_scan_is_inductive  (planner/linear_scan)" in lines
 
 
 def test_of_named_lemmas_and_files_those_alone_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """spec: C4.2"""
     assert run(["--list", "zeroing", "tenants_fit"]) == 0
     lines = capsys.readouterr().out.splitlines()[::2]
-    assert lines == ["tenants_fit  (tenancy)", *(f"{statement.name}  (zeroing)" for statement in zeroing.STATEMENTS)]
+    assert lines == ["tenants_fit  (plan/tenancy)", *(f"{lemma.name}  (planner/zeroing)" for lemma in zeroing.LEMMAS)]
     assert run(["--list", "no_such_lemma"]) == 2
     said = capsys.readouterr()
     assert (said.out, "there is no lemma 'no_such_lemma'" in said.err) == ("", True)
 
 
-@pytest.mark.parametrize("name", ["sharding_cover", "sharding_cover.py", "proofs/lemmas/plan/cover.py"])
+@pytest.mark.parametrize("name", ["cover", "cover.py", "plan/cover", "proofs/lemmas/plan/cover.py"])
 def test_a_file_is_named_as_the_output_names_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: C4.1"""
     assert run([name, "--list"]) == 0
-    assert capsys.readouterr().out.count("  (sharding_cover)\n") == len(families.STATEMENTS["sharding_cover"])
-    assert {report.file for report in proving.prove_all([name])} == {"sharding_cover"}
+    assert capsys.readouterr().out.count("  (plan/cover)\n") == len(families.FAMILIES["plan/cover"].lemmas)
+    assert {family.file for family in families.chosen([name])} == {"plan/cover"}
 
 
-@pytest.mark.parametrize("name", ["tenants_fit.py", "proofs/lemmas/tenancy", "other/tenancy.py", "", "chains.py"])
+@pytest.mark.parametrize(
+    "name", ["tenants_fit.py", "proofs/lemmas/tenancy", "other/tenancy.py", "", "chains", "engine"]
+)
 def test_what_names_no_file_of_lemmas_is_refused(name: str) -> None:
     """spec: C4.2"""
     assert run([name, "--list"]) == run([name]) == 2
 
 
 def test_every_lemma_has_a_name_of_its_own_a_sentence_and_mutants_that_apply() -> None:
-    seen = set()
-    for file, lemmas in proving.by_file().items():
-        for lemma in lemmas:
-            assert lemma.name not in seen
-            seen.add(lemma.name)
-            assert lemma.sentence[0].isupper()
-            assert lemma.sentence.endswith(".")
-            text = lemma.text if isinstance(lemma, Statement) else f"{families.LISTS[file][0]}\n(prove {lemma.claim})"
-            for mutant in lemma.mutants:
-                assert mutant.applied(text) != text
-            assert len({mutant.name for mutant in lemma.mutants}) == len(lemma.mutants) > 0
-    assert len(seen) >= 80
+    assert len(LEMMAS) == len(families.names()) >= 110
+    for family, lemma in LEMMAS.values():
+        assert lemma.sentence[0].isupper()
+        assert lemma.sentence.endswith(".")
+        assert len(set(mutants_of(lemma))) == len(mutants_of(lemma)) > 0
+        texts = (
+            [(f"{family.text}\n(prove {lemma.claim})", lemma.mutants)]
+            if isinstance(lemma, Lemma)
+            else [(statement.text, statement.mutants) for statement in statements_of(lemma)]
+        )
+        for text, mutants in texts:
+            assert all(mutant.applied(text) != text for mutant in mutants)
 
 
 def test_named_lemmas_and_files_are_proved_with_cases(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["tenants_fit", "zeroing", "--format", "json"]) == 0
     found = {lemma["name"]: lemma for lemma in json.loads(capsys.readouterr().out)["lemmas"]}
-    assert list(found) == ["tenants_fit", *(statement.name for statement in zeroing.STATEMENTS)]
+    assert list(found) == ["tenants_fit", *(lemma.name for lemma in zeroing.LEMMAS)]
     fits = found["tenants_fit"]
     assert (fits["verdict"], fits["solvers"], fits["open"]) == ("PROVED", {"z3": "PROVED"}, [])
     assert "tenants_0_bytes" in fits["twin"]
@@ -116,16 +118,19 @@ def test_named_lemmas_and_files_are_proved_with_cases(capsys: pytest.CaptureFixt
 
 
 def test_text_names_each_lemma_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sharding_cover", "--cases"]) == 0
+    assert run(["sharding", "tenants_fit", "--cases"]) == 0
     out = capsys.readouterr().out
-    assert "PROVED no_index_has_two_ranks (sharding_cover): 2 mutants refuted, z3: PROVED" in out
+    assert "PROVED no_index_has_two_ranks (planner/sharding): 2 mutants refuted, z3: PROVED" in out
     assert "    mutant 'a rank beside itself' is false where" in out
-    assert out.splitlines()[-1] == "6 of 6 lemmas proved by z3, 12 mutants refuted"
+    assert out.splitlines()[-3:] == [
+        "verdicts rest on: 1 of 1 lemmas proved by z3", "algorithms and systems: 4 of 4 lemmas proved by z3",
+        "10 mutants refuted",
+    ]  # fmt: skip
 
 
 ONE = Report(
-    "one", "zeroing", "One is one.", 3, verdict="PROVED", solvers={"z3": "PROVED", "cvc5": "tired"}, twin="x = 1",
-    mutants_refuted={"two": "x = 2", "three": "x = 3"},
+    "one", "planner/zeroing", "One is one.", 3, verdict="PROVED", twin="x = 1",
+    solvers={"z3": "PROVED", "cvc5": "tired"}, mutants_refuted={"two": "x = 2", "three": "x = 3"},
 )  # fmt: skip
 OPEN = replace(ONE, name="two", verdict="UNKNOWN", open=["cvc5, seed 1: tired", "its twin: tired"])
 FALSE_MUTANT = replace(ONE, name="three", verdict="REFUTED", mutants_refuted={}, open=["it has no mutant"])
@@ -138,8 +143,8 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, object]
     def set_to(*reports: Report) -> dict[str, object]:
         asked: dict[str, object] = {}
 
-        def prove_all(names: tuple[str, ...], **options: object) -> Iterator[Report]:
-            asked.update(options, names=names)
+        def prove_all(chosen: list[Family], **options: object) -> Iterator[Report]:
+            asked.update(options, files=[family.file for family in chosen])
             yield from reports
 
         monkeypatch.setattr(proving, "prove_all", prove_all)
@@ -169,8 +174,13 @@ def test_what_is_asked_for_is_asked_of_the_proofs(reported: Callable[..., dict[s
         ([], ("z3",), 1, 20), (["--solver", "cvc5"], ("cvc5",), 1, 20), (["--solver", "both"], ("z3", "cvc5"), 1, 20),
         (["--seeds", "3", "--timeout", "7"], ("z3",), 3, 7),
     ):  # fmt: skip
-        assert run(["one", "zeroing", *flags]) == 0
-        assert asked == {"names": ("one", "zeroing"), "solvers": solvers, "seeds": seeds, "timeout_s": timeout}
+        assert run(["tenants_fit", "zeroing", *flags]) == 0
+        assert asked == {
+            "files": ["plan/tenancy", "planner/zeroing"],
+            "solvers": solvers,
+            "seeds": seeds,
+            "timeout_s": timeout,
+        }
 
 
 def test_a_report_is_printed_with_its_cases_where_they_are_asked_for(
@@ -178,16 +188,19 @@ def test_a_report_is_printed_with_its_cases_where_they_are_asked_for(
 ) -> None:
     """spec: C4.1"""
     reported(ONE, OPEN)
-    proved = ["PROVED one (zeroing): 2 mutants refuted, z3: PROVED, cvc5: tired"]
+    proved = ["PROVED one (planner/zeroing): 2 mutants refuted, z3: PROVED, cvc5: tired"]
     unknown = [
-        "UNKNOWN two (zeroing): 2 mutants refuted, z3: PROVED, cvc5: tired",
+        "UNKNOWN two (planner/zeroing): 2 mutants refuted, z3: PROVED, cvc5: tired",
         "    open: cvc5, seed 1: tired", "    open: its twin: tired",
     ]  # fmt: skip
     cases = [
         "    One is one.", "    holds where x = 1", "    mutant 'two' is false where x = 2",
         "    mutant 'three' is false where x = 3",
     ]  # fmt: skip
-    last = ["1 of 2 lemmas proved by z3 and cvc5, 4 mutants refuted"]
+    last = [
+        "verdicts rest on: 0 of 0 lemmas proved by z3 and cvc5",
+        "algorithms and systems: 1 of 2 lemmas proved by z3 and cvc5", "4 mutants refuted",
+    ]  # fmt: skip
     assert run(["--solver", "both"]) == 3
     assert capsys.readouterr().out.splitlines() == [*proved, *unknown, *last]
     assert run(["--solver", "both", "--cases"]) == 3
@@ -203,9 +216,11 @@ def test_json_says_all_of_a_report(
     out = capsys.readouterr().out
     assert "→" in out
     assert json.loads(out) == {
+        "proved": {"verdicts": [0, 0], "algorithms_and_systems": [0, 1]},
         "lemmas": [
             {
-                "name": "two", "file": "proofs/lemmas/planner/zeroing.py", "sentence": "One is one.", "verdict": "UNKNOWN",
+                "name": "two", "file": "proofs/lemmas/planner/zeroing.py", "sentence": "One is one.",
+                "verdict": "UNKNOWN",
                 "solvers": {"z3": "PROVED", "cvc5": "tired"}, "seeds": 3, "twin": "x = 1",
                 "mutants_refuted": [{"name": "two", "case": "x = 2"}, {"name": "three", "case": "x = 3"}],
                 "proof": {"verdict": "NONE", "detail": "answers '→'"},
@@ -224,7 +239,7 @@ def test_the_proofs_are_counted_that_the_checker_accepts(
     monkeypatch.setattr(smtinterpol, "find", lambda: None)
     monkeypatch.setattr(checked, "evidence", lambda file, lemma, *_: proofs[lemma.name])
     assert run(["--proofs", "folder"]) == 0
-    first, second, _, last = capsys.readouterr().out.splitlines()
+    first, second, *_, last = capsys.readouterr().out.splitlines()
     assert first.endswith(", proof CHECKED: 14 steps")
     assert second.endswith(", proof NONE: unknown")
     assert last == "1 of 2 have a proof by SMTInterpol that its checker accepts"
@@ -311,10 +326,10 @@ def test_a_proof_is_not_restricted_to_the_small_world() -> None:
 
 
 def reports_of(statement: Statement) -> list[str]:
-    return [said for _, said in proving._proofs("zeroing", {statement.name: statement}, "z3", 0, 20)]
+    return list(proving._failed(Family("here", (statement,)), "z3", 0, 20).values())
 
 
-@pytest.mark.parametrize("name", ["a_storage_is_born_with_zeros", "tenants_fit"])
+@pytest.mark.parametrize("name", ["no_two_pages_are_to_be_evicted", "tenants_fit"])
 def test_a_solver_that_dies_over_a_twin_or_a_mutant_refutes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose solver dies is UNKNOWN, and that lemma alone; what it said before stays said. spec: V4.6, V4.9"""
 
@@ -333,7 +348,7 @@ def test_a_solver_that_dies_over_a_twin_or_a_mutant_refutes_nothing(name: str, m
             return super().evaluate(text, timeout_s)
 
     monkeypatch.setattr(proving, "Z3", Dying)
-    found = list(proving.prove_all([name, "no_index_has_two_ranks"]))
+    found = list(proving.prove_all(families.chosen([name, "no_index_has_two_ranks"])))
     by_name = {report.name: report for report in found}
     assert Dying.asked > 2
     assert sorted(report.verdict for report in found) == ["PROVED", "UNKNOWN"]
@@ -354,9 +369,11 @@ def test_a_case_that_no_solver_decides_is_unknown(monkeypatch: pytest.MonkeyPatc
             return Answer("unknown" if "(check-sat)" in text else "", None, 0.0)
 
     monkeypatch.setattr(proving, "Z3", Tired)
-    for report in proving.prove_all(["a_storage_is_born_with_zeros", "tenants_fit"]):
+    for report in proving.prove_all(families.chosen(["linear_scan_is_inductive", "tenants_fit"])):
         assert report.verdict == "UNKNOWN"
-        assert len(report.open) == 1 + len({lemma.name: lemma for lemma in LEMMAS}[report.name].mutants)
+        lemma = LEMMAS[report.name][1]
+        twins = 1 if isinstance(lemma, Lemma) else len(statements_of(lemma))
+        assert len(report.open) == twins + len(mutants_of(lemma))
         assert all("the solver answers 'unknown'" in what for what in report.open)
 
 
@@ -388,17 +405,17 @@ def test_the_second_solver_proves_them_too(tmp_path: Path, capsys: pytest.Captur
     """spec: V4.10"""
     assert run(["zeroing", "tenancies_join", "--solver", "both", "--format", "json"]) == 0
     said = [lemma["solvers"] for lemma in json.loads(capsys.readouterr().out)["lemmas"]]
-    assert said == [{"z3": "PROVED", "cvc5": "PROVED"}] * (1 + len(zeroing.STATEMENTS))
+    assert said == [{"z3": "PROVED", "cvc5": "PROVED"}] * (1 + len(zeroing.LEMMAS))
 
 
 def test_a_report_of_one_solver_that_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: V4.10"""
 
-    def proofs(file: str, lemmas: dict[str, object], solver: str, seed: int, timeout_s: float) -> list[tuple[str, str]]:
-        return [(name, "PROVED" if solver == "z3" else "tired") for name in lemmas]
+    def failed(family: Family, solver: str, seed: int, timeout_s: float) -> dict[str, str]:
+        return {} if solver == "z3" else dict.fromkeys((lemma.name for lemma in family.lemmas), "tired")
 
-    monkeypatch.setattr(proving, "_proofs", proofs)
-    found = list(proving.prove_all(["zeroing"], solvers=("z3", "cvc5")))
+    monkeypatch.setattr(proving, "_failed", failed)
+    found = list(proving.prove_all(families.chosen(["zeroing"]), solvers=("z3", "cvc5")))
     assert {report.verdict for report in found} == {"UNKNOWN"}
     assert {report.solvers["cvc5"] for report in found} == {"tired"}
     assert replace(found[0], open=[]).open == []

@@ -15,15 +15,15 @@ import click
 import pytest
 import z3
 
-from proofs import obligations, prove_lemmas
+from proofs import obligations
 from proofs.kernel import coq_file
-from proofs.lemmas import proving
+from proofs.lemmas import command as prove_lemmas
+from proofs.lemmas import export, families
 from proofs.lemmas.plan.chains import DEFINITIONS
 from proofs.obligations import Outcome
 from proofs.smt.expressions import parse, text_of, walk
 from proofs.solvers import Answer, refutation
 from proofs.solvers.process import CVC5, SOLVERS
-from proofs.verify import export as smtlib
 from proofs.verify.entry import run
 from proofs.verify.export import folder_of
 from tests.support.small import changed, small
@@ -197,9 +197,9 @@ def test_no_connective_stands_alone_in_what_is_exported(plan: str, tmp_path: Pat
     """spec: C4.3"""
     assert alone("(assert (and (= x 1)))(assert (or true (= 1)))") == ["(and (= x 1))", "(= 1)"]
     assert run([plan, "--smt2", "out"]) == 0
-    smtlib.write_lemmas(tmp_path / "out/all", proving.names())
+    export.write_lemmas(tmp_path / "out/all", families.names())
     files = sorted((tmp_path / "out").rglob("*.smt2"))
-    assert len(files) > len(proving.names())
+    assert len(files) > len(families.names())
     for path in files:
         assert alone(path.read_text()) == [], path
 

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.lemmas import proving
+from proofs.lemmas import families
+from proofs.lemmas.engine import proving
 from proofs.lemmas.engine.proving import PROVED
 
 SEEDS = 10
 """For Z3; cvc5, which starts slowly, is asked under one."""
 
 
-@pytest.mark.parametrize("file", proving.by_file())
+@pytest.mark.parametrize("file", families.FAMILIES)
 def test_every_lemma_of_a_file_is_proved_under_ten_seeds_and_by_the_second_solver(file: str) -> None:
     """spec: V4.3, V4.9, V4.10"""
-    by_z3 = list(proving.prove_all([file], solvers=("z3",), seeds=SEEDS))
-    by_cvc5 = list(proving.prove_all([file], solvers=("cvc5",)))
+    by_z3 = list(proving.prove_all([families.FAMILIES[file]], solvers=("z3",), seeds=SEEDS))
+    by_cvc5 = list(proving.prove_all([families.FAMILIES[file]], solvers=("cvc5",)))
     for report in (*by_z3, *by_cvc5):
         assert (report.verdict, report.open) == (PROVED, []), report.name
         assert report.twin
         assert report.mutants_refuted
-    names = [lemma.name for lemma in proving.by_file()[file]]
+    names = [lemma.name for lemma in families.FAMILIES[file].lemmas]
     assert [report.name for report in by_z3] == [report.name for report in by_cvc5] == names
     assert {report.seeds for report in by_z3} == {SEEDS}

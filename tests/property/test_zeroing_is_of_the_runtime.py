@@ -16,7 +16,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from proofs.lemmas import zeroing
+from proofs.lemmas.planner import zeroing
 from tests.support import ties
 from tests.support.ground import Ground
 from tests.support.models import models
@@ -94,7 +94,7 @@ class _Reused:
         for x in (k for k in self.members if s.birth[k] == step):
             self.born.add(x)
             for byte in range(self.size):
-                if Ground("", {**given, "x": x, "byte": byte, "fresh0": self.fresh}).value(self.texts["ZEROED"]):
+                if Ground("", {**given, "x": x, "byte": byte, "fresh": self.fresh}).value(self.texts["ZEROED"]):
                     expected[byte] = 0
         found = self.content(running)
         for x in self.born:
@@ -119,7 +119,7 @@ def test_a_birth_zeroes_what_the_lemmas_say(example: tuple[Plan, int]) -> None:
         ("STALE", "(or again (< (death x) now))", "again"),
         ("STALE", "(or again (< (death x) now))", "(< (death x) now)"),
         ("ZEROED", "(< byte (+ (offset x) (bytes x)))", "(<= byte (+ (offset x) (bytes x)))"),
-        ("ZEROED", "(and (not fresh0)", "(and fresh0"),
+        ("ZEROED", "(and (not fresh)", "(and fresh"),
     ],
 )
 def test_a_change_of_one_side_alone_is_noticed(side: str, old: str, new: str) -> None:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from proofs.lemmas import proving
+from proofs.lemmas.engine.family import AnyLemma, Family, mutants_of
 from proofs.lemmas.engine.induction import Lemma
+from proofs.lemmas.engine.machine import Inductive
+from proofs.lemmas.families import FAMILIES, VERDICTS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "proofs/lemmas/README.md"
@@ -26,47 +28,64 @@ NAMED_MODULE = re.compile(r"`(tla/\w+/\w+\.tla)`")
 HEAD = """\
 # Every lemma, with its twin, its mutants and its tests
 
+**Verdicts rest on {verdicts} lemmas**, which are proved when they are first needed. **{others} more are about
+algorithms and systems**: no verdict rests on them.
+
 A row is a lemma: its name, by which `prove-lemmas NAME --cases` proves it and prints the cases, what it says, and its
-mutants, each a change of one place under which it is false in a case that is shown. Its hypotheses and its goal stand
-under its name in the file that heads the section. Its *twin* is made of the same text, hypotheses and goal together,
-and must hold in a case: the first that `--cases` prints. Those with a list are proved by induction over it
-([how](induction.py), and [what may recur](descent.py)); the others are [statements](statements.py) about all values of
-what they declare.
+mutants, each a change of one place under which it is false in a case that is shown. Its *twin* is made of the same
+text, hypotheses and goal together, and must hold in a case: the first that `--cases` prints. Those with a list are
+proved by induction over it ([how](engine/induction.py), and [what may recur](../smt/descent.py)). An invariant of a
+[machine](engine/machine.py) is one lemma with an obligation for Init and for each action, which are generated from the
+machine. The others are [statements](engine/statements.py) about all values of what they declare.
 
 All are proved under ten seeds of Z3 and by cvc5: [test_every_lemma](../../tests/nightly/test_every_lemma.py). Many have
 a proof that is written down and checked besides, by `prove-lemmas --proofs DIR`:
 [test_third_reader](../../tests/nightly/test_third_reader.py).
 """
+PARTS = {
+    "plan": "What verdicts rest on", "planner": "Algorithms of the planner and the runtime", "systems": "Systems",
+}  # fmt: skip
 
 
-def head(file: str) -> str:
+def head(family: Family) -> str:
     """The docstring of a file of lemmas."""
-    return import_module(f"proofs.lemmas.{file}").__doc__ or ""
+    return import_module(f"proofs.lemmas.{family.file.replace('/', '.')}").__doc__ or ""
 
 
-def tests(file: str) -> list[str]:
+def tests(family: Family) -> list[str]:
     """The tests that tie a file of lemmas to the code or to a machine, by their paths."""
-    named = NAMED_TEST.findall(head(file))
-    if NAMED_MODULE.search(head(file)):
+    named = NAMED_TEST.findall(head(family))
+    if NAMED_MODULE.search(head(family)):
         named += [path for path in (OF_MACHINES, OF_STEPS) if path not in named]
-    return [path for path in named if path != OF_STEPS or file not in NOT_BY_STEPS]
+    return [path for path in named if path != OF_STEPS or family.stem not in NOT_BY_STEPS]
 
 
 def page() -> str:
     """The page as it must be."""
-    return HEAD + "".join(_sections())
+    count = {folder: sum(len(f.lemmas) for f in FAMILIES.values() if f.folder == folder) for folder in PARTS}
+    return HEAD.format(verdicts=count.pop(VERDICTS), others=sum(count.values())) + "".join(_sections())
 
 
 def _sections() -> Iterator[str]:
-    for file, lemmas in proving.by_file().items():
-        first = " ".join(head(file).split("\n\n")[0].split())
-        tied = ", ".join(f"[`{path}`](../../{path})" for path in tests(file))
-        yield f"\n## {file}\n\n[`{file}.py`]({file}.py). {NAMED_MODULE.sub(_module, first.partition(' spec:')[0])}\n\n"
-        yield f"Tests: {tied}.\n\n| lemma | in English | mutants that are refuted |\n|---|---|---|\n"
-        for lemma in lemmas:
-            by = " (by induction)" if isinstance(lemma, Lemma) and lemma.over is not None else ""
-            mutants = "; ".join(mutant.name for mutant in lemma.mutants)
-            yield f"| `{lemma.name}`{by} | {lemma.sentence} | {mutants} |\n"
+    for folder, title in PARTS.items():
+        mine = [family for family in FAMILIES.values() if family.folder == folder]
+        yield f"\n## {title}: {sum(len(family.lemmas) for family in mine)} lemmas\n"
+        for family in mine:
+            first = " ".join(head(family).split("\n\n")[0].split())
+            tied = ", ".join(f"[`{path}`](../../{path})" for path in tests(family))
+            about = NAMED_MODULE.sub(_module, first.partition(" spec:")[0])
+            yield f"\n### {family.stem}\n\n[`{family.file}.py`]({family.file}.py). {about}\n\nTests: {tied}.\n\n"
+            yield "| lemma | in English | mutants that are refuted |\n|---|---|---|\n"
+            yield from (_row(lemma) for lemma in family.lemmas)
+
+
+def _row(lemma: AnyLemma) -> str:
+    how = ""
+    if isinstance(lemma, Inductive):
+        how = f" ({', '.join(case.name for case in lemma.cases)})"
+    elif isinstance(lemma, Lemma) and lemma.over is not None:
+        how = " (by induction)"
+    return f"| `{lemma.name}`{how} | {lemma.sentence} | {'; '.join(mutants_of(lemma))} |\n"
 
 
 def _module(found: re.Match[str]) -> str:

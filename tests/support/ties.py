@@ -14,7 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from proofs.lemmas.engine.statements import Statement
+from proofs.lemmas.engine.family import AnyLemma, statements_of
+from proofs.lemmas.engine.induction import Lemma
+from proofs.lemmas.engine.machine import NEXT
 from proofs.smt.expressions import parse, text_of, walk
 from tests.support import scan
 from tests.support.ground import Ground, Value, cells, rows_of
@@ -47,9 +49,10 @@ def copied(module: ModuleType, old: str = "", new: str = "") -> ModuleType:
     return made
 
 
-def texts_of(*statements: Statement) -> dict[str, str]:
-    """The texts of statements by name."""
-    return {statement.name: statement.text for statement in statements}
+def texts_of(*lemmas: AnyLemma) -> dict[str, str]:
+    """The texts of statements by name, of an inductive invariant each obligation by its action's."""
+    plain = [lemma for lemma in lemmas if not isinstance(lemma, Lemma)]
+    return {statement.name: statement.text for lemma in plain for statement in statements_of(lemma)}
 
 
 @lru_cache(maxsize=256)
@@ -114,38 +117,33 @@ def scans(texts: Texts, code: ModuleType, example: Sequence[Storage]) -> str | N
     slot, opened, record = scan.assigned(code, storages)
 
     def step(name: str, before: _State, after: _State, **named: int) -> str | None:
-        wrong = failing(texts[name], {**before.suffixed("0"), **after.suffixed("1"), **after.fixed(), **named}, ranges)
+        wrong = failing(texts[name], {**before.suffixed(""), **after.suffixed(NEXT), **after.fixed(), **named}, ranges)
         return None if wrong is None else f"{name}: {wrong} does not hold of {after}"
 
     if not storages:
         return None if (slot, opened) == ([], 0) else "slots for nothing"
-    if wrong := step("a_scan_begins_right", state, state):
+    if wrong := step("Init", state, state):
         return wrong
     try:
         for what, k, at in scan.moves(record):
             now = storages[len(state.done)].birth
             if now != state.now:
                 before, state = state, state.going_on(now)
-                if wrong := step("going_on_keeps_the_invariant", before, state):
+                if wrong := step("Advance", before, state):
                     return wrong
+            before = state
             if what == "expire":
-                before, state = state, state.expired(k, at)
-                wrong = step("expiry_keeps_the_invariant", before, state, x=k)
+                state = state.expired(k, at)
+                wrong = step("Expire", before, state, x=k)
             else:
-                if wrong := step("when_nothing_more_expires_all_active_are_live", state, state):
-                    return wrong
-                before, state = state, state.given(k, at, opens=what == "open")
-                name = "opening_a_slot" if what == "open" else "taking_a_free_slot"
-                wrong = step(f"{name}_keeps_the_invariant", before, state, x=k, k=at)
+                state = state.given(k, at, opens=what == "open")
+                wrong = step("Open" if what == "open" else "Reuse", before, state, x=k, k=at)
             if wrong:
                 return wrong
     except scan.Unreadable as error:
         return str(error)
     if (slot, opened) != ([state.slot[k] for k in range(len(storages))], state.opened):
-        return f"the heaps say {state.slot}, the result {slot}"
-    for name in ("storages_that_meet_hold_different_slots", "as_many_storages_as_slots_are_live_at_one_step"):
-        if wrong := step(name, state, state):
-            return wrong
+        return f"the heaps give {state.slot}, the result {slot}"
     return None
 
 
@@ -299,7 +297,7 @@ def joins(texts: Texts, code: ModuleType, example: Model) -> str | None:
         }  # fmt: skip
         state = [live.birth[first], live.death[first], alias.window[first] + lengths[first]]
         for x in reversed(others):
-            given = {**facts, "x": x, "birth0": state[0], "death0": state[1], "bytes0": state[2]}
+            given = {**facts, "x": x, "birth": state[0], "death": state[1], "bytes": state[2]}
             state = [Ground("", given).value(texts[name]) for name in ("BIRTH", "DEATH", "BYTES")]
         if state != [found.birth[k], found.death[k], found.bytes[k]]:
             return f"storage {k} is {(found.birth[k], found.death[k], found.bytes[k])}, by the lemma {state}"

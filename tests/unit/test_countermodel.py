@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from proofs.lemmas import descent
 from proofs.lemmas.engine.countermodel import CELLS, LONGEST, Silent, cases, countermodel, first_case, values_of
 from proofs.lemmas.engine.induction import Lemma
 from proofs.lemmas.engine.statements import Mutant
+from proofs.smt import descent
 from proofs.smt.expressions import parse_one, text_of
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3

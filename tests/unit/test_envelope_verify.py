@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from proofs import obligations
 from proofs.checker import envelope
-from proofs.lemmas.planner.size_maxima import SMALLER_PARTS
+from proofs.lemmas.plan.shrinking import SMALLER_PARTS
 from proofs.obligations import sizes_over_envelope
 from proofs.readers.envelope import apart
 from proofs.solvers import Answer

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import proving
+from proofs.lemmas import at_use, families
+from proofs.lemmas.engine.family import Family, mutants_of
 from tests.support import lemma_page
 from tests.support.lemma_page import PAGE, ROOT
 
@@ -39,7 +40,7 @@ def reached(row: str) -> set[str]:
         if target.endswith(".md"):
             twice |= clicks(ROOT / target, (ROOT / target).read_text("utf-8"))
     for anchor in re.findall(rf"{re.escape(HERE)}#(\w+)", row):
-        twice |= clicks(PAGE, lemma_page.page().partition(f"\n## {anchor}\n")[2].partition("\n## ")[0])
+        twice |= clicks(PAGE, lemma_page.page().partition(f"\n### {anchor}\n")[2].partition("\n##")[0])
     return once | twice
 
 
@@ -47,25 +48,26 @@ def test_the_page_is_that_of_the_lemmas() -> None:
     assert PAGE.read_text("utf-8") == lemma_page.page(), "run: python -m tests.support.lemma_page"
 
 
-def test_every_lemma_stands_on_the_page_with_what_belongs_to_it() -> None:
+def test_the_page_has_every_lemma_with_its_mutants_and_states_both_numbers() -> None:
     text = PAGE.read_text("utf-8")
-    assert len(proving.names()) >= 140
-    for lemmas in proving.by_file().values():
-        for lemma in lemmas:
-            (line,) = [line for line in text.splitlines() if line.startswith(f"| `{lemma.name}`")]
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            assert len(cells) == 3, lemma.name
-            assert cells[1] == lemma.sentence
-            assert cells[2] == "; ".join(mutant.name for mutant in lemma.mutants) != ""
+    lemmas = families.by_name()
+    for name, (_, lemma) in lemmas.items():
+        (line,) = [line for line in text.splitlines() if line.startswith(f"| `{name}`")]
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert len(cells) == 3, name
+        assert cells[1] == lemma.sentence
+        assert cells[2] == "; ".join(mutants_of(lemma)) != ""
+    assert f"**Verdicts rest on {at_use.COUNT} lemmas**" in text
+    assert f"**{len(lemmas) - at_use.COUNT} more" in text
 
 
-@pytest.mark.parametrize("file", proving.by_file())
-def test_every_file_of_lemmas_names_a_test_that_speaks_of_it(file: str) -> None:
-    named = lemma_page.tests(file)
-    assert named, f"say in the head of proofs/lemmas/{file}.py which tests tie it: Tests: `tests/...`."
+@pytest.mark.parametrize("family", families.FAMILIES.values(), ids=families.FAMILIES)
+def test_every_file_of_lemmas_names_a_test_that_speaks_of_it(family: Family) -> None:
+    named = lemma_page.tests(family)
+    assert named, f"say in the head of {family.path} which tests tie it: Tests: `tests/...`."
     for path in named:
         text = (ROOT / path).read_text("utf-8")
-        assert re.search(rf"\b{file}\b|OF_CHAINS|STATEMENTS", text), f"{path} does not speak of {file}"
+        assert re.search(rf"\b{family.stem}\b|plan\.LISTS|FAMILIES|TIES", text), path
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: " ".join(row.split()[:5]))
@@ -90,7 +92,7 @@ def test_a_guarantee_without_place_or_test_is_seen() -> None:
 def test_every_file_of_lemmas_is_reached_from_a_guarantee_in_two_clicks() -> None:
     assert len(rows()) >= 20
     found = set().union(*(reached(row) for row in rows()))
-    assert {f"proofs/lemmas/{file}.py" for file in proving.by_file()} <= found
-    assert {path for file in proving.by_file() for path in lemma_page.tests(file)} <= found
+    assert {family.path for family in families.FAMILIES.values()} <= found
+    assert {path for family in families.FAMILIES.values() for path in lemma_page.tests(family)} <= found
     without = set().union(*(reached(row) for row in rows() if "#unions" not in row))
     assert "proofs/lemmas/planner/unions.py" not in without

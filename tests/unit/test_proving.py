@@ -10,7 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from proofs.lemmas import proving
+from proofs.lemmas import families
+from proofs.lemmas.engine import proving
+from proofs.lemmas.engine.family import Family
 from proofs.lemmas.engine.induction import Lemma
 from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, Report
 from proofs.lemmas.engine.statements import Mutant, Statement, World
@@ -35,8 +37,7 @@ def proved(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]:
 
     def prove(lemma: Statement | Lemma, says: Says | None = None, **options: int) -> Report:
         of_lists = isinstance(lemma, Lemma)
-        monkeypatch.setattr(proving, "STATEMENTS", {} if of_lists else {"here": (lemma,)})
-        monkeypatch.setattr(proving, "LISTS", {"here": (LISTS, (lemma,), ())} if of_lists else {})
+        here = Family("here", (lemma,), LISTS if of_lists else "", (lemma,) if isinstance(lemma, Lemma) else ())
         if says is not None:
 
             class Played(Z3):
@@ -47,7 +48,7 @@ def proved(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]:
 
             monkeypatch.setattr(proving, "Z3", Played)
             monkeypatch.setitem(proving.SOLVERS, "z3", Played)
-        (report,) = proving.prove_all(**options)
+        (report,) = proving.prove_all([here], **options)
         return report
 
     return prove
@@ -124,17 +125,16 @@ def test_each_solver_is_told_its_seed_in_its_own_words() -> None:
     assert proving.seed_option("z3", 7) == "(set-option :smt.random_seed 7)(set-option :sat.random_seed 7)"
 
 
-def test_names_of_lemmas_and_of_files_choose(monkeypatch: pytest.MonkeyPatch, proved: Callable[..., Report]) -> None:
-    proved(ONE, answering())
-    other = [ONE._replace(name=name) for name in ("two", "three")]
-    monkeypatch.setattr(proving, "STATEMENTS", {"here": (ONE,), "there": tuple(other)})
+def test_names_of_lemmas_of_files_and_of_folders_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [Family("a/here", (ONE,)), Family("b/there", tuple(ONE._replace(name=name) for name in ("two", "three")))]
+    monkeypatch.setattr(families, "FAMILIES", {family.file: family for family in known})
     for wanted, expected in (
-        ((), ["one", "two", "three"]), (("two",), ["two"]), (("there",), ["two", "three"]),
-        (("three", "here"), ["one", "three"]),
+        ((), ["one", "two", "three"]), (("two",), ["two"]), (("there",), ["two", "three"]), (("a",), ["one"]),
+        (("three", "here"), ["one", "three"]), (("b/there.py",), ["two", "three"]),
     ):  # fmt: skip
-        assert [report.name for report in proving.prove_all(wanted)] == expected
+        assert [lemma.name for family in families.chosen(wanted) for lemma in family.lemmas] == expected
     with pytest.raises(ValueError, match="no lemma 'elsewhere'"):
-        list(proving.prove_all(["here", "elsewhere"]))
+        families.chosen(["here", "elsewhere"])
 
 
 def test_a_case_has_the_constants_and_the_functions_of_one_element(proved: Callable[..., Report]) -> None:

@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from proofs.lemmas import at_use, chains, column, descent, families, induction, tiling
+from proofs.lemmas import at_use, plan
+from proofs.lemmas.engine import induction, record
 from proofs.lemmas.engine.induction import Lemma, NoInduction, Query
-from proofs.obligations import PRELUDE
+from proofs.lemmas.engine.statements import Statement
+from proofs.lemmas.plan import chains, column, cover, shrinking, tiling
+from proofs.obligations import OBLIGATIONS, PRELUDE
+from proofs.smt import descent
 from proofs.smt.descent import Unfounded
 from proofs.smt.expressions import Expression, parse, parse_one, substitute, text_of, walk
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3
 
-PROOFS = at_use.proofs_of()
+TEXT = plan.TEXT
+PROOFS = induction.proofs_of(plan.LISTS, TEXT)
+REQUESTS = at_use.FAMILY.requests()
 LIST = "(declare-datatypes ((L 0)) (((nil) (cell (head Int) (tail L)))))"
 SUM = "(define-fun-rec sum ((l L)) Int (ite ((_ is nil) l) 0 (+ (head l) (sum (tail l)))))"
 
 
 @pytest.fixture(scope="module")
 def solver() -> Iterator[Z3]:
-    with Z3(at_use.TEXT) as made:
+    with Z3(TEXT) as made:
         yield made
 
 
@@ -79,14 +86,16 @@ def test_nothing_is_substituted_below_a_binder() -> None:
 
 
 def test_the_definitions_of_the_chains_descend() -> None:
-    known = descent.check(at_use.TEXT)
-    assert set(known.lists) == {"Tenants", "Slots", "Changes", "Contents", "Edges", "Column"}
+    known = descent.check(TEXT)
+    assert set(known.lists) == {
+        "Tenants", "Slots", "Changes", "Contents", "Edges", "Column", "Numbers", "Storages",
+    }  # fmt: skip
     assert {"tenancy", "layout", "level", "holding", "live_at"} <= set(known.functions)
 
 
 def test_the_text_that_is_proved_is_the_text_that_plans_are_evaluated_with() -> None:
     assert PRELUDE.startswith(chains.DEFINITIONS)
-    assert at_use.TEXT.startswith(chains.DEFINITIONS)
+    assert TEXT.startswith(chains.DEFINITIONS)
     descent.check(PRELUDE)
 
 
@@ -170,9 +179,9 @@ def false_lemma(**values: object) -> Lemma:
 
 def test_a_false_lemma_is_not_proved() -> None:
     known = descent.check(LIST + SUM)
-    proofs = {"false": induction.queries(false_lemma(), known, {})}
+    requests = {"false": [query.refutation() for query in induction.queries(false_lemma(), known, {})]}
     with Z3() as made:
-        failed = at_use.prove(proofs, made, 10, LIST + SUM)
+        failed = record.prove(requests, made, 10, LIST + SUM)
     assert "answers" in failed["false"]
 
 
@@ -322,11 +331,11 @@ def test_no_lemma_is_vacuous(name: str, solver: Z3) -> None:
 
 
 def test_every_lemma_says_in_english_what_it_says() -> None:
-    for lemma in families.OF_CHAINS:
+    for lemma in plan.LISTS:
         assert lemma.sentence[0].isupper()
         assert lemma.sentence.endswith(".")
         assert len(lemma.sentence.split()) > 8
-    assert len({lemma.name for lemma in families.OF_CHAINS}) == len(families.OF_CHAINS) == len(PROOFS)
+    assert len({lemma.name for lemma in plan.LISTS}) == len(plan.LISTS) == len(PROOFS)
 
 
 def test_a_claim_without_a_premise_is_not_vacuous_if_it_can_hold(solver: Z3) -> None:
@@ -342,9 +351,9 @@ def test_a_vacuous_premise_is_noticed(solver: Z3) -> None:
 
 def test_a_solver_that_fails_is_asked_nothing_more() -> None:
     tired = Counting(lasts=4)
-    failed = at_use.prove(PROOFS, tired, 1)
+    failed = record.prove(REQUESTS, tired, 1, TEXT)
     assert tired.asked == 5
-    assert list(failed) == list(PROOFS)[1:]
+    assert list(failed) == list(REQUESTS)[1:]
     assert set(failed.values()) == {"tired"}
 
 
@@ -362,7 +371,7 @@ class Counting:
     def evaluate(self, text: str, timeout_s: float) -> Answer:
         self.asked += 1
         failure = "tired" if self.asked > self.lasts else None
-        return Answer(self.given if text == at_use.TEXT else self.text, failure, 0.0)
+        return Answer(self.given if text == TEXT else self.text, failure, 0.0)
 
     def close(self) -> None:
         pass
@@ -371,17 +380,17 @@ class Counting:
 def test_lemmas_are_proved_once_and_then_on_record(tmp_path: Path) -> None:
     first, second = Counting(), Counting()
     assert at_use.unproved("counting 1", 1, tmp_path / "a", lambda: first) == {}
-    assert first.asked == 1 + sum(map(len, PROOFS.values()))
+    assert first.asked == 1 + sum(map(len, REQUESTS.values()))
     assert at_use.unproved("counting 1", 1, tmp_path / "a", lambda: second) == {}
     assert second.asked == 0
 
 
 def test_another_version_or_another_text_has_another_record() -> None:
     digests = {
-        at_use.digest_of(PROOFS, "a"),
-        at_use.digest_of(PROOFS, "b"),
-        at_use.digest_of(PROOFS, "a", at_use.TEXT + " "),
-        at_use.digest_of({"tenants_fit": PROOFS["tenants_fit"]}, "a"),
+        record.digest_of(REQUESTS, "a", TEXT),
+        record.digest_of(REQUESTS, "b", TEXT),
+        record.digest_of(REQUESTS, "a", TEXT + " "),
+        record.digest_of({"tenants_fit": REQUESTS["tenants_fit"]}, "a", TEXT),
     }
     assert len(digests) == 4
 
@@ -401,7 +410,7 @@ def test_a_record_that_is_not_exactly_one_is_none(tmp_path: Path, content: bytes
 
 def test_what_is_not_proved_is_named_and_not_recorded(tmp_path: Path) -> None:
     failed = at_use.unproved("counting 1", 1, tmp_path, lambda: Counting("unknown\nsat"))
-    assert failed.keys() == PROOFS.keys()
+    assert failed.keys() == REQUESTS.keys()
     assert list(tmp_path.iterdir()) == []
     failed = at_use.unproved("counting 1", 1, tmp_path, lambda: Counting(given="(error)"))
     assert set(failed.values()) == {"(error)"}
@@ -443,11 +452,10 @@ def test_where_the_definitions_are_not_taken_no_lemma_is_proved(given: Answer, t
         """Takes no definition."""
 
         def evaluate(self, text: str, timeout_s: float) -> Answer:
-            assert text == at_use.TEXT
+            assert text == TEXT
             return given
 
-    proofs = at_use.proofs_of()
-    assert at_use.prove(proofs, Refusing(), 1) == dict.fromkeys(proofs, told)
+    assert record.prove(REQUESTS, Refusing(), 1, TEXT) == dict.fromkeys(REQUESTS, told)
 
 
 def test_a_record_is_on_the_disk_whole_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -482,5 +490,23 @@ def _symbols(expression: Expression) -> set[str]:
 
 
 def test_every_chain_has_lemmas_that_speak_of_it() -> None:
-    spoken = set().union(*(_symbols(parse_one(lemma.claim)) for lemma in families.OF_CHAINS))
+    spoken = set().union(*(_symbols(parse_one(lemma.claim)) for lemma in plan.LISTS))
     assert set(descent.check(chains.DEFINITIONS).functions) <= spoken
+
+
+def test_all_that_verdicts_rest_on_and_nothing_else_is_proved_at_use() -> None:
+    """Every lemma that an obligation, ranks or an envelope name, and every lemma of the folder. spec: V4.3"""
+    folder = Path(plan.__file__).parent
+    stated = {
+        lemma.name
+        for path in folder.glob("[!_]*.py")
+        for value in vars(import_module(f"proofs.lemmas.plan.{path.stem}")).values()
+        if isinstance(value, tuple) and not hasattr(value, "_fields")
+        for lemma in value
+        if isinstance(lemma, induction.Lemma | Statement)
+    }
+    assert stated == REQUESTS.keys()
+    named = {name for obligation in OBLIGATIONS for name in obligation.LEMMAS}
+    named |= {lemma.name for lemma in (*cover.STATEMENTS, *shrinking.STATEMENTS)}
+    assert "no_assignment_has_fewer_slots_than_are_live" in named
+    assert named <= stated

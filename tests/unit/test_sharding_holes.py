@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from proofs.lemmas.plan.cover import DEFINITIONS, OF_COVER
+from proofs.lemmas.plan.cover import DEFINITIONS, STATEMENTS
 from proofs.sharding import cover
 from proofs.sharding.cover import Hole, Parts
 from proofs.sharding.mesh import Mesh, Part
@@ -162,8 +162,8 @@ SAT = "the solver answers 'sat\\nsat'"
 
 def test_the_lemmas_are_about_one_place_and_the_first_element_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a lemma's text is that one such case, it is false. spec: R7.25"""
-    case = OF_COVER[0]._replace(name="case", goal="(not (and (= n 1) (= places 1) (= chunk 1) (= element 0)))")
-    monkeypatch.setattr(cover, "OF_COVER", [case])
+    case = STATEMENTS[0]._replace(name="case", goal="(not (and (= n 1) (= places 1) (= chunk 1) (= element 0)))")
+    monkeypatch.setattr(cover, "STATEMENTS", [case])
     with Z3(DEFINITIONS) as solver:
         assert cover.prove(SQUARE, {}, solver, 60) == f"case: {SAT}"
 
@@ -173,8 +173,8 @@ def test_the_lemmas_are_about_every_place_of_an_axis(monkeypatch: pytest.MonkeyP
     with Z3(EVERYTHING) as solver:
         for element, one, other in product((-1, 0, 5, 6), range(-1, 5), range(-1, 5)):
             values = f"(= places 3) (= chunk 2) (= element {element}) (= one {one}) (= other {other})"
-            each, twice = (lemma._replace(hypotheses=(values, *lemma.hypotheses[4:])) for lemma in OF_COVER)
-            monkeypatch.setattr(cover, "OF_COVER", [each, twice])
+            each, twice = (lemma._replace(hypotheses=(values, *lemma.hypotheses[4:])) for lemma in STATEMENTS)
+            monkeypatch.setattr(cover, "STATEMENTS", [each, twice])
             found = SAT if 0 <= one < other < 3 else "the solver answers 'unsat\\nunsat'"  # no such places
             right = f"{twice.name}: {found}" if 0 <= element < 6 else f"{each.name}: {SAT}"
             assert cover.prove(SQUARE, {}, solver, 60) == right
@@ -183,7 +183,7 @@ def test_the_lemmas_are_about_every_place_of_an_axis(monkeypatch: pytest.MonkeyP
 def test_a_stated_part_is_the_chunk_of_a_place_of_the_axis_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five elements on three ranks, in chunks that reach and chunks that do not. spec: R7.25"""
     right = {(2, 0, 0, 2), (2, 1, 2, 2), (2, 2, 4, 1)}
-    monkeypatch.setattr(cover, "OF_COVER", ())
+    monkeypatch.setattr(cover, "STATEMENTS", ())
     monkeypatch.setattr(Mesh, "at", lambda self, rank, axis: rank)
     with Z3(DEFINITIONS) as solver:
         for chunk, place, start, held in product((1, 2), range(-1, 4), range(-1, 6), range(3)):

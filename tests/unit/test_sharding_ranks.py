@@ -17,7 +17,7 @@ import pytest
 from click import UsageError
 from click.testing import CliRunner
 
-from proofs.lemmas.plan.cover import DEFINITIONS, OF_COVER
+from proofs.lemmas.plan.cover import DEFINITIONS, STATEMENTS
 from proofs.sharding import cover
 from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh, Part
@@ -360,10 +360,10 @@ def test_the_lemmas_fail_for_other_definitions(old: str, new: str, lemma: str) -
 
 def test_the_lemmas_need_chunks_that_reach_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without that condition the first lemma is false, so that its proof rests on it."""
-    each, twice = OF_COVER
+    each, twice = STATEMENTS
     hypotheses = tuple(text.replace("(<= n (* chunk places))", "(<= 1 chunk)") for text in each.hypotheses)
     assert hypotheses != each.hypotheses
-    monkeypatch.setattr(cover, "OF_COVER", (each._replace(hypotheses=hypotheses), twice))
+    monkeypatch.setattr(cover, "STATEMENTS", (each._replace(hypotheses=hypotheses), twice))
     with Z3(DEFINITIONS) as solver:
         assert re.match("each_element_is_held", cover.prove(TWO, {}, solver, 10) or "")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofs.lemmas import descent
 from proofs.lemmas.plan.chains import DEFINITIONS
+from proofs.smt import descent
 from proofs.smt.expressions import parse_one, text_of
 from proofs.smt.unfold import Scope, recurs, unfolded, unfolding
 

@@ -63,9 +63,10 @@ def prove(requests: Requests, solver: Solver, timeout_s: float, text: str) -> di
     Returns the lemmas that it does not discharge, each with what it answered instead.
     """
     failed: dict[str, str] = {}
-    given = solver.evaluate(text, timeout_s)
-    if given.failure is not None or given.text:
-        return dict.fromkeys(requests, given.failure or given.text[:200])
+    if text:
+        given = solver.evaluate(text, timeout_s)
+        if given.failure is not None or given.text:
+            return dict.fromkeys(requests, given.failure or given.text[:200])
     names = list(requests)
     for position, name in enumerate(names):
         for request in requests[name]:

@@ -4,7 +4,7 @@ What a plan states that a rank holds ends where the dimension does; `proofs/shar
   on it
 and has these proved each time.
 
-Tests: `tests/cover/test_sharding_holes.py`.
+Tests: `tests/unit/test_sharding_holes.py`.
 spec: V4.3, R7.24, R7.25
 """
 

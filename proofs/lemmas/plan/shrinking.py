@@ -1,6 +1,6 @@
 """Why the largest sizes of an envelope suffice: what is apart and in bounds stays so where it shrinks.
 
-Tests: `tests/cover/test_envelope_verify.py`.
+Tests: `tests/unit/test_envelope_verify.py`.
 spec: V4.3, R6.5
 """
 

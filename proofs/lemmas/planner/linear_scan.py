@@ -5,7 +5,7 @@ in each of them was live at one step: slots opened are the most storages live (w
 fewer). That the lowest free slot is taken occurs in no clause: it decides which plan is made, not whether it is right.
 For small bounds `tla/tmmu/LinearScan.tla` says the same.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T6.2, T6.4, V4.9, V4.11
 """
 

@@ -4,7 +4,7 @@ The pass over the steps sets the death of a tensor to each step that reads or wr
 runs its steps again: between two moments of a run are steps that the order of the plan puts after both, so what a
 loop captures or is given has to live until the loop is left.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T1.2, T1.7, T8.3, T8.4, V1.4, V4.9, V4.11
 """
 

@@ -5,7 +5,7 @@ end out and its alignment up, by as much as it needs and no more: the witnesses 
 ends. Alignments are powers of two, here words of 64 bits. The lemma of `execution` on windows assumes what is concluded
 here.
 
-Tests: `tests/properties/test_lemmas_are_of_the_code.py`.
+Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T2.1, T2.2, T2.10, T2.11, V4.9, V4.11
 """
 

@@ -6,7 +6,7 @@ all that was ever born there still lives, so that it shares no byte with what is
 written. `owner` says for each byte of a fresh arena which storage it belongs to once it is written. A test runs these
 rules beside the runtime; `tla/tmmu/Zeroing.tla` has them in small.
 
-Tests: `tests/properties/test_zeroing_is_of_the_runtime.py`.
+Tests: `tests/property/test_zeroing_is_of_the_runtime.py`.
 spec: U2.8, U2.9, U2.10, V4.9, V4.11
 """
 

@@ -3,7 +3,7 @@
 Members are numbered, and a total of the first `k` is made by adding each further one's value, before and after one
 member's value has changed. `quota` and `mapped_regions` follow of their totals what is concluded here. spec: V4.9
 
-Tests: `tests/models/test_lemmas.py`.
+Tests: `tests/integration/models/test_lemmas.py`.
 """
 
 from __future__ import annotations
