@@ -1,4 +1,4 @@
-"""prove-lemmas: prove every lemma, and show that each says something. spec: C4.1, C4.2, C4.5"""
+"""prove-lemmas: prove every lemma, and refute its mutants. spec: C4.1, C4.2, C4.5"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
     "--list", "listed", is_flag=True, help="Prove nothing; print the names, each with its file and its sentence."
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@solver_option("Who proves them; with both, each must.")
+@solver_option("The solver that proves them; with both, each must.")
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Random seeds that each proof must hold under.")
 @click.option("--timeout", type=click.IntRange(1, 1_000_000), default=20, help="Seconds for the solver, a query.")
 @click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")

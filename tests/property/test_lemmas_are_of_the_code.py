@@ -230,7 +230,7 @@ def test_an_overflow_is_told_where_the_lemma_says(offset: int, alignment: int, s
     """
     offset, size = min(offset, (1 << 64) - 1), min(size, (1 << 64) - 1)
     text = ties.texts_of(*align_up.LEMMAS)["an_end_overflows_exactly_where_a_sum_carries"]
-    told = Ground(text, {"offset": offset, "alignment": alignment, "size": size}).value("told")
+    told = Ground(text, {"offset": offset, "alignment": alignment, "size": size}).value("reported")
     given = planned_slots.SlotAssignment([], [0, 0], [offset, size], [1, alignment])
     refusal = pytest.raises(TmmuError, match="beyond 64 bits") if told else contextlib.nullcontext()
     with refusal:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofs import obligations
+from proofs.lemmas.export import write_lemmas
 from proofs.lemmas.plan.chains import DEFINITIONS
 from proofs.obligations.rows import Batch, Place, Unprovable
 from proofs.readers.sharing import Permissions
@@ -44,7 +45,7 @@ def test_a_plan_has_a_file_for_each_obligation_and_up_to_the_limit_one_for_the_d
 def test_the_lemmas_that_are_named_have_files_and_no_others(tmp_path: Path) -> None:
     """One that is a statement, and one that is proved by induction over lists."""
     names = {"align_up_gives_a_multiple", "tenants_fit"}
-    written = smtlib.write_lemmas(tmp_path, names)
+    written = write_lemmas(tmp_path, names)
     assert {path.name for path in written} == {f"{name}.smt2" for name in names}
     assert sorted(written) == sorted(tmp_path.iterdir())
     for path in written:

@@ -1,8 +1,8 @@
 """A case in which a mutant of a lemma about lists is false: short lists of unknown values, found by a solver.
 
-The proof of a lemma by induction breaks in its step, whose model says nothing to a reader. So the mutated claim itself
+The proof of a lemma by induction breaks in its step, whose model is of no use to a reader. So the mutated claim itself
 is asked about lists of up to a few cells, all lengths in turn, shortest first: what the solver finds is a case that
-anybody can follow by hand. spec: V4.9
+can be followed by hand. spec: V4.9
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ CELLS = 9
 """The most cells of all lists of a case together."""
 
 
-class Silent(Exception):
-    """A solver did not say whether there is a case; the text says what it did instead."""
+class Undecided(Exception):
+    """A solver did not decide whether there is a case; the text is what it answered instead."""
 
 
 def countermodel(lemma: Lemma, mutant: Mutant, definitions: str, solver: Solver, timeout_s: float) -> str | None:
     """Values that make the mutated lemma false, as text; None where no case of this size does.
 
     `solver` has read nothing; it is closed with what it read. Raises ValueError for a mutant that does not apply,
-    `Unfounded` where the mutated definitions may not end, `Silent` where the solver does not say.
+    `Unfounded` where the mutated definitions may not end, `Undecided` where the solver does not decide.
     """
     text, _, goal = mutant.applied(f"{definitions}\n(prove {lemma.claim})").rpartition("(prove ")
     return first_case(lemma, ["not", parse_one(f"({goal}")[0]], text, solver, timeout_s)
@@ -47,8 +47,8 @@ def first_case(
     """The values of the first case in which a formula over the lemma's variables holds; None where there is none.
 
     Cases come shortest first, but for `order`, which puts those for which it is false, by their constants, before the
-    others. `solver` has read nothing; it is closed with what it read. Raises `Silent` where a case was not decided and
-    none was found.
+    others. `solver` has read nothing; it is closed with what it read. Raises `Undecided` where a case was not decided
+    and none was found.
     """
     known = descent.check(definitions)
     found = cases(lemma, formula, known)
@@ -56,19 +56,19 @@ def first_case(
     try:
         given = solver.evaluate(f"(set-option :produce-models true){definitions}", timeout_s)
         if given.failure is not None or given.text:
-            raise Silent(given.failure or f"the solver answers {given.text[:60]!r}")
+            raise Undecided(given.failure or f"the solver answers {given.text[:60]!r}")
         for constants, case in found if order is None else sorted(found, key=lambda each: order(each[0])):
             declared = "".join(f"(declare-const {name} {sort})" for name, sort in constants)
             answer = solver.evaluate(f"(push){declared}(assert {text_of(case)})(check-sat)", timeout_s)
             if answer.failure is not None:
-                raise Silent(answer.failure)
+                raise Undecided(answer.failure)
             if answer.text == "sat":
                 return values_of([name for name, _ in constants], solver, timeout_s)
             if answer.text != "unsat":
                 undecided = f"the solver answers {answer.text[:60]!r}"
             solver.evaluate("(pop)", timeout_s)
         if undecided:
-            raise Silent(undecided)
+            raise Undecided(undecided)
         return None
     finally:
         solver.close()
@@ -77,13 +77,13 @@ def first_case(
 def values_of(names: list[str], solver: Solver, timeout_s: float) -> str:
     """The values of some constants in the model that the solver holds, as `name = value` with commas between.
 
-    Raises `Silent` where the solver does not say them.
+    Raises `Undecided` where the solver does not give them.
     """
     if not names:
         return "no values: it is false as it stands"
     answer = solver.evaluate(f"(get-value ({' '.join(names)}))", timeout_s)
     if answer.failure is not None:
-        raise Silent(answer.failure)
+        raise Undecided(answer.failure)
     pairs = parse_one(answer.text)
     return ", ".join(f"{text_of(pair[0])} = {text_of(pair[1])}" for pair in pairs if isinstance(pair, list))
 

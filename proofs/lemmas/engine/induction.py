@@ -25,7 +25,7 @@ REST = "rest_of_list"
 class Lemma(NamedTuple):
     """A statement about all values of its variables, proved by induction over the list variable `over`.
 
-    `sentence` says it in English. `variables` gives the sorts of all variables, the list included. `hypotheses` are
+    `sentence` is the same in English. `variables` gives the sorts of all variables, the list included. `hypotheses` are
     instances at which the step may use the lemma itself at the rest of the list: each gives terms for other variables
     (what it does not name stays). `using` are lemmas proved before, each with terms for its variables. Terms may
     speak of the variables, of the cell's fields as `its_<field>`, and of `rest_of_list`. Without `over` there is no
@@ -85,7 +85,7 @@ def queries(lemma: Lemma, known: Definitions, earlier: Mapping[str, Lemma]) -> l
     ------
     NoInduction
         A hypothesis at anything but the rest of the list, a lemma used before it is proved, an unbound variable, or
-        one whose name or sort says something else.
+        one whose name or sort has another meaning.
     """
     claim = parse_one(lemma.claim)
     if any(item in BINDERS for item in walk(claim) if isinstance(item, str)):

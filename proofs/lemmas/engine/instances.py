@@ -2,7 +2,7 @@
 
 A recursive function becomes one of which nothing is known but its definition at the calls of the query. Each of these
 is an instance of an equation that holds for every list, so that whatever is refuted under them is refuted under the
-definition. What cannot be refuted so says nothing. spec: V4.12
+definition. What cannot be refuted so is left open. spec: V4.12
 """
 
 from __future__ import annotations

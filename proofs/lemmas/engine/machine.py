@@ -272,5 +272,5 @@ def _declared(variables: Mapping[str, tuple[list[Expression], str]], suffix: str
 
 
 def all_of(formulas: list[Expression]) -> str:
-    """One formula that says what all of them say. SMT-LIB has no conjunction of one."""
+    """Their conjunction, as one formula. SMT-LIB has no conjunction of one."""
     return text_of(formulas[0]) if len(formulas) == 1 else text_of(["and", *formulas])

@@ -2,8 +2,8 @@
 
 A statement is proved where a solver refutes its hypotheses with the negated goal. That alone would also be so where
 the hypotheses contradict each other, so each statement has a *twin*: hypotheses and goal together must have a model.
-And that the statement says something is shown by its *mutants*, each one named change of its text, under which the
-negated goal must have a model: a case in which the mutant is false.
+That the statement is not weaker than it seems is shown by its *mutants*, each one named change of its text, under which
+the negated goal must have a model: a case in which the mutant is false.
 
 Where quantifiers stand in the way of a model, twin and mutants are asked in a *small world*: the declared sorts have a
 few elements each, integers that are quantified over come from a window, and every quantifier is written out. The
@@ -24,7 +24,7 @@ QUANTIFIERS = {"forall": "and", "exists": "or"}
 
 
 class Mutant(NamedTuple):
-    """One change of a text, which must occur in it exactly once, that makes what it says false."""
+    """One change of a text, which must occur in it exactly once, that makes it false."""
 
     name: str
     old: str
@@ -38,7 +38,7 @@ class Mutant(NamedTuple):
 
 
 class Changes(Protocol):
-    """A named change of a statement's text that makes what it says false."""
+    """A named change of a statement's text that makes it false."""
 
     @property
     def name(self) -> str:
@@ -59,9 +59,9 @@ class World(NamedTuple):
 class Statement(NamedTuple):
     """A statement about all values of what it declares.
 
-    `sentence` says it in English. `declarations` are SMT-LIB commands that declare sorts, functions and constants and
-    define functions; `hypotheses` and `goal` are formulas. `mutants` change one place of the whole. `world` is where
-    twin and mutants are asked, None where a solver decides them as they stand.
+    `sentence` is the same in English. `declarations` are SMT-LIB commands that declare sorts, functions and constants
+    and define functions; `hypotheses` and `goal` are formulas. `mutants` change one place of the whole. `world` is
+    where twin and mutants are asked, None where a solver decides them as they stand.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """What verdicts rest on: lists that solvers walk on the data of a plan, and what follows from them.
 
 `chains` are the functions that are evaluated on plans, `properties` what they mean for each pair of cells; the files of
-lemmas are the way from the one to the other. `clique_bound` says why slots cannot be fewer than storages live at one
+lemmas are the way from the one to the other. `clique_bound` is why slots cannot be fewer than storages live at one
 step, `cover` and `shrinking` what verdicts on ranks and envelopes rest on. `at_use` proves all of them when they are
 first needed. spec: V4.3, V4.8
 """

@@ -1,4 +1,4 @@
-"""A running total: what passes `level` never exceeds its ceiling and ends where it says.
+"""A running total: what passes `level` never exceeds its ceiling and ends as stated.
 
 Tests: `tests/unit/test_recursion.py`.
 spec: V5.1, T6.4, V4.3

@@ -1,7 +1,7 @@
 """Rounding an address up to an alignment: what `align_up` of the planner computes, and when 64 bits do not hold it.
 
 Over the integers as the code computes it, and over words of 64 bits as accelerators' runtimes do, where the truth is
-told by words of 66 bits that nothing overflows.
+given by words of 66 bits that nothing overflows.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: A1.1, A1.3, V1.2, V4.9, V4.11
@@ -105,8 +105,8 @@ LEMMAS = (
         "What is placed at the offset rounded up ends at 2^64 or beyond exactly where one of the two sums carries: that"
         " of rounding up, or that of the size.",
         _WORDS + "(declare-const size (_ BitVec 64))(define-fun end () (_ BitVec 64) (bvadd rounded size))"
-        "(define-fun told () Bool (or carry (bvult end rounded)))",
-        _POWER, "(= told (bvuge (bvadd truth (wide size)) end_of_words))",
+        "(define-fun reported () Bool (or carry (bvult end rounded)))",
+        _POWER, "(= reported (bvuge (bvadd truth (wide size)) end_of_words))",
         (Mutant("only the sum of rounding up is looked at", "(or carry (bvult end rounded))", "carry"),
          Mutant("only the sum of the size is looked at", "(or carry (bvult end rounded))", "(bvult end rounded)"),
          Mutant("compared with the offset", "(bvult end rounded)", "(bvult end offset)")),

@@ -4,7 +4,7 @@ Memory gives each byte a value; `content` is what byte k of a storage is meant t
 bytes in any order and several times while it reads, so between its first and its last write memory may be anything that
 differs only in bytes of what is born at that step. With closed lifetimes this spoils no operand; with half-open ones,
 in which an operand and a result may share bytes at one step, it does. In-place results are the exception, and their
-kernel must compute each element from its own place. `tla/tmmu/ArenaExecution.tla` says the same of small plans, with
+kernel must compute each element from its own place. `tla/tmmu/ArenaExecution.tla` has the same for small plans, with
 one read or write an action.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.

@@ -3,7 +3,7 @@
 By the invariant storages that are live at one step hold different slots, and a slot was opened only where one storage
 in each of them was live at one step: slots opened are the most storages live (with `clique_bound`, no assignment has
 fewer). That the lowest free slot is taken occurs in no clause: it decides which plan is made, not whether it is right.
-For small bounds `tla/tmmu/LinearScan.tla` says the same.
+For small bounds `tla/tmmu/LinearScan.tla` has the same.
 
 Tests: `tests/property/test_lemmas_are_of_the_code.py`.
 spec: T6.2, T6.4, V4.9, V4.11

@@ -1,4 +1,4 @@
-"""MiCo's pools: what `tla/mico/Pools.tla` says, for any storages, sizes and lifetimes.
+"""MiCo's pools: `tla/mico/Pools.tla` for any storages, sizes and lifetimes.
 
 Storages are assigned by size, the largest first; each to the first pool in which it overlaps no storage in time, or to
 a new one. By the invariant each pool is as large as its largest storage, the one that opened it. spec: A9.1, V4.9

@@ -1,4 +1,4 @@
-"""The largest size over an envelope: what an upper bound of the parts says of the whole, operation by operation.
+"""The largest size over an envelope: what an upper bound of the parts gives for the whole, operation by operation.
 
 Sizes are made of dimensions by sums, differences, products, quotients rounded down, the lesser and the greater. If each
 part lies between bounds over the envelope, the whole lies between the bounds that these statements give; a bound that

@@ -3,7 +3,7 @@
 An arena is *fresh* from the time at which it was zeroed whole until the first of its storages has died, or until steps
 run again. A storage that is born in an arena that is not fresh is zeroed then. In a fresh arena nothing need be done:
 all that was ever born there still lives, so that it shares no byte with what is born now, and no other byte was ever
-written. `owner` says for each byte of a fresh arena which storage it belongs to once it is written. A test runs these
+written. `owner` is, for each byte of a fresh arena that is written, the storage it belongs to. A test runs these
 rules beside the runtime; `tla/tmmu/Zeroing.tla` has them in small.
 
 Tests: `tests/property/test_zeroing_is_of_the_runtime.py`.

@@ -1,4 +1,4 @@
-"""Reference counts of aliases: what `tla/tmmu/AliasReferences.tla` says, for any tensors, storages and lifetimes.
+"""Reference counts of aliases: `tla/tmmu/AliasReferences.tla` for any tensors, storages and lifetimes.
 
 The static lifetime of a storage, from the first birth to the last death of its members, covers every moment at which
 its count is not zero. The witnesses number the living members of each storage from 1 to its count, so that counts are

@@ -1,7 +1,7 @@
-"""A loop in a program: what `tla/tmmu/Bodies.tla` says, for any program around it, any body, any plan and any trips.
+"""A loop in a program: `tla/tmmu/Bodies.tla` for any program around it, any body, any plan and any trips.
 
 Steps `first` to `last` are the body's and run `trips` times; `enter` before them writes the formal inputs, `leave`
-after them reads what the body gives. `written` says of a tensor that its slot should hold it: written in this iteration
+after them reads what the body gives. `written` holds of a tensor that its slot should hold: written in this iteration
 if the body makes it, or before. `made` is the iteration of its last write. After the last step of an iteration the
 outputs become the next one's formal inputs one by one, in any order (`carried`), each from its `source`. A slot has one
 tensor at a time: its `tenant`, of the iteration `stamp`. spec: T8.1, T8.2, T8.3, T8.5, T8.8, T8.9, V4.9

@@ -1,4 +1,4 @@
-"""The cache that grows: what `tla/foundry/CacheGrowth.tla` says, for any heads, blocks, budgets and lengths.
+"""The cache that grows: `tla/foundry/CacheGrowth.tla` for any heads, blocks, budgets and lengths.
 
 The place of a token of a head is `head * capacity + position`. By the first statement no two tokens share a place,
 whatever the capacity; so a place at a capacity has one head and one position, and the machine has functions of a

@@ -1,4 +1,4 @@
-"""Vectors stored as differences: what `tla/mnemosyne/DeltaEncoding.tla` says, for any number of vectors and any width.
+"""Vectors stored as differences: `tla/mnemosyne/DeltaEncoding.tla` for any number of vectors and any width.
 
 `back` is what a reader makes of the lossless records, `near` what it makes of the lossy ones: of the first record the
 vector itself, then the one before and the record together. That differences of patterns wrap and give back what they

@@ -1,4 +1,4 @@
-"""Eviction: what `tla/mnemosyne/Eviction.tla` says, for any pages, accesses, weights and room.
+"""Eviction: `tla/mnemosyne/Eviction.tla` for any pages, accesses, weights and room.
 
 A page has the score `unit * last access + resident pages * weight`: the document's λ is a unit of twice the largest
 weight, and any other unit will do. The witnesses number the resident pages from 1 to `count`, so that it is their

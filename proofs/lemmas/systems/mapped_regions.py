@@ -1,4 +1,4 @@
-"""Mapped regions: what `tla/mnemosyne/MappedRegions.tla` says, for any regions, tiles, pages and limits.
+"""Mapped regions: `tla/mnemosyne/MappedRegions.tla` for any regions, tiles, pages and limits.
 
 A region has `size` tiles, 0 where it is not mapped, and `pages` pages from page `base` on, which is the tile `first`.
 `used` is the tiles that the program counts; `working`, which follows each region's size, is the document's working set:

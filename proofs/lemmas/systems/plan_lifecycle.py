@@ -1,9 +1,9 @@
-"""A plan from its making to its end: what `tla/tmmu/PlanLifecycle.tla` says, for any plans, shapes, crashes and damage.
+"""A plan from its making to its end: `tla/tmmu/PlanLifecycle.tla` for any plans, shapes, crashes and damage.
 
 `hash` is any function, and a file may state any: that plans with one hash are one plan is asked for nowhere. `fits`
-says for which shapes a plan was made. `former` is the plan that stands by while a new one is applied. Of a file that is
-there (`aside`, `kept`) the plan, the hash that it states, the number of iterations and whether it is whole are known.
-spec: P1.4, V1.8, V4.9
+holds of the shapes for which a plan was made. `former` is the plan that stands by while a new one is applied. Of a file
+that is there (`aside`, `kept`) the plan, the hash that it states, the number of iterations and whether it is whole are
+known. spec: P1.4, V1.8, V4.9
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_P = "(any p Plan) (set loaded p) (set stated (hash p)) (set phase Planned) (
 
 MACHINE = Machine(
     "plan_lifecycle",
-    "No plan is in force whose hash differs or that does not fit its shape, and what the caller is told is safe is in a"
+    "No plan is in force whose hash differs or that does not fit its shape, and what is acknowledged as safe is in a"
     " whole checkpoint.",
     """
     (declare-datatypes ((Phase 0)) (((Down) (Planned) (Applied) (Safepoint) (Running) (Refused))))
@@ -59,7 +59,7 @@ MACHINE = Machine(
     ; What is not damaged states the hash of its own plan; what is damaged is there.
     (=> (and kept (not damaged)) (= (hash kept_plan) kept_hash))
     (=> damaged kept)
-    ; CommittedIsDurable: what the caller was told is safe is in the checkpoint.
+    ; CommittedIsDurable: what was acknowledged is in the checkpoint.
     (<= 0 committed) (<= 0 iteration) (=> kept (<= committed kept_iteration)) (=> (not kept) (= 0 committed))
     ; What is being written is of the plan in force, and new.
     (=> aside (and (or (= phase Safepoint) (= phase Refused)) (= aside_plan loaded) (= aside_hash stated)
@@ -84,7 +84,7 @@ MACHINE = Machine(
             "Apply",
             "A plan is applied whose hash recomputes.",
             f"{_PLANNED} {_RECOMPUTES} (set phase Applied)",
-            (Without("believes files", _RECOMPUTES),),
+            (Without("a file's hash is taken over", _RECOMPUTES),),
         ),
         Rule(
             "RefuseDamaged",
@@ -122,7 +122,7 @@ MACHINE = Machine(
         ),
         Rule(
             "StandBy",
-            "Where the new plan's memory cannot be had, the old plan is in force again, the trace says so, and"
+            "Where the new plan's memory cannot be had, the old plan is in force again, the trace states it, and"
             " the request"
             " is refused.",
             f"""(or {_PLANNED} {_APPLIED}) (= stands_by true) (set loaded former) (set stated former_hash)
@@ -158,12 +158,12 @@ MACHINE = Machine(
         ),
         Rule(
             "Rename",
-            "What is whole takes the checkpoint's name, and then alone the caller is told.",
+            "What is whole takes the checkpoint's name, and only then is it acknowledged.",
             f"""{_SAFEPOINT} (= aside true) (= aside_whole true)
             {" ".join(f"(set kept{part} aside{part})" for part in _PARTS)} (set damaged false) {_NOTHING_ASIDE}
             (set committed aside_iteration)""",
             (Without("renames unsynced", "(= aside_whole true)"), Without("nothing was written", "(= aside true)"),
-             Mutant("tells of more than there is", "(set committed aside_iteration)",
+             Mutant("acknowledges more than there is", "(set committed aside_iteration)",
                     "(set committed (+ 1 iteration))")),
         ),
         Rule(
@@ -192,7 +192,7 @@ MACHINE = Machine(
     ; CheckpointsTheCurrentPlan.
     (=> (and kept' (not damaged') (or (distinct kept_hash kept_hash') (distinct kept_plan kept_plan')
       (distinct kept_iteration kept_iteration') (not kept))) (= kept_hash' stated))
-    ; What the caller was told is safe stays so.
+    ; What was acknowledged stays so.
     (<= committed committed')""",
 )  # fmt: skip
 LEMMAS = MACHINE.lemmas()

@@ -1,6 +1,6 @@
-"""The pool with generations: what `tla/foundry/PoolGenerations.tla` says, for any chunks, handles and resets.
+"""The pool with generations: `tla/foundry/PoolGenerations.tla` for any chunks, handles and resets.
 
-A handle has its chunk, first byte, number of bytes and generation for good; `given` says which were given out. Which of
+A handle has its chunk, first byte, number of bytes and generation for good; `given` holds of those given out. Which of
 the chunks with room a request takes matters to no clause. spec: V4.9
 """
 

@@ -1,4 +1,4 @@
-"""The shared budget: what `tla/tmmu/Quota.tla` says, for any clients, arenas and bytes.
+"""The shared budget: `tla/tmmu/Quota.tla` for any clients, arenas and bytes.
 
 Sums over clients cannot be written here; a number follows each instead: `in_use` is the bytes promised, `committed` the
 bytes of committed plans, `failed` the number of clients that failed. Each changes by as much as the one client's share

@@ -1,4 +1,4 @@
-"""Ranks that agree and gather: what `tla/tmmu/Sharding.tla` says, for any mesh, any specs, any size that divides.
+"""Ranks that agree and gather: `tla/tmmu/Sharding.tla` for any mesh, any specs, any size that divides.
 
 Under one spec ranks stand on rings of `parts` coordinates, in which each has one `before` it, whose neighbour it is. A
 shard is known by its coordinate: that each element lies on exactly one is in `cover`. `from_here` counts how

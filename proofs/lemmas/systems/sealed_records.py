@@ -1,4 +1,4 @@
-"""Sealed records: what `tla/mnemosyne/SealedRecords.tla` says, for any files, writers, records and attacks.
+"""Sealed records: `tla/mnemosyne/SealedRecords.tla` for any files, writers, records and attacks.
 
 A file is opened for writing once, under a key of its own salt; what an attacker can do is stronger here than there: any
 records that lie on any disk may be put at any places, all at once. A record states what it binds: its salt (the file),
@@ -15,7 +15,7 @@ _OPENS = "(and (= f (salt (disk f i))) (= i (place (disk f i))))"
 
 MACHINE = Machine(
     "sealed_records",
-    "Whatever lies on a disk was sealed as what it says, and the vectors used under a file's key are those of its"
+    "Whatever lies on a disk was sealed with what it states, and the vectors used under a file's key are those of its"
     " records.",
     """
     (declare-sort File 0)(declare-sort Key 0)(declare-sort Prefix 0)(declare-sort Token 0)(declare-sort Record 0)
@@ -42,7 +42,7 @@ MACHINE = Machine(
     (forall ((f File)) (or (opened f) (= 0 (length f))))
     ; A trailer is sealed where a file is closed, and only there: an attacker cannot make one.
     (forall ((f File)) (= (trailer f) (ite (closed f) (length f) (- 1))))
-    ; Whatever lies on a disk was sealed as what it says.
+    ; Whatever lies on a disk was sealed with what it states.
     (forall ((f File) (i Int)) (=> (and (<= 1 i) (<= i (count f))) (and (<= 1 (place (disk f i)))
       (<= (place (disk f i)) (length (salt (disk f i))))
       (= (token (disk f i)) (written (salt (disk f i)) (place (disk f i)))))))

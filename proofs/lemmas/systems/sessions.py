@@ -1,4 +1,4 @@
-"""A session: what `tla/foundry/Sessions.tla` says, for any buffers, weights, steps and refusals.
+"""A session: `tla/foundry/Sessions.tla` for any buffers, weights, steps and refusals.
 
 Weights are numbered from 1, and 0 is none: `staging` is the weight in the buffer that the processor can write,
 `copying` the one that the device is copying, `stored` the weight at the place of each. `logits`, `output` and `sampled`
@@ -86,7 +86,7 @@ MACHINE = Machine(
         ),
         Rule(
             "BeginCopy",
-            "The device is told to copy what is staged.",
+            "The device begins to copy what is staged.",
             "(distinct 0 staging) (= 0 copying) (= 0 (stored staging)) (set copying staging)",
             (Mutant("another weight is copied", "(set copying staging)", "(set copying (+ 1 staging))"),),
         ),

@@ -1,4 +1,4 @@
-"""Threads that lock tiles: what `tla/mnemosyne/WriteLocks.tla` says, for any threads, tiles and queues.
+"""Threads that lock tiles: `tla/mnemosyne/WriteLocks.tla` for any threads, tiles and queues.
 
 A free lock may be taken by any thread in its queue: that the first in the queue takes it matters to no clause, only to
 how long a thread waits. spec: V4.9
