@@ -42,6 +42,7 @@ MACHINE = Machine(
       (and (<= 1 (place t)) (<= (place t) (count (home t))) (= t (member (home t) (place t))))))
     (forall ((s Storage) (k Int)) (=> (and (<= 1 k) (<= k (count s)))
       (and (alive (member s k)) (= s (home (member s k))) (= k (place (member s k))))))
+    (forall ((s Storage)) (=> (< 0 (count s)) (and (alive (member s 1)) (= s (home (member s 1))))))
     ; FreeAtZero: the bytes are free exactly where all counts are zero.
     (= (= free holder) (forall ((s Storage)) (= 0 (count s))))
     ; AliveIsKept: a living tensor finds its own storage's bytes.

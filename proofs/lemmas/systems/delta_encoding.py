@@ -124,6 +124,7 @@ MACHINE = Machine(
     ),
     World({}, 0, 3),
     assumed="""
+    (<= 0 step)
     ; What the second statement proves, of all patterns, and the third, of all differences.
     (forall ((v Int) (a Int)) (=> (and (<= 0 v) (< v modulus) (<= 0 a) (< a modulus))
       (and (<= 0 (difference v a)) (< (difference v a) modulus) (= v (sum a (difference v a))))))
