@@ -1,4 +1,4 @@
-"""prove-lemmas: prove every lemma, and refute its mutants. spec: C4.1, C4.2, C4.5"""
+"""prove-lemmas: prove every lemma, and refute its mutants. spec: C4.1, C4.2, C4.5, C4.6"""
 
 from __future__ import annotations
 

@@ -118,6 +118,7 @@ def test_named_lemmas_and_files_are_proved_with_cases(capsys: pytest.CaptureFixt
 
 
 def test_text_names_each_lemma_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: C4.6"""
     assert run(["sharding", "tenants_fit", "--cases"]) == 0
     out = capsys.readouterr().out
     assert "PROVED no_index_has_two_ranks (planner/sharding): 2 mutants refuted, z3: PROVED" in out

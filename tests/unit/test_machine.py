@@ -1,6 +1,6 @@
 """Transition systems as text: what obligations are made of a machine, and that a wrong machine is refuted or refused.
 
-spec: V4.9
+spec: V4.9, V4.14
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A formula names a variable as it is in a state, and with a prime as it is in the next one, as TLA+ does. From a machine
 follow one lemma, that the invariant is inductive (Init gives it, each action keeps it), and a lemma for each property
 that it promises of a state. What an action may assume is the invariant and nothing else, and what it must conclude is
-the same text with primes: nothing can be assumed that no obligation concludes. spec: V4.9
+the same text with primes: nothing can be assumed that no obligation concludes. spec: V4.9, V4.14
 """
 
 from __future__ import annotations
