@@ -115,9 +115,9 @@ MACHINE = Machine(
             "a_count_that_is_not_zero_is_covered",
             "Where a count is not zero and dead tensors are counted down, the step lies between the birth of one member"
             " and the death of one.",
-            f"""(any s Storage) {_ALL_LIVE} (distinct 0 (count s))
+            f"""(any x Storage) {_ALL_LIVE} (distinct 0 (count x))
             (gives (exists ((t Tensor) (u Tensor))
-              (and (= s (home t)) (= s (home u)) (<= (birth t) now) (<= now (death u)))))""",
+              (and (= x (home t)) (= x (home u)) (<= (birth t) now) (<= now (death u)))))""",
             (Without("dead tensors are still counted", _ALL_LIVE),
              Mutant("half-open lifetimes", "(<= now (death u))", "(< now (death u))")),
         ),
