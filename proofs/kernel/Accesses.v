@@ -5,14 +5,28 @@ Import ListNotations.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
+Section Memory.
+Variable p : memory.
+Hypothesis checked : memory_ok p = true.
+
+Lemma memory_placed : every (storages p) (placed p) = true.
+Proof. generalize checked. unfold memory_ok. intros H. facts. auto. Qed.
+
+Lemma memory_disjoint : KeptDisjoint p.
+Proof.
+  pose proof memory_placed. generalize checked. unfold memory_ok, no_live_overlap. intros H'. facts.
+  destruct (by_slots p); facts; [apply disjoint_by_slots | apply disjoint_by_edges]; auto.
+Qed.
+End Memory.
+
 Section Accesses.
 Variable p : plan.
 Hypothesis checked : check p = true.
 
-Lemma parts : every (storages p) (placed p) = true /\ no_live_overlap p = true /\
+Lemma parts : memory_ok p = true /\
   every (tensors p) (tensor_ok p) = true /\ every (steps p) (step_ok p) = true /\
   forallb (loop_ok p) (loops p) = true /\ every (storages p) (sharing_is_sound p) = true /\
-  forallb (kept_apart p) (apart_pairs p) = true.
+  forallb (tensors_apart p) (pairs p) = true.
 Proof.
   generalize checked. unfold check.
   repeat match goal with |- (if ?c then _ else false) = true -> _ => destruct c eqn:?; [|discriminate] end.
@@ -21,21 +35,18 @@ Proof.
 Qed.
 
 Lemma all_placed : every (storages p) (placed p) = true.
-Proof. apply parts. Qed.
+Proof. apply memory_placed, parts. Qed.
+
+Lemma kept_storages_are_disjoint : KeptDisjoint p.
+Proof. apply memory_disjoint, parts. Qed.
 
 Lemma live_storages_are_apart : NoLiveOverlap p.
-Proof.
-  destruct parts as (P & O & _). unfold no_live_overlap in O. facts.
-  destruct (by_slots p) eqn:B; [apply apart_by_slots | facts; apply apart_by_edges]; auto.
-Qed.
-
-Lemma slots_take_turns : SlotsTakeTurns p.
-Proof. destruct parts as (P & O & _). unfold no_live_overlap in O. facts. apply Placement.slots_take_turns; auto. Qed.
+Proof. apply disjoint_when_live; [apply all_placed | apply kept_storages_are_disjoint]. Qed.
 
 (** * Tensors and steps *)
 
 Lemma tensor_checked i : is_tensor p i -> tensor_ok p i = true.
-Proof. destruct parts as (_ & _ & H & _). exact (every_spec _ _ H i). Qed.
+Proof. destruct parts as (_ & H & _). exact (every_spec _ _ H i). Qed.
 
 Lemma tensors_within_storages : TensorsWithinStorages p.
 Proof.
@@ -59,7 +70,7 @@ Qed.
 
 Lemma loops_keep : LoopsKeep p.
 Proof.
-  intros e n H. destruct parts as (_ & _ & _ & _ & L & _). rewrite forallb_forall in L.
+  intros e n H. destruct parts as (_ & _ & _ & L & _). rewrite forallb_forall in L.
   pose proof (L _ H) as Q. unfold loop_ok in Q. facts. cbn in *. split; [lia|]. split; [lia|].
   intros i I S. apply tensor_checked in I. unfold tensor_ok in I. facts.
   match goal with K : forall x, In x (loops p) -> _ |- _ => specialize (K _ H) end.
@@ -70,7 +81,7 @@ Proof.
 Qed.
 
 Lemma step_checked n : is_step p n -> step_ok p n = true.
-Proof. destruct parts as (_ & _ & _ & H & _). exact (every_spec _ _ H n). Qed.
+Proof. destruct parts as (_ & _ & H & _). exact (every_spec _ _ H n). Qed.
 
 Lemma read_checked n r : is_step p n -> In r (reads p n) -> read_ok p n r = true.
 Proof. intros H I. apply step_checked in H. unfold step_ok in H. facts. auto. Qed.

@@ -1,4 +1,4 @@
-(** [Check.check] says yes only of plans that are safe. *)
+(** [Check.check] accepts only plans that are safe, [Check.check_lifetimes] only lifetimes that are. *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Check Safe ListsProof Placement Accesses.
 Import ListNotations.
@@ -22,11 +22,11 @@ Proof.
   match goal with K : home _ = home _ |- _ => rewrite <- K end.
   split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split.
   - intros W. destruct (writer_checked p checked v H) as [?|(_ & M & _)]; cbv zeta in *; [tauto|].
-    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. unfold Stays. lia.
+    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. split; [unfold Stays; lia | apply mem_spec; assumption].
   - intros n N [I|[e [L I]]].
     + apply write_checked in I; auto. unfold write_ok in I. facts.
       destruct (made (tensor_at p v) =? n) eqn:E; facts; congruence.
-    + destruct (parts p checked) as (_ & _ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
+    + destruct (parts p checked) as (_ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
       unfold loop_ok in L. facts. cbn in *.
       match goal with Q : forall x, In x (writes p e) -> _ |- _ => specialize (Q _ I) end. facts. congruence.
 Qed.
@@ -95,7 +95,7 @@ Lemma two_of_one_storage n w i x y : is_step p n -> In w (writes p n) -> made (T
   is_tensor p w -> is_tensor p i -> i <> w -> Stays p i n -> home (T i) = home (T w) ->
   0 <= x < bytes (T w) -> 0 <= y < bytes (T i) -> window (T w) + x = window (T i) + y -> operand (T w) = i.
 Proof.
-  intros N I M V W Ti D S E X Y Q. destruct (parts p checked) as (_ & _ & _ & _ & _ & A & _).
+  intros N I M V W Ti D S E X Y Q. destruct (parts p checked) as (_ & _ & _ & _ & A & _).
   destruct (tensors_within_storages p checked w W) as [Sw _]. 
   apply (every_spec _ _ A) in Sw. unfold sharing_is_sound in Sw. apply sweep_spec in Sw as (_ & _ & O).
   destruct (stays_within p checked w W) as (_ & _ & _ & _ & Mw).
@@ -129,8 +129,8 @@ Proof.
   destruct (stays_within p checked i Ti) as (_ & _ & _ & Li & _).
   unfold tensor_arena in A. unfold address_of in Q.
   destruct (Z.eq_dec (home (tensor_at p i)) (home (tensor_at p w))) as [E|E].
-  2: { exfalso. eapply (live_storages_are_apart p checked (home (tensor_at p w)) (home (tensor_at p i)) n
-         (s_offset (storage_at p (home (tensor_at p w))) + window (tensor_at p w) + x));
+  2: { exfalso. apply (live_storages_are_apart p checked (home (tensor_at p w)) (home (tensor_at p i)) n) with
+         (s_offset (storage_at p (home (tensor_at p w))) + window (tensor_at p w) + x);
        auto; unfold has_byte in *; try lia; congruence. }
   assert (Q' : window (T w) + x = window (T i) + y) by (rewrite E in Q; lia).
   assert (R : In w (writes p n) /\ made (T w) = n).
@@ -138,7 +138,7 @@ Proof.
     - split; auto. apply write_checked in I; auto. unfold write_ok in I. facts. 
       destruct (made (T w) =? n) eqn:F; facts; auto. exfalso.
       exact (undisturbed_spec n w i x y I Ti D S E X Y Q').
-    - exfalso. destruct (parts p checked) as (_ & _ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
+    - exfalso. destruct (parts p checked) as (_ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
       unfold loop_ok in L. facts. cbn in *.
       match goal with G : forall x, In x (writes p e) -> _ |- _ => specialize (G _ I); facts end.
       match goal with G : undisturbed _ _ _ _ = true |- _ =>
@@ -168,29 +168,39 @@ Proof.
   pose proof (storage_lives p (all_placed p checked) _ Hi). pose proof (storage_lives p (all_placed p checked) _ Hj).
   unfold tensor_arena in A. unfold address_of in Q.
   destruct (Z.eq_dec (home (T i)) (home (T j))) as [E|E].
-  - destruct (parts p checked) as (_ & _ & _ & _ & _ & Sh & _). apply (every_spec _ _ Sh) in Hi.
+  - destruct (parts p checked) as (_ & _ & _ & _ & Sh & _). apply (every_spec _ _ Sh) in Hi.
     unfold sharing_is_sound in Hi. apply sweep_spec in Hi as (_ & _ & O).
     destruct (stays_within p checked i I) as (Ni & _ & _ & _ & Mem).
     destruct (stays_within p checked j J) as (Nj & _ & _ & _ & Mem'). rewrite <- E in Mem'. rewrite E in Q.
     destruct (ordered_apart _ _ O i j Mem Mem') as [?|[[_ K]|[_ K]]]; [congruence| |].
     + apply (G i j x y); auto; [lia|]. apply K; lia.
     + symmetry. apply (G j i y x); auto; [lia|]. apply K; lia.
-  - exfalso. apply (live_storages_are_apart p checked (home (T i)) (home (T j)) 0
-      (s_offset (storage_at p (home (T i))) + window (T i) + x)); auto; unfold has_byte, lives_at; lia.
+  - exfalso. apply (live_storages_are_apart p checked (home (T i)) (home (T j)) 0) with
+      (s_offset (storage_at p (home (T i))) + window (T i) + x); auto; unfold has_byte, lives_at; lia.
 Qed.
 
-Lemma kept_apart_spec : KeptApart p.
+Lemma tensors_kept_apart : KeptApart p.
 Proof.
-  intros i j x I k l A K L. destruct (parts p checked) as (_ & _ & _ & _ & _ & _ & H). rewrite forallb_forall in H.
-  apply H in I. unfold kept_apart in I. facts. cbn in *. unfold k, l, arena_of, has_byte in *.
-  repeat match goal with G : _ || _ = true |- _ => apply orb_prop in G as [G|G] end; facts; try lia; congruence.
+  intros i j I. destruct (parts p checked) as (_ & _ & _ & _ & _ & H). rewrite forallb_forall in H.
+  apply H in I. unfold tensors_apart in I. facts. cbn in *. unfold is_tensor.
+  split; [lia|]. split; [lia|]. eapply kept_apart_spec; eauto.
 Qed.
 
 Theorem check_sound : Safe p.
 Proof.
-  exact (conj (live_storages_are_apart p checked) (conj (well_placed p (all_placed p checked))
-    (conj (slots_take_turns p checked) (conj (tensors_within_storages p checked)
+  exact (conj (live_storages_are_apart p checked)
+    (conj (disjoint_without_reuse p (kept_storages_are_disjoint p checked))
+    (conj (well_placed p (all_placed p checked)) (conj (tensors_within_storages p checked)
     (conj (lifetimes_cover_accesses p checked) (conj (written_once p checked) (conj views_show (conj in_place_is_last
-    (conj writes_disturb_nothing (conj (loops_keep p checked) (conj kept_apart_spec callers_tensors_apart))))))))))).
+    (conj writes_disturb_nothing (conj (loops_keep p checked)
+    (conj tensors_kept_apart callers_tensors_apart))))))))))).
 Qed.
 End Soundness.
+
+Theorem lifetimes_sound (m : memory) : check_lifetimes m = true -> SafeMemory m.
+Proof.
+  unfold check_lifetimes. intros H. facts. pose proof (memory_placed m Heqb) as P.
+  pose proof (memory_disjoint m Heqb) as D.
+  split; [|split; [|split]]; auto using disjoint_when_live, disjoint_without_reuse, well_placed.
+  intros k l I. apply kept_apart_spec. exact (H _ I).
+Qed.
