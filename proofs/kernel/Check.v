@@ -128,6 +128,46 @@ Variable p : plan.
 Definition address (t : tensor) : Z := s_offset (storage_at p (home t)) + window t.
 (** Whether a tensor's bytes are its own, or are needed, at step [n]. *)
 Definition stays (t : tensor) (n : Z) : bool := between (made t) n (needed t).
+(** * Exclusive arms *)
+
+Definition in_range (range : Z * Z) (n : Z) : bool := between (fst range) n (snd range).
+(** Every arm that holds step [z] holds step [n]. X4 *)
+Definition covers (z n : Z) : bool := in_range (within p z) n.
+(** Step [z] lies in arm [a], and in no arm inside of it. *)
+Definition directly (a : Z * Z) (z : Z) : bool :=
+  in_range a z &&& (fst (within p z) <=? fst a) &&& (snd a <=? snd (within p z)).
+(** Steps [n] and [m] lie in two arms of one node: no run goes from one to the other without going back. *)
+Definition siblings (n m : Z) : bool :=
+  existsb (fun x => let v := exclusive_at p x in
+    (enter v <? n) && (n <? leave v) && (enter v <? m) && (m <? leave v) &&
+    negb (existsb (fun a => in_range a n && in_range a m) (arms v))) (run 0 (exclusives p)).
+Fixpoint all_siblings (l : list Z) : bool :=
+  match l with [] => true | n :: l' => forallb (siblings n) l' &&& all_siblings l' end.
+
+(** The steps that write tensor [i] for the first time, each in an arm of its own. *)
+Definition writers (i : Z) (t : tensor) : list Z := if writer t =? -1 then [] else writer t :: also p i.
+(** Each arm of each of these nodes writes tensor [i], directly or by a node inside of it, where each arm does. *)
+Fixpoint all_join (steps_ : list Z) (l : list Z) : bool :=
+  match l with
+  | [] => true
+  | x :: l' =>
+      row x (exclusives p) &&&
+      forallb (fun a => existsb (directly a) steps_) (arms (exclusive_at p x)) &&&
+      all_join (leave (exclusive_at p x) :: steps_) l'
+  end.
+(** Step [n] comes after a write of tensor [i], on each way to it. *)
+Definition written_before (i : Z) (t : tensor) (n : Z) : bool :=
+  ((writer t <? n) &&& covers (writer t) n) || existsb (fun z => (z <? n) &&& covers z n) (also p i) ||
+  existsb (fun x => let z := leave (exclusive_at p x) in (z <=? n) &&& covers z n) (joined p i).
+
+(** An arm's result is written directly in an arm of node [x], and stays to the end of an arm, where the leave may take
+    it. *)
+Definition arms_result (x i : Z) : bool :=
+  let v := exclusive_at p x in
+  let t := tensor_at p i in
+  handed t && (enter v <? made t) && (needed t <? leave v) && existsb (fun a => snd a =? needed t) (arms v) &&
+  existsb (fun a => existsb (directly a) (writers i t)) (arms v).
+
 (** Whether [n] is the leave of a loop. *)
 Definition leaves (n : Z) : bool := existsb (fun l => snd l =? n) (loops p).
 
@@ -155,7 +195,7 @@ Definition takes_place (t : tensor) : bool :=
   else
     let o := tensor_at p (operand t) in
     row (operand t) (tensors p) &&& (base t =? -1) &&& (made t =? writer t) &&& (made o <? made t) &&&
-    (needed o =? made t) &&& negb (returned o) &&& (negb (writer o =? -1) || donated o) &&& negb (leaves (made t)) &&&
+    (needed o =? made t) &&& negb (returned o) &&& negb (handed o) &&& (negb (writer o =? -1) || donated o) &&& negb (leaves (made t)) &&&
     (home t =? home o) &&& (window t =? window o) &&& (bytes t =? bytes o).
 
 (** A tensor lies in its storage, in bytes and in steps, aligned, with all that touches it in its lifetime, and the
@@ -173,13 +213,18 @@ Definition tensor_ok (i : Z) : bool :=
   (made t <=? needed t) &&& (needed t <=? death t) &&&
   (if returned t then needed t =? last_step p else true) &&&
   forallb (outlasts t) (loops p) &&&
+  forallb (fun z => row z (steps p) &&& mem i (writes p z)) (also p i) &&&
+  all_siblings (writers i t) &&& all_join (writers i t) (joined p i) &&&
   shows i t &&& takes_place t &&&
   listed (members p) (home t) (place t) i.
 
-(** A step reads what was written before, within its stay; of scratch it reads what it writes itself. V1.4 *)
+(** A step reads what was written before, within its stay; of scratch it reads what it writes itself; the leave of an
+    exclusive node reads the results of its arms. V1.4, X4 *)
 Definition read_ok (n r : Z) : bool :=
   let t := tensor_at p r in
-  row r (tensors p) &&& stays t n &&& ((writer t <? n) || (scratch t && (writer t =? n))).
+  row r (tensors p) &&&
+  (if stays t n then (writer t =? -1) || written_before r t n || (scratch t && (writer t =? n))
+   else existsb (fun x => (leave (exclusive_at p x) =? n) && arms_result x r) (run 0 (exclusives p))).
 
 (** No other tensor of the storage of [t] that stays at step [n] has a byte in common with [t]. V1.5, V1.10 *)
 Definition ends_before (s t : tensor) : bool := window s + bytes s <=? window t.
@@ -188,12 +233,12 @@ Definition apart (s t : tensor) : bool :=
 Definition undisturbed (n w : Z) (t : tensor) : bool :=
   forallb (fun i => (i =? w) || negb (stays (tensor_at p i) n) || apart (tensor_at p i) t) (group (members p) (home t)).
 
-(** A tensor is written by its writer, or by a step that lists it as mutated; the caller's only if donated. What is
-    written after its bytes became its own disturbs nothing else. V1.7, V1.10, I1.11 *)
+(** A tensor is written by its writer, which each of several exclusive arms may have, or by a step that lists it as
+    mutated; the caller's only if donated. What is written after its bytes became its own disturbs nothing else. V1.7, V1.10, I1.11 *)
 Definition write_ok (n w : Z) : bool :=
   let t := tensor_at p w in
   row w (tensors p) &&& stays t n &&&
-  ((writer t =? n) || (mem w (mutates p n) && (negb (writer t =? -1) || donated t))) &&&
+  ((writer t =? n) || mem n (writers w t) || (mem w (mutates p n) && (negb (writer t =? -1) || donated t))) &&&
   (if made t =? n then true else (base t =? -1) &&& undisturbed n w t).
 
 Definition step_ok (n : Z) : bool :=
@@ -221,8 +266,37 @@ Definition sharing_is_sound (k : Z) : bool := sweep (group (members p) k) [] (-1
 
 (** A loop's leave may write again what its enter writes, for the next iteration. T8.2, T8.3 *)
 Definition loop_ok (l : Z * Z) : bool :=
-  (0 <=? fst l) &&& (fst l <? snd l) &&& (snd l <? steps p) &&&
+  (0 <=? fst l) &&& (fst l <? snd l) &&& (snd l <? steps p) &&& covers (fst l) (snd l) &&&
+  forallb (fun r => stays (tensor_at p r) (fst l)) (reads p (fst l)) &&&
   forallb (fun w => (base (tensor_at p w) =? -1) &&& undisturbed (snd l) w (tensor_at p w)) (writes p (fst l)).
+
+(** * Leaves of exclusive nodes *)
+
+(** The arms follow one another from step [from] to step [stop] - 1. *)
+Fixpoint follow (from stop : Z) (l : list (Z * Z)) : bool :=
+  match l with
+  | [] => from =? stop
+  | a :: l' => (fst a =? from) &&& (from - 1 <=? snd a) &&& follow (snd a + 1) stop l'
+  end.
+(** A result [w] of the leave [n] has no byte in common with the result [i] of an arm, or takes its place. *)
+Definition disjoint_or_taken (n i w : Z) : bool :=
+  let t := tensor_at p i in
+  let u := tensor_at p w in
+  negb (base u =? -1) || negb (s_arena (storage_at p (home t)) =? s_arena (storage_at p (home u))) ||
+  (address t + bytes t <=? address u) || (address u + bytes u <=? address t) || (bytes t =? 0) || (bytes u =? 0) ||
+  (existsb (fun q => (fst q =? w) && (snd q =? i)) (takes p) && (address t =? address u) && (made u =? n)).
+(** A node with exclusive arms: they nest with all others, and what its leave writes spares what it reads of them. X4 *)
+Definition exclusive_ok (x : Z) : bool :=
+  let v := exclusive_at p x in
+  (0 <=? enter v) &&& (enter v <? leave v) &&& (leave v <? steps p) &&&
+  match arms v with [] => false | _ => true end &&& follow (enter v + 1) (leave v) (arms v) &&&
+  covers (leave v) (enter v) &&& negb (leaves (leave v)) &&& ((x =? 0) || (leave (exclusive_at p (x - 1)) <? leave v)) &&&
+  forallb (fun a => forallb (fun n => (fst a <=? fst (within p n)) &&& (snd (within p n) <=? snd a))
+                      (run (fst a) (snd a + 1))) (arms v) &&&
+  forallb (fun i => stays (tensor_at p i) (leave v) || forallb (disjoint_or_taken (leave v) i) (writes p (leave v)))
+    (reads p (leave v)).
+(** What is taken is dead from then on. *)
+Definition take_ok (pair : Z * Z) : bool := needed (tensor_at p (snd pair)) <? made (tensor_at p (fst pair)).
 
 (** The storages of two tensors that must not alias share no byte. T5.1 *)
 Definition tensors_apart (pair : Z * Z) : bool :=
@@ -234,13 +308,15 @@ Definition tensors_apart (pair : Z * Z) : bool :=
 Definition check : bool :=
   memory_ok p &&&
   every (tensors p) tensor_ok &&& every (steps p) step_ok &&& forallb loop_ok (loops p) &&&
-  every (storages p) sharing_is_sound &&& forallb tensors_apart (pairs p).
+  every (storages p) sharing_is_sound &&& forallb tensors_apart (pairs p) &&&
+  every (exclusives p) exclusive_ok &&& forallb take_ok (takes p).
 
 (** The number of the part that fails, for messages; 0 if none does. *)
 Definition failing_part : Z :=
   if negb (memory_ok p) then failing_part_of_memory p else if negb (every (tensors p) tensor_ok) then 3 else if negb (every (steps p) step_ok) then 4
   else if negb (forallb loop_ok (loops p)) then 5 else if negb (every (storages p) sharing_is_sound) then 6
-  else if negb (forallb tensors_apart (pairs p)) then 7 else 0.
+  else if negb (forallb tensors_apart (pairs p)) then 7
+  else if negb (every (exclusives p) exclusive_ok &&& forallb take_ok (takes p)) then 8 else 0.
 End Check.
 
 (** What the program evaluates on the words of a file: of a plan with accesses, and of one with lifetimes alone. *)

@@ -72,11 +72,16 @@ Record tensor := Tensor {
   donated : bool;    (* the caller gave it up *)
   scratch : bool;    (* its own step reads it too *)
   (* evidence, which is checked: *)
+  handed : bool;     (* the leave of an exclusive node reads it after it was last needed *)
   made : Z;          (* the first step at which its bytes are its own: its writer, or the enter of the loop it leaves *)
   needed : Z;        (* the last step that touches it; what a loop touches, the loop's leave; -1: none does *)
   root : Z;          (* the end of its chain of views *)
   place : Z          (* its position among the tensors of its storage *)
 }.
+
+(** A node with bodies of which exactly one runs at each visit: its enter and leave, and the first and last step of each
+    arm. An arm without steps ends before it begins. *)
+Record exclusive := Exclusive { enter : Z; leave : Z; arms : list (Z * Z) }.
 
 Record plan := Plan {
   allocation :> memory;
@@ -84,16 +89,23 @@ Record plan := Plan {
   tensor_at : Z -> tensor;
   reads : Z -> list Z; writes : Z -> list Z; mutates : Z -> list Z;
   loops : list (Z * Z);                  (* enter and leave of each node that iterates *)
-  members : groups                       (* the tensors of each storage, by [made] *)
+  exclusives : Z;
+  exclusive_at : Z -> exclusive;         (* by leave *)
+  takes : list (Z * Z);                  (* a result of a leave, and the result of an arm whose place it may take *)
+  (* evidence, which is checked: *)
+  members : groups;                      (* the tensors of each storage, by [made] *)
+  within : Z -> Z * Z;                   (* the innermost arm of a step, or a range that holds all steps *)
+  also : Z -> list Z;                    (* the steps of other arms that write a tensor too *)
+  joined : Z -> list Z                   (* exclusive nodes of which each arm writes a tensor, inner ones first *)
 }.
 
 (** * Reading
 
     Word 0 is the version, words 1 to 4 the digest of the plan file. Then come the kind (0: steps and accesses,
-    1: lifetimes alone), the flags and twelve counts, then the columns, each behind the other. What may be -1 is stored
+    1: lifetimes alone), the flags and sixteen counts, then the columns, each behind the other. What may be -1 is stored
     with 1 added. *)
 Definition VERSION : Z := 2.
-Definition HEADER : Z := 19.
+Definition HEADER : Z := 23.
 Definition with_accesses (word : Z -> Z) : bool := word 5 =? 0.
 Definition with_lifetimes (word : Z -> Z) : bool := word 5 =? 1.
 Definition bit (n x : Z) : bool := Z.odd (x / n).
@@ -135,7 +147,7 @@ Definition tensors_from (word : Z -> Z) (c0 n : Z) : Z -> tensor :=
     {| home := word (c0 + i); window := word (c1 + i); bytes := word (c2 + i); alignment := word (c3 + i);
        birth := word (c4 + i); death := word (c5 + i); writer := word (c6 + i) - 1; base := word (c7 + i) - 1;
        shift := word (c8 + i); operand := word (c9 + i) - 1;
-       returned := bit 1 flags; donated := bit 2 flags; scratch := bit 4 flags;
+       returned := bit 1 flags; donated := bit 2 flags; scratch := bit 4 flags; handed := bit 8 flags;
        made := word (c11 + i) - 1; needed := word (c12 + i) - 1; root := word (c13 + i); place := word (c14 + i) |}.
 
 (** The memory that a row of words describes, and the position of the first word behind it. Whether it is right is what
@@ -159,16 +171,36 @@ Definition memory_and_end (word : Z -> Z) : memory * Z :=
    p0 + 2 * P).
 Definition memory_of (word : Z -> Z) : memory := fst (memory_and_end word).
 
+(** Exclusive nodes: their enters, their leaves, [n] + 1 bounds of their arms, the first step of each arm. *)
+Definition exclusives_from (word : Z -> Z) (c0 n : Z) : Z -> exclusive :=
+  fun x =>
+    let stop := word (c0 + 2 * n + (x + 1)) in
+    let last := word (c0 + n + x) in
+    {| enter := word (c0 + x); leave := last;
+       arms := map (fun a => (word (c0 + 3 * n + 1 + a), (if a + 1 =? stop then last else word (c0 + 3 * n + 1 + (a + 1))) - 1))
+                 (run (word (c0 + 2 * n + x)) stop) |}.
+
 (** The plan that a row of words is. *)
 Definition plan_of (word : Z -> Z) : plan :=
   let N := word 7 in let K := word 8 in
   let T := word 13 in let L := word 14 in let R := word 15 in let W := word 16 in let M := word 17 in
+  let X := word 18 in let B := word 19 in let D := word 20 in let J := word 21 in let G := word 22 in
   let (m, c0) := memory_and_end word in  (* tensors *)
   let r0 := c0 + 15 * T in               (* reads of each step: N + 1 bounds, then R rows; writes, mutates likewise *)
   let w0 := r0 + (N + 1) + R in
   let m0 := w0 + (N + 1) + W in
   let l0 := m0 + (N + 1) + M in          (* loops: enters, then leaves *)
   let g0 := l0 + 2 * L in                (* tensors of each storage: K + 1 bounds, then T rows *)
+  let x0 := g0 + (K + 1) + T in          (* exclusive nodes; what follows is there where there are any *)
+  let y0 := x0 + 3 * X + 1 + B in        (* first, then last step of the innermost arm of each step *)
+  let z0 := y0 + 2 * N in                (* other writers of each tensor: T + 1 bounds, then D rows *)
+  let j0 := z0 + (T + 1) + D in          (* joins of each tensor: T + 1 bounds, then J rows *)
+  let t0 := j0 + (T + 1) + J in          (* what leaves take: their results, then those of arms *)
   {| allocation := m; tensors := T; tensor_at := tensors_from word c0 T;
      reads := row_of word r0 N; writes := row_of word w0 N; mutates := row_of word m0 N;
-     loops := pairs_from word l0 L; members := grouped word g0 K |}.
+     loops := pairs_from word l0 L;
+     exclusives := X; exclusive_at := exclusives_from word x0 X; takes := pairs_from word t0 G;
+     members := grouped word g0 K;
+     within := if X =? 0 then fun _ => (0, N) else fun n => (word (y0 + n), word (y0 + N + n));
+     also := if X =? 0 then fun _ => [] else row_of word z0 T;
+     joined := if X =? 0 then fun _ => [] else row_of word j0 T |}.

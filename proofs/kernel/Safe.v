@@ -66,6 +66,51 @@ Definition TensorsWithinStorages : Prop := forall i, is_tensor i ->
   s_birth s <= birth t <= death t /\ death t <= s_death s <= last_step p /\
   PowerOfTwo (alignment t) /\ (alignment t | address_of i) /\ alignment t <= s_alignment s.
 
+(** * Exclusive arms *)
+
+Definition in_arm (a : Z * Z) (n : Z) : Prop := fst a <= n <= snd a.
+Definition is_exclusive (x : Z) : Prop := 0 <= x < exclusives p.
+Definition is_arm (x : Z) (a : Z * Z) : Prop := is_exclusive x /\ In a (arms (exclusive_at p x)).
+Definition enter_of (x : Z) : Z := enter (exclusive_at p x).
+Definition leave_of (x : Z) : Z := leave (exclusive_at p x).
+(** Two steps in different arms of one node. *)
+Definition Siblings (n m : Z) : Prop := exists x a b, is_arm x a /\ is_arm x b /\ a <> b /\ in_arm a n /\ in_arm b m.
+(** Every arm that holds step [z] holds step [n]: whoever comes to [n] from before [z] without going back passed [z]. *)
+Definition Covers (z n : Z) : Prop := forall x a, is_arm x a -> in_arm a z -> in_arm a n.
+(** Whoever comes to the end of arm [a] passed its step [z]. *)
+Definition Directly (a : Z * Z) (z : Z) : Prop := in_arm a z /\ forall n, in_arm a n -> Covers z n.
+
+(** Arm [a] writes tensor [i]: by a step, or by a node each of whose arms does. *)
+Inductive ArmWrites (i : Z) : Z * Z -> Prop :=
+  | by_step : forall a z, Directly a z -> In i (writes p z) -> ArmWrites i a
+  | by_node : forall a x, Directly a (leave_of x) -> ArmsWrite i x -> ArmWrites i a
+with ArmsWrite (i : Z) : Z -> Prop :=
+  | each : forall x, is_exclusive x -> (forall a, is_arm x a -> ArmWrites i a) -> ArmsWrite i x.
+
+(** On every way to step [n] tensor [i] was written. *)
+Definition WrittenBefore (i n : Z) : Prop :=
+  (exists z, 0 <= z < n /\ Covers z n /\ In i (writes p z)) \/
+  (exists x, leave_of x <= n /\ Covers (leave_of x) n /\ ArmsWrite i x).
+
+(** X4: a result of an arm of node [x], which the leave reads. It stays to the end of an arm; then the leave takes it. *)
+Definition ArmResult (x i : Z) : Prop :=
+  is_exclusive x /\ In i (reads p (leave_of x)) /\
+  enter_of x < made (tensor_at p i) /\ needed (tensor_at p i) < leave_of x /\
+  (exists a, is_arm x a /\ snd a = needed (tensor_at p i)) /\
+  exists a z, is_arm x a /\ Directly a z /\ In i (writes p z).
+Definition TakenAt (n i : Z) : Prop := exists x, n = leave_of x /\ ArmResult x i.
+
+(** X4: arms follow one another from enter to leave, and hold a loop or an exclusive node whole or not at all. *)
+Definition ArmsNest : Prop :=
+  (forall x, is_exclusive x ->
+     0 <= enter_of x < leave_of x /\ leave_of x < steps p /\ (exists a, is_arm x a) /\
+     (forall a, is_arm x a -> enter_of x < fst a <= snd a + 1 /\ snd a < leave_of x) /\
+     (forall n, enter_of x < n < leave_of x -> exists a, is_arm x a /\ in_arm a n) /\
+     (forall a b, is_arm x a -> is_arm x b -> a = b \/ snd a < fst b \/ snd b < fst a) /\
+     Covers (leave_of x) (enter_of x) /\
+     (forall y, is_exclusive y -> leave_of x = leave_of y -> x = y)) /\
+  (forall e n, In (e, n) (loops p) -> Covers e n).
+
 (** What a step touches: what it reads and writes; the leave of a loop, what its enter does, for the next iteration. *)
 Definition step_reads (n r : Z) : Prop := In r (reads p n) \/ exists e, In (e, n) (loops p) /\ In r (reads p e).
 Definition step_writes (n w : Z) : Prop := In w (writes p n) \/ exists e, In (e, n) (loops p) /\ In w (writes p e).
@@ -73,20 +118,25 @@ Definition touches (n i : Z) : Prop := step_reads n i \/ step_writes n i.
 
 (** V1.4: every access falls into the lifetime, each read after its write, and the caller finds what it reads. *)
 Definition LifetimesCoverAccesses : Prop :=
-  (forall n i, is_step p n -> touches n i -> is_tensor i /\ Stays i n) /\
+  (forall n i, is_step p n -> touches n i -> is_tensor i /\ (Stays i n \/ TakenAt n i)) /\
+  (forall n i, is_step p n -> step_writes n i -> Stays i n) /\
   (forall i n, is_tensor i -> 0 <= n -> Stays i n -> birth (tensor_at p i) <= n <= death (tensor_at p i)) /\
   (forall n r, is_step p n -> In r (reads p n) ->
-     writer (tensor_at p r) < n \/ writer (tensor_at p r) = n /\ scratch (tensor_at p r) = true) /\
+     writer (tensor_at p r) = -1 \/ WrittenBefore r n \/
+     writer (tensor_at p r) = n /\ scratch (tensor_at p r) = true \/ TakenAt n r) /\
   (forall i, is_tensor i -> writer (tensor_at p i) <> -1 ->
      is_step p (writer (tensor_at p i)) /\ In i (writes p (writer (tensor_at p i))) /\
      0 <= made (tensor_at p i) <= writer (tensor_at p i)) /\
   (forall i, is_tensor i -> writer (tensor_at p i) = -1 -> made (tensor_at p i) = -1 /\ birth (tensor_at p i) = 0) /\
   (forall i, is_tensor i -> returned (tensor_at p i) = true -> needed (tensor_at p i) = last_step p).
 
-(** V1.7, V1.10: a tensor is written by one step, and by those that list it as mutated; the caller's, if donated. *)
-Definition WrittenOnce : Prop := forall n w, is_step p n -> In w (writes p n) ->
-  writer (tensor_at p w) = n \/
-  In w (mutates p n) /\ (writer (tensor_at p w) <> -1 \/ donated (tensor_at p w) = true).
+(** V1.7, V1.10, X4: a tensor is written by one step, or by steps of exclusive arms, and by those that list it as
+    mutated; the caller's by these alone, if donated. *)
+Definition WrittenOnce : Prop :=
+  (forall n m w, is_step p n -> is_step p m -> In w (writes p n) -> In w (writes p m) ->
+     ~ In w (mutates p n) -> ~ In w (mutates p m) -> n = m \/ Siblings n m \/ Siblings m n) /\
+  (forall n w, is_step p n -> In w (writes p n) ->
+     writer (tensor_at p w) <> -1 \/ In w (mutates p n) /\ donated (tensor_at p w) = true).
 
 (** V1.6: a view lies at its base's bytes; the step that makes it reads its base, which stays. *)
 Definition is_view (i : Z) : Prop := base (tensor_at p i) <> -1.
@@ -104,15 +154,20 @@ Definition InPlaceIsLast : Prop := forall w, is_tensor w -> operand (tensor_at p
   is_tensor o /\ home (tensor_at p w) = home (tensor_at p o) /\ address_of w = address_of o /\
   bytes (tensor_at p w) = bytes (tensor_at p o) /\ needed (tensor_at p o) = writer (tensor_at p w) /\
   made (tensor_at p w) = writer (tensor_at p w) /\ made (tensor_at p o) < made (tensor_at p w) /\
-  returned (tensor_at p o) = false /\ (writer (tensor_at p o) <> -1 \/ donated (tensor_at p o) = true) /\
+  returned (tensor_at p o) = false /\ (forall x, ~ ArmResult x o) /\ (writer (tensor_at p o) <> -1 \/ donated (tensor_at p o) = true) /\
   forall e, ~ In (e, writer (tensor_at p w)) (loops p).
 
-(** V1.5: what a step writes has no byte in common with anything else that stays at that step, but for the operand
-    whose place it takes. *)
+(** The program lets [w] be stored over what it no longer reads of [i]. *)
+Definition Replaces (w i : Z) : Prop := operand (tensor_at p w) = i \/ In (w, i) (takes p).
+(** X4: what a leave takes from an arm is dead from then on. *)
+Definition TakenAreDead : Prop := forall w i, In (w, i) (takes p) -> needed (tensor_at p i) < made (tensor_at p w).
+
+(** V1.5, X4: what a step writes has no byte in common with anything else that stays at that step, or that it takes from
+    an arm, but for the operand whose place it takes. *)
 Definition WritesDisturbNothing : Prop := forall n w i x y,
-  is_step p n -> step_writes n w -> ~ is_view w -> is_tensor i -> i <> w -> Stays i n ->
+  is_step p n -> step_writes n w -> ~ is_view w -> is_tensor i -> i <> w -> Stays i n \/ TakenAt n i ->
   inside w x -> inside i y -> tensor_arena w = tensor_arena i -> address_of w + x = address_of i + y ->
-  operand (tensor_at p w) = i /\ x = y /\ n = made (tensor_at p w).
+  Replaces w i /\ x = y /\ n = made (tensor_at p w).
 
 (** V1.13: what the caller writes has bytes of its own, views apart, whether or not a step reads it. *)
 Definition CallersTensorsApart : Prop := forall i j x y,
@@ -123,7 +178,8 @@ Definition CallersTensorsApart : Prop := forall i j x y,
 
 (** T8.3: what is there when a loop begins and is needed after that stays until it is left. *)
 Definition LoopsKeep : Prop := forall e n, In (e, n) (loops p) ->
-  0 <= e < n /\ n < steps p /\ forall i, is_tensor i -> Stays i e -> Stays i n.
+  0 <= e < n /\ n < steps p /\ (forall i, is_tensor i -> Stays i e -> Stays i n) /\
+  (forall r, In r (reads p e) -> Stays r e).
 
 (** T5.1: tensors that must not alias lie in storages without a common byte. *)
 Definition KeptApart : Prop := forall i j, In (i, j) (pairs p) ->
@@ -131,5 +187,6 @@ Definition KeptApart : Prop := forall i j, In (i, j) (pairs p) ->
 
 Definition Safe : Prop :=
   NoLiveOverlap p /\ NoReuse p /\ WellPlaced p /\ TensorsWithinStorages /\ LifetimesCoverAccesses /\ WrittenOnce /\
-  ViewsShow /\ InPlaceIsLast /\ WritesDisturbNothing /\ LoopsKeep /\ KeptApart /\ CallersTensorsApart.
+  ViewsShow /\ InPlaceIsLast /\ WritesDisturbNothing /\ LoopsKeep /\ KeptApart /\ CallersTensorsApart /\
+  ArmsNest /\ TakenAreDead.
 End Safe.

@@ -31,6 +31,13 @@ Proof.
       match goal with Q : forall x, In x (writes p e) -> _ |- _ => specialize (Q _ I) end. facts. congruence.
 Qed.
 
+Lemma arm_results_are_handed x i : ArmResult p x i -> handed (T i) = true.
+Proof.
+  intros (X & R & _ & N & _). destruct (arms_nest p checked) as [A _]. destruct (A x X) as (B & C & _).
+  destruct (read_stays p checked (leave_of p x) i) as [_ [S|(y & _ & _ & H)]]; auto; [unfold is_step; lia|].
+  unfold Stays in S. lia.
+Qed.
+
 Lemma in_place_is_last : InPlaceIsLast p.
 Proof.
   intros w H O. apply tensor_checked in H; auto. unfold tensor_ok in H. facts.
@@ -38,7 +45,8 @@ Proof.
   destruct (operand (tensor_at p w) =? -1) eqn:E; facts; [congruence|]. cbv zeta. unfold is_tensor, address_of.
   match goal with K : home _ = home _ |- _ => rewrite <- K end.
   split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split; [lia|].
-  split; [lia|]. split; [assumption|]. split.
+  split; [lia|]. split; [assumption|]. split; [|split].
+  - intros x R. apply arm_results_are_handed in R. congruence.
   - match goal with K : _ || _ = true |- _ => apply orb_prop in K as [K|K] end; facts; auto.
   - intros e L. match goal with K : leaves _ _ = false |- _ => unfold leaves in K; rewrite <- not_true_iff_false in K;
       apply K end. apply existsb_exists. exists (e, writer (tensor_at p w)). split; auto. cbn. apply Z.eqb_eq. lia.
@@ -118,11 +126,31 @@ Proof.
     + assumption.
 Qed.
 
+(** What a leave takes from an arm. *)
+Lemma taken_undisturbed n w i x y : is_step p n -> step_writes p n w -> ~ is_view p w -> TakenAt p n i ->
+  inside p w x -> inside p i y -> tensor_arena p w = tensor_arena p i -> address_of p w + x = address_of p i + y ->
+  Replaces p w i /\ x = y /\ n = made (T w).
+Proof.
+  intros N W V (v & -> & R) X Y A Q. pose proof R as (Ev & Ri & _ & Dead & _).
+  pose proof (exclusive_checked p checked v Ev) as C. unfold exclusive_ok in C. facts.
+  destruct W as [W|(e & L & _)].
+  2: { exfalso. match goal with K : leaves _ _ = false |- _ => unfold leaves in K; rewrite <- not_true_iff_false in K;
+         apply K end. apply existsb_exists. exists (e, leave_of p v). split; auto. apply Z.eqb_refl. }
+  match goal with K : forall j : Z, In j (reads p _) -> _ = true |- _ => specialize (K i Ri) end.
+  match goal with K : _ || forallb _ _ = true |- _ => apply orb_prop in K as [K|K] end.
+  { unfold stays in *. facts. unfold leave_of in Dead. lia. }
+  facts. match goal with K : forall j : Z, In j (writes p _) -> _ = true |- _ => specialize (K w W); rename K into Dj end.
+  unfold disjoint_or_taken, address in Dj. unfold inside, is_view, tensor_arena, arena_of, address_of in *.
+  repeat (apply orb_prop in Dj as [Dj|Dj]; facts; try lia; try congruence).
+  match goal with K : existsb _ (takes p) = true |- _ => apply existsb_exists in K as ([w' i'] & Iq & K) end.
+  facts. cbn in *. subst. split; [right; assumption|]. unfold leave_of. lia.
+Qed.
+
 Lemma writes_disturb_nothing : WritesDisturbNothing p.
 Proof.
-  intros n w i x y N Sw V Ti D S X Y A Q. unfold inside in X, Y.
-  assert (Tw : is_tensor p w /\ Stays p w n) by (apply touched_stays; auto; right; assumption).
-  destruct Tw as [Tw Stw]. assert (Zn : 0 <= n) by (unfold is_step in N; lia).
+  intros n w i x y N Sw V Ti D [S|S] X Y A Q; [|exact (taken_undisturbed n w i x y N Sw V S X Y A Q)].
+  unfold inside in X, Y.
+  destruct (written_stays p checked n w N Sw) as [Tw Stw]. assert (Zn : 0 <= n) by (unfold is_step in N; lia).
   destruct (tensors_within_storages p checked w Tw) as (Hw & W0 & W1 & _).
   destruct (tensors_within_storages p checked i Ti) as (Hi & I0 & I1 & _).
   destruct (stays_within p checked w Tw) as (_ & _ & _ & Lw & _).
@@ -145,7 +173,7 @@ Proof.
         exact (undisturbed_spec n w i x y G Ti D S E X Y Q') end. }
   destruct R as [I M].
   assert (O : operand (T w) = i) by (exact (two_of_one_storage n w i x y N I M V Tw Ti D S E X Y Q')).
-  split; auto. split; auto.
+  split; [left; auto|]. split; auto.
   destruct (in_place_is_last w Tw) as (_ & _ & Ad & _); [unfold is_tensor in Ti; lia|].
   rewrite O in Ad. unfold address_of in Ad. rewrite E in Ad. lia.
 Qed.
@@ -181,9 +209,15 @@ Qed.
 
 Lemma tensors_kept_apart : KeptApart p.
 Proof.
-  intros i j I. destruct (parts p checked) as (_ & _ & _ & _ & _ & H). rewrite forallb_forall in H.
+  intros i j I. destruct (parts p checked) as (_ & _ & _ & _ & _ & H & _). rewrite forallb_forall in H.
   apply H in I. unfold tensors_apart in I. facts. cbn in *. unfold is_tensor.
   split; [lia|]. split; [lia|]. eapply kept_apart_spec; eauto.
+Qed.
+
+Lemma taken_are_dead : TakenAreDead p.
+Proof.
+  intros w i I. destruct (parts p checked) as (_ & _ & _ & _ & _ & _ & _ & H). rewrite forallb_forall in H.
+  apply H in I. unfold take_ok in I. facts. assumption.
 Qed.
 
 Theorem check_sound : Safe p.
@@ -193,7 +227,8 @@ Proof.
     (conj (well_placed p (all_placed p checked)) (conj (tensors_within_storages p checked)
     (conj (lifetimes_cover_accesses p checked) (conj (written_once p checked) (conj views_show (conj in_place_is_last
     (conj writes_disturb_nothing (conj (loops_keep p checked)
-    (conj tensors_kept_apart callers_tensors_apart))))))))))).
+    (conj tensors_kept_apart (conj callers_tensors_apart
+    (conj (arms_nest p checked) taken_are_dead))))))))))))).
 Qed.
 End Soundness.
 

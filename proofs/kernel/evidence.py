@@ -25,6 +25,10 @@ from tmmu.plan.columns import ROLES, Plan
 NONE = -1
 
 
+class NotExpressed(Exception):
+    """What a plan declares has no words: the kernel is not asked, and gives no answer. The message says what."""
+
+
 def words(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> Words:
     """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n)."""
     return joined(columns(plan, permissions, donated, digest))
@@ -36,12 +40,15 @@ def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], diges
     when, steps = stays(context), plan.steps
     members_at, members = grouped(plan.tensors.storage, len(plan.storages), when.written)
     counts = (len(plan.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
+    if np.any(getattr(plan.bodies, "exclusive", 0)):
+        raise NotExpressed("exclusive arms have no words yet")
     return [
-        *memory_columns(_memory(context), digest, WITH_ACCESSES, counts),
+        *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, 0, 0, 0, 0, 0)),
         *_tensors(context, when, inverse(members)),
         *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
         ("loops: enters, then leaves", np.array([*zip(*context.loops, strict=True)], np.int64).ravel()),
         ("tensors of each storage", members_at), ("in order", members),
+        ("bounds of the arms", np.zeros(1)),
     ]  # fmt: skip
 
 

@@ -93,7 +93,7 @@ def lifetime_words(memory: Memory, digest: bytes) -> Words:
 
     What the kernel concludes of them is `SafeMemory` of `Safe.v`, never that anything runs. spec: V6.6
     """
-    return joined(columns(memory, digest, WITH_LIFETIMES, (0,) * 5))
+    return joined(columns(memory, digest, WITH_LIFETIMES, (0,) * 10))
 
 
 def joined(named: Sequence[Named]) -> Words:
@@ -110,8 +110,9 @@ def columns(memory: Memory, digest: bytes, kind: int, counts: Sequence[int]) -> 
     count = 0 if slots is None else len(slots.arena)
     return [
         ("version", np.array([VERSION])), ("digest of the plan file", np.frombuffer(digest, ">u8")),
-        ("kind, flags, steps, storages, slots, arenas, edges, pairs, tensors, loops, reads, writes, mutates, none",
-         np.array([kind, flags, m.steps, len(m), count, len(m.arenas), len(table), len(m.pairs), *counts, 0])),
+        ("kind, flags, steps, storages, slots, arenas, edges, pairs, tensors, loops, reads, writes, mutates, "
+         "exclusive nodes, arms, other writers, joins, takes",
+         np.array([kind, flags, m.steps, len(m), count, len(m.arenas), len(table), len(m.pairs), *counts])),
         ("storages: arena", m.arena), ("bytes", m.bytes), ("alignment", m.alignment), ("birth", m.birth),
         ("death", m.death), ("offset", m.offset), *_slots(m), *_edge_columns(m, table),
         ("pairs that must not alias", np.array([*zip(*m.pairs, strict=True)], np.int64).ravel()),

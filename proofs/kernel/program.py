@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from proofs.kernel.evidence import words
+from proofs.kernel.evidence import NotExpressed, words
 from proofs.kernel.memory import Memory, Words, lifetime_words
 from proofs.readers.sharing import Permissions
 from tmmu.plan.columns import Plan
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
+    "exclusive_ok",
 )  # fmt: skip
 """The parts of `Check.check` and `Check.check_lifetimes`, by the number that the program gives where one fails."""
 Kind = Literal["accesses", "lifetimes"]
-FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-7]))?")
+FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-8]))?")
 CLAIM = r"(true|false|unclaimed)"
 WHOLE = tuple(re.compile(f"{what} {CLAIM}") for what in ("slots", "footprints"))
 ARENA = re.compile(f"arena (\\d+) fewest_slots {CLAIM} least_footprint {CLAIM}")
@@ -54,7 +55,11 @@ def ask(
     program: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes, timeout_s: float
 ) -> Answer:
     """Ask about a plan that passed the gate. Never raises for what the program does. O(n log n)."""
-    return ask_words(program, words(plan, permissions, donated, digest), digest, timeout_s)
+    try:
+        row = words(plan, permissions, donated, digest)
+    except NotExpressed as error:
+        return Answer(failure=str(error))
+    return ask_words(program, row, digest, timeout_s)
 
 
 def ask_lifetimes(program: Path, memory: Memory, digest: bytes, timeout_s: float) -> Answer:

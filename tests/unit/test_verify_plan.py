@@ -107,7 +107,7 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     installed. spec: V5.2, V6.2
     """
     answered(monkeypatch, [*ALL, Outcome("lemmas", "PROVED", 1, 0.1)])
-    monkeypatch.setattr(verify_plan, "opinion", lambda *_: {"said": NOT_INSTALLED})
+    monkeypatch.setattr(verify_plan, "opinion", lambda *_: {"answer": NOT_INSTALLED})
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
     alone, against = verify(plan), verify(plan, Options(model=path))
     assert (alone.verdict, against.verdict) == ("PROVED", "PROVED")
