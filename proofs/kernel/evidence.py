@@ -42,7 +42,7 @@ def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], diges
     counts = (len(plan.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
     if np.any(getattr(plan.bodies, "exclusive", 0)):
         raise NotExpressed("exclusive arms have no words yet")
-    return [
+    named = [
         *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, 0, 0, 0, 0, 0)),
         *_tensors(context, when, inverse(members)),
         *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
@@ -50,6 +50,7 @@ def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], diges
         ("tensors of each storage", members_at), ("in order", members),
         ("bounds of the arms", np.zeros(1)),
     ]  # fmt: skip
+    return [(name, column.astype(np.uint64)) for name, column in named]
 
 
 def _memory(context: Context) -> Memory:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.certificate.slots import Rows
 from proofs.certificate.edges import between
+from proofs.certificate.slots import Rows
 
 VERSION = 2
 """The version of the format, as `Columns.v` has it."""
