@@ -12,6 +12,7 @@ from bisect import bisect_left, insort
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proofs.certificate.slots import Rows
 from tmmu.plan.columns import Plan
@@ -45,12 +46,17 @@ def edges(plan: Plan, arena: int) -> Edges:
     """The edges of an arena. O(n log n) for n storages, but for the buckets of `_Column`."""
     s = plan.storages
     rows = np.flatnonzero((s.arena == arena) & (s.bytes > 0)).astype(np.int64)
+    birth, death = s.birth[rows].astype(np.int64), s.death[rows].astype(np.int64)
+    return between(rows, s.offset[rows], birth, death, plan.last_step)
+
+
+def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, last_step: int) -> Edges:
+    """The edges between the storages `rows`, which have bytes and these offsets and lifetimes, up to a last step."""
     floor, roof = len(rows), len(rows) + 1
-    by_offset = np.lexsort((np.arange(len(rows)), s.offset[rows]))
+    by_offset = np.lexsort((np.arange(len(rows)), offset))
     rank = np.empty(len(rows), np.int64)
     rank[by_offset] = np.arange(len(rows))
     rank_of, node_at = rank.tolist(), by_offset.tolist()
-    birth, death = s.birth[rows].astype(np.int64), s.death[rows].astype(np.int64)
     step = np.concatenate([birth, death + 1])
     dies = np.arange(len(step)) >= len(rows)
     order = np.lexsort((~dies, step))
@@ -76,7 +82,7 @@ def edges(plan: Plan, arena: int) -> Edges:
             under = floor if below < 0 else node_at[below]
             above[node], since[node] = above[under], at
             change(under, node, at)
-    change(floor, roof, plan.last_step + 1)
+    change(floor, roof, last_step + 1)
     table = np.array(found, np.int64).reshape(-1, 4)
     return Edges(rows, table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 

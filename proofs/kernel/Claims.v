@@ -1,133 +1,87 @@
-(** What a plan claims of its size: no assignment of storages to slots uses fewer slots (T6.4), and no placement needs
-    fewer bytes (V5.6). Definitions and proofs: neither is part of being safe. *)
-From Coq Require Import ZArith List Bool Lia.
-From Tmmu Require Import Lists Columns Check Safe ListsProof Placement.
+(** What a plan claims of its size, beside being safe: its slots, its footprints, that no assignment of storages to slots
+    uses fewer slots (T6.4), and that no placement needs fewer bytes (V5.6). What is evaluated, and what it means. *)
+From Coq Require Import ZArith List Bool.
+From Tmmu Require Import Lists Columns Check Safe.
 Import ListNotations.
 Open Scope Z_scope.
+Open Scope lazy_bool_scope.
 
 Section Claims.
-Variable p : plan.
+Variable p : memory.
+
+(** * What is evaluated *)
+
+(** A storage is listed in its slot, which lies in its arena and is as large and as strictly aligned; the storages of a
+    slot take turns. Where ranges of slots show that storages are disjoint, most of this is checked already. T6.2, A1.2 *)
+Definition fits_slot (k : Z) : bool :=
+  let s := storage_at p k in
+  let h := slot_at p (s_slot s) in
+  (if by_slots p then true else slotted p k s h) &&&
+  (s_bytes s <=? k_bytes h) &&& power_of_two (k_alignment h) &&& (s_alignment s <=? k_alignment h) &&&
+  (least_alignment (arena_at p (s_arena s)) <=? k_alignment h).
+Definition slots_ok : bool := every (storages p) fits_slot &&& (if by_slots p then true else every (slots p) (turns_taken p)).
+
+(** At step [t] every slot of arena [a] holds a live storage. T6.4 *)
+Definition lives (k t : Z) : bool := between (s_birth (storage_at p k)) t (s_death (storage_at p k)).
+Definition full (a t : Z) : bool :=
+  every (slots p) (fun s =>
+    negb (k_arena (slot_at p s) =? a) ||
+    existsb (fun k => row k (storages p) && (s_slot (storage_at p k) =? s) && lives k t) (group (tenants p) s)).
+
+(** Each arena has its footprint within its capacity, and its storages within its footprint where addresses are offsets.
+    A3.1, A2.3 *)
+Definition within_footprint (k : Z) : bool :=
+  let s := storage_at p k in
+  let a := arena_at p (s_arena s) in
+  scattered a || (s_offset s + s_bytes s <=? footprint a).
+Definition footprints_ok : bool :=
+  every (arenas p) (fun a => footprint (arena_at p a) <=? capacity (arena_at p a)) &&&
+  every (storages p) within_footprint.
+
+(** The bytes of the storages of arena [a] that live at step [t] are as many as the arena needs. V5.6 *)
+Definition live_bytes (a t : Z) : Z :=
+  sum (storages p) (fun k => if (s_arena (storage_at p k) =? a) && lives k t then s_bytes (storage_at p k) else 0).
+Definition no_byte_to_spare (a t : Z) : bool := footprint (arena_at p a) <=? live_bytes a t.
+
+(** * What it means *)
+
+(** T6.2: storages of one slot live at no common step; in an arena that does not reuse there are no two. M3.1 *)
+Definition SlotsTakeTurns : Prop := forall k l,
+  is_storage p k -> is_storage p l -> k <> l -> s_slot (storage_at p k) = s_slot (storage_at p l) ->
+  (forall n, lives_at p k n -> lives_at p l n -> False) /\ reuse p (arena_of p k) = true.
+
+Definition StoragesFitSlots : Prop := forall k, is_storage p k ->
+  let s := storage_at p k in let h := slot_at p (s_slot s) in
+  0 <= s_slot s < slots p /\ k_arena h = s_arena s /\ s_bytes s <= k_bytes h /\ PowerOfTwo (k_alignment h) /\
+  s_alignment s <= k_alignment h /\ least_alignment (arena_at p (s_arena s)) <= k_alignment h.
+
+Definition FootprintsHold : Prop :=
+  (forall a, 0 <= a < arenas p -> footprint (arena_at p a) <= capacity (arena_at p a)) /\
+  forall k, is_storage p k -> scattered (arena_at p (arena_of p k)) = false ->
+    s_offset (storage_at p k) + s_bytes (storage_at p k) <= footprint (arena_at p (arena_of p k)).
 
 Definition slots_of (a : Z) : list Z := filter (fun s => k_arena (slot_at p s) =? a) (run 0 (slots p)).
 Definition in_arena (a k : Z) : Prop := is_storage p k /\ arena_of p k = a.
 Definition meet (k l : Z) : Prop := exists n, lives_at p k n /\ lives_at p l n.
 
-(** Whoever gives storages that live at one step different slots, takes no fewer than the plan has. *)
+(** Any assignment that gives storages living at one step different slots uses no fewer than the plan has. *)
 Definition FewestSlots (a : Z) : Prop := forall (C : Type) (colour : Z -> C) (colours : list C),
   (forall k l, in_arena a k -> in_arena a l -> k <> l -> meet k l -> colour k <> colour l) ->
   (forall k, in_arena a k -> In (colour k) colours) -> (length (slots_of a) <= length colours)%nat.
 
-(** Whoever places the storages of the arena, without a common byte for two that live at one step, needs no fewer bytes. *)
+(** Any placement of the arena's storages without a common byte for two that live at one step needs no fewer bytes. *)
 Definition LeastFootprint (a : Z) : Prop := forall (offset : Z -> Z) (enough : Z),
   (forall k, in_arena a k -> 0 <= offset k /\ offset k + s_bytes (storage_at p k) <= enough) ->
   (forall k l x, in_arena a k -> in_arena a l -> k <> l -> meet k l ->
      offset k <= x < offset k + s_bytes (storage_at p k) ->
      offset l <= x < offset l + s_bytes (storage_at p l) -> False) ->
   0 <= enough -> footprint (arena_at p a) <= enough.
-
-Hypothesis all_placed : every (storages p) (placed p) = true.
-
-(** * Slots *)
-
-Lemma run_from_distinct count : forall start rest, NoDup rest -> (forall x, In x rest -> start + Zpos count <= x) ->
-  NoDup (run_from count start rest).
-Proof.
-  induction count as [q IH|q IH|]; intros start rest N R; cbn [run_from].
-  - constructor.
-    + rewrite !run_from_spec. intros [?|[?|I]]; try lia. apply R in I. lia.
-    + apply IH; [apply IH; auto; intros x I; apply R in I; lia|].
-      intros x I. rewrite run_from_spec in I. destruct I as [?|I]; [lia|]. apply R in I. lia.
-  - apply IH; [apply IH; auto; intros x I; apply R in I; lia|].
-    intros x I. rewrite run_from_spec in I. destruct I as [?|I]; [lia|]. apply R in I. lia.
-  - constructor; auto. intros I. apply R in I. lia.
-Qed.
-
-Lemma run_distinct start stop : NoDup (run start stop).
-Proof. unfold run. destruct (stop - start); try constructor. apply run_from_distinct; [constructor|intros x []]. Qed.
-
-Lemma full_spec a t s : full p a t = true -> 0 <= s < slots p -> k_arena (slot_at p s) = a ->
-  exists k, in_arena a k /\ lives_at p k t /\ s_slot (storage_at p k) = s.
-Proof.
-  intros F S A. apply (every_spec _ _ F) in S. cbn in S. apply orb_prop in S as [S|S]; facts; [congruence|].
-  apply existsb_exists in S as (k & _ & K). facts. exists k.
-  assert (P : is_storage p k) by (unfold is_storage; lia).
-  destruct (well_placed p all_placed k P) as (_ & _ & _ & _ & _ & _ & _ & _ & E & _).
-  unfold in_arena, arena_of, lives, lives_at in *. facts. repeat split; auto; try lia. congruence.
-Qed.
-
-Theorem fewest_slots_spec a t : full p a t = true -> FewestSlots a.
-Proof.
-  intros F C colour colours Diff All.
-  assert (G : forall l, NoDup l -> (forall s, In s l -> 0 <= s < slots p /\ k_arena (slot_at p s) = a) ->
-    exists ws, length ws = length l /\ NoDup (map colour ws) /\
-      forall w, In w ws -> in_arena a w /\ lives_at p w t /\ In (s_slot (storage_at p w)) l).
-  { induction l as [|s l IH]; intros N L; [exists []; split; [reflexivity|]; split; [constructor|]; intros w []|].
-    inversion N; subst. destruct IH as (ws & Len & ND & W); auto; [intros; apply L; right; auto|].
-    destruct (L s) as [S A]; [left; auto|]. destruct (full_spec a t s F S A) as (k & Ka & Kl & Ks).
-    exists (k :: ws). split; [cbn; congruence|]. split.
-    - cbn. constructor; auto. intros I. apply in_map_iff in I as (w & E & I). destruct (W w I) as (Wa & Wl & Ws).
-      assert (k <> w) by congruence. apply (Diff k w); auto. exists t. auto.
-    - intros w [<-|I]; [split; [exact Ka|]; split; [exact Kl|]; left; auto|].
-      destruct (W w I) as (Wa & Wl & Ws). split; [exact Wa|]. split; [exact Wl|]. right. exact Ws. }
-  destruct (G (slots_of a)) as (ws & Len & ND & W).
-  - apply NoDup_filter, run_distinct.
-  - intros s I. apply filter_In in I as [I E]. rewrite run_spec in I. apply Z.eqb_eq in E. auto.
-  - rewrite <- Len, <- (map_length colour ws). apply NoDup_incl_length; auto.
-    intros c I. apply in_map_iff in I as (w & <- & I). apply All, W, I.
-Qed.
-
-(** * Bytes *)
-
-Fixpoint total (f : Z -> Z) (l : list Z) : Z := match l with [] => 0 | x :: l' => f x + total f l' end.
-
-Lemma sum_from_spec count f : forall start rest,
-  total f (run_from count start rest) = sum_from count start f + total f rest.
-Proof. induction count as [q IH|q IH|]; intros; cbn [run_from sum_from total]; rewrite ?IH; lia. Qed.
-
-Lemma sum_spec count f : sum count f = total f (run 0 count).
-Proof. unfold sum, run. rewrite Z.sub_0_r. destruct count; auto. rewrite sum_from_spec. cbn. lia. Qed.
-
-Lemma run_length start stop : start <= stop -> Z.of_nat (length (run start stop)) = stop - start.
-Proof.
-  assert (G : forall count start rest,
-    Z.of_nat (length (run_from count start rest)) = Zpos count + Z.of_nat (length rest)).
-  { induction count as [q IH|q IH|]; intros; cbn [run_from length]; rewrite ?Nat2Z.inj_succ, ?IH; lia. }
-  intros L. unfold run. destruct (stop - start) eqn:E; [reflexivity| rewrite G; cbn; lia | lia].
-Qed.
-
-Lemma distinct_app (l m : list Z) : NoDup l -> NoDup m -> (forall x, In x l -> In x m -> False) -> NoDup (l ++ m).
-Proof.
-  induction l as [|x l IH]; cbn; auto. intros N M D. inversion N; subst. constructor.
-  - intros I. apply in_app_or in I as [?|?]; eauto.
-  - apply IH; auto. intros y Hy. apply D. auto.
-Qed.
-
-Theorem least_footprint_spec a t : no_byte_to_spare p a t = true -> LeastFootprint a.
-Proof.
-  unfold no_byte_to_spare, live_bytes. rewrite sum_spec. intros H offset enough Fits Apart Pos. facts.
-  set (counts k := if (s_arena (storage_at p k) =? a) && lives p k t then s_bytes (storage_at p k) else 0) in *.
-  set (its_bytes k := run (offset k) (offset k + counts k)).
-  assert (C : forall k x, is_storage p k -> In x (its_bytes k) -> in_arena a k /\ lives_at p k t /\
-    offset k <= x < offset k + s_bytes (storage_at p k)).
-  { intros k x K I. unfold its_bytes, counts in I. rewrite run_spec in I.
-    destruct ((s_arena (storage_at p k) =? a) && lives p k t) eqn:E; [|lia]. unfold lives in E. facts.
-    repeat split; auto; try lia; apply K. }
-  assert (G : forall l, NoDup l -> (forall k, In k l -> is_storage p k) ->
-    NoDup (flat_map its_bytes l) /\ Z.of_nat (length (flat_map its_bytes l)) = total counts l).
-  { induction l as [|k l IH]; intros N L; [split; [constructor|reflexivity]|].
-    inversion N; subst. destruct IH as [I1 I2]; auto; [intros; apply L; right; auto|].
-    assert (K : is_storage p k) by (apply L; left; auto). cbn [flat_map total]. split.
-    - apply distinct_app; auto; [apply run_distinct|]. intros x Ix Jx.
-      apply in_flat_map in Jx as (m & Im & Jx). assert (M : is_storage p m) by (apply L; right; auto).
-      destruct (C k x K Ix) as (Ka & Kl & Kx), (C m x M Jx) as (Ma & Ml & Mx).
-      apply (Apart k m x); auto; [congruence|]. exists t. auto.
-    - rewrite app_length, Nat2Z.inj_add, I2. unfold its_bytes at 1. rewrite run_length; [lia|].
-      unfold counts. destruct (storage_lives p all_placed k K) as (_ & _ & B & _).
-      destruct (_ && _); lia. }
-  destruct (G (run 0 (storages p))) as [N E]; [apply run_distinct | intros k; apply run_spec|].
-  assert (I : incl (flat_map its_bytes (run 0 (storages p))) (run 0 enough)).
-  { intros x I. apply in_flat_map in I as (k & K & I). rewrite run_spec in K.
-    destruct (C k x K I) as (Ka & _ & X). destruct (Fits k Ka). apply run_spec. lia. }
-  apply (NoDup_incl_length N) in I. pose proof (run_length 0 enough Pos). lia.
-Qed.
 End Claims.
+
+(** What the program evaluates on the words of a file that it accepts, where the plan makes these claims. *)
+Definition accepts_slots (word : Z -> Z) : bool := slots_ok (memory_of word).
+Definition fewest_slots (word : Z -> Z) (a : Z) : bool :=
+  let p := memory_of word in full p a (fullest (arena_at p a)).
+Definition accepts_footprints (word : Z -> Z) : bool := footprints_ok (memory_of word).
+Definition least_footprint (word : Z -> Z) (a : Z) : bool :=
+  let p := memory_of word in no_byte_to_spare p a (peak (arena_at p a)).

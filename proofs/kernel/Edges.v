@@ -1,6 +1,6 @@
-(** Edges between neighbours show that live storages are apart (V1.12).
+(** Edges between neighbours show that storages are disjoint (V1.12).
 
-    Fix a step. Each live storage that has bytes rests on another one or on the floor, and nothing has two storages
+    Fix a step. Each storage that keeps its bytes, and has any, rests on another one or on the floor, and nothing has two storages
     resting on it. So there is one column: counted from the floor, at each height stands at most one storage, and what
     stands higher begins where the lower ends, or later. *)
 From Coq Require Import ZArith List Bool Lia.
@@ -58,12 +58,12 @@ Qed.
 End Column.
 
 Section Edges.
-Variable p : plan.
+Variable p : memory.
 Hypothesis all_placed : every (storages p) (placed p) = true.
 Hypothesis all_stand : every (storages p) (stands p) = true.
 Hypothesis all_carry_one : every (storages p + arenas p) (one_above p) = true.
 
-Lemma tile_spec k y l : forall from, tile p k y from l = true -> forall n, from <= n <= s_death y ->
+Lemma tile_spec k y l : forall from, tile p k y from l = true -> forall n, from <= n <= until p y ->
   exists e, above (edge_at p e) = k /\ first (edge_at p e) <= n <= last (edge_at p e) /\ leads_up p y e = true.
 Proof.
   induction l as [|e l IH]; cbn; intros from H n Hn; facts; [lia|].
@@ -94,10 +94,10 @@ Proof.
   destruct (ordered_apart _ _ O e f Ie If) as [->|[?|?]]; auto; lia.
 Qed.
 
-Lemma apart_by_edges : NoLiveOverlap p.
+Lemma disjoint_by_edges : KeptDisjoint p.
 Proof.
-  intros k l n x Hk Hl N E Lk Ll Ck Cl.
-  set (there := fun y => is_storage p y /\ arena_of p y = arena_of p k /\ lives_at p y n /\
+  intros k l n Hk Hl N Lk Ll E x Ck Cl.
+  set (there := fun y => is_storage p y /\ arena_of p y = arena_of p k /\ keeps p y n /\
                          1 <= s_bytes (storage_at p y)).
   destruct (apart_in_column (fun y => s_offset (storage_at p y))
       (fun y => s_offset (storage_at p y) + s_bytes (storage_at p y)) there (floor p (arena_of p k)) (rests n))
@@ -111,11 +111,11 @@ Proof.
       split; [unfold floor in *; rewrite ?Ay in *; lia|]. exists e. rewrite run_spec. repeat split; auto; lia.
     + unfold is_storage in *. unfold arena_of in *. split; [|right; split].
       * split; [lia|]. exists e. rewrite run_spec. repeat split; auto; lia.
-      * unfold there, is_storage, lives_at, arena_of. repeat split; try lia; congruence.
+      * unfold there, is_storage, keeps, arena_of. repeat split; try lia; congruence.
       * lia.
   - intros; eapply rests_alone; eauto.
-  - unfold there. repeat split; auto; unfold is_storage, has_byte, lives_at in *; lia.
-  - unfold there. repeat split; auto; unfold is_storage, has_byte, lives_at in *; lia.
+  - unfold there. repeat split; auto; unfold is_storage, has_byte, keeps in *; lia.
+  - unfold there. repeat split; auto; unfold is_storage, has_byte, keeps in *; lia.
   - unfold has_byte in *. lia.
   - unfold has_byte in *. lia.
 Qed.

@@ -1,4 +1,4 @@
-(** The checks of [Check.no_live_overlap] and [Check.placed] mean what [Safe] says of storages: by slots, or by edges. *)
+(** What [Check.placed] means, and that ranges of slots show storages to be disjoint. *)
 From Coq Require Import ZArith List Bool Lia Znumtheory.
 From Tmmu Require Import Lists Columns Check Safe ListsProof.
 Import ListNotations.
@@ -30,21 +30,16 @@ Lemma divides a x : power_of_two a = true -> (x mod a =? 0) = true -> (a | x).
 Proof. intros P H. facts. apply Z.mod_divide; auto. apply power_of_two_positive; auto. Qed.
 
 Section Placement.
-Variable p : plan.
+Variable p : memory.
 Hypothesis all_placed : every (storages p) (placed p) = true.
-Hypothesis slots_ok : every (slots p) (fun s => take_turns p (-1) (group (tenants p) s) &&& alone p s) = true.
 
 Lemma storage_placed k : is_storage p k -> placed p k = true.
 Proof. intros H. exact (every_spec _ _ all_placed k H). Qed.
 
 Lemma storage_lives k : is_storage p k ->
   0 <= s_birth (storage_at p k) <= s_death (storage_at p k) /\ s_death (storage_at p k) <= last_step p /\
-  0 <= s_bytes (storage_at p k) /\ 0 <= s_offset (storage_at p k) /\ 0 <= arena_of p k < arenas p /\
-  0 <= s_slot (storage_at p k) < slots p /\ In k (group (tenants p) (s_slot (storage_at p k))).
-Proof.
-  intros H. apply storage_placed in H. unfold placed in H. facts.
-  repeat split; try lia; try (unfold arena_of; lia). eapply listed_spec; eauto.
-Qed.
+  0 <= s_bytes (storage_at p k) /\ 0 <= s_offset (storage_at p k) /\ 0 <= arena_of p k < arenas p.
+Proof. intros H. apply storage_placed in H. unfold placed in H. facts. repeat split; unfold arena_of; lia. Qed.
 
 Lemma well_placed : WellPlaced p.
 Proof.
@@ -52,38 +47,56 @@ Proof.
   repeat split; try lia; auto using power_of_two_spec, divides.
   - apply divides; auto. apply Z.eqb_eq; auto.
   - apply divides; auto. apply Z.eqb_eq; auto.
-  - intros B. rewrite B in *. facts. apply divides; auto. apply Z.eqb_eq; auto.
 Qed.
 
-Lemma turns_in_order l : forall died, take_turns p died l = true ->
-  Forall (fun k => died < s_birth (storage_at p k)) l /\
-  ForallOrdPairs (fun k m => s_death (storage_at p k) < s_birth (storage_at p m)) l.
+(** At step [n] the bytes of storage [k] serve nothing else. *)
+Definition keeps (k n : Z) : Prop := since p (storage_at p k) <= n <= until p (storage_at p k).
+
+Lemma lives_keeps k n : is_storage p k -> lives_at p k n -> keeps k n.
 Proof.
-  induction l as [|k l IH]; intros died H; cbn in *; [repeat constructor|].
-  facts. destruct (IH (s_death (storage_at p k))) as [I1 I2]; auto. split; constructor; auto.
+  intros H. pose proof (storage_lives k H). unfold lives_at, keeps, since, until. destruct (reuse p _); lia.
+Qed.
+
+Lemma keeps_without_reuse k n : reuse p (arena_of p k) = false -> 0 <= n <= last_step p -> keeps k n.
+Proof. intros R. unfold keeps, since, until. unfold arena_of in R. rewrite R. auto. Qed.
+
+(** What either kind of evidence shows. *)
+Definition KeptDisjoint : Prop := forall k l n, is_storage p k -> is_storage p l -> k <> l ->
+  keeps k n -> keeps l n -> Disjoint p k l.
+
+Lemma disjoint_when_live : KeptDisjoint -> NoLiveOverlap p.
+Proof. intros D k l n Hk Hl N Lk Ll. apply (D k l n); auto using lives_keeps. Qed.
+
+Lemma disjoint_without_reuse : KeptDisjoint -> NoReuse p.
+Proof.
+  intros D k l Hk Hl N R A. assert (0 <= 0 <= last_step p) by (unfold last_step; lia).
+  apply (D k l 0); auto; apply keeps_without_reuse; auto. rewrite <- A. exact R.
+Qed.
+
+Lemma kept_apart_spec k l : kept_apart p (k, l) = true -> is_storage p k /\ is_storage p l /\ Disjoint p k l.
+Proof.
+  unfold kept_apart. cbn. intros H. facts. unfold is_storage. split; [lia|]. split; [lia|].
+  intros A x K L. unfold arena_of, has_byte in *.
+  repeat match goal with G : _ || _ = true |- _ => apply orb_prop in G as [G|G] end; facts; try lia; congruence.
+Qed.
+
+(** * Slots *)
+
+Lemma turns_in_order l : forall ended, take_turns p ended l = true ->
+  Forall (fun k => ended < since p (storage_at p k)) l /\
+  ForallOrdPairs (fun k m => until p (storage_at p k) < since p (storage_at p m)) l.
+Proof.
+  induction l as [|k l IH]; intros ended H; cbn in *; [repeat constructor|].
+  facts. destruct (IH (until p (storage_at p k))) as [I1 I2]; auto. split; constructor; auto.
   eapply Forall_impl; [|apply I1]. cbn. lia.
 Qed.
 
-Lemma slot_ok s : 0 <= s < slots p ->
-  ForallOrdPairs (fun k m => s_death (storage_at p k) < s_birth (storage_at p m)) (group (tenants p) s) /\
-  alone p s = true.
+Lemma turns_spec s k l n : turns_taken p s = true -> In k (group (tenants p) s) -> In l (group (tenants p) s) ->
+  k <> l -> keeps k n -> keeps l n -> False.
 Proof.
-  intros H. apply (every_spec _ _ slots_ok) in H. facts. split; auto. eapply turns_in_order; eauto.
+  intros T Ik Il N K L. apply turns_in_order in T as [_ T]. unfold keeps in *.
+  destruct (ordered_apart _ _ T k l Ik Il) as [?|[?|?]]; congruence || lia.
 Qed.
-
-Lemma slots_take_turns : SlotsTakeTurns p.
-Proof.
-  intros k l Hk Hl N E.
-  destruct (storage_lives k Hk) as (_ & _ & _ & _ & _ & S & Ik), (storage_lives l Hl) as (_ & _ & _ & _ & _ & _ & Il).
-  rewrite <- E in Il. destruct (slot_ok _ S) as [T O]. split.
-  - intros n [B D] [B' D']. destruct (ordered_apart _ _ T k l Ik Il) as [?|[?|?]]; congruence || lia.
-  - unfold alone in O. apply orb_prop in O as [O|O].
-    + destruct (well_placed k Hk) as (_ & _ & _ & _ & _ & _ & _ & _ & A & _). unfold arena_of. rewrite <- A. exact O.
-    + destruct (group (tenants p) (s_slot (storage_at p k))) as [|a [|]]; try discriminate; cbn in *; [tauto|].
-      intuition congruence.
-Qed.
-
-(** * Slots that have addresses *)
 
 Lemma behind_in_order l : forall stop, behind p stop l = true ->
   Forall (fun s => stop <= k_offset (slot_at p s)) l /\
@@ -94,21 +107,23 @@ Proof.
   eapply Forall_impl; [|apply I1]. cbn. lia.
 Qed.
 
-Lemma apart_by_slots : by_slots p = true -> every (arenas p) (fun a => behind p 0 (group (ordered p) a)) = true ->
-  NoLiveOverlap p.
+Lemma disjoint_by_slots : every (storages p) (in_slot p) = true -> every (slots p) (turns_taken p) = true ->
+  every (arenas p) (fun a => behind p 0 (group (ordered p) a)) = true -> KeptDisjoint.
 Proof.
-  intros B Q k l n x Hk Hl N E Lk Ll Ck Cl.
-  pose proof (storage_placed k Hk) as Pk. pose proof (storage_placed l Hl) as Pl.
-  unfold placed in Pk, Pl. rewrite B in Pk, Pl. facts.
-  destruct (storage_lives k Hk) as (_ & _ & _ & _ & A & _).
+  intros I T B k l n Hk Hl N Kk Kl A x Ck Cl.
+  pose proof (every_spec _ _ I k Hk) as Pk. pose proof (every_spec _ _ I l Hl) as Pl.
+  unfold in_slot, slotted in Pk, Pl. facts.
   destruct (Z.eq_dec (s_slot (storage_at p k)) (s_slot (storage_at p l))) as [S|S].
-  - destruct (slots_take_turns k l Hk Hl N S) as [T _]. eapply T; eauto.
-  - apply (every_spec _ _ Q) in A. apply behind_in_order in A as [_ O].
-    unfold has_byte in Ck, Cl. unfold arena_of in *.
+  - apply (turns_spec (s_slot (storage_at p k)) k l n); auto.
+    + apply (every_spec _ _ T). lia.
+    + eapply listed_spec; eauto.
+    + rewrite S. eapply listed_spec; eauto.
+  - destruct (storage_lives k Hk) as (_ & _ & _ & _ & Q). apply (every_spec _ _ B) in Q.
+    apply behind_in_order in Q as [_ O]. unfold has_byte in Ck, Cl. unfold arena_of in *.
     assert (Ik : In (s_slot (storage_at p k)) (group (ordered p) (s_arena (storage_at p k)))) by
       (eapply listed_spec; eauto).
     assert (Il : In (s_slot (storage_at p l)) (group (ordered p) (s_arena (storage_at p k)))) by
-      (rewrite E; eapply listed_spec; eauto).
+      (rewrite A; eapply listed_spec; eauto).
     destruct (ordered_apart _ _ O _ _ Ik Il) as [?|[?|?]]; try congruence; lia.
 Qed.
 End Placement.

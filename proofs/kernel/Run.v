@@ -38,7 +38,7 @@ Definition allowed (s : state) (w : store) : Prop :=
     byte of the same number. Whether the result does lie over the operand makes no difference to the program. *)
 Definition defined_after (s : state) (w : store) (i x : Z) : Prop :=
   i = result w /\ chosen w x = true \/
-  defined s i x /\ ~ (operand (tensor_at p (result w)) = i /\ i <> result w /\ chosen w x = true).
+  defined s i x /\ ~ (Replaces p (result w) i /\ i <> result w /\ chosen w x = true).
 
 Definition store_own (w : store) (u : private) : private := fun i x =>
   if (i =? result w) && chosen w x then value w u x else u i x.
@@ -62,8 +62,8 @@ Inductive acts : state -> state -> Prop :=
 
 (** Where control goes. *)
 Inductive goes : state -> state -> Prop :=
-  (** On to a later step. *)
-  | on : forall s n, now s <= n -> is_step p n -> goes s (State n (defined s) (own s) (held s))
+  (** On to a later step, but never from an arm to one that excludes it. *)
+  | on : forall s n, now s <= n -> is_step p n -> ~ Siblings p (now s) n -> goes s (State n (defined s) (own s) (held s))
   (** Back to the enter of a loop. What its steps are to make has no value any more. *)
   | back : forall s e, In (e, now s) (loops p) ->
       goes s (State e (fun i x => defined s i x /\ made (tensor_at p i) <= e) (own s) (held s)).
@@ -97,14 +97,26 @@ Inductive acts_on : state -> state -> Prop :=
 Definition done (s : state) : Prop := forall w x, is_step p (now s) -> In w (writes p (now s)) -> inside p w x ->
   defined s w x.
 
+(** Control goes step by step, back from a leave, and through one arm of an exclusive node, which may have no step. *)
+Definition follows (n m : Z) : Prop :=
+  m = n + 1 \/ m < n \/ exists x a, is_arm p x a /\
+    (n = enter_of p x /\ m = fst a /\ fst a <= snd a \/
+     n = snd a /\ m = leave_of p x /\ fst a <= snd a \/
+     n = enter_of p x /\ m = leave_of p x /\ snd a < fst a).
+
 (** A step is about to begin, and all that control has passed was done. *)
 Inductive in_full : state -> Prop :=
   | at_first : forall s, begins s ->
       (forall i x, is_tensor p i -> inside p i x -> writer (tensor_at p i) = -1 -> defined s i x) -> in_full s
-  | passed : forall s t u, in_full s -> acts_on s t -> done t -> goes t u -> now u = now t + 1 \/ now u < now t ->
+  | passed : forall s t u, in_full s -> acts_on s t -> done t -> goes t u -> follows (now t) (now u) ->
       in_full u.
 
-(** Scratch apart, which a step reads after it has written it. *)
-Definition ReadsFindValues : Prop := forall s r x, in_full s -> is_step p (now s) -> In r (reads p (now s)) ->
-  writer (tensor_at p r) < now s -> inside p r x -> defined s r x.
+(** Scratch apart, which a step reads after it has written it: what was written on every way to a step; and of the
+    results of exclusive arms, those of the arm that ran. *)
+Definition ReadsFindValues : Prop :=
+  (forall s r x, in_full s -> is_step p (now s) -> In r (reads p (now s)) ->
+     writer (tensor_at p r) = -1 \/ WrittenBefore p r (now s) -> ~ TakenAt p (now s) r -> inside p r x -> defined s r x) /\
+  (forall s t u n a z r x, in_full s -> acts_on s t -> done t -> goes t u -> follows (now t) (now u) ->
+     now u = leave_of p n -> ArmResult p n r -> is_arm p n a -> in_arm a (now t) -> Directly p a z ->
+     In r (writes p z) -> inside p r x -> defined u r x).
 End Run.

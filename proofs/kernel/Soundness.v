@@ -1,4 +1,4 @@
-(** [Check.check] says yes only of plans that are safe. *)
+(** [Check.check] accepts only plans that are safe, [Check.check_lifetimes] only lifetimes that are. *)
 From Coq Require Import ZArith List Bool Lia.
 From Tmmu Require Import Lists Columns Check Safe ListsProof Placement Accesses.
 Import ListNotations.
@@ -22,13 +22,20 @@ Proof.
   match goal with K : home _ = home _ |- _ => rewrite <- K end.
   split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split.
   - intros W. destruct (writer_checked p checked v H) as [?|(_ & M & _)]; cbv zeta in *; [tauto|].
-    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. unfold Stays. lia.
+    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. split; [unfold Stays; lia | apply mem_spec; assumption].
   - intros n N [I|[e [L I]]].
     + apply write_checked in I; auto. unfold write_ok in I. facts.
       destruct (made (tensor_at p v) =? n) eqn:E; facts; congruence.
-    + destruct (parts p checked) as (_ & _ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
+    + destruct (parts p checked) as (_ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
       unfold loop_ok in L. facts. cbn in *.
       match goal with Q : forall x, In x (writes p e) -> _ |- _ => specialize (Q _ I) end. facts. congruence.
+Qed.
+
+Lemma arm_results_are_handed x i : ArmResult p x i -> handed (T i) = true.
+Proof.
+  intros (X & R & _ & N & _). destruct (arms_nest p checked) as [A _]. destruct (A x X) as (B & C & _).
+  destruct (read_stays p checked (leave_of p x) i) as [_ [S|(y & _ & _ & H)]]; auto; [unfold is_step; lia|].
+  unfold Stays in S. lia.
 Qed.
 
 Lemma in_place_is_last : InPlaceIsLast p.
@@ -38,7 +45,8 @@ Proof.
   destruct (operand (tensor_at p w) =? -1) eqn:E; facts; [congruence|]. cbv zeta. unfold is_tensor, address_of.
   match goal with K : home _ = home _ |- _ => rewrite <- K end.
   split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split; [lia|].
-  split; [lia|]. split; [assumption|]. split.
+  split; [lia|]. split; [assumption|]. split; [|split].
+  - intros x R. apply arm_results_are_handed in R. congruence.
   - match goal with K : _ || _ = true |- _ => apply orb_prop in K as [K|K] end; facts; auto.
   - intros e L. match goal with K : leaves _ _ = false |- _ => unfold leaves in K; rewrite <- not_true_iff_false in K;
       apply K end. apply existsb_exists. exists (e, writer (tensor_at p w)). split; auto. cbn. apply Z.eqb_eq. lia.
@@ -95,7 +103,7 @@ Lemma two_of_one_storage n w i x y : is_step p n -> In w (writes p n) -> made (T
   is_tensor p w -> is_tensor p i -> i <> w -> Stays p i n -> home (T i) = home (T w) ->
   0 <= x < bytes (T w) -> 0 <= y < bytes (T i) -> window (T w) + x = window (T i) + y -> operand (T w) = i.
 Proof.
-  intros N I M V W Ti D S E X Y Q. destruct (parts p checked) as (_ & _ & _ & _ & _ & A & _).
+  intros N I M V W Ti D S E X Y Q. destruct (parts p checked) as (_ & _ & _ & _ & A & _).
   destruct (tensors_within_storages p checked w W) as [Sw _]. 
   apply (every_spec _ _ A) in Sw. unfold sharing_is_sound in Sw. apply sweep_spec in Sw as (_ & _ & O).
   destruct (stays_within p checked w W) as (_ & _ & _ & _ & Mw).
@@ -118,19 +126,39 @@ Proof.
     + assumption.
 Qed.
 
+(** What a leave takes from an arm. *)
+Lemma taken_undisturbed n w i x y : is_step p n -> step_writes p n w -> ~ is_view p w -> TakenAt p n i ->
+  inside p w x -> inside p i y -> tensor_arena p w = tensor_arena p i -> address_of p w + x = address_of p i + y ->
+  Replaces p w i /\ x = y /\ n = made (T w).
+Proof.
+  intros N W V (v & -> & R) X Y A Q. pose proof R as (Ev & Ri & _ & Dead & _).
+  pose proof (exclusive_checked p checked v Ev) as C. unfold exclusive_ok in C. facts.
+  destruct W as [W|(e & L & _)].
+  2: { exfalso. match goal with K : leaves _ _ = false |- _ => unfold leaves in K; rewrite <- not_true_iff_false in K;
+         apply K end. apply existsb_exists. exists (e, leave_of p v). split; auto. apply Z.eqb_refl. }
+  match goal with K : forall j : Z, In j (reads p _) -> _ = true |- _ => specialize (K i Ri) end.
+  match goal with K : _ || forallb _ _ = true |- _ => apply orb_prop in K as [K|K] end.
+  { unfold stays in *. facts. unfold leave_of in Dead. lia. }
+  facts. match goal with K : forall j : Z, In j (writes p _) -> _ = true |- _ => specialize (K w W); rename K into Dj end.
+  unfold disjoint_or_taken, address in Dj. unfold inside, is_view, tensor_arena, arena_of, address_of in *.
+  repeat (apply orb_prop in Dj as [Dj|Dj]; facts; try lia; try congruence).
+  match goal with K : existsb _ (takes p) = true |- _ => apply existsb_exists in K as ([w' i'] & Iq & K) end.
+  facts. cbn in *. subst. split; [right; assumption|]. unfold leave_of. lia.
+Qed.
+
 Lemma writes_disturb_nothing : WritesDisturbNothing p.
 Proof.
-  intros n w i x y N Sw V Ti D S X Y A Q. unfold inside in X, Y.
-  assert (Tw : is_tensor p w /\ Stays p w n) by (apply touched_stays; auto; right; assumption).
-  destruct Tw as [Tw Stw]. assert (Zn : 0 <= n) by (unfold is_step in N; lia).
+  intros n w i x y N Sw V Ti D [S|S] X Y A Q; [|exact (taken_undisturbed n w i x y N Sw V S X Y A Q)].
+  unfold inside in X, Y.
+  destruct (written_stays p checked n w N Sw) as [Tw Stw]. assert (Zn : 0 <= n) by (unfold is_step in N; lia).
   destruct (tensors_within_storages p checked w Tw) as (Hw & W0 & W1 & _).
   destruct (tensors_within_storages p checked i Ti) as (Hi & I0 & I1 & _).
   destruct (stays_within p checked w Tw) as (_ & _ & _ & Lw & _).
   destruct (stays_within p checked i Ti) as (_ & _ & _ & Li & _).
   unfold tensor_arena in A. unfold address_of in Q.
   destruct (Z.eq_dec (home (tensor_at p i)) (home (tensor_at p w))) as [E|E].
-  2: { exfalso. eapply (live_storages_are_apart p checked (home (tensor_at p w)) (home (tensor_at p i)) n
-         (s_offset (storage_at p (home (tensor_at p w))) + window (tensor_at p w) + x));
+  2: { exfalso. apply (live_storages_are_apart p checked (home (tensor_at p w)) (home (tensor_at p i)) n) with
+         (s_offset (storage_at p (home (tensor_at p w))) + window (tensor_at p w) + x);
        auto; unfold has_byte in *; try lia; congruence. }
   assert (Q' : window (T w) + x = window (T i) + y) by (rewrite E in Q; lia).
   assert (R : In w (writes p n) /\ made (T w) = n).
@@ -138,14 +166,14 @@ Proof.
     - split; auto. apply write_checked in I; auto. unfold write_ok in I. facts. 
       destruct (made (T w) =? n) eqn:F; facts; auto. exfalso.
       exact (undisturbed_spec n w i x y I Ti D S E X Y Q').
-    - exfalso. destruct (parts p checked) as (_ & _ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
+    - exfalso. destruct (parts p checked) as (_ & _ & _ & K & _). rewrite forallb_forall in K. apply K in L.
       unfold loop_ok in L. facts. cbn in *.
       match goal with G : forall x, In x (writes p e) -> _ |- _ => specialize (G _ I); facts end.
       match goal with G : undisturbed _ _ _ _ = true |- _ =>
         exact (undisturbed_spec n w i x y G Ti D S E X Y Q') end. }
   destruct R as [I M].
   assert (O : operand (T w) = i) by (exact (two_of_one_storage n w i x y N I M V Tw Ti D S E X Y Q')).
-  split; auto. split; auto.
+  split; [left; auto|]. split; auto.
   destruct (in_place_is_last w Tw) as (_ & _ & Ad & _); [unfold is_tensor in Ti; lia|].
   rewrite O in Ad. unfold address_of in Ad. rewrite E in Ad. lia.
 Qed.
@@ -168,29 +196,46 @@ Proof.
   pose proof (storage_lives p (all_placed p checked) _ Hi). pose proof (storage_lives p (all_placed p checked) _ Hj).
   unfold tensor_arena in A. unfold address_of in Q.
   destruct (Z.eq_dec (home (T i)) (home (T j))) as [E|E].
-  - destruct (parts p checked) as (_ & _ & _ & _ & _ & Sh & _). apply (every_spec _ _ Sh) in Hi.
+  - destruct (parts p checked) as (_ & _ & _ & _ & Sh & _). apply (every_spec _ _ Sh) in Hi.
     unfold sharing_is_sound in Hi. apply sweep_spec in Hi as (_ & _ & O).
     destruct (stays_within p checked i I) as (Ni & _ & _ & _ & Mem).
     destruct (stays_within p checked j J) as (Nj & _ & _ & _ & Mem'). rewrite <- E in Mem'. rewrite E in Q.
     destruct (ordered_apart _ _ O i j Mem Mem') as [?|[[_ K]|[_ K]]]; [congruence| |].
     + apply (G i j x y); auto; [lia|]. apply K; lia.
     + symmetry. apply (G j i y x); auto; [lia|]. apply K; lia.
-  - exfalso. apply (live_storages_are_apart p checked (home (T i)) (home (T j)) 0
-      (s_offset (storage_at p (home (T i))) + window (T i) + x)); auto; unfold has_byte, lives_at; lia.
+  - exfalso. apply (live_storages_are_apart p checked (home (T i)) (home (T j)) 0) with
+      (s_offset (storage_at p (home (T i))) + window (T i) + x); auto; unfold has_byte, lives_at; lia.
 Qed.
 
-Lemma kept_apart_spec : KeptApart p.
+Lemma tensors_kept_apart : KeptApart p.
 Proof.
-  intros i j x I k l A K L. destruct (parts p checked) as (_ & _ & _ & _ & _ & _ & H). rewrite forallb_forall in H.
-  apply H in I. unfold kept_apart in I. facts. cbn in *. unfold k, l, arena_of, has_byte in *.
-  repeat match goal with G : _ || _ = true |- _ => apply orb_prop in G as [G|G] end; facts; try lia; congruence.
+  intros i j I. destruct (parts p checked) as (_ & _ & _ & _ & _ & H & _). rewrite forallb_forall in H.
+  apply H in I. unfold tensors_apart in I. facts. cbn in *. unfold is_tensor.
+  split; [lia|]. split; [lia|]. eapply kept_apart_spec; eauto.
+Qed.
+
+Lemma taken_are_dead : TakenAreDead p.
+Proof.
+  intros w i I. destruct (parts p checked) as (_ & _ & _ & _ & _ & _ & _ & H). rewrite forallb_forall in H.
+  apply H in I. unfold take_ok in I. facts. assumption.
 Qed.
 
 Theorem check_sound : Safe p.
 Proof.
-  exact (conj (live_storages_are_apart p checked) (conj (well_placed p (all_placed p checked))
-    (conj (slots_take_turns p checked) (conj (tensors_within_storages p checked)
+  exact (conj (live_storages_are_apart p checked)
+    (conj (disjoint_without_reuse p (kept_storages_are_disjoint p checked))
+    (conj (well_placed p (all_placed p checked)) (conj (tensors_within_storages p checked)
     (conj (lifetimes_cover_accesses p checked) (conj (written_once p checked) (conj views_show (conj in_place_is_last
-    (conj writes_disturb_nothing (conj (loops_keep p checked) (conj kept_apart_spec callers_tensors_apart))))))))))).
+    (conj writes_disturb_nothing (conj (loops_keep p checked)
+    (conj tensors_kept_apart (conj callers_tensors_apart
+    (conj (arms_nest p checked) taken_are_dead))))))))))))).
 Qed.
 End Soundness.
+
+Theorem lifetimes_sound (m : memory) : check_lifetimes m = true -> SafeMemory m.
+Proof.
+  unfold check_lifetimes. intros H. facts. pose proof (memory_placed m Heqb) as P.
+  pose proof (memory_disjoint m Heqb) as D.
+  split; [|split; [|split]]; auto using disjoint_when_live, disjoint_without_reuse, well_placed.
+  intros k l I. apply kept_apart_spec. exact (H _ I).
+Qed.

@@ -1,6 +1,6 @@
-(** The theorem: what the program's yes means. *)
+(** The theorems: what it means that the program accepts a plan. *)
 From Coq Require Import ZArith List Bool.
-From Tmmu Require Import Lists Columns Check Safe Run ListsProof Accesses Soundness RunProof Claims.
+From Tmmu Require Import Lists Columns Check Safe Run Claims ListsProof Placement Accesses Soundness RunProof ClaimsProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -14,20 +14,39 @@ Theorem accepted_plans_run_as_private word : accepts word = true ->
   Safe (plan_of word) /\ (forall V, RunsAsPrivate V (plan_of word)) /\ (forall V, ReadsFindValues V (plan_of word)).
 Proof. unfold accepts. intros H. facts. apply checked_plans_run_as_private. assumption. Qed.
 
-(** The claims, where the program says that they hold. *)
-Theorem no_fewer_slots word a : accepts word = true -> fewest_slots word a = true -> FewestSlots (plan_of word) a.
+Lemma memory_of_plan word : allocation (plan_of word) = memory_of word.
+Proof. unfold plan_of, memory_of. destruct (memory_and_end word). reflexivity. Qed.
+
+(** Of lifetimes without accesses it follows that they do not overlap, where they must not, and nothing about runs. *)
+Theorem accepted_lifetimes_are_safe word : accepts_lifetimes word = true -> SafeMemory (memory_of word).
+Proof. unfold accepts_lifetimes. intros H. facts. apply lifetimes_sound. assumption. Qed.
+
+Lemma memory_checked word : accepts word = true \/ accepts_lifetimes word = true -> memory_ok (memory_of word) = true.
 Proof.
-  unfold accepts, fewest_slots. intros H F. facts. eapply fewest_slots_spec; [apply all_placed | exact F]. assumption.
+  unfold accepts, accepts_lifetimes, check_lifetimes. intros [H|H]; facts; auto.
+  rewrite <- memory_of_plan. apply parts. assumption.
 Qed.
 
-Theorem no_smaller_footprint word a : accepts word = true -> least_footprint word a = true ->
-  LeastFootprint (plan_of word) a.
-Proof.
-  unfold accepts, least_footprint. intros H F. facts. eapply least_footprint_spec; [apply all_placed | exact F].
-  assumption.
-Qed.
+(** Claims, each where the program accepts the plan and says that the claim holds. *)
+Theorem claimed_slots_hold word : accepts word = true \/ accepts_lifetimes word = true -> accepts_slots word = true ->
+  SlotsTakeTurns (memory_of word) /\ StoragesFitSlots (memory_of word).
+Proof. intros H S. apply memory_checked in H. auto using slots_take_turns, storages_fit_slots. Qed.
+
+Theorem no_fewer_slots word a : accepts word = true \/ accepts_lifetimes word = true -> accepts_slots word = true ->
+  fewest_slots word a = true -> FewestSlots (memory_of word) a.
+Proof. intros H S F. apply memory_checked in H. eapply fewest_slots_spec; eauto. Qed.
+
+Theorem claimed_footprints_hold word : accepts_footprints word = true -> FootprintsHold (memory_of word).
+Proof. apply footprints_hold. Qed.
+
+Theorem no_smaller_footprint word a : accepts word = true \/ accepts_lifetimes word = true ->
+  least_footprint word a = true -> LeastFootprint (memory_of word) a.
+Proof. intros H F. apply memory_checked in H. eapply least_footprint_spec; eauto. Qed.
 
 Print Assumptions checked_plans_run_as_private.
 Print Assumptions accepted_plans_run_as_private.
+Print Assumptions accepted_lifetimes_are_safe.
+Print Assumptions claimed_slots_hold.
 Print Assumptions no_fewer_slots.
+Print Assumptions claimed_footprints_hold.
 Print Assumptions no_smaller_footprint.

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofs.kernel.evidence import Words, columns
+from proofs.kernel.evidence import columns
+from proofs.kernel.memory import Words
 from proofs.readers.sharing import Permissions
 from tmmu.core.canonical import remove, write_atomically
 from tmmu.core.errors import TmmuError, one_line

@@ -1,76 +1,80 @@
 """A plan as the row of 64-bit words that the kernel reads, with the evidence that makes its check linear.
 
 The words are the plan's own columns, the permissions that the checker's tables give (views, in-place operands), what
-the caller gives and takes, and which nodes iterate: that is the program of which the kernel's theorem speaks, and the
-kernel takes it at its word. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, in which
-order to look at the rows of each group, and the edges between neighbours. The order of the columns is that of
-`Columns.v`; what may be absent is stored with 1 added. spec: V6.2
+the caller gives and takes, and which nodes iterate: that is the program of which the kernel's theorem speaks. The rest
+is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order to look at the rows of each
+group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1 added. spec: V6.2
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from proofs.certificate.edges import edges
 from proofs.certificate.slots import Rows
 from proofs.checker.layouts import BY_SLOTS, scattered
+from proofs.kernel.memory import WITH_ACCESSES, ArenaRange, Memory, Named, Size, Slots, Words, grouped, inverse, joined
+from proofs.kernel.memory import columns as memory_columns
 from proofs.obligations.contents import Stays, stays
 from proofs.obligations.context import Context, view_of
 from proofs.readers.sharing import Permissions
 from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import ROLES, Plan
 
-VERSION = 1
-"""The version of the format, as `Columns.v` has it."""
-
-Words = NDArray[np.uint64]
 NONE = -1
+
+
+class NotExpressed(Exception):
+    """What a plan declares has no words: the kernel is not asked, and gives no answer. The message says what."""
 
 
 def words(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> Words:
     """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n)."""
-    return np.concatenate([column for _, column in columns(plan, permissions, donated, digest)])
+    return joined(columns(plan, permissions, donated, digest))
 
 
-def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> list[tuple[str, Words]]:
+def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> list[Named]:
     """The same words column by column, each under its name, in the order of `Columns.v`."""
     context = view_of(plan, permissions, donated)
-    when, tenants = stays(context), context.certificate.tenants
-    members_at, members = _grouped(plan.tensors.storage, len(plan.storages), when.written)
-    ordered_at, ordered = _ordered(context)
-    table = _edges(plan)
-    s, steps, nodes = plan.storages, plan.steps, len(plan.storages) + len(plan.arenas)
-    downs_at, downs = _grouped(table[:, 1], len(s), table[:, 2])
-    counts = [
-        len(steps), len(plan.tensors), len(s), len(plan.slots), len(plan.arenas), len(context.loops), len(steps.reads),
-        len(steps.writes), len(steps.mutates), len(plan.must_not_alias), len(table), plan.layout in BY_SLOTS,
-    ]  # fmt: skip
-    named: list[tuple[str, NDArray[Any]]] = [
-        ("version", np.array([VERSION])), ("digest of the plan file", np.frombuffer(digest, ">u8")),
-        ("steps, tensors, storages, slots, arenas, loops, reads, writes, mutates, pairs, edges, flags",
-         np.array(counts)),
-        *_tensors(context, when, _inverse(members)),
-        ("storages: arena", s.arena), ("bytes", s.bytes), ("alignment", s.alignment), ("birth", s.birth),
-        ("death", s.death), ("slot", s.slot), ("offset", s.offset), ("place", _inverse(tenants)),
-        *_slots(context, ordered_at, ordered), *_arenas(plan),
+    when, steps = stays(context), plan.steps
+    members_at, members = grouped(plan.tensors.storage, len(plan.storages), when.written)
+    counts = (len(plan.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
+    if np.any(getattr(plan.bodies, "exclusive", 0)):
+        raise NotExpressed("exclusive arms have no words yet")
+    named = [
+        *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, 0, 0, 0, 0, 0)),
+        *_tensors(context, when, inverse(members)),
         *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
         ("loops: enters, then leaves", np.array([*zip(*context.loops, strict=True)], np.int64).ravel()),
-        ("pairs that must not alias", np.array([*zip(*plan.must_not_alias, strict=True)], np.int64).ravel()),
         ("tensors of each storage", members_at), ("in order", members),
-        ("storages of each slot", context.certificate.tenants_at), ("in order", tenants),
-        ("slots of each arena", ordered_at), ("in order", ordered),
-        *zip(("edges: below", "above", "first", "last"), table.T, strict=True),
-        ("edges up from each storage and floor", np.searchsorted(table[:, 0], np.arange(nodes + 1))),
-        ("edges down from each storage", downs_at), ("in order", downs),
+        ("bounds of the arms", np.zeros(1)),
     ]  # fmt: skip
     return [(name, column.astype(np.uint64)) for name, column in named]
 
 
-def _tensors(context: Context, when: Stays, place: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
+def _memory(context: Context) -> Memory:
+    """The storages and arenas of a plan, with what it claims of their slots and footprints."""
+    plan, s, slots = context.plan, context.plan.storages, context.plan.slots
+    arenas = [ArenaRange(a.capacity, a.alignment, a.reuse, scattered(plan, i)) for i, a in enumerate(plan.arenas)]
+    claimed = Slots(
+        s.slot, slots.arena, slots.bytes, slots.alignment, context.certificate.slot_offset, plan.layout in BY_SLOTS
+    )
+    sizes = [
+        Size(
+            u.footprint,
+            fullest=u.max_live_step if u.minimal else None,
+            peak=u.peak_step if u.footprint == u.peak_live_bytes else None,
+        )
+        for u in plan.usage
+    ]
+    return Memory(
+        len(plan.steps), s.arena, s.bytes, s.alignment, s.birth, s.death, s.offset, arenas, plan.must_not_alias,
+        claimed, sizes,
+    )  # fmt: skip
+
+
+def _tensors(context: Context, when: Stays, place: Rows) -> Iterator[Named]:
     plan = context.plan
     t, count = plan.tensors, len(plan.tensors)
     needed = np.minimum(when.last_needed, context.last)
@@ -94,55 +98,3 @@ def _operands(context: Context, made: Rows, needed: Rows) -> Rows:
         if same and needed[of] == writer[result] and made[result] == writer[result]:
             operand[result] = of
     return operand
-
-
-def _slots(context: Context, ordered_at: Rows, ordered: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
-    slots, used = context.plan.slots, int(ordered_at[-1])
-    place = np.zeros(len(slots), np.int64)
-    place[ordered[:used]] = np.arange(used)
-    yield from (("slots: arena", slots.arena), ("bytes", slots.bytes), ("alignment", slots.alignment))
-    yield from (("offset", context.certificate.slot_offset), ("place", place))
-
-
-def _ordered(context: Context) -> tuple[Rows, Rows]:
-    """The slots of each arena by offset, but for those that hold nothing; padded to the number of slots."""
-    evidence = context.certificate
-    used = np.diff(evidence.tenants_at) > 0
-    lists = [rows[used[rows]] for rows in evidence.slots]
-    order = np.concatenate([*lists, np.zeros(np.count_nonzero(~used), np.int64)]).astype(np.int64)
-    return np.cumsum([0, *map(len, lists)]), order
-
-
-def _arenas(plan: Plan) -> Iterator[tuple[str, NDArray[Any]]]:
-    names = ("arenas: capacity", "alignment", "footprint", "scattered 1, reuse 2", "max live step", "peak step")
-    rows = [
-        (a.capacity, a.alignment, u.footprint, scattered(plan, i) + 2 * a.reuse, u.max_live_step, u.peak_step)
-        for i, (a, u) in enumerate(zip(plan.arenas, plan.usage, strict=True))
-    ]
-    yield from zip(names, np.array(rows, np.uint64).reshape(len(rows), len(names)).T, strict=True)
-
-
-def _edges(plan: Plan) -> NDArray[np.int64]:
-    """The edges of all arenas by lower end, then first step; the floor of arena a is storage `len(storages) + a`."""
-    lists: list[Rows] = [np.empty((0, 4), np.int64)]
-    for arena in range(len(plan.arenas)) if plan.layout not in BY_SLOTS else ():
-        found = edges(plan, arena)
-        node = np.append(found.storages, [len(plan.storages) + arena])
-        inner = found.above != found.roof
-        ends = node[found.below[inner]], node[found.above[inner]]
-        lists.append(np.column_stack([*ends, found.first[inner], found.last[inner]]))
-    table = np.concatenate(lists)
-    return table[np.lexsort((table[:, 2], table[:, 0]))]
-
-
-def _grouped(group: NDArray[Any], count: int, by: Rows) -> tuple[Rows, Rows]:
-    """The bounds of each group, and its rows in the order of `by`."""
-    order = np.lexsort((by, group))
-    return np.searchsorted(group[order], np.arange(count + 1)), order
-
-
-def _inverse(order: Rows) -> Rows:
-    """At which place each row stands."""
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return place

@@ -1,35 +1,47 @@
-"""What the installed kernel says of a plan, in the fields of the JSON output. spec: V6.1, V6.2, V6.5"""
+"""What the installed kernel answers about a plan, in the fields of the JSON output. spec: V6.1, V6.2, V6.7"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from proofs.kernel import installed, program
+from proofs.kernel.program import Answer
 from proofs.readers.sharing import Permissions
 from tmmu.plan.gate import Stated
 
 NOT_INSTALLED = "not installed"
+PER_ARENA = ("fewest_slots", "least_footprint")
 
 
 def opinion(stated: Stated, permissions: Permissions, donated: frozenset[str], timeout_s: float) -> dict[str, Any]:
-    """The kernel's word on a plan that passed the gate, for the steps that it states.
+    """The kernel's answer about a plan that passed the gate, for the steps that it states.
 
-    `said` is yes, no, nothing or `NOT_INSTALLED`, with `reason` where it is no or nothing, and `sources` the digest of
-    the theory. `fewest_slots` and `least_footprint` name the arenas of which it has shown that no fewer slots, and no
-    fewer bytes, would do. A plan that claims the former of an arena where the kernel cannot show it gets a no.
+    `answer` is accepted, rejected, no_answer or `NOT_INSTALLED`, with `reason` where it is rejected or no_answer, and
+    `sources` the digest of the theory. `fewest_slots` and `least_footprint` name the arenas of which it has shown that
+    no fewer slots, and no fewer bytes, would do. A plan that makes a claim that the kernel cannot show is rejected.
     """
-    found: dict[str, Any] = {"said": NOT_INSTALLED, "sources": installed.digest()}
+    found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
     path, plan = installed.program(), stated.plan
     if path is None:
         return found
     answer = program.ask(path, plan, permissions, donated, stated.hashes["file_digest"], timeout_s)
-    found["said"] = "yes" if answer.yes else "no" if answer.no else "nothing"
+    names = [arena.name if usage.slots else "" for arena, usage in zip(plan.arenas, plan.usage, strict=True)]
     reason = answer.part or answer.failure
-    used = [(arena.name, usage) for arena, usage in zip(plan.arenas, plan.usage, strict=True)]
-    if answer.yes:
-        for what, holds in (("fewest_slots", answer.fewest_slots), ("least_footprint", answer.least_footprint)):
-            found[what] = [name for (name, usage), true in zip(used, holds, strict=True) if usage.slots and true]
-        unshown = [name for name, u in used if u.slots and u.minimal and name not in found["fewest_slots"]]
-        if unshown:
-            found["said"], reason = "no", f"fewest_slots of {unshown[0]}"
+    if answer.accepted:
+        for what in PER_ARENA:
+            found[what] = [name for name, holds in zip(names, getattr(answer, what), strict=True) if name and holds]
+        reason = _false_claim(answer, names)
+    found["answer"] = "no_answer" if answer.failure else "rejected" if reason else "accepted"
     return {**found, **({"reason": reason} if reason else {})}
+
+
+def _false_claim(answer: Answer, names: list[str]) -> str:
+    """The first claim that the kernel cannot show, of an arena that holds something; empty if there is none."""
+    for what in ("slots", "footprints"):
+        if getattr(answer, what) is False:
+            return what
+    for what in PER_ARENA:
+        for name, holds in zip(names, getattr(answer, what), strict=True):
+            if name and holds is False:
+                return f"{what} of {name}"
+    return ""

@@ -1,7 +1,8 @@
-"""Asking the installed program: a plan in, its yes or no out, whatever happens to the process in between.
+"""Asking the installed program: a row of words in, its answer out, whatever happens to the process in between.
 
-The program answers for the digest that stands among the words, and the answer must repeat it. No answer, a late one
-or one that is not understood is a failure with its reason, never a yes and never a no. spec: V6.1, V6.2
+The program answers for the kind of words and for the digest that stands among them, and the answer must repeat both. No
+answer, a late one or one that is not understood is a failure with its reason; it neither accepts nor rejects.
+spec: V6.1, V6.2, V6.6
 """
 
 from __future__ import annotations
@@ -11,44 +12,63 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from proofs.kernel.evidence import Words, words
+from proofs.kernel.evidence import NotExpressed, words
+from proofs.kernel.memory import Memory, Words, lifetime_words
 from proofs.readers.sharing import Permissions
 from tmmu.plan.columns import Plan
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
+    "exclusive_ok",
 )  # fmt: skip
-"""The parts of `Check.check`, by the number with which the program complains."""
-YES = re.compile(r"yes ([0-9a-f]{64})")
-NO = re.compile(r"no ([0-9a-f]{64}) ([0-7])")
-CLAIMS = re.compile(r"arena (\d+) slots (true|false) footprint (true|false)")
+"""The parts of `Check.check` and `Check.check_lifetimes`, by the number that the program gives where one fails."""
+Kind = Literal["accesses", "lifetimes"]
+FIRST = re.compile(r"(accepted|rejected) (accesses|lifetimes) ([0-9a-f]{64})(?: ([0-8]))?")
+CLAIM = r"(true|false|unclaimed)"
+WHOLE = tuple(re.compile(f"{what} {CLAIM}") for what in ("slots", "footprints"))
+ARENA = re.compile(f"arena (\\d+) fewest_slots {CLAIM} least_footprint {CLAIM}")
+HOLDS = {"true": True, "false": False, "unclaimed": None}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the kernel said: yes, no (and `part` names which part of the check), or nothing, with `failure` as reason.
+    """What the kernel answered: accepted, rejected (and `part` names which part of the check failed), or neither, with
+    `failure` as the reason.
 
-    `fewest_slots` and `least_footprint` say for each arena whether the theorems on optimality hold of it.
+    Of an accepted plan, each claim is True where it holds by the kernel's theorem, False where the kernel cannot show
+    it, None where the plan does not make it: `slots`, `footprints`; of each arena `fewest_slots`, `least_footprint`.
     """
 
-    yes: bool = False
-    no: bool = False
+    accepted: bool = False
+    rejected: bool = False
     part: str = ""
     failure: str = ""
-    fewest_slots: tuple[bool, ...] = ()
-    least_footprint: tuple[bool, ...] = ()
+    slots: bool | None = None
+    footprints: bool | None = None
+    fewest_slots: tuple[bool | None, ...] = ()
+    least_footprint: tuple[bool | None, ...] = ()
 
 
 def ask(
     program: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes, timeout_s: float
 ) -> Answer:
     """Ask about a plan that passed the gate. Never raises for what the program does. O(n log n)."""
-    return ask_words(program, words(plan, permissions, donated, digest), digest, timeout_s)
+    try:
+        row = words(plan, permissions, donated, digest)
+    except NotExpressed as error:
+        return Answer(failure=str(error))
+    return ask_words(program, row, digest, timeout_s)
 
 
-def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float) -> Answer:
-    """Ask about a row of words as it is."""
+def ask_lifetimes(program: Path, memory: Memory, digest: bytes, timeout_s: float) -> Answer:
+    """Ask about lifetimes without accesses: nothing follows about runs. O(n log n). spec: V6.6"""
+    return ask_words(program, lifetime_words(memory, digest), digest, timeout_s, "lifetimes")
+
+
+def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float, kind: Kind = "accesses") -> Answer:
+    """Ask about a row of words as it is, which should be of this kind."""
     with tempfile.TemporaryFile() as file:
         row.astype("<u8").tofile(file)  # the program maps it, from its first byte
         try:
@@ -62,19 +82,21 @@ def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float) -> Ans
     if done.returncode:
         said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         return Answer(failure=f"it ended without an answer: {said[:200]}")
-    return _understood(done.stdout.splitlines(), digest)
+    return _parsed(done.stdout.splitlines(), digest, kind)
 
 
-def _understood(lines: list[str], digest: bytes) -> Answer:
-    first = lines[0] if lines else ""
-    yes, no = YES.fullmatch(first), NO.fullmatch(first)
-    answered = yes or no
-    if answered is None or answered[1] != digest.hex():
-        return Answer(failure="its answer is not understood, or is for another file")
-    if no is not None:
-        return Answer(no=True, part=PARTS[int(no[2])])
-    arenas = [CLAIMS.fullmatch(line) for line in lines[1:]]
-    if any(arena is None or int(arena[1]) != i for i, arena in enumerate(arenas)):
+def _parsed(lines: list[str], digest: bytes, kind: Kind) -> Answer:
+    first = FIRST.fullmatch(lines[0]) if lines else None
+    if first is None or (first[1] == "rejected") != (first[4] is not None):
+        return Answer(failure="its answer is not understood")
+    if (first[2], first[3]) != (kind, digest.hex()):
+        return Answer(failure="its answer is for another file")
+    if first[4] is not None:
+        return Answer(rejected=True, part=PARTS[int(first[4])])
+    whole = [pattern.fullmatch(line) for pattern, line in zip(WHOLE, lines[1:], strict=False)]
+    arenas = [ARENA.fullmatch(line) for line in lines[1 + len(WHOLE) :]]
+    if len(whole) < len(WHOLE) or None in whole or any(a is None or int(a[1]) != i for i, a in enumerate(arenas)):
         return Answer(failure="its claims are not understood")
-    columns = [tuple(arena[k] == "true" for arena in arenas if arena is not None) for k in (2, 3)]
-    return Answer(yes=True, fewest_slots=columns[0], least_footprint=columns[1])
+    slots, footprints = (HOLDS[match[1]] for match in whole if match is not None)
+    fewest, least = (tuple(HOLDS[match[k]] for match in arenas if match is not None) for k in (2, 3))
+    return Answer(True, slots=slots, footprints=footprints, fewest_slots=fewest, least_footprint=least)

@@ -302,7 +302,7 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
         result.obligations.append(entry_of(outcome))
     # The lemmas, and the query straight from the definition.
     result.obligations += [entry_of(outcome) for outcome in by_name.values()]
-    agrees = _heed_kernel(result)
+    agrees = _record_kernel_result(result)
     unproved = [o for o in outcomes if o.verdict != PROVED]
     missing = [name for name in options.require if not _holds(name, plan, options, result)]
     for outcome in unproved:
@@ -326,18 +326,20 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
     ]
 
 
-def _heed_kernel(result: Verdict) -> bool:
-    """Whether the kernel, where it is installed, has said yes; its word and its reason go into the verdict."""
-    said, reason = result.kernel["said"], result.kernel.get("reason", "")
-    if said == NOT_INSTALLED:
+def _record_kernel_result(result: Verdict) -> bool:
+    """Whether the kernel, where it is installed, accepts the plan; its answer and reason go into the verdict."""
+    answer, reason = result.kernel["answer"], result.kernel.get("reason", "")
+    if answer == NOT_INSTALLED:
         return True
-    yes = bool(said == "yes")
-    result.obligations.append({"name": "kernel", "verdict": PROVED if yes else UNKNOWN, "detail": reason})
-    if said == "no":
-        result.notes.append(f"CHECKERS DISAGREE: the kernel says no ({reason}) where the naive checker finds nothing")
-    elif not yes:
+    accepted = bool(answer == "accepted")
+    result.obligations.append({"name": "kernel", "verdict": PROVED if accepted else UNKNOWN, "detail": reason})
+    if answer == "rejected":
+        result.notes.append(
+            f"CHECKERS DISAGREE: the kernel rejects it ({reason}) where the naive checker finds nothing"
+        )
+    elif not accepted:
         result.notes.append(f"the kernel gave no answer: {reason}")
-    return yes
+    return accepted
 
 
 def _optimal(result: Verdict, plan: Plan, proved: set[str]) -> None:
@@ -355,5 +357,5 @@ def _holds(requirement: str, plan: Plan, options: Options, result: Verdict) -> b
     if requirement == "ranks":  # whether all of them are there says the verdict on them together
         return bool(plan.shard_spec)
     if requirement == "kernel":
-        return bool(result.kernel["said"] == "yes")
+        return bool(result.kernel["answer"] == "accepted")
     return all(usage.minimal for usage in plan.usage if usage.slots)

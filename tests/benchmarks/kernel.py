@@ -42,7 +42,7 @@ def of_program(plan: Plan) -> tuple[float, float, float, float]:
         done = subprocess.run([sys.executable, "-c", LAUNCH, str(installed.program())], stdin=file, capture_output=True)
     said, _, figures = done.stdout.decode().rpartition("\n")
     seconds, used, peak = map(float, figures.split())
-    assert said.startswith("yes"), said
+    assert said.startswith("accepted"), said
     return drawn, seconds, used, peak
 
 

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 from proofs.kernel import coq_file, install, installed
-from proofs.kernel.evidence import VERSION, columns, words
+from proofs.kernel.evidence import columns, words
+from proofs.kernel.memory import VERSION
 from proofs.kernel.opinion import opinion
 from proofs.kernel.program import PARTS, Answer, ask_words
 from proofs.readers.sharing import Permissions, permitted
 from tests.support.small import small
-from tests.support.synthetic import claiming, edited, training_plan
+from tests.support.synthetic import edited, training_plan
 from tests.support.written import Written
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
@@ -120,7 +121,8 @@ def test_the_words_begin_with_the_version_the_digest_and_the_counts() -> None:
     row = words(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)
     assert row[0] == VERSION
     assert row[1:5].astype(">u8").tobytes() == DIGEST
-    assert row[5:10].tolist() == [20, 21, len(plan.storages), len(plan.slots), 1]
+    counts = [0, 7, 20, len(plan.storages), len(plan.slots), 1, 0, 0, 21]
+    assert row[5:14].tolist() == counts
     named = columns(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)
     assert np.array_equal(np.concatenate([column for _, column in named]), row)
     assert f"Definition VERSION : Z := {VERSION}." in (installed.SOURCES / "Columns.v").read_text()
@@ -242,29 +244,33 @@ def playing(folder: Path, script: str) -> Path:
     return path
 
 
-SAYS_YES = f"echo yes {DIGEST.hex()}"
+ACCEPTED = f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints unclaimed"
 
 
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo yes", "not understood"),
-        (f"echo no {DIGEST.hex()}", "not understood"),
-        (f"echo no {DIGEST.hex()} {len(PARTS)}", "not understood"),
-        (f"echo yes {bytes(32).hex()}", "another file"),
-        (f"{SAYS_YES}; exit 3", "without an answer: exit code 3"),
+        ("echo accepted", "not understood"),
+        (f"echo rejected accesses {DIGEST.hex()}", "not understood"),
+        (f"echo rejected accesses {DIGEST.hex()} {len(PARTS)}", "not understood"),
+        (f"echo accepted accesses {DIGEST.hex()} 1", "not understood"),
+        (f"echo accepted accesses {bytes(32).hex()}", "another file"),
+        (f"echo accepted lifetimes {DIGEST.hex()}", "another file"),
+        (f"{ACCEPTED}; exit 3", "without an answer: exit code 3"),
         ("echo first >&2; echo last >&2; exit 3", "without an answer: last"),
         ("kill -9 $$", "exit code -9"),
-        (f"{SAYS_YES}; echo more", "claims"),
-        (f"{SAYS_YES}; echo arena 0 slots true footprint true; echo more", "claims"),
-        (f"{SAYS_YES}; echo arena 1 slots true footprint true", "claims"),
-        (f"{SAYS_YES}; echo arena 0 slots true footprint maybe", "claims"),
+        (f"echo accepted accesses {DIGEST.hex()}; echo slots true", "claims"),
+        (f"echo accepted accesses {DIGEST.hex()}; echo slots true; echo footprints maybe", "claims"),
+        (f"{ACCEPTED}; echo more", "claims"),
+        (f"{ACCEPTED}; echo arena 0 fewest_slots true least_footprint true; echo more", "claims"),
+        (f"{ACCEPTED}; echo arena 1 fewest_slots true least_footprint true", "claims"),
+        (f"{ACCEPTED}; echo arena 0 fewest_slots true least_footprint maybe", "claims"),
     ],
 )
 def test_a_program_that_dies_or_is_not_understood_gives_no_answer(script: str, said: str, tmp_path: Path) -> None:
     """spec: V6.1"""
     answer = ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60)
-    assert (answer.yes, answer.no) == (False, False)
+    assert (answer.accepted, answer.rejected) == (False, False)
     assert said in answer.failure
 
 
@@ -276,12 +282,12 @@ def test_a_program_that_is_late_or_not_there_gives_no_answer(tmp_path: Path) -> 
 
 def test_what_is_understood_says_which_part_or_what_is_shown_of_which_arena(tmp_path: Path) -> None:
     for number, part in enumerate(PARTS):
-        assert ask_words(playing(tmp_path, f"echo no {DIGEST.hex()} {number}"), NO_WORDS, DIGEST, 60) == Answer(
-            no=True, part=part
-        )
-    script = f"{SAYS_YES}; echo arena 0 slots true footprint false; echo arena 1 slots false footprint true"
+        script = f"echo rejected accesses {DIGEST.hex()} {number}"
+        assert ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60) == Answer(rejected=True, part=part)
+    script = f"{ACCEPTED}; echo arena 0 fewest_slots true least_footprint false"
+    script += "; echo arena 1 fewest_slots false least_footprint unclaimed"
     answer = ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60)
-    assert answer == Answer(yes=True, fewest_slots=(True, False), least_footprint=(False, True))
+    assert answer == Answer(True, slots=True, fewest_slots=(True, False), least_footprint=(False, None))
 
 
 def said_of(plan: Plan, lines: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
@@ -302,20 +308,28 @@ def test_the_opinion_is_what_the_program_said_of_arenas_that_hold_something(
     used = [i for i, usage in enumerate(plan.usage) if usage.slots]
     assert 0 < len(used) < len(plan.arenas)
     name, sources = plan.arenas[used[0]].name, {"sources": installed.digest()}
-    shown = "\n".join(
-        ["yes {digest}", *(f"arena {i} slots {'%s' if i in used else 'true'} footprint {str(i not in used).lower()}"
-                           for i in range(len(plan.arenas)))]
-    )  # fmt: skip
-    for lines, claims, expected in (
-        ("no {digest} 6", True, {"said": "no", "reason": "sharing_is_sound"}),
-        ("yes", True, {"said": "nothing", "reason": "its answer is not understood, or is for another file"}),
-        (shown % "true", True, {"said": "yes", "fewest_slots": [name], "least_footprint": []}),
-        (shown % "false", False, {"said": "yes", "fewest_slots": [], "least_footprint": []}),
-        (shown % "false", True,
-         {"said": "no", "fewest_slots": [], "least_footprint": [], "reason": f"fewest_slots of {name}"}),
-    ):  # fmt: skip
-        found = said_of(claiming(plan, used[0], minimal=claims), lines, tmp_path, monkeypatch)
-        assert found == sources | expected
+    first = "accepted accesses {digest}"
+
+    def shown(slots: str, footprints: str, fewest: str, least: str) -> str:
+        lines = [first, f"slots {slots}", f"footprints {footprints}"]
+        for i in range(len(plan.arenas)):
+            claims = (fewest, least) if i in used else ("false", "false")
+            lines.append(f"arena {i} fewest_slots {claims[0]} least_footprint {claims[1]}")
+        return "\n".join(lines)
+
+    both, none = {"fewest_slots": [name], "least_footprint": [name]}, {"fewest_slots": [], "least_footprint": []}
+    rejected = {"answer": "rejected"}
+    for lines, expected in (
+        ("rejected accesses {digest} 6", rejected | {"reason": "sharing_is_sound"}),
+        ("accepted", {"answer": "no_answer", "reason": "its answer is not understood"}),
+        (shown("true", "true", "true", "true"), {"answer": "accepted"} | both),
+        (shown("unclaimed", "unclaimed", "unclaimed", "unclaimed"), {"answer": "accepted"} | none),
+        (shown("false", "true", "true", "true"), rejected | both | {"reason": "slots"}),
+        (shown("true", "false", "true", "true"), rejected | both | {"reason": "footprints"}),
+        (shown("true", "true", "false", "unclaimed"), rejected | none | {"reason": f"fewest_slots of {name}"}),
+        (shown("true", "true", "unclaimed", "false"), rejected | none | {"reason": f"least_footprint of {name}"}),
+    ):
+        assert said_of(plan, lines, tmp_path, monkeypatch) == sources | expected
     stated = file.load(tmp_path / "plan.cbor")
     monkeypatch.setattr(installed, "program", lambda: None)
-    assert opinion(stated, Permissions(), NOBODY, 60) == {"said": "not installed", **sources}
+    assert opinion(stated, Permissions(), NOBODY, 60) == {"answer": "not installed", **sources}

@@ -107,7 +107,7 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     installed. spec: V5.2, V6.2
     """
     answered(monkeypatch, [*ALL, Outcome("lemmas", "PROVED", 1, 0.1)])
-    monkeypatch.setattr(verify_plan, "opinion", lambda *_: {"said": NOT_INSTALLED})
+    monkeypatch.setattr(verify_plan, "opinion", lambda *_: {"answer": NOT_INSTALLED})
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
     alone, against = verify(plan), verify(plan, Options(model=path))
     assert (alone.verdict, against.verdict) == ("PROVED", "PROVED")
@@ -353,31 +353,31 @@ def test_an_obligation_that_the_solver_was_not_asked_is_listed_as_open(
     assert {entry["verdict"] for name, entry in found.items() if name != "capacity"} == {"PROVED"}
 
 
-def test_a_kernel_that_does_not_say_yes_leaves_all_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_does_not_accept_leaves_all_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: V6.1, V6.2"""
     answered(monkeypatch, ALL)
-    disagree = "CHECKERS DISAGREE: the kernel says no (placed) where the naive checker finds nothing"
+    disagree = "CHECKERS DISAGREE: the kernel rejects it (placed) where the naive checker finds nothing"
     for said, reason, note in (
-        ("no", "placed", disagree),
-        ("nothing", "it ended without an answer", "the kernel gave no answer: it ended without an answer"),
+        ("rejected", "placed", disagree),
+        ("no_answer", "it ended without an answer", "the kernel gave no answer: it ended without an answer"),
     ):
-        monkeypatch.setattr(verify_plan, "opinion", lambda *_, w=said, r=reason: {"said": w, "reason": r})
+        monkeypatch.setattr(verify_plan, "opinion", lambda *_, w=said, r=reason: {"answer": w, "reason": r})
         found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
         assert (found.verdict, found.exit, found.notes) == ("UNKNOWN", 3, [note])
         assert found.obligations[-1] == {"name": "kernel", "verdict": "UNKNOWN", "detail": reason}
 
 
-def test_a_kernel_that_is_required_must_have_said_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_is_required_must_have_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: V5.4"""
     answered(monkeypatch, ALL)
     for said, verdict, missing in (
-        ("yes", "PROVED", []),
+        ("accepted", "PROVED", []),
         (NOT_INSTALLED, "UNKNOWN", ["required but missing: kernel"]),
     ):
-        monkeypatch.setattr(verify_plan, "opinion", lambda *_, w=said: {"said": w})
+        monkeypatch.setattr(verify_plan, "opinion", lambda *_, w=said: {"answer": w})
         found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(require=("kernel",)))
         assert (found.verdict, found.notes) == (verdict, missing)
-        assert ("kernel" in [entry["name"] for entry in found.obligations]) == (said == "yes")
+        assert ("kernel" in [entry["name"] for entry in found.obligations]) == (said == "accepted")
 
 
 def test_a_lemma_or_a_definition_that_is_not_proved_leaves_all_unknown(

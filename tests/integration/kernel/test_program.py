@@ -1,6 +1,6 @@
-"""The installed program says yes to right plans and no to wrong ones; whatever else happens is no answer.
+"""The installed program accepts right plans and rejects wrong ones; whatever else happens is no answer.
 
-spec: V6.2, V6.3
+spec: V6.2, V6.3, V6.6, V6.7
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import pytest
 
 from proofs.kernel import installed
 from proofs.kernel.evidence import words
-from proofs.kernel.program import Answer, ask, ask_words
+from proofs.kernel.memory import ArenaRange, Memory, lifetime_words
+from proofs.kernel.program import Answer, ask, ask_lifetimes, ask_words
 from proofs.readers.sharing import permitted
 from tests.support.small import small
 from tests.support.synthetic import edited, training_plan, with_steps
@@ -40,23 +41,28 @@ def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> Answer:
 def test_right_plans_are_accepted_in_every_layout(count: int, layout: str) -> None:
     plan = training_plan(count, seed=count, in_place=0.3, views=0.3, arenas=2)
     answer = asked(replace(plan, layout=layout))
-    assert answer == Answer(True, fewest_slots=(True, True), least_footprint=answer.least_footprint)
+    assert answer == Answer(
+        True, slots=True, footprints=True, fewest_slots=(True, True), least_footprint=answer.least_footprint
+    )
+    assert False not in answer.least_footprint
 
 
 def test_a_plan_of_nothing_is_accepted() -> None:
-    assert asked(plan_memory(small(inputs="", outputs="")).plan).yes
+    assert asked(plan_memory(small(inputs="", outputs="")).plan).accepted
 
 
 PLAN = training_plan(40, seed=7, in_place=0.3, views=0.3)
 WRONG = {
-    "a storage beyond the footprint": (edited(PLAN, "storages", 5, offset=PLAN.usage[0].footprint), "placed"),
+    "a storage beyond the capacity": (
+        replace(PLAN, arenas=(replace(PLAN.arenas[0], capacity=PLAN.usage[0].footprint - 1),)), "placed",
+    ),
     "a storage that dies before it is born": (edited(PLAN, "storages", 5, birth=30, death=3), "placed"),
-    "a storage of 2**64 - 1 bytes": (edited(PLAN, "storages", 5, bytes=(1 << 64) - 1), "placed"),
+    "a storage of 2**64 - 1 bytes": (edited(PLAN, "storages", 5, bytes=(1 << 64) - 1), "no_live_overlap"),
     "an alignment of 24": (edited(PLAN, "storages", 5, alignment=24), "placed"),
     "an alignment of 0": (edited(PLAN, "storages", 5, alignment=0), "placed"),
     "all storages in one slot": (
         replace(PLAN, storages=replace(PLAN.storages, slot=PLAN.storages.slot * 0, offset=PLAN.storages.offset * 0)),
-        "placed",
+        "no_live_overlap",
     ),
     "slots that begin at one byte": (
         replace(PLAN, storages=replace(PLAN.storages, offset=PLAN.storages.offset * 0)), "no_live_overlap",
@@ -78,7 +84,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("plan", "part"), WRONG.values(), ids=WRONG)
 def test_wrong_plans_are_refused_and_the_part_that_says_no_is_named(plan: Plan, part: str) -> None:
-    assert asked(plan) == Answer(no=True, part=part)
+    assert asked(plan) == Answer(rejected=True, part=part)
 
 
 @pytest.mark.parametrize("given", ["x u", "u x"])
@@ -86,9 +92,82 @@ def test_an_input_over_another_is_refused_also_where_no_step_reads_it(given: str
     """The caller may write it last. spec: V1.13"""
     plan = Written("y = Relu x", given=dict.fromkeys(given.split(), "input"), outputs="y").plan()
     names = plan.tensors.name.list()
-    assert asked(plan).yes
+    assert asked(plan).accepted
     onto = int(plan.tensors.storage[names.index("x")])
-    assert asked(edited(plan, "tensors", names.index("u"), storage=onto)) == Answer(no=True, part="sharing_is_sound")
+    assert asked(edited(plan, "tensors", names.index("u"), storage=onto)) == Answer(
+        rejected=True, part="sharing_is_sound"
+    )
+
+
+# Claims, which are no part of being safe.
+
+
+@pytest.mark.parametrize(
+    ("plan", "claims"),
+    [
+        (edited(PLAN, "slots", 0, bytes=1), (False, True)),
+        (replace(PLAN, storages=replace(PLAN.storages, slot=PLAN.storages.slot * 0)), (False, True)),
+        (replace(PLAN, usage=(PLAN.usage[0]._replace(footprint=PLAN.usage[0].footprint - 1),)), (True, False)),
+        (replace(PLAN, usage=(PLAN.usage[0]._replace(footprint=1 << 63),)), (True, True)),
+        (replace(PLAN, usage=(PLAN.usage[0]._replace(footprint=(1 << 64) - 1),),
+                 arenas=(replace(PLAN.arenas[0], capacity=1 << 63),)), (True, False)),
+    ],
+    ids=["a slot of one byte", "a slot for all", "footprint too small", "footprint large", "beyond capacity"],
+)  # fmt: skip
+def test_a_false_claim_leaves_a_plan_safe_and_is_named(plan: Plan, claims: tuple[bool, bool]) -> None:
+    """spec: V6.7"""
+    answer = asked(replace(plan, layout="packed"))
+    assert (answer.accepted, answer.slots, answer.footprints) == (True, *claims)
+
+
+# Lifetimes without accesses.
+
+BUFFERS = Memory(
+    10, *(np.array(column, np.uint64) for column in (
+        [0, 0, 0, 1, 1], [8, 8, 0, 16, 16], [8, 8, 8, 16, 16], [0, 3, 0, 0, 5], [3, 9, 9, 2, 9], [8, 0, 8, 0, 16],
+    )), [ArenaRange(16, 8), ArenaRange(32, 16, reuse=False)],
+)  # fmt: skip
+APART = ((0, 1), (0, 4))
+
+
+def moved(row: int, **columns: int) -> Memory:
+    changed = {name: getattr(BUFFERS, name).copy() for name in columns}
+    for name, value in columns.items():
+        changed[name][row] = value
+    return replace(BUFFERS, **changed)
+
+
+@pytest.mark.parametrize(
+    ("memory", "part"),
+    [
+        (BUFFERS, ""),
+        (replace(BUFFERS, pairs=APART), ""),
+        (moved(0, offset=0), "no_live_overlap"),
+        (moved(0, offset=0, death=2), ""),
+        (replace(moved(0, offset=0, death=2), pairs=APART), "kept_apart"),
+        (replace(BUFFERS, pairs=((0, 5),)), "kept_apart"),
+        (moved(0, offset=4), "placed"),
+        (moved(0, offset=16), "placed"),
+        (moved(0, alignment=3), "placed"),
+        (moved(1, death=10), "placed"),
+        (moved(1, birth=9, death=3), "placed"),
+        (moved(4, offset=0), "no_live_overlap"),
+        (moved(0, arena=2), "placed"),
+        (replace(BUFFERS, steps=1 << 40), ""),
+    ],
+)
+def test_lifetimes_are_accepted_where_no_two_overlap(memory: Memory, part: str) -> None:
+    """In the second arena, which does not reuse, bytes are kept beyond the lifetime. spec: V6.6"""
+    answer = ask_lifetimes(program(), memory, DIGEST, 60)
+    assert (answer.accepted, answer.part, answer.failure) == (not part, part, "")
+
+
+def test_lifetimes_are_no_plan_with_accesses() -> None:
+    """spec: V6.6"""
+    row = lifetime_words(BUFFERS, DIGEST)
+    assert ask_words(program(), row, DIGEST, 60).failure == "its answer is for another file"
+    row[5] = 2
+    assert not ask_words(program(), row, DIGEST, 60).accepted
 
 
 # What is no answer.
@@ -96,31 +175,31 @@ def test_an_input_over_another_is_refused_also_where_no_step_reads_it(given: str
 
 def test_an_answer_for_another_file_does_not_count() -> None:
     row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), bytes(32))
-    assert ask_words(program(), row, bytes(32), 60).yes
+    assert ask_words(program(), row, bytes(32), 60).accepted
     answer = ask_words(program(), row, DIGEST, 60)
-    assert (answer.yes, answer.no) == (False, False)
+    assert (answer.accepted, answer.rejected) == (False, False)
     assert "another file" in answer.failure
 
 
-@pytest.mark.parametrize("length", [0, 1, 4, 16, 17, 200])
-def test_words_that_are_cut_short_give_no_yes(length: int) -> None:
+@pytest.mark.parametrize("length", [0, 1, 4, 22, 23, 200])
+def test_words_that_are_cut_short_give_no_acceptance(length: int) -> None:
     row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), DIGEST)
     answer = ask_words(program(), row[:length], DIGEST, 60)
-    assert not answer.yes
-    assert answer.no or answer.failure
+    assert not answer.accepted
+    assert answer.rejected or answer.failure
 
 
-@pytest.mark.parametrize("position", [0, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
-def test_a_count_or_version_that_is_not_true_gives_no_yes(position: int) -> None:
+@pytest.mark.parametrize("position", [0, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18])
+def test_a_count_or_version_that_is_not_true_gives_no_acceptance(position: int) -> None:
     packed = replace(PLAN, layout="packed")  # the edges count there
     row = words(packed, permitted(packed, None, frozenset()), frozenset(), DIGEST)
     for value in (row[position] + 1, np.uint64((1 << 64) - 1)):
         changed = row.copy()
         changed[position] = value
-        assert not ask_words(program(), changed, DIGEST, 60).yes
+        assert not ask_words(program(), changed, DIGEST, 60).accepted
 
 
-@pytest.mark.parametrize("position", [10, 14])
+@pytest.mark.parametrize("position", [12, 14])
 def test_counts_of_what_is_not_there_do_not_take_the_machines_memory(position: int) -> None:
     """Loops and pairs are listed before the first of them is looked at."""
     row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), DIGEST)

@@ -48,18 +48,18 @@ def test_the_verdict_says_what_the_kernel_said(tmp_path: Path) -> None:
     code, answer = verified(saved(CHAIN, tmp_path), "--require", "kernel")
     assert (code, answer["verdict"]) == (0, "PROVED")
     assert answer["obligations"][-1] == {"name": "kernel", "verdict": "PROVED", "detail": ""}
-    assert answer["kernel"]["said"] == "yes"
+    assert answer["kernel"]["answer"] == "accepted"
     assert answer["kernel"]["sources"] == installed.digest()
     assert answer["kernel"]["fewest_slots"] == [name for name, c in answer["claims"].items() if c["slots"]]
 
 
 def test_a_no_where_all_others_agree_is_unknown_and_loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(CHAIN, tmp_path)
-    pretend(monkeypatch, tmp_path, f"echo no {file.load(path).hashes['file_digest'].hex()} 6")
+    pretend(monkeypatch, tmp_path, f"echo rejected accesses {file.load(path).hashes['file_digest'].hex()} 6")
     code, answer = verified(path)
-    assert (code, answer["verdict"], answer["kernel"]["said"]) == (3, "UNKNOWN", "no")
+    assert (code, answer["verdict"], answer["kernel"]["answer"]) == (3, "UNKNOWN", "rejected")
     assert answer["notes"] == [
-        "CHECKERS DISAGREE: the kernel says no (sharing_is_sound) where the naive checker finds nothing"
+        "CHECKERS DISAGREE: the kernel rejects it (sharing_is_sound) where the naive checker finds nothing"
     ]
 
 
@@ -67,16 +67,20 @@ def test_no_answer_is_unknown_and_the_reason_is_given(tmp_path: Path, monkeypatc
     path = saved(CHAIN, tmp_path)
     pretend(monkeypatch, tmp_path, "kill -9 $$")
     code, answer = verified(path)
-    assert (code, answer["verdict"], answer["kernel"]["said"]) == (3, "UNKNOWN", "nothing")
+    assert (code, answer["verdict"], answer["kernel"]["answer"]) == (3, "UNKNOWN", "no_answer")
     assert answer["notes"][0].startswith("the kernel gave no answer: it ended")
 
 
 def test_a_claim_that_the_kernel_cannot_show_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(CHAIN, tmp_path)
-    lines = [f"echo arena {i} slots false footprint false" for i in range(len(CHAIN.arenas))]
-    pretend(monkeypatch, tmp_path, "\n".join([f"echo yes {file.load(path).hashes['file_digest'].hex()}", *lines]))
+    lines = ["slots true", "footprints true"]
+    lines += [f"arena {i} fewest_slots false least_footprint unclaimed" for i in range(len(CHAIN.arenas))]
+    lines = [f"accepted accesses {file.load(path).hashes['file_digest'].hex()}", *lines]
+    pretend(monkeypatch, tmp_path, "\n".join(f"echo {line}" for line in lines))
     code, answer = verified(path)
-    assert (code, answer["kernel"]["said"], answer["kernel"]["reason"]) == (3, "no", "fewest_slots of activations")
+    assert (code, answer["kernel"]["answer"], answer["kernel"]["reason"]) == (
+        3, "rejected", "fewest_slots of activations",
+    )  # fmt: skip
 
 
 def test_a_kernel_that_is_required_and_not_installed_is_unknown(
@@ -88,7 +92,7 @@ def test_a_kernel_that_is_required_and_not_installed_is_unknown(
     assert verified(path)[0] == 0
     code, answer = verified(path, "--require", "kernel")
     assert (code, answer["notes"]) == (3, ["required but missing: kernel"])
-    assert answer["kernel"]["said"] == "not installed"
+    assert answer["kernel"]["answer"] == "not installed"
     result = CliRunner().invoke(command, [str(path), "--coq", str(tmp_path / "coq")])
     assert result.exit_code == 2
     assert "make kernel" in result.output

@@ -203,7 +203,7 @@ class Judge:
         return self.figures.counts[lie.title, "told"] % every == 1 % every
 
     def _kernel(self, lie: Lie, stated: Stated, donated: frozenset[str], where: str) -> None:
-        """The kernel does not say yes, where it is installed: of some lies, as it is a program of its own each time."""
+        """The kernel, where it is installed, does not accept it: of some lies, as it is a program of its own."""
         if self.kernel is None or lie.code not in BY_KERNEL or lie.name in NOT_ITS_OWN:
             return
         if not self._is_turn(lie, self.kernel_every):
@@ -211,8 +211,8 @@ class Judge:
         permissions = permitted(stated.plan, None, donated)
         answer = ask(self.kernel, stated.plan, permissions, donated, bytes(32), 60)
         self.figures.count(lie.title, "kernel")
-        if answer.yes:
-            self.figures.wrong.append(f"{where}: the kernel says yes")
+        if answer.accepted and answer.slots is not False and answer.footprints is not False:
+            self.figures.wrong.append(f"{where}: the kernel accepts it")
         else:
             self.figures.count(lie.title, "no kernel")
 

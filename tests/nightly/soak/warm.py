@@ -135,7 +135,7 @@ def warm() -> Iterator[Z3]:
             shown.add(version)
         return left
 
-    proved, accepted = Kept(obligations.prove_with, all_proved), Kept(program.ask, lambda answer: bool(answer.yes))
+    proved, accepted = Kept(obligations.prove_with, all_proved), Kept(program.ask, lambda answer: bool(answer.accepted))
 
     def prove_with(solvers: Any, plan: Plan, permissions: Permissions, **named: Any) -> Any:
         return proved(plan, permissions, named["donated"], lambda prove: prove(solvers, plan, permissions, **named))
