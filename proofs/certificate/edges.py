@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from proofs.certificate.slots import Rows
-from tmmu.plan.columns import Plan
+from tmmu.plan.allocation import Placement
 
 
 class Edges(NamedTuple):
@@ -41,16 +41,23 @@ class Edges(NamedTuple):
         return len(self.storages) + 1
 
 
-def edges(plan: Plan, arena: int) -> Edges:
-    """The edges of an arena. O(n log n) for n storages, but for the buckets of `_Column`."""
-    s = plan.storages
+def lives(placement: Placement, rows: Rows, always: bool) -> tuple[Rows, Rows]:
+    """First and last step of some storages; where they `always` live, those of the plan."""
+    if always:
+        return np.zeros(len(rows), np.int64), np.full(len(rows), placement.last_step, np.int64)
+    return placement.storages.birth[rows].astype(np.int64), placement.storages.death[rows].astype(np.int64)
+
+
+def edges(placement: Placement, arena: int, always: bool = False) -> Edges:
+    """The edges of an arena, in which storages may `always` live. O(n log n), but for the buckets of `_Column`."""
+    s = placement.storages
     rows = np.flatnonzero((s.arena == arena) & (s.bytes > 0)).astype(np.int64)
     floor, roof = len(rows), len(rows) + 1
     by_offset = np.lexsort((np.arange(len(rows)), s.offset[rows]))
     rank = np.empty(len(rows), np.int64)
     rank[by_offset] = np.arange(len(rows))
     rank_of, node_at = rank.tolist(), by_offset.tolist()
-    birth, death = s.birth[rows].astype(np.int64), s.death[rows].astype(np.int64)
+    birth, death = lives(placement, rows, always)
     step = np.concatenate([birth, death + 1])
     dies = np.arange(len(step)) >= len(rows)
     order = np.lexsort((~dies, step))
@@ -76,7 +83,7 @@ def edges(plan: Plan, arena: int) -> Edges:
             under = floor if below < 0 else node_at[below]
             above[node], since[node] = above[under], at
             change(under, node, at)
-    change(floor, roof, plan.last_step + 1)
+    change(floor, roof, placement.last_step + 1)
     table = np.array(found, np.int64).reshape(-1, 4)
     return Edges(rows, table[:, 0], table[:, 1], table[:, 2], table[:, 3])
 

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from proofs.certificate.edges import edges
 from proofs.certificate.slots import Rows
-from proofs.checker.layouts import BY_SLOTS, scattered
+from proofs.checker.layouts import by_slots
 from proofs.obligations.contents import Stays, stays
 from proofs.obligations.context import Context, view_of
 from proofs.readers.sharing import Permissions
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import Plan
 
 VERSION = 1
 """The version of the format, as `Columns.v` has it."""
@@ -40,14 +41,19 @@ def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], diges
     """The same words column by column, each under its name, in the order of `Columns.v`."""
     context = view_of(plan, permissions, donated)
     when, tenants = stays(context), context.certificate.tenants
-    members_at, members = _grouped(plan.tensors.storage, len(plan.storages), when.written)
+    members_at, members = _grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
     ordered_at, ordered = _ordered(context)
     table = _edges(plan)
-    s, steps, nodes = plan.storages, plan.steps, len(plan.storages) + len(plan.arenas)
+    s, steps, nodes = (
+        plan.allocation.storages,
+        plan.allocation.steps,
+        len(plan.allocation.storages) + len(plan.allocation.arenas),
+    )
     downs_at, downs = _grouped(table[:, 1], len(s), table[:, 2])
     counts = [
-        len(steps), len(plan.tensors), len(s), len(plan.slots), len(plan.arenas), len(context.loops), len(steps.reads),
-        len(steps.writes), len(steps.mutates), len(plan.must_not_alias), len(table), plan.layout in BY_SLOTS,
+        len(steps), len(plan.allocation.tensors), len(s), len(plan.slots), len(plan.allocation.arenas),
+        len(context.loops), len(steps.reads),
+        len(steps.writes), len(steps.mutates), len(plan.allocation.must_not_alias), len(table), by_slots(plan),
     ]  # fmt: skip
     named: list[tuple[str, NDArray[Any]]] = [
         ("version", np.array([VERSION])), ("digest of the plan file", np.frombuffer(digest, ">u8")),
@@ -55,11 +61,11 @@ def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], diges
          np.array(counts)),
         *_tensors(context, when, _inverse(members)),
         ("storages: arena", s.arena), ("bytes", s.bytes), ("alignment", s.alignment), ("birth", s.birth),
-        ("death", s.death), ("slot", s.slot), ("offset", s.offset), ("place", _inverse(tenants)),
+        ("death", s.death), ("slot", plan.slots.of), ("offset", s.offset), ("place", _inverse(tenants)),
         *_slots(context, ordered_at, ordered), *_arenas(plan),
         *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
         ("loops: enters, then leaves", np.array([*zip(*context.loops, strict=True)], np.int64).ravel()),
-        ("pairs that must not alias", np.array([*zip(*plan.must_not_alias, strict=True)], np.int64).ravel()),
+        ("pairs that must not alias", np.array([*zip(*plan.allocation.must_not_alias, strict=True)], np.int64).ravel()),
         ("tensors of each storage", members_at), ("in order", members),
         ("storages of each slot", context.certificate.tenants_at), ("in order", tenants),
         ("slots of each arena", ordered_at), ("in order", ordered),
@@ -72,7 +78,7 @@ def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], diges
 
 def _tensors(context: Context, when: Stays, place: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
     plan = context.plan
-    t, count = plan.tensors, len(plan.tensors)
+    t, count = plan.allocation.tensors, len(plan.allocation.tensors)
     needed = np.minimum(when.last_needed, context.last)
     base, shift = np.full(count, NONE), np.zeros(count, np.uint64)
     for view, (shown, offset) in context.permissions.views.items():
@@ -87,7 +93,7 @@ def _tensors(context: Context, when: Stays, place: Rows) -> Iterator[tuple[str, 
 
 def _operands(context: Context, made: Rows, needed: Rows) -> Rows:
     """The operand of each in-place result that does take its place: a permission that is not used binds no kernel."""
-    t, writer = context.plan.tensors, context.writer
+    t, writer = context.plan.allocation.tensors, context.writer
     operand = np.full(len(t), NONE)
     for result, of in context.permissions.in_place.items():
         same = all(column[result] == column[of] for column in (t.storage, t.window, t.bytes))
@@ -116,8 +122,8 @@ def _ordered(context: Context) -> tuple[Rows, Rows]:
 def _arenas(plan: Plan) -> Iterator[tuple[str, NDArray[Any]]]:
     names = ("arenas: capacity", "alignment", "footprint", "scattered 1, reuse 2", "max live step", "peak step")
     rows = [
-        (a.capacity, a.alignment, u.footprint, scattered(plan, i) + 2 * a.reuse, u.max_live_step, u.peak_step)
-        for i, (a, u) in enumerate(zip(plan.arenas, plan.usage, strict=True))
+        (a.capacity, a.alignment, u.footprint, a.scattered + 2 * a.reuse, u.max_live_step, u.peak_step)
+        for i, (a, u) in enumerate(zip(plan.allocation.arenas, plan.usage, strict=True))
     ]
     yield from zip(names, np.array(rows, np.uint64).reshape(len(rows), len(names)).T, strict=True)
 
@@ -125,9 +131,9 @@ def _arenas(plan: Plan) -> Iterator[tuple[str, NDArray[Any]]]:
 def _edges(plan: Plan) -> NDArray[np.int64]:
     """The edges of all arenas by lower end, then first step; the floor of arena a is storage `len(storages) + a`."""
     lists: list[Rows] = [np.empty((0, 4), np.int64)]
-    for arena in range(len(plan.arenas)) if plan.layout not in BY_SLOTS else ():
-        found = edges(plan, arena)
-        node = np.append(found.storages, [len(plan.storages) + arena])
+    for arena in range(len(plan.allocation.arenas)) if not by_slots(plan) else ():
+        found = edges(plan.allocation, arena)
+        node = np.append(found.storages, [len(plan.allocation.storages) + arena])
         inner = found.above != found.roof
         ends = node[found.below[inner]], node[found.above[inner]]
         lists.append(np.column_stack([*ends, found.first[inner], found.last[inner]]))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from proofs.kernel.evidence import Words, words
 from proofs.readers.sharing import Permissions
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",

@@ -10,22 +10,22 @@ no option is set, so that no solver is preferred. spec: C4.3, V4.10
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, takewhile
 from pathlib import Path
 
-from proofs import obligations
+from proofs import obligations, promises
 from proofs.lemmas import at_use, proving
 from proofs.lemmas.families import LISTS
 from proofs.lemmas.statements import Statement
 from proofs.lemmas.unfold import Scope
-from proofs.obligations import definition, sizes_over_envelope
+from proofs.obligations import sizes_over_envelope
 from proofs.obligations.context import view_of
-from proofs.obligations.rows import Batch, Unprovable, gathered
+from proofs.obligations.rows import Batch, Place, Unprovable, gathered
 from proofs.readers.sharing import Permissions
 from tmmu.core import canonical
-from tmmu.core.errors import TmmuError
-from tmmu.plan.columns import Plan
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.plan.sections import Plan
 
 UNSAT = "(set-info :status unsat)\n(check-sat)\n"
 CANARY = "(set-info :status sat)\n(check-sat)\n"
@@ -36,12 +36,18 @@ def script(scope: Scope, queries: Iterable[str]) -> Iterator[str]:
 
     The queries of one file are taken together: they need the same definitions.
     """
-    parts = [scope.unfolded(query) for query in queries]
-    definitions = max((definitions for definitions, _ in parts), key=len)
+    parts = [(comments, *scope.unfolded(query)) for comments, query in map(_parted, queries)]
+    definitions = max((definitions for _, definitions, _ in parts), key=len)
     yield f"(set-logic ALL)\n{definitions.strip()}\n"
-    for _, commands in parts:
-        yield f"(push 1)\n{commands}\n{UNSAT}(pop 1)\n"
+    for comments, _, commands in parts:
+        yield f"{comments}(push 1)\n{commands}\n{UNSAT}(pop 1)\n"
     yield CANARY
+
+
+def _parted(query: str) -> tuple[str, str]:
+    """The comments that a query begins with, and the query."""
+    comments = list(takewhile(lambda line: line.startswith(";"), query.splitlines(keepends=True)))
+    return "".join(comments), query[sum(map(len, comments)) :]
 
 
 def write_lemmas(folder: Path, names: Iterable[str]) -> list[Path]:
@@ -70,7 +76,7 @@ def clear(folder: Path) -> None:
 
     Raises TmmuError where a file of such a name cannot be removed. spec: C4.4
     """
-    names = (*(obligation.NAME for obligation in obligations.OBLIGATIONS), sizes_over_envelope.NAME, definition.NAME)
+    names = (*(obligation.NAME for obligation in obligations.OBLIGATIONS), sizes_over_envelope.NAME, promises.NAME)
     for name in names:
         canonical.remove(folder / f"{name}.smt2")
 
@@ -81,9 +87,9 @@ def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: froz
     For a plan whose every obligation was discharged: the status of each query is `unsat`. O(n log n) text.
     """
     view, scope = view_of(plan, permissions, donated), Scope(obligations.PRELUDE)
-    written = []
+    written, named = [], obligations.naming(plan.allocation)
     for obligation in obligations.OBLIGATIONS:
-        queries = _queries(obligation.rows(view))
+        queries = _queries(obligation.rows(view), named)
         path = folder / f"{obligation.NAME}.smt2"
         written.append(_write(path, obligation.SENTENCE, script(scope, queries)))
     if plan.envelope is not None:
@@ -91,21 +97,26 @@ def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: froz
         text = chain(["(set-logic ALL)\n"], asked)
         path = folder / f"{sizes_over_envelope.NAME}.smt2"
         written.append(_write(path, sizes_over_envelope.SENTENCE, text))
-    rows = definition.table(plan)
-    if 2 <= len(rows.storage) <= limit:
-        of_pairs = script(Scope(""), [f"{definition.definitions(rows)}\n(assert collide)\n(assert (bvult i j))"])
-        written.append(_write(folder / f"{definition.NAME}.smt2", definition.SENTENCE, of_pairs))
+    if len(plan.allocation.storages) <= limit:
+        parts = [
+            f"; {one.promise}\n(push 1)\n{one.tables}\n(push 1)\n{one.breaks}\n{UNSAT}(pop 1)\n"
+            f"{one.canary}\n{CANARY}(pop 1)\n"
+            for one in promises.questions(plan.allocation, plan.claims)
+        ]
+        path = folder / f"{promises.NAME}.smt2"
+        written.append(_write(path, promises.SENTENCE, ["(set-logic QF_BV)\n", *parts]))
     return written
 
 
-def _queries(batches: Iterator[Batch]) -> Iterator[str]:
-    """The negation of the rows of each batch; `true` where nothing is asked."""
+def _queries(batches: Iterator[Batch], named: Callable[[Place], str]) -> Iterator[str]:
+    """The negation of the rows of each batch, with what each is about before it; `true` where nothing is asked."""
     empty = True
     try:
         for batch in gathered(batches):
             empty = False
             rows = "\n".join(batch.rows)
-            yield f"(assert (not (and true\n{rows})))"
+            about = "\n".join(f"; row {k}: {one_line(named(batch.place(k)))}" for k in range(len(batch.rows)))
+            yield f"{about}\n(assert (not (and true\n{rows})))"
     except Unprovable:
         return
     if empty:
