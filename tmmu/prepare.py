@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Model
 from tmmu.planner import DEFAULT, Planned, plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import Execution
@@ -27,7 +27,7 @@ class Prepared:
 
 def prepare_memory_v2(
     model: Model,
-    arenas: tuple[Arena, ...] = DEFAULT,
+    arenas: tuple[ArenaConfiguration, ...] = DEFAULT,
     *,
     mode: str = "inference",
     replay_token: bytes | None = None,

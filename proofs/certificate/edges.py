@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.certificate.slots import Rows
-from tmmu.plan.columns import Plan
+from tmmu.plan.allocation import Placement
 
 
 class Edges(NamedTuple):
@@ -42,12 +42,19 @@ class Edges(NamedTuple):
         return len(self.storages) + 1
 
 
-def edges(plan: Plan, arena: int) -> Edges:
-    """The edges of an arena. O(n log n) for n storages, but for the buckets of `_Column`."""
-    s = plan.storages
+def lives(placement: Placement, rows: Rows, always: bool) -> tuple[Rows, Rows]:
+    """First and last step of some storages; where they `always` live, those of the plan."""
+    if always:
+        return np.zeros(len(rows), np.int64), np.full(len(rows), placement.last_step, np.int64)
+    return placement.storages.birth[rows].astype(np.int64), placement.storages.death[rows].astype(np.int64)
+
+
+def edges(placement: Placement, arena: int, always: bool = False) -> Edges:
+    """The edges of an arena, in which storages may `always` live. O(n log n), but for the buckets of `_Column`."""
+    s = placement.storages
     rows = np.flatnonzero((s.arena == arena) & (s.bytes > 0)).astype(np.int64)
-    birth, death = s.birth[rows].astype(np.int64), s.death[rows].astype(np.int64)
-    return between(rows, s.offset[rows], birth, death, plan.last_step)
+    birth, death = lives(placement, rows, always)
+    return between(rows, s.offset[rows], birth, death, placement.last_step)
 
 
 def between(rows: Rows, offset: NDArray[np.uint64], birth: Rows, death: Rows, last_step: int) -> Edges:

@@ -14,7 +14,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tmmu.plan.columns import Plan
+from tmmu.plan.allocation import Placement
+from tmmu.plan.sections import Claims
 
 Rows = NDArray[np.int64]
 """Row numbers of a table."""
@@ -38,9 +39,9 @@ class Certificate:
 
     `tenants` are the storages by slot, then by birth; those of slot k are `tenants[tenants_at[k]:tenants_at[k + 1]]`.
     `slot_offset` is where slot k starts, by the word of its first storage. `slots` are the slots of each arena by
-    offset, `changes` its allocations by step, `live` a storage of each slot that is live at the arena's
-    `max_live_step` (-1: none). `widest` and `strictest` are the storages of each slot that ask the most bytes and the
-    strictest alignment of it (-1: the slot holds none).
+    offset, `changes` its allocations by step, `live` a storage of each slot that is live at the arena's step of most
+    live storages (-1: none). `widest` and `strictest` are the storages of each slot that ask the most bytes and the
+    strictest alignment of it (-1: the slot holds none). Where no slots are claimed, all but `changes` are empty.
     """
 
     tenants: Rows
@@ -53,29 +54,46 @@ class Certificate:
     strictest: Rows
 
 
-def certificate(plan: Plan) -> Certificate:
+def certificate(placement: Placement, claims: Claims | None) -> Certificate:
     """Sort a plan's rows. O(n log n) for n storages; a few machine words for each."""
-    s, count = plan.storages, len(plan.slots)
-    tenants = np.lexsort((s.death, s.birth, s.slot)).astype(np.int64)
-    tenants_at = np.searchsorted(s.slot[tenants], np.arange(count + 1)).astype(np.int64)
-    slot_offset = np.zeros(count, np.uint64)
-    slot_offset[s.slot[tenants[::-1]]] = s.offset[tenants[::-1]]  # the first of each slot is written last
-    slot_arena = plan.slots.arena
-    by_offset = np.lexsort((slot_offset, slot_arena)).astype(np.int64)
-    slots_at = np.searchsorted(slot_arena[by_offset], np.arange(len(plan.arenas) + 1))
-    slots = tuple(by_offset[lo:hi] for lo, hi in pairwise(slots_at.tolist()))
+    s, arenas = placement.storages, len(placement.arenas)
     by_arena = np.argsort(s.arena, kind="stable")
-    arenas_at = np.searchsorted(s.arena[by_arena], np.arange(len(plan.arenas) + 1))
+    arenas_at = np.searchsorted(s.arena[by_arena], np.arange(arenas + 1))
     members = [by_arena[lo:hi] for lo, hi in pairwise(arenas_at.tolist())]
+    changes = tuple(_changes(placement, rows) for rows in members)
+    none = np.empty(0, np.int64)
+    if claims is None or claims.slots is None:
+        at = np.zeros(1, np.int64)
+        return Certificate(none, at, np.empty(0, np.uint64), (none,) * arenas, changes, none, none, none)
+    table, slot, count = claims.slots, claims.slots.of, len(claims.slots)
+    tenants = np.lexsort((s.death, s.birth, slot)).astype(np.int64)
+    tenants_at = np.searchsorted(slot[tenants], np.arange(count + 1)).astype(np.int64)
+    slot_offset = np.zeros(count, np.uint64)
+    slot_offset[slot[tenants[::-1]]] = s.offset[tenants[::-1]]  # the first of each slot is written last
+    by_offset = np.lexsort((slot_offset, table.arena)).astype(np.int64)
+    slots_at = np.searchsorted(table.arena[by_offset], np.arange(arenas + 1))
+    slots = tuple(by_offset[lo:hi] for lo, hi in pairwise(slots_at.tolist()))
     live = np.full(count, -1, np.int64)
-    for rows, usage in zip(members, plan.usage, strict=True):
-        at = min(usage.max_live_step, np.iinfo(np.int64).max)
-        alive = rows[(s.birth[rows] <= at) & (at <= s.death[rows])]
-        live[s.slot[alive]] = alive
+    for rows, usage, changed in zip(members, claims.usage, changes, strict=True):
+        step = most_at(changed, np.ones(len(s), np.uint64)) if usage.max_live_step is None else usage.max_live_step
+        alive = rows[(s.birth[rows] <= step) & (step <= s.death[rows])]
+        live[slot[alive]] = alive
     return Certificate(
-        tenants, tenants_at, slot_offset, slots, tuple(_changes(plan, rows) for rows in members), live,
-        _most(s.slot, s.bytes, count), _most(s.slot, s.alignment, count),
+        tenants, tenants_at, slot_offset, slots, changes, live, _most(slot, s.bytes, count),
+        _most(slot, s.alignment, count),
     )  # fmt: skip
+
+
+def most_at(changes: Changes, amount: NDArray[np.uint64]) -> int:
+    """The first step at which the storages of an arena that are live amount to the most. O(storages)."""
+    sizes = amount[changes.storage].tolist()
+    total = running([-x if frees else x for x, frees in zip(sizes, changes.frees.tolist(), strict=True)])[1:]
+    if not total:
+        return 0
+    # What is freed at a step comes before what is allocated: the total after a step's last change is that of the step.
+    steps = changes.step.tolist()
+    last: dict[int, int] = dict(zip(steps, total, strict=True))
+    return max(last, key=lambda step: (last[step], -step))
 
 
 def _most(slot: NDArray[np.uint32], amount: NDArray[np.uint64], slots: int) -> Rows:
@@ -86,8 +104,11 @@ def _most(slot: NDArray[np.uint32], amount: NDArray[np.uint64], slots: int) -> R
     return found
 
 
-def _changes(plan: Plan, rows: Rows) -> Changes:
-    birth, death = plan.storages.birth[rows].astype(np.int64), plan.storages.death[rows].astype(np.int64)
+def _changes(placement: Placement, rows: Rows) -> Changes:
+    birth, death = (
+        placement.storages.birth[rows].astype(np.int64),
+        placement.storages.death[rows].astype(np.int64),
+    )
     step, storage = np.concatenate([birth, death + 1]), np.concatenate([rows, rows]).astype(np.int64)
     frees = np.arange(len(step)) >= len(rows)
     order = np.lexsort((~frees, step))

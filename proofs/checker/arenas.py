@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.checker.execute import Problem
-from proofs.checker.program import Program
+from proofs.checker.program import PlacedStorages, Program
 from proofs.readers.patterns import fits
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.core.vocabulary import ArenaPolicy, Role
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import ClaimedConfiguration, Plan
 
 Mask = NDArray[np.bool_]
 BY_ROLE = -1
@@ -41,12 +42,6 @@ class Place(NamedTuple):
     alignment: int
 
 
-def problems(plan: Plan, run: Program) -> Iterator[Problem]:
-    """Tensors in arenas that they may not use, and memories that their arenas do not fit into. O(plan x rules)."""
-    yield from housed(plan, run)
-    yield from overfull(plan, run)
-
-
 def _any(patterns: Sequence[str], texts: Sequence[str]) -> Mask:
     """Which of the texts one of the patterns fits."""
     return np.fromiter((any(fits(p, text) for p in patterns) for text in texts), np.bool_, len(texts))
@@ -54,38 +49,38 @@ def _any(patterns: Sequence[str], texts: Sequence[str]) -> Mask:
 
 def steps_of(plan: Plan) -> NDArray[np.int64]:
     """The step of each tensor's node, the number of steps where no step touches it."""
-    count = len(plan.steps)
-    first = np.full(len(plan.tensors), count, np.int64)
-    lengths = (plan.steps.reads_at[1:] - plan.steps.reads_at[:-1]).astype(np.int64)
+    count = len(plan.allocation.steps)
+    first = np.full(len(plan.allocation.tensors), count, np.int64)
+    lengths = (plan.allocation.steps.reads_at[1:] - plan.allocation.steps.reads_at[:-1]).astype(np.int64)
     reading = np.repeat(np.arange(count), lengths)
-    np.minimum.at(first, plan.steps.reads.astype(np.int64), reading)
-    written = plan.tensors.writer != NONE
-    first[written] = plan.tensors.writer[written]
+    np.minimum.at(first, plan.allocation.steps.reads.astype(np.int64), reading)
+    written = plan.allocation.tensors.writer != NONE
+    first[written] = plan.allocation.tensors.writer[written]
     return first
 
 
-def rule_of(plan: Plan) -> NDArray[np.int64]:
+def rule_of(plan: Plan, policy: ArenaPolicy) -> NDArray[np.int64]:
     """The row of the first rule that matches each tensor, or BY_ROLE."""
-    found = np.full(len(plan.tensors), BY_ROLE, np.int64)
-    if not plan.policy.rules:
+    found = np.full(len(plan.allocation.tensors), BY_ROLE, np.int64)
+    if not policy.rules:
         return found
     at, nowhere = steps_of(plan), np.zeros(1, np.bool_)
-    of_op = plan.steps.op.astype(np.int64)
-    operators = [name for _, name in plan.ops]
+    of_op = plan.allocation.steps.op.astype(np.int64)
+    operators = [name for _, name in plan.allocation.ops]
 
     def by_op(patterns: Sequence[str]) -> Mask:
         return _any(patterns, operators)[of_op]
 
-    device = np.full(len(plan.steps) + 1, BY_ROLE, np.int64)
-    for d, table in reversed(list(enumerate(plan.policy.devices))):
-        device[:-1][_any(table.nodes, plan.steps.node.list()) | by_op(table.ops)] = d
-    number = {table.name: d for d, table in enumerate(plan.policy.devices)}
-    for r, rule in reversed(list(enumerate(plan.policy.rules))):
-        meant = np.ones(len(plan.tensors), np.bool_)
+    device = np.full(len(plan.allocation.steps) + 1, BY_ROLE, np.int64)
+    for d, table in reversed(list(enumerate(policy.devices))):
+        device[:-1][_any(table.nodes, plan.allocation.steps.node.list()) | by_op(table.ops)] = d
+    number = {table.name: d for d, table in enumerate(policy.devices)}
+    for r, rule in reversed(list(enumerate(policy.rules))):
+        meant = np.ones(len(plan.allocation.tensors), np.bool_)
         if rule.roles:
-            meant &= np.isin(plan.tensors.role, [ROLES.index(role) for role in rule.roles])
+            meant &= np.isin(plan.allocation.tensors.role, [ROLES.index(role) for role in rule.roles])
         if rule.names:
-            meant &= _any(rule.names, plan.tensors.name.list())
+            meant &= _any(rule.names, plan.allocation.tensors.name.list())
         if rule.ops:
             meant &= np.concatenate([by_op(rule.ops), nowhere])[at]
         if rule.devices:
@@ -94,13 +89,14 @@ def rule_of(plan: Plan) -> NDArray[np.int64]:
     return found
 
 
-def housed(plan: Plan, run: Program) -> Iterator[Problem]:
+def housed(plan: Plan, configuration: ClaimedConfiguration, run: Program) -> Iterator[Problem]:
     """A tensor that is no view lies in an arena that its rule lists, or that holds its role if no rule matches."""
-    by_role = [frozenset(a for a, arena in enumerate(plan.arenas) if role in arena.roles) for role in ROLES]
-    number = {arena.name: a for a, arena in enumerate(plan.arenas)}
-    by_rule = [frozenset(number[name] for name in rule.arenas) for rule in plan.policy.rules]
+    policy = configuration.policy
+    by_role = [frozenset(a for a, use in enumerate(configuration.uses) if role in use.roles) for role in ROLES]
+    number = {arena.name: a for a, arena in enumerate(plan.allocation.arenas)}
+    by_rule = [frozenset(number[name] for name in rule.arenas) for rule in policy.rules]
     scratch = ROLES.index(Role.SCRATCH)
-    roles, rules = plan.tensors.role.tolist(), rule_of(plan).tolist()
+    roles, rules = plan.allocation.tensors.role.tolist(), rule_of(plan, policy).tolist()
     for i, (t, role, rule) in enumerate(zip(run.tensors, roles, rules, strict=True)):
         if i in run.views or role == scratch:
             continue
@@ -108,7 +104,7 @@ def housed(plan: Plan, run: Program) -> Iterator[Problem]:
         if rule == BY_ROLE and t.arena not in by_role[role]:
             text = f"{t.name} has the role {ROLES[role]}, which {here} does not hold"
         elif rule != BY_ROLE and t.arena not in by_rule[rule]:
-            listed = ", ".join(plan.policy.rules[rule].arenas)
+            listed = ", ".join(policy.rules[rule].arenas)
             text = f"{t.name} lies in {here}; rule {rule + 1} allows {listed}"
         else:
             continue
@@ -116,28 +112,31 @@ def housed(plan: Plan, run: Program) -> Iterator[Problem]:
         yield Problem("roles_have_arenas", (t.name,), None, here, t.address, last, text)
 
 
-def places(plan: Plan) -> list[Place]:
-    """Where the arenas of each memory lie that need any byte, one behind the other in the order of the plan."""
-    strictest = [arena.alignment for arena in plan.arenas]
-    for a, alignment in zip(plan.slots.arena.tolist(), plan.slots.alignment.tolist(), strict=True):
-        strictest[a] = max(strictest[a], alignment)
-    capacity = {(d.name, m.name): m.capacity for d in plan.policy.devices for m in d.memories}
+def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest: Sequence[int]) -> list[Place]:
+    """Where the arenas of each memory lie that need any byte, one behind the other in the order of the plan.
+
+    `needs` are the bytes of each arena, `strictest` the strictest alignment in it.
+    """
+    capacity = {(d.name, m.name): m.capacity for d in configuration.policy.devices for m in d.memories}
     last: dict[tuple[str, str], tuple[int, int]] = {}
     found = []
-    for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True)):
-        key = arena.device, arena.memory
-        if key not in capacity or not usage.footprint:
+    for a, (need, alignment, use) in enumerate(zip(needs, strictest, configuration.uses, strict=True)):
+        key = use.device, use.memory
+        if key not in capacity or not need:
             continue
-        before, needs = last.get(key, (0, 0))
-        base = -(-(before + needs) // strictest[a]) * strictest[a]
-        last[key] = base, usage.footprint
-        found.append(Place("/".join(key), capacity[key], a, before, needs, base, strictest[a]))
+        before, needed = last.get(key, (0, 0))
+        base = -(-(before + needed) // alignment) * alignment
+        last[key] = base, need
+        found.append(Place("/".join(key), capacity[key], a, before, needed, base, alignment))
     return found
 
 
-def overfull(plan: Plan, run: Program) -> Iterator[Problem]:
+def overfull(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterator[Problem]:
     """The arenas of a memory end within its capacity."""
-    for place in places(plan):
+    strictest = [arena.alignment for arena in run.arenas]
+    for s in run.storages:
+        strictest[s.arena] = max(strictest[s.arena], s.alignment)
+    for place in places(configuration, [arena.footprint for arena in run.arenas], strictest):
         arena = run.arenas[place.arena]
         end = place.base + arena.footprint
         if end > place.capacity:

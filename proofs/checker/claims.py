@@ -1,9 +1,9 @@
 """What a plan claims of each arena, computed again from its storages: footprint, peak live bytes, most live, slots.
 
-So are the bytes and the alignment of each slot, from which what a plan wastes is counted.
-A claim that is false refutes the plan, with the field, what is stated and what holds. That `slots` equals the most
-storages live at once is claimed for an arena only where `minimal` says so; where two tensors must not alias and their
-storages could otherwise share a slot, it must not (T5). spec: V5.1, T5.2, T5.3, T6.3, T6.4, A3.1, A3.3
+So are the bytes and the alignment of each slot, from which what a plan wastes is counted. A claim that is false refutes
+the plan, with the field, what is stated and what holds; what is not claimed is not looked at. That `slots` equals the
+most storages live at once is claimed for an arena only where `minimal` says so; where two tensors must not alias and
+their storages could otherwise share a slot, it must not (T5). spec: V5.1, T5.2, T5.3, T6.3, T6.4, A3.1, A3.3
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proofs.checker.layouts import BY_SLOTS, scattered
-from proofs.checker.program import Program
-from tmmu.plan.columns import Plan
+import numpy as np
+
+from proofs.checker.program import PlacedStorages, footprints
+from tmmu.plan.columns import Slots
+from tmmu.plan.sections import Claims, Usage
 
 
 class FalseField(NamedTuple):
@@ -25,67 +27,68 @@ class FalseField(NamedTuple):
     recomputed: str
 
 
-def false_claims(plan: Plan, run: Program) -> Iterator[FalseField]:
+def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[FalseField]:
     """Every claim that does not hold. O(storages log storages)."""
-    per_arena: list[list[int]] = [[] for _ in plan.arenas]
+    per_arena: list[list[int]] = [[] for _ in run.arenas]
     for k, s in enumerate(run.storages):
         per_arena[s.arena].append(k)
-    slots_of: list[list[int]] = [[] for _ in plan.arenas]
-    for slot, a in enumerate(plan.slots.arena.tolist()):
-        slots_of[a].append(slot)
-    occupied = {s.slot for s in run.storages}
-    joined = _joined(plan, run)
-    for a, members in enumerate(per_arena):
-        usage, name = plan.usage[a], plan.arenas[a].name
-        mine = slots_of[a]
+    needed, joined = footprints(run.arenas, run.storages), _joined(run)
+    for a, (members, usage) in enumerate(zip(per_arena, claims.usage, strict=True)):
         count = _running(run, members, [1] * len(members))
         live = _running(run, members, [run.storages[k].bytes for k in members])
+        peak, most = max(live.values(), default=0), max(count.values(), default=0)
+        rows: list[tuple[str, str, int | None, int]] = [
+            ("capacity", "footprint", usage.footprint, needed[a]),
+            ("peak", "peak_live_bytes", usage.peak_live_bytes, peak),
+            ("slot_count", "max_live", usage.max_live, most),
+            *_slots(claims.slots, usage, a),
+        ]
+        if usage.peak_step is not None:
+            rows.insert(2, ("peak", "peak_live_bytes at peak_step", usage.peak_live_bytes, _at(live, usage.peak_step)))
+        if usage.max_live_step is not None:
+            at = _at(count, usage.max_live_step)
+            rows.insert(-2, ("slot_count", "max_live at max_live_step", usage.max_live, at))
+        for obligation, field, stated, found in rows:
+            if stated is not None and stated != found:
+                yield FalseField(obligation, f"usage[{run.arenas[a].name}].{field}", str(stated), str(found))
+        opened = usage.slots if claims.slots is None else int((claims.slots.arena == a).sum())
+        for why in _more_than_needed(opened or 0, most, a in joined) if usage.minimal else ():
+            yield FalseField("slot_count", f"usage[{run.arenas[a].name}].minimal", "true", why)
+        if claims.slots is None and usage.slots is not None and usage.slots < most:
+            yield FalseField("slot_count", f"usage[{run.arenas[a].name}].slots", str(usage.slots), f"{most} or more")
+    if claims.slots is not None:
+        yield from _false_slots(claims.slots, run)
 
-        def false(obligation: str, field: str, stated: int, found: int, name: str = name) -> Iterator[FalseField]:
-            if stated != found:
-                yield FalseField(obligation, f"usage[{name}].{field}", str(stated), str(found))
 
-        yield from false("capacity", "footprint", usage.footprint, _footprint(plan, run, a, members))
-        yield from false("peak", "peak_live_bytes", usage.peak_live_bytes, max(live.values(), default=0))
-        yield from false("peak", "peak_live_bytes at peak_step", usage.peak_live_bytes, _at(live, usage.peak_step))
-        most = max(count.values(), default=0)
-        yield from false("slot_count", "max_live", usage.max_live, most)
-        yield from false("slot_count", "max_live at max_live_step", usage.max_live, _at(count, usage.max_live_step))
-        yield from false("slot_count", "slots", usage.slots, len(mine))
-        yield from false("slot_count", "slots that hold a storage", usage.slots, sum(slot in occupied for slot in mine))
-        if usage.minimal and len(mine) != most:
-            why = f"false: {len(mine)} slots where {most} storages are live at once"
-            yield FalseField("slot_count", f"usage[{name}].minimal", "true", why)
-        if usage.minimal and a in joined:
-            yield FalseField("slot_count", f"usage[{name}].minimal", "true", "false: must_not_alias joins storages")
-    yield from _false_slots(plan, run)
+def _slots(slots: Slots | None, usage: Usage, arena: int) -> Iterator[tuple[str, str, int | None, int]]:
+    """How many slots the table has in an arena, and how many of them hold a storage."""
+    mine = np.flatnonzero(slots.arena == arena) if slots is not None else np.empty(0)
+    held = int(np.isin(mine, slots.of).sum()) if slots is not None else 0
+    stated = None if slots is None else usage.slots
+    yield "slot_count", "slots", stated, len(mine)
+    yield "slot_count", "slots that hold a storage", stated, held
 
 
-def _false_slots(plan: Plan, run: Program) -> Iterator[FalseField]:
+def _more_than_needed(slots: int, most: int, joined: bool) -> Iterator[str]:
+    """Why an arena's slots are not as few as can be."""
+    if slots != most:
+        yield f"false: {slots} slots where {most} storages are live at once"
+    if joined:
+        yield "false: must_not_alias joins storages"
+
+
+def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[FalseField]:
     """Every slot that is larger or stricter than what it holds asks for, or less so. A slot has a byte (T7)."""
-    needed = [[1, run.arenas[a].alignment] for a in plan.slots.arena.tolist()]
-    for s in run.storages:
-        slot = needed[s.slot]
-        slot[0], slot[1] = max(slot[0], s.bytes), max(slot[1], s.alignment)
-    for k, stated in enumerate(zip(plan.slots.bytes.tolist(), plan.slots.alignment.tolist(), strict=True)):
-        for name, said, holds in zip(("bytes", "alignment"), stated, needed[k], strict=True):
-            if said != holds:
-                yield FalseField("slot_count", f"slots[{k}].{name}", str(said), str(holds))
+    needed = [[1, run.arenas[a].alignment] for a in slots.arena.tolist()]
+    for s, slot in zip(run.storages, slots.of.tolist(), strict=True):
+        needed[slot] = [max(needed[slot][0], s.bytes), max(needed[slot][1], s.alignment)]
+    for k, stated in enumerate(zip(slots.bytes.tolist(), slots.alignment.tolist(), strict=True)):
+        for name, value, holds in zip(("bytes", "alignment"), stated, needed[k], strict=True):
+            if value != holds:
+                yield FalseField("slot_count", f"slots[{k}].{name}", str(value), str(holds))
 
 
-def _footprint(plan: Plan, run: Program, arena: int, members: list[int]) -> int:
-    """The end of the last slot; where slots have no address, of the last storage; where addresses are scattered, the
-    bytes of all slots. A storage of zero bytes takes one byte (T7). spec: A3.1, A2.4, A8.6
-    """
-    storages = [run.storages[k] for k in members]
-    if scattered(plan, arena):
-        return int(sum(plan.slots.bytes[slot].item() for slot in {s.slot for s in storages}))
-    if plan.layout in BY_SLOTS:
-        return max((s.offset + int(plan.slots.bytes[s.slot]) for s in storages), default=0)
-    return max((s.offset + max(1, s.bytes) for s in storages), default=0)
-
-
-def _running(run: Program, members: list[int], amounts: list[int]) -> dict[int, int]:
+def _running(run: PlacedStorages, members: list[int], amounts: list[int]) -> dict[int, int]:
     """The total amount that is live from each step at which it changes, by step."""
     changes: dict[int, int] = {}
     for k, x in zip(members, amounts, strict=True):
@@ -105,11 +108,11 @@ def _at(totals: dict[int, int], step: int) -> int:
     return totals[max(before)] if before else 0
 
 
-def _joined(plan: Plan, run: Program) -> set[int]:
+def _joined(run: PlacedStorages) -> set[int]:
     """The arenas where must_not_alias keeps two storages apart whose lifetimes would let them share a slot."""
     found = set()
-    for a, b in plan.must_not_alias:
-        s, t = (run.storages[run.tensors[x].storage] for x in (a, b))
+    for a, b in run.apart:
+        s, t = run.storages[a], run.storages[b]
         if s.arena == t.arena and (s.death < t.birth or t.death < s.birth):
             found.add(s.arena)
     return found

@@ -20,7 +20,8 @@ from tmmu.core.dims.expressions import show
 from tmmu.core.dims.maxima import maximum, minimum
 from tmmu.core.dims.table import Row, values_at
 from tmmu.core.vocabulary import Shares
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan
 
 NAME = "sizes_over_envelope"
 
@@ -48,14 +49,14 @@ def problems(plan: Plan) -> Iterator[AtShape]:
 
 def _sizes(plan: Plan, rows: list[Row]) -> Iterator[AtShape]:
     assert plan.envelope is not None  # the caller has looked
-    envelope, ranges = plan.envelope, plan.bindings.ranges
-    columns = envelope.size.tolist(), plan.tensors.bytes.tolist(), envelope.largest_at.tolist(), plan.sizes()
+    envelope, ranges = plan.envelope, plan.ranges
+    columns = envelope.size.tolist(), plan.allocation.tensors.bytes.tolist(), envelope.largest_at.tolist(), plan.sizes()
     seen: set[tuple[int, int, int]] = set()
     for t, (row, planned, at, size) in enumerate(zip(*columns, strict=True)):
         if (row, planned, at) in seen:
             continue
         seen.add((row, planned, at))
-        name = plan.tensors.name[t]
+        name = plan.allocation.tensors.name[t]
         for point, least in ((maximum(size), False), (minimum(size), True)):
             shape = shape_at(ranges, point.point) if point is not None else {}
             found = values_at(rows, list(shape.values()))[row] if shape else 0
@@ -64,7 +65,7 @@ def _sizes(plan: Plan, rows: list[Row]) -> Iterator[AtShape]:
                     NAME, (name,), shape, (found, planned),
                     f"{name} has {found} bytes at {_at(shape)}, and {planned} are planned for it ({show(size)})",
                 )  # fmt: skip
-        shape = dict(zip(ranges, envelope.point(t, len(ranges)), strict=True))
+        shape = dict(zip(ranges, envelope.point(t), strict=True))
         found = values_at(rows, list(shape.values()))[row]
         if found != planned:
             what = f"{name} is said to need its {planned} bytes at {_at(shape)}, where it has {found} ({show(size)})"
@@ -74,17 +75,17 @@ def _sizes(plan: Plan, rows: list[Row]) -> Iterator[AtShape]:
 def _sharing(plan: Plan, rows: list[Row]) -> Iterator[AtShape]:
     """What the plan calls in place or a view, and is not at some shape."""
     assert plan.envelope is not None  # the caller has looked
-    t, sizes = plan.tensors, plan.sizes()
+    t, sizes = plan.allocation.tensors, plan.sizes()
     place = plan.envelope.size.tolist()
     for row in np.flatnonzero(t.of != NONE).tolist():
         of, word = int(t.of[row]), SHARES[int(t.shares[row])]
         if word not in (Shares.IN_PLACE, Shares.VIEW) or sizes[row] == sizes[of]:
             continue
         step = int(t.writer[row])
-        by_table = step != NONE and is_view(*plan.ops[int(plan.steps.op[step])])
+        by_table = step != NONE and is_view(*plan.allocation.ops[int(plan.allocation.steps.op[step])])
         inside = word is Shares.VIEW and not by_table  # a window, which may be smaller than its base
         before = (int(t.window[row]) - int(t.window[of])) if inside else 0
-        shape = differing(sizes[of] - sizes[row] - before, plan.bindings.ranges, inside)
+        shape = differing(sizes[of] - sizes[row] - before, plan.ranges, inside)
         if shape is None:
             continue
         at = values_at(rows, list(shape.values()))

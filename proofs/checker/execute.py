@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from proofs.checker.program import CALLER, Program, RunStep
+from proofs.checker.program import CALLER, PlacedStorages, Program, RunStep
 from proofs.checker.states import State, ValueNumbers, start
 from proofs.checker.visits import Visits
 
@@ -43,7 +43,13 @@ def problems(run: Program) -> Iterator[Problem]:
 
 
 def placed(run: Program) -> Iterator[Problem]:
-    """Alignment, bounds and capacity of every storage; every tensor within its storage, in bytes and in steps."""
+    """Every storage and tensor is aligned, in bounds and within the steps; every tensor within its storage."""
+    yield from stored(run)
+    yield from within_storages(run)
+
+
+def stored(run: PlacedStorages) -> Iterator[Problem]:
+    """Alignment, bounds and capacity of every storage."""
     for k, s in enumerate(run.storages):
         arena, of = run.arenas[s.arena], run.storage_names[k]
         where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))
@@ -53,7 +59,7 @@ def placed(run: Program) -> Iterator[Problem]:
                 *where,
                 f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}",
             )
-        if s.offset + s.bytes > arena.end or arena.footprint > arena.capacity:
+        if s.offset + s.bytes > arena.limit or arena.footprint > arena.capacity:
             yield Problem(
                 "capacity",
                 *where,
@@ -63,6 +69,10 @@ def placed(run: Program) -> Iterator[Problem]:
             yield Problem("alignment", *where, f"the arena of {of} has the alignment {arena.alignment}: {NO_POWER}")
         elif text := _misaligned(f"{of} at {s.offset}", s.offset, s.alignment, arena.alignment):
             yield Problem("alignment", *where, text)
+
+
+def within_storages(run: Program) -> Iterator[Problem]:
+    """Every tensor lies within its storage, in bytes and in steps, and is aligned."""
     for t in run.tensors:
         s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
         where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
@@ -90,7 +100,7 @@ def power_of_two(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-def overlapping(run: Program) -> Iterator[Problem]:
+def overlapping(run: PlacedStorages) -> Iterator[Problem]:
     """No byte of an arena belongs to two storages that live at one step: a sweep over births, neighbours compared."""
     live: list[list[tuple[int, int, int]]] = [[] for _ in run.arenas]  # (first byte, end, storage), sorted
     boxes = [(k, s) for k, s in enumerate(run.storages) if s.bytes and s.birth <= s.death]

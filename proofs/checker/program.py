@@ -8,51 +8,50 @@ its leave step, and its results may be written from its enter step on (T8). spec
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from proofs.checker.layouts import end_of_addresses
 from proofs.readers.arms import Branches, branches, declared
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, Part, Role
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, PARTS, ROLES, Plan
+from tmmu.plan.allocation import Allocation, Arena, Placement
+from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
+from tmmu.plan.sections import Claims, Plan
 
 CALLER = -1
 """The owner of bytes that no step has written."""
 
 
 class PlacedArena(NamedTuple):
-    """An arena: its name, capacity, the alignment of its slots, and the footprint that the plan states.
+    """An arena: its name, capacity and alignment, and whether storages may use bytes again.
 
-    `addresses` is where its addresses end, if not at the footprint.
+    `footprint` are the bytes that it needs, as the plan claims or, where it claims none, as its storages say. `limit`
+    is where its addresses end.
     """
 
     name: str
     capacity: int
     alignment: int
     footprint: int
-    addresses: int | None = None
-
-    @property
-    def end(self) -> int:
-        """The byte at or before which every storage must end."""
-        return self.footprint if self.addresses is None else self.addresses
+    limit: int
+    reuse: bool = True
+    scattered: bool = False
 
 
 class PlacedStorage(NamedTuple):
-    """A storage: its arena, bytes, alignment, first and last step, slot, and offset."""
+    """A storage: its arena, bytes, alignment, first and last step, and offset."""
 
     arena: int
     bytes: int
     alignment: int
     birth: int
     death: int
-    slot: int
     offset: int
 
 
@@ -86,16 +85,24 @@ class RunStep(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Program:
+class PlacedStorages:
+    """Storages in their arenas, `apart` the pairs that must share no byte: all that a plan of lifetimes has."""
+
+    arenas: list[PlacedArena]
+    storages: list[PlacedStorage]
+    storage_names: list[str]
+    apart: list[tuple[int, int]]
+    last_step: int
+
+
+@dataclass(frozen=True)
+class Program(PlacedStorages):
     """A plan to be run by the checker. `views` maps a view to (base, byte offset), `in_place` a result to its operand.
 
     `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up.
     `branches` are the nodes with exclusive arms, outer ones before inner ones.
     """
 
-    arenas: list[PlacedArena]
-    storages: list[PlacedStorage]
-    storage_names: list[str]
     tensors: list[PlacedTensor]
     steps: list[RunStep]
     nodes: list[str]
@@ -103,7 +110,6 @@ class Program:
     in_place: dict[int, int]
     returned: list[int]
     donated: frozenset[int]
-    last_step: int
     branches: tuple[Branches, ...] = ()
 
     @cached_property
@@ -116,58 +122,82 @@ class Program:
         return f"step {step} ({self.nodes[step]})" if step < len(self.nodes) else "after the last step the caller"
 
 
-def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Program:
-    """The checker's view of a plan that has passed the gate. O(plan)."""
-    t, s = plan.tensors, plan.storages
-    arenas = [
-        PlacedArena(a.name, a.capacity, a.alignment, u.footprint, end_of_addresses(plan, i))
-        for i, (a, u) in enumerate(zip(plan.arenas, plan.usage, strict=True))
-    ]
-    rows = (s.arena, s.bytes, s.alignment, s.birth, s.death, s.slot, s.offset)
+def placed_storages(placement: Placement, claims: Claims | None) -> PlacedStorages:
+    """The storages of a plan that has passed the gate, with or without steps. O(storages)."""
+    s = placement.storages
+    rows = (s.arena, s.bytes, s.alignment, s.birth, s.death, s.offset)
     storages = [PlacedStorage(*row) for row in zip(*(c.tolist() for c in rows), strict=True)]
+    needed = footprints(placement.arenas, storages)
+    for a, usage in enumerate(claims.usage if claims is not None else ()):
+        needed[a] = needed[a] if usage.footprint is None else usage.footprint
+    arenas = [
+        PlacedArena(a.name, a.capacity, a.alignment, need, a.limit if a.scattered else need, a.reuse, a.scattered)
+        for a, need in zip(placement.arenas, needed, strict=True)
+    ]
+    return PlacedStorages(
+        arenas, storages, placement.storage_names(), placement.storages_apart(), placement.last_step
+    )  # fmt: skip
+
+
+def footprints(arenas: Sequence[Arena | PlacedArena], storages: list[PlacedStorage]) -> list[int]:
+    """The end of the last storage of each arena; where addresses are scattered, the bytes of the largest storage at
+    each address. A storage of zero bytes takes one byte (T7). spec: A3.1, A2.4, A8.6
+    """
+    largest: list[dict[int, int]] = [{} for _ in arenas]
+    for s in storages:
+        start = s.offset if arenas[s.arena].scattered else 0
+        end = s.offset - start + max(1, s.bytes)
+        largest[s.arena][start] = max(end, largest[s.arena].get(start, 0))
+    return [sum(sizes.values()) for sizes in largest]
+
+
+def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Program:
+    """The checker's view of a plan with steps that has passed the gate. O(plan)."""
+    allocation = plan.allocation
+    t = allocation.tensors
+    of = placed_storages(allocation, plan.claims)
     names = t.name.list()
-    storage_names: list[str | None] = [None] * len(storages)
     tensors = []
     columns = (t.storage, t.window, t.bytes, t.alignment, t.birth, t.death, t.writer)
     for name, storage, window, size, alignment, birth, death, writer in zip(
         names, *(c.tolist() for c in columns), strict=True
     ):
-        home = storages[storage]
-        storage_names[storage] = storage_names[storage] or name
+        home = of.storages[storage]
         made = None if writer == NONE else writer
         tensors.append(
             PlacedTensor(name, storage, window, size, alignment, birth, death, made, home.arena, home.offset + window)
         )
     given_up = frozenset(i for i, name in enumerate(names) if name in donated) if donated else frozenset()
     kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
-    saved = IS_SAVED if plan.mode == "forward" else 0
     returned = [
         i
         for i, (flags, role) in enumerate(zip(t.flags.tolist(), t.role.tolist(), strict=True))
-        if flags & (IS_OUTPUT | saved) or (role in kept and i not in given_up)
+        if flags & (IS_OUTPUT | IS_RETURNED) or (role in kept and i not in given_up)
     ]
-    named = [name or f"storage {k}" for k, name in enumerate(storage_names)]
     return Program(
-        arenas, storages, named, tensors, _steps(plan), plan.steps.node.list(), permissions.views, permissions.in_place,
-        returned, given_up, plan.last_step, tuple(branches(plan)),
+        of.arenas, of.storages, of.storage_names, of.apart, of.last_step, tensors, _steps(plan.allocation),
+        allocation.steps.node.list(), permissions.views, permissions.in_place, returned, given_up,
+        tuple(branches(allocation)),
     )  # fmt: skip
 
 
-def _steps(plan: Plan) -> list[RunStep]:
+def _steps(allocation: Allocation) -> list[RunStep]:
     """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
-    reads, writes, mutates = (plan.steps.listed(name) for name in ("reads", "writes", "mutates"))
+    reads, writes, mutates = (allocation.steps.listed(name) for name in ("reads", "writes", "mutates"))
     steps = [RunStep(*lists) for lists in zip(reads, writes, mutates, strict=True)]
     # Scratch, and a copy that a leave hands out, is read by the very step that made it: not what was there before.
-    scratch = np.flatnonzero((plan.tensors.role == ROLES.index(Role.SCRATCH)) & (plan.tensors.writer != NONE))
-    for t, n in zip(scratch.tolist(), plan.tensors.writer[scratch].tolist(), strict=True):
+    scratch = np.flatnonzero(
+        (allocation.tensors.role == ROLES.index(Role.SCRATCH)) & (allocation.tensors.writer != NONE)
+    )
+    for t, n in zip(scratch.tolist(), allocation.tensors.writer[scratch].tolist(), strict=True):
         if t in writes[n] and t not in mutates[n]:
             steps[n] = steps[n]._replace(reads=tuple(r for r in steps[n].reads if r != t))
-    for enter, leave in loops(plan):
+    for enter, leave in loops(allocation):
         outside = {
             t
             for s in range(enter + 1, leave)
             for t in reads[s]
-            if plan.tensors.writer[t] == NONE or plan.tensors.writer[t] < enter
+            if allocation.tensors.writer[t] == NONE or allocation.tensors.writer[t] < enter
         }
         # What the steps of the leave itself write there are copies of body outputs and, last, the node's results.
         inner = {t for s in range(enter, leave) for t in writes[s]}
@@ -179,15 +209,15 @@ def _steps(plan: Plan) -> list[RunStep]:
     return steps
 
 
-def loops(plan: Plan) -> list[tuple[int, int]]:
+def loops(allocation: Allocation) -> list[tuple[int, int]]:
     """The (enter, leave) steps of every node whose bodies may run more than once, by the checker's own table."""
-    bodies, steps = plan.bodies, plan.steps
+    bodies, steps = allocation.bodies, allocation.steps
     found: dict[tuple[int, int], None] = {}
-    exclusive = declared(plan)
+    exclusive = declared(allocation)
     for b in range(len(bodies)):
         enter, leave = int(bodies.enter[b]), int(bodies.leave[b])
         if b != MAIN and enter < leave < len(steps) and PARTS[steps.part[enter]] is Part.ENTER:
-            domain, op = plan.ops[steps.op[enter]]
+            domain, op = allocation.ops[steps.op[enter]]
             if iterates(domain, op, enter in exclusive):
                 found[enter, leave] = None
     return list(found)

@@ -14,13 +14,14 @@ from itertools import pairwise
 
 from proofs.checker import arenas as homes
 from proofs.checker.execute import NO_POWER, Problem, power_of_two
-from proofs.checker.layouts import BY_SLOTS
-from proofs.checker.program import Program
+from proofs.checker.layouts import by_slots
+from proofs.checker.program import PlacedStorages, Program
 from proofs.readers.arms import declared
 from proofs.readers.operators import iterates, qualified
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, Part, Role
-from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, Plan
+from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, Slots
+from tmmu.plan.sections import Claims, Plan
 
 CALLERS = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
 
@@ -30,9 +31,20 @@ def problems(plan: Plan, run: Program) -> Iterator[Problem]:
     yield from written(plan, run)
     yield from nested(plan, run)
     yield from copied(plan, run)
-    yield from kept_apart(plan, run)
-    yield from homes.problems(plan, run)
-    yield from slotted(plan, run)
+    yield from kept_apart(run)
+    if plan.claims is not None:
+        yield from claimed(plan.claims, run, by_slots(plan))
+    if plan.claims is not None and plan.claims.configuration is not None:
+        yield from homes.housed(plan, plan.claims.configuration, run)
+    yield from never_reused(run)
+
+
+def claimed(claims: Claims, run: PlacedStorages, addressed: bool) -> Iterator[Problem]:
+    """What the claimed slots and memories require of storages."""
+    if claims.configuration is not None:
+        yield from homes.overfull(claims.configuration, run)
+    if claims.slots is not None:
+        yield from slotted(claims.slots, run, addressed)
 
 
 def _problem(obligation: str, tensors: tuple[str, ...], step: int | None, text: str) -> Problem:
@@ -50,11 +62,13 @@ def _misnested(run: Program, step: int, text: str) -> Problem:
 def written(plan: Plan, run: Program) -> Iterator[Problem]:
     """Each tensor's writer is the first step that lists it; the caller's tensors have its roles and are born at 0."""
     first: dict[int, int] = {}
-    for n, writes in enumerate(plan.steps.listed("writes")):
+    for n, writes in enumerate(plan.allocation.steps.listed("writes")):
         for t in writes:
             if run.tensors[t].writer is not None:
                 first.setdefault(t, n)
-    for n, (writes, mutates) in enumerate(zip(plan.steps.listed("writes"), plan.steps.listed("mutates"), strict=True)):
+    for n, (writes, mutates) in enumerate(
+        zip(plan.allocation.steps.listed("writes"), plan.allocation.steps.listed("mutates"), strict=True)
+    ):
         for t in mutates:
             if t not in writes or t not in run.steps[n].reads:
                 yield _problem(
@@ -71,7 +85,7 @@ def written(plan: Plan, run: Program) -> Iterator[Problem]:
                     n,
                     f"{run.at(n)} writes {run.tensors[t].name}, which the plan says no step writes",
                 )
-    roles, flags = plan.tensors.role.tolist(), plan.tensors.flags.tolist()
+    roles, flags = plan.allocation.tensors.role.tolist(), plan.allocation.tensors.flags.tolist()
     for i, tensor in enumerate(run.tensors):
         name, writer = tensor.name, tensor.writer
         if first.get(i) != writer:  # what the caller writes is in neither
@@ -89,11 +103,11 @@ def written(plan: Plan, run: Program) -> Iterator[Problem]:
 
 def nested(plan: Plan, run: Program) -> Iterator[Problem]:
     """Bodies are closed ranges of steps inside their node's enter and leave, and keep their values to themselves."""
-    bodies, steps = plan.bodies, plan.steps
+    bodies, steps = plan.allocation.bodies, plan.allocation.steps
     part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
     parent, enter, leave = bodies.parent.tolist(), bodies.enter.tolist(), bodies.leave.tolist()
     owned: dict[int, list[int]] = {}
-    exclusive = declared(plan)
+    exclusive = declared(plan.allocation)
     for b in range(1, len(bodies)):
         e, v = enter[b], leave[b]
         if (
@@ -109,7 +123,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
         if body[e] != parent[b] or body[v] != parent[b] or parent[b] >= b:
             yield _misnested(run, e, f"body {bodies.name[b]!r} stands in another body than its node")
             return
-        domain, op = plan.ops[steps.op[e]]
+        domain, op = plan.allocation.ops[steps.op[e]]
         if bool(bodies.exclusive[b]) and (e not in exclusive or iterates(domain, op, exclusive=True)):
             but = f"{qualified(domain, op)} iterates" if e in exclusive else "another body of its node is not"
             yield _misnested(run, e, f"body {bodies.name[b]!r} is declared exclusive, but {but}")
@@ -159,13 +173,13 @@ def _scoped(
         formal_bodies.setdefault(enter[b], []).append(b)
     shared = _written_in_arms(plan, run)
     for t, bodies in shared.items():
-        if any(not plan.bodies.exclusive[b] for b in bodies):
+        if any(not plan.allocation.bodies.exclusive[b] for b in bodies):
             text = f"{run.tensors[t].name} is written by two steps, not each in an exclusive arm"
             yield _problem("bodies_nest", (run.tensors[t].name,), run.tensors[t].writer, text)
         for arms in reversed(formal_bodies.values()):  # inner nodes first
             if bodies.issuperset(arms):
                 bodies.add(parent[arms[0]])
-    reads = plan.steps.listed("reads")
+    reads = plan.allocation.steps.listed("reads")
     for n, listed in enumerate(reads):
         around, b = {body[n]}, body[n]
         while b != MAIN:
@@ -190,7 +204,9 @@ def _scoped(
 def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
     """The bodies in which each tensor is written that several steps write without changing it. spec: X4.3"""
     found: dict[int, list[int]] = {}
-    for body, writes, step in zip(plan.steps.body.tolist(), plan.steps.listed("writes"), run.steps, strict=True):
+    for body, writes, step in zip(
+        plan.allocation.steps.body.tolist(), plan.allocation.steps.listed("writes"), run.steps, strict=True
+    ):
         for t in dict.fromkeys(writes):
             if t not in step.mutates and run.tensors[t].writer is not None:
                 found.setdefault(t, []).append(body)
@@ -199,40 +215,65 @@ def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
 
 def copied(plan: Plan, run: Program) -> Iterator[Problem]:
     """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes."""
-    reads, writes, scratch = plan.steps.listed("reads"), plan.steps.listed("writes"), ROLES.index(Role.SCRATCH)
-    ranges = zip(plan.bodies.enter.tolist(), plan.bodies.leave.tolist(), strict=True)
+    reads, writes, scratch = (
+        plan.allocation.steps.listed("reads"),
+        plan.allocation.steps.listed("writes"),
+        ROLES.index(Role.SCRATCH),
+    )
+    ranges = zip(plan.allocation.bodies.enter.tolist(), plan.allocation.bodies.leave.tolist(), strict=True)
     for enter, leave in sorted(set(ranges)):
         if enter == NONE or leave == NONE:
             continue
         for r, following in pairwise((*reads[leave], None)):
             made = run.tensors[r].writer
-            if (made is None or made <= enter) and plan.tensors.role[r] != scratch and following not in writes[leave]:
+            if (
+                (made is None or made <= enter)
+                and plan.allocation.tensors.role[r] != scratch
+                and following not in writes[leave]
+            ):
                 text = f"{run.at(leave)} returns {run.tensors[r].name}, which its body did not make, without a copy"
                 yield _problem("bodies_nest", (run.tensors[r].name,), leave, text)
             if following in writes[leave] and r not in writes[leave] and following is not None:
                 value, copy = run.tensors[r], run.tensors[following]
-                if (value.bytes, plan.tensors.dtype[r]) != (copy.bytes, plan.tensors.dtype[following]):
+                if (value.bytes, plan.allocation.tensors.dtype[r]) != (
+                    copy.bytes,
+                    plan.allocation.tensors.dtype[following],
+                ):
                     text = f"{run.at(leave)} copies {value.name} to {copy.name}, which has another size or element type"
                     yield _problem("bodies_nest", (value.name, copy.name), leave, text)
 
 
-def kept_apart(plan: Plan, run: Program) -> Iterator[Problem]:
-    """Tensors that must not alias share no byte of an arena, at any step."""
-    for a, b in plan.must_not_alias:
-        s, t = (run.storages[run.tensors[x].storage] for x in (a, b))
-        first, end = max(s.offset, t.offset), min(s.offset + s.bytes, t.offset + t.bytes)
-        if s.arena == t.arena and first < end:
-            names = (run.tensors[a].name, run.tensors[b].name)
+def kept_apart(run: PlacedStorages) -> Iterator[Problem]:
+    """Tensors, or buffers, that must not alias share no byte of an arena, at any step."""
+    for a, b in run.apart:
+        if meeting := _common_bytes(run, a, b):
+            names = run.storage_names[a], run.storage_names[b]
             text = f"{names[0]} and {names[1]} must not alias, but their storages share bytes"
-            yield Problem("must_not_alias", names, None, run.arenas[s.arena].name, first, end - 1, text)
+            yield Problem("must_not_alias", names, None, *meeting, text)
+
+
+def _common_bytes(run: PlacedStorages, a: int, b: int) -> tuple[str, int, int] | None:
+    """The arena, first and last byte that two storages have in common."""
+    s, t = run.storages[a], run.storages[b]
+    first, end = max(s.offset, t.offset), min(s.offset + s.bytes, t.offset + t.bytes)
+    return (run.arenas[s.arena].name, first, end - 1) if s.arena == t.arena and first < end else None
+
+
+def never_reused(run: PlacedStorages) -> Iterator[Problem]:
+    """In an arena that does not reuse, no two storages share a byte, live at one step or not. spec: P2.4"""
+    here = [k for k, s in enumerate(run.storages) if s.bytes and not run.arenas[s.arena].reuse]
+    here.sort(key=lambda k: (run.storages[k].arena, run.storages[k].offset))
+    for a, b in pairwise(here):
+        if meeting := _common_bytes(run, a, b):
+            names = run.storage_names[a], run.storage_names[b]
+            text = f"{names[0]} and {names[1]} share bytes of an arena that does not reuse"
+            yield Problem("no_live_overlap", names, None, *meeting, text)
 
 
 def _slots_apart(
-    plan: Plan, run: Program, slots: list[tuple[int, int, int]], tenants: dict[int, list[int]]
+    run: PlacedStorages, slots: list[tuple[int, int, int]], tenants: dict[int, list[int]]
 ) -> Iterator[Problem]:
     """Where slots have addresses of their own, no byte of an arena is in two slots, whoever lives there."""
-    if plan.layout not in BY_SLOTS:
-        return
     placed = sorted((slots[slot][0], run.storages[members[0]].offset, slot) for slot, members in tenants.items())
     for (arena, first, slot), (other_arena, start, other) in pairwise(placed):
         end = first + slots[slot][1]
@@ -242,12 +283,15 @@ def _slots_apart(
             yield Problem("no_live_overlap", names, None, run.arenas[arena].name, start, end - 1, text)
 
 
-def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
-    """A storage fits its slot, lies in its arena and takes turns in it; in layout `slots` all tenants start alike."""
-    slots = list(zip(plan.slots.arena.tolist(), plan.slots.bytes.tolist(), plan.slots.alignment.tolist(), strict=True))
+def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Problem]:
+    """A storage fits its slot, lies in its arena and takes turns in it; where slots have addresses of their own
+    (`addressed`) all tenants start alike.
+    """
+    slots = list(zip(table.arena.tolist(), table.bytes.tolist(), table.alignment.tolist(), strict=True))
     tenants: dict[int, list[int]] = {}
+    taken = table.of.tolist()
     for k, s in enumerate(run.storages):
-        arena, size, alignment = slots[s.slot]
+        arena, size, alignment = slots[taken[k]]
         name = run.storage_names[k]
         if arena != s.arena or s.bytes > size or s.alignment > alignment or run.arenas[arena].alignment > alignment:
             yield _problem(
@@ -255,14 +299,15 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
             )
         if not power_of_two(alignment):
             yield _problem("alignment", (name,), None, f"the slot of {name} has the alignment {alignment}: {NO_POWER}")
-        elif plan.layout in BY_SLOTS and s.offset % alignment:
+        elif addressed and s.offset % alignment:
             text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
             yield _problem("alignment", (name,), None, text)
-        tenants.setdefault(s.slot, []).append(k)
-    yield from _slots_apart(plan, run, slots, tenants)
+        tenants.setdefault(taken[k], []).append(k)
+    if addressed:
+        yield from _slots_apart(run, slots, tenants)
     for slot, members in tenants.items():
         members.sort(key=lambda k: run.storages[k].birth)
-        if len(members) > 1 and not plan.arenas[slots[slot][0]].reuse:
+        if len(members) > 1 and not run.arenas[slots[slot][0]].reuse:
             names = tuple(run.storage_names[k] for k in members[:2])
             text = f"{names[0]} and {names[1]} have one slot of an arena that does not reuse"
             yield _problem("slot_count", names, None, text)
@@ -275,9 +320,9 @@ def slotted(plan: Plan, run: Program) -> Iterator[Problem]:
                     max(s.offset, t.offset),
                     max(s.offset, t.offset, min(s.offset + s.bytes, t.offset + t.bytes) - 1),
                 )
-                broken = "no_live_overlap" if plan.layout in BY_SLOTS else "slot_count"
+                broken = "no_live_overlap" if addressed else "slot_count"
                 yield Problem(broken, names, t.birth, run.arenas[s.arena].name, first, last, text)
-            if plan.layout in BY_SLOTS and s.offset != t.offset:
+            if addressed and s.offset != t.offset:
                 names = (run.storage_names[a], run.storage_names[b])
                 yield _problem(
                     "no_live_overlap", names, None, f"{names[0]} and {names[1]} have one slot at two offsets"

@@ -16,7 +16,7 @@ from proofs.kernel.memory import Words
 from proofs.readers.sharing import Permissions
 from tmmu.core.canonical import remove, write_atomically
 from tmmu.core.errors import TmmuError, one_line
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 AT_ONCE = 200
 """Words in one list: Coq reads long lists slowly."""

@@ -8,19 +8,34 @@ group. The order of the columns is that of `Columns.v`; what may be absent is st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from proofs.certificate.slots import Rows
-from proofs.checker.layouts import BY_SLOTS, scattered
-from proofs.kernel.memory import WITH_ACCESSES, ArenaRange, Memory, Named, Size, Slots, Words, grouped, inverse, joined
+from proofs.checker.layouts import by_slots
+from proofs.kernel.memory import (
+    WITH_ACCESSES,
+    ArenaRange,
+    Memory,
+    Named,
+    Size,
+    Slots,
+    Words,
+    grouped,
+    inverse,
+    joined,
+    lifetime_words,
+)
 from proofs.kernel.memory import columns as memory_columns
 from proofs.obligations.contents import Stays, stays
 from proofs.obligations.context import Context, view_of
 from proofs.readers.sharing import Permissions
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.allocation import Placement
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import BufferPlan, Claims, Plan
 
 NONE = -1
 
@@ -37,10 +52,10 @@ def words(plan: Plan, permissions: Permissions, donated: frozenset[str], digest:
 def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> list[Named]:
     """The same words column by column, each under its name, in the order of `Columns.v`."""
     context = view_of(plan, permissions, donated)
-    when, steps = stays(context), plan.steps
-    members_at, members = grouped(plan.tensors.storage, len(plan.storages), when.written)
-    counts = (len(plan.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
-    if np.any(getattr(plan.bodies, "exclusive", 0)):
+    when, steps = stays(context), plan.allocation.steps
+    members_at, members = grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
+    counts = (len(plan.allocation.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
+    if np.any(getattr(plan.allocation.bodies, "exclusive", 0)):
         raise NotExpressed("exclusive arms have no words yet")
     named = [
         *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, 0, 0, 0, 0, 0)),
@@ -55,28 +70,46 @@ def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], diges
 
 def _memory(context: Context) -> Memory:
     """The storages and arenas of a plan, with what it claims of their slots and footprints."""
-    plan, s, slots = context.plan, context.plan.storages, context.plan.slots
-    arenas = [ArenaRange(a.capacity, a.alignment, a.reuse, scattered(plan, i)) for i, a in enumerate(plan.arenas)]
-    claimed = Slots(
-        s.slot, slots.arena, slots.bytes, slots.alignment, context.certificate.slot_offset, plan.layout in BY_SLOTS
-    )
+    plan, claimed = context.plan, None
+    if plan.claims is not None and plan.claims.slots is not None:
+        slots = plan.claims.slots
+        claimed = Slots(
+            slots.of, slots.arena, slots.bytes, slots.alignment, context.certificate.slot_offset, by_slots(plan)
+        )
+    placed = memory_of(plan.allocation, plan.allocation.must_not_alias)
+    return replace(placed, steps=len(plan.allocation.steps), slots=claimed, sizes=_sizes(plan.claims))
+
+
+def buffer_words(plan: BufferPlan, digest: bytes) -> Words:
+    """The row of words for lifetimes without accesses. O(n log n). spec: V6.6"""
+    return lifetime_words(memory_of(plan.buffers, plan.buffers.must_not_alias), digest)
+
+
+def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> Memory:
+    """Storages and arenas without claims."""
+    s = placement.storages
+    arenas = [ArenaRange(a.capacity, a.alignment, a.reuse, a.scattered) for a in placement.arenas]
+    columns = s.arena, s.bytes, s.alignment, s.birth, s.death, s.offset
+    return Memory(placement.last_step + 1, *columns, arenas, pairs)
+
+
+def _sizes(claims: Claims | None) -> list[Size] | None:
+    """What is claimed of each arena, where a footprint is claimed of all."""
     sizes = [
         Size(
             u.footprint,
             fullest=u.max_live_step if u.minimal else None,
             peak=u.peak_step if u.footprint == u.peak_live_bytes else None,
         )
-        for u in plan.usage
+        for u in (() if claims is None else claims.usage)
+        if u.footprint is not None
     ]
-    return Memory(
-        len(plan.steps), s.arena, s.bytes, s.alignment, s.birth, s.death, s.offset, arenas, plan.must_not_alias,
-        claimed, sizes,
-    )  # fmt: skip
+    return sizes if claims is not None and len(sizes) == len(claims.usage) else None
 
 
 def _tensors(context: Context, when: Stays, place: Rows) -> Iterator[Named]:
     plan = context.plan
-    t, count = plan.tensors, len(plan.tensors)
+    t, count = plan.allocation.tensors, len(plan.allocation.tensors)
     needed = np.minimum(when.last_needed, context.last)
     base, shift = np.full(count, NONE), np.zeros(count, np.uint64)
     for view, (shown, offset) in context.permissions.views.items():
@@ -91,7 +124,7 @@ def _tensors(context: Context, when: Stays, place: Rows) -> Iterator[Named]:
 
 def _operands(context: Context, made: Rows, needed: Rows) -> Rows:
     """The operand of each in-place result that does take its place: a permission that is not used binds no kernel."""
-    t, writer = context.plan.tensors, context.writer
+    t, writer = context.plan.allocation.tensors, context.writer
     operand = np.full(len(t), NONE)
     for result, of in context.permissions.in_place.items():
         same = all(column[result] == column[of] for column in (t.storage, t.window, t.bytes))

@@ -5,27 +5,46 @@ from __future__ import annotations
 from typing import Any
 
 from proofs.kernel import installed, program
+from proofs.kernel.evidence import NotExpressed, buffer_words, words
 from proofs.kernel.program import Answer
 from proofs.readers.sharing import Permissions
-from tmmu.plan.gate import Stated
+from tmmu.plan.gate import Stated, StatedBuffers
+from tmmu.plan.sections import BufferPlan
 
 NOT_INSTALLED = "not installed"
+NOT_ASKED = "not asked"
+"""What the plan declares has no words that the kernel could read; `reason` names it."""
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 
-def opinion(stated: Stated, permissions: Permissions, donated: frozenset[str], timeout_s: float) -> dict[str, Any]:
-    """The kernel's answer about a plan that passed the gate, for the steps that it states.
+def opinion(
+    stated: Stated | StatedBuffers, permissions: Permissions | None, donated: frozenset[str], timeout_s: float
+) -> dict[str, Any]:
+    """The kernel's answer about a plan that passed the gate, for the steps or the lifetimes that it states.
 
-    `answer` is accepted, rejected, no_answer or `NOT_INSTALLED`, with `reason` where it is rejected or no_answer, and
-    `sources` the digest of the theory. `fewest_slots` and `least_footprint` name the arenas of which it has shown that
-    no fewer slots, and no fewer bytes, would do. A plan that makes a claim that the kernel cannot show is rejected.
+    `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`, with `reason` where it is rejected,
+    no_answer or not asked, and `sources` the digest of the theory. `fewest_slots` and `least_footprint` name the arenas
+    of which it has shown that no fewer slots, and no fewer bytes, would do. A plan that makes a claim that the kernel
+    cannot show is rejected.
     """
     found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
     path, plan = installed.program(), stated.plan
     if path is None:
         return found
-    answer = program.ask(path, plan, permissions, donated, stated.hashes["file_digest"], timeout_s)
-    names = [arena.name if usage.slots else "" for arena, usage in zip(plan.arenas, plan.usage, strict=True)]
+    digest = stated.hashes["file_digest"]
+    if isinstance(plan, BufferPlan):
+        row = buffer_words(plan, digest)
+    else:
+        assert permissions is not None  # who states accesses has them
+        try:
+            row = words(plan, permissions, donated, digest)
+        except NotExpressed as error:
+            return {**found, "answer": NOT_ASKED, "reason": str(error)}
+    kind: program.Kind = "lifetimes" if isinstance(plan, BufferPlan) else "accesses"
+    answer = program.ask_words(path, row, digest, timeout_s, kind)
+    placement, claims = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation, plan.claims
+    usages = [None] * len(placement.arenas) if claims is None else claims.usage
+    names = [arena.name if usage and usage.slots else "" for arena, usage in zip(placement.arenas, usages, strict=True)]
     reason = answer.part or answer.failure
     if answer.accepted:
         for what in PER_ARENA:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from proofs.kernel.evidence import NotExpressed, words
+from proofs.kernel.evidence import words
 from proofs.kernel.memory import Memory, Words, lifetime_words
 from proofs.readers.sharing import Permissions
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
@@ -54,12 +54,8 @@ class Answer:
 def ask(
     program: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes, timeout_s: float
 ) -> Answer:
-    """Ask about a plan that passed the gate. Never raises for what the program does. O(n log n)."""
-    try:
-        row = words(plan, permissions, donated, digest)
-    except NotExpressed as error:
-        return Answer(failure=str(error))
-    return ask_words(program, row, digest, timeout_s)
+    """Ask about a plan that passed the gate; raises `NotExpressed`, never for what the program does. O(n log n)."""
+    return ask_words(program, words(plan, permissions, donated, digest), digest, timeout_s)
 
 
 def ask_lifetimes(program: Path, memory: Memory, digest: bytes, timeout_s: float) -> Answer:

@@ -7,19 +7,17 @@ spec: V4.1, V4.3, V4.6, V4.7
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-import numpy as np
-
+from proofs import promises
 from proofs.lemmas import at_use
 from proofs.lemmas.plan.chains import DEFINITIONS
 from proofs.obligations import (
     alignment,
     capacity,
-    definition,
     lifetimes_cover_accesses,
     must_not_alias,
     no_live_overlap,
@@ -29,12 +27,15 @@ from proofs.obligations import (
     slot_count,
     tensors_within_storages,
 )
-from proofs.obligations.context import Context, view_of
+from proofs.obligations.context import Context, StorageContext, storages_of, view_of
 from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Batch, Place
 from proofs.readers.sharing import Permissions
 from proofs.solvers.process import SOLVERS, SolverProcess, command_of
-from tmmu.plan.columns import Plan
+from tmmu.plan.allocation import Allocation, Placement
+from tmmu.plan.sections import BufferPlan, Claims, Plan
+
+Item = TypeVar("Item")
 
 PROVED, VIOLATED, UNKNOWN = "PROVED", "VIOLATED", "UNKNOWN"
 
@@ -51,6 +52,18 @@ class Obligation(Protocol):
         """What is asked of a plan, in batches."""
 
 
+class StorageObligation(Protocol):
+    """An obligation about storages, which needs no steps."""
+
+    NAME: str
+    SENTENCE: str
+    LEMMAS: tuple[str, ...]
+    DEFINITIONS: str
+
+    def rows(self, context: StorageContext) -> Iterator[Batch]:
+        """What is asked of storages, in batches."""
+
+
 OBLIGATIONS: tuple[Obligation, ...] = (
     no_live_overlap,
     alignment,
@@ -62,6 +75,10 @@ OBLIGATIONS: tuple[Obligation, ...] = (
     slot_count,
     peak,
 )
+OF_STORAGES: tuple[StorageObligation, ...] = (
+    no_live_overlap, alignment, capacity, must_not_alias, slot_count, peak,
+)  # fmt: skip
+"""Those that speak of storages alone: all that is asked of a plan that states lifetimes without accesses."""
 PRELUDE = DEFINITIONS + "".join(obligation.DEFINITIONS for obligation in OBLIGATIONS)
 """All that rows call; its first part is the text that the lemmas are about."""
 MANY = 10_000
@@ -86,8 +103,8 @@ class Outcome:
 
 def prove_with(
     solvers: Sequence[str],
-    plan: Plan,
-    permissions: Permissions,
+    plan: Plan | BufferPlan,
+    permissions: Permissions | None,
     *,
     timeout_s: float = 600.0,
     workers: int = 2,
@@ -126,8 +143,8 @@ def _agreed(outcomes: dict[str, Outcome]) -> Outcome:
 
 
 def prove(
-    plan: Plan,
-    permissions: Permissions,
+    plan: Plan | BufferPlan,
+    permissions: Permissions | None,
     *,
     solver: str = "z3",
     timeout_s: float = 600.0,
@@ -142,7 +159,7 @@ def prove(
     plan
         Any plan; whether it is right is what is asked.
     permissions
-        The views and in-place results that count, by the checker's own tables.
+        The views and in-place results that count, by the checker's own tables; None for lifetimes without accesses.
     solver
         The name of the solver that is asked.
     timeout_s
@@ -150,7 +167,7 @@ def prove(
     workers
         The most solver processes at once.
     definition_limit
-        Up to how many storages the definition itself is asked about too.
+        Up to how many storages the three promises are asked straight from their definitions, too.
     donated
         Names of caller-written tensors that the user gave up.
 
@@ -163,28 +180,45 @@ def prove(
     -----
     O(n log n) for n storages and accesses; about 60 MiB for each solver process, apart from the plan itself.
     """
-    view = view_of(plan, permissions, donated)
-    size = len(plan.storages) + len(view.reads.step) + len(view.writes.step)
+    asked, size = _tasks(plan, permissions, donated)
+    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
     solvers = [SOLVERS[solver](PRELUDE) for _ in range(max(1, workers if size > MANY else 1))]
     with ThreadPoolExecutor(max_workers=1) as aside:
-        # The question of the definition keeps a solver of its own busy meanwhile.
-        asked = aside.submit(_definition, plan, timeout_s, solver) if len(plan.storages) <= definition_limit else None
+        # The questions of the definitions keep a solver of their own busy meanwhile.
+        is_small = len(placement.storages) <= definition_limit
+        small = aside.submit(_promised, placement, plan.claims, timeout_s, solver) if is_small else None
         try:
             unproved = at_use.unproved(solvers[0].version, timeout_s, start=SOLVERS[solver])
-            results = discharge([obligation.rows(view) for obligation in OBLIGATIONS], solvers, timeout_s)
+            results = discharge([rows for _, rows in asked], solvers, timeout_s)
         finally:
             for process in solvers:
                 process.close()
-        outcomes = [_outcome(o, r, unproved, plan) for o, r in zip(OBLIGATIONS, results, strict=True)]
-        sizes = [over_envelope(plan, timeout_s, solver)] if plan.envelope is not None else []
-        return [*outcomes, *sizes, _lemmas(unproved), *([asked.result()] if asked else [])]
+        outcomes = [_outcome(o, r, unproved, placement) for (o, _), r in zip(asked, results, strict=True)]
+        with_envelope = isinstance(plan, Plan) and plan.envelope is not None
+        sizes = [over_envelope(plan, timeout_s, solver)] if isinstance(plan, Plan) and with_envelope else []
+        return [*outcomes, *sizes, _lemmas(unproved), *([small.result()] if small else [])]
 
 
-def _outcome(obligation: Obligation, result: Result, unproved: dict[str, str], plan: Plan) -> Outcome:
+def _tasks(
+    plan: Plan | BufferPlan, permissions: Permissions | None, donated: frozenset[str]
+) -> tuple[list[tuple[Obligation | StorageObligation, Iterator[Batch]]], int]:
+    """Every obligation of a plan with its rows, and how much there is to ask."""
+    if isinstance(plan, BufferPlan):
+        storages = storages_of(plan)
+        return [(one, one.rows(storages)) for one in OF_STORAGES], len(plan.buffers.storages)
+    assert permissions is not None  # a plan with steps has them
+    view = view_of(plan, permissions, donated)
+    size = len(plan.allocation.storages) + len(view.reads.step) + len(view.writes.step)
+    return [(one, one.rows(view)) for one in OBLIGATIONS], size
+
+
+def _outcome(
+    obligation: Obligation | StorageObligation, result: Result, unproved: dict[str, str], placement: Placement
+) -> Outcome:
     missing = [name for name in obligation.LEMMAS if name in unproved]
     if result.refuted is not None:
         row, place = result.refuted
-        hint = f"{_speaks_of(place, plan)}: {row[:200]}"
+        hint = f"{_speaks_of(place, placement)}: {row[:200]}"
         return Outcome(obligation.NAME, VIOLATED, result.rows, result.seconds, hint=hint)
     if result.failure is not None:
         return Outcome(obligation.NAME, UNKNOWN, result.rows, result.seconds, note=result.failure)
@@ -212,29 +246,37 @@ def _lemmas(unproved: dict[str, str]) -> Outcome:
     return Outcome("lemmas", UNKNOWN if unproved else PROVED, at_use.COUNT, 0.0, note=note)
 
 
-def _definition(plan: Plan, timeout_s: float, solver: str) -> Outcome:
+def _promised(placement: Placement, claims: Claims | None, timeout_s: float, solver: str) -> Outcome:
+    """What a solver process of its own says of the three promises, asked straight from their definitions."""
     with SolverProcess(command=command_of(solver)) as process:
-        answer, pair = definition.ask(plan, process, timeout_s)
-    count = len(plan.storages)
+        answer, found = promises.ask(placement, claims, process, timeout_s)
+    count = sum(one.rows for one in promises.questions(placement, claims))
     if answer.proof:
-        return Outcome(definition.NAME, PROVED, count, answer.seconds)
+        return Outcome(promises.NAME, PROVED, count, answer.seconds)
     if answer.counterexample:
-        hint = _speaks_of(Place(storages=pair or ()), plan)
-        return Outcome(definition.NAME, VIOLATED, count, answer.seconds, hint=hint)
+        return Outcome(promises.NAME, VIOLATED, count, answer.seconds, hint="" if found is None else found.text)
     note = answer.failure or f"the solver answers {answer.text[:200]!r}"
-    return Outcome(definition.NAME, UNKNOWN, count, answer.seconds, note=note)
+    return Outcome(promises.NAME, UNKNOWN, count, answer.seconds, note=note)
 
 
-def _speaks_of(place: Place, plan: Plan) -> str:
-    """The tensors, by name, and the step that a row speaks of; a storage goes by its first tensor's name."""
-    tensors: list[int] = list(place.tensors)
-    for storage in _few(place.storages):
-        tensors += np.flatnonzero(plan.tensors.storage == storage)[:1].tolist()
-    names = ", ".join(plan.tensors.name[tensor] for tensor in _few(tensors))
-    step = "" if place.step is None else f" at step {place.step}"
-    return f"{names or 'the plan'}{step}"
+def _speaks_of(place: Place, placement: Placement) -> str:
+    """The tensors, by name, and the step that a row is about; a storage goes by its first tensor's name."""
+    return naming(placement)(place)
 
 
-def _few(items: Sequence[int]) -> Sequence[int]:
+def naming(placement: Placement) -> Callable[[Place], str]:
+    """A function that gives what a row is about, in the plan's names. O(tensors), and a few names for each row."""
+    tensors = placement.tensors.name.list() if isinstance(placement, Allocation) else []
+    storages = placement.storage_names()
+
+    def named(place: Place) -> str:
+        about = [tensors[tensor] for tensor in _few(place.tensors)] + [storages[k] for k in _few(place.storages)]
+        step = "" if place.step is None else f" at step {place.step}"
+        return f"{', '.join(_few(about)) or 'the plan'}{step}"
+
+    return named
+
+
+def _few(items: Sequence[Item]) -> Sequence[Item]:
     """As many as are worth naming."""
     return items[:8]

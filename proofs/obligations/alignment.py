@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofs.checker.layouts import BY_SLOTS
-from proofs.obligations.context import Context
+from proofs.obligations.context import Context, StorageContext
 from proofs.obligations.rows import Batch, Place, distinct, table
 
 NAME = "alignment"
@@ -30,31 +29,36 @@ DEFINITIONS = """
 """
 
 
-def rows(context: Context) -> Iterator[Batch]:
+def rows(context: StorageContext) -> Iterator[Batch]:
     """A row for each different case among storages, tensors and occupied slots, and for each alignment that occurs."""
-    plan, evidence = context.plan, context.certificate
-    t, s, slots = plan.tensors, plan.storages, plan.slots
-    arena_alignment = np.array([arena.alignment for arena in plan.arenas], np.uint64)
-    used = np.flatnonzero(np.diff(evidence.tenants_at))
-    occurring = np.unique(np.concatenate([t.alignment, s.alignment, slots.alignment, arena_alignment]))
+    s, slots = context.placement.storages, None if context.claims is None else context.claims.slots
+    tensors = context.plan.allocation.tensors if isinstance(context, Context) else None
+    arena_alignment = np.array([arena.alignment for arena in context.placement.arenas], np.uint64)
+    of_tensors = np.empty(0, np.uint64) if tensors is None else tensors.alignment
+    of_slots = np.empty(0, np.uint64) if slots is None else slots.alignment
+    occurring = np.unique(np.concatenate([of_tensors, s.alignment, of_slots, arena_alignment]))
 
     def with_alignment(i: int) -> Place:
         value = occurring[i]
         return Place(
-            np.flatnonzero(t.alignment == value)[:1].tolist(), np.flatnonzero(s.alignment == value)[:1].tolist()
+            np.flatnonzero(of_tensors == value)[:1].tolist(), np.flatnonzero(s.alignment == value)[:1].tolist()
         )
 
     yield from table("power_of_two", [occurring], with_alignment)
-    columns = [s.offset, s.alignment, slots.alignment[s.slot]]
+    columns = [s.offset, s.alignment, s.alignment if slots is None else slots.alignment[slots.of]]
     yield from distinct("storage_aligned", columns, lambda i: Place(storages=(i,)))
-    home = t.storage
-    columns = [s.offset[home], t.window, t.alignment, s.alignment[home]]
-    yield from distinct("tensor_aligned", columns, lambda i: Place((i,)))
-    first = evidence.tenants[evidence.tenants_at[used]]
-    # Where a slot has no address of its own, the arena's alignment is asked of each storage instead.
-    start = evidence.slot_offset[used] if plan.layout in BY_SLOTS else np.zeros(len(used), np.uint64)
-    columns = [start, slots.alignment[used], arena_alignment[slots.arena[used]]]
-    yield from distinct("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))
-    if plan.layout not in BY_SLOTS:
+    if tensors is not None:
+        home = tensors.storage
+        columns = [s.offset[home], tensors.window, tensors.alignment, s.alignment[home]]
+        yield from distinct("tensor_aligned", columns, lambda i: Place((i,)))
+    if slots is not None:
+        evidence = context.certificate
+        used = np.flatnonzero(np.diff(evidence.tenants_at))
+        first = evidence.tenants[evidence.tenants_at[used]]
+        # Where a slot has no address of its own, the arena's alignment is asked of each storage instead.
+        start = evidence.slot_offset[used] if context.by_slots else np.zeros(len(used), np.uint64)
+        columns = [start, slots.alignment[used], arena_alignment[slots.arena[used]]]
+        yield from distinct("slot_aligned", columns, lambda i: Place(storages=(int(first[i]),)))
+    if not context.by_slots:
         columns = [s.offset, arena_alignment[s.arena]]
         yield from distinct("aligned_in_arena", columns, lambda i: Place(storages=(i,)))

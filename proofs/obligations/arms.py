@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.readers.arms import Branches
-from tmmu.plan.columns import Plan
+from tmmu.plan.allocation import Allocation
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -52,7 +52,7 @@ class Ways(NamedTuple):
 
 
 def ways(
-    plan: Plan,
+    allocation: Allocation,
     nodes: list[Branches],
     reads: Accesses,
     writes: Accesses,
@@ -64,7 +64,7 @@ def ways(
     source, further = writer[reads.tensor], np.zeros(len(writes.step), np.bool_)
     if not nodes:
         return Ways(reads, source, _sorted([]), _sorted([]), further)
-    forest = _forest(nodes, len(plan.steps))
+    forest = _forest(nodes, len(allocation.steps))
     made = ~changes & (writer[writes.tensor] >= 0)
     concerned = np.unique(writes.tensor[made & (forest.inner[writes.step] != OUTSIDE)])
     steps: dict[int, list[int]] = {t: [] for t in concerned.tolist()}
@@ -72,14 +72,14 @@ def ways(
     for entry in entries:
         steps[int(writes.tensor[entry])].append(int(writes.step[entry]))
     written = {t: forest.written(at) for t, at in steps.items()}
-    in_arm = plan.bodies.exclusive[plan.steps.body] == 1
+    in_arm = allocation.bodies.exclusive[allocation.steps.body] == 1
     for entry in entries:
         t, step = int(writes.tensor[entry]), int(writes.step[entry])
         further[entry] = step != writer[t] and written[t].is_exclusive and all(in_arm[at] for at in steps[t])
     takes = {(node.leave, t): arms for node, arms in forest.nodes for t in node.taken}
     stays = np.ones(len(reads.step), np.bool_)
     taken: list[tuple[int, int]] = []
-    missing = [(plan.last_step, t) for t in np.flatnonzero(returned).tolist() if t in written]
+    missing = [(allocation.last_step, t) for t in np.flatnonzero(returned).tolist() if t in written]
     missing = [(step, t) for step, t in missing if OUTSIDE not in written[t].surely]
     for entry in np.flatnonzero(np.isin(reads.tensor, concerned)).tolist():
         t, step = int(reads.tensor[entry]), int(reads.step[entry])

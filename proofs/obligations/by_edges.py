@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofs.certificate.edges import Edges, edges
+from proofs.certificate.edges import Edges, edges, lives
 from proofs.certificate.slots import Rows
-from proofs.obligations.context import Context
+from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, number, walk
 
 LEMMAS: tuple[str, ...] = (
@@ -29,15 +29,15 @@ DEFINITIONS = """
 """
 
 
-def rows(context: Context) -> Iterator[Batch]:
+def rows(context: StorageContext) -> Iterator[Batch]:
     """A row for each different pair of neighbours, two cells for each edge: O(storages)."""
-    for arena in range(len(context.plan.arenas)):
-        yield from of_arena(context, edges(context.plan, arena), arena)
+    for a, arena in enumerate(context.placement.arenas):
+        yield from of_arena(context, edges(context.placement, a, not arena.reuse), a)
 
 
-def of_arena(context: Context, found: Edges, arena: int) -> Iterator[Batch]:
+def of_arena(context: StorageContext, found: Edges, arena: int) -> Iterator[Batch]:
     """The rows of one arena, for any edges whatever."""
-    s = context.plan.storages
+    s = context.placement.storages
     having = np.flatnonzero((s.arena == arena) & (s.bytes > 0))
     lower, upper = found.below, found.above
     nodes = np.arange(len(having))
@@ -46,7 +46,7 @@ def of_arena(context: Context, found: Edges, arena: int) -> Iterator[Batch]:
         return
     yield from _leading_up(context, found, arena)
     for side, extra in ((lower, found.floor), (upper, found.roof)):
-        yield from _tilings(context, found, side, np.append(nodes, extra))
+        yield from _tilings(context, found, side, np.append(nodes, extra), not context.placement.arenas[arena].reuse)
 
 
 def _ends(side: Rows, floor: int, roof: int = 0) -> bool:
@@ -54,12 +54,20 @@ def _ends(side: Rows, floor: int, roof: int = 0) -> bool:
     return bool(((side >= 0) & (side <= floor + roof) & (side != floor + 1 - roof)).all())
 
 
-def _leading_up(context: Context, found: Edges, arena: int) -> Iterator[Batch]:
-    """Each edge leads up. The floor is at byte 0 and has no bytes; the roof begins where the footprint ends."""
-    s = context.plan.storages
-    offset = np.append(s.offset[found.storages], np.array([0, context.plan.usage[arena].footprint], np.uint64))
+def _leading_up(context: StorageContext, found: Edges, arena: int) -> Iterator[Batch]:
+    """Each edge leads up. The floor is at byte 0 and has no bytes; the roof begins where the arena ends, as is claimed.
+
+    Where addresses are scattered the roof is at no byte: what ends within 64 bits is asked by `capacity`.
+    """
+    arena_ = context.placement.arenas[arena]
+    claimed = None if context.claims is None else context.claims.usage[arena].footprint
+    roof = arena_.capacity if claimed is None else claimed
+    s = context.placement.storages
+    offset = np.append(s.offset[found.storages], np.array([0, roof], np.uint64))
     size = np.append(s.bytes[found.storages], np.array([0, 1], np.uint64))
     between = (found.below != found.floor) | (found.above != found.roof)
+    if arena_.scattered:
+        between = found.above != found.roof
     below, above = found.below[between], found.above[between]
 
     def place(i: int) -> Place:
@@ -69,16 +77,17 @@ def _leading_up(context: Context, found: Edges, arena: int) -> Iterator[Batch]:
     yield from distinct("leads_up", [offset[below], size[below], offset[above], size[above]], place)
 
 
-def _tilings(context: Context, found: Edges, side: Rows, nodes: Rows) -> Iterator[Batch]:
+def _tilings(context: StorageContext, found: Edges, side: Rows, nodes: Rows, always: bool) -> Iterator[Batch]:
     """For each node, its edges on one side, in order of their steps: they tile the steps at which it is live."""
-    s, last = context.plan.storages, context.last
+    last = context.last
     order = np.lexsort((found.first, side))
     bounds = np.append(np.searchsorted(side[order], nodes), len(order))
-    lives = found.storages
-    birth, death = [*s.birth[lives].tolist(), 0], [*s.death[lives].tolist(), last]
+    rows = found.storages
+    births, deaths = lives(context.placement, rows, always)
+    birth, death = [*births.tolist(), 0], [*deaths.tolist(), last]
     empty = np.flatnonzero(np.diff(bounds) == 0)
     if len(empty):
-        yield from false(Place(storages=lives[empty[empty < len(lives)]][:1].tolist()))
+        yield from false(Place(storages=rows[empty[empty < len(rows)]][:1].tolist()))
         return
     first, final, ends = found.first[order], found.last[order], set(bounds[1:].tolist())
     group = np.repeat(np.arange(len(nodes)), np.diff(bounds))
@@ -97,5 +106,5 @@ def _tilings(context: Context, found: Edges, side: Rows, nodes: Rows) -> Iterato
             initial=lambda g: number(birth[g] - 1),
             constants=lambda _: "",
         ),
-        lambda lo, hi: Place(storages=lives[np.unique(group[lo:hi][group[lo:hi] < len(lives)])].tolist()),
+        lambda lo, hi: Place(storages=rows[np.unique(group[lo:hi][group[lo:hi] < len(rows)])].tolist()),
     )  # fmt: skip

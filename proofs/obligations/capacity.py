@@ -1,7 +1,7 @@
-"""Every storage ends within its arena's footprint, which is just large enough and within the capacity.
+"""Every storage ends within its arena's capacity; where a footprint is claimed, within that, and no byte before it.
 
-The footprint is the end of the last slot; where slots have no address of their own, of the last storage. Where
-addresses are scattered over 64 bits, storages end within those, and the footprint is the sum of all slots. All sums
+The footprint is the end of the last storage. Where addresses are scattered over 64 bits, storages end within those, and
+the footprint is the sum of the largest storage at each address. All sums
 are exact integers, so that an end beyond 64 bits is beyond every capacity instead of wrapping to a small one.
 The arenas of a memory lie in it one behind the other.
 spec: V1.3, A3.1, A1.3, A2.4, A8.6, M3.10
@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proofs.checker import arenas as homes
-from proofs.checker.layouts import BY_SLOTS, scattered
-from proofs.obligations.context import Context
+from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Place, distinct, listed
+from tmmu.plan.allocation import Arena
+from tmmu.plan.sections import Usage
 
 NAME = "capacity"
 SENTENCE = "Every storage ends within its arena's footprint, that within its capacity, and arenas within their memory."
@@ -35,45 +37,57 @@ DEFINITIONS = """
 """
 
 
-def rows(context: Context) -> Iterator[Batch]:
+def rows(context: StorageContext) -> Iterator[Batch]:
     """A row for each different extent of a storage, and two for each arena, three where it divides a memory."""
-    plan, evidence = context.plan, context.certificate
-    s, slots = plan.storages, plan.slots
-    footprint = np.array([usage.footprint for usage in plan.usage], np.uint64)
-    by_slots = plan.layout in BY_SLOTS
-    # Where slots have no address, a storage of zero bytes counts as one byte (T7), as its slot does otherwise.
-    extent = s.bytes if by_slots else np.maximum(s.bytes, np.uint64(1))
-    wide = np.array([scattered(plan, a) for a in range(len(plan.arenas))], np.bool_)[s.arena]
+    s, arenas = context.placement.storages, context.placement.arenas
+    usage = [Usage()] * len(arenas) if context.claims is None else context.claims.usage
+    # A storage of zero bytes counts as one byte (T7), as its slot does.
+    extent = np.maximum(s.bytes, np.uint64(1))
+    ends = [
+        arena.capacity if used.footprint is None else used.footprint for arena, used in zip(arenas, usage, strict=True)
+    ]
+    end = np.array(ends, np.uint64)
+    wide = np.array([arena.scattered for arena in arenas], np.bool_)[s.arena]
     for macro, some in (("ends_within", np.flatnonzero(~wide)), ("ends_in_64_bits", np.flatnonzero(wide))):
-        columns = [s.offset[some], extent[some], footprint[s.arena[some]]]
+        columns = [s.offset[some], extent[some], end[s.arena[some]]]
         yield from distinct(macro, columns, lambda i, some=some: Place(storages=(int(some[i]),)))  # type: ignore[misc]  # a default binds the loop's value
-    used = np.diff(evidence.tenants_at) > 0
     found: list[tuple[str, Place]] = []
-    for a, (arena, usage, order) in enumerate(zip(plan.arenas, plan.usage, evidence.slots, strict=True)):
-        found.append((f"(holds_footprint {usage.footprint} {arena.capacity})", Place()))
-        here = order[used[order]]
-        if scattered(plan, a):
-            found += _sum(slots.bytes[here].tolist(), usage.footprint)
-            continue
-        members = np.flatnonzero(s.arena == a).tolist()
-        if not (len(here) if by_slots else members):
-            found.append((f"(= 0 {usage.footprint})", Place()))
-            continue
-        if not by_slots:
-            tenant = max(members, key=lambda k: int(s.offset[k]) + int(extent[k]))
-            row = f"(ends_at {int(s.offset[tenant])} {int(extent[tenant])} {usage.footprint})"
-            found.append((row, Place(storages=(tenant,))))
-            continue
-        # The last slot's storages start where it starts, and the slot is counted whole.
-        last = int(here[-1])
-        tenant = int(evidence.tenants[evidence.tenants_at[last]])
-        row = f"(ends_at {int(s.offset[tenant])} {int(slots.bytes[last])} {usage.footprint})"
-        found.append((row, Place(storages=(tenant,))))
-    for at in homes.places(plan):
-        needed = plan.usage[at.arena].footprint
-        row = f"(lies_behind {at.before} {at.needs} {at.base} {at.alignment} {needed} {at.capacity})"
-        found.append((row, Place(storages=np.flatnonzero(s.arena == at.arena)[:1].tolist())))
+    needed = []
+    for a, (arena, used) in enumerate(zip(arenas, usage, strict=True)):
+        members = np.flatnonzero(s.arena == a)
+        row, total = _needed(arena, s.offset[members], extent[members])
+        needed.append(total if used.footprint is None else used.footprint)
+        found.append((f"(holds_footprint {needed[a]} {arena.capacity})", Place(storages=members[:1].tolist())))
+        if arena.scattered:
+            found += _sum(row, needed[a])
+        elif used.footprint is not None and row:
+            highest = members[int(np.argmax(s.offset[members] + (extent[members] - np.uint64(1))))]
+            at = f"{int(s.offset[highest])} {int(extent[highest])}"
+            found.append((f"(ends_at {at} {used.footprint})", Place(storages=(int(highest),))))
+        elif used.footprint is not None:
+            found.append((f"(= 0 {used.footprint})", Place()))
+    configuration = None if context.claims is None else context.claims.configuration
+    if configuration is not None:
+        strictest = np.array([arena.alignment for arena in arenas], np.uint64)
+        np.maximum.at(strictest, s.arena, s.alignment)
+        for at_ in homes.places(configuration, needed, strictest.tolist()):
+            row_ = f"{at_.before} {at_.needs} {at_.base} {at_.alignment} {needed[at_.arena]} {at_.capacity}"
+            place = Place(storages=np.flatnonzero(s.arena == at_.arena)[:1].tolist())
+            found.append((f"(lies_behind {row_})", place))
     yield from listed(found)
+
+
+def _needed(arena: Arena, offset: NDArray[np.uint64], extent: NDArray[np.uint64]) -> tuple[list[int], int]:
+    """The extents that an arena's bytes are the sum of: one for each address where they are scattered, else the end."""
+    if not len(offset):
+        return [], 0
+    if not arena.scattered:
+        end = max(o + x for o, x in zip(offset.tolist(), extent.tolist(), strict=True))
+        return [end], end
+    order = np.lexsort((extent, offset))
+    last = np.append(offset[order][1:] != offset[order][:-1], True)
+    sizes = extent[order][last].tolist()
+    return sizes, sum(sizes)
 
 
 def _sum(sizes: list[int], total: int) -> Iterator[tuple[str, Place]]:

@@ -77,7 +77,7 @@ def stays(context: Context) -> Stays:
     needed[context.returned] = context.last + 1
     first = np.full(len(written), _NEVER)
     step, tensor = context.reads
-    scratch = context.plan.tensors.role == ROLES.index(Role.SCRATCH)
+    scratch = context.plan.allocation.tensors.role == ROLES.index(Role.SCRATCH)
     other = ~(scratch[tensor] & (written[tensor] == step))  # a step's use of its own scratch is no read of a value
     np.minimum.at(first, context.root[tensor[other]], step[other])
     by_root = np.argsort(context.root, kind="stable")
@@ -89,12 +89,12 @@ def shared(context: Context, when: Stays) -> Iterator[list[Content]]:
 
     Zero bytes hold nothing. What the caller writes and no step reads is a content too: it may be written last.
     """
-    t = context.plan.tensors
+    t = context.plan.allocation.tensors
     needed = when.last_needed.copy()
     np.maximum.at(needed, context.root, when.last_needed)
     roots = np.flatnonzero((context.root == np.arange(len(t))) & (t.bytes > 0))
     home = t.storage.astype(np.int64)
-    several = np.bincount(home[roots], minlength=len(context.plan.storages)) > 1
+    several = np.bincount(home[roots], minlength=len(context.plan.allocation.storages)) > 1
     roots = roots[several[home[roots]]]
     columns = (home, t.window, t.bytes, when.written, np.arange(len(t)), when.first_read, needed)
     contents = [Content(*row) for row in zip(*(c[roots].tolist() for c in columns), strict=True)]
@@ -117,7 +117,7 @@ def clusters(contents: list[Content]) -> Iterator[list[Content]]:
 
 def needed_where(context: Context, when: Stays, content: Content, other: Content) -> int:
     """When the bytes that `content` has in common with `other` are last needed, by any tensor that shows them."""
-    t = context.plan.tensors
+    t = context.plan.allocation.tensors
     last = content.written
     for tensor in when.showing(content.tensor):
         window = int(t.window[tensor])

@@ -13,13 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from proofs.certificate.slots import Certificate, certificate
+from proofs.checker.layouts import by_slots
 from proofs.obligations.arms import Accesses, Mask, Rows, Ways, ways
 from proofs.readers.arms import Branches, branches, declared
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Part, Role
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, PARTS, ROLES, Plan
+from tmmu.plan.allocation import Placement
+from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
+from tmmu.plan.sections import BufferPlan, Claims, Plan
 
 CALLER = -1
 """The writer of what is written before step 0."""
@@ -35,8 +38,22 @@ class Loop(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Context:
-    """A plan as the obligations see it.
+class StorageContext:
+    """Storages in their arenas, with what is claimed of them: all that a plan of lifetimes alone has.
+
+    `by_slots` says whether each storage begins where its slot does; `last` is the last step.
+    """
+
+    placement: Placement
+    claims: Claims | None
+    by_slots: bool
+    certificate: Certificate
+    last: int
+
+
+@dataclass(frozen=True)
+class Context(StorageContext):
+    """A plan with steps as the obligations see it.
 
     `writer` is each tensor's writing step, `CALLER` for what no step writes. `changes` marks the writes that the step
     lists as mutations. `root` is the tensor whose bytes each tensor shows. `returned` marks what the caller reads
@@ -47,8 +64,6 @@ class Context:
 
     plan: Plan
     permissions: Permissions
-    certificate: Certificate
-    last: int
     reads: Accesses
     writes: Accesses
     changes: Mask
@@ -63,9 +78,15 @@ class Context:
     ways: Ways
 
 
+def storages_of(plan: BufferPlan) -> StorageContext:
+    """What the obligations about storages look at in a plan of lifetimes alone. O(storages log storages)."""
+    evidence = certificate(plan.buffers, plan.claims)
+    return StorageContext(plan.buffers, plan.claims, False, evidence, plan.buffers.last_step)
+
+
 def view_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
     """Everything that the obligations share. O(plan × depth of bodies)."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     reads, writes, mutations = (_accesses(plan, which) for which in ("reads", "writes", "mutates"))
     count = max(1, len(t))
     changes = np.isin(writes.step * count + writes.tensor, mutations.step * count + mutations.tensor)
@@ -74,13 +95,16 @@ def view_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     given_up = np.fromiter((name in donated for name in names), np.bool_, len(names)) if donated else t.flags < 0
     loops, faults = _loops(plan)
     results = {loop.leave: _results(loop, reads, writes, changes) for loop in loops}
-    nodes, returned = branches(plan), _returned(plan, given_up)
-    on_ways = ways(plan, nodes, reads, writes, changes, writer, returned)
+    nodes, returned = branches(plan.allocation), _returned(plan, given_up)
+    on_ways = ways(plan.allocation, nodes, reads, writes, changes, writer, returned)
     return Context(
+        placement=plan.allocation,
+        claims=plan.claims,
+        by_slots=by_slots(plan),
         plan=plan,
         permissions=permissions,
-        certificate=certificate(plan),
-        last=plan.last_step,
+        certificate=certificate(plan.allocation, plan.claims),
+        last=plan.allocation.last_step,
         reads=on_ways.reads,
         writes=writes,
         changes=changes,
@@ -97,8 +121,11 @@ def view_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
 
 
 def _accesses(plan: Plan, which: str) -> Accesses:
-    at, flat = getattr(plan.steps, f"{which}_at").astype(np.int64), getattr(plan.steps, which).astype(np.int64)
-    return Accesses(np.repeat(np.arange(len(plan.steps)), np.diff(at)), flat)
+    at, flat = (
+        getattr(plan.allocation.steps, f"{which}_at").astype(np.int64),
+        getattr(plan.allocation.steps, which).astype(np.int64),
+    )
+    return Accesses(np.repeat(np.arange(len(plan.allocation.steps)), np.diff(at)), flat)
 
 
 def span(accesses: Accesses, first: int, last: int) -> slice:
@@ -108,11 +135,10 @@ def span(accesses: Accesses, first: int, last: int) -> slice:
 
 
 def _returned(plan: Plan, given_up: Mask) -> Mask:
-    """What the caller reads at the end: outputs, in mode `forward` what is saved, parameters and state that it owns."""
-    t = plan.tensors
-    flags = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
+    """What the caller reads at the end: what is returned, outputs, and the parameters and state that it keeps."""
+    t = plan.allocation.tensors
     kept = (ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER))
-    returned: Mask = (t.flags & flags != 0) | (np.isin(t.role, kept) & ~given_up)
+    returned: Mask = (t.flags & (IS_OUTPUT | IS_RETURNED) != 0) | (np.isin(t.role, kept) & ~given_up)
     return returned
 
 
@@ -121,7 +147,7 @@ def _roots(plan: Plan, permissions: Permissions) -> Rows:
 
     A circle of links has no end; what stands in one keeps a root that is a view, for which no obligation can hold.
     """
-    root = np.arange(len(plan.tensors))
+    root = np.arange(len(plan.allocation.tensors))
     for view, (base, _) in permissions.views.items():
         root[view] = base
     for _ in range(max(1, len(permissions.views)).bit_length()):
@@ -134,9 +160,9 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
 
     A body whose range is no bracket is a fault too: steps and bodies must tell the same story.
     """
-    part, op = plan.steps.part, plan.steps.op
+    part, op = plan.allocation.steps.part, plan.allocation.steps.op
     enter, leave = PARTS.index(Part.ENTER), PARTS.index(Part.LEAVE)
-    exclusive = declared(plan)
+    exclusive = declared(plan.allocation)
     opened: list[int] = []
     brackets: set[Loop] = set()
     loops: list[Loop] = []
@@ -151,10 +177,10 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
         else:
             bracket = Loop(opened.pop(), step)
             brackets.add(bracket)
-            if iterates(*plan.ops[int(op[step])], bracket.enter in exclusive):
+            if iterates(*plan.allocation.ops[int(op[step])], bracket.enter in exclusive):
                 loops.append(bracket)
-    ranges = zip(plan.bodies.enter[1:].tolist(), plan.bodies.leave[1:].tolist(), strict=True)
-    faults += [min(first, plan.last_step) for first, last in ranges if (first, last) not in brackets]
+    ranges = zip(plan.allocation.bodies.enter[1:].tolist(), plan.allocation.bodies.leave[1:].tolist(), strict=True)
+    faults += [min(first, plan.allocation.last_step) for first, last in ranges if (first, last) not in brackets]
     return tuple(loops), (*faults, *opened)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.certificate.slots import Changes, running
-from proofs.obligations.context import Context
+from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Chain, Place, false, listed, number, walk
 
 TERMS = 50
@@ -20,7 +20,9 @@ TERMS = 50
 LEMMAS: tuple[str, ...] = ("level_stays_below_the_ceiling", "level_reaches_its_end", "levels_join")
 
 
-def reached(context: Context, arena: int, amount: NDArray[np.uint64], ceiling: int, step: int) -> Iterator[Batch]:
+def reached(
+    context: StorageContext, arena: int, amount: NDArray[np.uint64], ceiling: int, step: int
+) -> Iterator[Batch]:
     """A cell for each step at which the total changes, and a row for the total at `step`. `amount` is by storage."""
     changes = context.certificate.changes[arena]
     if not _complete(context, arena, changes):
@@ -73,9 +75,9 @@ def _net(sizes: list[int], frees: int) -> str:
     return f"(- {gain} {' '.join(map(str, freed))})" if freed else gain
 
 
-def _complete(context: Context, arena: int, changes: Changes) -> bool:
+def _complete(context: StorageContext, arena: int, changes: Changes) -> bool:
     """Whether the evidence lists each storage of the arena once when it is born and once after it died."""
-    s = context.plan.storages
+    s = context.placement.storages
     members = np.flatnonzero(s.arena == arena)
     for frees, when in ((False, s.birth), (True, s.death)):
         mine = changes.frees == frees

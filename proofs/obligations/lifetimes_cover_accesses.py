@@ -44,7 +44,7 @@ def rows(context: Context) -> Iterator[Batch]:
     yield from _caller(context)
     for loop in context.loops:
         kept = _kept(context, loop)
-        t = context.plan.tensors
+        t = context.plan.allocation.tensors
         ends = [np.full(len(kept), step) for step in loop]
         yield from table("spans", [t.birth[kept], t.death[kept], *ends], _at(Accesses(ends[0], kept)))
 
@@ -53,7 +53,7 @@ def _read(context: Context) -> Iterator[Batch]:
     """Reads come after the write on every way; only of scratch is the step that reads it the one that writes it."""
     tensor = context.reads.tensor
     given = context.writer[tensor] == CALLER
-    scratch = context.plan.tensors.role[tensor] == ROLES.index(Role.SCRATCH)
+    scratch = context.plan.allocation.tensors.role[tensor] == ROLES.index(Role.SCRATCH)
     source = context.ways.source
     yield from _accesses(context, "touches", given, context.reads)
     yield from _accesses(context, "uses", ~given & scratch, context.reads, source)
@@ -79,7 +79,9 @@ def _written(context: Context) -> Iterator[Batch]:
     listed[writes.tensor[~changes]] = True
     unwritten = np.flatnonzero(~listed & (context.writer != CALLER)).tolist()
     yield from false(*(Place((tensor,), step=int(context.writer[tensor])) for tensor in unwritten))
-    if len(context.plan.steps.mutates) != np.count_nonzero(changes):  # a mutation that is no write, or is listed twice
+    if len(context.plan.allocation.steps.mutates) != np.count_nonzero(
+        changes
+    ):  # a mutation that is no write, or is listed twice
         yield from false(Place())
     changed, count = Accesses(writes.step[changes], writes.tensor[changes]), len(context.writer)
     read = np.isin(changed.step * count + changed.tensor, context.reads.step * count + context.reads.tensor)
@@ -88,7 +90,7 @@ def _written(context: Context) -> Iterator[Batch]:
 
 def _caller(context: Context) -> Iterator[Batch]:
     """The caller writes inputs, parameters and optimizer state, alone, before step 0; and reads to the last step."""
-    t = context.plan.tensors
+    t = context.plan.allocation.tensors
     caller, role = context.writer == CALLER, np.isin(t.role, GIVEN)
     his = np.flatnonzero(caller | role | (t.flags & IS_INPUT != 0))
     entitled = (caller & role)[his].astype(np.uint8)
@@ -104,7 +106,7 @@ def _accesses(
     context: Context, macro: str, which: Mask, accesses: Accesses, source: Rows | None = None
 ) -> Iterator[Batch]:
     """A row for each access that `which` marks: birth, death, the step that has written it if given, and step."""
-    t, chosen = context.plan.tensors, accesses.chosen(which)
+    t, chosen = context.plan.allocation.tensors, accesses.chosen(which)
     before = [] if source is None else [source[which]]
     yield from table(macro, [t.birth[chosen.tensor], t.death[chosen.tensor], *before, chosen.step], _at(chosen))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofs.obligations.context import Context
+from proofs.obligations.context import Context, StorageContext
 from proofs.obligations.rows import Batch, Place, listed
 
 NAME = "must_not_alias"
@@ -20,13 +20,17 @@ DEFINITIONS = """
 """
 
 
-def rows(context: Context) -> Iterator[Batch]:
+def rows(context: StorageContext) -> Iterator[Batch]:
     """A row for each declared pair."""
-    plan = context.plan
-    s = plan.storages
+    s, by_tensor = context.placement.storages, isinstance(context, Context)
 
-    def extent(tensor: int) -> str:
-        k = int(plan.tensors.storage[tensor])
+    def extent(k: int) -> str:
         return f"{int(s.arena[k])} {int(s.offset[k])} {int(s.bytes[k])}"
 
-    yield from listed([(f"(apart {extent(a)} {extent(b)})", Place((a, b))) for a, b in plan.must_not_alias])
+    pairs = zip(context.placement.must_not_alias, context.placement.storages_apart(), strict=True)
+    yield from listed(
+        [
+            (f"(apart {extent(a)} {extent(b)})", Place(named) if by_tensor else Place(storages=named))
+            for named, (a, b) in pairs
+        ]
+    )

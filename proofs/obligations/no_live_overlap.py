@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from proofs.checker.layouts import BY_SLOTS
 from proofs.obligations import by_edges
-from proofs.obligations.context import Context
-from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, walk
+from proofs.obligations.context import StorageContext
+from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, listed, walk
+from tmmu.plan.columns import Slots
 
 NAME = "no_live_overlap"
 SENTENCE = "No byte of an arena belongs to two storages that live at one step."
@@ -26,33 +26,34 @@ LEMMAS: tuple[str, ...] = (
 )  # fmt: skip
 DEFINITIONS = (
     """
+(define-fun slots_of_their_own ((storages Int) (occupied Int)) Bool (= storages occupied))
 (define-fun in_arena ((storage_arena Int) (slot_arena Int)) Bool (= storage_arena slot_arena))
 """
     + by_edges.DEFINITIONS
 )
 
 
-def rows(context: Context) -> Iterator[Batch]:
-    """The rows that show it for the plan's layout."""
-    if context.plan.layout in BY_SLOTS:
+def rows(context: StorageContext) -> Iterator[Batch]:
+    """The rows that show it: by slots where these have addresses of their own, else by edges."""
+    if context.by_slots:
         yield from tenancies(context)
         yield from _slots(context)
+        yield from never_reused(context)
     else:
         yield from by_edges.rows(context)
 
 
-def tenancies(context: Context) -> Iterator[Batch]:
+def tenancies(context: StorageContext) -> Iterator[Batch]:
     """The storages of each slot take turns in it and fit: O(storages) cells.
 
     Where slots have no address of their own, each is taken to begin at byte 0, and so is what lies in it.
     """
-    plan, evidence = context.plan, context.certificate
-    addressed = plan.layout in BY_SLOTS
-    s, slots, order = plan.storages, plan.slots, evidence.tenants
+    evidence, addressed = context.certificate, context.by_slots
+    s, slots, order = context.placement.storages, slots_of(context), evidence.tenants
     if not np.array_equal(np.sort(order), np.arange(len(s))) or not _grouped(context):
         yield from false(Place())  # the evidence leaves a storage out, or puts one into another's slot
         return
-    yield from distinct("in_arena", [s.arena, slots.arena[s.slot]], lambda i: Place(storages=(i,)))
+    yield from distinct("in_arena", [s.arena, slots.arena[slots.of]], lambda i: Place(storages=(i,)))
     size = slots.bytes
     start = evidence.slot_offset if addressed else np.zeros(len(slots), np.uint64)
     offset = s.offset if addressed else np.zeros(len(s), np.uint64)
@@ -73,18 +74,35 @@ def tenancies(context: Context) -> Iterator[Batch]:
     )  # fmt: skip
 
 
-def _grouped(context: Context) -> bool:
+def never_reused(context: StorageContext) -> Iterator[Batch]:
+    """In an arena that does not reuse, each storage has a slot of its own: a row for each such arena. spec: P2.4"""
+    slots = slots_of(context)
+    for a, arena in enumerate(context.placement.arenas):
+        if not arena.reuse:
+            tenants = np.flatnonzero(slots.arena[slots.of] == a)
+            row = f"(slots_of_their_own {len(tenants)} {len(np.unique(slots.of[tenants]))})"
+            yield from listed([(row, Place(storages=tenants[:2].tolist()))])
+
+
+def slots_of(context: StorageContext) -> Slots:
+    """The slots that are claimed; asked for only where some are."""
+    claimed = None if context.claims is None else context.claims.slots
+    assert claimed is not None  # the callers have looked
+    return claimed
+
+
+def _grouped(context: StorageContext) -> bool:
     """Whether the evidence lists under each slot just the storages that the plan puts there."""
-    evidence, slots = context.certificate, len(context.plan.slots)
+    evidence, slots = context.certificate, len(slots_of(context))
     counts = np.diff(evidence.tenants_at)
     held = np.repeat(np.arange(slots), counts)
-    return bool(np.array_equal(held, context.plan.storages.slot[evidence.tenants]))
+    return bool(np.array_equal(held, slots_of(context).of[evidence.tenants]))
 
 
-def _slots(context: Context) -> Iterator[Batch]:
+def _slots(context: StorageContext) -> Iterator[Batch]:
     """The slots of each arena by offset, one behind the other: O(slots) cells."""
-    plan, evidence = context.plan, context.certificate
-    slots, offset = plan.slots, evidence.slot_offset
+    evidence = context.certificate
+    slots, offset = slots_of(context), evidence.slot_offset
     # A slot that holds no storage has no address, and no byte of it is used.
     used = np.diff(evidence.tenants_at) > 0
     lists = [rows[used[rows]] for rows in evidence.slots]

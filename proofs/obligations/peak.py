@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofs.certificate.slots import most_at
 from proofs.obligations import levels
-from proofs.obligations.context import Context
+from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch
 
 NAME = "peak"
@@ -17,7 +18,11 @@ LEMMAS: tuple[str, ...] = levels.LEMMAS
 DEFINITIONS = ""
 
 
-def rows(context: Context) -> Iterator[Batch]:
-    """Two cells for each storage."""
-    for arena, usage in enumerate(context.plan.usage):
-        yield from levels.reached(context, arena, context.plan.storages.bytes, usage.peak_live_bytes, usage.peak_step)
+def rows(context: StorageContext) -> Iterator[Batch]:
+    """Two cells for each storage of an arena of which a peak is claimed."""
+    size = context.placement.storages.bytes
+    for arena, usage in enumerate(() if context.claims is None else context.claims.usage):
+        if usage.peak_live_bytes is not None:
+            step = usage.peak_step
+            at = most_at(context.certificate.changes[arena], size) if step is None else step
+            yield from levels.reached(context, arena, size, usage.peak_live_bytes, at)

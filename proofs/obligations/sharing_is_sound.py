@@ -72,7 +72,7 @@ def rows(context: Context) -> Iterator[Batch]:
 
 def _views(context: Context) -> Iterator[Batch]:
     """Each view shows its base's bytes at its offset, and was made after its base (or the caller wrote both)."""
-    t, links = context.plan.tensors, context.permissions.views
+    t, links = context.plan.allocation.tensors, context.permissions.views
     view = np.array(list(links), np.int64)
     base = np.array([link[0] for link in links.values()], np.int64)
     offset = np.array([link[1] for link in links.values()], np.uint64)
@@ -106,8 +106,8 @@ def _mutations(context: Context, when: Stays) -> Iterator[Batch]:
 
 def _taken(context: Context) -> Iterator[Batch]:
     """What the leave of exclusive arms writes lies beside what it takes, or on the outputs that become it. X4.6"""
-    t, addresses = context.plan.tensors, context.plan.addresses()
-    arena = context.plan.storages.arena[t.storage]
+    t, addresses = context.plan.allocation.tensors, context.plan.allocation.addresses()
+    arena = context.plan.allocation.storages.arena[t.storage]
     taken = set(context.ways.taken.tensor.tolist())
 
     def place(tensor: int) -> str:
@@ -215,7 +215,7 @@ def _replaces(context: Context, a: Content, b: Content) -> bool:
 
 def _in_place(context: Context, content: Content) -> Iterator[tuple[str, Place]]:
     """What an in-place result owes: the identical slice of its operand, and no other operand in these bytes."""
-    t = context.plan.tensors
+    t = context.plan.allocation.tensors
     operand = context.permissions.in_place[content.tensor]
 
     def slice_of(tensor: int) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from proofs.lemmas.plan.shrinking import SMALLER_PARTS
 from proofs.solvers import Solver
 from tmmu.core.dims.table import OPS, Row
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 NAME = "sizes_over_envelope"
 SENTENCE = "For every shape inside the envelope, every tensor has at most the bytes that are planned for it."
@@ -77,10 +77,10 @@ def _term(row: Row) -> str:
 def queries(plan: Plan) -> Iterator[tuple[int | None, str]]:
     """That smaller parts stay apart, then each size with its planned bytes once: the first tensor of it, the query."""
     assert plan.envelope is not None  # the caller has looked
-    rows, ranges = plan.envelope.terms.rows(), list(plan.bindings.ranges.values())
+    rows, ranges = plan.envelope.terms.rows(), list(plan.ranges.values())
     yield None, SMALLER_PARTS.query()
     asked: set[tuple[int, int]] = set()
-    for t, claim in enumerate(zip(plan.envelope.size.tolist(), plan.tensors.bytes.tolist(), strict=True)):
+    for t, claim in enumerate(zip(plan.envelope.size.tolist(), plan.allocation.tensors.bytes.tolist(), strict=True)):
         if claim not in asked:
             asked.add(claim)
             yield t, query(rows, *claim, ranges)
@@ -96,6 +96,6 @@ def ask(plan: Plan, solver: Solver, timeout_s: float) -> Shown:
             why = answer.failure or f"the solver answers {answer.text[:200]!r}"
             if t is None:
                 return Shown(0, seconds, failure=why)
-            return Shown(count + 1, seconds, plan.tensors.name[t], why, answer.counterexample)
+            return Shown(count + 1, seconds, plan.allocation.tensors.name[t], why, answer.counterexample)
         count += 1
     return Shown(count, seconds)

@@ -26,7 +26,7 @@ DEFINITIONS = """
 
 def rows(context: Context) -> Iterator[Batch]:
     """A row for each tensor, and one for each different lifetime of a storage."""
-    t, s = context.plan.tensors, context.plan.storages
+    t, s = context.plan.allocation.tensors, context.plan.allocation.storages
     home = t.storage
     columns: list[Column] = [t.window, t.bytes, s.bytes[home], s.birth[home], t.birth, t.death, s.death[home]]
     yield from table("inside", columns, lambda i: Place((i,)))

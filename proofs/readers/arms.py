@@ -14,7 +14,8 @@ from typing import NamedTuple
 from proofs.readers.operators import is_branch, iterates, qualified
 from tmmu.core.columns import NONE, U32
 from tmmu.core.vocabulary import MAIN, Part, Role
-from tmmu.plan.columns import PARTS, ROLES, Plan
+from tmmu.plan.allocation import Allocation
+from tmmu.plan.columns import PARTS, ROLES
 
 
 class Arm(NamedTuple):
@@ -39,9 +40,9 @@ class Branches:
     become: dict[int, frozenset[int]] = field(default_factory=dict)
 
 
-def declared(plan: Plan) -> frozenset[int]:
+def declared(allocation: Allocation) -> frozenset[int]:
     """The enter steps of the nodes all of whose bodies are declared exclusive. O(bodies)."""
-    columns = zip(plan.bodies.enter[1:].tolist(), plan.bodies.exclusive[1:].tolist(), strict=True)
+    columns = zip(allocation.bodies.enter[1:].tolist(), allocation.bodies.exclusive[1:].tolist(), strict=True)
     yes: set[int] = set()
     no = {NONE}
     for enter, exclusive in columns:
@@ -49,15 +50,15 @@ def declared(plan: Plan) -> frozenset[int]:
     return frozenset(yes - no)
 
 
-def assumed(plan: Plan) -> list[str]:
+def assumed(allocation: Allocation) -> list[str]:
     """What is assumed of operators that are not known, as the plan declares their arms exclusive. spec: X4.2"""
-    ops = {plan.ops[int(plan.steps.op[node.enter])] for node in branches(plan)}
+    ops = {allocation.ops[int(allocation.steps.op[node.enter])] for node in branches(allocation)}
     return sorted(f"{qualified(*op)} runs exactly one of its bodies" for op in ops if not is_branch(*op))
 
 
-def branches(plan: Plan) -> list[Branches]:
+def branches(allocation: Allocation) -> list[Branches]:
     """The nodes with exclusive arms, outer ones before inner ones. O(steps of arms × depth + bodies)."""
-    enters, steps, b = declared(plan), plan.steps, plan.bodies
+    enters, steps, b = declared(allocation), allocation.steps, allocation.bodies
     owned: dict[int, list[int]] = {}
     for row, enter in enumerate(b.enter.tolist()):
         if enter in enters:
@@ -71,16 +72,16 @@ def branches(plan: Plan) -> list[Branches]:
             and all(int(b.leave[row]) == leave for row in rows)
             and PARTS[steps.part[enter]] is Part.ENTER
             and PARTS[steps.part[leave]] is Part.LEAVE
-            and not iterates(*plan.ops[int(steps.op[enter])], exclusive=True)
-            and (arms := _arms(plan, rows, enter, leave)) is not None
+            and not iterates(*allocation.ops[int(steps.op[enter])], exclusive=True)
+            and (arms := _arms(allocation, rows, enter, leave)) is not None
         ):
-            found.append(_taking(plan, Branches(enter, leave, arms)))
+            found.append(_taking(allocation, Branches(enter, leave, arms)))
     return found
 
 
-def _arms(plan: Plan, rows: list[int], enter: int, leave: int) -> tuple[Arm, ...] | None:
+def _arms(allocation: Allocation, rows: list[int], enter: int, leave: int) -> tuple[Arm, ...] | None:
     """The range of each body, or None where the steps between are not those of one body after the other."""
-    parent, body = plan.bodies.parent, plan.steps.body
+    parent, body = allocation.bodies.parent, allocation.steps.body
     around = {row: row for row in rows}
     arms, at = [], enter + 1
     for row in rows:
@@ -103,13 +104,13 @@ def _outermost(body: int, parent: U32, around: dict[int, int]) -> int:
     return arm
 
 
-def _taking(plan: Plan, node: Branches) -> Branches:
+def _taking(allocation: Allocation, node: Branches) -> Branches:
     """The node with what its leave takes: in order all outputs of the arms, as many of each as the node has results."""
-    reads, writes = (_listed(plan, which, node.leave) for which in ("reads", "writes"))
+    reads, writes = (_listed(allocation, which, node.leave) for which in ("reads", "writes"))
     scratch = ROLES.index(Role.SCRATCH)
     outputs: list[tuple[int, int]] = []  # each with its copy, or NONE
     for r, following in pairwise((*reads, NONE)):
-        if r not in writes and int(plan.tensors.role[r]) != scratch:
+        if r not in writes and int(allocation.tensors.role[r]) != scratch:
             outputs.append((r, following if following in writes else NONE))
     copies = {copy for _, copy in outputs}
     results = [w for w in dict.fromkeys(writes) if w not in copies]
@@ -121,7 +122,7 @@ def _taking(plan: Plan, node: Branches) -> Branches:
     return Branches(node.enter, node.leave, node.arms, tuple(dict.fromkeys(r for r, _ in outputs)), become)
 
 
-def _listed(plan: Plan, which: str, step: int) -> list[int]:
-    at = getattr(plan.steps, f"{which}_at")
-    rows: list[int] = getattr(plan.steps, which)[int(at[step]) : int(at[step + 1])].tolist()
+def _listed(allocation: Allocation, which: str, step: int) -> list[int]:
+    at = getattr(allocation.steps, f"{which}_at")
+    rows: list[int] = getattr(allocation.steps, which)[int(at[step]) : int(at[step + 1])].tolist()
     return rows

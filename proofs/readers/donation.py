@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 from proofs.readers.patterns import fits
 from tmmu.core.columns import NONE
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 
 def callers(plan: Plan) -> frozenset[str]:
     """The names of what the caller writes before step 0: all that can be donated."""
-    writers = plan.tensors.writer.tolist()
-    return frozenset(name for name, writer in zip(plan.tensors.name, writers, strict=True) if writer == NONE)
+    writers = plan.allocation.tensors.writer.tolist()
+    return frozenset(name for name, writer in zip(plan.allocation.tensors.name, writers, strict=True) if writer == NONE)
 
 
 def given_up(plan: Plan, patterns: Iterable[str]) -> frozenset[str]:

@@ -20,7 +20,8 @@ from tmmu.core.columns import NONE, U32
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import MAIN, Part, Role, Shares
-from tmmu.plan.columns import PARTS, ROLES, SHARES, Plan
+from tmmu.plan.columns import PARTS, ROLES, SHARES
+from tmmu.plan.sections import Plan
 
 DROPOUT_BELIEVED = "::Dropout with training_mode false"
 """The assumption that stands for a Dropout whose training_mode operand a plan without a model cannot show."""
@@ -74,7 +75,7 @@ def permitted(plan: Plan, expected: Expected | None, donated: frozenset[str]) ->
     Returns
     -------
     Permissions
-        Rows of `plan.tensors`. A view step writes no byte; an in-place result takes the operand's identical slice.
+        Rows of tensors. A view step writes no byte; an in-place result takes the operand's identical slice.
 
     Notes
     -----
@@ -99,7 +100,7 @@ def _words(plan: Plan) -> list[_Word]:
 
     The word is about one step. Of what several exclusive arms write there is none: each write is an ordinary one.
     """
-    t, s = plan.tensors, plan.steps
+    t, s = plan.allocation.tensors, plan.allocation.steps
     count = [np.bincount(rows, minlength=len(t)) for rows in (s.writes, s.mutates)]
     once = count[0] - count[1] <= 1
     rows = np.flatnonzero(((t.shares == _VIEW) | (t.shares == _IN_PLACE)) & (t.of != NONE) & once)
@@ -111,11 +112,11 @@ class _Judge:
     """The plan's columns as Python lists, and the conditions that a word must meet to be a permission."""
 
     def __init__(self, plan: Plan, expected: Expected | None, donated: frozenset[str]) -> None:
-        t, s = plan.tensors, plan.steps
+        t, s = plan.allocation.tensors, plan.allocation.steps
         self.plan, self.expected, self.donated, self.permissions = plan, expected, donated, Permissions()
         self.name, self.writer, self.bytes = t.name.list(), t.writer.tolist(), t.bytes.tolist()
         self.size = plan.sizes()
-        self.dtype: list[str] = [plan.dtypes[index] for index in t.dtype.tolist()]
+        self.dtype: list[str] = [plan.allocation.dtypes[index] for index in t.dtype.tolist()]
         self.part, self.body, self.op = s.part.tolist(), s.body.tolist(), s.op.tolist()
         self.reads_at, self.writes_at, self.mutates_at = (
             s.reads_at.tolist(),
@@ -138,7 +139,7 @@ class _Judge:
         """The byte offset at which a step's result shows its base, or None where it is no view."""
         if not self._within_step(word):
             return None
-        domain, op = self.plan.ops[self.op[word.step]]
+        domain, op = self.plan.allocation.ops[self.op[word.step]]
         reads, writes = self._reads(word.step), self._writes(word.step)
         whole = self._alike(word.row, word.of) and self.dtype[word.row] == self.dtype[word.of]
         result = writes[0] == word.row or shows_in_every_result(domain, op)
@@ -167,7 +168,7 @@ class _Judge:
 
     def _works_in_place(self, word: _Word) -> bool:
         """Whether the operator may overwrite this operand, by the tables, the model or, for want of both, the plan."""
-        domain, op = self.plan.ops[self.op[word.step]]
+        domain, op = self.plan.allocation.ops[self.op[word.step]]
         reads, writes = self._reads(word.step), self._writes(word.step)
         by_table = writes[0] == word.row and word.of in overwritable(domain, op, reads)
         if self.expected is not None:
@@ -180,7 +181,7 @@ class _Judge:
 
     def _operands(self, step: int) -> list[int]:
         """What a step reads, but for its scratch, which it makes itself."""
-        made, role = self._writes(step), self.plan.tensors.role
+        made, role = self._writes(step), self.plan.allocation.tensors.role
         return [row for row in self._reads(step) if role[row] != _SCRATCH or row not in made]
 
     def _within_step(self, word: _Word) -> bool:
@@ -194,7 +195,7 @@ class _Judge:
             # What an enter writes is a formal input. An operand written earlier also keeps chains of views finite.
             return bool(writer < word.step and self.part[writer] != _ENTER and self.body[writer] == body)
         # What the caller writes belongs to the main graph, but for a body's own initializers, which carry its name.
-        return bool(body == MAIN or self.name[word.of].startswith(f"{self.plan.bodies.name[body]}/"))
+        return bool(body == MAIN or self.name[word.of].startswith(f"{self.plan.allocation.bodies.name[body]}/"))
 
     def _takeable(self, word: _Word) -> bool:
         """Whether the operand has the result's size, its bytes are free to take, and no other operand shows them."""
@@ -230,11 +231,12 @@ class _Judge:
         """Whether a Dropout passes its operand on: without training_mode (its one operand of bools) or believed."""
         if all(self.dtype[row] != "bool" for row in reads[1:]):
             return True
-        return self.plan.mode == "inference" and self._believe(DROPOUT_BELIEVED)
+        origin = self.plan.provenance
+        return origin is not None and origin.mode == "inference" and self._believe(DROPOUT_BELIEVED)
 
     def _window_offset(self, word: _Word) -> int | None:
         """Where the plan itself puts the tensor in its base, if it lies inside."""
-        t = self.plan.tensors
+        t = self.plan.allocation.tensors
         offset = int(t.window[word.row]) - int(t.window[word.of])
         inside = offset >= 0 and not is_negative(self.size[word.of] - self.size[word.row] - offset)
         return offset if inside and t.storage[word.row] == t.storage[word.of] else None
@@ -250,13 +252,13 @@ class _Judge:
         return True
 
     def _reads(self, step: int) -> list[int]:
-        return _rows(self.plan.steps.reads[self.reads_at[step] : self.reads_at[step + 1]])
+        return _rows(self.plan.allocation.steps.reads[self.reads_at[step] : self.reads_at[step + 1]])
 
     def _writes(self, step: int) -> list[int]:
-        return _rows(self.plan.steps.writes[self.writes_at[step] : self.writes_at[step + 1]])
+        return _rows(self.plan.allocation.steps.writes[self.writes_at[step] : self.writes_at[step + 1]])
 
     def _mutates(self, step: int) -> list[int]:
-        return _rows(self.plan.steps.mutates[self.mutates_at[step] : self.mutates_at[step + 1]])
+        return _rows(self.plan.allocation.steps.mutates[self.mutates_at[step] : self.mutates_at[step + 1]])
 
 
 def _rows(column: U32) -> list[int]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from proofs.readers.operators import COLLECTIVES
 from proofs.sharding.mesh import Mesh
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 NONE = -1
 """No place along an axis: the mesh does not have it."""
@@ -34,11 +34,18 @@ class Meeting(NamedTuple):
 
 def meetings(plan: Plan) -> list[Meeting]:
     """The meetings that a rank comes to, in the order of its steps. O(steps)."""
-    mesh, rank, found = Mesh(plan.shard_spec), plan.rank, []
-    names, reads, writes = plan.tensors.name, plan.steps.listed("reads"), plan.steps.listed("writes")
-    sizes, types = plan.tensors.bytes.tolist(), [plan.dtypes[row] for row in plan.tensors.dtype.tolist()]
-    for s, (node, row) in enumerate(zip(plan.steps.node, plan.steps.op.tolist(), strict=True)):
-        domain, op = plan.ops[row]
+    mesh, rank, found = Mesh(plan.origin.shard_spec), plan.origin.rank, []
+    names, reads, writes = (
+        plan.allocation.tensors.name,
+        plan.allocation.steps.listed("reads"),
+        plan.allocation.steps.listed("writes"),
+    )
+    sizes, types = (
+        plan.allocation.tensors.bytes.tolist(),
+        [plan.allocation.dtypes[row] for row in plan.allocation.tensors.dtype.tolist()],
+    )
+    for s, (node, row) in enumerate(zip(plan.allocation.steps.node, plan.allocation.steps.op.tolist(), strict=True)):
+        domain, op = plan.allocation.ops[row]
         axis = domain.removeprefix(COLLECTIVES)
         if not domain.startswith(COLLECTIVES):
             continue

@@ -15,7 +15,7 @@ from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.stages import RankModel
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 
 class Dimension(NamedTuple):
@@ -28,7 +28,9 @@ class Dimension(NamedTuple):
 
 def stated_parts(plan: Plan) -> dict[str, tuple[Dimension, ...]]:
     """What a plan says that its rank holds, by the tensor's name. O(dimensions)."""
-    axes, s = Mesh(plan.shard_spec).axes, plan.shards
+    if plan.shards is None:
+        return {}
+    axes, s = Mesh(plan.origin.shard_spec).axes, plan.shards
     columns = (s.size.tolist(), s.axis.tolist(), s.start.tolist(), s.held.tolist(), s.chunk.tolist())
     every = [
         Dimension(size, "" if axis == NONE else axes[axis], Part(start, held, chunk))
@@ -36,22 +38,22 @@ def stated_parts(plan: Plan) -> dict[str, tuple[Dimension, ...]]:
     ]
     at = s.dims_at.tolist()
     return {
-        plan.tensors.name[row]: tuple(every[at[k] : at[k + 1]]) for k, row in enumerate(s.tensor.tolist())
+        plan.allocation.tensors.name[row]: tuple(every[at[k] : at[k + 1]]) for k, row in enumerate(s.tensor.tolist())
     }  # fmt: skip
 
 
 def false_parts(plan: Plan) -> Iterator[FalseField]:
     """Each part that is not the rank's chunk of its dimension, or has not the bytes of its tensor. O(dimensions)."""
-    mesh, spec = Mesh(plan.shard_spec), plan.shard_spec
-    rows = {name: row for row, name in enumerate(plan.tensors.name)}
+    mesh, spec = Mesh(plan.origin.shard_spec), plan.origin.shard_spec
+    rows = {name: row for row, name in enumerate(plan.allocation.tensors.name)}
     stated = stated_parts(plan)
-    for name, writer in zip(plan.tensors.name, plan.tensors.writer.tolist(), strict=True):
+    for name, writer in zip(plan.allocation.tensors.name, plan.allocation.tensors.writer.tolist(), strict=True):
         if writer == NONE and name not in stated:  # buffers are written by steps: this is the model's
             yield FalseField("shards", f"part of {name}", "nothing", "a part of what the caller writes")
     for name, dimensions in stated.items():
         for d, (size, axis, part) in enumerate(dimensions):
             place = f"dimension {d} of {name}"
-            right = mesh.part(size, axis, plan.rank)
+            right = mesh.part(size, axis, plan.origin.rank)
             if part != right:
                 yield FalseField("shards", place, _text(part), _text(right))
             if axis and size % mesh.size[axis] and not spec["pad"]:
@@ -62,17 +64,19 @@ def false_parts(plan: Plan) -> Iterator[FalseField]:
         if len(set(axes)) < len(axes):
             yield FalseField("shards", name, f"split by {', '.join(axes)}", "each axis at most once")
         row = rows[name]
-        bits = BITS[plan.dtypes[int(plan.tensors.dtype[row])]]
+        bits = BITS[plan.allocation.dtypes[int(plan.allocation.tensors.dtype[row])]]
         size = -(-prod(dimension.part.chunk for dimension in dimensions) * bits // 8)
-        if size != int(plan.tensors.bytes[row]):
-            yield FalseField("shards", f"bytes of {name}", str(int(plan.tensors.bytes[row])), str(size))
+        if size != int(plan.allocation.tensors.bytes[row]):
+            yield FalseField("shards", f"bytes of {name}", str(int(plan.allocation.tensors.bytes[row])), str(size))
 
 
 def part_differences(plan: Plan, rank_model: RankModel) -> Iterator[Difference]:
     """Each tensor of the model of which the plan's table says what the shard spec does not. O(dimensions)."""
-    mesh, stated = Mesh(plan.shard_spec), stated_parts(plan)
+    if plan.provenance is None:
+        return
+    mesh, stated = Mesh(plan.origin.shard_spec), stated_parts(plan)
     for name, (shape, partition) in rank_model.held.items():
-        right = tuple(Dimension(n, a, mesh.part(n, a, plan.rank)) for n, a in zip(shape, partition, strict=True))
+        right = tuple(Dimension(n, a, mesh.part(n, a, plan.origin.rank)) for n, a in zip(shape, partition, strict=True))
         if name not in stated:
             yield Difference("shard", "", (name,), None, "no part of it", _texts(right))
         elif stated[name] != right:

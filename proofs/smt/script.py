@@ -10,6 +10,7 @@ no option is set, so that no solver is preferred. spec: C4.3, V4.10
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from proofs.smt.unfold import Scope
@@ -25,12 +26,18 @@ def script(scope: Scope, queries: Iterable[str]) -> Iterator[str]:
 
     The queries of one file are taken together: they need the same definitions.
     """
-    parts = [scope.unfolded(query) for query in queries]
-    definitions = max((definitions for definitions, _ in parts), key=len)
+    parts = [(comments, *scope.unfolded(query)) for comments, query in map(_parted, queries)]
+    definitions = max((definitions for _, definitions, _ in parts), key=len)
     yield f"(set-logic ALL)\n{definitions.strip()}\n"
-    for _, commands in parts:
-        yield f"(push 1)\n{commands}\n{UNSAT}(pop 1)\n"
+    for comments, _, commands in parts:
+        yield f"{comments}(push 1)\n{commands}\n{UNSAT}(pop 1)\n"
     yield CANARY
+
+
+def _parted(query: str) -> tuple[str, str]:
+    """The comments that a query begins with, and the query."""
+    comments = list(takewhile(lambda line: line.startswith(";"), query.splitlines(keepends=True)))
+    return "".join(comments), query[sum(map(len, comments)) :]
 
 
 def write(path: Path, sentence: str, text: Iterable[str]) -> Path:

@@ -20,6 +20,7 @@ from proofs.verify.judge import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core.errors import TmmuError, one_line
 from tmmu.core.flags import Folder, bound, dims, existing, shapes
+from tmmu.core.vocabulary import MODES
 
 ORDER = (70, 1, NO_PLAN, 3, 0)
 """Which exit code counts where several files have different ones: the first of these that occurred."""
@@ -37,6 +38,7 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
     metavar="NAME",
     help="The caller gives this input up: results may take its bytes; * is any text.",
 )
+@click.option("--mode", type=click.Choice(MODES), help="What is run of the model, for a plan that does not say it.")
 @click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
 @click.option("--require", default="", metavar="LIST", help=f"Make a missing one UNKNOWN: {', '.join(REQUIRABLE)}.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "junit", "sarif"]), default="text")
@@ -61,6 +63,7 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
 )
 @click.option("--workers", type=click.IntRange(1, 64), default=2, help="Solver processes.")
 @click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
+@click.option("-v", "--verbose", is_flag=True, help="List how many rows of each obligation were proved, and by whom.")
 @click.version_option(package_name="tmmu")
 def command(
     plans: tuple[str, ...],
@@ -69,6 +72,7 @@ def command(
     shape: dict[str, str],
     value: dict[str, str],
     donate: tuple[str, ...],
+    mode: str | None,
     trust_shapes: bool,
     require: str,
     style: str,
@@ -78,6 +82,7 @@ def command(
     smt2: str | None,
     workers: int,
     coq: str | None,
+    verbose: bool,
 ) -> int:
     """Prove that running each PLAN in its arenas computes what private memory would; or print the witness.
 
@@ -91,7 +96,7 @@ def command(
     known, ranges = dims(dim)
     options = Options(
         model, known, shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, solvers, smt2, ranges, coq,
+        definition_limit, workers, solvers, smt2, ranges, mode, coq,
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")
@@ -121,7 +126,7 @@ def command(
             _progress(path)("")
         verdicts.append(verdict)
         if style == "text":
-            for line in formats.text(verdict):
+            for line in formats.text(verdict, verbose):
                 click.echo(line, err=verdict.verdict == "ERROR")
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):
         for name in ranks.misspelt(members, donate):

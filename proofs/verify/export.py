@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from proofs import obligations
-from proofs.obligations import definition, sizes_over_envelope
+from proofs import obligations, promises
+from proofs.obligations import sizes_over_envelope
 from proofs.obligations.context import view_of
-from proofs.obligations.rows import Batch, Unprovable, gathered
+from proofs.obligations.rows import Batch, Place, Unprovable, gathered
 from proofs.readers.sharing import Permissions
 from proofs.smt.script import CANARY, UNSAT, script, write
 from proofs.smt.unfold import Scope
 from tmmu.core import canonical
-from tmmu.plan.columns import Plan
+from tmmu.core.errors import one_line
+from tmmu.plan.sections import Plan
 
 
 def clear(folder: Path) -> None:
@@ -23,7 +24,7 @@ def clear(folder: Path) -> None:
 
     Raises TmmuError where a file of such a name cannot be removed. spec: C4.4
     """
-    names = (*(obligation.NAME for obligation in obligations.OBLIGATIONS), sizes_over_envelope.NAME, definition.NAME)
+    names = (*(obligation.NAME for obligation in obligations.OBLIGATIONS), sizes_over_envelope.NAME, promises.NAME)
     for name in names:
         canonical.remove(folder / f"{name}.smt2")
 
@@ -34,9 +35,9 @@ def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: froz
     For a plan whose every obligation was discharged: the status of each query is `unsat`. O(n log n) text.
     """
     view, scope = view_of(plan, permissions, donated), Scope(obligations.PRELUDE)
-    written = []
+    written, named = [], obligations.naming(plan.allocation)
     for obligation in obligations.OBLIGATIONS:
-        queries = _queries(obligation.rows(view))
+        queries = _queries(obligation.rows(view), named)
         path = folder / f"{obligation.NAME}.smt2"
         written.append(write(path, obligation.SENTENCE, script(scope, queries)))
     if plan.envelope is not None:
@@ -44,21 +45,26 @@ def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: froz
         text = chain(["(set-logic ALL)\n"], asked)
         path = folder / f"{sizes_over_envelope.NAME}.smt2"
         written.append(write(path, sizes_over_envelope.SENTENCE, text))
-    rows = definition.table(plan)
-    if 2 <= len(rows.storage) <= limit:
-        of_pairs = script(Scope(""), [f"{definition.definitions(rows)}\n(assert collide)\n(assert (bvult i j))"])
-        written.append(write(folder / f"{definition.NAME}.smt2", definition.SENTENCE, of_pairs))
+    if len(plan.allocation.storages) <= limit:
+        parts = [
+            f"; {one.promise}\n(push 1)\n{one.tables}\n(push 1)\n{one.breaks}\n{UNSAT}(pop 1)\n"
+            f"{one.canary}\n{CANARY}(pop 1)\n"
+            for one in promises.questions(plan.allocation, plan.claims)
+        ]
+        path = folder / f"{promises.NAME}.smt2"
+        written.append(write(path, promises.SENTENCE, ["(set-logic QF_BV)\n", *parts]))
     return written
 
 
-def _queries(batches: Iterator[Batch]) -> Iterator[str]:
-    """The negation of the rows of each batch; `true` where nothing is asked."""
+def _queries(batches: Iterator[Batch], named: Callable[[Place], str]) -> Iterator[str]:
+    """The negation of the rows of each batch, with what each is about before it; `true` where nothing is asked."""
     empty = True
     try:
         for batch in gathered(batches):
             empty = False
             rows = "\n".join(batch.rows)
-            yield f"(assert (not (and true\n{rows})))"
+            about = "\n".join(f"; row {k}: {one_line(named(batch.place(k)))}" for k in range(len(batch.rows)))
+            yield f"{about}\n(assert (not (and true\n{rows})))"
     except Unprovable:
         return
     if empty:

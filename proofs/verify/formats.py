@@ -22,12 +22,12 @@ SHOWN = 8
 SARIF_LEVELS = {"PROVED": "none", "REFUTED": "error", "UNKNOWN": "warning", "ERROR": "error"}
 
 
-def text(verdict: Verdict) -> Iterator[str]:
+def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
     """The verdict's line, then what it rests on or what is wrong; no name of a plan can begin a line of its own."""
-    return map(one_line, _text(verdict))
+    return map(one_line, _text(verdict, verbose))
 
 
-def _text(verdict: Verdict) -> Iterator[str]:
+def _text(verdict: Verdict, verbose: bool) -> Iterator[str]:
     if verdict.verdict == "ERROR":
         yield from (f"error: {note}" for note in verdict.notes)
         return
@@ -36,8 +36,13 @@ def _text(verdict: Verdict) -> Iterator[str]:
         yield f"  {verdict.witness['obligation']}: {verdict.witness['text']}"
         yield from (f"  {line}" for line in _witness(verdict.witness))
     else:
-        proved = [o["name"] for o in verdict.obligations if o["verdict"] == "PROVED"]
-        yield f"  proved: {', '.join(proved)}"
+        for what, names in (("proved", verdict.proved), ("compared", verdict.compared)):
+            if names:
+                yield f"  {what}: {', '.join(names)}"
+        if verdict.not_looked_at:
+            yield f"  not looked at: {', '.join(_with_reasons(verdict.not_looked_at))}"
+    if verbose:
+        yield from (f"  {line}" for line in _rows(verdict.obligations))
     ranges = {name: f"{low}..{high}" for name, (low, high) in verdict.assumptions["ranges"].items()}
     bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
@@ -50,6 +55,21 @@ def _text(verdict: Verdict) -> Iterator[str]:
     if verdict.assumptions["trusted_shapes"]:
         yield "  trusted: the shapes that the model file states"
     yield from (f"  note: {note}" for note in verdict.notes)
+
+
+def _with_reasons(reasons: dict[str, str]) -> Iterator[str]:
+    """Names with their reasons, each reason once."""
+    for reason in dict.fromkeys(reasons.values()):
+        yield f"{' '.join(name for name, why in reasons.items() if why == reason)} ({reason})"
+
+
+def _rows(obligations: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Each obligation with its verdict, its rows and the solvers that were asked."""
+    for entry in obligations:
+        solvers = ", ".join(f"{name} {said}" for name, said in entry.get("solvers", {}).items())
+        rows = f", {entry['rows']} rows" if "rows" in entry else ""
+        detail = f" ({entry['detail']})" if entry.get("detail") else ""
+        yield f"{entry['name']}: {entry['verdict']}{rows}{f', {solvers}' if solvers else ''}{detail}"
 
 
 def _few(items: Sequence[str]) -> str:

@@ -19,9 +19,9 @@ from proofs.checker import claims, envelope, structure
 from proofs.checker import execute as checker
 from proofs.checker.claims import FalseField
 from proofs.checker.layouts import SCATTERED
-from proofs.checker.program import Program, program
+from proofs.checker.program import Program, placed_storages, program
 from proofs.kernel import coq_file, installed
-from proofs.kernel.opinion import NOT_INSTALLED, opinion
+from proofs.kernel.opinion import NOT_ASKED, NOT_INSTALLED, opinion
 from proofs.readers import arms, donation
 from proofs.readers.models import compare
 from proofs.readers.models.recomputation import with_recomputation
@@ -33,11 +33,13 @@ from proofs.sharding.stages import RankModel, of_rank
 from proofs.verify.verdict import (
     BY_COMPARISON,
     EXITS,
+    OBLIGATIONS,
     OF_SHARDED,
     PROVED,
     UNKNOWN,
     Verdict,
     Wrong,
+    absent,
     entry_of,
     listed,
     refute,
@@ -47,10 +49,10 @@ from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
-from tmmu.plan.gate import Stated
+from tmmu.plan.gate import Stated, StatedBuffers
+from tmmu.plan.sections import BufferPlan, Plan, Usage
 
-REQUIRABLE = ("model", "slot-count", "ranks", "kernel")
+REQUIRABLE = ("model", "slot-count", "ranks", "kernel", "provenance", "claims", "accesses")
 """What `--require` may name."""
 
 
@@ -72,6 +74,8 @@ class Options:
     solvers: tuple[str, ...] = ("z3",)
     smt2: str | None = None
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    mode: str | None = None
+    """What is run of the model, for a plan whose provenance does not say it."""
     coq: str | None = None
     """The folder for a file in which Coq itself proves the plan."""
 
@@ -90,7 +94,7 @@ def verify(path: str, options: Options = Options(), progress: Callable[[str], No
     return judge(path, opened(path, options), options, progress)
 
 
-def opened(path: str, options: Options = Options()) -> Stated:
+def opened(path: str, options: Options = Options()) -> Stated | StatedBuffers:
     """Read a plan file, once. What an earlier run has written of a file of this name is removed first: it is no word on
     the file as it is now. Raises `TmmuError` and `OSError` where it is no plan or cannot be read.
     """
@@ -100,42 +104,49 @@ def opened(path: str, options: Options = Options()) -> Stated:
         smtlib.clear(smtlib.folder_of(options.smt2, path))
     if options.coq is not None:
         coq_file.clear(options.coq)
-    return file.load(path)
+    return file.load_any(path)
 
 
 def judge(
-    path: str, stated: Stated, options: Options = Options(), progress: Callable[[str], None] = lambda _: None
+    path: str,
+    stated: Stated | StatedBuffers,
+    options: Options = Options(),
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
     """The verdict on a plan that was read from `path`, which is not opened again. Raises as `verify` does."""
+    if isinstance(stated, StatedBuffers):
+        return _judge_buffers(path, stated, options, progress)
     plan = stated.plan
     _agree(plan, options)
-    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], _scope(options), model=options.model)
+    scope = "against the model" if options.model is not None else "for the steps it states"
+    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], scope, model=options.model)
     # From here on names, those that this plan has: a rank has what its stage touches.
     options = replace(options, donated=donation.given_up(plan, options.donated))
-    result.assumptions = _assumptions(plan, options)
+    origin = plan.provenance
+    result.assumptions = _assumptions(_bound(plan, options), options)
     result.claims = _claims(plan)
-    if plan.shard_spec:
-        result.assumptions["rank"], result.assumptions["world_size"] = plan.rank, plan.world_size
+    if origin is not None and origin.shard_spec:
+        result.assumptions["rank"], result.assumptions["world_size"] = origin.rank, origin.world_size
     try:
         sharded = _expected(plan, options)
         expected = None if sharded is None else sharded.expected
     except TmmuError as error:
-        if error.code_id == "INVALID_SHARDING":
-            stated_as = f"rank {plan.rank} of {plan.world_size}"
+        if error.code_id == "INVALID_SHARDING" and origin is not None:
+            stated_as = f"rank {origin.rank} of {origin.world_size}"
             place = f"{error.place}: {error.what}"
             refute(result, plan, [compare.Difference("sharding", "", (), None, stated_as, place)])
             return result
-        if error.code_id != "INVALID_BINDING":
+        if error.code_id != "INVALID_BINDING" or origin is None:
             raise
         # The bindings are the plan's own: a model that they do not fit is not the one that was planned.
-        bound = {**plan.bindings.dims, **_ranges(plan), **plan.bindings.shapes, **plan.bindings.values}
+        bound = {**origin.bindings.dims, **_ranges(plan), **origin.bindings.shapes, **origin.bindings.values}
         stated_as = ", ".join(f"{name}={value}" for name, value in bound.items())
         refute(result, plan, [compare.Difference("binding", "", (), None, stated_as, error.what)])
         return result
     permissions = permitted(plan, expected, options.donated)
     run = program(plan, permissions, options.donated)
     repeated = sorted(f"{op} gives the same values again" for op in (expected.repeated if expected is not None else ()))
-    result.assumptions["believed_operators"] = [*permissions.believed, *repeated, *arms.assumed(plan)]
+    result.assumptions["believed_operators"] = [*permissions.believed, *repeated, *arms.assumed(plan.allocation)]
     if sharded is not None:
         result.assumptions["believed_operators"] += sorted(sharded.believed)
     progress("checking")
@@ -143,10 +154,45 @@ def judge(
     if found:
         refute(result, plan, found)
         return result
+    outcomes = _proved(result, stated, permissions, options, progress)
+    if options.smt2 is not None:
+        _export(result, plan, permissions, outcomes, options)
+    theory = installed.theory()
+    if options.coq is not None and theory is not None:
+        digest = stated.hashes["file_digest"]
+        coq_file.write(options.coq, path, plan, permissions, options.donated, digest, theory)
+    return result
+
+
+def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress: Callable[[str], None]) -> Verdict:
+    """The verdict on lifetimes without accesses: storages alone are looked at. spec: P2.6"""
+    for flag, given in (("--model", options.model), ("--donate", options.donated), ("--mode", options.mode)):
+        if given:
+            raise Disagreement(f"{flag}: the plan states lifetimes and no steps, which this speaks of")
+    plan = stated.plan
+    result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], "for the lifetimes it states")
+    result.assumptions, result.claims = _assumptions(Bindings(), options), _claims(plan)
+    progress("checking")
+    found = list(islice(_false_of_buffers(stated), 100))
+    if found:
+        refute(result, plan, found)
+    else:
+        _proved(result, stated, None, options, progress)
+    return result
+
+
+def _proved(
+    result: Verdict,
+    stated: Stated | StatedBuffers,
+    permissions: Permissions | None,
+    options: Options,
+    progress: Callable[[str], None],
+) -> Sequence[obligations.Outcome]:
+    """Ask solvers and kernel, and conclude."""
     progress("proving")
     outcomes = obligations.prove_with(
         options.solvers,
-        plan,
+        stated.plan,
         permissions,
         timeout_s=options.timeout,
         workers=options.workers,
@@ -155,14 +201,8 @@ def judge(
     )
     progress("asking the kernel")
     result.kernel = opinion(stated, permissions, options.donated, options.timeout)
-    _conclude(result, plan, outcomes, options)
-    if options.smt2 is not None:
-        _export(result, plan, permissions, outcomes, options)
-    theory = installed.theory()
-    if options.coq is not None and theory is not None:
-        digest = stated.hashes["file_digest"]
-        coq_file.write(options.coq, path, plan, permissions, options.donated, digest, theory)
-    return result
+    _conclude(result, stated.plan, outcomes, options)
+    return outcomes
 
 
 def _export(
@@ -181,7 +221,7 @@ def _export(
     folder = smtlib.folder_of(options.smt2, result.file)
     smtlib.write_plan(folder, plan, permissions, options.donated, options.definition_limit)
     of_sizes = shrinking.STATEMENTS if plan.envelope is not None else ()
-    of_ranks = cover.STATEMENTS if plan.shard_spec else ()
+    of_ranks = cover.STATEMENTS if plan.shards is not None else ()
     names = [lemma.name for lemma in (*rests_on.LISTS, *of_sizes, *of_ranks)]
     export.write_lemmas(Path(options.smt2) / smtlib.LEMMAS, names)
 
@@ -190,15 +230,32 @@ def _expected(plan: Plan, options: Options) -> RankModel | None:
     """What the plan's rank must run of the model; of a plan without a shard spec that is the model."""
     if options.model is None:
         return None
-    bindings = plan.bindings
+    bindings, origin = _bound(plan, options), plan.provenance
     given = bindings.dims, bindings.shapes, bindings.values
     trusted = Bindings(*given, {}, (), options.trust_shapes, bindings.ranges)
     try:
-        whole = with_recomputation(in_mode(read_model(options.model, trusted), plan.mode), plan)
-        return of_rank(whole, plan.shard_spec, plan.rank) if plan.shard_spec else RankModel(whole, {})
+        mode = _mode(plan, options)
+        whole = with_recomputation(in_mode(read_model(options.model, trusted), mode), plan, mode)
+        if origin is None or not origin.shard_spec:
+            return RankModel(whole, {})
+        return of_rank(whole, origin.shard_spec, origin.rank)
     except TmmuError as error:
         error.in_file(options.model)
         raise
+
+
+def _mode(plan: Plan, options: Options) -> str:
+    """What is run of the model: by the plan's provenance, else by the user."""
+    return plan.provenance.mode if plan.provenance is not None else options.mode or "inference"
+
+
+def _bound(plan: Plan, options: Options) -> Bindings:
+    """What shapes are bound with: by the plan's provenance, else by the user."""
+    if plan.provenance is not None:
+        return plan.bindings
+    return Bindings(
+        options.dims, options.shapes, options.values, {}, (), options.trust_shapes, plan.ranges or options.ranges
+    )
 
 
 def read_model(path: str, bindings: Bindings) -> Expected:
@@ -217,40 +274,40 @@ def read_model(path: str, bindings: Bindings) -> Expected:
 
 def _agree(plan: Plan, options: Options) -> None:
     """A binding given on the command line must be the plan's own, and what is donated be what the caller writes."""
-    bindings = plan.bindings
-    if not plan.shard_spec:  # of a rank's plan, all plans that are given must be asked
+    origin = plan.provenance
+    if origin is None or not origin.shard_spec:  # of a rank's plan, all plans that are given must be asked
         for name in donation.unfit(options.donated, donation.given_up(plan, options.donated)):
             raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name")
+    if origin is None:
+        return
+    bindings, stated_mode = origin.bindings, [("--mode", "", options.mode, origin.mode)] if options.mode else []
     given: list[tuple[str, str, Any, Any]] = [
         *(
-            ("--dim", name, value, bindings.dims.get(name, _ranges(plan).get(name)))
+            ("--dim", f" {name}", value, bindings.dims.get(name, _ranges(plan).get(name)))
             for name, value in options.dims.items()
         ),
-        *(("--dim", name, _range(ends), _ranges(plan).get(name)) for name, ends in options.ranges.items()),
-        *(("--shape", name, value, bindings.shapes.get(name)) for name, value in options.shapes.items()),
-        *(("--value", name, value, bindings.values.get(name)) for name, value in options.values.items()),
+        *(("--dim", f" {name}", _range(ends), _ranges(plan).get(name)) for name, ends in options.ranges.items()),
+        *(("--shape", f" {name}", value, bindings.shapes.get(name)) for name, value in options.shapes.items()),
+        *(("--value", f" {name}", value, bindings.values.get(name)) for name, value in options.values.items()),
+        *stated_mode,
     ]
     for flag, name, value, planned in given:
         if value != planned:
             raise Disagreement(
-                f"{flag} {name}={value}: the plan was made with {'nothing' if planned is None else planned}"
+                f"{flag}{name}={value}: the plan was made with {'nothing' if planned is None else planned}"
             )
 
 
 def _ranges(plan: Plan) -> dict[str, str]:
-    return {name: _range(ends) for name, ends in plan.bindings.ranges.items()}
+    return {name: _range(ends) for name, ends in plan.ranges.items()}
 
 
 def _range(ends: tuple[int, int]) -> str:
     return f"{ends[0]}..{ends[1]}"
 
 
-def _scope(options: Options) -> str:
-    return "against the model" if options.model is not None else "for the steps it states"
-
-
-def _assumptions(plan: Plan, options: Options) -> dict[str, Any]:
-    bindings = bindings_object(plan.bindings)
+def _assumptions(bound: Bindings, options: Options) -> dict[str, Any]:
+    bindings = bindings_object(bound)
     return {
         **{key: bindings.get(key, {}) for key in ("dims", "ranges", "shapes", "values", "defaults")},
         "donated": sorted(options.donated),
@@ -259,49 +316,76 @@ def _assumptions(plan: Plan, options: Options) -> dict[str, Any]:
     }
 
 
-def _claims(plan: Plan) -> dict[str, Any]:
+def _claims(plan: Plan | BufferPlan) -> dict[str, Any]:
+    """What is claimed of each arena of which anything is claimed, but for those that claim to be empty."""
     return {
-        arena.name: {
+        name: {
             **usage._asdict(),
             "slot_count": "minimal" if usage.minimal else "not claimed",
             "footprint_is_optimal": "not proved",
         }
-        for arena, usage in zip(plan.arenas, plan.usage, strict=True)
-        if usage.slots
+        for name, usage in _usage(plan)
     }
+
+
+def _usage(plan: Plan | BufferPlan) -> list[tuple[str, Usage]]:
+    """The claims of each arena that is not claimed to be empty, with its name."""
+    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
+    usage = () if plan.claims is None else zip(placement.arenas, plan.claims.usage, strict=True)
+    return [(arena.name, used) for arena, used in usage if used.slots != 0 and used != Usage()]
 
 
 def _false(stated: Stated, plan: Plan, run: Program, sharded: RankModel | None, options: Options) -> Iterator[Wrong]:
     """Everything false that the naive side finds, most telling first, lazily."""
     if sharded is not None:
-        yield from compare.differences(plan, sharded.expected, options.donated)
+        yield from compare.differences(plan, sharded.expected, options.donated, _mode(plan, options))
         yield from part_differences(plan, sharded)
     yield from envelope.problems(plan)
     yield from checker.problems(run)
     yield from structure.problems(plan, run)
-    yield from claims.false_claims(plan, run)
-    if plan.shard_spec:
+    if plan.claims is not None:
+        yield from claims.false_claims(plan.claims, run)
+    if plan.shards is not None:
         yield from false_parts(plan)
+    yield from _false_hashes(stated)
+
+
+def _false_of_buffers(stated: StatedBuffers) -> Iterator[Wrong]:
+    """The same of lifetimes without accesses."""
+    plan = stated.plan
+    run = placed_storages(plan.buffers, plan.claims)
+    yield from checker.stored(run)
+    yield from checker.overlapping(run)
+    yield from structure.kept_apart(run)
+    if plan.claims is not None:
+        yield from structure.claimed(plan.claims, run, addressed=False)
+        yield from claims.false_claims(plan.claims, run)
+    yield from structure.never_reused(run)
+    yield from _false_hashes(stated)
+
+
+def _false_hashes(stated: Stated | StatedBuffers) -> Iterator[FalseField]:
     for name, old, new in file.false_hashes(stated):
         yield FalseField("hashes", name, old.hex(), new.hex())
 
 
-def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcome], options: Options) -> None:
+def _conclude(
+    result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[obligations.Outcome], options: Options
+) -> None:
     """PROVED if the solver discharged everything and nothing required is missing; else UNKNOWN with the reason."""
     by_name = {outcome.name: outcome for outcome in outcomes}
-    names = listed(plan)
+    names = listed(plan, options.model is not None)
     unasked = [name for name in names if name not in (*by_name, *BY_COMPARISON, *OF_SHARDED)]
     for name in names:
         outcome = by_name.pop(name, None)
-        if outcome is None:
-            if name in unasked:
-                result.obligations.append({"name": name, "verdict": UNKNOWN, "detail": "the solver was not asked"})
-            elif name != "steps_are_the_model" or options.model is not None:
-                result.obligations.append({"name": name, "verdict": PROVED, "detail": "by comparison"})
-            continue
-        result.obligations.append(entry_of(outcome))
-    # The lemmas, and the query straight from the definition.
-    result.obligations += [entry_of(outcome) for outcome in by_name.values()]
+        if name in unasked:
+            result.obligations.append({"name": name, "verdict": UNKNOWN, "detail": "the solver was not asked"})
+        elif outcome is None:
+            result.obligations.append({"name": name, "verdict": PROVED, "detail": "by comparison"})
+        else:
+            result.obligations.append(entry_of(outcome))
+    # The lemmas, and the query straight from the definition; what has no occasion has no row.
+    result.obligations += [entry_of(o) for o in by_name.values() if o.verdict != PROVED or o.name not in OBLIGATIONS]
     agrees = _record_kernel_result(result)
     unproved = [o for o in outcomes if o.verdict != PROVED]
     missing = [name for name in options.require if not _holds(name, plan, options, result)]
@@ -312,24 +396,44 @@ def _conclude(result: Verdict, plan: Plan, outcomes: Sequence[obligations.Outcom
     result.notes += [f"required but missing: {name}" for name in missing]
     if agrees and not (unproved or unasked or missing):
         result.verdict, result.exit = PROVED, EXITS[PROVED]
-    _optimal(result, plan, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
-    if plan.world_size > 1:
-        result.notes.append(
-            f"rank {plan.rank} of {plan.world_size}: whether ranks fit together, all plans at once show"
-        )
-    if plan.layout in SCATTERED:
-        result.notes.append(f"layout {plan.layout}: addresses are no offsets, so the plan does not conform to 001 II.F")
-    result.notes += [
-        f"slot count == max live is not claimed for arena {arena.name}"
-        for arena, usage in zip(plan.arenas, plan.usage, strict=True)
-        if usage.slots and not usage.minimal
-    ]
+    _sort(result, plan, options)
+    _optimal(result, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
+    result.notes += _remarks(plan)
+
+
+def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
+    """Which obligations were proved, which compared, and what was not looked at. spec: P2.5"""
+    holding = [entry for entry in result.obligations if entry["verdict"] == PROVED]
+    compared = (*BY_COMPARISON, *OF_SHARDED)
+    result.compared = [entry["name"] for entry in holding if entry["name"] in compared]
+    result.proved = [entry["name"] for entry in holding if entry["name"] not in compared and entry.get("rows") != 0]
+    result.not_looked_at = absent(plan, options.model is not None)
+    result.not_looked_at |= {e["name"]: "it has no rows" for e in holding if e.get("rows") == 0}
+    if isinstance(plan, BufferPlan) or plan.provenance is None:
+        result.not_looked_at["provenance"] = "the plan states none"
+    if plan.claims is None:
+        result.not_looked_at["claims"] = "the plan states none"
+    if result.kernel["answer"] in (NOT_INSTALLED, NOT_ASKED):
+        result.not_looked_at["kernel"] = result.kernel.get("reason", result.kernel["answer"])
+
+
+def _remarks(plan: Plan | BufferPlan) -> Iterator[str]:
+    """What a reader of the verdict should know of the plan."""
+    if isinstance(plan, Plan) and plan.provenance is not None:
+        origin = plan.provenance
+        if origin.world_size > 1:
+            yield f"rank {origin.rank} of {origin.world_size}: whether ranks fit together, all plans at once show"
+        if origin.layout in SCATTERED:
+            yield f"layout {origin.layout}: addresses are no offsets, so the plan does not conform to 001 II.F"
+    for name, usage in _usage(plan):
+        if not usage.minimal:
+            yield f"slot count == max live is not claimed for arena {name}"
 
 
 def _record_kernel_result(result: Verdict) -> bool:
-    """Whether the kernel, where it is installed, accepts the plan; its answer and reason go into the verdict."""
+    """Whether the kernel, where it was asked, accepts the plan; its answer and reason go into the verdict."""
     answer, reason = result.kernel["answer"], result.kernel.get("reason", "")
-    if answer == NOT_INSTALLED:
+    if answer in (NOT_INSTALLED, NOT_ASKED):
         return True
     accepted = bool(answer == "accepted")
     result.obligations.append({"name": "kernel", "verdict": PROVED if accepted else UNKNOWN, "detail": reason})
@@ -342,20 +446,32 @@ def _record_kernel_result(result: Verdict) -> bool:
     return accepted
 
 
-def _optimal(result: Verdict, plan: Plan, proved: set[str]) -> None:
+def _optimal(result: Verdict, proved: set[str]) -> None:
     """No placement needs fewer bytes than are live at one step: a footprint of just these is the least. spec: V5.6"""
     if not {"capacity", "peak"} <= proved:
         return
-    for arena, usage in zip(plan.arenas, plan.usage, strict=True):
-        if usage.slots and usage.footprint == usage.peak_live_bytes:
-            result.claims[arena.name]["footprint_is_optimal"] = "proved"
+    for claimed in result.claims.values():
+        if claimed["footprint"] is not None and claimed["footprint"] == claimed["peak_live_bytes"]:
+            claimed["footprint_is_optimal"] = "proved"
 
 
-def _holds(requirement: str, plan: Plan, options: Options, result: Verdict) -> bool:
-    if requirement == "model":
-        return options.model is not None
-    if requirement == "ranks":  # whether all of them are there says the verdict on them together
-        return bool(plan.shard_spec)
-    if requirement == "kernel":
-        return bool(result.kernel["answer"] == "accepted")
-    return all(usage.minimal for usage in plan.usage if usage.slots)
+def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: Verdict) -> bool:
+    if requirement == "slot-count":
+        return _minimal(plan)
+    has_steps = isinstance(plan, Plan)
+    origin = plan.provenance if isinstance(plan, Plan) else None
+    return {
+        "model": options.model is not None,
+        "ranks": origin is not None and bool(origin.shard_spec),  # the verdict on them together says if all are there
+        "kernel": bool(result.kernel["answer"] == "accepted"),
+        "provenance": origin is not None,
+        "claims": plan.claims is not None,
+        "accesses": has_steps,
+    }[requirement]
+
+
+def _minimal(plan: Plan | BufferPlan) -> bool:
+    """Whether of every arena that holds a storage it is claimed that no fewer slots would do."""
+    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
+    used = set(placement.storages.arena.tolist())
+    return plan.claims is not None and all(plan.claims.usage[a].minimal for a in used)

@@ -23,7 +23,8 @@ from proofs.solvers.process import SolverProcess, command_of
 from proofs.verify.judge import Options
 from proofs.verify.verdict import EXITS, PROVED, REFUTED, UNKNOWN, Verdict
 from tmmu.core.bindings import bindings_object
-from tmmu.plan.gate import Stated
+from tmmu.plan.gate import Stated, StatedBuffers
+from tmmu.plan.sections import BufferPlan
 
 OBLIGATIONS = ("one_shard_spec", "every_rank_once", "layouts_agree", "shards_cover", "ranks_meet", "each_plan")
 """What the verdict on all ranks lists, in this order."""
@@ -56,15 +57,16 @@ class _Contradiction:
     element: tuple[int, ...] | None = None
 
 
-def member(verdict: Verdict, stated: Stated) -> Member | None:
+def member(verdict: Verdict, stated: Stated | StatedBuffers) -> Member | None:
     """What the other ranks must know of a plan that has this verdict; None for one without a shard spec."""
     plan = stated.plan
-    if not plan.shard_spec:
+    if isinstance(plan, BufferPlan) or plan.provenance is None or not plan.provenance.shard_spec:
         return None
     bound = bindings_object(replace(plan.bindings, donated=()))
-    family = (plan.model, plan.mode, plan.source_digest, repr(sorted(bound.items())))
+    family = (plan.origin.model, plan.origin.mode, plan.origin.source_digest, repr(sorted(bound.items())))
     return Member(
-        verdict.file, plan.rank, plan.shard_spec, stated.hashes["shard_spec_hash"], stated.hashes["layout_digest"],
+        verdict.file, plan.origin.rank, plan.origin.shard_spec, stated.hashes["shard_spec_hash"],
+        stated.hashes["layout_digest"],
         family, stated_parts(plan), meetings(plan), verdict,
     )  # fmt: skip
 

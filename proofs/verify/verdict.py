@@ -1,6 +1,7 @@
 """What a verification says of one plan: a verdict with its obligations and, where it is refuted, its witness.
 
-The first thing that the naive side finds wrong is the witness, in the user's own names. spec: V4.4, C1.4, C1.5
+The first thing that the naive side finds wrong is the witness, in the user's own names. A verdict keeps apart what was
+proved (by solver and theorems), what was compared (value by value), and what was not looked at. spec: V4.4, C1.4, C1.5
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from proofs.checker.envelope import AtShape
 from proofs.checker.execute import Problem
 from proofs.obligations import Outcome
 from proofs.readers.models import compare
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import BufferPlan, Plan
 
 PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
@@ -33,6 +34,12 @@ BY_COMPARISON = ("hashes", "steps_are_the_model", "bodies_nest", "roles_have_are
 OF_SHARDED = ("shards",)
 """Those that the verdict on a plan with a shard spec lists besides; they are compared, too."""
 
+OF_STEPS = (
+    "steps_are_the_model", "bodies_nest", "roles_have_arenas", "tensors_within_storages", "lifetimes_cover_accesses",
+    "sharing_is_sound",
+)  # fmt: skip
+"""Those that speak of steps and tensors."""
+
 Wrong = Problem | FalseField | AtShape | compare.Difference
 """Whatever the naive side may find."""
 
@@ -46,13 +53,19 @@ class Verdict:
     exit: int
     scope: str
     obligations: list[dict[str, Any]] = field(default_factory=list)
+    proved: list[str] = field(default_factory=list)
+    """The obligations that solvers and theorems have proved, none without a row."""
+    compared: list[str] = field(default_factory=list)
+    """The obligations for which values were compared and steps walked."""
+    not_looked_at: dict[str, str] = field(default_factory=dict)
+    """What was not looked at, each with its reason."""
     claims: dict[str, Any] = field(default_factory=dict)
     assumptions: dict[str, Any] = field(default_factory=dict)
     witness: dict[str, Any] | None = None
     notes: list[str] = field(default_factory=list)
     model: str | None = None
     kernel: dict[str, Any] = field(default_factory=dict)
-    """What the checker that Coq has proved says: `said` is yes, no, nothing or not installed."""
+    """What the checker that Coq has proved says: `said` is yes, no, nothing, not asked or not installed."""
 
     @property
     def line(self) -> str:
@@ -61,13 +74,37 @@ class Verdict:
         return f"{self.verdict} {self.file}{against if self.verdict != 'ERROR' else ''}"
 
 
-def listed(plan: Plan) -> tuple[str, ...]:
+def absent(plan: Plan | BufferPlan, against_model: bool) -> dict[str, str]:
+    """The obligations that a plan gives no occasion for, each with the reason. spec: P2.5"""
+    found: dict[str, str] = {}
+    if isinstance(plan, BufferPlan):
+        found |= dict.fromkeys(OF_STEPS, "no accesses are stated")
+    elif not against_model:
+        found["steps_are_the_model"] = "no model is given"
+    if isinstance(plan, Plan) and (plan.claims is None or plan.claims.configuration is None):
+        found["roles_have_arenas"] = "no configuration is claimed"
+    usage = () if plan.claims is None else plan.claims.usage
+    if all(used.slots is None and used.max_live is None for used in usage):
+        found["slot_count"] = "no slots are claimed"
+    if all(used.peak_live_bytes is None for used in usage):
+        found["peak"] = "no peak is claimed"
+    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
+    if not placement.must_not_alias:
+        found["must_not_alias"] = "no pairs are stated"
+    return found
+
+
+def listed(plan: Plan | BufferPlan, against_model: bool = True) -> tuple[str, ...]:
     """Every obligation that a verdict on this plan lists."""
-    of_envelope = (envelope.NAME,) if plan.envelope is not None else ()
-    return (*OBLIGATIONS, *of_envelope, *(OF_SHARDED if plan.shard_spec else ()))
+    missing = absent(plan, against_model)
+    names = [name for name in OBLIGATIONS if name not in missing]
+    if isinstance(plan, Plan):
+        names += [envelope.NAME] if plan.envelope is not None else []
+        names += OF_SHARDED if plan.provenance is not None and plan.provenance.shard_spec else ()
+    return tuple(names)
 
 
-def refute(result: Verdict, plan: Plan, found: Sequence[Wrong]) -> None:
+def refute(result: Verdict, plan: Plan | BufferPlan, found: Sequence[Wrong]) -> None:
     """The first problem is the witness; each obligation that something breaks is REFUTED."""
     broken: dict[str, str] = {}
     for item in found:
@@ -76,7 +113,7 @@ def refute(result: Verdict, plan: Plan, found: Sequence[Wrong]) -> None:
     result.verdict, result.exit = REFUTED, EXITS[REFUTED]
     result.obligations = [
         {"name": name, "verdict": REFUTED if name in broken else UNKNOWN, "detail": broken.get(name, "not reached")}
-        for name in listed(plan)
+        for name in dict.fromkeys((*listed(plan, result.model is not None), *broken))
     ]
     result.witness = _witness(found[0])
     result.notes = [_broken(item)[1] for item in found[1:6]]

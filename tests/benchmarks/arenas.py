@@ -10,7 +10,7 @@ import random
 import sys
 from itertools import product
 
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 from tmmu.ir.program import program
 from tmmu.planner import aliasing, liveness, plan_memory
 from tmmu.planner.arenas.assignment import assign, lay_out
@@ -32,7 +32,7 @@ def model(chance: random.Random) -> Model:
     return Model("random", tensors, nodes, (Body(-1, "", (0,), (NODES,)),))
 
 
-def configuration(chance: random.Random, peak: int) -> tuple[tuple[Arena, ...], ArenaPolicy]:
+def configuration(chance: random.Random, peak: int) -> tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]:
     """Two or three arenas for all tensors: together from 1 to 1.5 times the peak, half of the time in one memory."""
     count, total = chance.choice((2, 3)), peak * chance.randrange(100, 151) // 100
     cuts = sorted(chance.randrange(1, total) for _ in range(count - 1))
@@ -40,7 +40,9 @@ def configuration(chance: random.Random, peak: int) -> tuple[tuple[Arena, ...], 
     memory = chance.choice(("", "sram"))
     names = ("a", "b", "c")[:count]
     arenas = tuple(
-        Arena(name, tuple(Role) if name == "a" else (), max(1, part + (part // 4 if memory else 0)), 64, memory=memory)
+        ArenaConfiguration(
+            name, tuple(Role) if name == "a" else (), max(1, part + (part // 4 if memory else 0)), 64, memory=memory
+        )
         for name, part in zip(names, parts, strict=True)
     )
     device = Device("default", (Memory("sram", total),))

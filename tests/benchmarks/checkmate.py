@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tmmu.core.vocabulary import Arena, Phase, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Phase, Role
 from tmmu.ir.program import program
 from tmmu.planner import aliasing, liveness
 from tmmu.planner.remat.rewrite import Joint
@@ -37,7 +37,7 @@ class Graph:
     backward: int
 
 
-def graph_of(joint: Joint, arenas: tuple[Arena, ...]) -> Graph:
+def graph_of(joint: Joint, arenas: tuple[ArenaConfiguration, ...]) -> Graph:
     """The program's view of a joint graph without bodies: only arenas that reuse count. O(nodes + accesses)."""
     model = joint.model
     run = program(model)

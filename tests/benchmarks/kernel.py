@@ -10,14 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 
 from proofs import obligations
 from proofs.kernel import installed
 from proofs.kernel.evidence import words
 from proofs.readers.sharing import permitted
 from tests.support.synthetic import training_plan
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 
 SIZES = (10_000, 100_000, 1_000_000)
 NOBODY: frozenset[str] = frozenset()
@@ -65,7 +64,7 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
     for count in sizes:
         slots = training_plan(count, in_place=0.2, views=0.2)
         for layout in ("slots", "packed"):
-            plan = replace(slots, layout=layout)
+            plan = amended(slots, layout=layout)
             drawn, seconds, used, peak = of_program(plan)
             print(
                 f"{layout:8} {count:>9} {drawn:>9.2f} {seconds:>8.2f} {used:>12.2f} {peak:>6.0f} {of_z3(plan):>8.2f}",

@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 
 from proofs.verify.judge import Options, verify
-from tmmu.core.vocabulary import Arena, Body, Model, Node, Role, Tensor
+from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Tensor
 from tmmu.plan import file
 from tmmu.planner import plan_memory
 
-BUFFERS = (Arena("buffers", (Role.ACTIVATION,), alignment=1),)
+BUFFERS = (ArenaConfiguration("buffers", (Role.ACTIVATION,), alignment=1),)
 
 
 def read(path: Path) -> list[tuple[str, int, int, int]]:
@@ -80,7 +80,8 @@ def main(folder: str) -> None:
         ratio = usage.footprint / usage.peak_live_bytes
         ratios.setdefault(f"{path.parent.name} {path.stem.partition('.')[2]}".strip(), []).append(ratio)
         print(
-            f"{path.stem:28} {len(plan.storages):>8} {usage.peak_live_bytes:>12} {usage.footprint:>12} {ratio:>8.4f} "
+            f"{path.stem:28} {len(plan.allocation.storages):>8} "
+            f"{usage.peak_live_bytes:>12} {usage.footprint:>12} {ratio:>8.4f} "
             f"{loose.footprint / usage.peak_live_bytes:>7.3f} {planned:>7.2f} {proved:>9.2f} {verdict.verdict}",
             flush=True,
         )

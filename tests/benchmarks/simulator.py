@@ -61,7 +61,7 @@ def measure(name: str, bindings: dict[str, Any]) -> None:
         for _ in range(TURNS):
             plain.append(_seconds(program, Private(program), kernels, given))
             arena.append(_seconds(program, Placed(program, memory, careful=False), kernels, given))
-        used = sum(memory.high_water(a) for a in range(len(program.plan.arenas)))
+        used = sum(memory.high_water(a) for a in range(len(program.plan.allocation.arenas)))
     del given
     start = time.perf_counter()
     report = simulate(program, kernels, sanitize=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tmmu.examples.broken import KINDS, Broken
 from tmmu.examples.broken import models as base
 from tmmu.examples.broken.editing import counted, edit, laid_out, moved, offset_of, reordered, right, shared, without
 from tmmu.plan import file
+from tmmu.plan.sections import amended
 
 RIGHT = {
     "skip": base.skip(),
@@ -128,9 +128,9 @@ def test_counting_the_claims_of_a_right_plan_changes_nothing() -> None:
 def test_an_edit_changes_the_entry_and_nothing_else() -> None:
     plan = right(base.skip())
     edited = edit(plan, tensors={"b": {"death": 3}})
-    assert plan.tensors.death.tolist() != edited.tensors.death.tolist()
-    assert edited == replace(plan, tensors=edited.tensors)
-    assert edit(edited, tensors={"b": {"death": 2}}).tensors == plan.tensors
+    assert plan.allocation.tensors.death.tolist() != edited.allocation.tensors.death.tolist()
+    assert edited == amended(plan, tensors=edited.allocation.tensors)
+    assert edit(edited, tensors={"b": {"death": 2}}).allocation.tensors == plan.allocation.tensors
 
 
 def test_a_moved_storage_begins_where_it_is_put() -> None:
@@ -140,27 +140,32 @@ def test_a_moved_storage_begins_where_it_is_put() -> None:
 
 def test_a_shared_tensor_widens_the_storage_that_it_is_put_into() -> None:
     plan = shared(right(base.once_read("Relu")), "r", "a", Shares.ALIAS, window=4)
-    assert plan.storages.bytes.max() == 64 * 64 * 4
-    assert 260 in plan.storages.bytes.tolist()
+    assert plan.allocation.storages.bytes.max() == 64 * 64 * 4
+    assert 260 in plan.allocation.storages.bytes.tolist()
 
 
 def test_a_tensor_that_is_taken_out_is_nowhere() -> None:
     plan = right(base.skip())
     fewer = without(plan, "c")
-    assert "c" not in fewer.tensors.name.list()
-    assert len(fewer.storages) == len(plan.storages) - 1
+    assert "c" not in fewer.allocation.tensors.name.list()
+    assert len(fewer.allocation.storages) == len(plan.allocation.storages) - 1
     accesses = [
-        plan.tensors.name[t] for step in plan.steps.listed("reads") for t in step if plan.tensors.name[t] != "c"
+        plan.allocation.tensors.name[t]
+        for step in plan.allocation.steps.listed("reads")
+        for t in step
+        if plan.allocation.tensors.name[t] != "c"
     ]
-    assert [fewer.tensors.name[t] for step in fewer.steps.listed("reads") for t in step] == accesses
+    assert [
+        fewer.allocation.tensors.name[t] for step in fewer.allocation.steps.listed("reads") for t in step
+    ] == accesses
 
 
 def test_steps_in_their_own_order_are_unchanged() -> None:
     plan = right(base.loop())
-    assert reordered(plan, range(len(plan.steps))).steps == plan.steps
-    backwards = reordered(plan, range(len(plan.steps) - 1, -1, -1))
-    assert backwards.steps.node.list() == plan.steps.node.list()[::-1]
-    assert backwards.steps.listed("reads") == plan.steps.listed("reads")[::-1]
+    assert reordered(plan, range(len(plan.allocation.steps))).allocation.steps == plan.allocation.steps
+    backwards = reordered(plan, range(len(plan.allocation.steps) - 1, -1, -1))
+    assert backwards.allocation.steps.node.list() == plan.allocation.steps.node.list()[::-1]
+    assert backwards.allocation.steps.listed("reads") == plan.allocation.steps.listed("reads")[::-1]
 
 
 def test_a_wrong_plan_may_be_written_by_hand(tmp_path: Path) -> None:

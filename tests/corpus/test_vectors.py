@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.objections import objections
-from tmmu.core.vocabulary import Arena, Bindings, Body, Model, Node, Role, Tensor, Usage, View
+from tmmu.core.vocabulary import ArenaConfiguration, Bindings, Body, Model, Node, Role, Tensor, View
+from tmmu.plan.sections import Usage
 from tmmu.planner import plan_memory
 
-ACTIVATIONS = Arena("activations", (Role.INPUT, Role.ACTIVATION), alignment=1)
+ACTIVATIONS = ArenaConfiguration("activations", (Role.INPUT, Role.ACTIVATION), alignment=1)
 """MiCo aligns nothing; every size below is a multiple of 8."""
 
 
@@ -116,7 +117,11 @@ def test_lifetimes_are_those_of_micos_lists(network: str) -> None:
     rows = NETWORKS[network]
     plan = plan_memory(model(network, rows), (ACTIVATIONS,)).plan
     found = dict(
-        zip(plan.tensors.name, zip(plan.tensors.birth.tolist(), plan.tensors.death.tolist(), strict=True), strict=True)
+        zip(
+            plan.allocation.tensors.name,
+            zip(plan.allocation.tensors.birth.tolist(), plan.allocation.tensors.death.tolist(), strict=True),
+            strict=True,
+        )
     )
     assert found == {row.name: (max(0, row.birth - 1), row.death - 1) for row in rows}
 
@@ -133,9 +138,12 @@ def test_what_a_bypass_shows_lives_to_the_last_reader_of_the_bypass(
 ) -> None:
     """These are the tensors that MiCo's own lists let die too early. spec: T2.1, T2.4"""
     plan = plan_memory(model(network, NETWORKS[network]), (ACTIVATIONS,)).plan
-    storage = int(plan.tensors.storage[plan.tensors.name.list().index(name)])
+    storage = int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index(name)])
     birth, death = lifetime
-    assert (int(plan.storages.birth[storage]), int(plan.storages.death[storage])) == (max(0, birth - 1), death - 1)
+    assert (int(plan.allocation.storages.birth[storage]), int(plan.allocation.storages.death[storage])) == (
+        max(0, birth - 1),
+        death - 1,
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tmmu.cli.entry import run
 from tmmu.core.vocabulary import Scratch
 from tmmu.ir import files
 from tmmu.plan import file
+from tmmu.plan.sections import amended
 
 CHAIN = small(
     "matmul1: x w -> a", "relu: a -> b(a)", "matmul2: b w -> c", "matmul3: c a -> y",
@@ -212,7 +212,7 @@ def test_the_fallback_fits_every_arena_or_the_refusal_names_the_one_that_it_cann
     assert (code != 0, "packed needs 1152, which fits" in said) == (True, True)
     code, said = planned(folder, capsys, "--layout", "slots", "--fallback", "packed")
     assert code == 0
-    assert file.load("p.cbor").plan.layout == "packed"
+    assert file.load("p.cbor").plan.origin.layout == "packed"
     assert entry.run(["p.cbor", "--model", "m.ir.cbor"]) == 0
     capsys.readouterr()
     (folder / "a.toml").write_text(both.format(inner=1152, rest=128))
@@ -259,8 +259,8 @@ def test_a_plan_that_is_said_to_have_other_rules_is_refuted(folder: Path, capsys
     configured(folder)
     assert planned(folder, capsys)[0] == 0
     plan = file.load("p.cbor").plan
-    pinned = plan.policy.rules[0]._replace(arenas=("fast",))
-    file.save(replace(plan, policy=plan.policy._replace(rules=(pinned,))), "q.cbor")
+    pinned = plan.configuration.policy.rules[0]._replace(arenas=("fast",))
+    file.save(amended(plan, policy=plan.configuration.policy._replace(rules=(pinned,))), "q.cbor")
     assert entry.run(["q.cbor"]) == 1
     assert "y lies in slow; rule 1 allows fast" in capsys.readouterr().out
 

@@ -27,7 +27,7 @@ from tmmu.core import canonical
 from tmmu.core.vocabulary import Model
 from tmmu.ir import columns, files
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory, replay_token
 from tmmu.planner.plan import Planned
 
@@ -91,7 +91,7 @@ def test_a_file_without_nodes_is_a_model(
     onnx.save(model, "through.onnx")
     assert ran(capsys, "plan", "through.onnx", "-o", "p.cbor")[0] == 0
     plan = file.load("p.cbor").plan
-    assert (len(plan.steps), plan.tensors.name.list()) == (0, [*inputs.split(), *weights.split()])
+    assert (len(plan.allocation.steps), plan.allocation.tensors.name.list()) == (0, [*inputs.split(), *weights.split()])
     assert verifier.run(["p.cbor", "--model", "through.onnx"]) == 0
     assert capsys.readouterr().out.startswith("PROVED p.cbor against through.onnx\n")
     assert ran(capsys, "run", "through.onnx", "--plan", "p.cbor")[1].startswith("IDENTICAL p.cbor: 0 steps")
@@ -161,7 +161,7 @@ def test_the_mode_is_the_users(folder: Path, capsys: pytest.CaptureFixture[str])
     for mode in ("inference", "forward"):
         assert ran(capsys, "plan", "m.ir.cbor", "--mode", mode)[0] == 0
         plan = file.load("m.plan.cbor").plan
-        found[mode] = (plan.mode, int(plan.tensors.death[1]))
+        found[mode] = (plan.origin.mode, int(plan.allocation.tensors.death[1]))
     assert found == {"inference": ("inference", 1), "forward": ("forward", 2)}
 
 
@@ -170,7 +170,7 @@ def test_the_token_is_the_users_or_that_of_a_seed(folder: Path, capsys: pytest.C
     tokens = {(): replay_token(0), ("--seed", "7"): replay_token(7), ("--replay-token", "ab" * 32): b"\xab" * 32}
     for flags, token in tokens.items():
         assert ran(capsys, "plan", "m.ir.cbor", *flags)[0] == 0
-        assert file.load("m.plan.cbor").plan.replay_token == token
+        assert file.load("m.plan.cbor").plan.origin.replay_token == token
 
 
 def test_the_arenas_are_those_of_the_configuration(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +178,7 @@ def test_the_arenas_are_those_of_the_configuration(folder: Path, capsys: pytest.
     (folder / "a.toml").write_text(f"[arenas.one]\n{roles}\nalignment = 16\n")
     code, out, _ = ran(capsys, "plan", "m.ir.cbor", "--arenas", "a.toml")
     assert (code, out.splitlines()[1].split(":")[0]) == (0, "  one")
-    assert [arena.name for arena in file.load("m.plan.cbor").plan.arenas] == ["one"]
+    assert [arena.name for arena in file.load("m.plan.cbor").plan.allocation.arenas] == ["one"]
 
 
 def test_an_old_plan_is_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,7 +214,7 @@ def tampered(monkeypatch: pytest.MonkeyPatch, change: Callable[[Plan], Plan]) ->
 
 
 def with_false_claim(plan: Plan) -> Plan:
-    return replace(plan, usage=(*plan.usage[:2], plan.usage[2]._replace(max_live=9), plan.usage[3]))
+    return amended(plan, usage=(*plan.usage[:2], plan.usage[2]._replace(max_live=9), plan.usage[3]))
 
 
 @pytest.mark.parametrize(

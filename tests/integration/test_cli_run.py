@@ -93,9 +93,9 @@ def test_the_seed_that_shows_a_corruption_is_named(folder: Path, capsys: Capture
     lines = ("if: x -> a", "if/then: => b", "  matmul1: x -> p", "  matmul2: p x -> b", "if/else: => c",
              "  matmul3: x -> c", "matmul4: a -> y")  # fmt: skip
     plan = plan_memory(small(*lines), layout="slots").plan
-    names = plan.tensors.name.list()
-    homes = [int(plan.tensors.storage[names.index(name)]) for name in ("x", "p")]
-    plan = changed(plan, "storages", homes[1], offset=int(plan.storages.offset[homes[0]]))
+    names = plan.allocation.tensors.name.list()
+    homes = [int(plan.allocation.tensors.storage[names.index(name)]) for name in ("x", "p")]
+    plan = changed(plan, "storages", homes[1], offset=int(plan.allocation.storages.offset[homes[0]]))
     file.save(plan, "half.cbor")
     _, out, _ = ran(capsys, "run", "half.cbor", "--format", "json")
     seed = json.loads(out)["witness"]["seed"]
@@ -209,8 +209,8 @@ def test_odd_names_are_printed_on_one_line(folder: Path, capsys: Captured) -> No
     model = small("matmul: x -> a", "add: a x -> y")
     tensors = tuple(replace(t, name=f"{t.name}\nIDENTICAL") for t in model.tensors)
     plan = plan_memory(replace(model, tensors=tensors), layout="slots").plan
-    homes = [int(plan.tensors.storage[t]) for t in range(len(plan.tensors))]
-    plan = changed(plan, "storages", homes[2], offset=int(plan.storages.offset[homes[1]]))
+    homes = [int(plan.allocation.tensors.storage[t]) for t in range(len(plan.allocation.tensors))]
+    plan = changed(plan, "storages", homes[2], offset=int(plan.allocation.storages.offset[homes[1]]))
     file.save(plan, "odd.cbor")
     _, out, _ = ran(capsys, "run", "odd.cbor", "--sanitize")
     assert [line for line in out.splitlines() if line.startswith("IDENTICAL")] == []
@@ -242,7 +242,7 @@ def test_a_wrong_size_inside_an_envelope_is_corrupted(folder: Path, capsys: Capt
     assert ran(capsys, "plan", "e.onnx", "-o", "e.plan.cbor", "--dim", "b=2..8")[0] == 0
     plan = file.load("e.plan.cbor").plan
     assert plan.envelope is not None
-    assert at_shape(plan, {"b": 3}).tensors.bytes.tolist() == [48] * 4
+    assert at_shape(plan, {"b": 3}).allocation.tensors.bytes.tolist() == [48] * 4
     rows = len(plan.envelope.terms.op)
     numbers = Terms(*(column([x] * rows, d) for x, d in ((0, "u1"), (0, "u4"), (0, "u4"), (128, "u8"))))
     file.save(replace(plan, envelope=replace(plan.envelope, terms=numbers)), "wrong.cbor")

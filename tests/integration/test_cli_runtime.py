@@ -17,11 +17,10 @@ import pytest
 from tests.support.small import changed, small
 from tests.unit.test_runtime_records import full
 from tmmu.cli.entry import run
-from tmmu.core import canonical
 from tmmu.core import records as sequence
-from tmmu.core.vocabulary import Arena, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.records import compare
@@ -61,7 +60,7 @@ def test_apply_says_what_was_mapped_and_sealed(folder: Path, capsys: pytest.Capt
     assert text.startswith("applied p.cbor: 8192 bytes (8.00 KiB) in memory\n")
     assert "  parameters: 64 bytes, aligned to 128, persistent\n" in text
     assert "  activations: 192 bytes, aligned to 128, zeroed\n" in text
-    hashes = file.recompute(file.without_hashes(plan()))
+    hashes = file.hashes(plan())
     assert f"  plan {hashes['plan_hash'].hex()}\n" in text
     with apply_plan(plan()) as execution:
         assert f"  1 batches, state {execution.state.state_hash.hex()}\n" in text
@@ -110,15 +109,14 @@ def test_over_budget_the_failure_is_recorded_and_nothing_is_sealed(
     [record] = sequence.read("e")
     assert (record["code_id"], record["numeric_code"]) == ("CONTRACT_VIOLATION", 1801)
     assert record["failure_operator"] == "UML_OS.TMMU.ApplyPlan_v1"
-    assert record["replay_token"] == plan().replay_token
+    assert record["replay_token"] == plan().origin.replay_token
     assert record["diagnostics"]["memory_bytes_budget"] == 4096
     said(capsys, "apply", "p.cbor", "--budget", "8KiB", *flags)
 
 
 def test_a_false_hash_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = changed(plan(), "storages", "b", offset=0)
-    body = file.without_hashes(wrong) | file.recompute(file.without_hashes(plan()))
-    (folder / "w.cbor").write_bytes(canonical.encode(body))
+    (folder / "w.cbor").write_bytes(file.encode(wrong, file.hashes(plan())))
     text = said(capsys, "apply", "w.cbor", "--errors", "e", code=4)
     assert text.startswith("error: w.cbor: plan_hash: the file states ")
     assert text.endswith("[REPLAY_DIVERGENCE]\n")
@@ -157,7 +155,7 @@ def test_no_file_is_written_over_another_of_the_same_command(folder: Path, capsy
 
 
 def test_an_arena_without_reuse_is_named_persistent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arenas = (Arena("odd\nname", tuple(Role), reuse=False),)
+    arenas = (ArenaConfiguration("odd\nname", tuple(Role), reuse=False),)
     file.save(plan(arenas=arenas), "odd.cbor")
     assert "  odd\\nname: 576 bytes, aligned to 128, persistent\n" in said(capsys, "apply", "odd.cbor")
 
@@ -295,7 +293,7 @@ def test_a_tensor_that_lies_elsewhere_is_named() -> None:
 
 INCOMPARABLE: list[tuple[str, Plan, str]] = [
     ("another token", plan(token=bytes(32)), "replay_token_digest"),
-    ("another arena configuration", plan(arenas=(Arena("all", tuple(Role)),)), "arena_config_hash"),
+    ("another arena configuration", plan(arenas=(ArenaConfiguration("all", tuple(Role)),)), "arena_config_hash"),
     ("another model", plan_memory(small("relu: x -> a", "relu2: a -> y")).plan, "ir_hash"),
 ]
 

@@ -23,8 +23,8 @@ from tmmu.cli.entry import run
 from tmmu.cli.units import size
 from tmmu.core.errors import one_line
 from tmmu.plan import file, metrics
-from tmmu.plan.columns import Plan
-from tmmu.plan.gate import HASHES
+from tmmu.plan.provenance import HASHES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,8 +68,8 @@ def test_sizes_have_units(count: int, text: str) -> None:
 def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys, "p.cbor").splitlines()
     assert (
-        lines[0]
-        == f"small: 6 steps, 11 tensors, {len(plan().storages)} storages; mode inference, layout slots, order given"
+        lines[0] == f"small: 6 steps, 11 tensors, {len(plan().allocation.storages)} storages; "
+        "mode inference, layout slots, order given"
     )
     assert "  bindings: n=4, x=4x16, rate=16000" in lines
     assert "  defaults: k=3" in lines
@@ -81,7 +81,7 @@ def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture
             assert str(arena[number]) in line
         assert f"ratio {arena['footprint_per_peak']:.3f}" in line
     peak = plan().usage[2].peak_step
-    at = lines.index(f"  largest in activations at its peak, step {peak} ({plan().steps.node[peak]}):")
+    at = lines.index(f"  largest in activations at its peak, step {peak} ({plan().allocation.steps.node[peak]}):")
     names = [line.split()[2] for line in lines[at + 1 :] if line.startswith("    ")]
     assert set(names) >= {name for name, *_ in metrics.largest_at_peak(plan(), 2)}
     assert not any("largest in parameters" in line for line in lines)  # nothing there dies
@@ -92,9 +92,9 @@ def test_a_plan_is_described_in_json(folder: Path, capsys: pytest.CaptureFixture
     assert found["arenas"] == metrics.arenas(plan())
     assert (found["steps"], found["tensors"], found["unproduced"]) == (6, 11, ["mask"])
     assert found["bindings"]["shapes"] == {"x": [4, 16]}
-    hashes = file.to_object(plan())
+    hashes = file.hashes(plan())
     assert {name: found[name] for name in HASHES} == {name: hashes[name].hex() for name in HASHES}
-    assert (found["source_digest"], found["replay_token"]) == ("00" * 32, plan().replay_token.hex())
+    assert (found["source_digest"], found["replay_token"]) == ("00" * 32, plan().origin.replay_token.hex())
     file.save(plan_memory(small("relu: x -> y")).plan, folder / "p.cbor")
     assert json.loads(shown(capsys, "p.cbor", "--format", "json"))["source_digest"] is None
 
@@ -113,7 +113,7 @@ def test_rows_are_given_as_json_and_as_csv(folder: Path, capsys: pytest.CaptureF
 
 def test_tensors_and_steps_have_a_line_each(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tensors = shown(capsys, "p.cbor", "--tensors").splitlines()
-    assert len(tensors) == len(plan().tensors)
+    assert len(tensors) == len(plan().allocation.tensors)
     assert tensors[0] == "x  activations slot 1 [128, 192)  steps [0, 0]"
     assert next(line for line in tensors if line.startswith("square ")).endswith(" view of sum")
     steps = shown(capsys, "p.cbor", "--steps").splitlines()
@@ -140,7 +140,7 @@ def test_wrong_plans_are_shown_too(folder: Path, capsys: pytest.CaptureFixture[s
     """Whatever passes the gate: whether it is right is not asked here."""
     wrong = changed(plan(), "storages", 0, offset=(1 << 64) - 1, birth=5, death=0, slot=0)
     wrong = changed(wrong, "tensors", "y", storage=0, window=(1 << 64) - 1, birth=9)
-    wrong = replace(wrong, usage=tuple(used._replace(footprint=(1 << 64) - 1, slots=0) for used in wrong.usage))
+    wrong = amended(wrong, usage=tuple(used._replace(footprint=(1 << 64) - 1, slots=0) for used in wrong.usage))
     file.save(wrong, folder / "p.cbor")
     for arguments in ((), ("--format", "json"), ("--tensors",), ("--steps", "--format", "csv")):
         assert shown(capsys, "p.cbor", *arguments)

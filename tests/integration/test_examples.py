@@ -19,7 +19,8 @@ from tmmu.examples import gpt2, llama_block, resnet50, unet
 from tmmu.examples.graph import OPSET, Graph
 from tmmu.importers.onnx import import_onnx
 from tmmu.plan import file
-from tmmu.plan.columns import PARTS, ROLES, SHARES, Plan
+from tmmu.plan.columns import PARTS, ROLES, SHARES
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 BINDINGS: dict[str, dict[str, Any]] = {
@@ -64,7 +65,7 @@ def planned(name: str, folder: Path, **more: Any) -> Plan:
 
 def rows(plan: Plan) -> dict[str, tuple[int, int, int]]:
     """Bytes, birth and death of each tensor of a plan."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     return dict(zip(t.name, zip(t.bytes.tolist(), t.birth.tolist(), t.death.tolist(), strict=True), strict=True))
 
 
@@ -143,13 +144,13 @@ def test_a_network_of_mico_has_the_tensors_of_its_list(name: str, tmp_path: Path
     before, fewest, views = MICO[name]
     activations = {
         tensor: size
-        for (tensor, (size, _, _)), role in zip(found.items(), plan.tensors.role.tolist(), strict=True)
+        for (tensor, (size, _, _)), role in zip(found.items(), plan.allocation.tensors.role.tolist(), strict=True)
         if ROLES[role] in (Role.INPUT, Role.ACTIVATION)
     }
-    words = zip(found, plan.tensors.shares.tolist(), strict=True)
+    words = zip(found, plan.allocation.tensors.shares.tolist(), strict=True)
     assert {tensor for tensor, word in words if SHARES[word] is Shares.VIEW} == views
     assert sum(size for tensor, size in activations.items() if tensor not in views) == before
-    usage = {arena.name: used for arena, used in zip(plan.arenas, plan.usage, strict=True)}
+    usage = {arena.name: used for arena, used in zip(plan.allocation.arenas, plan.usage, strict=True)}
     assert usage["activations"].peak_live_bytes <= usage["activations"].footprint <= fewest
 
 
@@ -169,17 +170,17 @@ def test_the_detector_needs_its_shape_and_its_rate(tmp_path: Path) -> None:
             import_onnx(tmp_path / "d.onnx", **bindings)
         assert refused.value.fix
     plan = planned("detector", tmp_path)
-    assert not any("half" in node for node in plan.steps.node)
+    assert not any("half" in node for node in plan.allocation.steps.node)
     assert rows(plan)["boxes"][0] == 300 * 4 * 4
 
 
 def test_the_loop_keeps_what_it_captures_for_its_next_iteration(tmp_path: Path) -> None:
     """spec: T8.5"""
     plan = planned("loop", tmp_path)
-    leaves = [step for step, part in enumerate(plan.steps.part.tolist()) if PARTS[part] is Part.LEAVE]
+    leaves = [step for step, part in enumerate(plan.allocation.steps.part.tolist()) if PARTS[part] is Part.LEAVE]
     assert len(leaves) == 2
     assert rows(plan)["bias"][2] == leaves[1]
-    assert any(name.endswith(".copy1") for name in plan.tensors.name)
+    assert any(name.endswith(".copy1") for name in plan.allocation.tensors.name)
 
 
 def test_names_are_models_traced_graphs_and_specs_and_then_wrong_plans_in_order() -> None:

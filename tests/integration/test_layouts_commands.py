@@ -14,7 +14,7 @@ from tmmu.cli import entry
 from tmmu.examples.broken.layouts import hashed, packed, uneven
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 Out = pytest.CaptureFixture[str]
 
@@ -54,7 +54,7 @@ def test_packed_is_what_is_planned_where_no_layout_is_named(model: str, tmp_path
     for name, flags in (("default", ()), ("packed", ("--layout", "packed"))):
         assert tmmu(capsys, "plan", model, "-o", str(tmp_path / name), *flags)[0] == 0
     assert (tmp_path / "default").read_bytes() == (tmp_path / "packed").read_bytes()
-    assert file.load(tmp_path / "default").plan.layout == "packed"
+    assert file.load(tmp_path / "default").plan.origin.layout == "packed"
 
 
 def test_a_plan_with_slots_says_what_packed_would_need(model: str, tmp_path: Path, capsys: Out) -> None:
@@ -84,7 +84,7 @@ def test_slots_that_do_not_fit_where_packed_does_are_refused_with_that_advice(
     assert "packed needs 1408, which fits: --layout packed, or --fallback packed [ARENA_TOO_SMALL]" in said
     flags = ("--layout", "slots", "--fallback", "packed", "--arenas", config, "-o", str(target))
     assert tmmu(capsys, "plan", model, *flags)[0] == 0
-    assert file.load(target).plan.layout == "packed"
+    assert file.load(target).plan.origin.layout == "packed"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_the_fallback_is_used_only_where_it_is_needed_and_fits(
     flags = ["--layout", "slots", "--arenas", arenas(tmp_path, capacity), "-o", str(target)]
     code, _, said = tmmu(capsys, "plan", model, *flags, *(["--fallback", "packed"] if fallback else []))
     assert code == (0 if layout else 4)
-    assert not layout or file.load(target).plan.layout == layout
+    assert not layout or file.load(target).plan.origin.layout == layout
     assert layout or "raise the capacity" in said
 
 

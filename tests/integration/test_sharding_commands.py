@@ -40,11 +40,11 @@ def planned(capsys: pytest.CaptureFixture[str], spec: str, *flags: str) -> tuple
 def test_every_rank_has_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: R7.22"""
     code, out, _ = planned(capsys, PIPELINE)
-    names = [f"out.plan.rank{rank}.cbor" for rank in range(4)]
+    names = [f"out.plan.origin.rank{rank}.cbor" for rank in range(4)]
     assert (code, [line for line in out.splitlines() if line.startswith("wrote")]) == (0, [f"wrote {n}" for n in names])
     assert "  mesh: p=2, data=2; 2 steps, 1 of them collectives" in out
     plans = [file.load(folder / name).plan for name in names]
-    assert [(p.rank, p.world_size) for p in plans] == [(0, 4), (1, 4), (2, 4), (3, 4)]
+    assert [(p.origin.rank, p.origin.world_size) for p in plans] == [(0, 4), (1, 4), (2, 4), (3, 4)]
     assert verifier.run([*names, "--model", "m.ir.cbor"]) == 0
     assert "PROVED ranks of small against m.ir.cbor" in capsys.readouterr().out
     assert entry.run(["show", names[3]]) == 0
@@ -68,8 +68,8 @@ def test_of_a_mesh_with_too_many_ranks_for_files_single_ranks_are_planned(
 
 def test_one_rank_alone_is_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned(capsys, PIPELINE)
-    first = {path.name: path.read_bytes() for path in folder.glob("out.plan.rank*.cbor")}
-    for path in folder.glob("out.plan.rank*.cbor"):
+    first = {path.name: path.read_bytes() for path in folder.glob("out.plan.origin.rank*.cbor")}
+    for path in folder.glob("out.plan.origin.rank*.cbor"):
         path.unlink()
     assert planned(capsys, PIPELINE, "--rank", "2")[0] == 0
     assert {path.name: path.read_bytes() for path in folder.glob("out.*")} == {
@@ -82,10 +82,11 @@ def test_a_mesh_of_one_rank_plans_what_no_mesh_does(folder: Path, capsys: pytest
     planned(capsys, "[mesh]\ndata = 1\n")
     assert entry.run(["plan", "m.ir.cbor", "-o", "alone.cbor"]) == 0
     one, alone = (file.load(folder / name).plan for name in ("out.plan.rank0.cbor", "alone.cbor"))
-    assert (one.tensors, one.steps, one.storages, one.ir_hash) == (
-        alone.tensors, alone.steps, alone.storages, alone.ir_hash,
+    assert (one.allocation.tensors, one.allocation.steps, one.allocation.storages, one.origin.ir_hash) == (
+        alone.allocation.tensors, alone.allocation.steps, alone.allocation.storages, alone.origin.ir_hash,
     )  # fmt: skip
-    assert (len(one.shards), len(alone.shards), alone.shard_spec) == (6, 0, {})
+    assert one.shards is not None
+    assert (len(one.shards), alone.shards, alone.origin.shard_spec) == (6, None, {})
 
 
 WRONG = {

@@ -40,6 +40,7 @@ from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.gate import Stated
+from tmmu.plan.sections import amended
 from tmmu.planner import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -237,7 +238,7 @@ def test_what_no_rank_has_is_misspelt_unless_a_plan_could_not_be_read(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The plan that is not there might have it. spec: C1.6"""
-    file.save(replace(ranks()[0], rank=1), folder / "rank.cbor")
+    file.save(amended(ranks()[0], rank=1), folder / "rank.cbor")
     code, _, err = ran(capsys, "rank.cbor", "--donate", "nobody")
     assert code == 2
     assert "--donate nobody: no plan given has a graph input or parameter of this name" in err
@@ -328,7 +329,7 @@ def test_a_hostile_plan_begins_no_line_like_a_verdict(folder: Path, capsys: pyte
     plan = plan_memory(replace(CHAIN, bindings=Bindings(values={"rate": HOSTILE}))).plan
     for name, written in (
         ("bound.cbor", plan),
-        ("a\nPROVED b.cbor", replace(changed(plan, "tensors", "y", birth=1), model=HOSTILE)),
+        ("a\nPROVED b.cbor", amended(changed(plan, "tensors", "y", birth=1), model=HOSTILE)),
     ):
         file.save(written, folder / name)
         for arguments in ((name,), (name, "--value", "rate=17"), (name, "--dim", "n=4")):

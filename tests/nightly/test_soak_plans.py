@@ -19,7 +19,6 @@ from proofs.checker import envelope
 from proofs.checker import execute as checker
 from proofs.checker.execute import Problem
 from proofs.kernel.evidence import words
-from proofs.obligations import definition
 from proofs.obligations.context import view_of
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers import Answer, refutation
@@ -37,8 +36,8 @@ from tests.nightly.soak.witness import confirmed, shows_ranks
 from tests.support.small import changed, small
 from tmmu.core.errors import REGISTRY
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
 from tmmu.plan.gate import Stated
+from tmmu.plan.sections import Plan, amended, needed
 from tmmu.planner import plan_memory
 
 SCENES = {"plain": 5, "bodies": 4, "envelopes": 8, "training": 2, "ranks": 6}
@@ -82,8 +81,8 @@ def test_every_lie_is_caught_and_its_witness_shows_nothing_in_a_right_plan(
     shown: list[str] = []
 
     def of_plan(about: Scene, stated: Stated, donated: frozenset[str], witness: Any) -> bool:
-        right = next(plan for plan in about.plans if plan.rank == stated.plan.rank)
-        of_right = file.decode(file.encode(right))
+        right = next(plan for plan in about.plans if plan.origin.rank == stated.plan.origin.rank)
+        of_right = file.with_steps(file.decode(file.encode(right)))
         if _is_there(of_right, witness) and confirmed(about, of_right, about.donated, witness):
             shown.append(f"{about.name}: {witness}")
         return confirmed(about, stated, donated, witness)
@@ -103,15 +102,16 @@ def test_every_lie_is_caught_and_its_witness_shows_nothing_in_a_right_plan(
 
 def _is_there(stated: Stated, witness: Any) -> bool:
     """Does a plan have what a witness names? (A lie may have renamed it.)"""
-    known = {*stated.plan.tensors.name, "nothing"}
+    known = {*stated.plan.allocation.tensors.name, "nothing"}
     return set(witness.get("tensors", ())) <= known
 
 
 def test_the_witness_on_ranks_shows_nothing_where_they_fit(solver: Z3) -> None:
     """spec: V4.4"""
     for about in filter(None, (scene("ranks", number) for number in range(12))):
-        stated = [file.decode(file.encode(plan)) for plan in about.plans]
-        for name in {plan.tensors.name[int(plan.shards.tensor[0])] for plan in about.plans}:
+        stated = [file.with_steps(file.decode(file.encode(plan))) for plan in about.plans]
+        held = {plan.allocation.tensors.name[int(needed(plan.shards, "shards").tensor[0])] for plan in about.plans}
+        for name in held:
             for obligation in ranks.OBLIGATIONS:
                 assert not shows_ranks(stated, {"obligation": obligation, "ranks": [0, 1], "tensors": [name]})
 
@@ -197,7 +197,7 @@ def test_a_plan_is_not_proved_again_where_only_its_token_differs(solver: Z3) -> 
         answer: str = kept(of, Permissions(in_place=in_place or {}), donated, lambda prove: prove(of))
         return answer
 
-    assert said(plan) == said(replace(plan, replay_token=bytes(32), rank=1, world_size=2)) == "no. 1"
+    assert said(plan) == said(amended(plan, replay_token=bytes(32), rank=1, world_size=2)) == "no. 1"
     assert said(changed(plan, "storages", 0, death=1)) == "no. 2"
     assert said(plan, {1: 0}) == "no. 3"
     assert said(plan, donated=frozenset("x")) == "no. 4"
@@ -226,11 +226,12 @@ def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_fr
     assert about is not None
     plan = about.plan
     bare = plan_memory(small("a: x -> y")).plan
-    other = replace(plan, **{name: getattr(bare, name) for name in UNSAID})
+    other = replace(amended(plan, **{name: getattr(bare.origin, name) for name in UNSAID}), shards=None)
     assert other != plan
     assert rows(plan) == rows(other)
     assert rows(plan) != rows(changed(plan, "storages", 0, death=0))
-    assert definition.definitions(definition.table(plan)) == definition.definitions(definition.table(other))
+    asked = [[one.tables for one in promises.questions(each.allocation, each.claims)] for each in (plan, other)]
+    assert asked[0] == asked[1]
     told = [words(each, Permissions(), frozenset(), bytes(32)).tolist() for each in (plan, other)]
     assert told[0] == told[1]
 

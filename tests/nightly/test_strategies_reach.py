@@ -20,16 +20,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from tests.support.corruption import COLUMNS, Change, changed, changes
+from tests.support.corruption import COLUMNS, Change, changes, corrupted
 from tests.support.execution import NotRunnable, difference
 from tests.support.models import arenas, models, numbered
 from tests.support.recipes import DECLARED, HOLDERS, LEAVES
 from tmmu.core.dims.maxima import Maximum, maximum
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, Arena, Body, Model, Node, Role, Shares, Tensor
-from tmmu.plan.columns import SHARES, Bodies, Plan, Slots, Steps, Storages, Tensors
-from tmmu.planner import DEFAULT, plan_memory, storages
+from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Body, Model, Node, Role, Shares, Tensor
+from tmmu.plan.columns import SHARES, Bodies, Slots, Steps, Storages, Tensors
+from tmmu.plan.sections import Plan, configured
+from tmmu.planner import DEFAULT, aliasing, plan_memory
 
 FIXED = settings(
     derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck)
@@ -243,21 +244,21 @@ FEATURES: dict[str, Callable[[Model], object]] = {
 
 
 def words(plan: Plan) -> list[Shares]:
-    return [SHARES[shares] for shares in plan.tensors.shares.tolist()]
+    return [SHARES[shares] for shares in plan.allocation.tensors.shares.tolist()]
 
 
 def longest_chain(plan: Plan) -> int:
     """The most results in place in one storage."""
-    pairs = zip(plan.tensors.storage.tolist(), words(plan), strict=True)
+    pairs = zip(plan.allocation.tensors.storage.tolist(), words(plan), strict=True)
     return max(Counter(storage for storage, word in pairs if word is Shares.IN_PLACE).values(), default=0)
 
 
 def has_tie_at_most_live(plan: Plan) -> bool:
     """Are the most storages of an arena live at two steps that do not follow each other?"""
-    s = plan.storages
+    s = plan.allocation.storages
     for a, usage in enumerate(plan.usage):
         mine = [k for k, b in enumerate(s.arena.tolist()) if b == a]
-        live = [sum(bool(s.birth[k] <= n <= s.death[k]) for k in mine) for n in range(plan.last_step + 1)]
+        live = [sum(bool(s.birth[k] <= n <= s.death[k]) for k in mine) for n in range(plan.allocation.last_step + 1)]
         most = [n for n, count in enumerate(live) if count == usage.max_live > 1]
         if any(later - earlier > 1 for earlier, later in pairwise(most)):
             return True
@@ -268,16 +269,20 @@ PLANNED: dict[str, Callable[[Plan], object]] = {
     "a granted hint": lambda p: longest_chain(p) >= 1,
     "a chain of granted hints": lambda p: longest_chain(p) >= 2,
     "a granted view and a granted hint": lambda p: {Shares.VIEW, Shares.IN_PLACE} <= set(words(p)),
-    "a slot that is used again": lambda p: len(p.slots) < len(p.storages),
+    "a slot that is used again": lambda p: len(p.slots) < len(p.allocation.storages),
     "a tie at the most live": has_tie_at_most_live,
     "a reused arena without the claim": lambda p: any(
-        arena.reuse and not usage.minimal for arena, usage in zip(p.arenas, p.usage, strict=True)
+        arena.reuse and not usage.minimal for arena, usage in zip(p.allocation.arenas, p.usage, strict=True)
     ),
     "an arena that nobody needs": lambda p: any(not usage.slots for usage in p.usage),
-    "arenas in another order": lambda p: [arena.name for arena in p.arenas] != [arena.name for arena in DEFAULT],
-    "an arena with another alignment": lambda p: any(arena.alignment != 128 for arena in p.arenas),
-    "activations that are kept apart": lambda p: any(Role.ACTIVATION in a.roles and not a.reuse for a in p.arenas),
-    "parameters beside activations": lambda p: any({Role.PARAMETER, Role.ACTIVATION} <= set(a.roles) for a in p.arenas),
+    "arenas in another order": lambda p: (
+        [arena.name for arena in p.allocation.arenas] != [arena.name for arena in DEFAULT]
+    ),
+    "an arena with another alignment": lambda p: any(arena.alignment != 128 for arena in p.allocation.arenas),
+    "activations that are kept apart": lambda p: any(Role.ACTIVATION in a.roles and not a.reuse for a in configured(p)),
+    "parameters beside activations": lambda p: any(
+        {Role.PARAMETER, Role.ACTIVATION} <= set(a.roles) for a in configured(p)
+    ),
 }
 
 KEPT = (
@@ -300,7 +305,7 @@ ARENAS = (DEFAULT, IN_ONE, tuple(replace(arena, alignment=1, reuse=not arena.reu
 """The arenas that the models of the sample are planned for, in turn."""
 
 
-def counted(model: Model, where: tuple[Arena, ...], mode: str) -> set[str]:
+def counted(model: Model, where: tuple[ArenaConfiguration, ...], mode: str) -> set[str]:
     """Everything that a model and its plan have."""
     planned = plan_memory(model, where, mode=mode)
     found = {name for name, has in FEATURES.items() if has(model)}
@@ -329,7 +334,7 @@ def test_hypothesis_finds_nearly_all_of_it_in_few_examples() -> None:
 
     @settings(FIXED, max_examples=400)
     @given(models(), arenas(), st.sampled_from(("inference", "forward")))
-    def count(model: Model, where: tuple[Arena, ...], mode: str) -> None:
+    def count(model: Model, where: tuple[ArenaConfiguration, ...], mode: str) -> None:
         found.update(counted(model, where, mode))
 
     count()
@@ -340,7 +345,7 @@ def test_hypothesis_finds_nearly_all_of_it_in_few_examples() -> None:
 
 def test_every_reason_of_the_planner_is_counted() -> None:
     """A reason that is added there must be added here."""
-    stated = re.findall(r'reason = f?"([^"{]*)', inspect.getsource(storages))
+    stated = re.findall(r'reason = f?"([^"{]*)', inspect.getsource(aliasing))
     missing = [reason for reason in stated if not any(known.startswith(reason) for known in REFUSALS)]
     assert [reason for reason in missing if not reason.startswith("layout")] == []
     assert len(stated) > 10
@@ -388,7 +393,7 @@ def test_changed_plans_go_wrong_often_enough_and_not_always() -> None:
     @settings(FIXED, max_examples=250)
     @given(models(), changes(), st.integers(0, 99))
     def count(model: Model, wanted: list[Change], seed: int) -> None:
-        plan = changed(plan_memory(model).plan, wanted)
+        plan = corrupted(plan_memory(model).plan, wanted)
         if plan is None:
             kinds["no plan"] += 1
             return

@@ -23,8 +23,9 @@ from tests.benchmarks.arenas import missed
 from tests.support.effort import share
 from tests.support.models import models
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Model, Role, Rule, Shares
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule, Shares
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.planner.arenas import permitted as by_planner
 from tmmu.planner.patterns import matches
@@ -41,7 +42,7 @@ operators = st.lists(st.sampled_from(("Relu", "Add", "*", "R*", "MatMul", "Split
 
 
 @st.composite
-def configurations(draw: st.DrawFn) -> tuple[tuple[Arena, ...], ArenaPolicy]:
+def configurations(draw: st.DrawFn) -> tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]:
     """Three arenas that reuse and one that does not, some in memories, small or large; and up to four rules."""
     sizes = st.sampled_from((16, 24, 32, 48, 64, 128, LARGE))
     memories = tuple(Memory(name, draw(sizes)) for name in ("sram", "dram"))
@@ -51,11 +52,13 @@ def configurations(draw: st.DrawFn) -> tuple[tuple[Arena, ...], ArenaPolicy]:
     )
     alignments = st.sampled_from((1, 2, 8, 16))
     arenas = [
-        Arena(name, (), draw(sizes), draw(alignments), device="npu", memory=draw(st.sampled_from(("", "sram", "dram"))))
+        ArenaConfiguration(
+            name, (), draw(sizes), draw(alignments), device="npu", memory=draw(st.sampled_from(("", "sram", "dram")))
+        )
         for name in NAMES
     ]
     arenas[-1] = replace(arenas[-1], roles=tuple(role for role in Role if role is not Role.PARAMETER))
-    arenas.append(Arena("parameters", (Role.PARAMETER,), LARGE, reuse=False, alignment=draw(alignments)))
+    arenas.append(ArenaConfiguration("parameters", (Role.PARAMETER,), LARGE, reuse=False, alignment=draw(alignments)))
     lists = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True)
     roles = st.lists(st.sampled_from(tuple(Role)), max_size=3, unique=True)
     asked = st.lists(st.sampled_from(("npu", "dsp")), max_size=1)
@@ -71,7 +74,7 @@ def configurations(draw: st.DrawFn) -> tuple[tuple[Arena, ...], ArenaPolicy]:
 
 
 def planned(
-    model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy], layout: str, fallback: str | None = None
+    model: Model, config: tuple[tuple[ArenaConfiguration, ...], ArenaPolicy], layout: str, fallback: str | None = None
 ) -> Plan | None:
     """The plan, or None where it does not fit or an alias group has different rules."""
     token = TOKEN if layout == "hashed" else None
@@ -89,17 +92,18 @@ def refused(plan: Plan, model: Model) -> list[object]:
     """What the naive checker finds wrong with a plan."""
     donated = frozenset(plan.bindings.donated)
     run = program(plan, permitted(plan, read_ir(model), donated), donated)
-    return [*checker.problems(run), *structure.problems(plan, run), *claims.false_claims(plan, run)]
+    assert plan.claims is not None
+    return [*checker.problems(run), *structure.problems(plan, run), *claims.false_claims(plan.claims, run)]
 
 
 @given(models(), configurations(), st.sampled_from(LAYOUTS), st.sampled_from((None, "packed")))
 def test_what_fits_by_rules_and_memories_passes_the_checker(
-    model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy], layout: str, fallback: str | None
+    model: Model, config: tuple[tuple[ArenaConfiguration, ...], ArenaPolicy], layout: str, fallback: str | None
 ) -> None:
     plan = planned(model, config, layout, fallback)
     if plan is None:
         return
-    assert plan.layout == layout or (layout, plan.layout) == ("slots", "packed")
+    assert plan.origin.layout == layout or (layout, plan.origin.layout) == ("slots", "packed")
     assert refused(plan, model) == []
     assert planned(model, config, layout, fallback) == plan
 
@@ -107,7 +111,7 @@ def test_what_fits_by_rules_and_memories_passes_the_checker(
 @settings(max_examples=25, phases=(Phase.explicit, Phase.generate))  # a solver is started for each example
 @given(models(size=6), configurations(), st.sampled_from(LAYOUTS))
 def test_what_fits_by_rules_and_memories_is_proved(
-    model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy], layout: str
+    model: Model, config: tuple[tuple[ArenaConfiguration, ...], ArenaPolicy], layout: str
 ) -> None:
     plan = planned(model, config, layout)
     if plan is not None:
@@ -117,11 +121,15 @@ def test_what_fits_by_rules_and_memories_is_proved(
 
 
 @given(models(), configurations())
-def test_planner_and_checker_read_the_rules_alike(model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy]) -> None:
+def test_planner_and_checker_read_the_rules_alike(
+    model: Model, config: tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]
+) -> None:
     arenas = tuple(replace(arena, capacity=LARGE << 20, memory="") for arena in config[0])
     plan = planned(model, (arenas, config[1]), "slots")
     if plan is not None:
-        assert [found.rule for found in by_planner.of_plan(plan)] == homes.rule_of(plan).tolist()
+        assert [found.rule for found in by_planner.of_plan(plan)] == homes.rule_of(
+            plan, plan.configuration.policy
+        ).tolist()
 
 
 @given(st.text("ab*", max_size=6), st.text("ab", max_size=8))
@@ -149,7 +157,7 @@ def test_the_choice_misses_few_divisions_that_fit(layout: str) -> None:
     assert miss * 10 <= fit
 
 
-def simple_greedy(plan: Plan, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> dict[int, int] | None:
+def simple_greedy(plan: Plan, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> dict[int, int] | None:
     """The arena of each storage of `plan` by the simple greedy, or None where one has no room.
 
     Storages with one choice come first, then the others by birth, size and name; each takes the first arena that has
@@ -160,19 +168,25 @@ def simple_greedy(plan: Plan, arenas: tuple[Arena, ...], policy: ArenaPolicy) ->
         [number[name] for name in policy.rules[found.rule].arenas] if found.rule >= 0 else list(found.choices)
         for found in by_planner.of_plan(plan)
     ]
-    s, names = plan.storages, plan.tensors.name.list()
+    s, names = plan.allocation.storages, plan.allocation.tensors.name.list()
     root: dict[int, int] = {}
-    for t, (k, word) in enumerate(zip(plan.tensors.storage.tolist(), plan.tensors.shares.tolist(), strict=True)):
+    for t, (k, word) in enumerate(
+        zip(plan.allocation.tensors.storage.tolist(), plan.allocation.tensors.shares.tolist(), strict=True)
+    ):
         if word != SHARES.index(Shares.VIEW):
             root.setdefault(k, t)
     if any(int(s.arena[k]) not in lists[t] for k, t in root.items()):
         return None  # scratch that asks for an arena of its own
     rank = {k: (len(lists[t]) > 1, int(s.birth[k]), -int(s.bytes[k]), names[t]) for k, t in root.items()}
-    live = [[0] * (plan.last_step + 1) for _ in arenas]
+    live = [[0] * (plan.allocation.last_step + 1) for _ in arenas]
     home: dict[int, int] = {}
     for k in sorted(root, key=rank.__getitem__):
         choices, count = lists[root[k]], max(1, int(s.bytes[k]))
-        span = range(int(s.birth[k]), int(s.death[k]) + 1) if arenas[choices[0]].reuse else range(plan.last_step + 1)
+        span = (
+            range(int(s.birth[k]), int(s.death[k]) + 1)
+            if arenas[choices[0]].reuse
+            else range(plan.allocation.last_step + 1)
+        )
         found = next((a for a in choices if all(live[a][n] + count <= arenas[a].capacity for n in span)), None)
         if found is None:
             return None
@@ -184,7 +198,7 @@ def simple_greedy(plan: Plan, arenas: tuple[Arena, ...], policy: ArenaPolicy) ->
 
 @given(models(size=8), configurations())
 def test_where_the_simple_greedy_fits_planning_does_not_fail(
-    model: Model, config: tuple[tuple[Arena, ...], ArenaPolicy]
+    model: Model, config: tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]
 ) -> None:
     arenas = tuple(replace(arena, memory="") for arena in config[0])
     large = tuple(replace(arena, capacity=LARGE << 20) for arena in arenas)
@@ -192,10 +206,11 @@ def test_where_the_simple_greedy_fits_planning_does_not_fail(
     home = None if plan is None else simple_greedy(plan, arenas, config[1])
     if plan is None or home is None:
         return
-    storage = plan.tensors.storage.tolist()
+    storage = plan.allocation.tensors.storage.tolist()
     pins = tuple(
-        Rule((arenas[home[k]].name,), names=(name,)) for name, k in zip(plan.tensors.name, storage, strict=True)
+        Rule((arenas[home[k]].name,), names=(name,))
+        for name, k in zip(plan.allocation.tensors.name, storage, strict=True)
     )
     greedy = planned(model, (arenas, config[1]._replace(rules=pins)), "slots")
-    if greedy is not None and greedy.tensors.storage.tolist() == storage:
+    if greedy is not None and greedy.allocation.tensors.storage.tolist() == storage:
         assert planned(model, (arenas, config[1]), "slots") is not None

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from proofs.checker import execute as checker
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions, permitted
-from tests.support.corruption import COLUMNS, PLACES, Change, changed, changes
+from tests.support.corruption import COLUMNS, PLACES, Change, changes, corrupted
 from tests.support.machine import MOST_BYTES
 from tests.support.models import arenas, models
 from tests.support.recipes import LEAVES
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import Arena, Model, Role
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, Plan
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
+from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 Byte = tuple[int, int]
@@ -29,18 +30,21 @@ Byte = tuple[int, int]
 
 def small_enough(plan: Plan) -> bool:
     """Can every byte of a (changed) plan be looked at?"""
-    return all(size <= MOST_BYTES for size in (*plan.tensors.bytes.tolist(), *plan.storages.bytes.tolist()))
+    return all(
+        size <= MOST_BYTES
+        for size in (*plan.allocation.tensors.bytes.tolist(), *plan.allocation.storages.bytes.tolist())
+    )
 
 
 def bytes_of(plan: Plan, storage: int, first: int, size: int) -> list[Byte]:
-    start, arena = int(plan.storages.offset[storage]) + first, int(plan.storages.arena[storage])
+    start, arena = int(plan.allocation.storages.offset[storage]) + first, int(plan.allocation.storages.arena[storage])
     return [(arena, start + k) for k in range(size)]
 
 
 def meetings(plan: Plan) -> Iterator[tuple[int, Byte, frozenset[int]]]:
     """Every byte at every step that two live storages have in common."""
-    s = plan.storages
-    for step in range(plan.last_step + 1):
+    s = plan.allocation.storages
+    for step in range(plan.allocation.last_step + 1):
         tenant: dict[Byte, int] = {}
         for k in range(len(s)):
             if s.birth[k] <= step <= s.death[k]:
@@ -51,7 +55,7 @@ def meetings(plan: Plan) -> Iterator[tuple[int, Byte, frozenset[int]]]:
 
 @given(models(), arenas(), st.sampled_from(("inference", "forward")))
 def test_every_byte_belongs_to_one_live_storage_at_every_step(
-    model: Model, where: tuple[Arena, ...], mode: str
+    model: Model, where: tuple[ArenaConfiguration, ...], mode: str
 ) -> None:
     """spec: V1.1"""
     assert list(meetings(plan_memory(model, where, mode=mode).plan)) == []
@@ -60,14 +64,17 @@ def test_every_byte_belongs_to_one_live_storage_at_every_step(
 @given(models(), changes(PLACES))
 def test_the_sweep_finds_storages_that_meet_exactly_where_bytes_do(model: Model, wanted: list[Change]) -> None:
     """spec: V1.1"""
-    plan = changed(plan_memory(model).plan, wanted)
+    plan = corrupted(plan_memory(model).plan, wanted)
     assume(plan is not None and small_enough(plan))
     assert plan is not None
-    assume((plan.storages.birth <= plan.storages.death).all() and (plan.storages.death <= plan.last_step).all())
+    assume(
+        (plan.allocation.storages.birth <= plan.allocation.storages.death).all()
+        and (plan.allocation.storages.death <= plan.allocation.last_step).all()
+    )
     met = list(meetings(plan))
     found = list(checker.overlapping(program(plan, Permissions())))
     assert bool(found) == bool(met)
-    where = {(step, plan.arenas[arena].name, at) for step, (arena, at), _ in met}
+    where = {(step, plan.allocation.arenas[arena].name, at) for step, (arena, at), _ in met}
     for problem in found:
         assert problem.step is not None
         assert problem.first_byte is not None
@@ -79,7 +86,7 @@ def test_the_sweep_finds_storages_that_meet_exactly_where_bytes_do(model: Model,
 @given(models(), changes(PLACES))
 def test_bounds_are_those_of_every_single_byte(model: Model, wanted: list[Change]) -> None:
     """spec: T2.10, V1.2, V1.3"""
-    plan = changed(plan_memory(model).plan, wanted)
+    plan = corrupted(plan_memory(model).plan, wanted)
     assume(plan is not None and small_enough(plan))
     assert plan is not None
     assert bool(list(checker.placed(program(plan, Permissions())))) == any(misplaced(plan))
@@ -87,14 +94,14 @@ def test_bounds_are_those_of_every_single_byte(model: Model, wanted: list[Change
 
 def misplaced(plan: Plan) -> Iterator[bool]:
     """For each storage and tensor whether a byte or a step of it is one that it may not have, or it is not aligned."""
-    s, t = plan.storages, plan.tensors
+    s, t = plan.allocation.storages, plan.allocation.tensors
     for k in range(len(s)):
         a = int(s.arena[k])
-        inside = range(min(plan.usage[a].footprint, plan.arenas[a].capacity))
+        inside = range(min(plan.usage[a].footprint, plan.allocation.arenas[a].capacity))
         yield not all(at in inside for _, at in bytes_of(plan, k, 0, int(s.bytes[k])))
         yield int(s.offset[k]) > plan.usage[a].footprint  # of no bytes, but somewhere all the same
-        yield not 0 <= int(s.birth[k]) <= int(s.death[k]) <= plan.last_step
-        yield int(s.offset[k]) % int(s.alignment[k]) != 0 or int(s.offset[k]) % plan.arenas[a].alignment != 0
+        yield not 0 <= int(s.birth[k]) <= int(s.death[k]) <= plan.allocation.last_step
+        yield int(s.offset[k]) % int(s.alignment[k]) != 0 or int(s.offset[k]) % plan.allocation.arenas[a].alignment != 0
     for r, k in enumerate(t.storage.tolist()):
         mine = bytes_of(plan, k, int(t.window[r]), int(t.bytes[r]))
         yield not set(mine) <= set(bytes_of(plan, k, 0, int(s.bytes[k])))
@@ -108,7 +115,7 @@ def misplaced(plan: Plan) -> Iterator[bool]:
 @given(models(kinds=[kind for kind in LEAVES if kind != "update"]), changes(COLUMNS[:9]))
 def test_a_read_is_stale_exactly_where_a_byte_of_it_holds_another_byte(model: Model, wanted: list[Change]) -> None:
     """Of steps one after the other, without bodies and changes. spec: V1.5"""
-    plan = changed(plan_memory(model).plan, wanted)
+    plan = corrupted(plan_memory(model).plan, wanted)
     assume(plan is not None and small_enough(plan))
     assert plan is not None
     donated = frozenset(model.bindings.donated)
@@ -122,13 +129,13 @@ def test_a_read_is_stale_exactly_where_a_byte_of_it_holds_another_byte(model: Mo
 
 def shown(plan: Plan, view: int, window: tuple[int, int]) -> bool:
     """Does a view lie where it should? (If not, that is said before any read.)"""
-    t, (base, first) = plan.tensors, window
+    t, (base, first) = plan.allocation.tensors, window
     return bool(t.storage[view] == t.storage[base]) and int(t.window[view]) == int(t.window[base]) + first
 
 
 def stale(plan: Plan, views: dict[int, tuple[int, int]], donated: frozenset[str]) -> Iterator[int]:
     """The steps that read a byte which holds another one than that of the tensor, or of what it shows."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     held: dict[Byte, tuple[int, int]] = {}
     written: set[int] = set()
 
@@ -150,14 +157,14 @@ def stale(plan: Plan, views: dict[int, tuple[int, int]], donated: frozenset[str]
     for row, writer in enumerate(t.writer.tolist()):
         if writer == NONE:
             write(row)
-    reads, writes = plan.steps.listed("reads"), plan.steps.listed("writes")
+    reads, writes = plan.allocation.steps.listed("reads"), plan.allocation.steps.listed("writes")
     for n, (read, made) in enumerate(zip(reads, writes, strict=True)):
         # Scratch is read by the step that makes it.
         if not all(right(row) for row in read if not (ROLES[t.role[row]] is Role.SCRATCH and row in made)):
             yield n
         for row in made:
             write(row)
-    after = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
+    after = IS_OUTPUT | (IS_SAVED if plan.origin.mode == "forward" else 0)
     kept = [ROLES.index(role) for role in (Role.PARAMETER, Role.OPTIMIZER)]
     for row, name in enumerate(t.name):
         taken = t.flags[row] & after or (t.role[row] in kept and name not in donated)

@@ -20,12 +20,12 @@ from proofs.obligations.discharge import discharge
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
-from tests.support.corruption import Change, changed, changes
+from tests.support.corruption import Change, changes, corrupted
 from tests.support.execution import NotRunnable, difference
 from tests.support.models import models
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 SOLVER = Z3(PRELUDE)
@@ -69,7 +69,7 @@ def test_no_checker_is_laxer_than_the_one_before_it(
     right = plan_memory(model, layout=layout).plan
     assert not by_running(right, model, seed)
     assert by_the_checker(right, model, donated) == by_rows(right, model, donated) == set()
-    plan = changed(right, wanted)
+    plan = corrupted(right, wanted)
     if plan is None:
         return
     if by_running(plan, model, seed):
@@ -85,8 +85,8 @@ def test_each_of_them_can_say_no() -> None:
 
     model = small("matmul: x -> a", "matmul2: x a -> y")
     right = plan_memory(model).plan
-    home = dict(zip(right.tensors.name, right.tensors.storage.tolist(), strict=True))
-    wrong = with_entries(right, "storages", home["a"], offset=int(right.storages.offset[home["x"]]))
+    home = dict(zip(right.allocation.tensors.name, right.allocation.tensors.storage.tolist(), strict=True))
+    wrong = with_entries(right, "storages", home["a"], offset=int(right.allocation.storages.offset[home["x"]]))
     assert by_running(wrong, model, 0)
     assert "no_live_overlap" in by_the_checker(wrong, model, frozenset())
     assert "no_live_overlap" in by_rows(wrong, model, frozenset())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.corruption import COLUMNS, PLACES, Change, changed, changes
+from tests.support.corruption import COLUMNS, PLACES, Change, changes, corrupted
 from tests.support.execution import NotRunnable, difference, mean, observe, unlike
 from tests.support.models import models, numbered
 from tests.support.objections import objections
@@ -18,7 +18,7 @@ from tests.support.recipes import HOLDERS, KINDS
 from tests.support.small import changed as with_entries
 from tests.support.small import small
 from tmmu.core.vocabulary import Model
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 modes = st.sampled_from(("inference", "forward"))
@@ -47,7 +47,7 @@ def computes_another(plan: Plan, right: Plan, seed: int, model: Model) -> bool:
 @given(models(), modes, changes(), seeds)
 def test_a_changed_plan_that_goes_wrong_is_refused(model: Model, mode: str, wanted: list[Change], seed: int) -> None:
     """spec: V1.5, V2.1, V2.2"""
-    plan = changed(plan_memory(model, mode=mode).plan, wanted)
+    plan = corrupted(plan_memory(model, mode=mode).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     if goes_wrong(plan, seed, model):
@@ -60,7 +60,7 @@ def test_a_changed_plan_that_computes_something_else_is_not_its_models(
 ) -> None:
     """spec: V3.1, V3.2"""
     right = plan_memory(model, mode=mode).plan
-    plan = changed(right, wanted)
+    plan = corrupted(right, wanted)
     assume(plan is not None)
     assert plan is not None
     if computes_another(plan, right, seed, model):
@@ -70,7 +70,7 @@ def test_a_changed_plan_that_computes_something_else_is_not_its_models(
 @given(models(kinds=(*KINDS, *HOLDERS)), changes(PLACES), seeds)
 def test_moved_bytes_that_go_wrong_are_noticed(model: Model, wanted: list[Change], seed: int) -> None:
     """Addresses, windows and lifetimes alone, and more bodies. spec: V1.1, V1.4, V1.5, T8.3, T8.8"""
-    plan = changed(plan_memory(model).plan, wanted)
+    plan = corrupted(plan_memory(model).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     if goes_wrong(plan, seed, model):
@@ -85,7 +85,7 @@ def test_whatever_passes_the_gate_is_judged_and_not_stumbled_over(how: str) -> N
         model = numbered(number)
         right = plan_memory(model).plan
         for table, column in COLUMNS:
-            plan = changed(right, [Change(table, column, 7 * number, how, 1)])
+            plan = corrupted(right, [Change(table, column, 7 * number, how, 1)])
             if plan is not None and any(objections(plan, model, model.bindings.donated)):
                 judged.add((table, column))
     assert len(judged) > len(COLUMNS) // 2
@@ -98,8 +98,8 @@ def test_a_copy_on_leaving_a_loop_may_not_lie_over_what_the_next_iteration_reads
     """`f` is returned and thus copied; the copy lies on `c`, which the body reads again. spec: T8.3, T8.8, V1.5"""
     model = small("mul: x -> c", "loop: x -> y", "  loop/body*: f => f g", "  matmul: c f -> g")
     right = plan_memory(model).plan
-    captured = right.tensors.name.list().index("c")
-    wrong = with_entries(right, "tensors", "loop/body/f.copy0", storage=int(right.tensors.storage[captured]))
+    captured = right.allocation.tensors.name.list().index("c")
+    wrong = with_entries(right, "tensors", "loop/body/f.copy0", storage=int(right.allocation.tensors.storage[captured]))
     assert any(goes_wrong(wrong, seed, model) for seed in range(8))
     assert any(objections(wrong, model))
     assert any(objections(wrong, None))
@@ -109,9 +109,9 @@ def test_a_donated_input_that_is_an_output_is_read_by_the_caller() -> None:
     """`z` lies on `x`, which is said to be dead. spec: T1.4, V1.4"""
     model = small("matmul: x -> y", "matmul2: y -> z", outputs="z x", donated=["x"])
     right = plan_memory(model).plan
-    home = dict(zip(right.tensors.name, right.tensors.storage.tolist(), strict=True))
+    home = dict(zip(right.allocation.tensors.name, right.allocation.tensors.storage.tolist(), strict=True))
     wrong = with_entries(with_entries(right, "tensors", "x", death=0), "storages", home["x"], death=0)
-    wrong = with_entries(wrong, "storages", home["z"], offset=int(right.storages.offset[home["x"]]))
+    wrong = with_entries(wrong, "storages", home["z"], offset=int(right.allocation.storages.offset[home["x"]]))
     assert any(goes_wrong(wrong, seed, model) for seed in range(4))
     assert any(objections(wrong, None, ["x"]))
 
@@ -123,7 +123,7 @@ def test_what_the_caller_keeps_is_not_changed_through_a_view() -> None:
     model = small(*lines, inputs="", parameters="p", views={"v": ("p", 0)}, nodes=declared, donated=["p"])
     right = plan_memory(model).plan
     assert not any(objections(right, model, ["p"]))
-    v = right.tensors.name.list().index("v")
+    v = right.allocation.tensors.name.list().index("v")
     wrong = with_entries(with_entries(right, "steps", 1, reads=v, writes=v), "steps", 0, mutates=v)
     assert goes_wrong(wrong, 0, small(*lines, inputs="", parameters="p"))
     assert any(objections(wrong, None))

@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.models import arenas, models, numbered
-from tmmu.core.vocabulary import Arena, Model
+from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
-from tmmu.plan.gate import HASHES
+from tmmu.plan.provenance import HASHES
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory, replay_token
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,14 +41,16 @@ for path in sys.argv[1:]:
 
 
 @given(models(), arenas())
-def test_planning_twice_gives_the_same_bytes(model: Model, where: tuple[Arena, ...]) -> None:
+def test_planning_twice_gives_the_same_bytes(model: Model, where: tuple[ArenaConfiguration, ...]) -> None:
     """spec: D1.1"""
     again = replace(model, tensors=tuple(replace(tensor) for tensor in model.tensors))
     assert file.encode(plan_memory(model, where).plan) == file.encode(plan_memory(again, where).plan)
 
 
 @given(models(), arenas(), st.sampled_from(("inference", "forward")))
-def test_a_plan_that_is_read_and_written_again_is_the_same(model: Model, where: tuple[Arena, ...], mode: str) -> None:
+def test_a_plan_that_is_read_and_written_again_is_the_same(
+    model: Model, where: tuple[ArenaConfiguration, ...], mode: str
+) -> None:
     """spec: P1.3, V1.8, R8.1"""
     plan = plan_memory(model, where, mode=mode).plan
     data = file.encode(plan)

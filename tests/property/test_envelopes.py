@@ -29,6 +29,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes import resolve
 from tmmu.plan import file
+from tmmu.plan.sections import amended
 from tmmu.planner import plan_memory
 
 
@@ -71,11 +72,11 @@ def test_a_plan_of_an_envelope_is_proved_and_holds_at_each_of_its_shapes(case: D
         assert verify(str(Path(folder, "plan.cbor")), Options(model=str(path))).verdict == PROVED
         shape = data.draw(st.sampled_from(list(shapes_of(case.ranges))))
         sizes = [evaluate(size, shape) for size in plan.sizes()]
-        tensors = replace(plan.tensors, bytes=column(sizes, plan.tensors.bytes.dtype.type))
-        small = replace(plan, tensors=tensors, envelope=None, bindings=replace(plan.bindings, ranges={}, dims=shape))
+        tensors = replace(plan.allocation.tensors, bytes=column(sizes, plan.allocation.tensors.bytes.dtype.type))
+        small = amended(plan, tensors=tensors, envelope=None, bindings=replace(plan.bindings, ranges={}, dims=shape))
         expected = read_onnx(path, small.bindings)
         assert {name: size for name, (size, _) in expected.sizes.items()} == dict(
-            zip(small.tensors.name, sizes, strict=True)
+            zip(small.allocation.tensors.name, sizes, strict=True)
         )
         permissions = permitted(small, expected, frozenset())
         shared = permitted(plan, read_onnx(path, plan.bindings), frozenset())
@@ -95,13 +96,18 @@ def test_a_size_that_some_shape_exceeds_is_refuted_at_a_shape(case: Dynamic, dat
         except TmmuError:
             assume(False)
     plan = plan_memory(model).plan
-    row = data.draw(st.integers(0, len(plan.tensors) - 1))
-    sizes = plan.tensors.bytes.tolist()
+    row = data.draw(st.integers(0, len(plan.allocation.tensors) - 1))
+    sizes = plan.allocation.tensors.bytes.tolist()
     assume(sizes[row] > 0)
     sizes[row] -= 1
-    lied = replace(plan, tensors=replace(plan.tensors, bytes=column(sizes, plan.tensors.bytes.dtype.type)))
+    lied = amended(
+        plan, tensors=replace(plan.allocation.tensors, bytes=column(sizes, plan.allocation.tensors.bytes.dtype.type))
+    )
     found = next(envelope.problems(lied))
-    assert found.tensors[0] in plan.tensors.name
+    assert found.tensors[0] in plan.allocation.tensors.name
     assert found.sizes[0] == sizes[row] + 1
-    assert evaluate(plan.sizes()[plan.tensors.name.list().index(found.tensors[0])], found.shape) == found.sizes[0]
+    assert (
+        evaluate(plan.sizes()[plan.allocation.tensors.name.list().index(found.tensors[0])], found.shape)
+        == found.sizes[0]
+    )
     assert obligations.over_envelope(lied, 60.0).verdict == obligations.VIOLATED

@@ -20,7 +20,7 @@ from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
 from tests.support import branching
 from tests.support.objections import objections
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 SOLVER = Z3(PRELUDE)
 NAMES = {obligation.NAME for obligation in OBLIGATIONS}

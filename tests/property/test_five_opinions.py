@@ -26,7 +26,7 @@ from proofs.solvers.process import Z3
 from tests.property.test_brute_force import shown, small_enough, stale
 from tests.property.test_checkers_agree import by_running
 from tests.property.test_simulator import ran
-from tests.support.corruption import COLUMNS, PLACES, Change, changed, changes
+from tests.support.corruption import COLUMNS, PLACES, Change, changes, corrupted
 from tests.support.models import models
 from tests.support.objections import objections
 from tests.support.recipes import LEAVES
@@ -34,7 +34,7 @@ from tests.support.small import changed as with_entries
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.simulator import Corrupted
 
@@ -103,7 +103,7 @@ def test_of_a_right_plan_none_of_the_five_has_anything_to_say(model: Model, layo
 @given(models(kinds=STRAIGHT), st.sampled_from(("slots", "packed", "pools")), changes(PLACES), st.integers(0, 1 << 16))
 def test_a_stale_read_is_one_for_all_five(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
     """Of moved bytes."""
-    plan = changed(plan_memory(model, layout=layout).plan, wanted)
+    plan = corrupted(plan_memory(model, layout=layout).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     assume(in_order(plan, model))
@@ -122,7 +122,7 @@ def test_where_the_naive_checker_is_silent_all_others_are(
     model: Model, layout: str, wanted: list[Change], seed: int
 ) -> None:
     """Of plans with bodies too, and any column changed."""
-    plan = changed(plan_memory(model, layout=layout).plan, wanted)
+    plan = corrupted(plan_memory(model, layout=layout).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     donated = frozenset(model.bindings.donated)
@@ -140,6 +140,6 @@ def test_each_of_the_five_can_say_no() -> None:
     model = small("matmul: x -> a", "matmul2: x a -> y")
     right = plan_memory(model).plan
     assert opinions(right, model, 0) == (False, False, False, False, False, False)
-    home = dict(zip(right.tensors.name, right.tensors.storage.tolist(), strict=True))
-    wrong = with_entries(right, "storages", home["a"], offset=int(right.storages.offset[home["x"]]))
+    home = dict(zip(right.allocation.tensors.name, right.allocation.tensors.storage.tolist(), strict=True))
+    wrong = with_entries(right, "storages", home["a"], offset=int(right.allocation.storages.offset[home["x"]]))
     assert opinions(wrong, model, 0) == (True, True, True, True, True, True)

@@ -22,13 +22,14 @@ from proofs.obligations import PRELUDE, by_edges
 from proofs.obligations.context import Context, view_of
 from proofs.obligations.discharge import discharge
 from proofs.readers.models.ir import read_ir
-from proofs.readers.sharing import permitted
+from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers.process import Z3
 from tests.support.models import arenas, models
 from tmmu.core.columns import column
-from tmmu.core.vocabulary import Arena, Model, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.models import skip
-from tmmu.plan.columns import Plan, Storages
+from tmmu.plan.columns import Storages
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.planner.layouts import packed, pools
 from tmmu.planner.layouts.boxes import Boxes, Neighbours, best_fit, lowest_fit
@@ -41,29 +42,32 @@ LAYOUTS = ("slots", "packed", "pools", "hashed")
 
 def overlapping(plan: Plan) -> list[tuple[int, int]]:
     """Pairs of storages that share a byte while both live, by looking at all pairs."""
-    rows = [plan.storage(k) for k in range(len(plan.storages))]
+    rows = program(plan, Permissions()).storages
     return [
         (i, j)
         for (i, a), (j, b) in combinations(enumerate(rows), 2)
         if a.arena == b.arena
-        and max(a.lifetime.birth, b.lifetime.birth) <= min(a.lifetime.death, b.lifetime.death)
+        and max(a.birth, b.birth) <= min(a.death, b.death)
         and max(a.offset, b.offset) < min(a.offset + a.bytes, b.offset + b.bytes)
     ]
 
 
 @given(models(), arenas(), st.sampled_from(LAYOUTS))
 def test_every_layout_of_every_model_passes_the_checker_and_all_pairs(
-    model: Model, config: tuple[Arena, ...], layout: str
+    model: Model, config: tuple[ArenaConfiguration, ...], layout: str
 ) -> None:
     plan = plan_memory(model, config, layout=layout, address_token=TOKEN if layout == "hashed" else None).plan
     donated = frozenset(plan.bindings.donated)
     run = program(plan, permitted(plan, read_ir(model), donated), donated)
     assert overlapping(plan) == []
-    assert [*checker.problems(run), *structure.problems(plan, run), *claims.false_claims(plan, run)] == []
+    assert plan.claims is not None
+    assert [*checker.problems(run), *structure.problems(plan, run), *claims.false_claims(plan.claims, run)] == []
 
 
 @given(models(), arenas())
-def test_packed_needs_no_more_than_slots_and_no_less_than_is_live(model: Model, config: tuple[Arena, ...]) -> None:
+def test_packed_needs_no_more_than_slots_and_no_less_than_is_live(
+    model: Model, config: tuple[ArenaConfiguration, ...]
+) -> None:
     slots, tight = (plan_memory(model, config, layout=layout).plan for layout in ("slots", "packed"))
     for one, other in zip(slots.usage, tight.usage, strict=True):
         assert other.peak_live_bytes <= other.footprint <= one.footprint
@@ -74,10 +78,10 @@ def test_packed_needs_no_more_than_slots_and_no_less_than_is_live(model: Model, 
 def test_what_a_plan_says_is_enough_to_place_it_again(model: Model, layout: str) -> None:
     plan = plan_memory(model, layout=layout, address_token=TOKEN if layout == "hashed" else None).plan
     if layout == "packed":
-        assert packed.place(of_plan(plan), slots_of(plan)).offset == plan.storages.offset.tolist()
+        assert packed.place(of_plan(plan), slots_of(plan)).offset == plan.allocation.storages.offset.tolist()
     if layout == "pools":
-        assert pools.place(of_plan(plan), slots_of(plan)).offset == plan.storages.offset.tolist()
-    assert plan_memory(model, layout=layout, address_token=plan.address_token_digest and TOKEN).plan == plan
+        assert pools.place(of_plan(plan), slots_of(plan)).offset == plan.allocation.storages.offset.tolist()
+    assert plan_memory(model, layout=layout, address_token=plan.origin.address_token_digest and TOKEN).plan == plan
 
 
 BOXES = st.lists(
@@ -134,7 +138,7 @@ def solver() -> Iterator[Z3]:
         yield made
 
 
-ONE = (Arena("memory", tuple(Role)),)
+ONE = (ArenaConfiguration("memory", tuple(Role)),)
 BASE = plan_memory(skip(), ONE, layout="packed").plan
 PLACED = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=8
@@ -143,17 +147,17 @@ PLACED = st.lists(
 
 def placed(rows: list[tuple[int, int, int, int]]) -> Context:
     """Storages (birth, further steps, bytes, offset) of one arena over five steps."""
-    last = BASE.last_step
+    last = BASE.allocation.last_step
     u32, u64 = np.uint32, np.uint64
     columns = list(zip(*rows, strict=True))
     storages = Storages(
         arena=column([0] * len(rows), u32), bytes=column(columns[2], u64), alignment=column([1] * len(rows), u64),
         birth=column(columns[0], u32), death=column([min(last, b + d) for b, d, *_ in rows], u32),
-        slot=column([0] * len(rows), u32), offset=column(columns[3], u64),
+        offset=column(columns[3], u64),
     )  # fmt: skip
     footprint = max(o + z for *_, z, o in rows)
-    plan = replace(BASE, storages=storages, usage=(BASE.usage[0]._replace(footprint=footprint),))
-    return replace(view_of(BASE, permitted(BASE, None, frozenset())), plan=plan)
+    plan = amended(BASE, storages=storages, usage=(BASE.usage[0]._replace(footprint=footprint),))
+    return replace(view_of(BASE, permitted(BASE, None, frozenset())), placement=plan.allocation, claims=plan.claims)
 
 
 def proved(view: Context, found: Edges, solver: Z3) -> bool:
@@ -168,7 +172,7 @@ def test_the_edges_prove_a_plan_exactly_where_no_pair_overlaps(
 ) -> None:
     """Storages of zero bytes lie anywhere. spec: T7.2"""
     view = placed(rows)
-    assert proved(view, edges(view.plan, 0), solver) == (overlapping(view.plan) == [])
+    assert proved(view, edges(view.placement, 0), solver) == (overlapping(view.plan) == [])
 
 
 @given(PLACED, st.data())
@@ -177,7 +181,7 @@ def test_no_edges_whatever_prove_a_plan_in_which_a_pair_overlaps(
 ) -> None:
     """The edges are evidence, and evidence may be forged."""
     view = placed(rows)
-    found = edges(view.plan, 0)
+    found = edges(view.placement, 0)
     which = data.draw(st.sampled_from(("below", "above", "first", "last")))
     values = getattr(found, which).copy()
     at = data.draw(st.integers(0, len(values) - 1))

@@ -37,7 +37,7 @@ from tests.support.scan import Storage
 from tmmu.core import alignment
 from tmmu.core.dims import expressions
 from tmmu.core.errors import TmmuError
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, aliasing, plan_memory
 from tmmu.planner import liveness as planned_liveness
 from tmmu.planner import slots as planned_slots

@@ -17,19 +17,19 @@ from tests.support.execution import Meaning, Seen, mean, observe
 from tests.support.models import models
 from tmmu.cli.checking import check
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Body, Model, Node, Role, Scratch, Tensor, View
+from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Scratch, Tensor, View
 from tmmu.ir.columns import digest
 from tmmu.ir.order import arranged, dependencies
 from tmmu.ir.program import program
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, aliasing, liveness, plan_memory
 from tmmu.planner.orders import REORDER
 from tmmu.planner.orders.graph import Order, bodies, loads, part
 from tmmu.planner.orders.portfolio import measured
 from tmmu.planner.orders.segments import segments
 
-ONE = (Arena("all", tuple(Role)),)
+ONE = (ArenaConfiguration("all", tuple(Role)),)
 SIZES = (1, 2, 3, 5, 8, 13, 0)
 MODES = st.sampled_from(("inference", "forward"))
 
@@ -154,7 +154,7 @@ def test_every_step_reads_in_the_order_memory_what_it_reads_in_the_given_one(mod
     as_given = plan_memory(model, mode=mode).plan
     meaning = mean(as_given, model.bindings.donated)
     assert heard(ordered, meaning) == heard(as_given, meaning)
-    assert ordered.ir_hash == digest(model)
+    assert ordered.origin.ir_hash == digest(model)
 
 
 @settings(max_examples=share(150), deadline=None)

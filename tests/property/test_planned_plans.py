@@ -18,9 +18,10 @@ from tests.support.objections import objections
 from tests.support.small import small
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Model, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
 from tmmu.ir.validate import validate
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 modes = st.sampled_from(("inference", "forward"))
@@ -35,7 +36,7 @@ def test_every_random_model_is_valid(model: Model) -> None:
 
 @given(models(), arenas(), modes)
 def test_nothing_can_be_said_against_a_planned_plan_of_its_model(
-    model: Model, where: tuple[Arena, ...], mode: str
+    model: Model, where: tuple[ArenaConfiguration, ...], mode: str
 ) -> None:
     """spec: V1.1 to V1.7, V3.1, V3.2, V5.1, T2.10"""
     plan = plan_memory(model, where, mode=mode).plan
@@ -44,7 +45,7 @@ def test_nothing_can_be_said_against_a_planned_plan_of_its_model(
 
 @given(models(), arenas(), modes)
 def test_nothing_can_be_said_against_the_steps_that_a_planned_plan_states(
-    model: Model, where: tuple[Arena, ...], mode: str
+    model: Model, where: tuple[ArenaConfiguration, ...], mode: str
 ) -> None:
     """spec: V2.1, V2.2, V2.3"""
     plan = plan_memory(model, where, mode=mode).plan
@@ -54,14 +55,14 @@ def test_nothing_can_be_said_against_the_steps_that_a_planned_plan_states(
 
 
 def _packed_in_place(plan: Plan) -> bool:
-    t = plan.tensors
+    t = plan.allocation.tensors
     pairs = zip(t.shares.tolist(), t.dtype.tolist(), strict=True)
-    return any(SHARES[shares] is Shares.IN_PLACE and BITS[plan.dtypes[dtype]] < 8 for shares, dtype in pairs)
+    return any(SHARES[shares] is Shares.IN_PLACE and BITS[plan.allocation.dtypes[dtype]] < 8 for shares, dtype in pairs)
 
 
 @given(models(), arenas(), modes, seeds)
 def test_running_a_plan_in_its_arenas_computes_what_private_memory_computes(
-    model: Model, where: tuple[Arena, ...], mode: str, seed: int
+    model: Model, where: tuple[ArenaConfiguration, ...], mode: str, seed: int
 ) -> None:
     """spec: T1.2, T2.1, T3.1, T3.4, T3.7, T8.3, T8.5, T8.7, T8.8, V1.5, V1.10, M1.1"""
     plan = plan_memory(model, where, mode=mode).plan
@@ -80,7 +81,9 @@ def test_a_model_that_declares_what_is_not_true_is_refused_or_its_plan_is(model:
 
 
 @given(models(), arenas())
-def test_a_plan_fits_into_its_footprint_and_into_no_byte_less(model: Model, where: tuple[Arena, ...]) -> None:
+def test_a_plan_fits_into_its_footprint_and_into_no_byte_less(
+    model: Model, where: tuple[ArenaConfiguration, ...]
+) -> None:
     """spec: A3.1, A3.2"""
     plan = plan_memory(model, where).plan
     needed = [max(1, usage.footprint) for usage in plan.usage]

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from tests.support.models import arenas, models
 from tmmu.core.dtypes import nbytes
-from tmmu.core.vocabulary import MAIN, Arena, Model, Node, Role, Tensor
-from tmmu.plan.columns import Plan
+from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Model, Node, Role, Tensor
+from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, plan_memory
 
 
 def needs(plan: Plan) -> dict[str, tuple[int, int]]:
     """The most storages and the most bytes that are live at one step, of each arena."""
-    return {a.name: (u.max_live, u.peak_live_bytes) for a, u in zip(plan.arenas, plan.usage, strict=True)}
+    return {a.name: (u.max_live, u.peak_live_bytes) for a, u in zip(plan.allocation.arenas, plan.usage, strict=True)}
 
 
 def at_most(one: dict[str, tuple[int, int]], other: dict[str, tuple[int, int]]) -> bool:
@@ -59,7 +59,7 @@ def test_what_is_kept_for_backward_never_makes_less_live(model: Model) -> None:
 
 @given(models(), arenas())
 def test_the_order_and_alignment_of_arenas_move_no_tensor_to_another_slot(
-    model: Model, where: tuple[Arena, ...]
+    model: Model, where: tuple[ArenaConfiguration, ...]
 ) -> None:
     """spec: T6.2, A1.1"""
     turned = tuple(replace(arena, alignment=1, page_size=1) for arena in reversed(where))
@@ -71,10 +71,10 @@ def test_the_order_and_alignment_of_arenas_move_no_tensor_to_another_slot(
 def slots_by_name(plan: Plan) -> dict[str, tuple[str, int]]:
     """The arena of each tensor and its slot's number in it."""
     arena = plan.slots.arena.tolist()
-    slot = plan.storages.slot[plan.tensors.storage].tolist()
+    slot = plan.slots.of[plan.allocation.tensors.storage].tolist()
     return {
-        name: (plan.arenas[arena[k]].name, k - arena.index(arena[k]))
-        for name, k in zip(plan.tensors.name, slot, strict=True)
+        name: (plan.allocation.arenas[arena[k]].name, k - arena.index(arena[k]))
+        for name, k in zip(plan.allocation.tensors.name, slot, strict=True)
     }
 
 
@@ -90,7 +90,7 @@ def test_slots_follow_each_other_with_no_more_than_alignment_between(model: Mode
         first.append(-(-end[a] // alignment) * alignment)
         end[a] = first[-1] + size
     assert [usage.footprint for usage in plan.usage] == end
-    assert plan.storages.offset.tolist() == [first[k] for k in plan.storages.slot.tolist()]
-    for k, slot in enumerate(plan.storages.slot.tolist()):
-        assert plan.slots.bytes[slot] >= max(1, int(plan.storages.bytes[k]))
-        assert plan.slots.alignment[slot] % plan.storages.alignment[k] == 0
+    assert plan.allocation.storages.offset.tolist() == [first[k] for k in plan.slots.of.tolist()]
+    for k, slot in enumerate(plan.slots.of.tolist()):
+        assert plan.slots.bytes[slot] >= max(1, int(plan.allocation.storages.bytes[k]))
+        assert plan.slots.alignment[slot] % plan.allocation.storages.alignment[k] == 0

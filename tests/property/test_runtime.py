@@ -14,9 +14,9 @@ from tests.support.small import small
 from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Model
+from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
@@ -32,7 +32,7 @@ LAYOUTS = ("packed", "slots", "pools", "hashed")
 layouts = st.sampled_from(LAYOUTS)
 
 
-def planned(model: Model, config: tuple[Arena, ...], layout: str) -> Plan:
+def planned(model: Model, config: tuple[ArenaConfiguration, ...], layout: str) -> Plan:
     """A plan that fits its arenas, and this machine."""
     try:
         made = plan_memory(model, config, layout=layout, address_token=bytes(64) if layout == "hashed" else None).plan
@@ -45,10 +45,10 @@ def planned(model: Model, config: tuple[Arena, ...], layout: str) -> Plan:
 
 def run(execution: Execution, batches: int = 1) -> None:
     """Every step in turn; what lives is written over."""
-    t = execution.plan.tensors
+    t = execution.plan.allocation.tensors
     for _ in range(batches):
         execution.begin()
-        for step in range(len(execution.plan.steps)):
+        for step in range(len(execution.plan.allocation.steps)):
             execution.step(step)
             for row in np.flatnonzero((t.birth <= step) & (t.death >= step)).tolist():
                 execution.memory.tensor(row)[:] = 1 + row % 255
@@ -57,35 +57,44 @@ def run(execution: Execution, batches: int = 1) -> None:
 
 @given(models(), arenas(), layouts)
 def test_every_view_lies_in_its_arena_and_they_reach_to_the_footprint(
-    model: Model, config: tuple[Arena, ...], layout: str
+    model: Model, config: tuple[ArenaConfiguration, ...], layout: str
 ) -> None:
     """spec: U1.2, U1.4, U1.7, U1.9"""
     made = planned(model, config, layout)
     with Memory.map(made) as memory:
-        for row in range(len(made.tensors)):
-            arena = memory.arenas[int(made.storages.arena[made.tensors.storage[row]])]
+        for row in range(len(made.allocation.tensors)):
+            arena = memory.arenas[int(made.allocation.storages.arena[made.allocation.tensors.storage[row]])]
             view = memory.tensor(row)
             at = view.__array_interface__["data"][0]
             assert arena.base <= at
             assert at + len(view) <= arena.base + arena.extent.size
-            assert memory.pointer(row) % int(made.tensors.alignment[row]) == 0 or made.tensors.shares[row]
-        for k in range(len(made.storages)):
-            memory.bytes(int(made.storages.arena[k]), int(made.storages.offset[k]), int(made.storages.bytes[k]))
+            assert (
+                memory.pointer(row) % int(made.allocation.tensors.alignment[row]) == 0
+                or made.allocation.tensors.shares[row]
+            )
+        for k in range(len(made.allocation.storages)):
+            memory.bytes(
+                int(made.allocation.storages.arena[k]),
+                int(made.allocation.storages.offset[k]),
+                int(made.allocation.storages.bytes[k]),
+            )
         if layout != "hashed":
             assert [memory.high_water(a) for a in range(len(config))] == [usage.footprint for usage in made.usage]
         assert all(arena.high_water <= usage.footprint for arena, usage in zip(memory.arenas, made.usage, strict=True))
 
 
 @given(models(), arenas(), layouts)
-def test_whatever_is_born_is_zero_in_every_batch(model: Model, config: tuple[Arena, ...], layout: str) -> None:
+def test_whatever_is_born_is_zero_in_every_batch(
+    model: Model, config: tuple[ArenaConfiguration, ...], layout: str
+) -> None:
     """spec: U2.8, U2.9"""
     made = planned(model, config, layout)
-    s, t = made.storages, made.tensors
+    s, t = made.allocation.storages, made.allocation.tensors
     reused = np.array([arena.reuse for arena in config])[s.arena]
     with apply_plan(made) as execution:
         for _ in range(2):
             execution.begin()
-            for step in range(len(made.steps)):
+            for step in range(len(made.allocation.steps)):
                 execution.step(step)
                 for k in np.flatnonzero((s.birth == step) & reused).tolist():
                     assert not execution.memory.bytes(int(s.arena[k]), int(s.offset[k]), int(s.bytes[k])).any()
@@ -95,7 +104,7 @@ def test_whatever_is_born_is_zero_in_every_batch(model: Model, config: tuple[Are
 
 
 @given(models(), arenas(), layouts)
-def test_two_runs_leave_the_same_records(model: Model, config: tuple[Arena, ...], layout: str) -> None:
+def test_two_runs_leave_the_same_records(model: Model, config: tuple[ArenaConfiguration, ...], layout: str) -> None:
     """spec: U4.4, U5.8, U5.9, U5.12"""
     made = planned(model, config, layout)
     left = []
@@ -111,18 +120,24 @@ def test_two_runs_leave_the_same_records(model: Model, config: tuple[Arena, ...]
 
 
 @given(models(), arenas(), layouts)
-def test_the_ledger_ends_with_the_metrics_of_the_plan(model: Model, config: tuple[Arena, ...], layout: str) -> None:
+def test_the_ledger_ends_with_the_metrics_of_the_plan(
+    model: Model, config: tuple[ArenaConfiguration, ...], layout: str
+) -> None:
     """spec: U5.4, U5.7"""
     made = planned(model, config, layout)
     counters = list(of_steps(made, 0))
     assert counters[-1]["internal_fragmentation_ratio"] == metrics.fragmentation(made)
-    s = made.storages
-    live = [int(s.bytes[(s.birth <= step) & (s.death >= step)].sum()) for step in range(max(1, len(made.steps)))]
+    s = made.allocation.storages
+    live = [
+        int(s.bytes[(s.birth <= step) & (s.death >= step)].sum()) for step in range(max(1, len(made.allocation.steps)))
+    ]
     assert [record["peak_bytes"] for record in counters] == np.maximum.accumulate(live).tolist()
 
 
 @given(models(), arenas(), layouts)
-def test_a_checkpoint_gives_back_what_it_was_made_of(model: Model, config: tuple[Arena, ...], layout: str) -> None:
+def test_a_checkpoint_gives_back_what_it_was_made_of(
+    model: Model, config: tuple[ArenaConfiguration, ...], layout: str
+) -> None:
     """spec: U6.1, U6.2, U6.3, U6.5, U6.6"""
     made = planned(model, config, layout)
     with apply_plan(made) as execution:
@@ -139,7 +154,7 @@ def test_a_checkpoint_gives_back_what_it_was_made_of(model: Model, config: tuple
 # Files that somebody has changed: a refusal or a right answer, and never anything else.
 
 PLAN = plan_memory(small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w")).plan
-PLAN_HASH = file.recompute(file.without_hashes(PLAN))["plan_hash"]
+PLAN_HASH = file.hashes(PLAN)["plan_hash"]
 
 
 def files() -> tuple[bytes, bytes, bytes]:

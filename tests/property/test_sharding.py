@@ -6,7 +6,6 @@ spec: R7.5 to R7.29
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +28,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Role
 from tmmu.ir import files
 from tmmu.plan import file, sharding
+from tmmu.plan.sections import amended
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.patterns import matches
@@ -106,8 +106,8 @@ def plans_of(model: Model, spec: dict[str, Any], mode: str, folder: Path) -> lis
     for rank in range(sharding.ranks(spec)):
         local = locals_[stage_of(rank, spec)]
         made = plan_memory(local.model, mode=mode, layout="packed", is_stage=True).plan
-        path = folder / f"plan.rank{rank}.cbor"
-        whole = replace(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
+        path = folder / f"plan.origin.rank{rank}.cbor"
+        whole = amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
                         shards=shards_of(local, spec, rank))  # fmt: skip
         file.save(whole, path)
         paths.append(str(path))

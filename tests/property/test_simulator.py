@@ -9,13 +9,13 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.corruption import PLACES, Change, changed, changes
+from tests.support.corruption import PLACES, Change, changes, corrupted
 from tests.support.models import arenas, models
 from tests.support.objections import objections
 from tests.support.recipes import HOLDERS, KINDS
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Model
-from tmmu.plan.columns import Plan
+from tmmu.core.vocabulary import ArenaConfiguration, Model
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.memory import Memory
@@ -50,7 +50,7 @@ def corrupts(plan: Plan, model: Model, seed: int) -> bool:
 
 @given(models(), arenas(), modes, layouts, orders, seeds)
 def test_a_plan_that_is_proved_never_corrupts(
-    model: Model, config: tuple[Arena, ...], mode: str, layout: str, order: str, seed: int
+    model: Model, config: tuple[ArenaConfiguration, ...], mode: str, layout: str, order: str, seed: int
 ) -> None:
     """spec: SIM1.1, SIM1.7, SIM3.1, SIM7.1, SIM8.1, SIM8.3"""
     try:
@@ -65,7 +65,7 @@ def test_a_plan_that_is_proved_never_corrupts(
 
 @given(models(), arenas(), layouts, seeds)
 def test_two_recorded_runs_of_a_plan_have_the_same_trace(
-    model: Model, config: tuple[Arena, ...], layout: str, seed: int
+    model: Model, config: tuple[ArenaConfiguration, ...], layout: str, seed: int
 ) -> None:
     """In memory of their own, one of them with the sanitizer. spec: SIM8.5, SIM8.6, SIM8.8"""
     plan = plan_memory(model, config, layout=layout).plan
@@ -86,7 +86,7 @@ def test_two_recorded_runs_of_a_plan_have_the_same_trace(
 @given(models(kinds=(*KINDS, *HOLDERS)), modes, changes(), seeds)
 def test_a_changed_plan_that_corrupts_is_refuted(model: Model, mode: str, wanted: list[Change], seed: int) -> None:
     """spec: SIM7.1"""
-    plan = changed(plan_memory(model, mode=mode).plan, wanted)
+    plan = corrupted(plan_memory(model, mode=mode).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     if corrupts(plan, model, seed):
@@ -96,7 +96,7 @@ def test_a_changed_plan_that_corrupts_is_refuted(model: Model, mode: str, wanted
 @given(models(kinds=(*KINDS, *HOLDERS)), layouts, changes(PLACES), seeds)
 def test_moved_bytes_that_corrupt_are_refuted(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
     """spec: SIM7.1"""
-    plan = changed(plan_memory(model, layout=layout).plan, wanted)
+    plan = corrupted(plan_memory(model, layout=layout).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     if corrupts(plan, model, seed):
@@ -106,7 +106,7 @@ def test_moved_bytes_that_corrupt_are_refuted(model: Model, layout: str, wanted:
 @given(models(), changes(PLACES), seeds)
 def test_the_sanitizer_finds_all_that_comparing_bytes_finds(model: Model, wanted: list[Change], seed: int) -> None:
     """spec: SIM3.1, SIM3.2"""
-    plan = changed(plan_memory(model).plan, wanted)
+    plan = corrupted(plan_memory(model).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     try:

@@ -20,7 +20,7 @@ from proofs.lemmas.planner import zeroing
 from tests.support import ties
 from tests.support.ground import Ground
 from tests.support.models import models
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.runtime import apply, births, commit, execution
 
@@ -44,14 +44,14 @@ def disagreement(texts: ties.Texts, code: ModuleType, example: tuple[Plan, int])
     finally:
         execution.Births = kept
     with running:
-        reused = [_Reused(texts, plan, a) for a, arena in enumerate(plan.arenas) if arena.reuse]
+        reused = [_Reused(texts, plan, a) for a, arena in enumerate(plan.allocation.arenas) if arena.reuse]
         for batch in range(2):
             last = -1
-            for step in _walk(len(plan.steps), again):
+            for step in _walk(len(plan.allocation.steps), again):
                 before = [arena.content(running) for arena in reused]
                 if last < 0:
                     running.begin()
-                if len(plan.steps):
+                if len(plan.allocation.steps):
                     running.step(step)
                 for arena, held in zip(reused, before, strict=True):
                     if wrong := arena.stepped(running, held, step, again=batch > 0 or step <= last):
@@ -73,9 +73,9 @@ class _Reused:
     """One arena by the lemmas' rules: what was born in it so far, and whether it is fresh."""
 
     def __init__(self, texts: ties.Texts, plan: Plan, arena: int) -> None:
-        self.texts, self.arena, self.storages = texts, arena, plan.storages
+        self.texts, self.arena, self.storages = texts, arena, plan.allocation.storages
         self.size = plan.usage[arena].footprint
-        self.members = [k for k, a in enumerate(plan.storages.arena.tolist()) if a == arena]
+        self.members = [k for k, a in enumerate(plan.allocation.storages.arena.tolist()) if a == arena]
         self.born: set[int] = set()
         self.fresh = True
 
@@ -146,13 +146,19 @@ def test_an_arena_in_which_something_was_written_may_still_be_fresh() -> None:
     with apply.apply_plan(plan) as running:
         running.begin()
         running.step(0)
-        written = [k for k in range(len(plan.storages)) if plan.storages.birth[k] == 0]
+        written = [k for k in range(len(plan.allocation.storages)) if plan.allocation.storages.birth[k] == 0]
         for k in written:
-            running.memory.bytes(int(plan.storages.arena[k]), int(plan.storages.offset[k]), 1)[:] = 1
-        deaths = {"death": lambda x: int(plan.storages.death[x]), "again": False, "now": 1}
+            running.memory.bytes(int(plan.allocation.storages.arena[k]), int(plan.allocation.storages.offset[k]), 1)[
+                :
+            ] = 1
+        deaths = {"death": lambda x: int(plan.allocation.storages.death[x]), "again": False, "now": 1}
         assert not any(Ground("", {**deaths, "x": k}).value(shown) for k in written)
-        spare = next(k for k in range(len(plan.storages)) if plan.storages.birth[k] == 1)
-        where = int(plan.storages.arena[spare]), int(plan.storages.offset[spare]), int(plan.storages.bytes[spare])
+        spare = next(k for k in range(len(plan.allocation.storages)) if plan.allocation.storages.birth[k] == 1)
+        where = (
+            int(plan.allocation.storages.arena[spare]),
+            int(plan.allocation.storages.offset[spare]),
+            int(plan.allocation.storages.bytes[spare]),
+        )
         running.memory.bytes(*where)[:] = 7  # what nothing but a write out of bounds could do
         running.step(1)
         assert np.all(running.memory.bytes(*where) == 7), "a birth in a fresh arena touches nothing"

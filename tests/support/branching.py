@@ -8,16 +8,28 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.support.small import small
+from tests.support.assembled import assembled
 from tmmu.core.columns import NONE, column
-from tmmu.core.vocabulary import Arena, Part, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Part, Role
 from tmmu.examples.broken.editing import counted
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, PARTS, ROLES, Bodies, Names, Plan, Slots, Steps, Storages, Tensors
-from tmmu.planner.plan import plan_memory
+from tmmu.plan.columns import (
+    IS_INPUT,
+    IS_OUTPUT,
+    IS_RETURNED,
+    PARTS,
+    ROLES,
+    Bodies,
+    Names,
+    Slots,
+    Steps,
+    Storages,
+    Tensors,
+)
+from tmmu.plan.sections import Plan, Usage
 
 SIZE = 8
 
@@ -206,29 +218,26 @@ def _columns(
     accesses = {name: column([t for each in rows for t in each], u32) for name, rows in lists.items()}
     bounds = {f"{name}_at": column(np.cumsum([0, *map(len, rows)]), u32) for name, rows in lists.items()}
     nodes = [node for _, _, node in made.bodies]
-    base = plan_memory(small(inputs="", outputs="")).plan
     slots = max(slot) + 1
     return counted(
-        replace(
-            base,
-            layout="slots",
-            arenas=(Arena("memory", tuple(Role), alignment=1),),
-            usage=base.usage[:1],
+        assembled(
+            (ArenaConfiguration("memory", tuple(Role), alignment=1),),
+            (Usage(),),
+            Slots(column([0] * slots, u32), column([SIZE] * slots, u64), column([1] * slots, u64), column(slot, u32)),
             ops=tuple(("", op) for op in ops),
             dtypes=("uint8",),
             tensors=Tensors(
                 Names.of([f"t{t}" for t in range(count)]), column([0] * count, u8),
                 column([ROLES.index(Role.ACTIVATION if t else Role.INPUT) for t in range(count)], u8),
-                column([(not t) * IS_INPUT + (t == made.output) * IS_OUTPUT for t in range(count)], u8),
+                column([(not t) * IS_INPUT + (t == made.output) * (IS_OUTPUT + IS_RETURNED) for t in range(count)], u8),
                 column([SIZE] * count, u64), column([1] * count, u64), column(births, u32), column(deaths, u32),
                 column(home, u32), column([0] * count, u64), column(writer, u32), column([0] * count, u8),
                 column([NONE] * count, u32),
             ),
             storages=Storages(
                 column([0] * len(slot), u32), column([SIZE] * len(slot), u64), column([1] * len(slot), u64),
-                column(first, u32), column(final, u32), column(slot, u32), column([SIZE * s for s in slot], u64),
+                column(first, u32), column(final, u32), column([SIZE * s for s in slot], u64),
             ),
-            slots=Slots(column([0] * slots, u32), column([SIZE] * slots, u64), column([1] * slots, u64)),
             steps=Steps(
                 Names.of([name for name, _, _, _ in made.rows]),
                 column([ops.index(op) for _, op, _, _ in made.rows], u32),
@@ -252,7 +261,7 @@ class Wrong(Exception):
 
 def ways(made: Program, plan: Plan) -> Iterator[None]:
     """Run a program once for each way to choose arms, loops twice; raises `Wrong` at the first difference."""
-    slot = plan.storages.slot[plan.tensors.storage].tolist()
+    slot = plan.slots.of[plan.allocation.tensors.storage].tolist()
     waiting: list[list[int]] = [[]]
     while waiting:
         run = _Run(made, slot, waiting.pop())

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tmmu.core.columns import NONE, column
 from tmmu.core.errors import TmmuError
 from tmmu.plan import file
-from tmmu.plan.columns import PARTS, ROLES, SHARES, Plan
+from tmmu.plan.columns import PARTS, ROLES, SHARES
+from tmmu.plan.sections import Plan, amended
 
 COLUMNS = (
     ("storages", "offset"), ("tensors", "storage"), ("tensors", "window"), ("storages", "death"),
@@ -52,7 +53,7 @@ def changes(columns: tuple[tuple[str, str], ...] = COLUMNS) -> st.SearchStrategy
     return st.one_of(st.lists(change, min_size=1, max_size=1), st.lists(change, min_size=1, max_size=3))
 
 
-def changed(plan: Plan, wanted: list[Change]) -> Plan | None:
+def corrupted(plan: Plan, wanted: list[Change]) -> Plan | None:
     """The plan with all changes made, or None where they change nothing or what they make is no plan."""
     result = plan
     for change in wanted:
@@ -60,14 +61,15 @@ def changed(plan: Plan, wanted: list[Change]) -> Plan | None:
     if file.encode(result) == file.encode(plan):
         return None
     try:
-        return file.decode(file.encode(result)).plan
+        return file.with_steps(file.decode(file.encode(result))).plan
     except TmmuError:
         return None
 
 
 def _changed(plan: Plan, change: Change) -> Plan:
-    table = getattr(plan, change.table)
-    old = getattr(table, change.column)
+    where, column_ = ("slots", "of") if (change.table, change.column) == ("storages", "slot") else change[:2]
+    table = plan.slots if where == "slots" else getattr(plan.allocation, where)
+    old = getattr(table, column_)
     if not len(old):
         return plan
     values, row = old.tolist(), change.row % len(old)
@@ -79,16 +81,17 @@ def _changed(plan: Plan, change: Change) -> Plan:
         "less": (values[row] - change.by) % end,
         "nothing": NONE if change.column in ("of", "writer", "parent", "enter", "leave") else 0,
     }[change.how]
-    return replace(plan, **{change.table: replace(table, **{change.column: column(values, old.dtype.type)})})
+    return amended(plan, **{where: replace(table, **{column_: column(values, old.dtype.type)})})
 
 
 def _end(plan: Plan, name: str) -> int | None:
     """What the entries of a column stay below, where they are rows of a table, words or steps."""
-    tensors, steps = len(plan.tensors), len(plan.steps)
+    tensors, steps = len(plan.allocation.tensors), len(plan.allocation.steps)
     return {
-        "storage": len(plan.storages), "slot": len(plan.slots), "arena": len(plan.arenas), "of": tensors,
-        "reads": tensors, "writes": tensors, "mutates": tensors, "writer": steps, "birth": steps, "death": steps,
-        "enter": steps, "leave": steps, "body": len(plan.bodies), "parent": len(plan.bodies), "op": len(plan.ops),
-        "dtype": len(plan.dtypes), "part": len(PARTS), "role": len(ROLES), "shares": len(SHARES), "flags": 8,
+        "storage": len(plan.allocation.storages), "slot": len(plan.slots), "arena": len(plan.allocation.arenas),
+        "of": tensors, "reads": tensors, "writes": tensors, "mutates": tensors, "writer": steps, "birth": steps,
+        "death": steps, "enter": steps, "leave": steps, "body": len(plan.allocation.bodies),
+        "parent": len(plan.allocation.bodies), "op": len(plan.allocation.ops), "dtype": len(plan.allocation.dtypes),
+        "part": len(PARTS), "role": len(ROLES), "shares": len(SHARES), "flags": 16,
         "iterates": 2, "exclusive": 2,
     }.get(name)  # fmt: skip

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 from tests.support.small import small
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
@@ -42,7 +42,7 @@ def plan() -> Plan:
 def batch(execution: Execution, value: int) -> None:
     """A batch that leaves `value` in every byte of y."""
     execution.begin()
-    for step in range(len(execution.plan.steps)):
+    for step in range(len(execution.plan.allocation.steps)):
         execution.step(step)
     execution.memory.tensor(execution.tensor_map.row("y"))[:] = value
     commit_execution(execution)

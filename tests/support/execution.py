@@ -14,7 +14,8 @@ from tests.support.machine import Meaning, NotRunnable, Seen, Step, observe, ste
 from tests.support.recipes import DECLARED, WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Part, Role, Shares
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, SHARES, Plan
+from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, SHARES
+from tmmu.plan.sections import Plan
 
 __all__ = ["NotRunnable", "difference", "mean", "observe", "unlike"]
 
@@ -58,7 +59,7 @@ def unlike(private: Seen, placed: Seen) -> str | None:
 
 def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
     """What the steps of a plan mean by its own word, as far as its operators can mean that."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     names, roles = t.name.list(), [ROLES[k] for k in t.role.tolist()]
     views: dict[str, tuple[str, int]] = {}
     overwritten: dict[str, set[str]] = {}
@@ -74,7 +75,7 @@ def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
             elif word is Shares.IN_PLACE and (domain == DECLARED or position < ELEMENTWISE.get(op, 0)):
                 overwritten.setdefault(step.node, set()).add(names[of])
     given = tuple(name for name, writer in zip(names, t.writer.tolist(), strict=True) if writer == NONE)
-    read_after = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
+    read_after = IS_OUTPUT | (IS_SAVED if plan.origin.mode == "forward" else 0)
     kept = frozenset(given).difference(donated)
     taken = tuple(
         name
@@ -86,7 +87,7 @@ def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
 
 def _shows(plan: Plan, step: Step, w: int, of: int) -> bool:
     """Can a result be a view of an operand: the whole of the first, or where the operator is declared a window?"""
-    t = plan.tensors
+    t = plan.allocation.tensors
     first, size, base_size = int(t.window[w]) - int(t.window[of]), int(t.bytes[w]), int(t.bytes[of])
     if step.op[0] == DECLARED:
         return bool(t.storage[w] == t.storage[of]) and 0 <= first <= base_size - size

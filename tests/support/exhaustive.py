@@ -16,7 +16,7 @@ from proofs.solvers.process import Z3
 from tests.support.graphs import Choice, fewest_colours, lifetimes, model_of
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 fewest = lru_cache(maxsize=None)(fewest_colours)
@@ -57,7 +57,7 @@ def wrong_plans(
 def _lives(plan: Plan, results: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """When each storage is in use: from the first to the last step of the results that lie in it."""
     members: dict[int, list[tuple[int, int]]] = {}
-    for storage, life in zip(plan.tensors.storage.tolist(), results, strict=True):
+    for storage, life in zip(plan.allocation.tensors.storage.tolist(), results, strict=True):
         members.setdefault(storage, []).append(life)
     return [(min(b for b, _ in lives), max(d for _, d in lives)) for lives in members.values()]
 

@@ -98,7 +98,7 @@ def trace(graph: Model, mode: str, layout: str) -> dict[str, Any]:
         secret = hashlib.shake_256(b"golden %d" % seed).digest(64) if layout == "hashed" else None
         token = replay_token(seed)
         made = plan_memory(graph, mode=mode, layout=layout, token=token, address_token=secret)
-        hashes = file.to_object(made.plan)
+        hashes = file.hashes(made.plan)
         layouts.append(hashes["layout_digest"].hex()[:16])
         plans.append(hashes["plan_hash"].hex()[:16])
     return {"layout_digest": list(dict.fromkeys(layouts)), "plan_hash": plans}

@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Part
-from tmmu.plan.columns import PARTS, Plan
+from tmmu.plan.columns import PARTS
+from tmmu.plan.sections import Plan
 
 MOST_BYTES = 1 << 12
 """Tensors beyond this are not run: a changed plan may state any size."""
@@ -40,10 +41,13 @@ class Step(NamedTuple):
 
 def steps_of(plan: Plan) -> list[Step]:
     """The steps of a plan."""
-    lists = [plan.steps.listed(which) for which in plan.steps.LISTS]
-    ops = [plan.ops[k] for k in plan.steps.op.tolist()]
-    parts = [PARTS[k] for k in plan.steps.part.tolist()]
-    return [Step(*row) for row in zip(plan.steps.node, ops, parts, plan.steps.body.tolist(), *lists, strict=True)]
+    lists = [plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS]
+    ops = [plan.allocation.ops[k] for k in plan.allocation.steps.op.tolist()]
+    parts = [PARTS[k] for k in plan.allocation.steps.part.tolist()]
+    return [
+        Step(*row)
+        for row in zip(plan.allocation.steps.node, ops, parts, plan.allocation.steps.body.tolist(), *lists, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,14 @@ class Arenas:
     """The memory that a plan describes: bytes by arena and address, dirty at first."""
 
     def __init__(self, plan: Plan) -> None:
-        storage = plan.tensors.storage
-        self.size = plan.tensors.bytes.tolist()
-        self.arena = plan.storages.arena[storage].tolist()
+        storage = plan.allocation.tensors.storage
+        self.size = plan.allocation.tensors.bytes.tolist()
+        self.arena = plan.allocation.storages.arena[storage].tolist()
         self.first = [
             int(offset) + int(window)
-            for offset, window in zip(plan.storages.offset[storage], plan.tensors.window, strict=True)
+            for offset, window in zip(
+                plan.allocation.storages.offset[storage], plan.allocation.tensors.window, strict=True
+            )
         ]
         self.bytes: dict[tuple[int, int], int] = {}
 
@@ -104,7 +110,11 @@ class Private:
     """Memory of its own for every tensor but for views, which show their bases; what is read unwritten is noted."""
 
     def __init__(self, plan: Plan, views: dict[int, tuple[int, int]], seen: Seen) -> None:
-        self.size, self.names, self.seen = plan.tensors.bytes.tolist(), plan.tensors.name.list(), seen
+        self.size, self.names, self.seen = (
+            plan.allocation.tensors.bytes.tolist(),
+            plan.allocation.tensors.name.list(),
+            seen,
+        )
         self.at = [_root(t, views) for t in range(len(self.size))]
         self.bytes = [dict[int, int]() for _ in self.size]
 
@@ -135,8 +145,8 @@ def _root(t: int, views: dict[int, tuple[int, int]]) -> tuple[int, int]:
 def observe(plan: Plan, meaning: Meaning, seed: int, *, private: bool) -> Seen:
     """Everything that is read when the plan's steps are run, in private memory or in the plan's arenas."""
     seen = Seen()
-    rows = {name: row for row, name in enumerate(plan.tensors.name)}
-    if any(size > MOST_BYTES for size in plan.tensors.bytes.tolist()):
+    rows = {name: row for row, name in enumerate(plan.allocation.tensors.name)}
+    if any(size > MOST_BYTES for size in plan.allocation.tensors.bytes.tolist()):
         raise NotRunnable("a tensor is too large")
     views = {rows[name]: (rows[base], first) for name, (base, first) in meaning.views.items()}
     memory: Memory = Private(plan, views, seen) if private else Arenas(plan)
@@ -168,11 +178,15 @@ class Run:
 
     def __init__(self, plan: Plan, meaning: Meaning, memory: Memory, seen: Seen, seed: int) -> None:
         self.plan, self.meaning, self.memory, self.seen, self.seed = plan, meaning, memory, seen, seed
-        self.steps, self.names, self.size = steps_of(plan), plan.tensors.name.list(), plan.tensors.bytes.tolist()
+        self.steps, self.names, self.size = (
+            steps_of(plan),
+            plan.allocation.tensors.name.list(),
+            plan.allocation.tensors.bytes.tolist(),
+        )
         self.rows = {name: row for row, name in enumerate(self.names)}
         self.times: dict[str, int] = {}
         self.bodies_at: dict[int, list[int]] = {}
-        for b, enter in enumerate(plan.bodies.enter.tolist()):
+        for b, enter in enumerate(plan.allocation.bodies.enter.tolist()):
             self.bodies_at.setdefault(enter, []).append(b)
 
     def all(self) -> None:
@@ -191,7 +205,7 @@ class Run:
 
     def written(self, t: int) -> bool:
         """Was a tensor written in this run? What is saved in a branch that is not taken is not."""
-        writer = int(self.plan.tensors.writer[t])
+        writer = int(self.plan.allocation.tensors.writer[t])
         return writer == NONE or self.steps[writer].node in self.times
 
     def is_view(self, t: int) -> bool:
@@ -216,7 +230,7 @@ class Run:
                 at += 1
                 continue
             owned = self.bodies_at.get(n, [])
-            leave = int(self.plan.bodies.leave[owned[0]]) if owned else -1
+            leave = int(self.plan.allocation.bodies.leave[owned[0]]) if owned else -1
             if step.part is not Part.ENTER or leave not in numbers[at:]:
                 raise NotRunnable(f"{step.node} is not entered and left")
             end = numbers.index(leave)
@@ -225,7 +239,7 @@ class Run:
 
     def inside(self, numbers: list[int], owned: list[int], leave: int) -> list[_Inner]:
         """The bodies of a node, from the steps between its enter and its leave and from what the leave reads."""
-        parents = self.plan.bodies.parent.tolist()
+        parents = self.plan.allocation.bodies.parent.tolist()
         inner = {b: _Inner(b, [], []) for b in owned}
         for n in numbers:
             b = self.steps[n].body
@@ -244,9 +258,9 @@ class Run:
 
     def returned_by(self, t: int, copied: int | None, owned: list[int]) -> int:
         """The body that returns a tensor: the one that a copy is named after, or in which the tensor is written."""
-        writer = int(self.plan.tensors.writer[t])
+        writer = int(self.plan.allocation.tensors.writer[t])
         for b in owned:
-            named = copied is not None and self.names[copied].startswith(f"{self.plan.bodies.name[b]}/")
+            named = copied is not None and self.names[copied].startswith(f"{self.plan.allocation.bodies.name[b]}/")
             if named or (copied is None and writer != NONE and self.steps[writer].body == b):
                 return b
         raise NotRunnable(f"nobody returns {self.names[t]}")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from tests.support.recipes import KINDS, TRAITS, Ending, Given, Recipe, build
-from tmmu.core.vocabulary import Arena, Model, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.planner.arenas import DEFAULT
 
 REACH = (0, 1, 2, 6)
@@ -87,7 +87,7 @@ def numbered(number: int, kinds: Sequence[str] = KINDS, traits: Sequence[str] = 
 
 
 @st.composite
-def arenas(draw: st.DrawFn) -> tuple[Arena, ...]:
+def arenas(draw: st.DrawFn) -> tuple[ArenaConfiguration, ...]:
     """The default arenas in any order, with other alignments, others kept for good, and all or some roles moved."""
     names, roles = [arena.name for arena in DEFAULT], tuple(Role)
     home = {role: arena.name for arena in DEFAULT for role in arena.roles}

@@ -13,7 +13,7 @@ from proofs.readers.models.compare import Difference, differences
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
 from tmmu.core.vocabulary import Model
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 
 def objections(
@@ -26,5 +26,6 @@ def objections(
     yield from checker.problems(run)
     yield from structure.problems(plan, run)
     if expected is not None:
-        yield from differences(plan, expected, given_up)
-    yield from claims.false_claims(plan, run)
+        yield from differences(plan, expected, given_up, plan.origin.mode)
+    if plan.claims is not None:
+        yield from claims.false_claims(plan.claims, run)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tmmu.core.vocabulary import Arena, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.planner.problem import AllocationProblem
 
-ONE = (Arena("activations", tuple(Role), alignment=1),)
+ONE = (ArenaConfiguration("activations", tuple(Role), alignment=1),)
 Row = tuple[int, int, int] | tuple[int, int, int, int | tuple[int, ...]]
 
 
 def problem(
     *rows: Row,
-    arenas: tuple[Arena, ...] = ONE,
+    arenas: tuple[ArenaConfiguration, ...] = ONE,
     names: Sequence[str] = "",
     alignment: Sequence[int] = (),
     **facts: object,

@@ -6,28 +6,31 @@ Nothing is planned here. `steps` writes a model down by hand, `plan_of` turns it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
 
 from proofs.readers.models.reference import Expected, ExpectedBody, ExpectedStep
+from tests.support.assembled import assembled
 from tmmu.core.columns import NONE, U8, U32, U64, Names, column
 from tmmu.core.dtypes import BITS
-from tmmu.core.vocabulary import MAIN, Arena, Part, Role, Shares, Usage
+from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Part, Role, Shares
 from tmmu.plan.columns import (
     IS_INPUT,
     IS_OUTPUT,
+    IS_RETURNED,
     IS_SAVED,
     PARTS,
     ROLES,
     SHARES,
     Bodies,
-    Plan,
     Slots,
     Steps,
     Storages,
     Tensors,
 )
+from tmmu.plan.sections import Plan, Usage
 
 DTYPES = {bits: dtype for dtype, bits in reversed(BITS.items())}
 """A type for each width of an element."""
@@ -101,14 +104,17 @@ def plan_of(
         IS_INPUT * (name in expected.inputs)
         + IS_OUTPUT * (name in expected.outputs)
         + IS_SAVED * (name in expected.saved)
+        + IS_RETURNED * returned(expected, name, mode)
         for name in names
     ]
     zeros, ends = [0] * len(names), [last] * len(names)
-    return Plan(
-        "model", mode, "slots", "listed", bytes(32), bytes(32), expected.source_digest,
-        (Arena("memory", tuple(Role)),), (Usage(sum(sizes), sum(sizes), 0, len(names), len(names), 0, False),),
-        expected.bindings, tuple(ops), tuple(used),
-        Tensors(
+    return assembled(
+        (ArenaConfiguration("memory", tuple(Role)),),
+        (Usage(sum(sizes), sum(sizes), 0, len(names), len(names), 0, False),),
+        Slots(_u32(zeros), _u64(sizes), _u64([1] * len(names)), _u32(range(len(names)))),
+        model="model", mode=mode, source_digest=expected.source_digest, bindings=replace(expected.bindings, ranges={}),
+        ops=tuple(ops), dtypes=tuple(used),
+        tensors=Tensors(
             Names.of(names), _u8(used.index(dtype) for dtype in types),
             _u8(ROLES.index(expected.roles[name]) for name in names), _u8(flags), _u64(sizes),
             _u64(expected.alignments[name] for name in names), _u32(zeros), _u32(ends),
@@ -116,24 +122,29 @@ def plan_of(
             _u32(writer.get(name, NONE) for name in names), _u8(SHARES.index(word) for word, _ in words),
             _u32(row[of] if of else NONE for _, of in words),
         ),
-        Storages(_u32(zeros), _u64(sizes), _u64([1] * len(names)), _u32(zeros), _u32(ends), _u32(range(len(names))),
-                 _u64(list(accumulate([0, *sizes]))[:-1])),
-        Slots(_u32(zeros), _u64(sizes), _u64([1] * len(names))),
-        Steps(
+        storages=Storages(_u32(zeros), _u64(sizes), _u64([1] * len(names)), _u32(zeros), _u32(ends),
+                          _u64(list(accumulate([0, *sizes]))[:-1])),
+        steps=Steps(
             Names.of([s.node for s in expected.steps]), _u32(ops.index((s.domain, s.op)) for s in expected.steps),
             _u8(PARTS.index(s.part) for s in expected.steps), _u32(bodies.index(s.body) for s in expected.steps),
             *_lists(row, [s.reads for s in expected.steps]), *_lists(row, [s.writes for s in expected.steps]),
             *_lists(row, [s.mutates for s in expected.steps]),
         ),
-        Bodies(
+        bodies=Bodies(
             Names.of(bodies), _u32([NONE, *(bodies.index(b.parent) for b in expected.bodies.values())]),
             _u32([NONE, *(parts[b.owner, Part.ENTER] for b in expected.bodies.values())]),
             _u32([NONE, *(parts[b.owner, Part.LEAVE] for b in expected.bodies.values())]),
             _u8([MAIN, *(b.iterates for b in expected.bodies.values())]), _u8([0] * (1 + len(expected.bodies))),
         ),
-        tuple((row[one], row[other]) for one, other in (sorted(pair) for pair in expected.must_not_alias)),
-        tuple(sorted(expected.unproduced)),
+        must_not_alias=tuple((row[a], row[b]) for a, b in (sorted(pair) for pair in expected.must_not_alias)),
+        unproduced=tuple(sorted(expected.unproduced)),
     )  # fmt: skip
+
+
+def returned(expected: Expected, name: str, mode: str) -> bool:
+    """Whether the caller reads a tensor at the end."""
+    kept = expected.roles[name] in (Role.PARAMETER, Role.OPTIMIZER)
+    return name in expected.outputs or kept or (mode == "forward" and name in expected.saved)
 
 
 def _lists(row: Mapping[str, int], lists: Sequence[tuple[str, ...]]) -> tuple[U32, U32]:

@@ -14,7 +14,7 @@ import pytest
 from tests.support.models import numbered
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
@@ -48,9 +48,9 @@ def plan(log: EventLog | None = None, size: int = 128) -> Plan:
 def batch(execution: Execution) -> None:
     """A batch in which every step leaves something else than zeros in all that it writes."""
     execution.begin()
-    for step in range(len(execution.plan.steps)):
+    for step in range(len(execution.plan.allocation.steps)):
         execution.step(step)
-        writes = execution.plan.steps
+        writes = execution.plan.allocation.steps
         for row in writes.writes[writes.writes_at[step] : writes.writes_at[step + 1]].tolist():
             execution.memory.tensor(row)[:] = 7
     commit_execution(execution)

@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes import resolve
 from tmmu.ir import order
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.simulator import Program, Report, simulate
 from tmmu.simulator.elements import Array, decode

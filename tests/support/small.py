@@ -14,7 +14,7 @@ import numpy as np
 from tmmu.core.columns import column
 from tmmu.core.dtypes import most_bytes
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Role, Tensor, View
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 
 
 def small(
@@ -96,23 +96,31 @@ def small(
 
 
 def changed(plan: Plan, table: str, row: int | str, **entries: int) -> Plan:
-    """`plan` with single entries of one row of one table changed; a tensor's row may be given by its name."""
-    rows = getattr(plan, table)
-    at = plan.tensors.name.list().index(row) if isinstance(row, str) else row
-    columns = {}
+    """`plan` with single entries of one row of one table changed; a tensor's row may be given by its name.
+
+    Slots are a table of the claims; a storage's `slot` is a column of theirs.
+    """
+    at = plan.allocation.tensors.name.list().index(row) if isinstance(row, str) else row
     for name, value in entries.items():
-        old = getattr(rows, name)
-        values = old.tolist()
+        where, which = ("slots", "of") if (table, name) == ("storages", "slot") else (table, name)
+        rows = getattr(plan if where in ("slots", "shards") else plan.allocation, where)
+        values = getattr(rows, which).copy()
         values[at] = value
-        columns[name] = column(values, old.dtype.type)
-    return replace(plan, **{table: replace(rows, **columns)})
+        plan = amended(plan, **{where: replace(rows, **{which: column(values, values.dtype.type)})})
+    return plan
 
 
 def listed(plan: Plan, which: str, step: int, *names: str) -> Plan:
     """The plan with another list of reads, writes or mutations at one step."""
-    lists = plan.steps.listed(which)
-    lists[step] = tuple(plan.tensors.name.list().index(name) for name in names)
+    lists = plan.allocation.steps.listed(which)
+    lists[step] = tuple(plan.allocation.tensors.name.list().index(name) for name in names)
     bounds = column(np.cumsum([0, *map(len, lists)]), np.uint32)
     flat = column([t for tensors in lists for t in tensors], np.uint32)
     columns: dict[str, Any] = {f"{which}_at": bounds, which: flat}
-    return replace(plan, steps=replace(plan.steps, **columns))
+    return amended(plan, steps=replace(plan.allocation.steps, **columns))
+
+
+def in_layout(plan: Plan, layout: str) -> Plan:
+    """The plan with another layout in its provenance: in `hashed` the addresses of reused arenas are scattered."""
+    arenas = tuple(replace(arena, scattered=layout == "hashed" and arena.reuse) for arena in plan.allocation.arenas)
+    return amended(plan, layout=layout, arenas=arenas)

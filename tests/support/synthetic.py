@@ -15,9 +15,23 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.assembled import assembled
 from tmmu.core.columns import NONE, Names, column
-from tmmu.core.vocabulary import Arena, Bindings, Part, Role, Shares, Usage
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, PARTS, ROLES, SHARES, Bodies, Plan, Slots, Steps, Storages, Tensors
+from tmmu.core.vocabulary import ArenaConfiguration, Part, Role, Shares
+from tmmu.plan.columns import (
+    IS_INPUT,
+    IS_OUTPUT,
+    IS_RETURNED,
+    PARTS,
+    ROLES,
+    SHARES,
+    Bodies,
+    Slots,
+    Steps,
+    Storages,
+    Tensors,
+)
+from tmmu.plan.sections import Plan, Usage, amended
 
 WRITES, IN_PLACE, VIEWS = range(3)
 """What a step may do with its first operand; the indices of its operator in `OPS`."""
@@ -67,7 +81,7 @@ def training_plan(count: int, seed: int = 0, *, in_place: float = 0.0, views: fl
             needed.append(end)
     flags = np.zeros(count + 1, np.uint8)
     flags[0] |= IS_INPUT
-    flags[count] |= IS_OUTPUT
+    flags[count] |= IS_OUTPUT | IS_RETURNED
     writer = np.arange(count + 1) - 1
     reads = [
         (step,) if what != WRITES or step == o else (step, o)
@@ -101,19 +115,18 @@ def training_plan(count: int, seed: int = 0, *, in_place: float = 0.0, views: fl
         mutates_at=column(np.zeros(count + 1), np.uint32),
         mutates=column([], np.uint32),
     )
-    places = tuple(Arena(f"arena{a}", (Role.ACTIVATION,) if a == 0 else ()) for a in range(arenas))
+    places = tuple(ArenaConfiguration(f"arena{a}", (Role.ACTIVATION,) if a == 0 else ()) for a in range(arenas))
     storages, slots, usage = _laid_out(tensors, len(needed), places, rng)
     absent = column([NONE], np.uint32)
-    return Plan(
-        model="synthetic", mode="inference", layout="slots", order="given", replay_token=bytes(32), ir_hash=bytes(32),
-        source_digest=None, arenas=places, usage=usage, bindings=Bindings(), ops=OPS, dtypes=("float32",),
-        tensors=tensors, storages=storages, slots=slots, steps=steps,
+    return assembled(
+        places, usage, slots, model="synthetic", ops=OPS, dtypes=("float32",), tensors=tensors, storages=storages,
+        steps=steps,
         bodies=Bodies(Names.of([""]), absent, absent, absent, *(column([0], np.uint8),) * 2),
     )  # fmt: skip
 
 
 def _laid_out(
-    tensors: Tensors, count: int, arenas: tuple[Arena, ...], rng: np.random.Generator
+    tensors: Tensors, count: int, arenas: tuple[ArenaConfiguration, ...], rng: np.random.Generator
 ) -> tuple[Storages, Slots, tuple[Usage, ...]]:
     """Storages in slots: by birth, each into the lowest slot that is free; slots one behind the other."""
     birth, death, size = np.full(count, NONE), np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -157,9 +170,12 @@ def _laid_out(
     return (
         Storages(
             column(arena, np.uint32), column(size, np.uint64), column(alignment, np.uint64), column(birth, np.uint32),
-            column(death, np.uint32), column(slot, np.uint32), column(offset, np.uint64),
+            column(death, np.uint32), column(offset, np.uint64),
         ),
-        Slots(column(slot_arena, np.uint32), column(slot_bytes, np.uint64), column(slot_alignment, np.uint64)),
+        Slots(
+            column(slot_arena, np.uint32), column(slot_bytes, np.uint64), column(slot_alignment, np.uint64),
+            column(slot, np.uint32),
+        ),
         tuple(usage),
     )  # fmt: skip
 
@@ -186,29 +202,18 @@ def _usage(birth: Any, death: Any, size: Any, footprint: int, slots: int) -> Usa
     )
 
 
-def edited(plan: Plan, table: str, row: int, **values: int) -> Plan:
-    """The plan with some columns of one row of a table changed, and nothing adapted to it."""
-    old = getattr(plan, table)
-    changed = {}
-    for name, value in values.items():
-        new = getattr(old, name).copy()
-        new[row] = value
-        changed[name] = column(new, new.dtype.type)
-    return replace(plan, **{table: replace(old, **changed)})
-
-
 def claiming(plan: Plan, arena: int = 0, **values: Any) -> Plan:
     """The plan with other claims on one arena."""
     usage = list(plan.usage)
     usage[arena] = usage[arena]._replace(**values)
-    return replace(plan, usage=tuple(usage))
+    return amended(plan, usage=tuple(usage))
 
 
 def with_steps(plan: Plan, **lists: Mapping[int, tuple[int, ...]]) -> Plan:
     """The plan with other reads, writes or mutations of some steps."""
     changed: dict[str, Any] = {}
     for name, steps in lists.items():
-        listed = [steps.get(step, old) for step, old in enumerate(plan.steps.listed(name))]
+        listed = [steps.get(step, old) for step, old in enumerate(plan.allocation.steps.listed(name))]
         changed[f"{name}_at"] = column(np.cumsum([0, *map(len, listed)]), np.uint32)
         changed[name] = column([tensor for tensors in listed for tensor in tensors], np.uint32)
-    return replace(plan, steps=replace(plan.steps, **changed))
+    return amended(plan, steps=replace(plan.allocation.steps, **changed))

@@ -24,7 +24,7 @@ from tests.support.scan import Storage
 from tmmu.core.vocabulary import Model, Shares
 from tmmu.ir.program import program
 from tmmu.ir.validate import CALLERS
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner.arenas import DEFAULT
 from tmmu.planner.liveness import analyze
 from tmmu.planner.problem import of_plan
@@ -234,8 +234,8 @@ def bounds_slots(texts: Texts, code: ModuleType, example: Sequence[Storage]) -> 
 def keeps_apart(texts: Texts, code: ModuleType, example: Plan) -> str | None:
     """What the lemma assumes of storages and tensors holds where `place` of a layout puts them."""
     plan, placed = example, code.place(of_plan(example), slots_of(example))
-    s, t = plan.storages, plan.tensors
-    for a in range(len(plan.arenas)):
+    s, t = plan.allocation.storages, plan.allocation.tensors
+    for a in range(len(plan.allocation.arenas)):
         mine = [k for k, arena in enumerate(s.arena.tolist()) if arena == a]
         given = {
             "birth": lambda x: int(s.birth[x]), "death": lambda x: int(s.death[x]),

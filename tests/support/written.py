@@ -17,9 +17,11 @@ from itertools import accumulate
 import numpy as np
 
 from proofs.readers.sharing import Permissions
+from tests.support.assembled import assembled
 from tmmu.core.columns import NONE, Names, column
-from tmmu.core.vocabulary import Arena, Bindings, Part, Role, Usage
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, PARTS, ROLES, Bodies, Plan, Slots, Steps, Storages, Tensors
+from tmmu.core.vocabulary import ArenaConfiguration, Part, Role
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, PARTS, ROLES, Bodies, Slots, Steps, Storages, Tensors
+from tmmu.plan.sections import Plan, Usage
 
 CALLER = {"input": Role.INPUT, "param": Role.PARAMETER, "state": Role.OPTIMIZER}
 
@@ -97,12 +99,16 @@ class Written:
         usage = Usage(end, max(live), live.index(max(live)), len(size), max(most), most.index(max(most)), False)
         role = [ROLES.index(CALLER.get(self.given.get(name, ""), Role.ACTIVATION)) for name in self.names]
         flags = [
-            (self.given.get(name) == "input") * IS_INPUT + (name in self.outputs) * IS_OUTPUT for name in self.names
+            (self.given.get(name) == "input") * IS_INPUT + (name in self.outputs) * (IS_OUTPUT + IS_RETURNED)
+            for name in self.names
         ]
-        return Plan(
-            model="written", mode="inference", layout="slots", order="given", replay_token=bytes(32), ir_hash=bytes(32),
-            source_digest=None, arenas=(Arena("arena", tuple(Role), alignment=16),), usage=(usage,),
-            bindings=Bindings(), ops=tuple(dict.fromkeys(self.ops)), dtypes=("uint8",),
+        slots = Slots(
+            column([0] * len(size), np.uint32), column([max(1, z) for z in size], np.uint64),
+            column([16] * len(size), np.uint64), column(range(len(size)), np.uint32),
+        )  # fmt: skip
+        return assembled(
+            (ArenaConfiguration("arena", tuple(Role), alignment=16),), (usage,), slots, model="written",
+            ops=tuple(dict.fromkeys(self.ops)), dtypes=("uint8",),
             tensors=Tensors(
                 Names.of(self.names), column([0] * count, np.uint8), column(role, np.uint8), column(flags, np.uint8),
                 column([self.size[name] for name in self.names], np.uint64), column([1] * count, np.uint64),
@@ -114,12 +120,8 @@ class Written:
             ),
             storages=Storages(
                 column([0] * len(size), np.uint32), column(size, np.uint64), column([1] * len(size), np.uint64),
-                column(first, np.uint32), column(final, np.uint32), column(range(len(size)), np.uint32),
+                column(first, np.uint32), column(final, np.uint32),
                 column(at, np.uint64),
-            ),
-            slots=Slots(
-                column([0] * len(size), np.uint32), column([max(1, z) for z in size], np.uint64),
-                column([16] * len(size), np.uint64),
             ),
             steps=Steps(
                 Names.of([f"n{step}" for step in range(steps)]),

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.problems import problem
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Device, Memory
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Device, Memory
 from tmmu.planner.arenas import assignment
 from tmmu.planner.arenas.assignment import KEYS, Solution, assign, lay_out, lost_by
 from tmmu.planner.arenas.capacity import shortfalls
@@ -22,9 +22,11 @@ LARGE = 1 << 20
 Row = tuple[int, int, int, tuple[int, ...]]
 
 
-def fast_and_slow(fast: int, slow: int = LARGE, memory: str = "", *, reuse: bool = True) -> tuple[Arena, ...]:
+def fast_and_slow(
+    fast: int, slow: int = LARGE, memory: str = "", *, reuse: bool = True
+) -> tuple[ArenaConfiguration, ...]:
     return tuple(
-        Arena(name, (), capacity, alignment=1, reuse=reuse, device="npu", memory=memory)
+        ArenaConfiguration(name, (), capacity, alignment=1, reuse=reuse, device="npu", memory=memory)
         for name, capacity in (("fast", fast), ("slow", slow))
     )
 
@@ -34,7 +36,7 @@ def shared(capacity: int) -> ArenaPolicy:
 
 
 def filled(
-    *rows: Row, arenas: tuple[Arena, ...], order: list[int], policy: ArenaPolicy = ANYWHERE,
+    *rows: Row, arenas: tuple[ArenaConfiguration, ...], order: list[int], policy: ArenaPolicy = ANYWHERE,
     lost: tuple[int, int] = (0, 0), tightest: bool = False,
 ) -> list[int]:  # fmt: skip
     return Filling(problem(*rows, arenas=arenas, policy=policy), [*lost, 0]).fill(order, tightest)
@@ -57,7 +59,7 @@ def test_choices_are_taken_in_their_order_and_the_last_where_none_has_room() -> 
 
 
 def test_where_none_of_three_has_room_the_last_is_taken() -> None:
-    arenas = (*fast_and_slow(4, 4), Arena("last", (), 4, alignment=1))
+    arenas = (*fast_and_slow(4, 4), ArenaConfiguration("last", (), 4, alignment=1))
     for tightest in (False, True):
         assert filled((0, 0, 5, (0, 1, 2)), arenas=arenas, order=[0], tightest=tightest) == [2]
         assert filled((0, 0, 5, (2, 1, 0)), arenas=arenas, order=[0], tightest=tightest) == [0]
@@ -129,7 +131,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
 
 def chosen(
-    *rows: Row, arenas: tuple[Arena, ...], uses: list[int] | None = None, policy: ArenaPolicy = ANYWHERE
+    *rows: Row, arenas: tuple[ArenaConfiguration, ...], uses: list[int] | None = None, policy: ArenaPolicy = ANYWHERE
 ) -> tuple[list[int], int]:
     """The arena of each storage in slots, and the bytes that are lacking."""
     stated = problem(*rows, arenas=arenas, policy=policy, uses=uses or [1] * len(rows))
@@ -233,7 +235,9 @@ def test_what_is_lacking_is_summed_over_arenas_and_memories() -> None:
 def test_an_arena_that_is_too_small_keeps_free_the_share_that_its_layout_lost_and_then_what_it_lacks() -> None:
     """Of 16 bytes laid out 12 are live: a quarter of 12 is 3. Asked again it is what is lacking, 4, beside the 3."""
 
-    def lost(arenas: tuple[Arena, ...], policy: ArenaPolicy = ANYWHERE, before: tuple[int, int] = (0, 0)) -> list[int]:
+    def lost(
+        arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE, before: tuple[int, int] = (0, 0)
+    ) -> list[int]:
         all_in_fast = problem(*LOSSY, arenas=fast_and_slow(12))
         filling = Filling(all_in_fast, list(before))
         filling.top = [12, 0]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support.problems import problem
 from tests.support.small import small
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 from tmmu.ir.program import program
 from tmmu.planner import aliasing, liveness, plan_memory
 from tmmu.planner.arenas import assignment
@@ -25,7 +25,7 @@ from tmmu.planner.arenas.levels import Levels
 from tmmu.planner.problem import AllocationProblem
 
 SIZES = (64, 192, 320, 1024, 4096, 60_000)
-DRAM, FAST = Arena("dram", tuple(Role)), "fast"
+DRAM, FAST = ArenaConfiguration("dram", tuple(Role)), "fast"
 POLICY = ArenaPolicy((), (Rule((FAST, "dram")),))
 
 
@@ -40,10 +40,10 @@ def spread(nodes: int) -> Model:
     return Model("spread", tensors, made, (Body(-1, "", (0,), (nodes,)),))
 
 
-def tight(model: Model, percent: int) -> tuple[Arena, ...]:
+def tight(model: Model, percent: int) -> tuple[ArenaConfiguration, ...]:
     """An arena without end, and a fast one that holds so many percent of what is live at the peak."""
     peak = plan_memory(model).plan.usage[2].peak_live_bytes
-    return (DRAM, Arena(FAST, (), peak * percent // 100, 64))
+    return (DRAM, ArenaConfiguration(FAST, (), peak * percent // 100, 64))
 
 
 # Levels.
@@ -112,7 +112,7 @@ def test_how_full_an_arena_is_that_holds_everything_is_not_worked_out() -> None:
     model = spread(50)
     needed = sum(t.bytes for t in model.tensors) + 128 * len(model.tensors)
     for capacity, ample in ((needed, True), (needed - 1, False)):
-        arenas = (Arena("dram", tuple(Role), capacity), Arena(FAST, (), 100_000, 64))
+        arenas = (ArenaConfiguration("dram", tuple(Role), capacity), ArenaConfiguration(FAST, (), 100_000, 64))
         stated = problem_of(model, arenas, POLICY)
         filling = Filling(stated, [0, 0])
         assert filling.ample == [ample, False]
@@ -131,24 +131,33 @@ def test_an_arena_without_reuse_is_full_of_all_that_it_ever_held(steps: int) -> 
         (True, 64, [0] * steps),
         (False, 63, [1] * steps),
     ):
-        filling = filling_of(small(*lines, inputs="", outputs=""), (Arena("few", (), room, 64, reuse=reuse), DRAM))
+        filling = filling_of(
+            small(*lines, inputs="", outputs=""), (ArenaConfiguration("few", (), room, 64, reuse=reuse), DRAM)
+        )
         assert filling.fill(list(range(steps)), tightest=False) == expected
 
 
 def test_where_no_choice_has_room_the_last_takes_it_and_is_as_full_as_it_then_is() -> None:
-    arenas = (Arena("one", (), 1), Arena("two", (), 2), DRAM, Arena("three", tuple(Role), 3))
+    arenas = (
+        ArenaConfiguration("one", (), 1),
+        ArenaConfiguration("two", (), 2),
+        DRAM,
+        ArenaConfiguration("three", tuple(Role), 3),
+    )
     filling = filling_of(small("relu: x -> y", sizes={"x": 9, "y": 5}), arenas, ("one", "two", "three"))
     assert filling.fill([0, 1], tightest=False) == [3, 3]
     assert filling.top == [0, 0, 0, 14]
     assert filling._pick(0, tightest=True) == (3, 14 + 9)
 
 
-def filling_of(model: Model, arenas: tuple[Arena, ...], choices: tuple[str, ...] = ("few", "dram")) -> Filling:
+def filling_of(
+    model: Model, arenas: tuple[ArenaConfiguration, ...], choices: tuple[str, ...] = ("few", "dram")
+) -> Filling:
     """Arenas that nothing is in yet, of which all storages may use some."""
     return Filling(problem_of(model, arenas, ArenaPolicy((), (Rule(choices),))), [0] * len(arenas))
 
 
-def problem_of(model: Model, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> AllocationProblem:
+def problem_of(model: Model, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> AllocationProblem:
     run = program(model)
     return aliasing.form(run, liveness.analyze(run, "inference"), arenas, "inference", policy=policy).storages
 
@@ -163,7 +172,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     return monkeypatch
 
 
-def footprints(model: Model, arenas: tuple[Arena, ...]) -> list[int]:
+def footprints(model: Model, arenas: tuple[ArenaConfiguration, ...]) -> list[int]:
     plan = plan_memory(model, arenas, layout="packed", policy=POLICY).plan
     return [usage.footprint for usage in plan.usage]
 
@@ -178,16 +187,16 @@ def test_a_full_arena_is_used_though_no_round_found_a_fit(hurried: pytest.Monkey
     assert footprints(model, arenas)[1] == 0
 
 
-def last_resorts(arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[list[int]]:
+def last_resorts(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[list[int]]:
     return assignment.last_resorts(problem((0, 0, 1), arenas=arenas, policy=policy))
 
 
 def test_more_is_kept_free_from_one_resort_to_the_next() -> None:
-    found = last_resorts((DRAM, Arena(FAST, (), 6400)), POLICY)
+    found = last_resorts((DRAM, ArenaConfiguration(FAST, (), 6400)), POLICY)
     assert [kept[1] for kept in found] == [0, 100, 400, 1600]
     assert found[0] == [0, 0]
     # Of an arena that shares a memory, as much as it and the memory have.
-    shared = (DRAM, Arena(FAST, (), 6400, device="npu", memory="sram"))
+    shared = (DRAM, ArenaConfiguration(FAST, (), 6400, device="npu", memory="sram"))
     for capacity, most in ((3200, 3200), (12800, 6400)):
         policy = ArenaPolicy((Device("npu", (Memory("sram", capacity),)),), POLICY.rules)
         assert [kept[1] for kept in last_resorts(shared, policy)] == [0, most // 64, most // 16, most // 4]
@@ -199,10 +208,13 @@ def test_what_has_one_choice_comes_first_and_what_has_more_has_the_room_that_is_
         "make: x -> hot", "make2: hot -> pinned", "read: hot pinned -> z", "make3: z -> later", "end: later -> y",
         sizes={"hot": 640, "pinned": 64, "later": 640, "x": 1, "z": 1, "y": 1},
     )  # fmt: skip
-    arenas = (Arena("dram", tuple(Role)), Arena(FAST, (), 640, 64))
+    arenas = (ArenaConfiguration("dram", tuple(Role)), ArenaConfiguration(FAST, (), 640, 64))
     rules = (Rule((FAST,), names=("pinned",)), Rule((FAST, "dram"), names=("hot", "later")))
     plan = plan_memory(model, arenas, layout="packed", policy=ArenaPolicy((), rules)).plan
-    home = {name: plan.storages.arena[plan.tensors.storage[t]] for t, name in enumerate(plan.tensors.name)}
+    home = {
+        name: plan.allocation.storages.arena[plan.allocation.tensors.storage[t]]
+        for t, name in enumerate(plan.allocation.tensors.name)
+    }
     assert home == {"x": 0, "hot": 0, "pinned": 1, "z": 0, "later": 1, "y": 0}
 
 
@@ -213,12 +225,12 @@ def test_where_no_order_may_be_tried_storages_choose_as_slots_are_given(hurried:
         sizes={"x": 1, "little": 64, "big": 640, "y": 1},
     )  # fmt: skip
     policy = ArenaPolicy((), (Rule((FAST, "dram"), names=("little", "big")),))
-    arenas = (Arena("dram", tuple(Role)), Arena(FAST, (), 640, 64))
+    arenas = (ArenaConfiguration("dram", tuple(Role)), ArenaConfiguration(FAST, (), 640, 64))
     plan = plan_memory(model, arenas, layout="packed", policy=policy).plan
-    assert plan.storages.arena.tolist() == [0, 1, 0, 0]
+    assert plan.allocation.storages.arena.tolist() == [0, 1, 0, 0]
     assert plan.usage[1].footprint == 64
 
 
 def test_where_nothing_else_fits_all_go_to_their_last_choice(hurried: pytest.MonkeyPatch) -> None:
     """An arena smaller than any storage is left empty."""
-    assert footprints(spread(60), (DRAM, Arena(FAST, (), 63, 64)))[1] == 0
+    assert footprints(spread(60), (DRAM, ArenaConfiguration(FAST, (), 63, 64)))[1] == 0

@@ -54,7 +54,7 @@ def run(
         offset = min(tensors[name][0] for name in group)
         end = max(tensors[name][0] + size[name] for name in group)
         birth, death = min(tensors[name][1] for name in group), max(tensors[name][2] for name in group)
-        storages.append(PlacedStorage(arena[group[0]], end - offset, 1, birth, death, k, offset))
+        storages.append(PlacedStorage(arena[group[0]], end - offset, 1, birth, death, offset))
         storage_of |= dict.fromkeys(group, k)
     placed = [
         PlacedTensor(name, storage_of[name], first - storages[storage_of[name]].offset, size[name], 1, birth, death,
@@ -73,9 +73,11 @@ def run(
         for n, (reads, writes) in enumerate(steps)
     ]
     return Program(
-        [PlacedArena("memory", 1 << 20, 1, 1 << 20), PlacedArena("other", 1 << 20, 1, 1 << 20)],
+        [PlacedArena("memory", 1 << 20, 1, 1 << 20, 1 << 20), PlacedArena("other", 1 << 20, 1, 1 << 20, 1 << 20)],
         storages,
         [group[0] for group in members],
+        [],
+        max(0, len(steps) - 1),
         placed,
         made,
         [f"node{n}" for n in range(len(steps))],
@@ -83,7 +85,6 @@ def run(
         {row[result]: row[operand] for result, operand in (in_place or {}).items()},
         list(rows(returned)),
         frozenset(rows(donated)),
-        max(0, len(steps) - 1),
     )
 
 
@@ -127,7 +128,7 @@ PLACES: list[tuple[str, Program, list[tuple[str, str]]]] = [
         with_storage(run({"x": (0, 0, 0, None)}), 0, birth=1, death=0),
         [("tensors_within_storages", "x"), ("tensors_within_storages", "x")],
     ),
-    ("a storage that ends beyond the footprint", with_arena(RIGHT, footprint=127), [("capacity", "a")]),
+    ("a storage that ends beyond the arena", with_arena(RIGHT, limit=127), [("capacity", "a")]),
     ("a footprint that just suffices", with_arena(RIGHT, footprint=128, capacity=128), []),
     (
         "a footprint beyond the capacity",
@@ -560,7 +561,7 @@ def test_a_run_finds_what_is_wrong_and_nothing_else(plan: Program, expected: lis
 def test_the_bytes_of_a_problem_are_the_first_and_the_last(size: int, last: int) -> None:
     """Of nothing both are where it would be. spec: C1.5"""
     plan = run({"a": (128, 0, 0, 0)}, [("", "a"), ("a", "")], sizes={"a": size}, completes=[0])
-    late = with_storage(with_tensor(with_arena(plan, footprint=1, capacity=1), 0, alignment=3), 0, alignment=3)
+    late = with_storage(with_tensor(with_arena(plan, limit=1, capacity=1), 0, alignment=3), 0, alignment=3)
     found = [p for p in problems(late) if p.obligation in ("alignment", "capacity", "lifetimes_cover_accesses")]
     assert {p.obligation for p in found} == {"alignment", "capacity", "lifetimes_cover_accesses"}
     assert {(p.arena, p.first_byte, p.last_byte) for p in found} == {("memory", 128, last)}

@@ -11,26 +11,27 @@ import numpy as np
 import pytest
 
 from proofs.checker.claims import FalseField, false_claims
-from proofs.checker.layouts import end_of_addresses, scattered
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
 from tests.support.small import changed, small
 from tmmu.core.columns import column
-from tmmu.core.vocabulary import Arena, Model, Role
-from tmmu.plan.columns import Plan, Slots
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
+from tmmu.plan.columns import Slots
+from tmmu.plan.sections import Claims, Plan, Usage, amended
 from tmmu.planner import plan_memory
 
 
 def false(plan: Plan) -> list[FalseField]:
-    return list(false_claims(plan, program(plan, Permissions())))
+    assert plan.claims is not None
+    return list(false_claims(plan.claims, program(plan, Permissions())))
 
 
 def claiming(plan: Plan, **claims: int | bool) -> Plan:
     """The plan with other claims of the arena `activations`."""
-    at = [arena.name for arena in plan.arenas].index("activations")
+    at = [arena.name for arena in plan.allocation.arenas].index("activations")
     usage = list(plan.usage)
     usage[at] = usage[at]._replace(**claims)  # type: ignore[arg-type]  # the claims of a test have the right types
-    return replace(plan, usage=tuple(usage))
+    return amended(plan, usage=tuple(usage))
 
 
 def chain() -> Plan:
@@ -46,7 +47,7 @@ def test_what_the_planner_claims_holds() -> None:
         small(outputs="x"),
         small(inputs="", outputs=""),
     ]
-    kept = (Arena("all", tuple(Role), reuse=False),)
+    kept = (ArenaConfiguration("all", tuple(Role), reuse=False),)
     for model in models:
         assert false(plan_memory(model).plan) == []
         assert false(plan_memory(model, kept).plan) == []
@@ -81,7 +82,7 @@ def test_a_minimum_that_is_not_claimed_is_no_false_claim() -> None:
 
 def test_a_claimed_minimum_is_false_where_slots_outnumber_what_lives() -> None:
     """Four storages one after the other, in an arena that never reuses."""
-    kept = (Arena("activations", tuple(Role), reuse=False),)
+    kept = (ArenaConfiguration("activations", tuple(Role), reuse=False),)
     plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept).plan
     why = "false: 4 slots where 2 storages are live at once"
     assert false(claiming(plan, minimal=True)) == [FalseField("slot_count", "usage[activations].minimal", "true", why)]
@@ -116,8 +117,9 @@ def test_a_slot_that_holds_nothing_is_found() -> None:
         column([*plan.slots.arena.tolist(), arena], np.uint32),
         column([*plan.slots.bytes.tolist(), 64], np.uint64),
         column([*plan.slots.alignment.tolist(), 128], np.uint64),
+        plan.slots.of,
     )
-    found = false(claiming(replace(plan, slots=more), slots=4))
+    found = false(claiming(amended(plan, slots=more), slots=4))
     assert FalseField("slot_count", "usage[activations].slots that hold a storage", "4", "3") in found
 
 
@@ -137,7 +139,7 @@ def test_a_slot_is_just_as_large_and_as_strict_as_what_it_holds_asks_for(
 
 def test_a_slot_is_as_strict_as_its_strictest_storage_where_the_arena_is_laxer() -> None:
     strict = {"a": {"alignment": 256}}
-    lax = (Arena("all", tuple(Role), alignment=1),)
+    lax = (ArenaConfiguration("all", tuple(Role), alignment=1),)
     plan = plan_memory(small("relu: x -> a", "relu2: a -> y", like=strict), lax).plan
     assert sorted(plan.slots.alignment.tolist()) == [1, 256]
     assert false(plan) == []
@@ -155,37 +157,30 @@ def footprints(plan: Plan) -> list[tuple[str, str]]:
     return [(claim.stated, claim.recomputed) for claim in false(plan) if claim.field.endswith("].footprint")]
 
 
-def test_a_footprint_ends_with_the_last_slot_and_not_with_what_lies_in_it() -> None:
-    """In layout `slots`; where storages have addresses of their own, the last of them counts. spec: A3.1"""
-    plan = chain()
-    roomier = changed(plan, "slots", int(plan.storages.slot[int(np.argmax(plan.storages.offset))]), bytes=65)
-    assert footprints(roomier) == [("320", "321")]
-    assert footprints(replace(roomier, layout="packed")) == []
-
-
-def test_scattered_addresses_are_backed_by_the_bytes_of_all_slots() -> None:
+def test_scattered_addresses_are_backed_by_the_largest_storage_at_each() -> None:
     """spec: A2.4"""
-    assert footprints(replace(chain(), layout="hashed")) == [("320", "192")]
+    arenas = tuple(replace(arena, scattered=True) for arena in chain().allocation.arenas)
+    assert footprints(amended(chain(), arenas=arenas)) == [("320", "192")]
 
 
-def test_addresses_are_scattered_in_the_reused_arenas_of_hashed_plans_alone() -> None:
-    """Elsewhere they end at the footprint. spec: A2.4"""
-    plan = plan_memory(small("add: x w -> y", parameters="w")).plan
-    reused = [arena.reuse for arena in plan.arenas]
-    assert {True, False} == set(reused)
-    for layout in ("slots", "packed", "pools", "hashed"):
-        found = replace(plan, layout=layout)
-        expected = [layout == "hashed" and reuse for reuse in reused]
-        assert [scattered(found, a) for a in range(len(reused))] == expected
-        ends = [2**64 if far else usage.footprint for far, usage in zip(expected, plan.usage, strict=True)]
-        assert [end_of_addresses(found, a) for a in range(len(reused))] == ends
+def test_what_is_not_claimed_is_not_looked_at() -> None:
+    """A claim stands alone; a number of slots without their table must suffice. spec: P2.5"""
+    silent = Claims((Usage(),) * 4)
+    assert false(replace(chain(), claims=silent)) == []
+    for claimed, wrong in (
+        (Usage(footprint=320), 0), (Usage(footprint=319), 1), (Usage(peak_live_bytes=192), 0),
+        (Usage(peak_live_bytes=193), 1), (Usage(max_live=3), 0), (Usage(max_live=2), 1), (Usage(slots=4), 0),
+        (Usage(slots=3, minimal=True), 0), (Usage(slots=4, minimal=True), 1), (Usage(slots=2), 1),
+    ):  # fmt: skip
+        claims = Claims((*silent.usage[:2], claimed, silent.usage[3]))
+        assert len(false(replace(chain(), claims=claims))) == wrong, claimed
 
 
 def test_a_packed_storage_of_no_bytes_takes_one() -> None:
     """spec: T7.1"""
     plan = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0, "y": 0, "x": 0})).plan
-    assert footprints(replace(plan, layout="packed")) == []
-    assert footprints(replace(claiming(plan, footprint=130), layout="packed")) == [("130", "129")]
+    assert footprints(plan) == []
+    assert footprints(claiming(plan, footprint=130)) == [("130", "129")]
 
 
 def test_a_claim_about_a_step_without_anything_live_is_false() -> None:

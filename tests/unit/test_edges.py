@@ -21,7 +21,7 @@ from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions
 from proofs.solvers.process import Z3
 from tests.support.written import Lives, Written
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 
 SOLVER = Z3(PRELUDE)
 
@@ -61,7 +61,7 @@ def with_one(found: Edges, k: int, **entries: int) -> Edges:
 
 def test_the_edges_of_a_plan_are_who_lies_next_above_whom_and_when() -> None:
     """0 to 4 are x, a, b, c and d; 5 is the floor and 6 the roof."""
-    found = edges(plan(), 0)
+    found = edges(plan().allocation, 0)
     assert sorted(zip(*(column.tolist() for column in found[1:]), strict=True)) == [
         (0, 1, 0, 0), (1, 2, 1, 2), (1, 3, 3, 3), (1, 6, 0, 0), (2, 3, 2, 2), (2, 6, 1, 1), (3, 4, 3, 3), (3, 6, 2, 2),
         (4, 6, 3, 3), (5, 0, 0, 0), (5, 1, 1, 3),
@@ -71,13 +71,13 @@ def test_the_edges_of_a_plan_are_who_lies_next_above_whom_and_when() -> None:
 
 def test_a_storage_without_bytes_has_no_edges() -> None:
     empty = plan(b=0)
-    found = edges(empty, 0)
+    found = edges(empty.allocation, 0)
     assert found.storages.tolist() == [0, 1, 3, 4]
     assert asked(empty, found).proved
-    assert asked(empty, edges(plan(), 0)).refuted == ("false", Place())
+    assert asked(empty, edges(plan().allocation, 0)).refuted == ("false", Place())
     one = plan(b=1)
-    assert edges(one, 0).storages.tolist() == [0, 1, 2, 3, 4]
-    assert asked(one, edges(one, 0)).proved
+    assert edges(one.allocation, 0).storages.tolist() == [0, 1, 2, 3, 4]
+    assert asked(one, edges(one.allocation, 0)).proved
     assert asked(one, found).refuted == ("false", Place())
 
 
@@ -104,21 +104,21 @@ LIES: dict[str, Callable[[Edges], Edges]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_edges_that_are_not_those_of_the_plan_prove_nothing(lie: str) -> None:
-    assert asked(plan(), LIES[lie](edges(plan(), 0))).refuted is not None
+    assert asked(plan(), LIES[lie](edges(plan().allocation, 0))).refuted is not None
 
 
 def test_the_first_storage_that_has_no_edges_is_named() -> None:
-    assert asked(plan(), LIES["no edges"](edges(plan(), 0))).refuted == ("false", Place(storages=[0]))
+    assert asked(plan(), LIES["no edges"](edges(plan().allocation, 0))).refuted == ("false", Place(storages=[0]))
 
 
 @pytest.mark.parametrize("names", [(0, 1), (1, 2), (3, 4)])
 def test_storages_that_reach_into_the_next_by_one_byte_are_named(names: tuple[int, int]) -> None:
     """Their edges are found as if they did not; the row of the edge is false."""
     closer = plan()
-    size = closer.storages.bytes.copy()
+    size = closer.allocation.storages.bytes.copy()
     size[names[0]] = 17
-    closer = replace(closer, storages=replace(closer.storages, bytes=size))
-    refuted = asked(closer, edges(closer, 0)).refuted
+    closer = amended(closer, storages=replace(closer.allocation.storages, bytes=size))
+    refuted = asked(closer, edges(closer.allocation, 0)).refuted
     assert refuted is not None
     assert refuted[1] == Place(storages=list(names))
 
@@ -127,7 +127,7 @@ def test_what_lies_on_the_floor_and_under_the_roof_is_within_the_arena() -> None
     """An end beyond the footprint is no place below the roof."""
     low = plan()
     short = low.usage[0]._replace(footprint=low.usage[0].footprint - 1)
-    refuted = asked(replace(low, usage=(short,)), edges(low, 0)).refuted
+    refuted = asked(amended(low, usage=(short,)), edges(low.allocation, 0)).refuted
     assert refuted is not None
     assert refuted[1] == Place(storages=[4])
 
@@ -152,6 +152,6 @@ def test_the_next_below_is_the_highest_that_lives_wherever_it_is_kept(ranks: lis
 @pytest.mark.parametrize(("name", "row", "life"), [("x", 0, (0, 1)), ("b", 2, (1, 3)), ("d", 4, (2, 3))])
 def test_a_storage_that_lives_longer_than_its_edges_is_named(name: str, row: int, life: tuple[int, int]) -> None:
     """The edges of a plan in which it lives a step less."""
-    refuted = asked(plan({name: life}), edges(plan(), 0)).refuted
+    refuted = asked(plan({name: life}), edges(plan().allocation, 0)).refuted
     assert refuted is not None
     assert row in refuted[1].storages

@@ -34,7 +34,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Shares
 from tmmu.ir import files
 from tmmu.plan import file, gate
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 M = symbol("m", 1, 64)
@@ -66,18 +67,18 @@ def verified(path: Path | str, *flags: str) -> dict[str, Any]:
 
 
 def lied(found: Plan, tensor: str, size: int) -> Plan:
-    sizes = found.tensors.bytes.tolist()
-    sizes[found.tensors.name.list().index(tensor)] = size
-    return replace(found, tensors=replace(found.tensors, bytes=column(sizes, np.uint64)))
+    sizes = found.allocation.tensors.bytes.tolist()
+    sizes[found.allocation.tensors.name.list().index(tensor)] = size
+    return amended(found, tensors=replace(found.allocation.tensors, bytes=column(sizes, np.uint64)))
 
 
 def test_sizes_are_planned_at_their_maxima_and_said_as_expressions() -> None:
     found = plan()
     assert found.envelope is not None
-    at = {name: found.envelope.point(row, 1) for row, name in enumerate(found.tensors.name)}
+    at = {name: found.envelope.point(row) for row, name in enumerate(found.allocation.tensors.name)}
     assert at == {"x": [64], "a": [64], "y": [64], "b": [1]}
     assert found.sizes() == [M, M, M, 65 - M]
-    assert found.tensors.bytes.tolist() == [64] * 4
+    assert found.allocation.tensors.bytes.tolist() == [64] * 4
     assert found.envelope == plan().envelope
     assert found.envelope != plan(replan_policy="REPLAN_AT_SAFEPOINT").envelope
     assert plan_memory(small("relu: x -> y")).plan.envelope is None
@@ -94,7 +95,10 @@ def test_a_plan_is_proved_for_every_shape_and_the_command_says_so(tmp_path: Path
         entry = next(entry for entry in answer["obligations"] if entry["name"] == "sizes_over_envelope")
         assert (entry["verdict"], entry["rows"] > 3) == ("PROVED", True)
     found = file.load(tmp_path / "p.cbor").plan
-    assert dict(zip(found.tensors.name, found.tensors.bytes.tolist(), strict=True))["tail"] == 16 * 56
+    assert (
+        dict(zip(found.allocation.tensors.name, found.allocation.tensors.bytes.tolist(), strict=True))["tail"]
+        == 16 * 56
+    )
 
 
 @pytest.mark.parametrize("flag", ["seq=8..63", "seq=64", "batch=1", "width=1..2"])
@@ -186,7 +190,7 @@ def opened(model: Model) -> Plan:
 
 def said(found: Plan, tensor: str, word: Shares, of: str) -> list[tuple[tuple[str, ...], dict[str, int]]]:
     """What is wrong where the plan says that a tensor shares bytes so."""
-    entry = {"shares": SHARES.index(word), "of": found.tensors.name.list().index(of)}
+    entry = {"shares": SHARES.index(word), "of": found.allocation.tensors.name.list().index(of)}
     return [(p.tensors, p.shape) for p in envelope.problems(changed(found, "tensors", tensor, **entry))]
 
 
@@ -233,22 +237,21 @@ def test_two_sizes_are_apart_where_some_shape_tells_them_apart() -> None:
 
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("envelope", None, "envelope: it is there where bindings.ranges has a dimension"),
-    ("envelope", 3, "envelope: no map"),
-    ("envelope.policy", "RETRY", "'RETRY' is not known; it is ABORT or REPLAN_AT_SAFEPOINT"),
-    ("envelope.policy", 3, "envelope.policy: 3 is no text"),
+    ("envelope", 3, "envelope: expected a map"),
+    ("envelope.policy", "RETRY", "envelope.policy: expected"),
+    ("envelope.policy", 3, "envelope.policy: expected a text"),
     ("envelope.extra", 1, "the key 'extra' is unknown"),
-    ("envelope.size", np.array([0, 0, 0], np.uint32), "3 rows where there are 4 tensors"),
-    ("envelope.size", np.array([0, 0, 0, 99], np.uint32), "envelope.size row 3: points beyond"),
-    ("envelope.size", [0, 0, 0, 0], "envelope.size: no column of uint32"),
+    ("envelope.size", np.array([0, 0, 0], np.uint32), "envelope.size: expected 4 rows"),
+    ("envelope.size", np.array([0, 0, 0, 99], np.uint32), "envelope.size row 3: expected"),
+    ("envelope.size", [0, 0, 0, 0], "envelope.size: expected a column"),
     ("envelope.points", np.array([64, 0], np.uint64), "a shape has 'm' outside its range"),
     ("envelope.points", np.array([64, 65], np.uint64), "a shape has 'm' outside its range"),
-    ("envelope.points", np.array([64], np.uint64), "envelope.largest_at row 3: points beyond 1 rows"),
-    ("envelope.largest_at", np.array([0, 0, 0, 2], np.uint32), "envelope.largest_at row 3: points beyond 2 rows"),
+    ("envelope.points", np.array([64], np.uint64), "envelope.largest_at row 3: expected one of 1 rows"),
+    ("envelope.largest_at", np.array([0, 0, 0, 2], np.uint32), "envelope.largest_at row 3: expected one of 2 rows"),
     ("envelope.terms.op", np.array([9] * 3, np.uint8), "envelope.terms: term 0: operation 9 is not known"),
-    ("envelope.terms.value", np.array([0], np.uint64), "envelope.terms.value: 1 rows where the table has"),
-    ("bindings.ranges", {"m": [1, 64], "n": [2, 2]}, "bindings: bindings.ranges: 'n' has no range"),
-    ("bindings.ranges", {"m": [1, 64], "n": [1, 9]}, "a shape has 'm' outside|no shapes of 2 dimensions|points beyond"),
+    ("envelope.terms.value", np.array([0], np.uint64), "envelope.terms.value: expected"),
+    ("envelope.ranges", {"m": [1, 64], "n": [2, 2]}, "envelope.ranges.n: the range is empty"),
+    ("envelope.ranges", {"m": [1, 64], "n": [1, 9]}, "a shape has 'm' outside|shapes of 2 dimensions|expected one of"),
 ]
 
 
@@ -270,8 +273,8 @@ def test_the_gate_refuses_what_is_no_envelope(path: str, value: Any, message: st
 
 def test_an_envelope_without_ranges_and_points_of_no_dimension_are_refused() -> None:
     root = file.to_object(plan())
-    bare = {**root, "bindings": {key: value for key, value in root["bindings"].items() if key != "ranges"}}
-    with pytest.raises(TmmuError, match="only there"):
+    bare = {**root, "envelope": {**root["envelope"], "ranges": {}}}
+    with pytest.raises(TmmuError, match="expected a dimension"):
         gate.from_object(bare)
 
 
@@ -400,8 +403,9 @@ def test_a_plan_for_another_envelope_than_the_models_is_refuted_by_name(
 ) -> None:
     """Of another dimension, and of another range of it. spec: V3.3"""
     files.save(growing(), tmp_path / "m.ir.cbor")
-    bindings = replace(plan().bindings, ranges={name: (1, high)})
-    file.save(replace(plan(), bindings=bindings), tmp_path / "p.cbor")
+    made = plan()
+    assert made.envelope is not None
+    file.save(replace(made, envelope=replace(made.envelope, ranges={name: (1, high)})), tmp_path / "p.cbor")
     answer = verified(tmp_path / "p.cbor", "--model", str(tmp_path / "m.ir.cbor"))
     assert (answer["verdict"], answer["witness"]["field"]) == ("REFUTED", "binding")
     assert (answer["witness"]["stated"], answer["witness"]["recomputed"]) == (stated, recomputed)

@@ -20,7 +20,7 @@ from tmmu.core.columns import column
 from tmmu.examples.broken import exclusive
 from tmmu.examples.broken.editing import right
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.simulator.hashed import HashKernels
 from tmmu.simulator.memories import Raw
 from tmmu.simulator.program import Program
@@ -39,21 +39,23 @@ def test_right_plans_with_exclusive_arms_are_proved(name: str) -> None:
     """Arms use one another's bytes, write one tensor each, lie in an arm, or in a loop. spec: X4.1, X4.3, X4.5"""
     plan = exclusive.RIGHT[name]()
     assert refuted(plan) == set()
-    undeclared = replace(plan, bodies=replace(plan.bodies, exclusive=column([0] * len(plan.bodies), np.uint8)))
+    undeclared = amended(
+        plan, bodies=replace(plan.allocation.bodies, exclusive=column([0] * len(plan.allocation.bodies), np.uint8))
+    )
     assert {"lifetimes_cover_accesses"} <= refuted(undeclared)
 
 
 def test_a_result_lies_on_the_output_that_becomes_it() -> None:
     """spec: X4.6"""
     plan = exclusive.one_place()
-    address = dict(zip(plan.tensors.name, plan.addresses().tolist(), strict=True))
+    address = dict(zip(plan.allocation.tensors.name, plan.allocation.addresses().tolist(), strict=True))
     assert (address["left"], address["right"]) == (address[exclusive.ONE], address[exclusive.FOUR])
     assert address[exclusive.TWO] == address[exclusive.THREE]
 
 
 def with_op(plan: Plan, domain: str, op: str) -> Plan:
     """The plan in which another operator stands for the If."""
-    return replace(plan, ops=tuple((domain, op) if pair == ("", "If") else pair for pair in plan.ops))
+    return amended(plan, ops=tuple((domain, op) if pair == ("", "If") else pair for pair in plan.allocation.ops))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_of_an_operator_that_is_not_known_the_declaration_is_an_assumption(
     """spec: X4.2"""
     plan = with_op(exclusive.both_write(), domain, op)
     assert refuted(plan) == set()
-    assert assumed(plan) == listed
+    assert assumed(plan.allocation) == listed
     verdict = judge("p", file.decode(file.encode(plan)))
     assert verdict.assumptions["believed_operators"] == listed
 
@@ -77,18 +79,18 @@ def test_an_operator_that_iterates_has_no_exclusive_arms(domain: str, op: str) -
     """spec: X4.1, X4.2, T8.13"""
     plan = with_op(exclusive.both_write(), domain, op)
     assert "bodies_nest" in refuted(plan)
-    assert branches(plan) == []
+    assert branches(plan.allocation) == []
 
 
 def test_arms_are_ranges_of_steps_in_the_order_of_the_bodies() -> None:
     """spec: X4.1"""
     plan = exclusive.RIGHT["nested"]()
-    assert [node.arms for node in branches(plan)] == [(Arm(1, 4), Arm(5, 5)), (Arm(2, 2), Arm(3, 3))]
-    body = plan.steps.body.tolist()
+    assert [node.arms for node in branches(plan.allocation)] == [(Arm(1, 4), Arm(5, 5)), (Arm(2, 2), Arm(3, 3))]
+    body = plan.allocation.steps.body.tolist()
     for step, other, left in ((5, 0, [(1, 4)]), (3, 0, []), (2, body[5], []), (3, body[2], [(0, 6), (1, 4)])):
         moved = column([other if n == step else b for n, b in enumerate(body)], np.uint32)
-        wrong = replace(plan, steps=replace(plan.steps, body=moved))
-        assert [(node.enter, node.leave) for node in branches(wrong)] == left
+        wrong = amended(plan, steps=replace(plan.allocation.steps, body=moved))
+        assert [(node.enter, node.leave) for node in branches(wrong.allocation)] == left
         assert ("bodies_nest" in refuted(wrong)) == (len(left) < 2)
 
 
@@ -123,11 +125,11 @@ class Noting(HashKernels):
 def test_a_run_takes_one_arm_and_all_are_taken_over_seeds(name: str) -> None:
     """Also where the leave finds what it takes in the bytes that it writes. spec: SIM4.3, X4.6, X4.9"""
     plan = exclusive.RIGHT[name]()
-    arms = [arm for node in branches(plan) for arm in node.arms]
+    arms = [arm for node in branches(plan.allocation) for arm in node.arms]
     found = runs(plan)
     for arm in arms:
         assert any(set(range(arm.first, arm.last + 1)) & set(steps) for steps in found)
-    first, second = branches(plan)[0].arms
+    first, second = branches(plan.allocation)[0].arms
     for steps in found:
         assert not (set(steps) & set(range(first.first, first.last + 1))) or second.first not in steps
 

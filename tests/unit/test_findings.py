@@ -26,10 +26,23 @@ from tests.support.small import small
 from tmmu.cli.entry import run
 from tmmu.core.columns import column
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Bindings, Body, Model, Node, Phase, Role, Scratch, Shares, Tensor, View
+from tmmu.core.vocabulary import (
+    ArenaConfiguration,
+    Bindings,
+    Body,
+    Model,
+    Node,
+    Phase,
+    Role,
+    Scratch,
+    Shares,
+    Tensor,
+    View,
+)
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.plan.columns import IS_SAVED, SHARES, Plan
+from tmmu.plan.columns import IS_SAVED, SHARES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner.plan import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +63,7 @@ def chain(length: int, *, in_place: bool, donated: bool) -> Model:
 def test_a_linear_chain_takes_one_slot_only_in_place_and_donated(in_place: bool, donated: bool, slots: int) -> None:
     """spec: T4.1, T4.2, T4.3"""
     plan = plan_memory(chain(6, in_place=in_place, donated=donated)).plan
-    usage = dict(zip((arena.name for arena in plan.arenas), plan.usage, strict=True))["activations"]
+    usage = dict(zip((arena.name for arena in plan.allocation.arenas), plan.usage, strict=True))["activations"]
     assert (usage.slots, usage.max_live, len(plan.slots)) == (slots, slots, slots)
 
 
@@ -67,7 +80,7 @@ def waist() -> Model:
 
 def test_live_bytes_within_the_capacity_do_not_mean_that_the_slots_fit() -> None:
     """spec: A3.1, A3.2, A3.3"""
-    memory = Arena("memory", (Role.INPUT, Role.ACTIVATION))
+    memory = ArenaConfiguration("memory", (Role.INPUT, Role.ACTIVATION))
     [usage] = plan_memory(waist(), (memory,)).plan.usage
     assert (usage.peak_live_bytes, usage.footprint) == (1152, 2048)
     assert plan_memory(waist(), (replace(memory, capacity=2048),)).plan.usage == (usage,)
@@ -116,10 +129,10 @@ def test_an_input_and_the_result_of_the_layer_that_reads_it_cannot_share_a_pool(
     """spec: V1.1, V1.5, T2.1"""
     plan = plan_memory(perceptron()).plan
     assert next(checker.problems(program(plan, permitted(plan, None, frozenset()))), None) is None
-    pool = plan.storages.offset[plan.tensors.storage[0]]
-    offset = plan.storages.offset.copy()
-    offset[plan.tensors.storage[2]] = pool
-    found = first_problem(replace(plan, storages=replace(plan.storages, offset=offset)))
+    pool = plan.allocation.storages.offset[plan.allocation.tensors.storage[0]]
+    offset = plan.allocation.storages.offset.copy()
+    offset[plan.allocation.tensors.storage[2]] = pool
+    found = first_problem(amended(plan, storages=replace(plan.allocation.storages, offset=offset)))
     assert (found.obligation, set(found.tensors), found.step) == ("no_live_overlap", {"x", "layer1_output"}, 1)
     assert (found.first_byte, found.last_byte) == (pool, pool + 255)
 
@@ -137,12 +150,12 @@ def three_layers() -> Model:
 
 def test_1024_bytes_do_not_fit_into_a_pool_of_256() -> None:
     """spec: V1.3"""
-    memory = Arena("memory", (Role.INPUT, Role.ACTIVATION))
+    memory = ArenaConfiguration("memory", (Role.INPUT, Role.ACTIVATION))
     plan = plan_memory(three_layers(), (memory,)).plan
-    pools = plan.storages.slot[plan.tensors.storage].tolist()
+    pools = plan.slots.of[plan.allocation.tensors.storage].tolist()
     assert pools == [1, 0, 1, 0]  # the document's pools: its three results take turns in 0, 1, 0
     short = plan.usage[0]._replace(footprint=1024 + 256)
-    found = first_problem(replace(plan, arenas=(replace(memory, capacity=1024 + 256),), usage=(short,)))
+    found = first_problem(amended(plan, arenas=(replace(memory, capacity=1024 + 256),), usage=(short,)))
     assert (found.obligation, found.tensors) == ("capacity", ("layer2_output",))
     assert (found.first_byte, found.last_byte) == (1024, 2047)
 
@@ -165,7 +178,7 @@ def test_a_captured_value_that_dies_at_its_last_reader_is_overwritten_before_the
         problem.tensors[0] for problem in checker.problems(program(literal, permitted(literal, None, frozenset())))
     }
     assert "captured" in names
-    assert int(literal.tensors.death[0]) < int(right.tensors.death[0])
+    assert int(literal.allocation.tensors.death[0]) < int(right.allocation.tensors.death[0])
 
 
 # The page itself.
@@ -234,7 +247,7 @@ def test_a_body_cannot_read_the_result_of_its_own_loop() -> None:
     """It is whole when the loop is left: the naive checker, too, says so with its witness."""
     lines = ("loop: x -> y", "loop/body*: => b", "  matmul1: x -> p", "  matmul2: p -> b", "matmul3: y -> z")
     plan = plan_memory(small(*lines)).plan
-    names, reads = plan.tensors.name.list(), plan.steps.listed("reads")
+    names, reads = plan.allocation.tensors.name.list(), plan.allocation.steps.listed("reads")
     step = next(n for n, each in enumerate(reads) if [names[t] for t in each] == ["p"])
     wrong = with_entries(plan, "steps", sum(map(len, reads[:step])), reads=names.index("y"))
     assert any("reads y before it is written" in str(each) for each in objections(wrong, None))
@@ -245,12 +258,12 @@ def test_the_leave_of_a_loop_writes_again_only_what_its_enter_began() -> None:
     """Not a formal input of its body: the naive checker, too, says so with its witness. spec: V1.7"""
     model = small("loop: x -> y", "loop/body*: f => b", "  matmul: f -> b")
     plan = plan_memory(model).plan
-    names, writes = plan.tensors.name.list(), [list(row) for row in plan.steps.listed("writes")]
+    names, writes = plan.allocation.tensors.name.list(), [list(row) for row in plan.allocation.steps.listed("writes")]
     assert not list(objections(plan, None))
     writes[-1].append(names.index("f"))
     flat, bounds = [t for row in writes for t in row], np.cumsum([0, *map(len, writes)]).tolist()
-    steps = replace(plan.steps, writes=column(flat, np.uint32), writes_at=column(bounds, np.uint32))
-    found = [(each.obligation, each.tensors) for each in objections(replace(plan, steps=steps), None)]
+    steps = replace(plan.allocation.steps, writes=column(flat, np.uint32), writes_at=column(bounds, np.uint32))
+    found = [(each.obligation, each.tensors) for each in objections(amended(plan, steps=steps), None)]
     assert ("sharing_is_sound", ("f",)) in found
 
 
@@ -281,7 +294,9 @@ def test_what_a_body_of_backward_captures_or_returns_is_saved(tmp_path: Path) ->
     assert run(["plan", name, "--mode", "forward", "-o", str(path)]) == 0
     plan = file.load(path).plan
     saved = {
-        each for each, flags in zip(plan.tensors.name, plan.tensors.flags.tolist(), strict=True) if flags & IS_SAVED
+        each
+        for each, flags in zip(plan.allocation.tensors.name, plan.allocation.tensors.flags.tolist(), strict=True)
+        if flags & IS_SAVED
     }
     assert saved == {"x", "a", "b"}
     assert verify(str(path), Options(model=name)).verdict == PROVED
@@ -298,5 +313,7 @@ def test_scratch_is_no_operand_that_could_have_another_shape() -> None:
         nodes={"add": {"scratch": (Scratch(7, 1),)}},
     )  # fmt: skip
     plan = plan_memory(model).plan
-    assert SHARES[int(plan.tensors.shares[plan.tensors.name.list().index("y")])] is Shares.IN_PLACE
+    assert (
+        SHARES[int(plan.allocation.tensors.shares[plan.allocation.tensors.name.list().index("y")])] is Shares.IN_PLACE
+    )
     assert not list(objections(plan, None))

@@ -30,7 +30,10 @@ def proved(file: str = "a.cbor") -> Verdict:
         {"name": "peak", "verdict": "PROVED", "rows": 3, "detail": ""},
     ]
     claims = {"activations": {"slots": 2, "slot_count": "minimal"}}
-    return Verdict(file, "PROVED", 0, "against the model", obligations, claims, assumed, model="m.onnx")
+    return Verdict(
+        file, "PROVED", 0, "against the model", obligations, ["peak"], ["hashes"], {"kernel": "not installed"}, claims,
+        assumed, model="m.onnx",
+    )  # fmt: skip
 
 
 def refuted(file: str = "b.cbor", *names: str) -> Verdict:
@@ -42,7 +45,16 @@ def refuted(file: str = "b.cbor", *names: str) -> Verdict:
         {"name": "sharing_is_sound", "verdict": "REFUTED", "detail": witness["text"]},
         {"name": "peak", "verdict": "UNKNOWN", "detail": "not reached"},
     ]
-    return Verdict(file, "REFUTED", 1, "for the steps it states", obligations, {}, dict(NOTHING), witness, ["one more"])
+    return Verdict(
+        file,
+        "REFUTED",
+        1,
+        "for the steps it states",
+        obligations,
+        assumptions=dict(NOTHING),
+        witness=witness,
+        notes=["one more"],
+    )
 
 
 def false_hash() -> Verdict:
@@ -50,7 +62,7 @@ def false_hash() -> Verdict:
         "obligation": "hashes", "text": "plan_hash is stated as 00; it is 11", "field": "plan_hash", "stated": "00",
         "recomputed": "",
     }  # fmt: skip
-    return Verdict("h.cbor", "REFUTED", 1, "for the steps it states", [], {}, dict(NOTHING), witness)
+    return Verdict("h.cbor", "REFUTED", 1, "for the steps it states", assumptions=dict(NOTHING), witness=witness)
 
 
 def unknown() -> Verdict:
@@ -59,7 +71,17 @@ def unknown() -> Verdict:
         {"name": "peak", "verdict": "UNKNOWN", "rows": 3, "detail": "timeout"},
     ]
     notes = ["peak: the solver gave no answer (timeout)"]
-    return Verdict("c.cbor", "UNKNOWN", 3, "for the steps it states", obligations, {}, dict(NOTHING), None, notes)
+    return Verdict(
+        "c.cbor",
+        "UNKNOWN",
+        3,
+        "for the steps it states",
+        obligations,
+        [],
+        ["hashes"],
+        assumptions=dict(NOTHING),
+        notes=notes,
+    )
 
 
 def unread(note: str = "d.cbor: not a canonical CBOR plan [INVALID_PLAN]") -> Verdict:
@@ -75,7 +97,9 @@ ALL = [proved(), refuted(), false_hash(), unknown(), unread()]
 def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
     assert list(formats.text(proved())) == [
         "PROVED a.cbor against m.onnx",
-        "  proved: hashes, peak",
+        "  proved: peak",
+        "  compared: hashes",
+        "  not looked at: kernel (not installed)",
         "  bindings: n=4, m=1..8, x=1x3, rate=16",
         "  defaults: k=3",
         "  donated: x",
@@ -137,7 +161,7 @@ def test_what_the_plan_or_the_model_lacks_is_called_nothing() -> None:
 def test_an_open_question_is_one_line_and_its_reasons() -> None:
     assert list(formats.text(unknown())) == [
         "UNKNOWN c.cbor for the steps it states",
-        "  proved: hashes",
+        "  compared: hashes",
         "  note: peak: the solver gave no answer (timeout)",
     ]
 

@@ -5,8 +5,6 @@ spec: M3.7, M3.8, M3.10
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from proofs.checker import arenas as homes
@@ -15,21 +13,21 @@ from proofs.checker.execute import Problem
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
 from tests.support.small import changed, small
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Model, Role, Rule
-from tmmu.plan.columns import Plan
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 OTHERS = tuple(role for role in Role if role not in (Role.INPUT, Role.PARAMETER))
 
 
-def arenas(memory: str = "dram") -> tuple[Arena, ...]:
+def arenas(memory: str = "dram") -> tuple[ArenaConfiguration, ...]:
     """Inputs, nothing, parameters that never share, and all else; the first three in one memory."""
     there = {"alignment": 16, "device": "npu", "memory": memory}
     return (
-        Arena("given", (Role.INPUT,), **there),  # type: ignore[arg-type]  # the fields have their types
-        Arena("empty", (), **there),  # type: ignore[arg-type]
-        Arena("kept", (Role.PARAMETER,), reuse=False, **there),  # type: ignore[arg-type]
-        Arena("rest", OTHERS, alignment=16),
+        ArenaConfiguration("given", (Role.INPUT,), **there),  # type: ignore[arg-type]  # the fields have their types
+        ArenaConfiguration("empty", (), **there),  # type: ignore[arg-type]
+        ArenaConfiguration("kept", (Role.PARAMETER,), reuse=False, **there),  # type: ignore[arg-type]
+        ArenaConfiguration("rest", OTHERS, alignment=16),
     )
 
 
@@ -40,18 +38,19 @@ def planned(capacity: int = 1 << 20, *rules: Rule, model: Model | None = None) -
     )
     device = Device("npu", (Memory("sram", 8), Memory("dram", capacity)), ops=("Matmul",))
     plan = plan_memory(made, arenas(), policy=ArenaPolicy((device._replace(memories=(Memory("dram", 1 << 20),)),))).plan
-    return replace(plan, policy=ArenaPolicy((device,), rules))
+    return amended(plan, policy=ArenaPolicy((device,), rules))
 
 
 def found(plan: Plan) -> list[Problem]:
-    return list(homes.problems(plan, program(plan, Permissions())))
+    run = program(plan, Permissions())
+    return [*homes.housed(plan, plan.configuration, run), *homes.overfull(plan.configuration, run)]
 
 
 def test_arenas_of_a_memory_lie_one_behind_the_other_as_their_strictest_slot_asks() -> None:
     """One that needs nothing takes no place, and one of no memory counts nowhere."""
     plan = planned()
     assert [usage.footprint for usage in plan.usage] == [100, 0, 288, 64]
-    assert homes.places(plan) == [
+    assert homes.places(plan.configuration, [100, 0, 288, 64], [16, 16, 256, 16]) == [
         Place("npu/dram", 1 << 20, 0, 0, 0, 0, 16),
         Place("npu/dram", 1 << 20, 2, 0, 100, 256, 256),
     ]
@@ -67,7 +66,7 @@ def test_a_memory_is_overfull_where_its_last_arena_ends_beyond_it(capacity: int,
 
 def test_the_storage_that_ends_highest_is_named_wherever_it_begins() -> None:
     plan = planned(543)
-    w = int(plan.tensors.storage[plan.tensors.name.list().index("w")])
+    w = int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index("w")])
     assert [problem.tensors for problem in found(changed(plan, "storages", w, bytes=400))] == [("w",)]
 
 
@@ -76,10 +75,11 @@ def test_a_tensor_in_a_wrong_arena_is_shown_with_its_bytes(size: int, last: int)
     """By its role, and by a rule. Of nothing, first and last are where it would be."""
     model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", sizes={"a": size})
     plan = planned(model=model)
-    a = plan.tensors.name.list().index("a")
-    plan = changed(plan, "storages", int(plan.tensors.storage[a]), offset=64)
-    forbidden = replace(
-        plan, policy=plan.policy._replace(rules=(Rule(("kept",), ops=("y",)), Rule(("kept",), names=("a",))))
+    a = plan.allocation.tensors.name.list().index("a")
+    plan = changed(plan, "storages", int(plan.allocation.tensors.storage[a]), offset=64)
+    forbidden = amended(
+        plan,
+        policy=plan.configuration.policy._replace(rules=(Rule(("kept",), ops=("y",)), Rule(("kept",), names=("a",)))),
     )
     assert found(plan) == []
     text = "a lies in rest; rule 2 allows kept"
@@ -94,7 +94,13 @@ def test_a_rule_for_operators_speaks_of_the_node_that_writes_or_else_reads_first
     model = small("relu: x -> a", "matmul: a w -> y", inputs="x u", parameters="w", outputs="y u")
     for rule in (Rule(("empty",), ops=("*",)), Rule(("empty",), devices=("npu",)), Rule(("empty",), ops=("Matmul",))):
         plan = planned(1 << 20, rule, model=model)
-        rules = dict(zip(plan.tensors.name.list(), homes.rule_of(plan).tolist(), strict=True))
+        rules = dict(
+            zip(
+                plan.allocation.tensors.name.list(),
+                homes.rule_of(plan, plan.configuration.policy).tolist(),
+                strict=True,
+            )
+        )
         meant = {"x", "a", "w", "y"} if rule.ops == ("*",) else {"w", "y"}
         assert {name for name, row in rules.items() if row == 0} == meant
         assert set(rules.values()) == {0, homes.BY_ROLE}

@@ -21,13 +21,14 @@ from proofs.kernel.memory import VERSION
 from proofs.kernel.opinion import opinion
 from proofs.kernel.program import PARTS, Answer, ask_words
 from proofs.readers.sharing import Permissions, permitted
-from tests.support.small import small
-from tests.support.synthetic import edited, training_plan
+from tests.support.small import changed, small
+from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 from tmmu.plan import file
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,7 +122,7 @@ def test_the_words_begin_with_the_version_the_digest_and_the_counts() -> None:
     row = words(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)
     assert row[0] == VERSION
     assert row[1:5].astype(">u8").tobytes() == DIGEST
-    counts = [0, 7, 20, len(plan.storages), len(plan.slots), 1, 0, 0, 21]
+    counts = [0, 7, 20, len(plan.allocation.storages), len(plan.slots), 1, 0, 0, 21]
     assert row[5:14].tolist() == counts
     named = columns(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)
     assert np.array_equal(np.concatenate([column for _, column in named]), row)
@@ -131,7 +132,7 @@ def test_the_words_begin_with_the_version_the_digest_and_the_counts() -> None:
 def test_a_plan_of_nothing_and_a_plan_that_dies_before_it_is_born_have_words() -> None:
     for plan in (
         plan_memory(small(inputs="", outputs="")).plan,
-        edited(plan_memory(small("relu: x -> y"), layout="packed").plan, "storages", 0, birth=9),
+        changed(plan_memory(small("relu: x -> y"), layout="packed").plan, "storages", 0, birth=9),
     ):
         assert len(words(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)) > 17
 
@@ -144,7 +145,7 @@ def named(plan: Plan, permissions: Permissions, donated: frozenset[str] = NOBODY
 def test_what_the_caller_does_with_a_tensor_and_what_is_scratch_are_bits_of_one_word() -> None:
     """spec: V6.2"""
     plan = Written("s = MatMul x\ny = Relu s", given={"x": "input"}, outputs="y").plan()
-    scratch = edited(plan, "tensors", 1, role=ROLES.index(Role.SCRATCH))
+    scratch = changed(plan, "tensors", 1, role=ROLES.index(Role.SCRATCH))
     for donated, word in ((NOBODY, 0), (frozenset("x"), 2)):
         assert named(scratch, Permissions(), donated)["returned 1, donated 2, scratch 4"] == [word, 4, 1]
 
@@ -164,15 +165,15 @@ def test_a_result_takes_the_place_of_its_operand_where_it_has_its_bytes_and_nobo
 ) -> None:
     """A permission that is not used is not among the words. spec: V6.2"""
     plan = Written(f"a = MatMul x\n{text}", given={"x": "input"}, outputs="b", **sizes).plan()
-    a, b = map(plan.tensors.name.list().index, "ab")
+    a, b = map(plan.allocation.tensors.name.list().index, "ab")
     operands = named(plan, Permissions(in_place={b: a}))["operand + 1"]
-    assert operands == [a + 1 if row == b and takes else 0 for row in range(len(plan.tensors))]
+    assert operands == [a + 1 if row == b and takes else 0 for row in range(len(plan.allocation.tensors))]
 
 
 def test_what_a_loop_returns_takes_its_bytes_from_the_enter_on_and_no_operands_place_at_the_leave() -> None:
     """spec: V6.2"""
     plan = Written("f = enter/Loop a\nd = Relu f\nr:d = leave/Loop d", given={"a": "input"}, outputs="r").plan()
-    d, r = map(plan.tensors.name.list().index, "dr")
+    d, r = map(plan.allocation.tensors.name.list().index, "dr")
     found = named(plan, Permissions(in_place={r: d}))
     assert (found["made + 1"][r], found["operand + 1"][r]) == (1, 0)
 
@@ -180,7 +181,7 @@ def test_what_a_loop_returns_takes_its_bytes_from_the_enter_on_and_no_operands_p
 def test_a_slot_that_holds_nothing_is_in_no_arenas_order() -> None:
     plan = Written("a = MatMul x", given={"x": "input"}, outputs="a").plan()
     assert named(plan, Permissions())["slots of each arena"] == [0, 2]
-    assert named(edited(plan, "storages", 0, slot=1), Permissions())["slots of each arena"] == [0, 1]
+    assert named(changed(plan, "storages", 0, slot=1), Permissions())["slots of each arena"] == [0, 1]
 
 
 def test_only_plans_without_addresses_of_slots_have_edges() -> None:
@@ -306,13 +307,13 @@ def test_the_opinion_is_what_the_program_said_of_arenas_that_hold_something(
     """spec: V6.1, V6.5"""
     plan = plan_memory(small("relu: x -> y")).plan
     used = [i for i, usage in enumerate(plan.usage) if usage.slots]
-    assert 0 < len(used) < len(plan.arenas)
-    name, sources = plan.arenas[used[0]].name, {"sources": installed.digest()}
+    assert 0 < len(used) < len(plan.allocation.arenas)
+    name, sources = plan.allocation.arenas[used[0]].name, {"sources": installed.digest()}
     first = "accepted accesses {digest}"
 
     def shown(slots: str, footprints: str, fewest: str, least: str) -> str:
         lines = [first, f"slots {slots}", f"footprints {footprints}"]
-        for i in range(len(plan.arenas)):
+        for i in range(len(plan.allocation.arenas)):
             claims = (fewest, least) if i in used else ("false", "false")
             lines.append(f"arena {i} fewest_slots {claims[0]} least_footprint {claims[1]}")
         return "\n".join(lines)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from dataclasses import replace
 
 import pytest
 from blake3 import blake3
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Body, Model, Node, Role, Tensor
+from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
 from tmmu.examples.broken.models import skip
 from tmmu.plan import file
 from tmmu.plan.gate import from_object
 from tmmu.planner import plan_memory
+from tmmu.planner.arenas import DEFAULT
 
 TOKEN = bytes(range(64))
 
@@ -34,34 +36,38 @@ def test_the_address_of_a_slot_is_that_of_the_document() -> None:
     """Written down here once more, from the formula. spec: A2.1"""
     plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
     first = {0: 0, 1: 0, 2: 0, 3: 0} | {int(a): k for k, a in reversed(list(enumerate(plan.slots.arena.tolist())))}
-    for k in range(len(plan.storages)):
-        storage = plan.storage(k)
-        if not plan.arenas[storage.arena].reuse:
+    for k in range(len(plan.allocation.storages)):
+        a = int(plan.allocation.storages.arena[k])
+        if not plan.allocation.arenas[a].reuse:
             continue
-        name, number = plan.arenas[storage.arena].name.encode(), storage.slot - first[storage.arena]
+        name, number = plan.allocation.arenas[a].name.encode(), int(plan.slots.of[k]) - first[a]
         digest = blake3(TOKEN + b"tmmu_va" + name + number.to_bytes(8, "little")).digest()
-        assert storage.offset == int.from_bytes(digest[:8], "little") // 128 * 128
+        assert int(plan.allocation.storages.offset[k]) == int.from_bytes(digest[:8], "little") // 128 * 128
 
 
 def test_another_token_gives_other_addresses_and_the_same_slots() -> None:
     one, other = (plan_memory(skip(), layout="hashed", address_token=bytes([n]) * 64).plan for n in (1, 2))
-    assert one.storages.offset.tolist() != other.storages.offset.tolist()
-    assert (one.slots, one.storages.slot.tolist()) == (other.slots, other.storages.slot.tolist())
+    assert one.allocation.storages.offset.tolist() != other.allocation.storages.offset.tolist()
+    assert one.slots == other.slots
 
 
 def test_parameters_lie_in_sequence_and_the_footprint_is_the_sum_of_the_slots() -> None:
     plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
     slots = plan_memory(skip(), layout="slots").plan
-    persistent = plan.storages.arena == 0
-    assert plan.storages.offset[persistent].tolist() == slots.storages.offset[persistent].tolist()
+    persistent = plan.allocation.storages.arena == 0
+    assert plan.allocation.storages.offset[persistent].tolist() == slots.allocation.storages.offset[persistent].tolist()
     assert plan.usage[2].footprint == int(plan.slots.bytes[plan.slots.arena == 2].sum()) == 768
-    small = (*plan.arenas[:2], Arena("activations", plan.arenas[2].roles, capacity=768), plan.arenas[3])
+    small = (
+        *DEFAULT[:2],
+        replace(DEFAULT[2], capacity=768),
+        DEFAULT[3],
+    )
     assert plan_memory(skip(), small, layout="hashed", address_token=TOKEN).plan.usage == plan.usage
 
 
 def test_the_plan_records_the_digest_of_the_token_and_not_the_token() -> None:
     plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
-    assert plan.address_token_digest == hashlib.sha256(TOKEN).digest()
+    assert plan.origin.address_token_digest == hashlib.sha256(TOKEN).digest()
     assert TOKEN not in file.encode(plan)
     assert file.decode(file.encode(plan)).plan == plan
 
@@ -70,7 +76,7 @@ def test_the_plan_records_the_digest_of_the_token_and_not_the_token() -> None:
 def test_the_gate_wants_the_digest_for_this_layout_and_no_other(layout: str, digest: bytes | None) -> None:
     value = file.to_object(plan_memory(skip(), layout="slots").plan)
     with pytest.raises(TmmuError, match="address_token_digest"):
-        from_object({**value, "layout": layout, "address_token_digest": digest})
+        from_object({**value, "provenance": value["provenance"] | {"layout": layout, "address_token_digest": digest}})
 
 
 def test_two_slots_that_meet_are_a_collision_and_one_that_ends_too_high_an_overflow() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tmmu.core.alignment import align_up
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Body, Model, Node, Role, Tensor
+from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Tensor
 from tmmu.examples.broken.layouts import uneven
 from tmmu.planner import plan_memory
 from tmmu.planner.layouts import boxes as engines
@@ -22,7 +22,7 @@ from tmmu.planner.layouts.packed import pack
 from tmmu.planner.problem import of_plan
 from tmmu.planner.slots import slots_of
 
-ONE = (Arena("memory", tuple(Role), alignment=1),)
+ONE = (ArenaConfiguration("memory", tuple(Role), alignment=1),)
 
 
 def boxes(*rows: tuple[int, int, int], apart: dict[int, list[int]] | None = None, alignment: int = 1) -> Boxes:
@@ -156,7 +156,7 @@ def test_storages_that_must_not_alias_share_no_byte_at_any_step() -> None:
     kept = Model("chain", tensors, nodes, (Body(-1, "", (0,), (4,)),), must_not_alias=((1, 3), (0, 3)))
     for layout, footprint in (("packed", 192), ("pools", 192)):
         plan = plan_memory(kept, ONE, layout=layout).plan
-        a, c = (plan.storage(int(plan.tensors.storage[t])).offset for t in (1, 3))
+        a, c = (int(plan.allocation.storages.offset[plan.allocation.tensors.storage[t]]) for t in (1, 3))
         assert abs(a - c) >= 64
         assert plan.usage[0].footprint == footprint
         assert plan_memory(free, ONE, layout=layout).plan.usage[0].footprint == 128

@@ -13,7 +13,7 @@ import pytest
 from tests.support.problems import Row, problem
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.planner import plan_memory, slots
 from tmmu.planner.layouts import hashed, packed, pools
 from tmmu.planner.layouts import slots as slots_layout
@@ -23,10 +23,12 @@ from tmmu.planner.layouts.packed import ORDERS, pack
 from tmmu.planner.problem import of_plan
 
 TOKEN = bytes(range(64))
-REUSED, KEPT = Arena("reused", (), alignment=1), Arena("kept", (), alignment=1, reuse=False)
+REUSED, KEPT = ArenaConfiguration("reused", (), alignment=1), ArenaConfiguration("kept", (), alignment=1, reuse=False)
 
 
-def placed(layout: ModuleType, *rows: Row, arenas: tuple[Arena, ...] = (KEPT, REUSED), alignment: int = 1) -> Addresses:
+def placed(
+    layout: ModuleType, *rows: Row, arenas: tuple[ArenaConfiguration, ...] = (KEPT, REUSED), alignment: int = 1
+) -> Addresses:
     """Where a layout puts storages, each (birth, death, bytes, arena)."""
     stated = problem(*rows, arenas=arenas, alignment=[alignment] * len(rows), address_token=TOKEN)
     found: Addresses = layout.place(stated, slots.assign(stated, stated.preferred))
@@ -245,7 +247,7 @@ def test_a_result_takes_its_operands_bytes_in_every_layout_but_pools(layout: str
     token = TOKEN if layout == "hashed" else None
     model = small("relu: x -> a", "relu2: a -> y(a)")
     plan = plan_memory(model, layout=layout, address_token=token).plan
-    storage = dict(zip(plan.tensors.name, plan.tensors.storage.tolist(), strict=True))
+    storage = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.storage.tolist(), strict=True))
     assert (storage["a"] == storage["y"]) == is_taken
 
 
@@ -264,7 +266,7 @@ def test_the_problem_of_a_plan_is_the_one_that_it_solves() -> None:
         "relu: x -> a", "view: a -> v", "relu2: v -> b", "relu3: b -> y(b)",
         views={"v": ("a", 0)}, must_not_alias=[("x", "b"), ("x", "y")],
     )  # fmt: skip
-    plan = plan_memory(model, (Arena("all", tuple(Role), alignment=1),)).plan
+    plan = plan_memory(model, (ArenaConfiguration("all", tuple(Role), alignment=1),)).plan
     found = of_plan(plan)
     assert found.name == ["x", "a", "b"]
     assert found.made == [-1, 0, 2]

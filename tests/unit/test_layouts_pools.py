@@ -12,7 +12,8 @@ from tmmu import examples
 from tmmu.cli.layouts import kib
 from tmmu.core.vocabulary import Shares
 from tmmu.importers.onnx import import_onnx
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.planner.layouts import packed
 from tmmu.planner.layouts.boxes import Boxes
@@ -44,11 +45,11 @@ def pooled(name: str, folder: Path) -> Plan:
 @pytest.mark.parametrize("name", TABLE)
 def test_the_table_of_the_document_comes_out_to_the_byte(name: str, tmp_path: Path) -> None:
     plan = pooled(name, tmp_path)
-    arena = [a.name for a in plan.arenas].index("activations")
-    mine = plan.storages.arena == arena
-    before, after = int(plan.storages.bytes[mine].sum()), plan.usage[arena].footprint
+    arena = [a.name for a in plan.allocation.arenas].index("activations")
+    mine = plan.allocation.storages.arena == arena
+    before, after = int(plan.allocation.storages.bytes[mine].sum()), plan.usage[arena].footprint
     shown = (kib(before), kib(after), kib(before - after), f"{(before - after) / before:.1%}")
-    assert (*shown, after, len(np.unique(plan.storages.offset[mine]))) == TABLE[name]
+    assert (*shown, after, len(np.unique(plan.allocation.storages.offset[mine]))) == TABLE[name]
 
 
 @pytest.mark.parametrize(("name", "fewest", "smallest"), [("mico-lenet", 2, 37_632), ("mico-vgg", 2, 524_288)])
@@ -57,7 +58,7 @@ def test_larger_first_gives_neither_the_fewest_pools_nor_the_smallest(
 ) -> None:
     """The slots of the same storages, in the order of their births, take both least."""
     plan = pooled(name, tmp_path)
-    usage = next(u for a, u in zip(plan.arenas, plan.usage, strict=True) if a.name == "activations")
+    usage = next(u for a, u in zip(plan.allocation.arenas, plan.usage, strict=True) if a.name == "activations")
     assert (usage.slots, usage.max_live, usage.peak_live_bytes) == (fewest, fewest, smallest)
     assert packed.place(of_plan(plan), slots_of(plan)).footprint[plan.usage.index(usage)] == smallest
     assert (TABLE[name][5], TABLE[name][4]) > (fewest, smallest)
@@ -65,7 +66,13 @@ def test_larger_first_gives_neither_the_fewest_pools_nor_the_smallest(
 
 def test_views_keep_their_source_in_its_pool(tmp_path: Path) -> None:
     plan = pooled("mico-mlp", tmp_path)
-    offset = dict(zip(plan.tensors.name, plan.storages.offset[plan.tensors.storage].tolist(), strict=True))
+    offset = dict(
+        zip(
+            plan.allocation.tensors.name,
+            plan.allocation.storages.offset[plan.allocation.tensors.storage].tolist(),
+            strict=True,
+        )
+    )
     activations = {name for group in MLP for name in group}
     found = [{name for name in activations if offset[name] == start} for start in (0, 1024)]
     assert found == MLP
@@ -74,7 +81,7 @@ def test_views_keep_their_source_in_its_pool(tmp_path: Path) -> None:
 def test_no_result_is_in_place_and_the_reason_is_the_layout() -> None:
     model = small("relu1: x -> a", "relu2: a -> y(a)")
     planned = plan_memory(model, layout="pools")
-    assert (planned.plan.tensors.shares == SHARES.index(Shares.NONE)).all()
+    assert (planned.plan.allocation.tensors.shares == SHARES.index(Shares.NONE)).all()
     assert [refused.reason for refused in planned.refused] == ["layout: it gives every result bytes of its own"]
     assert plan_memory(model, layout="packed").refused == []
 
@@ -83,7 +90,13 @@ def test_pools_take_the_largest_first_and_then_what_is_made_first_inputs_before_
     """`x` and `a` are equal: `x` opens pool 0 though `a` stands first in the table of tensors."""
     model = small("add: x -> a", "matmul: a -> y", sizes={"x": 64, "a": 64, "y": 128})
     plan = plan_memory(model, layout="pools").plan
-    offset = dict(zip(plan.tensors.name, plan.storages.offset[plan.tensors.storage].tolist(), strict=True))
+    offset = dict(
+        zip(
+            plan.allocation.tensors.name,
+            plan.allocation.storages.offset[plan.allocation.tensors.storage].tolist(),
+            strict=True,
+        )
+    )
     assert offset == {"y": 0, "x": 0, "a": 128}
 
 
@@ -93,7 +106,7 @@ def test_a_pool_starts_at_a_multiple_of_the_strictest_alignment_in_it() -> None:
     )
     plan = plan_memory(model, layout="pools").plan
     assert plan.usage[2].footprint == 512 + 60
-    assert (plan.storages.offset % plan.storages.alignment == 0).all()
+    assert (plan.allocation.storages.offset % plan.allocation.storages.alignment == 0).all()
 
 
 def test_a_box_joins_the_first_pool_that_is_free_over_its_whole_life() -> None:

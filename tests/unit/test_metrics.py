@@ -11,16 +11,18 @@ import pytest
 
 from tests.support.small import changed, small
 from tests.unit.test_ir_columns import full
-from tmmu.core.vocabulary import Arena, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.plan import metrics
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 
 def chain() -> Plan:
     """Slot 0 (100 bytes): `x` over 0 to 1, `y` at 2; slot 1 (64): `a` over 0 to 1; slot 2 (10): `b` over 1 to 2."""
     model = small("relu: x -> a", "add: a x -> b", "relu2: b -> y", sizes={"x": 100, "b": 10, "y": 64})
-    return plan_memory(model, (Arena("all", tuple(Role), alignment=1), Arena("spare", ()))).plan
+    return plan_memory(
+        model, (ArenaConfiguration("all", tuple(Role), alignment=1), ArenaConfiguration("spare", ()))
+    ).plan
 
 
 def test_a_ratio_of_nothing_to_nothing_is_one() -> None:
@@ -35,7 +37,7 @@ def test_reuse_is_one_minus_slots_by_tensors_and_zero_for_none() -> None:
 def test_an_arena_is_described_by_integers_and_their_ratios() -> None:
     plan = chain()
     assert plan.slots.bytes.tolist() == [100, 64, 10]
-    assert plan.storages.slot.tolist() == [0, 1, 2, 0]
+    assert plan.slots.of.tolist() == [0, 1, 2, 0]
     used, spare = metrics.arenas(plan)
     fragmentation = 1 - Fraction(100 * 2 + 64 * 2 + 10 * 2 + 64 * 1, 100 * 2 + 64 * 2 + 10 * 2 + 100 * 1)
     expected = {

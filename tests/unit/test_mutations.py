@@ -37,7 +37,7 @@ def test_a_view_made_after_the_change_may_be_read() -> None:
     a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
     m.rewrite("Relu", a, result=a)
     v = m.node("Reshape", a, result="v", view=(a, 0))
-    assert len(plan_memory(m.model(m.node("Add", v, a, result="y"))).plan.steps) == 4
+    assert len(plan_memory(m.model(m.node("Add", v, a, result="y"))).plan.allocation.steps) == 4
 
 
 def test_a_view_is_not_changed() -> None:

@@ -17,15 +17,16 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import Expected
 from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
-from tests.support.corruption import COLUMNS, Change, changed
+from tests.support.corruption import COLUMNS, Change, corrupted
 from tests.support.effort import share
 from tests.support.models import numbered
 from tests.support.objections import objections
-from tests.support.synthetic import edited, training_plan, with_steps
+from tests.support.small import changed
+from tests.support.synthetic import training_plan, with_steps
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken import KINDS
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner.plan import plan_memory
 
 SOLVER = Z3(PRELUDE)
@@ -68,17 +69,25 @@ STRICTER = {"tensors.alignment", "storages.alignment", "slots.bytes"}
 def test_a_plan_with_one_other_number_is_proved_exactly_if_the_naive_checker_finds_nothing(seed: int) -> None:
     plan = training_plan(5, seed, in_place=0.4, views=0.3, arenas=seed)
     assert objected(plan) == refuted(plan) == set()
-    rows = {"slot": len(plan.slots), "arena": seed, "storage": len(plan.storages), "writer": 5, "of": 6, "role": 6}
+    rows = {
+        "slot": len(plan.slots),
+        "arena": seed,
+        "storage": len(plan.allocation.storages),
+        "writer": 5,
+        "of": 6,
+        "role": 6,
+    }
     for table, name in COLUMNS:
         if table not in ("tensors", "storages", "slots") or name == "dtype":
             continue
-        column = getattr(getattr(plan, table), name)
+        where, of = ("slots", "of") if name == "slot" else (table, name)
+        column = getattr(plan.slots if where == "slots" else getattr(plan.allocation, where), of)
         for row, old in enumerate(column.tolist()):
             for new in {old + 1, old - 1, old + 128, 0, NONE} - {old}:
                 end = min(rows.get(name, NONE if column.dtype.itemsize > 1 else 4), 2**63)
                 if not (0 <= new < end or (new == NONE and name in ("writer", "of"))):
                     continue
-                wrong = edited(plan, table, row, **{name: new})
+                wrong = changed(plan, table, row, **{name: new})
                 naive, solver = bool(objected(wrong)), bool(refuted(wrong))
                 assert solver >= naive, (table, name, row, new)
                 assert solver == naive or f"{table}.{name}" in STRICTER, (table, name, row, new)
@@ -111,4 +120,4 @@ def test_rows_are_never_laxer_than_the_naive_checker(number: int) -> None:
             assert bool(refuted(plan, None, donated)) >= bool(objected(plan, None, donated))
             right = plan
         how = chance.choice(("other", "more", "less", "nothing"))
-        plan = changed(right, [Change(*chance.choice(COLUMNS), chance.randrange(64), how, chance.randrange(1, 32))])
+        plan = corrupted(right, [Change(*chance.choice(COLUMNS), chance.randrange(64), how, chance.randrange(1, 32))])

@@ -16,10 +16,11 @@ from proofs.obligations import OBLIGATIONS, PROVED, UNKNOWN, VIOLATED, Outcome, 
 from proofs.obligations.discharge import Result
 from proofs.obligations.rows import Place
 from proofs.obligations.sizes_over_envelope import Shown
+from proofs.promises import Finding
 from proofs.readers.sharing import Permissions
 from proofs.solvers import Answer
 from tests.support.small import small
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 NAMES = [obligation.NAME for obligation in OBLIGATIONS]
@@ -53,13 +54,13 @@ class Given:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.results: dict[str, Result] = {}
         self.unproved: dict[str, str] = {}
-        self.definition: tuple[Answer, tuple[int, int] | None] = (Answer("unsat\nsat", None, 0.0), None)
+        self.definition: tuple[Answer, Finding | None] = (Answer("unsat\nsat", None, 0.0), None)
         self.solvers: list[int] = []
         monkeypatch.setitem(obligations.SOLVERS, "z3", Silent)  # type: ignore[arg-type]
         monkeypatch.setattr(obligations, "SolverProcess", Silent)
         monkeypatch.setattr(obligations, "discharge", self._discharge)
         monkeypatch.setattr(at_use, "unproved", lambda *_, **__: self.unproved)
-        monkeypatch.setattr(obligations.definition, "ask", lambda *_: self.definition)
+        monkeypatch.setattr(obligations.promises, "ask", lambda *_: self.definition)
 
     def _discharge(self, tasks: Sequence[object], solvers: Sequence[object], timeout_s: float) -> list[Result]:
         self.solvers.append(len(solvers))
@@ -112,18 +113,18 @@ def test_a_storage_goes_by_its_first_tensor_and_eight_are_named(given: Given) ->
 
 
 def test_a_pair_that_the_definition_cannot_name_is_a_pair_all_the_same(given: Given) -> None:
-    given.definition = Answer("sat\nsat", None, 0.0), (1, 2)
+    given.definition = Answer("sat\nsat", None, 0.0), Finding("a and b are both live")
     found = outcomes(chain())["definition"]
-    assert (found.verdict, found.hint) == (VIOLATED, "t1, t2")
+    assert (found.verdict, found.hint) == (VIOLATED, "a and b are both live")
     given.definition = Answer("sat\nsat", None, 0.0), None
     found = outcomes(chain())["definition"]
-    assert (found.verdict, found.hint) == (VIOLATED, "the plan")
+    assert (found.verdict, found.hint) == (VIOLATED, "")
 
 
 def test_the_definition_is_asked_up_to_the_limit_and_not_beyond(given: Given) -> None:
     """spec: V4.7"""
     plan = chain()
-    count = len(plan.storages)
+    count = len(plan.allocation.storages)
     assert "definition" in outcomes(plan, definition_limit=count)
     assert "definition" not in outcomes(plan, definition_limit=count - 1)
 
@@ -131,7 +132,7 @@ def test_the_definition_is_asked_up_to_the_limit_and_not_beyond(given: Given) ->
 def test_a_plan_of_many_rows_is_shared_among_the_workers(given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
     """Storages, reads and writes are counted; one solver there is always."""
     plan = chain()
-    size = len(plan.storages) + len(plan.steps.reads) + len(plan.steps.writes)
+    size = len(plan.allocation.storages) + len(plan.allocation.steps.reads) + len(plan.allocation.steps.writes)
     for many, workers, solvers in ((size, 3, 1), (size - 1, 3, 3), (size - 1, 0, 1)):
         monkeypatch.setattr(obligations, "MANY", many)
         given.solvers.clear()

@@ -16,7 +16,7 @@ import pytest
 from proofs import obligations
 from proofs.certificate.slots import Changes, certificate
 from proofs.lemmas import at_use
-from proofs.obligations import OBLIGATIONS, PRELUDE, UNKNOWN, definition
+from proofs.obligations import OBLIGATIONS, PRELUDE, UNKNOWN
 from proofs.obligations.context import view_of
 from proofs.obligations.discharge import discharge
 from proofs.obligations.rows import (
@@ -38,9 +38,11 @@ from proofs.obligations.rows import (
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers import Answer, refutation
 from proofs.solvers.process import Z3
-from tests.support.synthetic import claiming, edited, training_plan
+from tests.support.small import changed
+from tests.support.synthetic import claiming, training_plan
 from tests.support.written import Written
 from tmmu.plan.columns import Slots
+from tmmu.plan.sections import amended
 
 NOBODY = Permissions()
 
@@ -368,11 +370,11 @@ def test_plans_of_all_sizes_are_proved(count: int) -> None:
     plan = training_plan(count, seed=count, in_place=0.2, views=0.2)
     outcomes = obligations.prove(plan, permitted(plan, None, frozenset()), timeout_s=60, definition_limit=100)
     assert {outcome.verdict for outcome in outcomes} == {"PROVED"}
-    assert ("definition" in {outcome.name for outcome in outcomes}) == (len(plan.storages) <= 100)
+    assert ("definition" in {outcome.name for outcome in outcomes}) == (len(plan.allocation.storages) <= 100)
 
 
 def test_a_false_row_names_its_tensors_and_its_step() -> None:
-    plan = edited(training_plan(30), "tensors", 9, death=9)
+    plan = changed(training_plan(30), "tensors", 9, death=9)
     found = {o.name: o for o in obligations.prove(plan, NOBODY, timeout_s=60, definition_limit=0)}
     outcome = found["lifetimes_cover_accesses"]
     assert outcome.verdict == "VIOLATED"
@@ -404,7 +406,7 @@ def test_a_solver_that_does_not_start_proves_nothing(monkeypatch: pytest.MonkeyP
 
 
 def test_a_layout_of_no_known_rule_is_proved_by_its_edges() -> None:
-    plan = replace(training_plan(5), layout="spiral")
+    plan = amended(training_plan(5), layout="spiral")
     assert {o.verdict for o in obligations.prove(plan, NOBODY, timeout_s=60)} == {"PROVED"}
 
 
@@ -414,7 +416,7 @@ def test_a_layout_of_no_known_rule_is_proved_by_its_edges() -> None:
 def test_evidence_that_leaves_something_out_proves_nothing() -> None:
     plan = training_plan(40, arenas=2)
     right = view_of(plan, NOBODY)
-    evidence = certificate(plan)
+    evidence = certificate(plan.allocation, plan.claims)
     first = evidence.changes[0]
     backwards = replace(first, step=first.step[::-1], storage=first.storage[::-1], frees=first.frees[::-1])
     wrong = {
@@ -447,7 +449,7 @@ def test_evidence_that_leaves_something_out_proves_nothing() -> None:
 def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
     """Of each lie the rows of this one obligation are false, whatever others say."""
     plan = training_plan(40, arenas=2)
-    right, evidence = view_of(plan, NOBODY), certificate(plan)
+    right, evidence = view_of(plan, NOBODY), certificate(plan.allocation, plan.claims)
     first, second = evidence.slots
     crossed = evidence.tenants.copy()
     at = evidence.tenants_at[1]
@@ -476,9 +478,9 @@ def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
 
 def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
     """Two inputs are in one slot at once; the evidence has the second one elsewhere."""
-    plan = replace(Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan(), layout="packed")
-    wrong = view_of(edited(plan, "storages", 1, slot=0), NOBODY)
-    lied = replace(wrong, certificate=certificate(plan))
+    plan = amended(Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan(), layout="packed")
+    wrong = view_of(changed(plan, "storages", 1, slot=0), NOBODY)
+    lied = replace(wrong, certificate=certificate(plan.allocation, plan.claims))
     with Z3(PRELUDE) as solver:
         for view, proved in ((view_of(plan, NOBODY), True), (wrong, False), (lied, False)):
             [result] = discharge([obligations.no_live_overlap.tenancies(view)], [solver], 60)
@@ -488,10 +490,12 @@ def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
 def test_a_slot_is_looked_at_in_the_arena_that_the_plan_says() -> None:
     """Two storages collide in an arena; the evidence has the slot of one of them in another arena, behind all there."""
     plan = Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan()
-    plan = replace(plan, arenas=(plan.arenas[0], replace(plan.arenas[0], name="other")), usage=plan.usage * 2)
+    plan = amended(
+        plan, arenas=(plan.allocation.arenas[0], replace(plan.allocation.arenas[0], name="other")), usage=plan.usage * 2
+    )
     for k in (1, 2):
-        plan = edited(edited(plan, "storages", k, arena=1, offset=16), "slots", k, arena=1)
-    lied = replace(certificate(plan), slots=(np.array([0, 1]), np.array([2])))
+        plan = changed(changed(plan, "storages", k, arena=1, offset=16), "slots", k, arena=1)
+    lied = replace(certificate(plan.allocation, plan.claims), slots=(np.array([0, 1]), np.array([2])))
     with Z3(PRELUDE) as solver:
         [result] = discharge(
             [obligations.no_live_overlap.rows(replace(view_of(plan, NOBODY), certificate=lied))], [solver], 60
@@ -502,10 +506,10 @@ def test_a_slot_is_looked_at_in_the_arena_that_the_plan_says() -> None:
 def test_a_storage_that_the_evidence_hides_is_missed() -> None:
     """It is larger than all others together, and lives when the stated peak is not."""
     plan = training_plan(40)
-    s, usage = plan.storages, plan.usage[0]
+    s, usage = plan.allocation.storages, plan.usage[0]
     k = next(k for k in range(len(s)) if not s.birth[k] <= usage.peak_step <= s.death[k])
-    larger = edited(plan, "storages", k, bytes=1 << 30)
-    changes = certificate(larger).changes[0]
+    larger = changed(plan, "storages", k, bytes=1 << 30)
+    changes = certificate(larger.allocation, larger.claims).changes[0]
     kept = changes.storage != k
     hidden = replace(changes, step=changes.step[kept], storage=changes.storage[kept], frees=changes.frees[kept])
     with Z3(PRELUDE) as solver:
@@ -530,8 +534,8 @@ def test_a_storage_that_the_evidence_has_at_other_steps_is_found() -> None:
 def test_a_storage_that_the_evidence_has_alive_at_the_fullest_step_is_named_if_it_is_not() -> None:
     """The slot is another storage's at that step."""
     plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
-    two = Slots(plan.slots.arena[:2], plan.slots.bytes[:2], plan.slots.alignment[:2])
-    plan = edited(replace(plan, slots=two), "storages", 2, slot=0, offset=0)
+    two = Slots(plan.slots.arena[:2], plan.slots.bytes[:2], plan.slots.alignment[:2], plan.slots.of)
+    plan = changed(amended(plan, slots=two), "storages", 2, slot=0, offset=0)
     view = view_of(claiming(plan, slots=2, footprint=24, minimal=True), NOBODY)
     assert view.certificate.live.tolist() == [0, 1]
     lied = replace(view, certificate=replace(view.certificate, live=np.array([2, 1])))
@@ -545,95 +549,13 @@ def test_a_storage_that_the_evidence_has_alive_at_the_fullest_step_is_named_if_i
 
 def test_the_definition_names_the_pair_that_collides() -> None:
     plan = training_plan(40)
-    storages = plan.storages
+    storages = plan.allocation.storages
     live = np.flatnonzero((storages.birth <= 20) & (storages.death >= 20) & (storages.bytes > 0))
     a, b = live[:2].tolist()
-    wrong = edited(plan, "storages", a, offset=int(storages.offset[b]))
-    with Z3() as solver:
-        answer, pair = definition.ask(wrong, solver, 60)
-    assert answer.counterexample
-    assert pair is not None
-    assert a in pair
+    wrong = changed(plan, "storages", a, offset=int(storages.offset[b]))
     outcome = obligations.prove(wrong, NOBODY, timeout_s=60)[-1]
     assert (outcome.name, outcome.verdict) == ("definition", "VIOLATED")
-    assert plan.tensors.name[int(np.flatnonzero(plan.tensors.storage == a)[0])] in outcome.hint
-
-
-def test_the_definition_finds_the_pairs_that_share_an_arena_a_step_and_a_byte() -> None:
-    """x lives at step 0, a at both steps, b at step 1, each in 8 bytes. spec: V1.1, T7.2"""
-    plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
-    cases: list[tuple[dict[str, int], int, set[int]]] = [
-        ({}, 0, set()), ({"offset": 8}, 1, set()), ({"offset": 7}, 1, {0, 1}), ({"offset": 0}, 2, set()),
-        ({"offset": 0, "birth": 0}, 2, {0, 2}), ({"offset": 23}, 2, {1, 2}), ({"offset": 24}, 2, set()),
-        ({"offset": 9}, 2, {1, 2}), ({"offset": 8}, 2, set()), ({"offset": 16, "arena": 1}, 2, set()),
-        ({"offset": 16, "arena": 2}, 2, set()), ({"offset": 16, "birth": 2, "death": 4}, 2, set()),
-    ]  # fmt: skip
-    with Z3() as solver:
-        for values, row, expected in cases:
-            answer, pair = definition.ask(edited(plan, "storages", row, **values), solver, 60)
-            assert set(pair or ()) == expected, values
-            assert (answer.proof, answer.counterexample) == (not expected, bool(expected)), values
-            solver.evaluate("(reset)", 60)
-        two = edited(Written("a = MatMul x", given={"x": "input"}).plan(), "storages", 1, offset=0)
-        assert definition.ask(two, solver, 60)[1] == (0, 1)
-
-
-def test_the_definition_gives_zero_bytes_no_byte_and_ends_beyond_64_bits_theirs() -> None:
-    plan = training_plan(12, seed=4)
-    rows = definition.table(edited(plan, "storages", 3, bytes=0))
-    assert 3 not in rows.storage
-    far = definition.table(edited(plan, "storages", 3, offset=2**64 - 1, bytes=2**64 - 1))
-    assert max(far.end) == 2**65 - 2
-    assert f"bv{2**65 - 2} 65" in definition.definitions(far)
-
-
-def test_the_definition_is_not_asked_of_a_single_storage() -> None:
-    plan = training_plan(1, seed=2)
-    alone = edited(plan, "storages", 0, bytes=0)
-    asked = Scripted("sat")
-    answer, _ = definition.ask(alone, asked, 60)
-    assert answer.proof
-    assert asked.asked == []
-
-
-@pytest.mark.parametrize(
-    ("answers", "reason"),
-    [
-        (["unknown", "sat"], "answers 'unknown"),
-        (["unsat", "unsat"], "answers 'unsat\\nunsat'"),
-        (["unsat", Answer("", "died", 0.0)], "died"),
-        ([Answer("", "too late", 0.0)], "too late"),
-    ],
-)
-def test_the_definition_is_proved_by_the_exact_answer_alone(
-    answers: list[str | Answer], reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = list(answers)
-    with Z3() as whole:
-        monkeypatch.setattr(whole, "evaluate", Scripted(lambda _: left.pop(0)).evaluate)
-        monkeypatch.setattr(obligations, "SolverProcess", lambda **_: whole)
-        outcome = obligations._definition(training_plan(9), 60, "z3")
-    assert outcome.verdict == UNKNOWN
-    assert reason in outcome.note
-
-
-def test_a_pair_that_cannot_be_read_is_no_pair() -> None:
-    answers = iter(["sat", Answer("", "died", 0.0)])
-    answer, pair = definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)
-    assert answer.counterexample
-    assert pair is None
-
-
-@pytest.mark.parametrize("text", ["((i 7))", "((i 7) (j #b01))", "((i #b00) (j 7))"])
-def test_a_pair_that_is_not_of_two_rows_is_no_pair(text: str) -> None:
-    answers = iter(["sat", text])
-    assert definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)[1] is None
-
-
-def test_the_definition_takes_the_seconds_of_both_of_its_questions() -> None:
-    answers = iter(["unsat", "sat"])
-    answer, _ = definition.ask(training_plan(9), Scripted(lambda _: next(answers)), 60)
-    assert (answer.proof, answer.seconds) == (True, 1.0)
+    assert plan.allocation.tensors.name[int(np.flatnonzero(plan.allocation.tensors.storage == a)[0])] in outcome.hint
 
 
 def test_claims_that_are_not_made_are_not_asked() -> None:

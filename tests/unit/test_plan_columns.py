@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.small import changed, small
 from tmmu.core.columns import Names, column
-from tmmu.core.vocabulary import Lifetime, Placement, Slot, Storage
-from tmmu.plan.columns import Slots, Storages
 from tmmu.planner import plan_memory
 
 
@@ -53,39 +51,33 @@ def test_a_name_with_a_nul_is_refused() -> None:
 
 def test_tables_are_equal_where_all_columns_are() -> None:
     plan = plan_memory(small("relu: x -> y")).plan
-    assert plan.tensors == replace(plan.tensors)
-    assert plan.tensors != changed(plan, "tensors", "y", birth=1).tensors
-    assert plan.tensors != replace(plan.tensors, name=Names.of(["x", "z"]))
-    assert plan.slots != plan.storages
+    assert plan.allocation.tensors == replace(plan.allocation.tensors)
+    assert plan.allocation.tensors != changed(plan, "tensors", "y", birth=1).allocation.tensors
+    assert plan.allocation.tensors != replace(plan.allocation.tensors, name=Names.of(["x", "z"]))
+    assert plan.slots != plan.allocation.storages
     with pytest.raises(TypeError):
         hash(plan.slots)
-    assert (len(plan.tensors), len(plan.steps), len(plan.bodies)) == (2, 1, 1)
+    assert (len(plan.allocation.tensors), len(plan.allocation.steps), len(plan.allocation.bodies)) == (2, 1, 1)
 
 
 def test_a_step_lists_its_accesses() -> None:
     plan = plan_memory(small("relu: x -> a", "add: a x a -> y", "change: y -> !y", outputs="y")).plan
-    assert plan.steps.listed("reads") == [(0,), (1, 0, 1), (2,)]
-    assert plan.steps.listed("writes") == [(1,), (2,), (2,)]
-    assert plan.steps.listed("mutates") == [(), (), (2,)]
+    assert plan.allocation.steps.listed("reads") == [(0,), (1, 0, 1), (2,)]
+    assert plan.allocation.steps.listed("writes") == [(1,), (2,), (2,)]
+    assert plan.allocation.steps.listed("mutates") == [(), (), (2,)]
 
 
-def test_rows_are_read_as_the_words_of_the_vocabulary() -> None:
+def test_an_address_is_that_of_the_storage_and_the_window_in_it() -> None:
     """spec: T2.11, A1.2"""
     plan = plan_memory(
         small("view: x -> v", "relu: v -> y", views={"v": ("x", 16)}, sizes={"v": 48}, like={"y": {"alignment": 256}})
     ).plan
-    assert plan.storage(0) == Storage(2, 64, 1, Lifetime(0, 1), 0, 0)
-    assert plan.storage(1) == Storage(2, 64, 256, Lifetime(1, 1), 1, 256)
-    assert plan.slot(1) == Slot(2, 64, 256)
-    assert plan.placement(1) == Placement("activations", 256, Lifetime(1, 1))
-    assert plan.addresses().tolist() == [0, 16, 256]
-    assert plan.last_step == 1
+    assert plan.allocation.addresses().tolist() == [0, 16, 256]
+    assert plan.allocation.storage_names() == ["x", "y"]
+    assert plan.allocation.last_step == 1
 
 
 def test_a_plan_without_steps_ends_at_step_0() -> None:
     """spec: M3.6"""
     plan = plan_memory(small(outputs="x")).plan
-    assert (len(plan.steps), plan.last_step) == (0, 0)
-    nothing = Slots(column([], np.uint32), column([], np.uint64), column([], np.uint64))
-    assert len(nothing) == 0
-    assert Storages.__doc__
+    assert (len(plan.allocation.steps), plan.allocation.last_step) == (0, 0)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tmmu.core.alignment import align_up
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena
+from tmmu.core.vocabulary import ArenaConfiguration
 from tmmu.planner.layouts.slots import addresses
 from tmmu.planner.slots import SlotAssignment
 
-ARENAS = (Arena("first", ()), Arena("second", ()))
+ARENAS = (ArenaConfiguration("first", ()), ArenaConfiguration("second", ()))
 END = 1 << 64
 
 

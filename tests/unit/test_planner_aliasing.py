@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Model, Role, Scratch
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role, Scratch
 from tmmu.ir.program import program
 from tmmu.planner.aliasing import Aliasing, form
 from tmmu.planner.arenas import DEFAULT
@@ -45,7 +45,7 @@ class Formed:
 
 
 def formed(
-    model: Model, mode: str = "inference", arenas: tuple[Arena, ...] = DEFAULT, *, in_place: bool = True
+    model: Model, mode: str = "inference", arenas: tuple[ArenaConfiguration, ...] = DEFAULT, *, in_place: bool = True
 ) -> Formed:
     run = program(model)
     alias = form(run, analyze(run, mode), arenas, mode, in_place)
@@ -138,7 +138,7 @@ def test_tensors_that_share_and_must_not_alias_are_refused(shared: str) -> None:
 def test_a_role_without_an_arena_is_refused() -> None:
     """spec: M3.4"""
     with pytest.raises(TmmuError, match="no arena for the role activation") as refused:
-        formed(small("relu: x -> y"), arenas=(Arena("a", (Role.INPUT,)),))
+        formed(small("relu: x -> y"), arenas=(ArenaConfiguration("a", (Role.INPUT,)),))
     assert (refused.value.code_id, refused.value.place) == ("INVALID_ARENA_CONFIG", "tensor 'y'")
     assert refused.value.diagnostics["arena"] == "activation"
 
@@ -183,7 +183,7 @@ def test_a_donated_input_and_a_donated_parameter_are_taken() -> None:
     found = formed(small("relu: x -> y(x)", "relu2: w -> z(w)", parameters="w", outputs="y", donated=["x", "w"]))
     assert found.together() == {frozenset("xy")}  # a parameter lives to the end, donated or not
     assert found.reasons() == ["relu2: z of w: the operand lies in another arena"]
-    one = (Arena("all", tuple(Role)),)
+    one = (ArenaConfiguration("all", tuple(Role)),)
     last = formed(small("relu: x w -> y(w)", parameters="w", donated=["w"]), arenas=one)
     assert last.together() == {frozenset("wy")}
 
@@ -352,7 +352,7 @@ def test_a_refused_hint_changes_nothing_but_the_record(model: Model, reason: str
 
 
 def test_a_parameter_and_optimizer_state_are_kept_where_all_roles_share_an_arena() -> None:
-    one = (Arena("all", tuple(Role)),)
+    one = (ArenaConfiguration("all", tuple(Role)),)
     for role in (Role.PARAMETER, Role.OPTIMIZER):
         found = formed(small("relu: x w -> y(w)", parameters="w", like={"w": {"role": role}}), arenas=one)
         assert found.reasons() == [f"relu: y of w: the operand is kept: it is a graph {role} that is not donated"]

@@ -10,7 +10,7 @@ import pytest
 from tests.support.problems import problem
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Device, Memory, Model, Role, Rule
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
 from tmmu.ir.program import program
 from tmmu.planner import allocation, plan_memory
 from tmmu.planner.aliasing import form
@@ -22,17 +22,17 @@ from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
 
 CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b a -> c", "relu4: c -> y")
-ALL = Arena("all", tuple(Role), alignment=1)
+ALL = ArenaConfiguration("all", tuple(Role), alignment=1)
 
 
-def uses(arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[int]:
+def uses(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[int]:
     run = program(CHAIN)
     return form(run, analyze(run, "inference"), arenas, "inference", policy=policy).storages.uses
 
 
 def test_reads_and_writes_are_counted_where_a_storage_has_a_choice_and_nowhere_else() -> None:
     """`x` is read once; `a` is written once and read twice. spec: M3.11"""
-    arenas = (ALL, Arena("other", ()))
+    arenas = (ALL, ArenaConfiguration("other", ()))
     assert uses(arenas, ArenaPolicy((), (Rule(("all", "other"), names=("a",)),))) == [1, 3, 2, 2, 1]
     assert uses(arenas, ArenaPolicy((), (Rule(("other",), names=("a",)),))) == [0] * 5
     assert uses(arenas, ANYWHERE) == [0] * 5
@@ -74,7 +74,9 @@ def test_packed_is_used_where_slots_do_not_fit_it_is_named_and_it_fits(
     assert tried == asked
 
 
-def refusal(model: Model, arenas: tuple[Arena, ...], policy: ArenaPolicy = ANYWHERE, layout: str = "slots") -> str:
+def refusal(
+    model: Model, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE, layout: str = "slots"
+) -> str:
     with pytest.raises(TmmuError) as refused:
         plan_memory(model, arenas, policy=policy, layout=layout)
     assert refused.value.code_id == "ARENA_TOO_SMALL"
@@ -85,7 +87,7 @@ def refusal(model: Model, arenas: tuple[Arena, ...], policy: ArenaPolicy = ANYWH
 def test_a_refusal_names_four_that_are_too_small_and_how_many_more(full: int, named: int, more: str) -> None:
     """An arena that is exactly full is not too small. spec: M3.13"""
     arenas = tuple(
-        Arena(name, tuple(Role) if name == "x" else (), capacity=full if name == "y" else 10, alignment=1)
+        ArenaConfiguration(name, tuple(Role) if name == "x" else (), capacity=full if name == "y" else 10, alignment=1)
         for name in "xabcy"
     )
     said = refusal(CHAIN, arenas, ArenaPolicy((), tuple(Rule((name,), names=(name,)) for name in "abcy")))
@@ -98,8 +100,9 @@ def test_a_refusal_names_four_that_are_too_small_and_how_many_more(full: int, na
 def test_a_memory_that_is_exactly_full_is_not_too_small() -> None:
     """spec: M3.10"""
     arenas = (
-        Arena("rest", tuple(Role), capacity=1, alignment=1), Arena("a", (), alignment=1, device="npu", memory="m"),
-        Arena("b", (), alignment=1, device="npu", memory="m"),
+        ArenaConfiguration("rest", tuple(Role), capacity=1, alignment=1),
+        ArenaConfiguration("a", (), alignment=1, device="npu", memory="m"),
+        ArenaConfiguration("b", (), alignment=1, device="npu", memory="m"),
     )  # fmt: skip
     rules = (Rule(("a",), names=("a",)), Rule(("b",), names=("b",)))
     for capacity, is_named in ((128, False), (127, True)):
@@ -109,7 +112,7 @@ def test_a_memory_that_is_exactly_full_is_not_too_small() -> None:
 
 def test_a_refusal_says_what_helps() -> None:
     """Of a packed plan that does not fit nothing tighter can be said, nor where packed leaves 64 bits. spec: A8.4"""
-    tight = (Arena("all", tuple(Role), capacity=127, alignment=1),)
+    tight = (ArenaConfiguration("all", tuple(Role), capacity=127, alignment=1),)
     plain = "raise the capacity, or plan smaller shapes"
     assert refusal(CHAIN, tight, layout="packed").count(plain) == 1
     assert "packed would need" not in refusal(CHAIN, tight, layout="packed")
@@ -118,7 +121,7 @@ def test_a_refusal_says_what_helps() -> None:
 
 def test_where_packed_leaves_64_bits_too_nothing_tighter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: A8.4"""
-    tight = (Arena("all", tuple(Role), capacity=127, alignment=1),)
+    tight = (ArenaConfiguration("all", tuple(Role), capacity=127, alignment=1),)
     whole = allocation.assign
 
     def assign(problem: AllocationProblem, layout: str, *, recorded: bool = False) -> Solution:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
 from tmmu.plan.memories import Division, divide, strictest
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.arenas import configuration
@@ -41,8 +41,8 @@ def replace_device(**fields: Any) -> Device:
     return Device("npu")._replace(**fields)
 
 
-GOOD = Arena("a", (Role.INPUT,))
-WRONG: list[tuple[tuple[Arena, ...], str]] = [
+GOOD = ArenaConfiguration("a", (Role.INPUT,))
+WRONG: list[tuple[tuple[ArenaConfiguration, ...], str]] = [
     ((), "arena '': there is no arena"),
     ((replace(GOOD, name=""),), "its name is empty or used twice"),
     ((replace(GOOD, name="a\0b"),), "its name is empty or used twice"),
@@ -82,7 +82,11 @@ WRONG_POLICIES: list[tuple[ArenaPolicy, str]] = [
 @pytest.mark.parametrize(("policy", "message"), WRONG_POLICIES, ids=[message for _, message in WRONG_POLICIES])
 def test_devices_and_rules_that_cannot_be_are_refused(policy: ArenaPolicy, message: str) -> None:
     """spec: M3.9"""
-    arenas = (Arena("a", tuple(Role)), Arena("b", ()), Arena("kept", (), reuse=False))
+    arenas = (
+        ArenaConfiguration("a", tuple(Role)),
+        ArenaConfiguration("b", ()),
+        ArenaConfiguration("kept", (), reuse=False),
+    )
     with pytest.raises(TmmuError, match=message) as refused:
         plan_memory(small(outputs="x"), arenas, policy=policy)
     assert refused.value.code_id == "INVALID_ARENA_CONFIG"
@@ -92,19 +96,19 @@ def test_devices_and_rules_that_cannot_be_are_refused(policy: ArenaPolicy, messa
 @pytest.mark.parametrize(
     ("arena", "message"),
     [
-        (Arena("a", (), device="gpu"), "arena 'a': unknown device 'gpu'; name one of default, npu"),
-        (Arena("a", (), device="npu", memory="dram"), "arena 'a': the device 'npu' has no memory 'dram'"),
-        (Arena("a", (), memory="sram"), "arena 'a': the device 'default' has no memory 'sram'"),
+        (ArenaConfiguration("a", (), device="gpu"), "arena 'a': unknown device 'gpu'; name one of default, npu"),
+        (ArenaConfiguration("a", (), device="npu", memory="dram"), "arena 'a': the device 'npu' has no memory 'dram'"),
+        (ArenaConfiguration("a", (), memory="sram"), "arena 'a': the device 'default' has no memory 'sram'"),
     ],
 )
-def test_an_arena_of_a_device_or_memory_that_is_not_there_is_refused(arena: Arena, message: str) -> None:
+def test_an_arena_of_a_device_or_memory_that_is_not_there_is_refused(arena: ArenaConfiguration, message: str) -> None:
     """spec: M3.9"""
     with pytest.raises(TmmuError, match=message):
         configuration.check((arena,), ArenaPolicy((NPU,)))
 
 
 @pytest.mark.parametrize(("arenas", "message"), WRONG, ids=[message for _, message in WRONG])
-def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[Arena, ...], message: str) -> None:
+def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[ArenaConfiguration, ...], message: str) -> None:
     with pytest.raises(TmmuError, match=message) as refused:
         plan_memory(small(outputs="x"), arenas)
     assert refused.value.code_id == "INVALID_ARENA_CONFIG"
@@ -112,8 +116,8 @@ def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[Arena, ...], me
 
 
 def test_the_least_and_the_largest_that_an_arena_may_have_is_accepted() -> None:
-    least = Arena("least", tuple(Role), capacity=1, alignment=1, page_size=1)
-    most = Arena("most", (), capacity=(1 << 64) - 1, alignment=1 << 63, page_size=1 << 63)
+    least = ArenaConfiguration("least", tuple(Role), capacity=1, alignment=1, page_size=1)
+    most = ArenaConfiguration("most", (), capacity=(1 << 64) - 1, alignment=1 << 63, page_size=1 << 63)
     policy = ArenaPolicy((Device("npu", (Memory("least", 1), Memory("most", (1 << 64) - 1))),))
     assert configuration.check((least, most), policy) == (least, most)
 
@@ -141,9 +145,9 @@ def test_a_file_is_read_in_its_own_order_with_the_defaults_filled_in(tmp_path: P
         [arenas.spare]
     """
     assert loaded(tmp_path, text).arenas == (
-        Arena("weights", (Role.PARAMETER, Role.OPTIMIZER), reuse=False, device="npu", memory="dram"),
-        Arena("scratch pad", (Role.INPUT, Role.ACTIVATION, Role.GRADIENT, Role.SCRATCH), 4096, 64, 16384),
-        Arena("spare", ()),
+        ArenaConfiguration("weights", (Role.PARAMETER, Role.OPTIMIZER), reuse=False, device="npu", memory="dram"),
+        ArenaConfiguration("scratch pad", (Role.INPUT, Role.ACTIVATION, Role.GRADIENT, Role.SCRATCH), 4096, 64, 16384),
+        ArenaConfiguration("spare", ()),
     )
 
 
@@ -208,11 +212,11 @@ def test_a_file_that_is_no_configuration_is_refused_by_its_name(
 def test_the_arenas_of_a_memory_lie_one_behind_the_other_as_aligned_as_their_strictest_slots() -> None:
     """An arena that holds nothing takes no byte, whatever its alignment. spec: M3.10"""
     arenas = (
-        Arena("a", (), alignment=8, device="npu", memory="dram"),
-        Arena("own", (), alignment=8, device="npu"),
-        Arena("b", (), alignment=8, device="npu", memory="dram"),
-        Arena("empty", (), alignment=4096, device="npu", memory="dram"),
-        Arena("c", (), alignment=2, device="npu", memory="dram"),
+        ArenaConfiguration("a", (), alignment=8, device="npu", memory="dram"),
+        ArenaConfiguration("own", (), alignment=8, device="npu"),
+        ArenaConfiguration("b", (), alignment=8, device="npu", memory="dram"),
+        ArenaConfiguration("empty", (), alignment=4096, device="npu", memory="dram"),
+        ArenaConfiguration("c", (), alignment=2, device="npu", memory="dram"),
     )
     policy = ArenaPolicy(
         (Device("npu", (Memory("sram", 64), Memory("dram", 1000))), Device("dsp", (Memory("dram", 5),)))
@@ -240,7 +244,7 @@ def test_a_star_is_any_text_and_the_pieces_between_share_no_character(pattern: s
 
 def test_the_first_rule_that_matches_in_all_that_it_asks_for_counts_and_else_the_role() -> None:
     """spec: M3.7, M3.8"""
-    arenas = (Arena("a", (Role.INPUT,)), Arena("b", (Role.ACTIVATION,)))
+    arenas = (ArenaConfiguration("a", (Role.INPUT,)), ArenaConfiguration("b", (Role.ACTIVATION,)))
     devices = (Device("npu", (), nodes=("encoder/*",)), Device("dsp", (), ops=("Mat*",)))
     rules = (
         Rule(("b", "a"), roles=(Role.INPUT,), names=("x*", "z")), Rule(("a",), ops=("*",), names=("op",)),

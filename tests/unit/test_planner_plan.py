@@ -23,18 +23,19 @@ from tests.support.small import small
 from tests.unit.test_ir_columns import full
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Body, Model, Part, Phase, Role, Shares, Usage
+from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Part, Phase, Role, Shares
 from tmmu.ir import columns as ir_columns
 from tmmu.plan import file
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
+from tmmu.plan.sections import Usage, amended
 from tmmu.planner import DEFAULT, plan_memory, replay_token
 from tmmu.planner.modes import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
-ONE = (Arena("all", tuple(Role), alignment=1),)
+ONE = (ArenaConfiguration("all", tuple(Role), alignment=1),)
 
 
-def usage(model: Model, arenas: tuple[Arena, ...] = ONE) -> Usage:
+def usage(model: Model, arenas: tuple[ArenaConfiguration, ...] = ONE) -> Usage:
     """What a plan in one arena claims of it."""
     [found] = plan_memory(model, arenas).plan.usage
     return found
@@ -59,8 +60,8 @@ def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(mod
         assert (refused.value.code_id, node in refused.value.place) == ("MODE_VIOLATION", True)
     declared = replace(model, tensors=tuple(replace(t, saved_for_backward=t.name == "x") for t in model.tensors))
     plan = plan_memory(prepare(declared, "forward", DEFAULT), mode="forward").plan
-    assert list(differences(plan, in_mode(read_ir(declared), "forward"), frozenset())) == []
-    assert plan_memory(model, mode="forward", is_stage=True).plan.mode == "forward"
+    assert list(differences(plan, in_mode(read_ir(declared), "forward"), frozenset(), "forward")) == []
+    assert plan_memory(model, mode="forward", is_stage=True).plan.origin.mode == "forward"
 
 
 def test_forward_is_planned_of_a_model_that_has_a_backward_half_or_changes_things_in_its_optimizer() -> None:
@@ -70,18 +71,27 @@ def test_forward_is_planned_of_a_model_that_has_a_backward_half_or_changes_thing
         "relu: x -> y", "sgd: w y -> !w", parameters="w", donated=("w",), nodes={"sgd": {"phase": Phase.OPTIMIZER}}
     )
     for model in (own, step):
-        assert plan_memory(model, mode="forward").plan.mode == "forward"
+        assert plan_memory(model, mode="forward").plan.origin.mode == "forward"
 
 
 def test_a_plan_holds_the_models_own_facts() -> None:
     """spec: P1.1, R2.3"""
     model = full()
     plan = plan_memory(model, mode="forward").plan
-    t, s = plan.tensors, plan.steps
-    assert (plan.model, plan.mode, plan.layout, plan.order) == ("small", "forward", "slots", "given")
-    assert (plan.ir_hash, plan.source_digest) == (ir_columns.digest(model), bytes(32))
-    assert (plan.bindings, plan.unproduced, plan.must_not_alias) == (model.bindings, ("mask",), model.must_not_alias)
-    assert (plan.rank, plan.world_size, plan.shard_spec) == (0, 1, {})
+    t, s = plan.allocation.tensors, plan.allocation.steps
+    assert (plan.origin.model, plan.origin.mode, plan.origin.layout, plan.origin.order) == (
+        "small",
+        "forward",
+        "slots",
+        "given",
+    )
+    assert (plan.origin.ir_hash, plan.origin.source_digest) == (ir_columns.digest(model), bytes(32))
+    assert (plan.bindings, plan.allocation.unproduced, plan.allocation.must_not_alias) == (
+        model.bindings,
+        ("mask",),
+        model.must_not_alias,
+    )
+    assert (plan.origin.rank, plan.origin.world_size, plan.origin.shard_spec) == (0, 1, {})
     row = {name: k for k, name in enumerate(t.name)}
     assert [name for name in row if t.flags[row[name]] & IS_INPUT] == ["x"]
     assert [name for name in row if t.flags[row[name]] & IS_OUTPUT] == ["y"]
@@ -91,14 +101,14 @@ def test_a_plan_holds_the_models_own_facts() -> None:
         "x": Role.INPUT, "w": Role.PARAMETER, "s": Role.OPTIMIZER, "sum": Role.ACTIVATION, "z": Role.GRADIENT,
         "add.scratch0": Role.SCRATCH,
     }  # fmt: skip
-    assert plan.dtypes[t.dtype[row["z"]]] == "float16"
+    assert plan.allocation.dtypes[t.dtype[row["z"]]] == "float16"
     assert (t.bytes[row["z"]], t.alignment[row["z"]]) == (128, 2)
     assert list(s.node) == ["add", "reshape", "loop", "relu", "loop", "update"]
     assert [PARTS[part] for part in s.part] == [Part.WHOLE, Part.WHOLE, Part.ENTER, Part.WHOLE, Part.LEAVE, Part.WHOLE]
-    assert [plan.ops[op] for op in s.op][-1] == ("com.example", "Update")
-    assert (list(plan.bodies.name), plan.bodies.enter.tolist()) == (["", "loop/body"], [NONE, 2])
-    assert (plan.bodies.leave.tolist(), plan.bodies.iterates.tolist()) == ([NONE, 4], [0, 1])
-    assert plan.bodies.parent.tolist() == [NONE, 0]
+    assert [plan.allocation.ops[op] for op in s.op][-1] == ("com.example", "Update")
+    assert (list(plan.allocation.bodies.name), plan.allocation.bodies.enter.tolist()) == (["", "loop/body"], [NONE, 2])
+    assert (plan.allocation.bodies.leave.tolist(), plan.allocation.bodies.iterates.tolist()) == ([NONE, 4], [0, 1])
+    assert plan.allocation.bodies.parent.tolist() == [NONE, 0]
     shares = {name: SHARES[t.shares[row[name]]] for name in row}
     assert (shares["square"], shares["y"], shares["sum"]) == (Shares.VIEW, Shares.ALIAS, Shares.NONE)
     assert t.of[row["square"]] == row["sum"]
@@ -106,8 +116,8 @@ def test_a_plan_holds_the_models_own_facts() -> None:
 
 def test_every_storage_has_a_slot_and_its_address() -> None:
     plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), ONE).plan
-    assert plan.storages.slot.tolist() == [1, 0, 1, 0]  # `a` and `x` are born together: the name decides
-    assert plan.storages.offset.tolist() == [64, 0, 64, 0]
+    assert plan.slots.of.tolist() == [1, 0, 1, 0]  # `a` and `x` are born together: the name decides
+    assert plan.allocation.storages.offset.tolist() == [64, 0, 64, 0]
     assert plan.slots.bytes.tolist() == [64, 64]
 
 
@@ -128,7 +138,7 @@ def test_a_tensor_of_no_bytes_has_a_slot_of_one_byte_and_counts_as_live() -> Non
     assert usage(model) == Usage(129, 128, 1, 3, 3, 1, True)
     plan = plan_memory(model, ONE).plan
     assert plan.slots.bytes.tolist() == [64, 1, 64]
-    assert plan.storages.bytes.tolist() == [64, 0, 64]
+    assert plan.allocation.storages.bytes.tolist() == [64, 0, 64]
 
 
 def test_sums_beyond_63_bits_are_exact() -> None:
@@ -164,7 +174,7 @@ def test_must_not_alias_keeps_slots_apart_and_the_claim_is_not_made_where_it_cou
     assert (overlapping.slots, overlapping.minimal) == (2, True)  # they are live together anyway
     for pairs in ([("x", "b")], [("b", "x")], [("x", "a"), ("x", "b")]):
         plan = plan_memory(small(*lines, must_not_alias=pairs), ONE).plan
-        assert plan.storages.slot[0] != plan.storages.slot[2]
+        assert plan.slots.of[0] != plan.slots.of[2]
         assert plan.usage[0].minimal is False
 
 
@@ -206,8 +216,8 @@ def test_a_token_has_32_bytes_and_moves_nothing() -> None:
         with pytest.raises(TmmuError, match="give 32 bytes"):
             plan_memory(model, token=wrong)
     one, other = plan_memory(model).plan, plan_memory(model, token=bytes(range(32))).plan
-    assert (one.replay_token, other.replay_token) == (replay_token(0), bytes(range(32)))
-    assert replace(other, replay_token=one.replay_token) == one
+    assert (one.origin.replay_token, other.origin.replay_token) == (replay_token(0), bytes(range(32)))
+    assert amended(other, replay_token=one.origin.replay_token) == one
 
 
 def test_an_address_token_is_of_the_layout_hashed_and_its_digest_is_kept() -> None:
@@ -217,8 +227,8 @@ def test_an_address_token_is_of_the_layout_hashed_and_its_digest_is_kept() -> No
         plan_memory(model, address_token=token)
     assert refused.value.code_id == "INVALID_BINDING"
     plan = plan_memory(model, layout="hashed", address_token=token).plan
-    assert plan.address_token_digest == hashlib.sha256(token).digest()
-    assert plan_memory(model).plan.address_token_digest is None
+    assert plan.origin.address_token_digest == hashlib.sha256(token).digest()
+    assert plan_memory(model).plan.origin.address_token_digest is None
 
 
 def test_an_unknown_replan_policy_is_refused() -> None:
@@ -233,10 +243,10 @@ def test_mode_backward_needs_a_backward_node_but_of_a_stage_or_of_no_nodes() -> 
     lines = ("relu: x -> a", "relu2: a -> y")
     with pytest.raises(TmmuError, match="only forward nodes"):
         plan_memory(small(*lines), mode="backward")
-    assert plan_memory(small(*lines), mode="backward", is_stage=True).plan.mode == "backward"
-    assert plan_memory(small(*lines, nodes=backward), mode="backward").plan.mode == "backward"
-    assert plan_memory(small(outputs="x"), mode="backward").plan.mode == "backward"
-    assert plan_memory(small(*lines)).plan.mode == "inference"
+    assert plan_memory(small(*lines), mode="backward", is_stage=True).plan.origin.mode == "backward"
+    assert plan_memory(small(*lines, nodes=backward), mode="backward").plan.origin.mode == "backward"
+    assert plan_memory(small(outputs="x"), mode="backward").plan.origin.mode == "backward"
+    assert plan_memory(small(*lines)).plan.origin.mode == "inference"
 
 
 def test_what_the_caller_has_not_donated_may_not_be_changed() -> None:
@@ -283,14 +293,18 @@ def test_a_view_made_before_its_base_was_changed_is_not_saved_for_backward() -> 
 
 def test_a_body_may_run_from_the_first_step_on() -> None:
     plan = plan_memory(small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")).plan
-    assert (plan.bodies.enter.tolist(), plan.bodies.leave.tolist()) == ([NONE, 0], [NONE, 2])
+    assert (plan.allocation.bodies.enter.tolist(), plan.allocation.bodies.leave.tolist()) == ([NONE, 0], [NONE, 2])
 
 
 def test_an_empty_model_and_a_model_without_nodes_have_plans() -> None:
     empty = plan_memory(Model("empty", (), (), (Body(-1, "", (), ()),))).plan
-    assert (len(empty.steps), len(empty.tensors), empty.usage[0]) == (0, 0, Usage(0, 0, 0, 0, 0, 0, True))
+    assert (len(empty.allocation.steps), len(empty.allocation.tensors), empty.usage[0]) == (
+        0,
+        0,
+        Usage(0, 0, 0, 0, 0, 0, True),
+    )
     passed = plan_memory(small(outputs="x")).plan
-    assert (len(passed.steps), passed.usage[2]) == (0, Usage(64, 64, 0, 1, 1, 0, True))
+    assert (len(passed.allocation.steps), passed.usage[2]) == (0, Usage(64, 64, 0, 1, 1, 0, True))
 
 
 def test_the_hints_that_were_refused_are_handed_back() -> None:
@@ -298,7 +312,7 @@ def test_the_hints_that_were_refused_are_handed_back() -> None:
     planned = plan_memory(small("relu: x -> y(x)"))
     assert [(r.node, r.result, r.operand) for r in planned.refused] == [("relu", "y", "x")]
     without = plan_memory(small("relu: x -> y")).plan
-    assert replace(planned.plan, ir_hash=without.ir_hash) == without
+    assert amended(planned.plan, ir_hash=without.origin.ir_hash) == without
 
 
 # Pure.
@@ -310,7 +324,7 @@ def test_planning_leaves_the_collector_as_it_was() -> None:
         try:
             plan_memory(small("relu: x -> y"))
             with pytest.raises(TmmuError):
-                plan_memory(small("relu: x -> y"), (Arena("a", ()),))
+                plan_memory(small("relu: x -> y"), (ArenaConfiguration("a", ()),))
             assert gc.isenabled() is enabled
         finally:
             gc.enable()

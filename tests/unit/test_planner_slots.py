@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.problems import ONE, Row, problem
-from tmmu.core.vocabulary import Arena, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.planner.slots import ScanObserver, SlotAssignment, assign
 
 ARENA = ONE[0]
@@ -19,7 +19,7 @@ ARENA = ONE[0]
 
 def given_out(
     *storages: Row,
-    arenas: tuple[Arena, ...] = ONE,
+    arenas: tuple[ArenaConfiguration, ...] = ONE,
     names: str = "",
     conflicts: dict[int, set[int]] | None = None,
     observer: ScanObserver | None = None,
@@ -58,7 +58,7 @@ def test_a_slot_is_as_large_as_its_largest_storage_and_at_least_one_byte() -> No
 
 
 def test_a_slot_is_as_strictly_aligned_as_its_strictest_storage_and_as_its_arena() -> None:
-    arenas = (Arena("a", (), alignment=16),)
+    arenas = (ArenaConfiguration("a", (), alignment=16),)
     stated = problem((0, 0, 8), (1, 1, 8), (0, 1, 8), arenas=arenas, alignment=(2, 1 << 63, 4))
     assert assign(stated, [0, 0, 0]).alignment == [1 << 63, 16]
     assert given_out((0, 0, 8), arenas=arenas).alignment == [16]
@@ -70,7 +70,7 @@ def test_each_arena_has_slots_of_its_own_side_by_side() -> None:
 
 
 def test_an_arena_that_does_not_reuse_gives_every_storage_a_slot_of_its_own() -> None:
-    found = given_out((0, 0, 8), (1, 1, 4), (2, 2, 2), arenas=(Arena("p", (), reuse=False),))
+    found = given_out((0, 0, 8), (1, 1, 4), (2, 2, 2), arenas=(ArenaConfiguration("p", (), reuse=False),))
     assert (found.slot, found.bytes) == ([0, 1, 2], [8, 4, 2])
 
 
@@ -92,7 +92,9 @@ def test_of_the_slots_that_are_allowed_the_lowest_is_taken() -> None:
     assert given_out(*rows, conflicts={3: {0}, 0: {3}}).slot == [0, 1, 2, 1, 0]
 
 
-def recorded(*storages: Row, arenas: tuple[Arena, ...], conflicts: dict[int, set[int]] | None = None) -> list[str]:
+def recorded(
+    *storages: Row, arenas: tuple[ArenaConfiguration, ...], conflicts: dict[int, set[int]] | None = None
+) -> list[str]:
     """Each move of the scans, in a line."""
     moves: list[str] = []
 
@@ -105,7 +107,7 @@ def recorded(*storages: Row, arenas: tuple[Arena, ...], conflicts: dict[int, set
 
 
 def test_each_move_of_the_scan_is_recorded_with_slots_counted_from_the_arenas_first() -> None:
-    arenas = (Arena("first", tuple(Role), alignment=1), Arena("second", (), alignment=1))
+    arenas = (ArenaConfiguration("first", tuple(Role), alignment=1), ArenaConfiguration("second", (), alignment=1))
     moves = recorded((0, 9, 4), (1, 1, 8, 1), (1, 2, 4, 1), (3, 5, 4, 1), (3, 3, 2, 1), (3, 3, 1, 1), arenas=arenas)
     assert moves[:4] == ["scan first [[0,'000000',0,9,4]]", "open 0 0", "scanned 1", moves[3]]
     assert moves[3].startswith("scan second [[1,'000001',1,1,8],[2,'000002',1,2,4],[3,'000003',3,5,4],")
@@ -117,11 +119,14 @@ def test_each_move_of_the_scan_is_recorded_with_slots_counted_from_the_arenas_fi
 
 def test_arenas_that_do_not_reuse_or_in_which_a_conflict_forbids_a_move_are_not_recorded() -> None:
     """What is recorded is followed step by step in the model of the linear scan, which knows neither."""
-    kept = (Arena("kept", tuple(Role), alignment=1, reuse=False), Arena("reused", (), alignment=1))
+    kept = (
+        ArenaConfiguration("kept", tuple(Role), alignment=1, reuse=False),
+        ArenaConfiguration("reused", (), alignment=1),
+    )
     assert recorded((0, 0, 4), (1, 1, 4, 1), arenas=kept) == [
         "scan reused [[1,'000001',1,1,4]]", "advance 1", "open 1 0", "scanned 1",
     ]  # fmt: skip
-    both = (Arena("apart", tuple(Role), alignment=1), Arena("free", (), alignment=1))
+    both = (ArenaConfiguration("apart", tuple(Role), alignment=1), ArenaConfiguration("free", (), alignment=1))
     moves = recorded((0, 0, 4), (1, 1, 4), (0, 0, 4, 1), arenas=both, conflicts={0: {1}, 1: {0}})
     assert moves == ["scan free [[2,'000002',0,0,4]]", "open 2 0", "scanned 1"]
     assert recorded((0, 0, 4), (1, 1, 4), arenas=kept[:1], conflicts={0: {1}, 1: {0}}) == []

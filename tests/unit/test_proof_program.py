@@ -16,7 +16,7 @@ from proofs.readers.sharing import Permissions, permitted
 from tests.support.small import changed, listed, small
 from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import Model, Role, Scratch
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 
@@ -75,16 +75,16 @@ def test_scratch_is_not_read_from_what_was_there_before() -> None:
 
 def test_scratch_that_is_read_before_it_is_written_is_a_read() -> None:
     plan = plan_memory(small("relu: x -> a", "relu2: a -> y", nodes={"relu2": {"scratch": (Scratch(8, 1),)}})).plan
-    assert [plan.tensors.name[row] for row in plan.steps.reads] == ["x", "a", "relu2.scratch0"]
-    early = replace(plan, steps=replace(plan.steps, reads=plan.steps.reads[[2, 1, 2]]))
+    assert [plan.allocation.tensors.name[row] for row in plan.allocation.steps.reads] == ["x", "a", "relu2.scratch0"]
+    early = amended(plan, steps=replace(plan.allocation.steps, reads=plan.allocation.steps.reads[[2, 1, 2]]))
     found = [(p.obligation, p.tensors, p.step) for p in checker.problems(program(early, Permissions()))]
     assert ("lifetimes_cover_accesses", ("relu2.scratch0",), 0) in found
 
 
 def test_scratch_that_its_step_does_not_write_is_read_as_it_was() -> None:
     plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
-    steps = replace(plan.steps, writes=plan.steps.writes[[0, 0]])
-    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(replace(plan, steps=steps), Permissions()))]
+    steps = replace(plan.allocation.steps, writes=plan.allocation.steps.writes[[0, 0]])
+    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(amended(plan, steps=steps), Permissions()))]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
@@ -97,8 +97,10 @@ def test_only_scratch_is_exempt_from_being_read_in_the_step_that_writes_it() -> 
 
 def test_scratch_that_its_step_changes_is_read_as_it_was() -> None:
     plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
-    steps = replace(plan.steps, mutates=plan.steps.writes[[1]], mutates_at=column([0, 1], np.uint32))
-    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(replace(plan, steps=steps), Permissions()))]
+    steps = replace(
+        plan.allocation.steps, mutates=plan.allocation.steps.writes[[1]], mutates_at=column([0, 1], np.uint32)
+    )
+    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(amended(plan, steps=steps), Permissions()))]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
@@ -120,7 +122,7 @@ def test_a_leave_reads_again_what_the_loop_is_given_captures_or_returns() -> Non
 
 def test_an_if_of_the_known_domain_reads_nothing_again() -> None:
     plan = plan_memory(small("if: x -> y", "if/then: => o", "  relu: x -> o", "if/else: => x")).plan
-    assert loops(plan) == []
+    assert loops(plan.allocation) == []
     assert all(not step.again and not step.completes for step in program(plan, Permissions()).steps)
 
 
@@ -128,17 +130,17 @@ def test_an_if_of_the_known_domain_reads_nothing_again() -> None:
 def test_whether_a_node_iterates_is_the_checkers_own_word(domain: str) -> None:
     """A plan that says that a Loop does not iterate is not believed. spec: V2.1"""
     plan = changed(loop(), "bodies", 1, iterates=0)
-    plan = replace(plan, ops=tuple((domain, op) for _, op in plan.ops))
-    assert loops(plan) == [(1, 3)]
-    elsewhere = replace(plan, ops=tuple(("com.example", "If") for _ in plan.ops))
-    assert loops(elsewhere) == [(1, 3)]
+    plan = amended(plan, ops=tuple((domain, op) for _, op in plan.allocation.ops))
+    assert loops(plan.allocation) == [(1, 3)]
+    elsewhere = amended(plan, ops=tuple(("com.example", "If") for _ in plan.allocation.ops))
+    assert loops(elsewhere.allocation) == [(1, 3)]
 
 
 def test_two_bodies_of_one_node_are_one_loop() -> None:
     plan = plan_memory(
         small("scan: x -> y", "scan/a*: i => o", "  relu: i -> o", "scan/b*: j => p", "  relu2: j -> p")
     ).plan
-    assert loops(plan) == [(0, 3)]
+    assert loops(plan.allocation) == [(0, 3)]
 
 
 def test_bodies_that_lie_nowhere_are_no_loops() -> None:
@@ -146,12 +148,12 @@ def test_bodies_that_lie_nowhere_are_no_loops() -> None:
     for entries in (
         {"enter": NONE}, {"leave": NONE}, {"enter": 3, "leave": 1}, {"enter": 0}, {"leave": 1}, {"leave": 5},
     ):  # fmt: skip
-        assert loops(changed(loop(), "bodies", 1, **entries)) == []
+        assert loops(changed(loop(), "bodies", 1, **entries).allocation) == []
 
 
 def test_the_main_graph_is_no_loop_whatever_its_row_says() -> None:
     nowhere = changed(loop(), "bodies", 1, enter=NONE)
-    assert loops(changed(nowhere, "bodies", 0, enter=1, leave=3)) == []
+    assert loops(changed(nowhere, "bodies", 0, enter=1, leave=3).allocation) == []
 
 
 def test_what_the_body_writes_is_no_result_that_the_enter_writes() -> None:
@@ -176,8 +178,8 @@ def test_a_leave_does_not_write_again_what_was_written_inside(name: str) -> None
 def test_a_captured_value_overwritten_in_the_body_is_found_at_the_leave() -> None:
     """The first iteration reads it in time; the second would not. spec: T8.3"""
     plan = loop()
-    o, a = (plan.tensors.name.list().index(name) for name in ("o", "a"))
-    plan = changed(plan, "tensors", o, storage=int(plan.tensors.storage[a]))
+    o, a = (plan.allocation.tensors.name.list().index(name) for name in ("o", "a"))
+    plan = changed(plan, "tensors", o, storage=int(plan.allocation.tensors.storage[a]))
     found = [(p.obligation, p.tensors, p.step) for p in checker.executed(program(plan, Permissions()))]
     assert ("sharing_is_sound", ("a", "o"), 3) in found
 
@@ -186,6 +188,6 @@ def test_a_swap_without_copies_is_found() -> None:
     """spec: T8.8"""
     plan = plan_memory(small("loop: x x -> y z", "loop/body*: i j => j i", outputs="y z")).plan
     assert list(checker.problems(program(plan, Permissions()))) == []
-    y, i = (plan.tensors.name.list().index(name) for name in ("y", "i"))
-    wrong = changed(plan, "tensors", y, storage=int(plan.tensors.storage[i]))
+    y, i = (plan.allocation.tensors.name.list().index(name) for name in ("y", "i"))
+    wrong = changed(plan, "tensors", y, storage=int(plan.allocation.tensors.storage[i]))
     assert list(checker.executed(program(wrong, Permissions())))

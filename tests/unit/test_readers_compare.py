@@ -18,7 +18,8 @@ from tests.support.small import changed, small
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.dims.expressions import Dim, symbol
 from tmmu.core.vocabulary import Bindings, Part, Role, Shares
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, Plan
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 NOBODY: frozenset[str] = frozenset()
@@ -53,7 +54,7 @@ def kinds(plan: Plan, model: Expected, donated: frozenset[str] = NOBODY) -> list
 
 def in_order(plan: Plan, order: Sequence[int]) -> Plan:
     """The same steps in another order: `order[k]` is the old number of the k-th."""
-    s = plan.steps
+    s = plan.allocation.steps
     new = {old: at for at, old in enumerate(order)} | {NONE: NONE}
     lists = {}
     for which in s.LISTS:
@@ -65,16 +66,18 @@ def in_order(plan: Plan, order: Sequence[int]) -> Plan:
     rows = {name: column([getattr(s, name).tolist()[old] for old in order], getattr(s, name).dtype.type)
             for name in ("op", "part", "body")}  # fmt: skip
     steps = replace(s, node=Names.of([s.node[old] for old in order]), **rows, **lists)
-    writer = column([new.get(old, 0) for old in plan.tensors.writer.tolist()], plan.tensors.writer.dtype.type)
+    writer = column(
+        [new.get(old, 0) for old in plan.allocation.tensors.writer.tolist()], plan.allocation.tensors.writer.dtype.type
+    )
     enter, leave = (
         column([new.get(old, 0) for old in old_steps.tolist()], writer.dtype.type)
-        for old_steps in (plan.bodies.enter, plan.bodies.leave)
+        for old_steps in (plan.allocation.bodies.enter, plan.allocation.bodies.leave)
     )
-    return replace(
+    return amended(
         plan,
         steps=steps,
-        tensors=replace(plan.tensors, writer=writer),
-        bodies=replace(plan.bodies, enter=enter, leave=leave),
+        tensors=replace(plan.allocation.tensors, writer=writer),
+        bodies=replace(plan.allocation.bodies, enter=enter, leave=leave),
     )
 
 
@@ -191,8 +194,8 @@ def test_another_operator_or_body_is_named() -> None:
     found = list(differences(changed(plan, "steps", 6, op=0), model, NOBODY))
     assert found == [Difference("operator", "other", (), 6, "::MatMul", "::Relu")]
     assert kinds(changed(plan, "steps", 2, body=2), model) == ["body"]
-    assert kinds(replace(plan, ops=tuple(("ai.onnx", op) for _, op in plan.ops)), model) == []
-    assert "operator" in kinds(replace(plan, ops=tuple(("other", op) for _, op in plan.ops)), model)
+    assert kinds(amended(plan, ops=tuple(("ai.onnx", op) for _, op in plan.allocation.ops)), model) == []
+    assert "operator" in kinds(amended(plan, ops=tuple(("other", op) for _, op in plan.allocation.ops)), model)
 
 
 def test_other_accesses_are_named_with_the_tensors_that_differ() -> None:
@@ -275,8 +278,8 @@ def test_a_tensor_left_out_or_made_up_is_named() -> None:
     assert list(differences(plan_of(more), model, NOBODY)) == [
         Difference("extra-tensor", "", ("z",), None, "64 bytes", "no such tensor")
     ]
-    renamed = replace(plan_of(model), tensors=replace(plan_of(model).tensors, name=Names.of(
-        ["E" if name == "e" else name for name in plan_of(model).tensors.name])))  # fmt: skip
+    renamed = amended(plan_of(model), tensors=replace(plan_of(model).allocation.tensors, name=Names.of(
+        ["E" if name == "e" else name for name in plan_of(model).allocation.tensors.name])))  # fmt: skip
     missing = [d for d in differences(renamed, model, NOBODY) if d.what == "missing-tensor"]
     assert [(d.node, d.tensors) for d in missing] == [("other", ("e",))]
 
@@ -308,7 +311,7 @@ def test_a_tensor_that_is_not_the_models_is_named(
 ) -> None:
     """spec: V3.2"""
     plan = plan_of(branches())
-    plan = changed(replace(plan, dtypes=(*plan.dtypes, "float16")), "tensors", tensor, **entries)
+    plan = changed(amended(plan, dtypes=(*plan.allocation.dtypes, "float16")), "tensors", tensor, **entries)
     what, node, at, said, says = expected
     assert list(differences(plan, branches(), NOBODY)) == [Difference(what, node, (tensor,), at, said, says)]
 
@@ -377,7 +380,7 @@ def test_a_body_missing_extra_or_twice_is_named() -> None:
     plan = plan_of(model)
 
     def with_names(*names: str) -> Plan:
-        return replace(plan, bodies=replace(plan.bodies, name=Names.of(["", *names])))
+        return amended(plan, bodies=replace(plan.allocation.bodies, name=Names.of(["", *names])))
 
     assert "missing-body" in kinds(with_names("pick/then_branch", "pick/else"), model)
     assert "extra-body" in kinds(with_names("pick/then_branch", "pick/else"), model)
@@ -388,7 +391,7 @@ def test_what_is_unproduced_is_the_models() -> None:
     """spec: V3.2, T9.1"""
     model = replace(branches(), unproduced=frozenset({"mask"}))
     assert kinds(plan_of(model), model) == []
-    plan = replace(plan_of(model), unproduced=("other",))
+    plan = amended(plan_of(model), unproduced=("other",))
     assert [(d.what, d.tensors, d.stated) for d in differences(plan, model, NOBODY)] == [
         ("unproduced", ("mask",), "nothing of the kind"), ("unproduced", ("other",), "unproduced"),
     ]  # fmt: skip
@@ -396,13 +399,13 @@ def test_what_is_unproduced_is_the_models() -> None:
 
 def test_must_not_alias_is_the_models() -> None:
     model = branches()
-    assert list(differences(replace(plan_of(model), must_not_alias=()), model, NOBODY)) == [
+    assert list(differences(amended(plan_of(model), must_not_alias=()), model, NOBODY)) == [
         Difference("must-not-alias", "", ("a", "e"), None, "nothing of the kind", "must not alias")
     ]
-    more = replace(plan_of(model), must_not_alias=(*plan_of(model).must_not_alias, (0, 1)))
+    more = amended(plan_of(model), must_not_alias=(*plan_of(model).allocation.must_not_alias, (0, 1)))
     assert [(d.what, d.stated) for d in differences(more, model, NOBODY)] == [("must-not-alias", "must not alias")]
-    first, second = plan_of(model).must_not_alias[0]
-    assert kinds(replace(plan_of(model), must_not_alias=((second, first),)), model) == []
+    first, second = plan_of(model).allocation.must_not_alias[0]
+    assert kinds(amended(plan_of(model), must_not_alias=((second, first),)), model) == []
 
 
 @pytest.mark.parametrize(
@@ -417,12 +420,12 @@ def test_must_not_alias_is_the_models() -> None:
 )
 def test_bindings_are_the_models(bindings: Bindings, said: str, says: str) -> None:
     model = replace(branches(), bindings=Bindings(dims={"batch": 1}))
-    plan = replace(plan_of(model), bindings=bindings)
+    plan = amended(plan_of(model), bindings=bindings)
     assert list(differences(plan, model, NOBODY)) == [Difference("binding", "", (), None, said, says)]
 
 
 def test_trusted_shapes_are_the_users_word_and_no_difference() -> None:
-    plan = replace(plan_of(branches()), bindings=Bindings(trust_shapes=True))
+    plan = amended(plan_of(branches()), bindings=Bindings(trust_shapes=True))
     assert kinds(plan, branches()) == []
 
 
@@ -431,14 +434,14 @@ def test_only_what_the_caller_writes_is_donated() -> None:
     assert kinds(plan_of(model), model, frozenset({"x", "w"})) == []
     for name in ("a", "nothing of this name"):
         assert kinds(plan_of(model), model, frozenset({name})) == ["donated"]
-        assert kinds(replace(plan_of(model), bindings=Bindings(donated=(name,))), model) == ["donated"]
+        assert kinds(amended(plan_of(model), bindings=Bindings(donated=(name,))), model) == ["donated"]
 
 
 def test_the_source_is_the_models_where_the_model_has_one() -> None:
     """spec: R2.5"""
     model = replace(branches(), source_digest=b"m" * 32)
     assert kinds(plan_of(model), model) == []
-    assert kinds(replace(plan_of(model), source_digest=b"p" * 32), model) == ["source-digest"]
-    assert kinds(replace(plan_of(model), source_digest=None), model) == ["source-digest"]
+    assert kinds(amended(plan_of(model), source_digest=b"p" * 32), model) == ["source-digest"]
+    assert kinds(amended(plan_of(model), source_digest=None), model) == ["source-digest"]
     unnamed = replace(model, source_digest=None)
     assert kinds(plan_of(model), unnamed) == []

@@ -416,7 +416,7 @@ def test_a_plan_of_a_real_network_differs_in_nothing_and_its_every_word_counts(p
     against, alone = permitted(plan, expected, frozenset()), permitted(plan, None, frozenset())
     assert against == alone
     assert against.believed == []
-    words = plan.tensors.shares.tolist()
+    words = plan.allocation.tensors.shares.tolist()
     assert len(against.views) == words.count(SHARES.index(Shares.VIEW)) > 0
     assert len(against.in_place) == words.count(SHARES.index(Shares.IN_PLACE)) > 0
 

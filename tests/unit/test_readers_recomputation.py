@@ -15,18 +15,20 @@ from proofs.readers.models.recomputation import with_recomputation
 from proofs.readers.models.reference import Expected
 from tests.support.small import small
 from tmmu.core.vocabulary import Model, Phase
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 
 def planned(model: Model, mode: str = "backward") -> Plan:
-    return replace(plan_memory(model, layout="slots").plan, mode=mode)
+    return amended(plan_memory(model, layout="slots").plan, mode=mode)
 
 
 def repeats(model: Model, plan: Plan) -> list[str]:
     """The steps of a plan that are accepted as steps of the model which are run again."""
     nodes = {step.node for step in read_ir(model).steps}
-    return [step.node for step in with_recomputation(read_ir(model), plan).steps if step.node not in nodes]
+    return [
+        step.node for step in with_recomputation(read_ir(model), plan, plan.origin.mode).steps if step.node not in nodes
+    ]
 
 
 def written(*lines: str, **given: Any) -> Model:
@@ -45,7 +47,7 @@ def test_a_step_that_is_run_again_gives_the_same_values() -> None:
     again = ("matmul: x -> a", TANH, "sin: b -> c", AGAIN, "sin.recompute0: b.recompute0 -> c.recompute0")
     plan = planned(written(*again, "add: b.recompute0 c.recompute0 -> y"))
     assert repeats(model, plan) == ["tanh.recompute0", "sin.recompute0"]
-    found = with_recomputation(read_ir(model), plan)
+    found = with_recomputation(read_ir(model), plan, plan.origin.mode)
     assert [step.node for step in found.steps] == [
         "matmul", "tanh", "tanh.recompute0", "sin", "sin.recompute0", "add",
     ]  # fmt: skip
@@ -60,16 +62,16 @@ def test_nothing_is_run_again_in_another_mode(mode: str) -> None:
     model = written(TANH, "sin: b -> y", inputs="a")
     plan = planned(written(TANH, AGAIN, "sin: b.recompute0 -> y", inputs="a"))
     assert repeats(model, plan) == ["tanh.recompute0"]
-    assert repeats(model, replace(plan, mode=mode)) == []
+    assert repeats(model, amended(plan, mode=mode)) == []
 
 
 def test_a_plan_that_runs_nothing_again_is_held_to_the_model_as_it_is() -> None:
     """What the model says is saved is not worked out anew."""
     model = written(TANH, "sin: b -> y", inputs="a", nodes={"sin": {"phase": Phase.BACKWARD}})
     expected = replace(read_ir(model), saved=frozenset({"b"}))
-    assert with_recomputation(expected, planned(model)) is expected
+    assert with_recomputation(expected, planned(model), "inference") is expected
     plan = planned(written(TANH, AGAIN, "sin: b.recompute0 -> y", inputs="a"))
-    assert with_recomputation(expected, plan).saved == {"a"}
+    assert with_recomputation(expected, plan, plan.origin.mode).saved == {"a"}
 
 
 BODY = ("if: x -> y", "if/then: => b")
@@ -129,7 +131,7 @@ def test_a_dropout_is_run_again_where_it_drops_nothing(
     lines = ("dropout: a -> b", "dropout.recompute0: a -> b.recompute0", "sin: b.recompute0 -> y")
     plan = planned(written(*lines, inputs="a", nodes=nodes))
     expected = replace(read_ir(model), views=views)
-    found = with_recomputation(expected, plan).steps
+    found = with_recomputation(expected, plan, plan.origin.mode).steps
     assert [step.node for step in found if ".recompute" in step.node] == again
 
 
@@ -138,7 +140,7 @@ def test_what_shares_bytes_shares_those_of_what_stands_in_their_place() -> None:
     model = written(TANH, "relu: b -> c(b)", "reshape: c -> d", "sin: d -> y", inputs="a", views={"d": ("c", 0)})
 
     def found(*forged: str) -> Expected:
-        return with_recomputation(read_ir(model), planned(written(TANH, *forged, inputs="a")))
+        return with_recomputation(read_ir(model), planned(written(TANH, *forged, inputs="a")), "backward")
 
     one = found(AGAIN, "relu: b.recompute0 -> c", "reshape: c -> d", "sin: d -> y")
     assert one.in_place == {("c", "b"), ("c", "b.recompute0")}

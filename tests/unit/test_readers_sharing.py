@@ -12,7 +12,8 @@ from tests.support.reader_plans import plan_of, stated, step
 from tests.support.small import changed, small
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.vocabulary import Part, Role, Shares
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 VIEW, IN_PLACE, ALIAS = Shares.VIEW, Shares.IN_PLACE, Shares.ALIAS
@@ -21,7 +22,7 @@ NOBODY: frozenset[str] = frozenset()
 
 def named(plan: Plan, permissions: Permissions) -> tuple[dict[str, tuple[str, int]], dict[str, str]]:
     """Permissions by the tensors' names."""
-    name = plan.tensors.name
+    name = plan.allocation.tensors.name
     return (
         {name[row]: (name[base], offset) for row, (base, offset) in permissions.views.items()},
         {name[row]: name[operand] for row, operand in permissions.in_place.items()},
@@ -189,8 +190,8 @@ def test_a_result_in_place_has_the_size_of_its_operand_at_every_shape() -> None:
         }  # fmt: skip
         model = small("matmul: x -> a", "relu: a -> y", like=like)
         plan = plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))).plan
-        entry = {"shares": SHARES.index(IN_PLACE), "of": plan.tensors.name.list().index("a")}
-        plan = replace(changed(plan, "tensors", "y", **entry), ops=tuple(("", op) for _, op in plan.ops))
+        entry = {"shares": SHARES.index(IN_PLACE), "of": plan.allocation.tensors.name.list().index("a")}
+        plan = amended(changed(plan, "tensors", "y", **entry), ops=tuple(("", op) for _, op in plan.allocation.ops))
         assert named(plan, permitted(plan, None, NOBODY))[1] == ({"y": "a"} if taken else {})
         smaller = changed(plan, "tensors", "y", bytes=32)
         assert named(smaller, permitted(smaller, None, NOBODY))[1] == {}
@@ -288,7 +289,7 @@ def in_a_loop(*steps: str, op: str = "Loop", formal: str = "loop/body/f", **fiel
 def in_body(model: Expected, word: Shares, of: str, donated: frozenset[str] = NOBODY) -> bool:
     """Whether `loop/body/z` may share the bytes of `of`."""
     plan = plan_of(model, shares={"loop/body/z": (word, of)})
-    row = plan.tensors.name.list().index("loop/body/z")
+    row = plan.allocation.tensors.name.list().index("loop/body/z")
     permissions = permitted(plan, None, donated)
     return row in permissions.views or row in permissions.in_place
 

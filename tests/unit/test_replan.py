@@ -18,10 +18,10 @@ from tests.support.small import small
 from tmmu.cli.commands import tmmu
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Bindings, Model, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Bindings, Model, Role
 from tmmu.importers.onnx import import_onnx
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory, replay_token
 from tmmu.planner.replan import (
     ReplanPolicy,
@@ -48,7 +48,7 @@ def plan(folder: Path, policy: str = "REPLAN_AT_SAFEPOINT") -> Plan:
 
 
 def plan_hash(found: Plan) -> bytes:
-    hashes = file.recompute(file.without_hashes(found))
+    hashes = file.hashes(found)
     return hashes["plan_hash"]
 
 
@@ -80,8 +80,8 @@ def test_a_replan_is_for_the_smallest_envelope_that_holds_both_and_is_recorded(t
     assert wider.ranges == {"batch": (1, 4), "seq": (8, 48)}
     new, record = replan(old, model(tmp_path, wider), shape, t=17)
     assert record is not None
-    assert (new.mode, new.layout, new.order, new.arenas, new.replay_token) == (
-        old.mode, old.layout, old.order, old.arenas, old.replay_token,
+    assert (new.origin.mode, new.origin.layout, new.origin.order, new.allocation.arenas, new.origin.replay_token) == (
+        old.origin.mode, old.origin.layout, old.origin.order, old.allocation.arenas, old.origin.replay_token,
     )  # fmt: skip
     assert outside(new, shape) == outside(new, {"seq": 8}) == []
     assert (record.t, record.policy, record.shape) == (17, "REPLAN_AT_SAFEPOINT", {"batch": 2, "seq": 48})
@@ -100,7 +100,7 @@ def test_a_replanned_plan_is_proved(tmp_path: Path) -> None:
     new, _ = replan(old, model(tmp_path, widened(old.bindings, {"seq": 4})), {"seq": 4})
     file.save(new, tmp_path / "new.cbor")
     assert verify(str(tmp_path / "new.cbor"), Options(model=str(tmp_path / "model.onnx"))).verdict == PROVED
-    assert dict(zip(new.tensors.name, new.tensors.bytes.tolist(), strict=True))["tail"] == 16 * 60
+    assert dict(zip(new.allocation.tensors.name, new.allocation.tensors.bytes.tolist(), strict=True))["tail"] == 16 * 60
 
 
 def test_a_plan_of_single_sizes_is_widened_to_a_range(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_hashed_addresses_need_their_token_again(tmp_path: Path) -> None:
     with pytest.raises(TmmuError, match="it is not the token"):
         replan(old, wider, {"seq": 48})
     new, _ = replan(old, wider, {"seq": 48}, address_token=TOKEN)
-    assert (new.layout, new.address_token_digest) == ("hashed", old.address_token_digest)
+    assert (new.origin.layout, new.origin.address_token_digest) == ("hashed", old.origin.address_token_digest)
 
 
 def test_an_unknown_policy_is_refused(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_an_unknown_policy_is_refused(tmp_path: Path) -> None:
 
 def test_the_replan_key_is_that_of_everything_the_layout_follows_from(tmp_path: Path) -> None:
     """spec: R6.9"""
-    base, own = model(tmp_path), (Arena("all", tuple(Role), alignment=64),)
+    base, own = model(tmp_path), (ArenaConfiguration("all", tuple(Role), alignment=64),)
     other = model(tmp_path, Bindings(ranges={"batch": (1, 4), "seq": (8, 33)}))
     plans = [
         plan_memory(base).plan,
@@ -288,7 +288,7 @@ def test_a_plan_that_computes_again_asks_for_its_budget(tmp_path: Path) -> None:
     path, out = written(tmp_path, model_of(text)), str(tmp_path / "p.cbor")
     flags = ("--dim", "n=64..128", "--mode", "backward", "--replan-policy", "replan_at_safepoint")
     assert run("plan", path, "-o", out, *flags, "--preset", "remat_enabled", "--budget", "230000").exit_code == 0
-    if not any(".recompute" in node for node in file.load(out).plan.steps.node):
+    if not any(".recompute" in node for node in file.load(out).plan.allocation.steps.node):
         pytest.fail("nothing is computed again")
     refused = replanned(tmp_path, "--dim", "n=130")
     assert isinstance(refused.exception, TmmuError)

@@ -19,9 +19,9 @@ from tests.support.commands import ran
 from tests.support.small import changed, small
 from tmmu import examples
 from tmmu.core import records as sequence
-from tmmu.core.vocabulary import Arena, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
@@ -92,7 +92,7 @@ def seen(batches: Batches, number: int) -> set[int]:
 def test_a_kernel_that_reads_its_uninitialised_result_finds_zeros_in_every_batch(layout: str) -> None:
     """Also where another tensor has had the bytes, in this batch or the one before. spec: SIM8.1, SIM8.2"""
     plan = chain(layout=layout, address_token=bytes(64) if layout == "hashed" else None)
-    assert len(plan.storages) > len(plan.slots)
+    assert len(plan.allocation.storages) > len(plan.slots)
     for recorded in (False, True):
         with apply_plan(plan) if recorded else Memory.map(plan) as where:
             batches = Batches(Program(plan), where)
@@ -118,8 +118,8 @@ def test_with_the_sanitizer_it_finds_the_pattern() -> None:
 def test_a_birth_that_is_stated_too_late_destroys_what_was_written() -> None:
     """spec: SIM8.1"""
     plan = chain(layout="slots")
-    names = plan.tensors.name.list()
-    late = changed(plan, "storages", int(plan.tensors.storage[names.index("b")]), birth=2)
+    names = plan.allocation.tensors.name.list()
+    late = changed(plan, "storages", int(plan.allocation.tensors.storage[names.index("b")]), birth=2)
     for sanitize, owner in ((True, "whose bytes hold the zeros of a birth"), (False, "is 0x00 where")):
         with Memory.map(late) as memory:
             report = Batches(Program(late), memory, sanitize=sanitize).run(HashKernels(Program(late)))
@@ -130,7 +130,7 @@ def test_a_birth_that_is_stated_too_late_destroys_what_was_written() -> None:
 def test_a_storage_to_be_zeroed_outside_of_its_arena_is_a_witness() -> None:
     """spec: SIM8.1"""
     plan = chain(layout="slots")
-    k = int(plan.tensors.storage[plan.tensors.name.list().index("y")])
+    k = int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index("y")])
     beyond = changed(plan, "storages", k, bytes=1 << 40)
     with Memory.map(beyond) as memory:
         batches = Batches(Program(beyond), memory)
@@ -173,7 +173,7 @@ def test_weights_that_something_has_changed_between_two_batches_are_noticed() ->
 
 def test_weights_in_an_arena_that_reuses_are_written_again() -> None:
     """spec: SIM8.3, SIM8.4"""
-    plan = chain(arenas=(Arena("all", tuple(Role)),))
+    plan = chain(arenas=(ArenaConfiguration("all", tuple(Role)),))
     with Memory.map(plan) as memory:
         batches = Batches(Program(plan), memory, sanitize=True)
         assert all(batches.run(HashKernels(batches.program, number)).identical for number in range(3))
@@ -182,7 +182,7 @@ def test_weights_in_an_arena_that_reuses_are_written_again() -> None:
 def test_what_a_batch_leaves_is_no_value_of_the_next(folder: Path) -> None:
     """spec: SIM8.3"""
     plan = chain()
-    names = plan.tensors.name.list()
+    names = plan.allocation.tensors.name.list()
     program = Program(changed(plan, "steps", 0, reads=names.index("b")))
     with Memory.map(plan) as memory:
         batches = Batches(program, memory)
@@ -210,7 +210,7 @@ def test_a_trace_holds_the_values_of_each_batch_and_its_commit(folder: Path, cap
         ("commit", 2, None, None),
     ]  # fmt: skip
     assert (events[0]["values_hash"], len({record["content"] for record in events if "content" in record})) == (None, 5)
-    plan_hash = file.recompute(file.without_hashes(chain()))["plan_hash"]
+    plan_hash = file.hashes(chain())["plan_hash"]
     assert journal.load("j", plan_hash) == journal.State(3, events[-1]["state_hash"])
     assert [record["step"] for record in sequence.read("l")] == [None, 0, 1, 2, 0, 1, 2]
 
@@ -316,14 +316,14 @@ def test_a_corruption_is_recorded_and_its_batch_not_sealed(folder: Path, capsys:
 
 def test_a_plan_that_cannot_be_applied_is_run_for_its_witness_alone(folder: Path, capsys: Captured) -> None:
     """spec: SIM8.9"""
-    beyond = changed(chain(), "storages", int(chain().tensors.storage[chain().tensors.name.list().index("b")]),
-                     offset=1 << 40)  # fmt: skip
+    tensors = chain().allocation.tensors
+    beyond = changed(chain(), "storages", int(tensors.storage[tensors.name.list().index("b")]), offset=1 << 40)
     file.save(beyond, "b.cbor")
     records = traced(capsys, "b.cbor", "--ledger", "l", code=1)
     assert [record["kind"] for record in records] == ["allocation_header", "error", "end"]
     assert records[1]["failure_code"] == "INVALID_ADDRESS"
     assert sequence.read("l")[0]["allocation_failures"] == 1
-    outlives = changed(chain(), "storages", int(chain().tensors.storage[0]), death=99)
+    outlives = changed(chain(), "storages", int(chain().allocation.tensors.storage[0]), death=99)
     file.save(outlives, "o.cbor")
     assert ran(capsys, "run", "o.cbor")[0] == 0
     code, out, err = ran(capsys, "run", "o.cbor", "--trace", "t")
@@ -362,7 +362,7 @@ def test_a_checkpoint_of_a_run_gives_the_arenas_back_at_another_address(folder: 
     bases = set()
     for shift in (128, 640):
         buffers, kept = {}, []
-        for arena, data in zip(found.plan.arenas, found.memory, strict=True):
+        for arena, data in zip(found.plan.allocation.arenas, found.memory, strict=True):
             whole = np.zeros(len(data) + 4096, np.uint8)
             kept.append(whole)
             buffers[arena.name] = whole[-whole.ctypes.data % 1024 + shift :][: len(data)]

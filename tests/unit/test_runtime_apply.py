@@ -14,9 +14,9 @@ import pytest
 from tests.support.refusals import refused
 from tests.support.small import changed, small
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, Lifetime, Role, Scratch
-from tmmu.plan.columns import Plan
-from tmmu.planner import plan_memory
+from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role, Scratch
+from tmmu.plan.sections import Plan, amended
+from tmmu.planner import DEFAULT, plan_memory
 from tmmu.prepare import prepare_memory_v2
 from tmmu.runtime import apply as module
 from tmmu.runtime.apply import apply_plan
@@ -40,7 +40,7 @@ def plan(layout: str = "packed") -> Plan:
 
 
 def row(made: Plan, name: str) -> int:
-    return made.tensors.name.list().index(name)
+    return made.allocation.tensors.name.list().index(name)
 
 
 # All or none.
@@ -52,7 +52,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     original = Memory.map.__func__  # type: ignore[attr-defined]  # a class method has one
 
     def map_(cls: Any, made: Plan, **more: Any) -> Memory:
-        mapped.append(made.model)
+        mapped.append(made.origin.model)
         return original(cls, made, **more)  # type: ignore[no-any-return]  # it is Memory.map itself
 
     monkeypatch.setattr(Memory, "map", classmethod(map_))
@@ -75,7 +75,7 @@ def test_over_budget_nothing_is_mapped_and_the_ledger_counts_it(monkeypatch: pyt
 
 
 def test_the_pages_of_an_arena_count_against_the_budget() -> None:
-    huge = tuple(replace(arena, page_size=1 << 21) for arena in plan().arenas)
+    huge = tuple(replace(arena, page_size=1 << 21) for arena in DEFAULT)
     made = plan_memory(model(), huge).plan
     with refused("CONTRACT_VIOLATION", str(2 << 21)):
         apply_plan(made, memory_bytes_budget=(2 << 21) - 1)
@@ -104,18 +104,15 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("a death after the end", lambda p: changed(p, "storages", 1, death=4), "CONTRACT_VIOLATION", "to 4 of a run"),
     ("a birth after death", lambda p: changed(p, "storages", 1, birth=3, death=2), "CONTRACT_VIOLATION", "from step 3"),
     ("a tensor after the end", lambda p: changed(p, "tensors", "a", death=4), "CONTRACT_VIOLATION", "tensor 'a' lives"),
-    (
-        "a slot of another arena",
-        lambda p: changed(p, "storages", 1, slot=2),
-        "INVALID_ADDRESS",
-        "slot of another arena",
-    ),
-    ("slots in disorder", lambda p: changed(p, "slots", 0, arena=2), "INVALID_ADDRESS", "another arena"),
-    ("slots apart", lambda p: changed(p, "slots", 2, arena=0), "INVALID_ADDRESS", "do not stand together"),
-    ("no power of two", lambda p: changed(p, "slots", 1, alignment=100), "ALIGNMENT_VIOLATION", "no power of two"),
+    ("no power of two", lambda p: changed(p, "storages", 1, alignment=100), "ALIGNMENT_VIOLATION", "no power of two"),
     (
         "an arena beyond its capacity",
-        lambda p: replace(p, arenas=(*p.arenas[:2], replace(p.arenas[2], capacity=5), p.arenas[3])),
+        lambda p: amended(
+            p,
+            arenas=tuple(
+                replace(arena, capacity=5) if arena.name == "activations" else arena for arena in p.allocation.arenas
+            ),
+        ),
         "ARENA_TOO_SMALL",
         "its capacity 5",
     ),
@@ -173,7 +170,7 @@ def test_a_reused_buffer_is_zeroed_whole_and_a_persistent_one_is_taken_as_it_is(
         assert (activations[size:] == 9).all()
         for _ in range(2):
             execution.begin()
-            for step in range(len(made.steps)):
+            for step in range(len(made.allocation.steps)):
                 execution.step(step)
             commit_execution(execution)
         assert (weights == 3).all()
@@ -199,7 +196,7 @@ def test_what_is_mapped_is_zero_without_being_touched(monkeypatch: pytest.Monkey
 
 def dirtied(execution: Any, step: int) -> None:
     """Write over everything that lives at a step."""
-    t = execution.plan.tensors
+    t = execution.plan.allocation.tensors
     for k in range(len(t)):
         if t.birth[k] <= step <= t.death[k]:
             execution.memory.tensor(k)[:] = 0xEE
@@ -208,11 +205,11 @@ def dirtied(execution: Any, step: int) -> None:
 @pytest.mark.parametrize("layout", ["packed", "slots", "pools", "hashed"])
 def test_every_byte_of_a_storage_is_zero_at_its_birth_in_every_batch(layout: str) -> None:
     made = plan(layout)
-    s = made.storages
+    s = made.allocation.storages
     with apply_plan(made) as execution:
         for _ in range(3):
             execution.begin()
-            for step in range(len(made.steps)):
+            for step in range(len(made.allocation.steps)):
                 execution.step(step)
                 for k in np.flatnonzero((s.birth == step) & (s.arena == 2)).tolist():
                     assert not execution.memory.bytes(2, int(s.offset[k]), int(s.bytes[k])).any(), (layout, step, k)
@@ -235,7 +232,7 @@ def test_a_step_that_runs_again_finds_zeros_again() -> None:
     """The body of a loop: its first iteration has used what the second one bears."""
     looped = small("loop: x -> y", "loop/body*: i => o", "  relu: i -> a", "  relu2: a -> o")
     made = plan_memory(looped).plan
-    s = made.storages
+    s = made.allocation.storages
     with apply_plan(made) as execution:
         execution.begin()
         execution.step(0)
@@ -314,18 +311,26 @@ def test_handles_are_in_the_order_of_the_names_utf_8_bytes() -> None:
 
 def test_generations_count_the_tenants_of_a_slot() -> None:
     made = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> c", "relu4: c -> y")).plan
-    found = dict(zip(made.tensors.name, generations(made)[made.tensors.storage].tolist(), strict=True))
-    slot = dict(zip(made.tensors.name, made.storages.slot[made.tensors.storage].tolist(), strict=True))
+    found = dict(
+        zip(made.allocation.tensors.name, generations(made)[made.allocation.tensors.storage].tolist(), strict=True)
+    )
+    slot = dict(
+        zip(
+            made.allocation.tensors.name,
+            made.slots.of[made.allocation.tensors.storage].tolist(),
+            strict=True,
+        )
+    )
     for name, generation in found.items():
-        birth = made.tensors.birth[row(made, name)]
-        earlier = [n for n in found if slot[n] == slot[name] and made.tensors.birth[row(made, n)] < birth]
+        birth = made.allocation.tensors.birth[row(made, name)]
+        earlier = [n for n in found if slot[n] == slot[name] and made.allocation.tensors.birth[row(made, n)] < birth]
         assert generation == len(earlier)
     assert max(found.values()) == 2
     assert generations(plan_memory(small(inputs="", outputs="")).plan).tolist() == []
 
 
 def test_slots_are_numbered_within_their_arena() -> None:
-    arenas = (Arena("one", (Role.INPUT,)), Arena("rest", tuple(set(Role) - {Role.INPUT})))
+    arenas = (ArenaConfiguration("one", (Role.INPUT,)), ArenaConfiguration("rest", tuple(set(Role) - {Role.INPUT})))
     made = plan_memory(small("relu: x -> a", "relu2: a -> y"), arenas).plan
     assert {name: handle.logical_slot for name, handle in TensorMap(made).items()} == {"x": 0, "a": 0, "y": 1}
 
@@ -357,7 +362,7 @@ def test_the_ledger_has_a_record_for_each_step_and_is_the_same_in_every_run() ->
         ledger = Ledger()
         with apply_plan(made, ledger=ledger) as execution:
             execution.begin()
-            for step in range(len(made.steps)):
+            for step in range(len(made.allocation.steps)):
                 execution.step(step)
             commit_execution(execution)
         return ledger.records

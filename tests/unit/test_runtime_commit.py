@@ -20,7 +20,7 @@ from tests.support.refusals import refused
 from tests.support.small import small
 from tmmu.core import records as sequence
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan
@@ -40,12 +40,12 @@ def hash_of(token: int) -> bytes:
 
 
 def plan_hash(made: Plan) -> bytes:
-    return file.recompute(file.without_hashes(made))["plan_hash"]
+    return file.hashes(made)["plan_hash"]
 
 
 def batch(execution: Execution, value: int = 1) -> State:
     execution.begin()
-    for step in range(len(execution.plan.steps)):
+    for step in range(len(execution.plan.allocation.steps)):
         execution.step(step)
     execution.memory.tensor(execution.tensor_map.row("y"))[:] = value
     return commit_execution(execution)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pytest
 from tests.support.commands import ran
 from tests.support.refusals import refused
 from tests.support.small import small
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Role
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Role
 from tmmu.core.vocabulary import Memory as DeviceMemory
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.memory import Memory
@@ -31,9 +30,9 @@ def plan(capacity: int = 1 << 20, layout: str = "packed", **arena: Any) -> Plan:
     """Weights of 100 bytes and activations in one memory, the latter aligned to 256; scratch apart."""
     model = small("matmul: x w -> a", "matmul2: a -> b", "matmul3: b -> y", parameters="w", sizes={"w": 100})
     arenas = (
-        Arena("weights", WEIGHTS, reuse=False, device="npu", memory="dram"),
-        Arena("fast", (), device="npu", memory="sram"),
-        Arena("work", OTHERS, device="npu", memory="dram", **{"alignment": 256, **arena}),
+        ArenaConfiguration("weights", WEIGHTS, reuse=False, device="npu", memory="dram"),
+        ArenaConfiguration("fast", (), device="npu", memory="sram"),
+        ArenaConfiguration("work", OTHERS, device="npu", memory="dram", **{"alignment": 256, **arena}),
     )
     policy = ArenaPolicy((Device("npu", (DeviceMemory("dram", capacity), DeviceMemory("sram", 1 << 16))),))
     token = bytes(64) if layout == "hashed" else None
@@ -50,7 +49,7 @@ def test_the_arenas_of_a_memory_lie_one_behind_the_other(layout: str) -> None:
         assert work.base == weights.base + 256
         assert work.base % 256 == 0
         assert (fast.extent.size, memory.bytes_allocated) == (0, 4096)
-        for row in range(len(made.tensors)):
+        for row in range(len(made.allocation.tensors)):
             assert weights.base <= memory.pointer(row) < weights.base + dram.size
             memory.tensor(row)[:] = row
         batches = Batches(Program(made), memory)
@@ -82,7 +81,7 @@ def test_arenas_that_do_not_fit_into_their_memory_are_not_applied() -> None:
     end = 256 + made.usage[2].footprint
     for capacity in (end, end - 1):
         devices = (Device("npu", (DeviceMemory("dram", capacity), DeviceMemory("sram", 1))),)
-        tight = replace(made, policy=ArenaPolicy(devices))
+        tight = amended(made, policy=ArenaPolicy(devices))
         if capacity == end:
             apply_plan(tight).close()
             continue

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.refusals import refused
 from tests.support.small import changed, small
-from tmmu.core.vocabulary import Arena, Role
-from tmmu.plan.columns import Plan
+from tmmu.core.vocabulary import ArenaConfiguration, Role
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.runtime import memory as module
 from tmmu.runtime.backing import HUGE_PAGE
@@ -41,30 +41,32 @@ def test_every_view_lies_within_the_mapping_of_its_arena(layout: str) -> None:
     """No traced tensor owns memory outside of its arena."""
     made = plan(layout)
     with Memory.map(made) as memory:
-        for row in range(len(made.tensors)):
+        for row in range(len(made.allocation.tensors)):
             view = memory.tensor(row)
-            arena = memory.arenas[int(made.storages.arena[made.tensors.storage[row]])]
+            arena = memory.arenas[int(made.allocation.storages.arena[made.allocation.tensors.storage[row]])]
             assert arena.base <= address(view)
             assert address(view) + len(view) <= arena.base + arena.extent.size
-            assert len(view) == made.tensors.bytes[row]
+            assert len(view) == made.allocation.tensors.bytes[row]
             assert address(view) == memory.pointer(row)
-            assert address(view) % made.tensors.alignment[row] == 0
+            assert address(view) % made.allocation.tensors.alignment[row] == 0
 
 
 @pytest.mark.parametrize("layout", ["packed", "slots", "pools"])
 def test_an_offset_is_a_distance_from_the_base(layout: str) -> None:
     made = plan(layout)
     with Memory.map(made) as memory:
-        for row, offset in enumerate(made.addresses().tolist()):
-            arena = int(made.storages.arena[made.tensors.storage[row]])
+        for row, offset in enumerate(made.allocation.addresses().tolist()):
+            arena = int(made.allocation.storages.arena[made.allocation.tensors.storage[row]])
             assert memory.pointer(row) == memory.arenas[arena].base + offset
 
 
-def test_hashed_slots_have_bytes_of_their_own_in_the_order_of_slots() -> None:
+def test_hashed_slots_have_bytes_of_their_own_in_the_order_of_their_first_storages() -> None:
     made = plan("hashed")
     extent = Memory.map(made).arenas[2].extent
-    slots = {int(s): int(o) for s, o in zip(made.storages.slot, made.storages.offset, strict=True) if int(o) > 1 << 32}
-    assert [extent.locate(slots[slot], 1)[1] for slot in sorted(slots)] == sorted(extent.at)
+    slots = {
+        int(s): int(o) for s, o in zip(made.slots.of, made.allocation.storages.offset, strict=True) if int(o) > 1 << 32
+    }
+    assert [extent.locate(offset, 1)[1] for offset in slots.values()] == sorted(extent.at)
     assert len(slots) == len(extent.start) > 1
     places = sorted(zip(extent.at, (e - s for s, e in zip(extent.start, extent.end, strict=True)), strict=True))
     assert all(at + size <= after for (at, size), (after, _) in pairwise(places))
@@ -75,8 +77,8 @@ def test_what_tensors_hold_is_kept_apart_where_they_live_together() -> None:
     for layout in LAYOUTS:
         made = plan(layout)
         with Memory.map(made) as memory:
-            for step in range(len(made.steps)):
-                t = made.tensors
+            for step in range(len(made.allocation.steps)):
+                t = made.allocation.tensors
                 live = [row for row in range(len(t)) if t.birth[row] <= step <= t.death[row]]
                 for row in live:
                     memory.tensor(row)[:] = row + 1
@@ -84,7 +86,7 @@ def test_what_tensors_hold_is_kept_apart_where_they_live_together() -> None:
 
 
 def test_fresh_memory_is_zero_and_the_bases_are_aligned() -> None:
-    arenas = (Arena("all", tuple(Role), alignment=1 << 16),)
+    arenas = (ArenaConfiguration("all", tuple(Role), alignment=1 << 16),)
     with Memory.map(plan_memory(small("relu: x -> y"), arenas).plan) as memory:
         assert memory.arenas[0].base % (1 << 16) == 0
         assert not memory.arenas[0].content.any()
@@ -94,8 +96,8 @@ def test_the_high_water_mark_is_the_footprint_once_every_tensor_was_used() -> No
     for layout in LAYOUTS:
         made = plan(layout)
         with Memory.map(made) as memory:
-            assert [memory.high_water(arena.name) for arena in made.arenas] == [0, 0, 0, 0]
-            for row in range(len(made.tensors)):
+            assert [memory.high_water(arena.name) for arena in made.allocation.arenas] == [0, 0, 0, 0]
+            for row in range(len(made.allocation.tensors)):
                 memory.tensor(row)
             assert [memory.high_water(a) for a in range(4)] == [usage.footprint for usage in made.usage]
 
@@ -110,7 +112,7 @@ def test_zero_bytes_count_as_one() -> None:
 def test_a_view_of_no_bytes_at_the_end_of_its_base_reaches_no_further() -> None:
     made = plan_memory(small("view: x -> v", "relu: v -> y", views={"v": ("x", 64)}, sizes={"v": 0, "y": 0})).plan
     with Memory.map(made) as memory:
-        for row in range(len(made.tensors)):
+        for row in range(len(made.allocation.tensors)):
             memory.tensor(row)
         assert memory.high_water("activations") == made.usage[2].footprint
 
@@ -144,10 +146,10 @@ def test_an_address_between_hashed_slots_is_refused() -> None:
 
 def test_hashed_slots_that_touch_are_refused() -> None:
     made = plan("hashed")
-    mine = np.flatnonzero(made.storages.arena == 2)
-    slots = made.storages.slot[mine].tolist()
+    mine = np.flatnonzero(made.allocation.storages.arena == 2)
+    slots = made.slots.of[mine].tolist()
     other = next(int(k) for k, slot in zip(mine, slots, strict=True) if slot != slots[0])
-    touching = changed(made, "storages", other, offset=int(made.storages.offset[mine[0]]) + 1)
+    touching = changed(made, "storages", other, offset=int(made.allocation.storages.offset[mine[0]]) + 1)
     with refused("ADDRESS_COLLISION", "bytes in common"):
         Memory.map(touching)
 
@@ -163,13 +165,15 @@ def test_hashed_slots_that_touch_are_refused() -> None:
     ids=["numpy", "doubles", "ctypes", "mmap"],
 )
 def test_a_buffer_of_the_callers_is_used_as_it_is(make: Any) -> None:
-    made = replace(plan(), arenas=tuple(replace(arena, alignment=1) for arena in plan().arenas))
-    made = replace(made, slots=replace(made.slots, alignment=np.ones_like(made.slots.alignment)))
-    made = replace(made, storages=replace(made.storages, alignment=np.ones_like(made.storages.alignment)))
+    made = amended(plan(), arenas=tuple(replace(arena, alignment=1) for arena in plan().allocation.arenas))
+    made = amended(made, slots=replace(made.slots, alignment=np.ones_like(made.slots.alignment)))
+    made = amended(
+        made, storages=replace(made.allocation.storages, alignment=np.ones_like(made.allocation.storages.alignment))
+    )
     buffer = make(made.usage[2].footprint)
     memory = Memory.map(made, base={"activations": buffer})
     memory.tensor(0)[:] = 7
-    at = int(made.addresses()[0])
+    at = int(made.allocation.addresses()[0])
     assert bytes(memoryview(buffer).cast("B"))[at : at + 64] == b"\7" * 64
     assert memory.arenas[2].base == address(np.frombuffer(buffer, np.uint8))
 
@@ -209,26 +213,24 @@ def test_two_arenas_share_no_byte_of_memory() -> None:
 
 def test_all_alignments_must_be_powers_of_two() -> None:
     made = plan()
-    for table in ("slots", "storages"):
-        for wrong in (0, 3):
-            with refused("ALIGNMENT_VIOLATION", "no power of two"):
-                Memory.map(changed(made, table, 0, alignment=wrong))
-    arenas = (replace(made.arenas[0], alignment=192), *made.arenas[1:])
+    for wrong in (0, 3):
+        with refused("ALIGNMENT_VIOLATION", "no power of two"):
+            Memory.map(changed(made, "storages", 0, alignment=wrong))
+    arenas = (replace(made.allocation.arenas[0], alignment=192), *made.allocation.arenas[1:])
     with refused("ALIGNMENT_VIOLATION", "192"):
-        Memory.map(replace(made, arenas=arenas))
+        Memory.map(amended(made, arenas=arenas))
 
 
-@pytest.mark.parametrize("footprint", [1 << 50, 1 << 62, (1 << 64) - 1])
+@pytest.mark.parametrize("offset", [1 << 50, 1 << 62, (1 << 64) - 1])
 def test_memory_that_cannot_be_had_is_a_refusal_and_nothing_stays_mapped(
-    footprint: int, monkeypatch: pytest.MonkeyPatch
+    offset: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = plan()
     closed: list[str] = []
     close = module.ArenaMemory.close
     monkeypatch.setattr(module.ArenaMemory, "close", lambda self: (closed.append(self.arena.name), close(self))[1])
-    usage = (*made.usage[:2], made.usage[2]._replace(footprint=footprint), made.usage[3])
     with refused("TMMU_ALLOCATION_FAILURE", "cannot be had", "arena 'activations'"):
-        Memory.map(replace(made, usage=usage))
+        Memory.map(changed(made, "storages", "a", offset=offset))
     assert sorted(closed) == ["optimizer", "parameters"]
 
 

@@ -23,9 +23,11 @@ from tests.support.small import changed, small
 from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import REGISTRY, TmmuError
+from tmmu.core.vocabulary import ANYWHERE
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
-from tmmu.planner import plan_memory
+from tmmu.plan.claims import arena_config
+from tmmu.plan.sections import Plan
+from tmmu.planner import DEFAULT, plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -201,12 +203,12 @@ def test_a_trace_has_its_records_in_their_order() -> None:
 
 def test_the_header_says_what_the_trace_is_of() -> None:
     made, head = plan(), full()[0]
-    hashes = file.recompute(file.without_hashes(made))
-    assert head["ir_hash"] == made.ir_hash
-    assert head["replay_token_prefix"] == made.replay_token[:8]
-    assert head["replay_token_digest"] == hashlib.sha256(made.replay_token).digest()
+    hashes = file.hashes(made)
+    assert head["ir_hash"] == made.origin.ir_hash
+    assert head["replay_token_prefix"] == made.origin.replay_token[:8]
+    assert head["replay_token_digest"] == hashlib.sha256(made.origin.replay_token).digest()
     assert (head["arena_config_hash"], head["tmmu_plan_hash"]) == (hashes["arena_config_hash"], hashes["plan_hash"])
-    assert head["arena_config"] == file.arena_config(made.arenas)
+    assert head["arena_config"] == arena_config(DEFAULT, ANYWHERE)
     assert (head["trace_schema"], head["metric_schema"]) == ("tmmu_trace_v1", "tmmu_metrics_v1")
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.support.recorded import batch
 from tests.support.refusals import refused
 from tests.support.small import small
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
@@ -171,7 +171,7 @@ def copied(folder: Path) -> Path:
 
 def test_buffers_of_the_callers_are_filled_like_mappings() -> None:
     old, wider = ran(plan()), plan(4096)
-    sizes = {arena.name: 1 << 14 for arena in wider.arenas}
+    sizes = {arena.name: 1 << 14 for arena in wider.allocation.arenas}
     base = {name: np.full(size + 256, 9, np.uint8) for name, size in sizes.items()}
     aligned = {name: whole[-whole.ctypes.data % 128 :][: sizes[name]] for name, whole in base.items()}
     with exchange(old, wider, "why", base=aligned) as new:

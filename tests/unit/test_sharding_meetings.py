@@ -5,14 +5,13 @@ spec: R7.1, R7.18, R7.26
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from proofs.sharding.exchange import Meeting, meetings, waits
 from tests.unit.test_sharding_plans import model, spec
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 CUBE = spec({"a": 2, "b": 3, "c": 4})
@@ -22,7 +21,7 @@ SHAPES = {"x": (4, 2), "x2": (4,), "y": (4, 2), "z": (8, 2)}
 def plan(rank: int, *lines: str) -> Plan:
     """The plan of a rank of the cube that runs these steps: `node axis::operator: reads -> writes`."""
     made = plan_memory(model([line.replace(" ", " tmmu.mesh/", 1) for line in lines], SHAPES, "y")).plan
-    return replace(made, rank=rank, shard_spec=CUBE)
+    return amended(made, rank=rank, shard_spec=CUBE)
 
 
 X, X2, Y = (32, "float32"), (16, "float32"), (32, "float32")
@@ -53,7 +52,7 @@ def test_what_is_no_collective_or_waits_for_nobody_is_no_meeting() -> None:
     first = meetings(plan(18, "cut a::Shard.0: x -> z", "n a::AllReduce: z -> y"))
     assert [(found.step, found.carries) for found in first] == [("n", ((64, "float32"),))]
     other = plan(18, "n a::AllReduce: x -> y")
-    assert meetings(replace(other, ops=(("com.example/a", "AllReduce"),))) == []
+    assert meetings(amended(other, ops=(("com.example/a", "AllReduce"),))) == []
 
 
 @pytest.mark.parametrize(

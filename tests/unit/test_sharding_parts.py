@@ -18,7 +18,8 @@ from proofs.sharding.stages import of_rank
 from tests.unit.test_sharding_plans import LAYERS, model, spec
 from tests.unit.test_sharding_ranks import SPEC, plans
 from tmmu.core.columns import NONE, column
-from tmmu.plan.columns import Plan, Shards
+from tmmu.plan.columns import Shards
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.planner.sharding import Local, shards_of
 
@@ -27,11 +28,11 @@ Stated = dict[str, tuple[Dimension, ...]]
 
 def restated(plan: Plan, stated: Stated) -> Plan:
     """The plan with another table of parts."""
-    axes, rows = Mesh(plan.shard_spec).axes, plan.tensors.name.list()
+    axes, rows = Mesh(plan.origin.shard_spec).axes, plan.allocation.tensors.name.list()
     dims = [(d.size, axes.index(d.axis) if d.axis else NONE, *d.part) for of in stated.values() for d in of]
     columns = [[dim[k] for dim in dims] for k in range(5)]
     bounds = np.cumsum([0, *map(len, stated.values())])
-    return replace(plan, shards=Shards(
+    return amended(plan, shards=Shards(
         column([rows.index(name) for name in stated], np.uint32), column(bounds.tolist(), np.uint32),
         column(columns[0], np.uint64), column(columns[1], np.uint32), *(column(c, np.uint64) for c in columns[2:]),
     ))  # fmt: skip
@@ -64,7 +65,7 @@ def test_what_the_planner_says_of_every_rank_is_true() -> None:
     for padded in (SPEC, spec({"data": 4}, ("x", ["", "data"]), ("w1", ["data"]), pad=True)):
         for plan in plans(padded):
             assert list(false_parts(plan)) == []
-            assert list(part_differences(plan, of_rank(read_ir(LAYERS), padded, plan.rank))) == []
+            assert list(part_differences(plan, of_rank(read_ir(LAYERS), padded, plan.origin.rank))) == []
             assert restated(plan, stated_parts(plan)) == plan
 
 
@@ -111,7 +112,7 @@ def test_a_part_that_is_not_the_ranks_is_named_with_what_is(what: str) -> None:
 def test_padding_is_no_harm_where_the_spec_allows_it() -> None:
     """Nor is a dimension that divides where it does not. spec: R7.8"""
     plan = plans()[1]
-    padded = replace(plan, shard_spec={**SPEC, "pad": True})
+    padded = amended(plan, shard_spec={**SPEC, "pad": True})
     odd = {**stated_parts(plan), **rows(Part(2, 1, 2), size=3)}
     assert list(false_parts(restated(padded, odd))) == []
 
@@ -120,7 +121,7 @@ def test_what_the_caller_writes_is_a_part_of_a_tensor_of_the_model() -> None:
     """A result may be a buffer, which is nothing of the model's. spec: R7.19"""
     plan = plans()[1]
     stated = stated_parts(plan)
-    assert plan.tensors.writer[plan.tensors.name.list().index("a")] != NONE
+    assert plan.allocation.tensors.writer[plan.allocation.tensors.name.list().index("a")] != NONE
     assert list(false_parts(restated(plan, {k: v for k, v in stated.items() if k != "a"}))) == []
     (found,) = false_parts(restated(plan, {k: v for k, v in stated.items() if k != "x"}))
     assert tuple(found) == ("shards", "part of x", "nothing", "a part of what the caller writes")
@@ -132,7 +133,7 @@ def test_elements_that_are_narrower_than_a_byte_fill_whole_bytes(elements: int, 
     narrow = replace(net, tensors=tuple(replace(t, dtype="int4", bytes=3, alignment=1) for t in net.tensors))
     by = spec({"data": 1})
     made = plan_memory(narrow).plan
-    plan = replace(made, shard_spec=by, shards=shards_of(Local(narrow, [(0, (elements,), ("",))]), by, 0))
+    plan = amended(made, shard_spec=by, shards=shards_of(Local(narrow, [(0, (elements,), ("",))]), by, 0))
     assert [tuple(field)[1:] for field in false_parts(plan)] == (
         [] if right == 3 else [("bytes of x", "3", str(right))]
     )

@@ -22,6 +22,7 @@ from tests.unit.test_sharding_plans import spec
 from tests.unit.test_sharding_ranks import SPEC, WORLD, plans
 from tmmu.plan import file
 from tmmu.plan.gate import Stated
+from tmmu.plan.sections import amended
 
 SCOPE = "for the steps it states"
 EVERY_RANK = Options(require=("ranks",))
@@ -33,7 +34,11 @@ def right(by_stages: bool = True) -> tuple[Member, ...]:
     found = []
     for plan in plans(SPEC if by_stages else spec({"data": 2}, ("x", ["data"]))):
         verdict = Verdict(
-            f"{plan.rank}.cbor", PROVED, 0, SCOPE, assumptions={"rank": plan.rank, "donated": [f"given{plan.rank % 2}"]}
+            f"{plan.origin.rank}.cbor",
+            PROVED,
+            0,
+            SCOPE,
+            assumptions={"rank": plan.origin.rank, "donated": [f"given{plan.origin.rank % 2}"]},
         )
         one = ranks.member(verdict, Stated(plan, file.to_object(plan)))
         assert one is not None
@@ -222,10 +227,10 @@ def test_plans_are_of_one_family_only_with_one_model_mode_and_bindings() -> None
     """What the user donates is not asked: a stage has what the other has not. spec: R7.27, R7.29"""
     base = plans()[0]
     others = [
-        replace(base, model="other"), replace(base, mode="forward"), replace(base, source_digest=bytes(32)),
-        replace(base, bindings=replace(base.bindings, dims={"n": 2})),
+        amended(base, model="other"), amended(base, mode="forward"), amended(base, source_digest=bytes(32)),
+        amended(base, bindings=replace(base.bindings, dims={"n": 2})),
     ]  # fmt: skip
-    donating = replace(base, bindings=replace(base.bindings, donated=("x",)))
+    donating = amended(base, bindings=replace(base.bindings, donated=("x",)))
     verdict = right()[0].verdict
 
     def family(plan: Any) -> tuple[Any, ...]:

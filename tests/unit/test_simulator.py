@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from tests.support.corruption import Change
-from tests.support.corruption import changed as changed_by
+from tests.support.corruption import corrupted as changed_by
 from tests.support.effort import share
 from tests.support.models import numbered
 from tests.support.small import changed, small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Shares
 from tmmu.examples.broken.editing import in_place
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.runtime.memory import Memory
 from tmmu.simulator import Corrupted, Corruption, HashKernels, Program, Report, simulate
@@ -49,9 +50,9 @@ CHAIN = small("matmul1: x -> a", "relu: a -> b(a)", "reshape: b -> v", "matmul2:
 
 def moved(plan: Plan, tensor: str, onto: str, by: int = 0) -> Plan:
     """`tensor`'s storage put where that of `onto` begins."""
-    names = plan.tensors.name.list()
-    home, target = (int(plan.tensors.storage[names.index(name)]) for name in (tensor, onto))
-    return changed(plan, "storages", home, offset=int(plan.storages.offset[target]) + by)
+    names = plan.allocation.tensors.name.list()
+    home, target = (int(plan.allocation.tensors.storage[names.index(name)]) for name in (tensor, onto))
+    return changed(plan, "storages", home, offset=int(plan.allocation.storages.offset[target]) + by)
 
 
 def test_a_right_plan_is_identical_and_uses_its_footprint() -> None:
@@ -76,7 +77,7 @@ def test_an_operand_that_was_overwritten_is_named_with_its_byte() -> None:
     model = small("matmul1: x -> a", "matmul2: a -> b", "add: a b -> y")
     plan = moved(planned(model, layout="slots"), "b", "a", by=16)
     found = corruption(plan)
-    first = int(plan.addresses()[plan.tensors.name.list().index("a")]) + 16
+    first = int(plan.allocation.addresses()[plan.allocation.tensors.name.list().index("a")]) + 16
     assert (found.tensors, found.step, found.arena, found.first_byte) == (("a",), 1, "activations", first)
     assert "reads a, whose byte 16 is 0xa5" in found.text  # the pattern of the result that is about to be written
     owned = corruption(plan, sanitize=True)
@@ -95,7 +96,7 @@ def test_equal_bytes_of_another_tensor_are_stale_to_the_sanitizer_alone() -> Non
 def test_a_tensor_that_nothing_has_written_is_named() -> None:
     """spec: SIM1.3"""
     plan = planned(small("matmul1: x -> a", "matmul2: a -> y"))
-    names = plan.tensors.name.list()
+    names = plan.allocation.tensors.name.list()
     found = corruption(changed(plan, "steps", 0, reads=names.index("a")))
     assert (found.text, found.tensors, found.step) == ("step 0 (matmul1) reads a, which nothing has written", ("a",), 0)
 
@@ -107,22 +108,24 @@ def test_an_operator_that_reads_its_neighbours_is_not_in_place(op: str) -> None:
     plan = in_place(planned(model), "r", "a")
     found = corruption(plan)
     assert found.text == "step 1 (other) computes r over a, elements of which it reads again"
-    assert simulated(changed(plan, "steps", 1, op=plan.ops.index(("", "Add")))).identical
+    assert simulated(changed(plan, "steps", 1, op=plan.allocation.ops.index(("", "Add")))).identical
 
 
 def test_a_slice_that_is_not_the_identical_one_is_an_ordinary_write() -> None:
     """spec: SIM2.2, SIM1.4"""
     model = small("matmul: x -> a", "relu: a -> r(a)", "add: r -> y", sizes={"a": 64, "r": 64})
     plan = changed(planned(model), "tensors", "r", window=4)
-    plan = changed(plan, "storages", int(plan.tensors.storage[plan.tensors.name.list().index("a")]), bytes=68)
+    plan = changed(
+        plan, "storages", int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index("a")]), bytes=68
+    )
     assert "reads a, whose byte 4 is 0xa5" in corruption(plan).text
 
 
 def test_a_view_is_not_written_and_must_show_its_base() -> None:
     """spec: SIM2.1"""
     plan = planned(CHAIN, layout="slots")
-    names = plan.tensors.name.list()
-    elsewhere = changed(plan, "tensors", "v", storage=int(plan.tensors.storage[names.index("y")]))
+    names = plan.allocation.tensors.name.list()
+    elsewhere = changed(plan, "tensors", "v", storage=int(plan.allocation.tensors.storage[names.index("y")]))
     found = corruption(elsewhere)
     assert (found.tensors, found.step) == (("v",), 2)
 
@@ -130,7 +133,7 @@ def test_a_view_is_not_written_and_must_show_its_base() -> None:
 def test_of_an_operator_that_is_no_view_the_word_counts_for_nothing() -> None:
     """It writes what is said to be a view to bytes of its own, as the verifier reads it too. spec: SIM2.1, V2.1"""
     plan = planned(small("matmul: x -> a", "transpose: a -> v", "add: v -> y"))
-    names = plan.tensors.name.list()
+    names = plan.allocation.tensors.name.list()
     plan = changed(plan, "tensors", "v", shares=SHARES.index(Shares.VIEW), of=names.index("a"))
     assert simulated(plan, sanitize=True).identical
 
@@ -150,7 +153,7 @@ def test_tied_weights_are_written_once() -> None:
                   sizes={"v": 32, "u": 16})  # fmt: skip
     plan = planned(model)
     assert simulated(plan, sanitize=True).identical
-    names = plan.tensors.name.list()
+    names = plan.allocation.tensors.name.list()
     circle = changed(plan, "tensors", "v", of=names.index("u"), window=8)
     with pytest.raises(Corrupted, match="is a view of itself"):
         simulated(changed(changed(circle, "tensors", "v", bytes=16), "tensors", "u", window=8, bytes=16))
@@ -159,20 +162,21 @@ def test_tied_weights_are_written_once() -> None:
 def test_a_tensor_outside_of_its_arena_is_no_crash() -> None:
     """spec: SIM1.8"""
     plan = planned(CHAIN)
-    home = int(plan.tensors.storage[plan.tensors.name.list().index("a")])
+    home = int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index("a")])
     for offset in (1 << 20, (1 << 64) - 1):
         found = corruption(changed(plan, "storages", home, offset=offset))
         assert found.text.endswith("lies outside of the arena activations")
     huge = corruption(changed(plan, "tensors", "x", bytes=(1 << 64) - 1))
+    assert huge.text.endswith("lies outside of the arena activations")
     assert (huge.tensors, huge.last_byte is not None and huge.last_byte > 1 << 63) == (("x",), True)
 
 
 def test_arenas_beyond_all_memory_are_refused() -> None:
     """spec: SIM1.8"""
-    plan = planned(CHAIN)
-    usage = tuple(each._replace(footprint=1 << 62) for each in plan.usage)
+    plan = changed(planned(CHAIN), "storages", 0, offset=1 << 62)
+    plan = amended(plan, usage=tuple(each._replace(footprint=None) for each in plan.usage))
     with pytest.raises(TmmuError, match="bytes cannot be had"):
-        simulated(replace(plan, usage=usage))
+        simulated(plan)
 
 
 def test_private_memory_has_a_limit() -> None:
@@ -339,7 +343,9 @@ def test_changed_bytes_are_seen() -> None:
 def test_nothing_is_believed_of_lifetimes_slots_and_claims() -> None:
     """spec: SIM1.2"""
     plan = planned(CHAIN)
-    tensors = replace(plan.tensors, birth=plan.tensors.birth * 0 + 7, death=plan.tensors.death * 0)
-    storages = replace(plan.storages, birth=plan.storages.birth * 0 + 9, slot=plan.storages.slot * 0)
+    tensors = replace(
+        plan.allocation.tensors, birth=plan.allocation.tensors.birth * 0 + 7, death=plan.allocation.tensors.death * 0
+    )
+    storages = replace(plan.allocation.storages, birth=plan.allocation.storages.birth * 0 + 9)
     usage = tuple(each._replace(peak_live_bytes=1, slots=99, max_live=0) for each in plan.usage)
-    assert simulated(replace(plan, tensors=tensors, storages=storages, usage=usage), sanitize=True).identical
+    assert simulated(amended(plan, tensors=tensors, storages=storages, usage=usage), sanitize=True).identical

@@ -17,7 +17,7 @@ from tmmu import examples
 from tmmu.core.dtypes import BITS, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.examples.broken.networks import choice, layers, swap
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.simulator import Corrupted
 from tmmu.simulator.elements import decode, encode, numpy_type

@@ -18,7 +18,7 @@ from proofs.smt.unfold import Scope
 from proofs.verify import export as smtlib
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 OBLIGATIONS = [f"{obligation.NAME}.smt2" for obligation in obligations.OBLIGATIONS]
@@ -33,12 +33,12 @@ def files(folder: Path, plan: Plan, limit: int) -> list[str]:
 
 
 def test_a_plan_has_a_file_for_each_obligation_and_up_to_the_limit_one_for_the_definition(tmp_path: Path) -> None:
-    """Two storages may collide, one cannot."""
+    """It has a scope for each promise, in the plan's names."""
     for storages, lines in ((1, ()), (2, ("relu: x -> y",)), (3, ("relu: x -> a", "relu2: a -> y"))):
         plan = plan_memory(small(*lines, outputs="y" if lines else "x")).plan
-        assert len(plan.storages) == storages
+        assert len(plan.allocation.storages) == storages
         for limit in (storages - 1, storages, storages + 1):
-            asked = ["definition.smt2"] if 2 <= storages <= limit else []
+            asked = ["definition.smt2"] if storages <= limit else []
             assert files(tmp_path / str(storages) / str(limit), plan, limit) == [*OBLIGATIONS, *asked]
 
 
@@ -76,14 +76,15 @@ def test_a_file_has_the_definitions_of_all_of_its_queries() -> None:
 
 def test_what_asks_nothing_is_true_and_what_is_asked_stands_alone() -> None:
     rows = Batch(["(< 1 2)", "(< 2 3)"], lambda _: Place(), 2)
-    assert list(smtlib._queries(iter([rows]))) == ["(assert (not (and true\n(< 1 2)\n(< 2 3))))"]
-    assert list(smtlib._queries(iter(()))) == ["(assert (not true))"]
+    [query] = smtlib._queries(iter([rows]), lambda _: "a at step 1")
+    assert query == "; row 0: a at step 1\n; row 1: a at step 1\n(assert (not (and true\n(< 1 2)\n(< 2 3))))"
+    assert list(smtlib._queries(iter(()), lambda _: "")) == ["(assert (not true))"]
 
     def none() -> Iterator[Batch]:
         raise Unprovable("no proof is known")
         yield rows
 
-    assert list(smtlib._queries(none())) == []
+    assert list(smtlib._queries(none(), lambda _: "")) == []
 
 
 def test_an_envelope_has_a_file_of_its_own(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tmmu.core import canonical
 from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
 from tmmu.ir import columns as ir_columns
 from tmmu.plan import file as plan_file
-from tmmu.plan import gate
+from tmmu.plan.provenance import HASHES
 from tmmu.planner.plan import plan_memory, replay_token
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,21 +42,27 @@ def sha256(value: Any) -> bytes:
     return hashlib.sha256(cbor2.dumps(value, canonical=True)).digest()
 
 
-def expected(plan: dict[str, Any]) -> dict[str, bytes]:
+def expected(file: dict[str, Any]) -> dict[str, bytes]:
     """Each hash of the page, from the file's own keys."""
-    order = [plan["steps"]["node"].decode().split("\0"), plan["steps"]["part"]]
+    allocation, claims, origin = file["allocation"], file["claims"], file["provenance"]
+    steps, storages, slots = allocation["steps"], allocation["storages"], claims["slots"]
+    uses = claims["configuration"]["arenas"]
+    arenas = [
+        {**{key: arena[key] for key in ("name", "capacity", "alignment", "reuse")}, **use}
+        for arena, use in zip(allocation["arenas"], uses, strict=True)
+    ]
     digests = {
-        "execution_order_hash": sha256(order),
-        "arena_config_hash": sha256(plan["arena_config"]),
-        "shard_spec_hash": sha256(plan["shard_spec"]),
-        "file_digest": sha256({key: value for key, value in plan.items() if key != "file_digest"}),
+        "execution_order_hash": sha256([steps["node"].decode().split("\0"), steps["part"]]),
+        "arena_config_hash": sha256({**claims["configuration"], "arenas": arenas}),
+        "shard_spec_hash": sha256(origin["shard_spec"]),
+        "file_digest": sha256({key: value for key, value in file.items() if key != "file_digest"}),
     }
-    table = [plan[key] for key in ("bindings", "tensors", "storages", "slots", "steps")]
-    addresses = [plan["storages"][key] for key in ("arena", "slot", "offset")]
-    for name, slots in (("plan_hash", [plan["replay_token"], *table]), ("layout_digest", table)):
+    table = [origin["bindings"], allocation["tensors"], storages, steps, slots]
+    addresses = [storages["arena"], slots["of"], storages["offset"]]
+    for name, assignment in (("plan_hash", [origin["replay_token"], *table]), ("layout_digest", table)):
         listed = [
-            plan["ir_hash"], plan["mode"], digests["arena_config_hash"], digests["execution_order_hash"], plan["rank"],
-            plan["world_size"], digests["shard_spec_hash"], slots, addresses,
+            origin["ir_hash"], origin["mode"], digests["arena_config_hash"], digests["execution_order_hash"],
+            origin["rank"], origin["world_size"], digests["shard_spec_hash"], assignment, addresses,
         ]  # fmt: skip
         digests[name] = sha256(["tmmu_plan_v1", listed])
     return digests
@@ -65,17 +71,17 @@ def expected(plan: dict[str, Any]) -> dict[str, bytes]:
 def test_every_hash_of_a_plan_is_that_of_the_page() -> None:
     plan = written()
     hashes = expected(plan)
-    assert {name: plan[name] for name in hashes} == hashes
-    assert set(hashes) == set(gate.HASHES)
+    assert {name: (plan | plan["provenance"])[name] for name in hashes} == hashes
+    assert set(hashes) == {*HASHES, "file_digest"}
 
 
 def test_the_model_hash_is_the_digest_of_the_model_with_the_source_beside_it() -> None:
     plan = written()
-    assert plan["ir_hash"] == hashlib.sha256(canonical.encode(ir_columns.to_object(model()))).digest()
-    assert plan["source_digest"] == bytes(range(32))
+    assert plan["provenance"]["ir_hash"] == hashlib.sha256(canonical.encode(ir_columns.to_object(model()))).digest()
+    assert plan["provenance"]["source_digest"] == bytes(range(32))
 
 
-@pytest.mark.parametrize("key", [key for key in written() if key not in gate.HASHES])
+@pytest.mark.parametrize("key", [key for key in written() if key != "file_digest"])
 def test_a_change_of_any_key_changes_the_file_digest(key: str) -> None:
     plan = written()
     assert sha256({**{k: v for k, v in plan.items() if k != "file_digest"}, key: "changed"}) != plan["file_digest"]
@@ -83,9 +89,9 @@ def test_a_change_of_any_key_changes_the_file_digest(key: str) -> None:
 
 def test_a_replay_token_changes_the_plan_hash_and_neither_slots_nor_offsets() -> None:
     one, other = written(), written(bytes(32))
-    assert one["plan_hash"] != other["plan_hash"]
-    assert one["layout_digest"] == other["layout_digest"]
-    assert (one["storages"], one["slots"]) == (other["storages"], other["slots"])
+    assert one["provenance"]["plan_hash"] != other["provenance"]["plan_hash"]
+    assert one["provenance"]["layout_digest"] == other["provenance"]["layout_digest"]
+    assert (one["allocation"], one["claims"]) == (other["allocation"], other["claims"])
 
 
 def test_the_token_of_a_seed_is_the_commitment_of_the_page() -> None:

@@ -19,9 +19,10 @@ from proofs.readers.sharing import Permissions, permitted
 from proofs.verify.verdict import OBLIGATIONS
 from tests.support.small import changed, listed, small
 from tmmu.core.columns import NONE, Names
-from tmmu.core.vocabulary import Arena, Part, Role, Scratch, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, Part, Role, Scratch, Shares
 from tmmu.examples.broken import editing
-from tmmu.plan.columns import PARTS, ROLES, SHARES, Plan
+from tmmu.plan.columns import PARTS, ROLES, SHARES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (Part.WHOLE, Part.ENTER, Part.LEAVE))
@@ -67,7 +68,7 @@ def test_plans_that_hang_together_have_no_problem() -> None:
     ]
     for plan in (chain(), nested(), *(plan_memory(model).plan for model in models)):
         assert problems(plan) == []
-    unaligned = (Arena("all", tuple(Role), alignment=1),)
+    unaligned = (ArenaConfiguration("all", tuple(Role), alignment=1),)
     assert problems(plan_memory(small("relu: x -> y"), unaligned).plan) == []
 
 
@@ -83,11 +84,11 @@ def renamed(table: str, row: int, name: str) -> Change:
     """The plan with another name of a node or a body."""
 
     def change(plan: Plan) -> Plan:
-        rows = getattr(plan, table)
+        rows = getattr(plan.allocation, table)
         key = "node" if table == "steps" else "name"
         names = list(getattr(rows, key))
         names[row] = name
-        return replace(plan, **{table: replace(rows, **{key: Names.of(names)})})
+        return amended(plan, **{table: replace(rows, **{key: Names.of(names)})})
 
     return change
 
@@ -207,7 +208,7 @@ def test_a_value_that_bodies_of_one_node_are_given_is_read_in_either() -> None:
     """What an enter writes belongs to each body of its node, not to one that comes first or last."""
     model = small("if: c x -> y", "if/then: => r", "  relu: x -> r", "if/else: => s", "  relu2: x -> s", inputs="c x")
     plan = plan_memory(model).plan
-    assert plan.steps.part.tolist() == [ENTER, WHOLE, WHOLE, LEAVE]
+    assert plan.allocation.steps.part.tolist() == [ENTER, WHOLE, WHOLE, LEAVE]
     handed = listed(changed(plan, "tensors", "x", writer=0), "writes", 0, "x")
     assert list(structure.nested(handed, program(handed, Permissions()))) == []
 
@@ -219,7 +220,7 @@ def test_bodies_of_one_node_do_not_interleave() -> None:
         "  relu4: c -> d",
     )  # fmt: skip
     plan = plan_memory(model).plan
-    assert plan.steps.body.tolist() == [0, 1, 1, 2, 2, 0]
+    assert plan.allocation.steps.body.tolist() == [0, 1, 1, 2, 2, 0]
     interleaved = changed(changed(plan, "steps", 2, body=2), "steps", 3, body=1)
     [problem] = problems(interleaved)
     assert (problem.obligation, problem.step) == ("bodies_nest", 3)
@@ -229,7 +230,7 @@ def test_bodies_of_one_node_do_not_interleave() -> None:
 def test_a_body_lies_in_one_node_even_where_two_have_one_operation() -> None:
     model = small("if: x -> y", "if/then: => x", "if2: y -> z", "if2/then: => y", outputs="z")
     plan = plan_memory(model).plan
-    assert plan.steps.part.tolist() == [ENTER, LEAVE, ENTER, LEAVE]
+    assert plan.allocation.steps.part.tolist() == [ENTER, LEAVE, ENTER, LEAVE]
     [problem] = problems(changed(plan, "bodies", 1, leave=3))
     assert "body 'if/then' does not lie between the enter and the leave of one node" in problem.text
 
@@ -248,10 +249,10 @@ def test_a_layout_of_its_own_asks_nothing_of_where_slots_lie() -> None:
     plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
     apart = changed(changed(plan, "storages", 0, offset=256), "slots", 1, alignment=256)
     assert {problem.obligation for problem in problems(apart)} == {"alignment", "no_live_overlap"}
-    assert problems(replace(apart, layout="packed")) == []
+    assert problems(amended(apart, layout="packed")) == []
     odd = changed(plan, "slots", 1, alignment=256)
     assert [problem.obligation for problem in problems(odd)] == ["alignment", "alignment"]
-    assert problems(replace(odd, layout="packed")) == []
+    assert problems(amended(odd, layout="packed")) == []
 
 
 SCOPED: list[tuple[str, Change, str | None]] = [
@@ -304,8 +305,8 @@ def test_scratch_of_a_loop_is_handed_to_no_copy() -> None:
     model = small("relu: x -> a", "loop: x x -> y z", "loop/body*: i j => j i", outputs="y z",
                   nodes={"loop": {"scratch": SCRATCH}})  # fmt: skip
     plan = plan_memory(model).plan
-    leave = plan.steps.listed("reads")[2]
-    assert [str(plan.tensors.name[t]) for t in leave[-2:]] == ["loop/body/i.copy1", "loop.scratch0"]
+    leave = plan.allocation.steps.listed("reads")[2]
+    assert [str(plan.allocation.tensors.name[t]) for t in leave[-2:]] == ["loop/body/i.copy1", "loop.scratch0"]
     assert problems(plan) == []
 
 
@@ -341,17 +342,18 @@ def test_an_arena_cannot_be_hidden_behind_a_word_for_sharing() -> None:
 
 
 def test_an_arena_that_does_not_reuse_has_no_slot_for_two() -> None:
-    """spec: M3.1"""
-    kept = (Arena("all", tuple(Role), reuse=False),)
+    """spec: M3.1, P2.4"""
+    kept = (ArenaConfiguration("all", tuple(Role), reuse=False),)
     plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept).plan
     assert problems(plan) == []
-    x, b = (plan.tensors.name.list().index(name) for name in "xb")
-    place = {"slot": int(plan.storages.slot[x]), "offset": int(plan.storages.offset[x])}
-    [problem] = problems(changed(plan, "storages", b, **place))
+    x, b = (plan.allocation.tensors.name.list().index(name) for name in "xb")
+    place = {"slot": int(plan.slots.of[x]), "offset": int(plan.allocation.storages.offset[x])}
+    problem, shared = problems(changed(plan, "storages", b, **place))
+    assert (shared.obligation, shared.tensors) == ("no_live_overlap", ("x", "b"))
     assert (problem.obligation, problem.tensors) == ("slot_count", ("x", "b"))
     assert "of an arena that does not reuse" in problem.text
     third = changed(changed(plan, "storages", b, **place), "storages", "y", **place)
-    [named] = [p for p in problems(third) if "of an arena that does not reuse" in p.text]
+    [named] = [p for p in problems(third) if "one slot of an arena that does not reuse" in p.text]
     assert named.tensors == ("x", "b")  # the first two of three
 
 
@@ -359,24 +361,24 @@ def test_slots_share_no_byte_whoever_lives_there() -> None:
     """The second slot begins within the first, whose storages are small there and dead then. spec: A1.1"""
     plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", sizes={"x": 256})).plan
     assert problems(plan) == []
-    assert plan.storages.offset.tolist() == [0, 256, 0, 256]
+    assert plan.allocation.storages.offset.tolist() == [0, 256, 0, 256]
     closer = changed(changed(plan, "storages", "a", offset=128), "storages", "y", offset=128)
     [problem] = [p for p in problems(closer) if "the slots of" in p.text]
     assert problem == Problem(
         "no_live_overlap", ("x", "a"), None, "activations", 128, 255, "the slots of x and a have bytes in common"
     )
-    assert not any("the slots of" in p.text for p in problems(replace(closer, layout="packed")))
+    assert not any("the slots of" in p.text for p in problems(amended(closer, layout="packed")))
 
 
 def test_tensors_that_must_not_alias_share_no_byte_at_any_step() -> None:
     plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
-    assert problems(replace(plan, must_not_alias=((0, 1),))) == []
-    [problem] = problems(replace(plan, must_not_alias=((0, 2),)))
+    assert problems(amended(plan, must_not_alias=((0, 1),))) == []
+    [problem] = problems(amended(plan, must_not_alias=((0, 2),)))
     assert problem == Problem(
         "must_not_alias", ("x", "b"), None, "activations", 128, 191,
         "x and b must not alias, but their storages share bytes",
     )  # fmt: skip
-    [itself] = problems(replace(plan, must_not_alias=((0, 0),)))
+    [itself] = problems(amended(plan, must_not_alias=((0, 0),)))
     assert itself.tensors == ("x", "x")
 
 
@@ -384,7 +386,7 @@ def test_tensors_of_two_arenas_or_of_no_bytes_share_nothing() -> None:
     apart = plan_memory(small("add: w x -> y", parameters="w", must_not_alias=[("w", "x")])).plan
     assert problems(apart) == []
     empty = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0})).plan
-    assert problems(replace(empty, must_not_alias=((0, 1), (1, 1)))) == []
+    assert problems(amended(empty, must_not_alias=((0, 1), (1, 1)))) == []
 
 
 SLOTS: list[tuple[str, Change, str, str]] = [
@@ -419,7 +421,7 @@ SLOTS: list[tuple[str, Change, str, str]] = [
 def test_storages_take_turns_in_slots_that_fit_them(change: Change, obligation: str, text: str) -> None:
     """Storages of x, a, b and y in turn: slots 1, 0, 1, 0."""
     plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
-    assert plan.storages.slot.tolist() == [1, 0, 1, 0]
+    assert plan.slots.of.tolist() == [1, 0, 1, 0]
     found = problems(change(plan))
     assert any(problem.obligation == obligation and text in problem.text for problem in found)
 

@@ -77,8 +77,8 @@ def test_the_seed_is_an_input_and_the_gradients_of_parameters_are_outputs() -> N
     assert roles["y.seed"] is Role.INPUT
     assert {role for name, role in roles.items() if ".grad" in name} == {Role.GRADIENT}
     plan = plan_memory(joint, mode="backward", layout="slots").plan
-    arenas = {tensor: plan.arenas[plan.storages.arena[plan.tensors.storage[t]]].name
-              for t, tensor in enumerate(plan.tensors.name)}  # fmt: skip
+    arenas = {tensor: plan.allocation.arenas[plan.allocation.storages.arena[plan.allocation.tensors.storage[t]]].name
+              for t, tensor in enumerate(plan.allocation.tensors.name)}  # fmt: skip
     assert arenas["v.grad"] == arenas["b.grad"] == "gradients"
     assert arenas["c.grad"] == "activations", "it shows the seed, which the caller gives"
 
@@ -92,8 +92,8 @@ def test_what_gradient_steps_read_is_saved() -> None:
 def test_a_saved_tensor_dies_at_its_last_backward_reader() -> None:
     joint = expand(MLP)
     plan = plan_memory(joint, mode="backward", layout="slots").plan
-    steps = plan.steps.node.list()
-    death = dict(zip(plan.tensors.name, plan.tensors.death.tolist(), strict=True))
+    steps = plan.allocation.steps.node.list()
+    death = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.death.tolist(), strict=True))
     assert death["b"] == steps.index("relu0.grad")
     assert death["x"] == steps.index("matmul0.grad")
     assert death["c"] == steps.index("add0")
@@ -355,7 +355,7 @@ def test_a_graph_without_its_backward_half_is_not_planned_as_one() -> None:
         plan_memory(MLP, mode="backward", layout="slots")
     assert raised.value.code_id == "MODE_VIOLATION"
     empty = Model("empty", (), (), (Body(-1, "", (), ()),))
-    assert len(plan_memory(expand(empty), mode="backward", layout="slots").plan.steps) == 0
+    assert len(plan_memory(expand(empty), mode="backward", layout="slots").plan.allocation.steps) == 0
 
 
 def test_the_joint_graph_is_in_order_and_always_the_same() -> None:

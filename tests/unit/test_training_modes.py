@@ -207,7 +207,7 @@ def test_what_backward_changes_in_place_is_saved_for_it() -> None:
     assert {tensor.name for tensor in half.tensors if tensor.saved_for_backward} == {"x", "sum"}
     assert in_mode(read_ir(model), "forward").saved == {"x", "sum"}
     plan = plan_memory(half, mode="forward").plan
-    death = dict(zip(plan.tensors.name, plan.tensors.death.tolist(), strict=True))
+    death = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.death.tolist(), strict=True))
     assert death == {"x": 1, "sum": 1, "y": 1}
 
 

@@ -25,7 +25,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Node, Phase, Tensor
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
@@ -41,9 +41,9 @@ def planned(model: Model, mode: str = "backward") -> Plan:
 
 def differences(plan: Plan, model: Model) -> list[str]:
     """What differs between a plan and the model, by the verifier's reading of the model."""
-    expected = with_recomputation(in_mode(read_ir(model), plan.mode), plan)
+    expected = with_recomputation(in_mode(read_ir(model), plan.origin.mode), plan, plan.origin.mode)
     donated = frozenset(model.bindings.donated)
-    return [f"{d.what}: {d.node}" for d in compare.differences(plan, expected, donated)]
+    return [f"{d.what}: {d.node}" for d in compare.differences(plan, expected, donated, plan.origin.mode)]
 
 
 def everything_again(model: Model, kept: tuple[str, ...] = (), held: tuple[str, ...] | None = None) -> Model:
@@ -236,7 +236,7 @@ def test_scratch_is_no_operand_and_is_had_again_with_its_step() -> None:
 
 def test_a_plan_of_mode_inference_is_none_of_the_joint_graph(tmp_path: Path) -> None:
     files.save(MLP, tmp_path / "m.ir.cbor")
-    file.save(replace(planned(expand(MLP)), mode="inference"), tmp_path / "p.cbor")
+    file.save(amended(planned(expand(MLP)), mode="inference"), tmp_path / "p.cbor")
     verdict = verify(str(tmp_path / "p.cbor"), Options(model=str(tmp_path / "m.ir.cbor")))
     assert verdict.verdict == REFUTED
     assert verdict.witness is not None

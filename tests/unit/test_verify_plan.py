@@ -28,7 +28,6 @@ from proofs.verify import judge as verify_plan
 from proofs.verify.judge import REQUIRABLE, Disagreement, Options, verify
 from proofs.verify.verdict import BY_COMPARISON, OBLIGATIONS, Verdict, refute
 from tests.support.small import changed, small
-from tests.support.synthetic import edited
 from tests.unit.test_envelope_verify import growing, lied
 from tests.unit.test_envelope_verify import plan as open_plan
 from tests.unit.test_ir_columns import full
@@ -40,7 +39,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Phase, Role
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 GRADIENT = ROLES.index(Role.GRADIENT)
@@ -69,7 +69,9 @@ def answered(monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome]) -> li
     return asked
 
 
-ALL = [Outcome(name, "PROVED", 3, 0.1) for name in OBLIGATIONS if name not in BY_COMPARISON]
+LISTED = [name for name in OBLIGATIONS if name != "must_not_alias"]
+"""What a verdict lists of a plan without pairs that must not alias."""
+ALL = [Outcome(name, "PROVED", 3, 0.1) for name in LISTED if name not in BY_COMPARISON]
 
 
 # Proved.
@@ -84,6 +86,10 @@ def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tm
         assert alone.line == f"PROVED {plan} for the steps it states"
         assert against.line == f"PROVED {plan} against {path}"
         assert (alone.witness, alone.notes) == (None, [])
+        assert set(against.compared) == set(BY_COMPARISON)
+        assert {*against.proved, *against.compared, *against.not_looked_at} >= set(OBLIGATIONS)
+        assert not {*against.proved, *against.compared} & set(against.not_looked_at)
+        assert all(e.get("rows") != 0 for e in against.obligations if e["name"] in against.proved)
 
 
 @pytest.mark.parametrize("inputs", ["x u v", "u v x"])
@@ -91,9 +97,9 @@ def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tm
 def test_what_the_caller_writes_has_bytes_of_its_own(inputs: str, moved: str, onto: str, tmp_path: Path) -> None:
     """Also where no step reads it: it may be written last. spec: V1.13"""
     plan = plan_memory(small("relu: x -> y", inputs=inputs)).plan
-    names = plan.tensors.name.list()
-    storage = int(plan.tensors.storage[names.index(onto)])
-    wrong = edited(plan, "tensors", names.index(moved), storage=storage)
+    names = plan.allocation.tensors.name.list()
+    storage = int(plan.allocation.tensors.storage[names.index(onto)])
+    wrong = changed(plan, "tensors", names.index(moved), storage=storage)
     verdict = verify(saved(wrong, tmp_path))
     assert verdict.verdict == "REFUTED"
     assert verdict.witness is not None
@@ -112,7 +118,7 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     alone, against = verify(plan), verify(plan, Options(model=path))
     assert (alone.verdict, against.verdict) == ("PROVED", "PROVED")
     assert (alone.scope, against.scope) == ("for the steps it states", "against the model")
-    assert [entry["name"] for entry in against.obligations] == [*OBLIGATIONS, "lemmas"]
+    assert [entry["name"] for entry in against.obligations] == [*LISTED, "lemmas"]
     assert alone.obligations == [entry for entry in against.obligations if entry["name"] != "steps_are_the_model"]
     for entry in against.obligations:
         assert (entry["verdict"], entry["detail"]) == (
@@ -124,7 +130,7 @@ def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
     against = {entry["name"]: entry for entry in verify(plan, Options(model=path)).obligations}
     asked = ["kernel"] if installed.program() is not None else []
-    assert list(against) == [*OBLIGATIONS, "lemmas", "definition", *asked]
+    assert list(against) == [*LISTED, "lemmas", "definition", *asked]
     assert {entry["verdict"] for entry in against.values()} == {"PROVED"}
     assert [name for name, entry in against.items() if entry["detail"] == "by comparison"] == list(BY_COMPARISON)
     assert against["lifetimes_cover_accesses"]["rows"] > 0
@@ -146,7 +152,7 @@ def test_a_plan_with_bodies_scratch_views_mutations_and_donations_is_proved(tmp_
 
 def test_the_definition_itself_is_asked_up_to_the_limit(tmp_path: Path) -> None:
     plan = saved(plan_memory(CHAIN).plan, tmp_path)
-    count = len(plan_memory(CHAIN).plan.storages)
+    count = len(plan_memory(CHAIN).plan.allocation.storages)
     for limit, asked in ((count, True), (count - 1, False), (0, False)):
         names = [entry["name"] for entry in verify(plan, Options(definition_limit=limit)).obligations]
         assert ("definition" in names) is asked
@@ -174,8 +180,8 @@ def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_wrong_place_is_refuted_with_its_witness(tmp_path: Path) -> None:
     """spec: C1.5"""
     plan = plan_memory(CHAIN).plan
-    x, a = (int(plan.tensors.storage[plan.tensors.name.list().index(name)]) for name in "xa")
-    wrong = changed(plan, "storages", a, offset=int(plan.storages.offset[x]), slot=int(plan.storages.slot[x]))
+    x, a = (int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index(name)]) for name in "xa")
+    wrong = changed(plan, "storages", a, offset=int(plan.allocation.storages.offset[x]), slot=int(plan.slots.of[x]))
     verdict = verify(saved(wrong, tmp_path))
     assert (verdict.verdict, verdict.exit) == ("REFUTED", 1)
     assert verdict.witness is not None
@@ -185,7 +191,7 @@ def test_a_wrong_place_is_refuted_with_its_witness(tmp_path: Path) -> None:
     assert (verdict.witness["first_byte"], verdict.witness["last_byte"]) == (128, 191)
     broken = {entry["name"] for entry in verdict.obligations if entry["verdict"] == "REFUTED"}
     assert "no_live_overlap" in broken
-    assert [entry["name"] for entry in verdict.obligations] == list(OBLIGATIONS)
+    assert [entry["name"] for entry in verdict.obligations] == [n for n in LISTED if n != "steps_are_the_model"]
     assert {entry["verdict"] for entry in verdict.obligations} == {"REFUTED", "UNKNOWN"}
     assert 1 <= len(verdict.notes) <= 5
 
@@ -200,7 +206,7 @@ def test_a_witness_refutes_whatever_the_solver_says(tmp_path: Path, monkeypatch:
 def test_a_false_claim_is_refuted_with_its_field(tmp_path: Path) -> None:
     plan = plan_memory(CHAIN).plan
     usage = (*plan.usage[:2], plan.usage[2]._replace(peak_live_bytes=64), plan.usage[3])
-    verdict = verify(saved(replace(plan, usage=usage), tmp_path))
+    verdict = verify(saved(amended(plan, usage=usage), tmp_path))
     assert (verdict.verdict, verdict.witness) == (
         "REFUTED",
         {
@@ -243,7 +249,7 @@ def test_a_shard_spec_that_does_not_fit_the_model_is_refuted_with_what_does_not(
     """spec: R7.31"""
     answered(monkeypatch, ALL)
     plan = ranks()[0]
-    wrong = replace(plan, shard_spec={**plan.shard_spec, "stages": [["up"], []]})
+    wrong = amended(plan, shard_spec={**plan.origin.shard_spec, "stages": [["up"], []]})
     found = verify(saved(wrong, tmp_path), Options(model=modelled(LAYERS, tmp_path)))
     assert found.verdict == "REFUTED"
     assert found.witness is not None
@@ -394,7 +400,7 @@ def test_a_lemma_or_a_definition_that_is_not_proved_leaves_all_unknown(
 
 
 def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered(monkeypatch, ALL)
+    answered(monkeypatch, [*ALL, Outcome("must_not_alias", "PROVED", 1, 0.1)])
     joined = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")], parameters="w")
     for model, required, missing in (
         (CHAIN, ("model",), ["required but missing: model"]),
@@ -412,7 +418,7 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
 
 
 def test_a_claim_that_is_not_made_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered(monkeypatch, ALL)
+    answered(monkeypatch, [*ALL, Outcome("must_not_alias", "PROVED", 1, 0.1)])
     joined = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")], parameters="w")
     found = verify(saved(plan_memory(joined).plan, tmp_path))
     assert found.notes == ["slot count == max live is not claimed for arena activations"]
@@ -428,7 +434,7 @@ def test_nothing_is_missed_of_an_arena_without_slots(tmp_path: Path, monkeypatch
     plan = plan_memory(CHAIN).plan
     usage = tuple(one if one.slots else one._replace(minimal=False) for one in plan.usage)
     assert usage != plan.usage
-    found = verify(saved(replace(plan, usage=usage), tmp_path), Options(require=("slot-count",)))
+    found = verify(saved(amended(plan, usage=usage), tmp_path), Options(require=("slot-count",)))
     assert (found.verdict, found.notes, list(found.claims)) == ("PROVED", [], ["parameters", "activations"])
 
 
@@ -630,7 +636,7 @@ def test_a_model_that_cannot_be_read_is_refused_by_its_name(tmp_path: Path) -> N
 
 def test_a_model_that_the_plans_mode_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> None:
     """The plan is of mode backward, and the model has a step that has no gradient."""
-    plan = replace(plan_memory(CHAIN).plan, mode="backward")
+    plan = amended(plan_memory(CHAIN).plan, mode="backward")
     path = modelled(small("own: x -> y", parameters="w", nodes={"own": {"domain": "com.example"}}), tmp_path)
     with pytest.raises(TmmuError) as refused:
         verify(saved(plan, tmp_path), Options(model=path))
@@ -671,11 +677,11 @@ def test_an_onnx_model_is_read_with_the_plans_bindings(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString())
     assert onnx.load(path)
     plan = plan_memory(load(str(path), {"n": 4}, {}, {}, (), False)).plan
-    assert plan.source_digest == hashlib.sha256(path.read_bytes()).digest()
+    assert plan.origin.source_digest == hashlib.sha256(path.read_bytes()).digest()
     found = verify(saved(plan, tmp_path), Options(model=str(path), dims={"n": 4}))
     assert (found.verdict, found.assumptions["dims"]) == ("PROVED", {"n": 4})
     for wrong in ({"n": 5}, {"n": 4, "m": 4}):
-        false = saved(replace(plan, bindings=replace(plan.bindings, dims=wrong)), tmp_path)
+        false = saved(amended(plan, bindings=replace(plan.bindings, dims=wrong)), tmp_path)
         found = verify(false, Options(model=str(path)))
         assert found.verdict == "REFUTED"
     # A binding that names nothing in the model is the plan's, not the user's: this is the plan of another model.

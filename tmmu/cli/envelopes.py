@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tmmu.core.dims.expressions import show
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 SHOWN = 3
 """Tensors that are named for each shape at which some are largest."""
@@ -14,7 +14,7 @@ SHOWN = 3
 
 def ranges(plan: Plan) -> str:
     """The open dimensions with their ranges, for people."""
-    return ", ".join(f"{name}={low}..{high}" for name, (low, high) in plan.bindings.ranges.items())
+    return ", ".join(f"{name}={low}..{high}" for name, (low, high) in plan.ranges.items())
 
 
 def lines(plan: Plan) -> Iterator[str]:
@@ -32,8 +32,8 @@ def largest(plan: Plan) -> list[dict[str, Any]]:
     """Of the tensors whose size is open: for each shape at which some are largest, their number and the largest."""
     if plan.envelope is None:
         return []
-    names = list(plan.bindings.ranges)
-    planned, sizes_, at = plan.tensors.bytes.tolist(), plan.sizes(), plan.envelope.largest_at.tolist()
+    names = list(plan.ranges)
+    planned, sizes_, at = plan.allocation.tensors.bytes.tolist(), plan.sizes(), plan.envelope.largest_at.tolist()
     groups: dict[int, list[int]] = {}
     for t, size in enumerate(sizes_):
         if not isinstance(size, int):
@@ -41,8 +41,10 @@ def largest(plan: Plan) -> list[dict[str, Any]]:
     found = []
     for rows in sorted(groups.values(), key=lambda rows: (-len(rows), rows)):
         first = sorted(rows, key=lambda t: (-planned[t], t))[:SHOWN]
-        tensors = [{"name": plan.tensors.name[t], "bytes": planned[t], "size": show(sizes_[t])} for t in first]
-        shape = dict(zip(names, plan.envelope.point(rows[0], len(names)), strict=True))
+        tensors = [
+            {"name": plan.allocation.tensors.name[t], "bytes": planned[t], "size": show(sizes_[t])} for t in first
+        ]
+        shape = dict(zip(names, plan.envelope.point(rows[0]), strict=True))
         found.append({"shape": shape, "tensors": len(rows), "largest": tensors})
     return found
 
@@ -53,6 +55,6 @@ def document(plan: Plan) -> dict[str, Any]:
 
     if plan.envelope is None:
         return {"envelope": None, "replan_key": replan_key(plan).hex()}
-    held = {name: list(ends) for name, ends in plan.bindings.ranges.items()}
+    held = {name: list(ends) for name, ends in plan.ranges.items()}
     known = {"ranges": held, "policy": plan.envelope.policy, "largest": largest(plan)}
     return {"envelope": known, "replan_key": replan_key(plan).hex()}

@@ -17,7 +17,7 @@ from tmmu.core.canonical import read_bounded
 from tmmu.core.flags import existing
 from tmmu.core.vocabulary import LAYOUTS
 from tmmu.plan import metrics
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -54,18 +54,22 @@ def read_token(path: str | None) -> bytes | None:
 
 def pools(plan: Plan, arena: int) -> int:
     """How many pools an arena of a plan with pools has: its storages begin at that many offsets."""
-    s = plan.storages
+    s = plan.allocation.storages
     return len(np.unique(s.offset[s.arena == arena]))
 
 
 def remarks(plan: Plan) -> Iterator[str]:
     """What packed would need where slots need more than is live; where pools are more than need be; conformance."""
-    if plan.layout == "hashed":
-        digest = (plan.address_token_digest or b"").hex()
+    if plan.origin.layout == "hashed":
+        digest = (plan.origin.address_token_digest or b"").hex()
         yield "  hashed addresses do not conform to 001 II.F, which wants offsets; footprint is the sum of all slots"
         yield f"  address token: SHA-256 {digest}"
-    loose = [a for a, u in enumerate(plan.usage) if plan.arenas[a].reuse and u.footprint > u.peak_live_bytes]
-    if plan.layout == "slots" and loose:
+    loose = [
+        a
+        for a, u in enumerate(plan.usage)
+        if plan.allocation.arenas[a].reuse and (u.footprint or 0) > (u.peak_live_bytes or 0)
+    ]
+    if plan.origin.layout == "slots" and loose:
         from tmmu.planner.layouts import packed
         from tmmu.planner.problem import of_plan
         from tmmu.planner.slots import slots_of
@@ -73,13 +77,13 @@ def remarks(plan: Plan) -> Iterator[str]:
         needed = packed.place(of_plan(plan), slots_of(plan)).footprint
         for a in loose:
             yield (
-                f"  {plan.arenas[a].name}: packed would need {needed[a]} ({size(needed[a])}), "
-                f"ratio {metrics.ratio(needed[a], plan.usage[a].peak_live_bytes):.3f}"
+                f"  {plan.allocation.arenas[a].name}: packed would need {needed[a]} ({size(needed[a])}), "
+                f"ratio {metrics.ratio(needed[a], plan.usage[a].peak_live_bytes or 0):.3f}"
             )
-    if plan.layout == "pools":
+    if plan.origin.layout == "pools":
         for a, usage in enumerate(plan.usage):
-            if plan.arenas[a].reuse and (count := pools(plan, a)) > usage.max_live:
-                yield f"  {plan.arenas[a].name}: {count} pools, where {usage.max_live} are live at most"
+            if plan.allocation.arenas[a].reuse and (count := pools(plan, a)) > (usage.max_live or 0):
+                yield f"  {plan.allocation.arenas[a].name}: {count} pools, where {usage.max_live} are live at most"
 
 
 @dataclass(frozen=True)
@@ -101,13 +105,13 @@ class Row:
 
 def rows(plan: Plan) -> list[Row]:
     """A row for each reused arena that holds anything."""
-    s = plan.storages
+    s = plan.allocation.storages
     return [
         Row(
-            plan.layout, arena.name, pools(plan, a) if plan.layout == "pools" else usage.slots, usage.footprint,
-            usage.peak_live_bytes, sum(s.bytes[s.arena == a].tolist()),
+            plan.origin.layout, arena.name, pools(plan, a) if plan.origin.layout == "pools" else usage.slots or 0,
+            usage.footprint or 0, usage.peak_live_bytes or 0, sum(s.bytes[s.arena == a].tolist()),
         )
-        for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True))
+        for a, (arena, usage) in enumerate(zip(plan.allocation.arenas, plan.usage, strict=True))
         if usage.slots and arena.reuse
     ]  # fmt: skip
 

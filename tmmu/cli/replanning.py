@@ -10,7 +10,7 @@ from tmmu.cli import layouts, training
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError, one_line
 from tmmu.core.flags import bound, existing, sizes
-from tmmu.plan.columns import POLICIES
+from tmmu.plan.sections import POLICIES, configured
 
 
 @click.command()
@@ -52,7 +52,7 @@ def replan(
         if target is not None and os.path.realpath(target) in map(os.path.realpath, (plan, model)):
             raise click.UsageError(f"{target} is an input of this command; choose another file")
     old, shape = file.load(plan).plan, sizes("--dim", dim)
-    if old.world_size > 1:
+    if old.origin.world_size > 1:
         raise click.UsageError(f"{plan} is the plan of one rank; plan the ranks again with tmmu plan --shard")
     try:
         beyond = policies.outside(old, shape)
@@ -64,9 +64,9 @@ def replan(
         )
         if chosen == POLICIES[0]:
             raise policies.refused(old, beyond)
-        if budget is None and any(".recompute" in node for node in old.steps.node):
+        if budget is None and any(".recompute" in node for node in old.allocation.steps.node):
             what, fix = "the plan computes values again to fit a budget that it does not state", "give it with --budget"
-            raise TmmuError("MODE_VIOLATION", what, place="budget", fix=fix, mode=old.mode)
+            raise TmmuError("MODE_VIOLATION", what, place="budget", fix=fix, mode=old.origin.mode)
         bindings = policies.widened(old.bindings, shape)
     except TmmuError as error:
         error.in_file(plan)
@@ -74,7 +74,7 @@ def replan(
     given = bindings.dims, bindings.shapes, bindings.values, bindings.donated, bindings.trust_shapes, bindings.ranges
     loaded = load(model, *given)
     try:
-        graph = prepare(loaded, old.mode, old.arenas, budget, old.policy)
+        graph = prepare(loaded, old.origin.mode, configured(old), budget, old.configuration.policy)
         token = layouts.read_token(address_token)
         made, said = policies.replan(old, graph, shape, chosen, t=iteration, address_token=token)
         assert said is not None  # the shape is outside

@@ -21,9 +21,10 @@ from tmmu.core.errors import TmmuError, one_line
 from tmmu.core.flags import bound, existing, shapes, sizes
 from tmmu.core.kind import IR, PLAN, kind_of
 from tmmu.core.vocabulary import EXECUTION_MODES
+from tmmu.plan import metrics
 
 if TYPE_CHECKING:
-    from tmmu.plan.columns import Plan
+    from tmmu.plan.sections import Plan
     from tmmu.simulator import Program
     from tmmu.simulator.onnx_kernels import OnnxKernels
     from tmmu.simulator.onnx_model import OnnxModel
@@ -195,8 +196,8 @@ def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...
     from tmmu.cli.models import expanded
     from tmmu.core.columns import NONE
 
-    writers = plan.tensors.writer.tolist()
-    callers = {name for name, writer in zip(plan.tensors.name, writers, strict=True) if writer == NONE}
+    writers = plan.allocation.tensors.writer.tolist()
+    callers = {name for name, writer in zip(plan.allocation.tensors.name, writers, strict=True) if writer == NONE}
     found = set[str]()
     for pattern in patterns:
         fitting = expanded(pattern, callers)
@@ -210,7 +211,9 @@ def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...
 
 
 def _check_bindings(path: str, plan: Plan, wanted: Wanted) -> None:
-    """INVALID_BINDING where the command line binds something else than the plan."""
+    """INVALID_BINDING where the command line binds something else than the plan, if that says what it is bound to."""
+    if plan.provenance is None:
+        return
     pairs: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
         ("--dim", wanted.dims, plan.bindings.dims),
         ("--shape", wanted.shapes, plan.bindings.shapes),
@@ -240,12 +243,12 @@ def _runs(
     """One batch for each seed, up to the first that shows a corruption."""
     from tmmu.simulator import Batches, Corrupted, HashKernels, Program, Report
 
-    footprints = [usage.footprint for usage in plan.usage]
+    needed = metrics.footprints(plan.allocation)
     try:
         program = Program(plan, frozenset(donate))
         model = _bound(target, program) if kernels == "onnx" else None
     except Corrupted as error:
-        yield run_report.Run(Report(error.corruption, 0, [0] * len(footprints), footprints), {})
+        yield run_report.Run(Report(error.corruption, 0, [0] * len(needed), needed), {})
         return
     with recording(plan, files) as record:
         batches = Batches(program, record.where, sanitize=sanitize)

@@ -11,7 +11,7 @@ from tmmu.core.columns import column
 from tmmu.core.dims.table import values_at
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 
 
 def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:
@@ -20,7 +20,7 @@ def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:
     Raises INVALID_BINDING for a size outside the envelope. Dimensions that the plan binds are not looked at.
     """
     found = {}
-    for name, (low, high) in plan.bindings.ranges.items():
+    for name, (low, high) in plan.ranges.items():
         found[name] = asked.get(name, high)
         if not low <= found[name] <= high:
             raise TmmuError(
@@ -37,11 +37,11 @@ def at_shape(plan: Plan, shape: Mapping[str, int]) -> Plan:
     """
     if plan.envelope is None:
         return plan
-    values = values_at(plan.envelope.terms.rows(), [shape[name] for name in plan.bindings.ranges])
+    values = values_at(plan.envelope.terms.rows(), [shape[name] for name in plan.ranges])
     sizes = [min(max(0, values[row]), UINT64_END - 1) for row in plan.envelope.size.tolist()]
-    return replace(
+    return amended(
         plan,
-        tensors=replace(plan.tensors, bytes=column(sizes, np.uint64)),
-        bindings=replace(plan.bindings, dims={**plan.bindings.dims, **shape}, ranges={}),
+        tensors=replace(plan.allocation.tensors, bytes=column(sizes, np.uint64)),
+        bindings=replace(plan.origin.bindings, dims={**plan.origin.bindings.dims, **shape}),
         envelope=None,
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tmmu.core.errors import TmmuError
 
 if TYPE_CHECKING:
-    from tmmu.plan.columns import Plan
+    from tmmu.plan.sections import Plan
     from tmmu.runtime.execution import Execution
     from tmmu.runtime.memory import Memory
     from tmmu.runtime.records.ledger import Ledger
@@ -96,13 +96,13 @@ def recording(plan: Plan, files: Files) -> Iterator[Recording]:
         try:
             yield found
         except TmmuError as error:
-            trace.failed(error, plan.replay_token, execution.state.batches, plan.rank)
+            trace.failed(error, plan.origin.replay_token, execution.state.batches, plan.origin.rank)
             _write(plan, files, trace, ledger, error, execution.state.batches)
             raise
         found.state = execution.state.state_hash
         failure = None if found.corruption is None else corrupted(found.corruption)
         if failure is not None:
-            trace.failed(failure, plan.replay_token, execution.state.batches, plan.rank)
+            trace.failed(failure, plan.origin.replay_token, execution.state.batches, plan.origin.rank)
         found.chain = _write(plan, files, trace, ledger, failure, execution.state.batches)
         if files.checkpoint is not None and failure is None:
             from tmmu.runtime import checkpoint
@@ -135,7 +135,7 @@ def _write(
     from tmmu.runtime.records import errors
 
     if files.errors is not None and failure is not None:
-        record = errors.of_error(failure, replay_token=plan.replay_token, t=t, rank=plan.rank)
+        record = errors.of_error(failure, replay_token=plan.origin.replay_token, t=t, rank=plan.origin.rank)
         canonical.write_atomically(files.errors, canonical.encode(record))
     if files.ledger is not None:
         sequence.write(ledger.records, files.ledger)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tmmu.plan.metrics import footprints
+
 if TYPE_CHECKING:
     from tmmu.cli.run_records import Recording
-    from tmmu.plan.columns import Plan
+    from tmmu.plan.sections import Plan
     from tmmu.simulator import Report
 
 
@@ -47,11 +49,11 @@ def text(name: str, plan: Plan, kernels: str, seed: int, found: list[Run], made:
     looks = sum(each.report.looks for each in found)
     seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
     own = " (planned for this run, packed)" if made else ""
-    compared = f"{len(plan.steps)} steps, {looks} reads and results compared"
+    compared = f"{len(plan.allocation.steps)} steps, {looks} reads and results compared"
     yield f"IDENTICAL {name}{own}: {compared}, kernels {kernels}, {seeds}"
-    for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True):
-        if usage.footprint:
-            yield f"  {arena.name}: {used} bytes used of a footprint of {usage.footprint}"
+    for arena, footprint, used in zip(plan.allocation.arenas, footprints(plan.allocation), _used(found), strict=True):
+        if footprint:
+            yield f"  {arena.name}: {used} bytes used of a footprint of {footprint}"
     yield from _sealed(found[-1].record)
 
 
@@ -83,11 +85,13 @@ def document(name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, fou
         "sanitize": sanitize,
         "seed": seed,
         "batches": len(found),
-        "steps": len(plan.steps),
+        "steps": len(plan.allocation.steps),
         "compared": sum(each.report.looks for each in found),
         "arenas": [
-            {"name": arena.name, "used_bytes": used, "footprint_bytes": usage.footprint}
-            for arena, usage, used in zip(plan.arenas, plan.usage, _used(found), strict=True)
+            {"name": arena.name, "used_bytes": used, "footprint_bytes": footprint}
+            for arena, footprint, used in zip(
+                plan.allocation.arenas, footprints(plan.allocation), _used(found), strict=True
+            )
         ],
         "state_hash": record and _hex(record.state),
         "trace_final_hash": record and _hex(record.chain),

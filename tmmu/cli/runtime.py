@@ -21,7 +21,7 @@ from tmmu.core.flags import existing
 from tmmu.core.vocabulary import EXECUTION_MODES
 
 if TYPE_CHECKING:
-    from tmmu.plan.columns import Plan
+    from tmmu.plan.sections import Plan
     from tmmu.runtime.events import EventLog
     from tmmu.runtime.execution import Execution
 
@@ -86,7 +86,7 @@ def checkpoint(plan: str, target: str, journal: str | None) -> int:
 
     apart(plan, target, journal)
     loaded = _loaded(plan)
-    plan_hash = file.recompute(file.without_hashes(loaded))["plan_hash"]
+    plan_hash = file.identity(loaded)
     state = journals.genesis(plan_hash) if journal is None else journals.load(journal, plan_hash)
     canonical.write_atomically(target, checkpoints.encode(loaded, state))
     click.echo(f"wrote {target}")
@@ -173,7 +173,9 @@ def recorded(path: str | None) -> Iterator[Failure]:
     except TmmuError as error:
         from tmmu.runtime.records import errors
 
-        token, rank = (errors.NO_TOKEN, 0) if known.plan is None else (known.plan.replay_token, known.plan.rank)
+        token, rank = (
+            (errors.NO_TOKEN, 0) if known.plan is None else (known.plan.origin.replay_token, known.plan.origin.rank)
+        )
         errors.emit(error, path, replay_token=token, rank=rank)
 
 
@@ -222,7 +224,7 @@ def _document(execution: Execution) -> dict[str, Any]:
     memory = execution.memory
 
     return {
-        "model": execution.plan.model,
+        "model": execution.plan.origin.model,
         "execution_mode": execution.execution_mode,
         "plan_hash": execution.plan_hash.hex(),
         "bytes_allocated": execution.bytes_allocated,

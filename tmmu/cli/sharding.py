@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import click
 from tmmu.core.flags import existing
 from tmmu.core.vocabulary import Model
 from tmmu.plan import sharding
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner.plan import Planned
 
 MOST_FILES = 1 << 16
@@ -76,7 +75,7 @@ def plans(
         local = locals_[stage]
         planned = plan(local.model)
         yield local.model, planned, [
-            replace(planned.plan, rank=r, world_size=sharding.ranks(spec), shard_spec=spec,
+            amended(planned.plan, rank=r, world_size=sharding.ranks(spec), shard_spec=spec,
                     shards=shards_of(local, spec, r))
             for r in ranks
         ]  # fmt: skip
@@ -85,11 +84,13 @@ def plans(
 def target(path: str, plan: Plan) -> str:
     """The file of one rank: for `plan.cbor` that is `plan.rank0.cbor` and so on; `path` itself without a shard spec."""
     whole = Path(path)
-    return str(whole.with_name(f"{whole.stem}.rank{plan.rank}{whole.suffix}")) if plan.shard_spec else path
+    return (
+        str(whole.with_name(f"{whole.stem}.rank{plan.origin.rank}{whole.suffix}")) if plan.origin.shard_spec else path
+    )
 
 
 def summary(spec: dict[str, Any], model: Model, planned: Plan) -> Iterator[str]:
     """What the ranks of one stage have in common."""
     moved = sum(node.domain.startswith("tmmu.mesh/") for node in model.nodes)
     mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(spec))
-    yield f"  mesh: {mesh}; {len(planned.steps)} steps, {moved} of them collectives"
+    yield f"  mesh: {mesh}; {len(planned.allocation.steps)} steps, {moved} of them collectives"

@@ -16,7 +16,8 @@ from tmmu.cli.units import size
 from tmmu.core.errors import one_line
 from tmmu.core.vocabulary import Shares
 from tmmu.plan import metrics, sharding
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan
 from tmmu.planner.aliasing import Refused
 
 
@@ -40,13 +41,19 @@ def summary(plan: Plan) -> Iterator[str]:
         yield "  trusted: the shapes that the model file states"
     for arena in metrics.arenas(plan):
         if arena["tensors"]:
-            yield (
-                f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}), "
-                f"peak live {arena['peak_live_bytes']} at step {arena['peak_step']}, "
-                f"ratio {arena['footprint_per_peak']:.3f}; "
-                f"{arena['slots']} slots, max live {arena['max_live']}, reuse {arena['memory_reuse_ratio']:.1%} "
-                f"of {arena['tensors']} tensors"
-            )
+            yield _arena(arena)
+
+
+def _arena(arena: dict[str, Any]) -> str:
+    """What an arena needs, and what is claimed of it."""
+    peak = slots = ""
+    if arena["peak_live_bytes"] is not None:
+        at = "" if arena["peak_step"] is None else f" at step {arena['peak_step']}"
+        peak = f", peak live {arena['peak_live_bytes']}{at}, ratio {arena['footprint_per_peak']:.3f}"
+    if arena["slots"] is not None:
+        live = "" if arena["max_live"] is None else f", max live {arena['max_live']}"
+        slots = f"; {arena['slots']} slots{live}, reuse {arena['memory_reuse_ratio']:.1%} of {arena['tensors']} tensors"
+    return f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}){peak}{slots}"
 
 
 def _bound(value: object) -> str:
@@ -55,7 +62,7 @@ def _bound(value: object) -> str:
 
 def hints(plan: Plan, refused: Sequence[Refused]) -> str:
     """How many in-place hints were granted."""
-    granted = int((plan.tensors.shares == SHARES.index(Shares.IN_PLACE)).sum())
+    granted = int((plan.allocation.tensors.shares == SHARES.index(Shares.IN_PLACE)).sum())
     return f"  in place: {granted} results; {len(refused)} hints refused (--why lists them)"
 
 
@@ -87,31 +94,37 @@ def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:
 def _document(plan: Plan) -> dict[str, Any]:
     from tmmu.core.bindings import bindings_object
     from tmmu.plan import file
-    from tmmu.plan.gate import HASHES
 
-    hashes = file.to_object(plan)
+    hashes, origin = file.hashes(plan), plan.provenance
+    stated: dict[str, Any] = {}
+    if origin is not None:
+        stated = {
+            **{name: value.hex() if isinstance(value, bytes) else value for name, value in origin.__dict__.items()},
+            "bindings": bindings_object(plan.bindings),
+        }
     return {
-        "model": plan.model, "mode": plan.mode, "layout": plan.layout, "order": plan.order, "steps": len(plan.steps),
-        "tensors": len(plan.tensors), "storages": len(plan.storages), "arenas": metrics.arenas(plan),
-        "bindings": bindings_object(plan.bindings), "unproduced": list(plan.unproduced), "rank": plan.rank,
-        **envelopes.document(plan), "world_size": plan.world_size,
-        "replay_token": plan.replay_token.hex(), "ir_hash": plan.ir_hash.hex(),
-        "source_digest": plan.source_digest and plan.source_digest.hex(),
-        "address_token_digest": plan.address_token_digest and plan.address_token_digest.hex(),
-        **{name: hashes[name].hex() for name in HASHES},
+        **stated, "steps": len(plan.allocation.steps), "tensors": len(plan.allocation.tensors),
+        "storages": len(plan.allocation.storages), "arenas": metrics.arenas(plan),
+        "unproduced": list(plan.allocation.unproduced), **(envelopes.document(plan) if origin is not None else {}),
+        **{name: value.hex() for name, value in hashes.items()},
     }  # fmt: skip
 
 
 def _text(plan: Plan) -> Iterator[str]:
-    counts = f"{len(plan.steps)} steps, {len(plan.tensors)} tensors, {len(plan.storages)} storages"
-    yield f"{plan.model}: {counts}; mode {plan.mode}, layout {plan.layout}, order {plan.order}"
-    if plan.shard_spec:
-        mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(plan.shard_spec))
-        yield f"  rank {plan.rank} of {plan.world_size}: mesh {mesh}"
+    allocation, origin = plan.allocation, plan.provenance
+    counts = f"{len(allocation.steps)} steps, {len(allocation.tensors)} tensors, {len(allocation.storages)} storages"
+    if origin is None:
+        yield f"a plan without provenance: {counts}"
+    else:
+        yield f"{origin.model}: {counts}; mode {origin.mode}, layout {origin.layout}, order {origin.order}"
+        if origin.shard_spec:
+            mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(origin.shard_spec))
+            yield f"  rank {origin.rank} of {origin.world_size}: mesh {mesh}"
     yield from summary(plan)
-    for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True)):
-        if usage.slots and arena.reuse:
-            node = plan.steps.node[usage.peak_step] if len(plan.steps) else "no step"
+    for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
+        arena = allocation.arenas[a]
+        if usage.slots and arena.reuse and usage.peak_step is not None:
+            node = allocation.steps.node[usage.peak_step] if len(allocation.steps) else "no step"
             yield f"  largest in {arena.name} at its peak, step {usage.peak_step} ({node}):"
             for name, count, birth, death in metrics.largest_at_peak(plan, a):
                 yield f"    {size(count):>12}  {name}  [{birth}, {death}]"
@@ -151,7 +164,8 @@ def _line(what: str, row: dict[str, Any]) -> str:
     if what == "tensors":
         shared = f" {row['shares']} of {row['of']}" if row["of"] is not None else ""
         end = row["offset"] + row["bytes"]
-        where = f"{row['arena']} slot {row['slot']} [{row['offset']}, {end})"
+        slot = "" if row["slot"] is None else f" slot {row['slot']}"
+        where = f"{row['arena']}{slot} [{row['offset']}, {end})"
         return f"{row['name']}  {where}  steps [{row['birth']}, {row['death']}]{shared}"
     where = f" in {row['body']}" if row["body"] else ""
     accesses = f"{', '.join(row['reads'])} -> {', '.join(row['writes'])}"

@@ -13,35 +13,38 @@ from typing import Any
 
 from tmmu.cli.units import size
 from tmmu.core.vocabulary import Shares
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
 from tmmu.plan.memories import Division, divide, strictest
+from tmmu.plan.metrics import footprints
+from tmmu.plan.sections import Plan, configured
 from tmmu.planner.arenas import permitted
 from tmmu.planner.arenas.permitted import ROLE, Permitted
 
 
 def divisions(plan: Plan) -> list[Division]:
     """How the arenas of a plan divide its memories."""
-    slots = zip(plan.slots.arena.tolist(), plan.slots.alignment.tolist(), strict=True)
-    return divide(plan.arenas, plan.policy, [u.footprint for u in plan.usage], strictest(plan.arenas, slots))
+    arenas, s = configured(plan), plan.allocation.storages
+    alignments = zip(s.arena.tolist(), s.alignment.tolist(), strict=True)
+    return divide(arenas, plan.configuration.policy, footprints(plan.allocation), strictest(arenas, alignments))
 
 
 def remarks(plan: Plan) -> Iterator[str]:
     """How far each memory is filled, and which rules decide for no tensor."""
-    for memory in divisions(plan) if plan.policy.devices else ():
-        parts = ", ".join(plan.arenas[a].name for a in memory.arenas)
+    for memory in divisions(plan) if plan.configuration.policy.devices else ():
+        parts = ", ".join(plan.allocation.arenas[a].name for a in memory.arenas)
         yield f"  memory {memory.name}: {parts} end at {memory.end} of {memory.capacity} ({size(memory.capacity)})"
-    if plan.policy.rules:
+    if plan.configuration.policy.rules:
         used = {found.rule for found in permitted.of_plan(plan)}
-        for r in range(len(plan.policy.rules)):
+        for r in range(len(plan.configuration.policy.rules)):
             if r not in used:
                 yield f"  rule {r + 1} decides for no tensor: its patterns match none, or earlier rules come first"
 
 
 def rows(plan: Plan) -> list[dict[str, Any]]:
     """One record a storage, in row order: its bytes, lifetime, arena and offset, its choices, and why it lies there."""
-    s, members = plan.storages, _members(plan)
+    s, members = plan.allocation.storages, _members(plan)
     looked_up = permitted.of_plan(plan)
-    names, arena_names = plan.tensors.name.list(), [arena.name for arena in plan.arenas]
+    names, arena_names = plan.allocation.tensors.name.list(), [arena.name for arena in plan.allocation.arenas]
     room = _Room(plan)
     columns = (s.arena, s.bytes, s.birth, s.death, s.offset)
     result = []
@@ -63,7 +66,9 @@ def _members(plan: Plan) -> dict[int, int]:
     views = SHARES.index(Shares.VIEW)
     first: dict[int, int] = {}
     for wanted in (False, True):
-        for t, (k, word) in enumerate(zip(plan.tensors.storage.tolist(), plan.tensors.shares.tolist(), strict=True)):
+        for t, (k, word) in enumerate(
+            zip(plan.allocation.tensors.storage.tolist(), plan.allocation.tensors.shares.tolist(), strict=True)
+        ):
             if (word == views) == wanted:
                 first.setdefault(k, t)
     return first
@@ -86,20 +91,20 @@ class _Room:
     """What is live in each arena at each step, made when first asked for."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+        self.plan, self.footprint = plan, footprints(plan.allocation)
         self.live: dict[int, list[int]] = {}
         self.division = {a: division for division in divisions(plan) for a in division.arenas}
 
     def _live(self, arena: int) -> list[int]:
         if arena not in self.live:
-            plan, s = self.plan, self.plan.storages
-            end = plan.last_step + 1
+            plan, s = self.plan, self.plan.allocation.storages
+            end = plan.allocation.last_step + 1
             change = [0] * (end + 1)
             here = s.arena == arena
             for birth, death, count in zip(
                 s.birth[here].tolist(), s.death[here].tolist(), s.bytes[here].tolist(), strict=True
             ):
-                first, last = (birth, min(death, end - 1)) if plan.arenas[arena].reuse else (0, end - 1)
+                first, last = (birth, min(death, end - 1)) if plan.allocation.arenas[arena].reuse else (0, end - 1)
                 change[first] += max(1, count)
                 change[last + 1] -= max(1, count)
             self.live[arena] = list(accumulate(change[:-1]))
@@ -108,20 +113,20 @@ class _Room:
     def full(self, arena: int, k: int) -> str:
         """Why the storage `k` does not lie in `arena`, in which it might."""
         plan, live = self.plan, self._live(arena)
-        where, usage = plan.arenas[arena], plan.usage[arena]
-        first, last = int(plan.storages.birth[k]), int(plan.storages.death[k])
+        where = plan.allocation.arenas[arena]
+        first, last = int(plan.allocation.storages.birth[k]), int(plan.allocation.storages.death[k])
         if not where.reuse:
             first, last = 0, len(live) - 1
         step = max(range(first, last + 1), key=lambda n: live[n])
-        needed = live[step] + max(1, int(plan.storages.bytes[k]))
+        needed = live[step] + max(1, int(plan.allocation.storages.bytes[k]))
         if needed > where.capacity:
             return f"{where.name} is full at step {step}, by {needed - where.capacity} bytes"
         division = self.division.get(arena)
         if division is not None:
-            others = sum(plan.usage[a].footprint for a in division.arenas if a != arena)
-            if (excess := others + max(needed, usage.peak_live_bytes) - division.capacity) > 0:
+            others = sum(self.footprint[a] for a in division.arenas if a != arena)
+            if (excess := others + max(needed, plan.usage[arena].peak_live_bytes or 0) - division.capacity) > 0:
                 return f"the memory {division.name} of {where.name} is full at step {step}, by {excess} bytes"
-        return f"{where.name} has room for it live, but no place was found: it needs {usage.footprint} as it is"
+        return f"{where.name} has room for it live, but no place was found: it needs {self.footprint[arena]} as it is"
 
 
 def line(row: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Is a file a plan, a model or a checkpoint? Told by its first bytes, whatever the file is called. spec: C2.9
 
-Plans and IR files are maps of CBOR whose shortest key, `ops`, stands first; a plan has more keys than the 23 that one
-byte can count, an IR file has fewer. The first key of a checkpoint is `plan`. An ONNX file begins with the version of
-its format, where one byte begins no map.
+Plans, IR files and checkpoints are maps of CBOR whose shortest key stands first: `ops` in an IR file, `plan` in a
+checkpoint, `claims` or `format` in a plan. An ONNX file begins with the version of its format, where one byte begins
+no map.
 Nothing is concluded from this but who reads the file, and that says whether it is what it looks like.
 """
 
@@ -14,7 +14,7 @@ import stat
 from tmmu.core.errors import TmmuError
 
 PLAN, IR, ONNX, CHECKPOINT = "plan", "IR", "ONNX", "checkpoint"
-HEAD = 6
+HEAD = 18
 """As many bytes as are looked at."""
 
 WORDS = {PLAN: "a plan", IR: "a model (IR)", ONNX: "a model (ONNX)", CHECKPOINT: "a checkpoint"}
@@ -24,18 +24,18 @@ WORDS = {PLAN: "a plan", IR: "a model (IR)", ONNX: "a model (ONNX)", CHECKPOINT:
 def kind(head: bytes) -> str | None:
     """The kind of a file that begins so, or None where it is neither.
 
-    >>> kind(b"\\xb1cops\\x80"), kind(b"\\xb8\\x20cops"), kind(b"\\x08\\x0a"), kind(b"no")
+    >>> kind(b"\\xb1cops\\x80"), kind(b"\\xa5fclaims"), kind(b"\\x08\\x0a"), kind(b"no")
     ('IR', 'plan', 'ONNX', None)
     """
     if len(head) < 2:
         return None
     if head[0] == 0x08 and 0 < head[1] < 0x80:
         return ONNX
-    if head[0] == 0xB8 and head[2:6] == b"cops":
+    if not 0xA0 < head[0] < 0xB8:
+        return None
+    if head[1:8] == b"fclaims" or head[1:18] == b"fformatitmmu-plan":
         return PLAN
-    if 0xA0 < head[0] < 0xB8:
-        return IR if head[1:5] == b"cops" else CHECKPOINT if head[1:6] == b"dplan" else None
-    return None
+    return IR if head[1:5] == b"cops" else CHECKPOINT if head[1:6] == b"dplan" else None
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:

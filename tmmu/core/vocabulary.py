@@ -202,36 +202,9 @@ class Lifetime(NamedTuple):
     death: int
 
 
-class Storage(NamedTuple):
-    """The bytes that the tensors of one alias class share, live from the first birth to the last death (T2)."""
-
-    arena: int
-    bytes: int
-    alignment: int
-    lifetime: Lifetime
-    slot: int
-    offset: int
-
-
-class Slot(NamedTuple):
-    """A logical register of an arena: storages that are never live together take turns in it."""
-
-    arena: int
-    bytes: int
-    alignment: int
-
-
-class Placement(NamedTuple):
-    """Where a storage lies, and over which steps: today one for each storage."""
-
-    arena: str
-    offset: int
-    lifetime: Lifetime
-
-
 @dataclass(frozen=True, slots=True)
-class Arena:
-    """One contiguous part of a memory: which roles it holds, how large it may be, how its content is aligned.
+class ArenaConfiguration:
+    """An arena as the planner is given it: which roles it holds, how large it may be, how its content is aligned.
 
     `reuse` is false for persistent arenas: their storages live over all steps and never share a slot.
     `page_size` rounds the backing memory, not the plan. `memory` names a memory of `device`; where it is empty, no
@@ -288,19 +261,3 @@ class ArenaPolicy(NamedTuple):
 
 ANYWHERE = ArenaPolicy()
 """No devices and no rules: each tensor lies in the arena of its role."""
-
-
-class Usage(NamedTuple):
-    """What a plan says of one arena: `footprint` bytes are needed, `peak_live_bytes` are live at `peak_step`.
-
-    `slots` is the number of its logical slots and `max_live` the most storages live at one step, reached at
-    `max_live_step`; `minimal` claims that the two are equal (T5 says where that is not claimed).
-    """
-
-    footprint: int
-    peak_live_bytes: int
-    peak_step: int
-    slots: int
-    max_live: int
-    max_live_step: int
-    minimal: bool

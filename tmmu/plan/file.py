@@ -8,159 +8,140 @@ refuted. spec: P1.1, P1.3, P1.4, P1.5
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from tmmu.core import canonical, kind
-from tmmu.core.bindings import bindings_object
 from tmmu.core.columns import Names, Table
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy
-from tmmu.plan.columns import Envelope, Plan
-from tmmu.plan.gate import COLUMNS, ENVELOPE, FORMAT, HASHES, SPEC_VERSION, Stated, from_object
+from tmmu.plan.claims import arena_config, claims_object
+from tmmu.plan.columns import Steps
+from tmmu.plan.gate import FORMAT, SPEC_VERSION, Stated, StatedBuffers, from_object
+from tmmu.plan.provenance import HASHES, provenance_object
+from tmmu.plan.sections import BufferPlan, Envelope, Plan, configured
 
 LIMIT = 1 << 34
 """The largest plan file that is read, in bytes."""
 
 
-def arena_config(arenas: Sequence[Arena], policy: ArenaPolicy = ANYWHERE) -> dict[str, Any]:
-    """The configuration object whose digest is `arena_config_hash`. spec: R2.4"""
-    return {
-        "arenas": [
-            {
-                "name": a.name, "roles": [str(role) for role in a.roles], "capacity": a.capacity,
-                "alignment": a.alignment, "page_size": a.page_size, "reuse": a.reuse, "device": a.device,
-                "memory": a.memory,
-            }
-            for a in arenas
-        ],
-        "devices": [
-            {
-                "name": device.name, "memories": [dict(memory._asdict()) for memory in device.memories],
-                "nodes": list(device.nodes), "ops": list(device.ops),
-            }
-            for device in policy.devices
-        ],
-        "rules": [
-            {
-                "arenas": list(rule.arenas), "roles": [str(role) for role in rule.roles], "names": list(rule.names),
-                "ops": list(rule.ops), "devices": list(rule.devices),
-            }
-            for rule in policy.rules
-        ],
-    }  # fmt: skip
+def _written(value: Any) -> Any:
+    """A table, an arena, a tuple or a number as it stands in a file."""
+    if isinstance(value, Names):
+        return value.blob
+    if isinstance(value, (Table, Envelope)) or hasattr(value, "__dataclass_fields__"):
+        count = {"count": len(value)} if isinstance(value, Steps) else {}
+        return {**count, **{f.name: _written(getattr(value, f.name)) for f in fields(value)}}
+    if isinstance(value, tuple):
+        return [_written(item) for item in value]
+    return {key: list(ends) for key, ends in value.items()} if isinstance(value, dict) else value
 
 
-def _table(table: Table) -> dict[str, Any]:
-    values = {name: getattr(table, name) for name in COLUMNS[type(table)]}
-    return {name: value.blob if isinstance(value, Names) else value for name, value in values.items()}
-
-
-def to_object(plan: Plan) -> dict[str, Any]:
+def to_object(plan: Plan | BufferPlan) -> dict[str, Any]:
     """The plan as maps and columns, hashes included: what `plan.cbor` holds. O(plan)."""
-    body = without_hashes(plan)
-    return body | recompute(body)
+    return _stating(plan, {}, lambda part: part)[0]
 
 
-def without_hashes(plan: Plan) -> dict[str, Any]:
-    """Everything that the hashes cover. O(plan)."""
-    return {
-        "format": FORMAT,
-        "spec_version": SPEC_VERSION,
-        "model": plan.model,
-        "mode": plan.mode,
-        "layout": plan.layout,
-        "order": plan.order,
-        "replay_token": plan.replay_token,
-        "ir_hash": plan.ir_hash,
-        "source_digest": plan.source_digest,
-        "rank": plan.rank,
-        "world_size": plan.world_size,
-        "shard_spec": plan.shard_spec,
-        "shards": _table(plan.shards),
-        "arena_config": arena_config(plan.arenas, plan.policy),
-        "usage": [dict(usage._asdict()) for usage in plan.usage],
-        "bindings": bindings_object(plan.bindings),
-        "ops": [list(pair) for pair in plan.ops],
-        "dtypes": list(plan.dtypes),
-        "tensors": _table(plan.tensors),
-        "storages": _table(plan.storages),
-        "slots": _table(plan.slots),
-        "steps": {"count": len(plan.steps), **_table(plan.steps)},
-        "bodies": _table(plan.bodies),
-        "must_not_alias": [list(pair) for pair in plan.must_not_alias],
-        "unproduced": list(plan.unproduced),
-        "address_token_digest": plan.address_token_digest,
-        **({} if plan.envelope is None else {"envelope": _envelope(plan.envelope)}),
-    }
-
-
-def _envelope(envelope: Envelope) -> dict[str, Any]:
-    columns = {name: getattr(envelope, name) for name in ENVELOPE}
-    return {"policy": envelope.policy, "terms": _table(envelope.terms), **columns}
-
-
-def recompute(body: dict[str, Any]) -> dict[str, bytes]:
-    """Every hash of a plan object, from the object's other keys. spec: R2.1, R2.2, R2.5, R2.6, R7.21
+def hashes(plan: Plan | BufferPlan) -> dict[str, bytes]:
+    """Every hash of a plan: those of 001 where it has provenance, and the digest of its file.
 
     `plan_hash` is the commitment of 001 II.K, `layout_digest` the same without the replay token and with rank 0, and
     `file_digest` covers the canonical bytes of all other keys, so that no byte of the file is outside a hash.
+    spec: R2.1, R2.2, R2.5, R2.6, R7.21
     """
-    return _hashes(body, _encoded(body))
+    return _stating(plan, {}, canonical.Encoded)[1]
 
 
-def _encoded(body: dict[str, Any]) -> dict[str, Any]:
-    """A plan object whose tables and lists are encoded, once: the hashes and the file hold them several times."""
-    return {key: canonical.Encoded(value) if isinstance(value, (dict, list)) else value for key, value in body.items()}
+def identity(plan: Plan) -> bytes:
+    """The hash that identifies a plan: `plan_hash`, or the digest of its file where it has no provenance."""
+    found = hashes(plan)
+    return found.get("plan_hash", found["file_digest"])
 
 
-def _hashes(body: dict[str, Any], encoded: dict[str, Any]) -> dict[str, bytes]:
-    steps, storages = body["steps"], body["storages"]
-    order = [Names(steps["node"], steps["count"]).list(), steps["part"]]
-    hashes = {
-        "execution_order_hash": canonical.digest(order),
-        "arena_config_hash": canonical.digest(encoded["arena_config"]),
-        "shard_spec_hash": canonical.digest(encoded["shard_spec"]),
+def _stating(
+    plan: Plan | BufferPlan, stated: Mapping[str, bytes], part: Callable[[Any], Any]
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The file of a plan, and its true hashes; the file states those in `stated` instead, and its digest covers them.
+
+    `part` is applied to each table: encoded once, it serves the file and every hash that covers it.
+    """
+    value: dict[str, Any] = {"format": FORMAT, "spec_version": SPEC_VERSION}
+    found: dict[str, bytes] = {}
+    name, body = ("buffers", plan.buffers) if isinstance(plan, BufferPlan) else ("allocation", plan.allocation)
+    value[name] = {key: part(entry) for key, entry in _written(body).items()}
+    if plan.claims is not None:
+        slots = {} if plan.claims.slots is None else {"slots": part(_written(plan.claims.slots))}
+        value["claims"] = claims_object(plan.claims) | slots
+    if isinstance(plan, Plan):
+        for name, section in (("shards", plan.shards), ("envelope", plan.envelope)):
+            if section is not None:
+                value[name] = part(_written(section))
+        if plan.provenance is not None:
+            origin = provenance_object(plan.provenance)
+            found = _of_provenance(plan, origin, value)
+            value["provenance"] = origin | {name: stated.get(name, found[name]) for name in HASHES}
+    found["file_digest"] = canonical.digest(value)
+    return value | {"file_digest": stated.get("file_digest", found["file_digest"])}, found
+
+
+def _of_provenance(plan: Plan, origin: dict[str, Any], value: dict[str, Any]) -> dict[str, bytes]:
+    """The hashes of 001, which cover the provenance, the slots and the tables. spec: R2.1 to R2.6"""
+    steps, storages, slots = plan.allocation.steps, plan.allocation.storages, plan.slots
+    found = {
+        "execution_order_hash": canonical.digest([steps.node.list(), steps.part]),
+        "arena_config_hash": canonical.digest(arena_config(configured(plan), plan.configuration.policy)),
+        "shard_spec_hash": canonical.digest(origin["shard_spec"]),
     }
-    tables = [encoded[key] for key in ("tensors", "storages", "slots", "steps")]
-    addresses = canonical.Encoded([storages[key] for key in ("arena", "slot", "offset")])
+    tables = [value["allocation"][key] for key in ("tensors", "storages", "steps")]
+    addresses = canonical.Encoded([storages.arena, slots.of, storages.offset])
 
     def commit(rank: int, slot_assignment: list[Any]) -> bytes:
         return canonical.commitment(
             "tmmu_plan_v1",
             [
-                body["ir_hash"], body["mode"], hashes["arena_config_hash"], hashes["execution_order_hash"],
-                rank, body["world_size"], hashes["shard_spec_hash"], slot_assignment, addresses,
+                origin["ir_hash"], origin["mode"], found["arena_config_hash"], found["execution_order_hash"],
+                rank, origin["world_size"], found["shard_spec_hash"], slot_assignment, addresses,
             ],
         )  # fmt: skip
 
-    bound = [encoded[key] for key in ("bindings", "envelope") if key in encoded]
-    hashes["plan_hash"] = commit(body["rank"], [body["replay_token"], *bound, *tables])
-    hashes["layout_digest"] = commit(0, [*bound, *tables])
-    hashes["file_digest"] = _file_digest(encoded, hashes)
-    return hashes
+    envelope = [value["envelope"]] if "envelope" in value else []
+    bound = [origin["bindings"], *envelope, *tables, value["claims"]["slots"]]
+    found["plan_hash"] = commit(origin["rank"], [origin["replay_token"], *bound])
+    found["layout_digest"] = commit(0, bound)
+    return found
 
 
-def _file_digest(encoded: dict[str, Any], hashes: dict[str, bytes]) -> bytes:
-    """The digest of a file that states these hashes."""
-    others = {field: value for field, value in hashes.items() if field != "file_digest"}
-    return canonical.digest({**encoded, **others})
+def encode(plan: Plan | BufferPlan, stated: Mapping[str, bytes] = {}) -> bytes:
+    """The bytes of `plan.cbor`; `stated` are hashes that it states instead of the true ones."""
+    return canonical.encode(_stating(plan, stated, canonical.Encoded)[0])
 
 
-def encode(plan: Plan) -> bytes:
-    """The bytes of `plan.cbor`."""
-    body = without_hashes(plan)
-    encoded = _encoded(body)
-    return canonical.encode({**encoded, **_hashes(body, encoded)})
-
-
-def save(plan: Plan, path: str | os.PathLike[str]) -> None:
+def save(plan: Plan | BufferPlan, path: str | os.PathLike[str]) -> None:
     """Write `plan` to `path`, whole or not at all. spec: P1.4"""
     canonical.write_atomically(path, encode(plan))
 
 
 def load(path: str | os.PathLike[str]) -> Stated:
-    """The plan at `path` and its stated hashes; raises INVALID_PLAN naming the file and the place. spec: P1.2"""
+    """The plan with steps at `path` and its stated hashes, or INVALID_PLAN naming file and place. spec: P1.2, P2.6"""
+    try:
+        return with_steps(load_any(path))
+    except TmmuError as error:
+        error.in_file(os.fspath(path))
+        raise
+
+
+def with_steps(found: Stated | StatedBuffers) -> Stated:
+    """A plan with steps, or INVALID_PLAN for lifetimes alone. spec: P2.6"""
+    if isinstance(found, StatedBuffers):
+        raise TmmuError(
+            "INVALID_PLAN", "it states lifetimes without steps, and what was asked needs the steps", place="buffers",
+            fix="give a plan with steps; `verify-plan` proves lifetimes",
+        )  # fmt: skip
+    return found
+
+
+def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
+    """The plan at `path`, with steps or with lifetimes alone."""
     name = os.fspath(path)
     try:
         data = canonical.read_bounded(path, LIMIT)
@@ -171,18 +152,15 @@ def load(path: str | os.PathLike[str]) -> Stated:
         raise
 
 
-def decode(data: bytes) -> Stated:
+def decode(data: bytes) -> Stated | StatedBuffers:
     """The gate: the plan that `data` encodes, or INVALID_PLAN. Memory is a small multiple of the input."""
     return from_object(canonical.decode(data, "plan"))
 
 
-def false_hashes(stated: Stated) -> list[tuple[str, bytes, bytes]]:
-    """Each hash that does not recompute: its field, what the file states, what it should be. spec: V1.8"""
-    body = without_hashes(stated.plan)
-    encoded = _encoded(body)
-    actual = _hashes(body, encoded)
-    if actual == stated.hashes:
-        return []
-    # What the digest of the file should be depends on the other hashes as the file states them.
-    actual["file_digest"] = _file_digest(encoded, stated.hashes)
-    return [(field, stated.hashes[field], actual[field]) for field in HASHES if stated.hashes[field] != actual[field]]
+def false_hashes(stated: Stated | StatedBuffers) -> list[tuple[str, bytes, bytes]]:
+    """Each hash that does not recompute: its field, what the file states, what it should be. spec: V1.8
+
+    What the digest of the file should be depends on the other hashes as the file states them.
+    """
+    _, actual = _stating(stated.plan, stated.hashes, canonical.Encoded)
+    return [(name, value, actual[name]) for name, value in stated.hashes.items() if value != actual[name]]

@@ -1,318 +1,328 @@
 """The gate: is a decoded object a plan? What passes here is trusted by every proof (P1.2).
 
-Every key is there and none is unknown, every column has its type and its table's length, every index is in range,
-names are unique, integers are exact. Whether the plan is *right* is not asked. Each refusal names the place.
-spec: P1.1, P1.2, R8.1, O1.1
+Every key is known and every key that is no section is there, every column has its type and its table's length, every
+index is in range, names are unique, integers are exact. Whether the plan is *right* is not asked. Each refusal names
+the place. spec: P1.1, P1.2, P2.1, P2.2, R8.1, O1.1
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
-from tmmu.core.bindings import read_bindings
 from tmmu.core.columns import NONE, Names, Table
 from tmmu.core.dims.table import read
 from tmmu.core.dtypes import BITS
-from tmmu.core.fields import array as _list
-from tmmu.core.fields import integer as _integer
-from tmmu.core.fields import keys as _keys
-from tmmu.core.fields import refuse as _refuse
-from tmmu.core.fields import text as _text
-from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, UINT64_END, Bindings, Shares, Usage
-from tmmu.plan import configuration, sharding
-from tmmu.plan.columns import (
-    PARTS,
-    POLICIES,
-    ROLES,
-    SHARES,
-    Bodies,
-    Envelope,
-    Plan,
-    Shards,
-    Slots,
-    Steps,
-    Storages,
-    Tensors,
-    Terms,
-)
+from tmmu.core.fields import (
+    array,
+    boolean,
+    entries,
+    integer,
+    keys,
+    one_of,
+    record,
+    refuse,
+    size,
+    text,
+    texts,
+    unexpected,
+)  # fmt: skip
+from tmmu.core.vocabulary import Shares
+from tmmu.plan import provenance, sharding
+from tmmu.plan.allocation import Allocation, Arena, Buffers
+from tmmu.plan.claims import read_claims
+from tmmu.plan.columns import PARTS, ROLES, SHARES, Bodies, Shards, Slots, Steps, Storages, Tensors, Terms
+from tmmu.plan.sections import POLICIES, BufferPlan, Claims, Envelope, Plan
 
-FORMAT, SPEC_VERSION = "tmmu-plan", "1.0"
-"""What every plan file says of itself. Other lifetimes, slots or addresses are a new major version.
+FORMAT, SPEC_VERSION = "tmmu-plan", "2.0"
+"""What every plan file states of itself. Other lifetimes, slots or addresses are a new major version.
 
 spec: R8.1, R8.2
 """
-HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest", "file_digest")
-KEYS = (
-    "format", "spec_version", "model", "mode", "layout", "order", "replay_token", "ir_hash", "source_digest",
-    "rank", "world_size", "shard_spec", "shards", "arena_config", "usage", "bindings", "ops", "dtypes", "tensors",
-    "storages", "slots", "steps", "bodies", "must_not_alias", "unproduced", "address_token_digest", *HASHES,
-)  # fmt: skip
-"""Every key of a plan file: all of them are there, and no other but `envelope`, where a dimension has a range."""
+SECTIONS = ("claims", "provenance", "shards", "envelope")
+DTYPES: dict[str, Any] = {"U8": np.uint8, "U32": np.uint32, "U64": np.uint64, "Names": Names}
+"""The types of columns, by the names under which the tables of `tmmu.plan.columns` declare them."""
+OF_OTHER_LENGTH = {Steps: Steps.LISTS, Shards: Shards.DIMENSIONS, Slots: ("of",)}
+"""Columns that have not a row for each row of their table; neither have the bounds `_at`."""
+ENVELOPE = ("size", "points", "largest_at")
 Rows = TypeVar("Rows", bound=Table)
 
-COLUMNS: dict[type[Table], dict[str, Any]] = {
-    Tensors: {
-        "name": Names, "dtype": np.uint8, "role": np.uint8, "flags": np.uint8, "bytes": np.uint64,
-        "alignment": np.uint64, "birth": np.uint32, "death": np.uint32, "storage": np.uint32, "window": np.uint64,
-        "writer": np.uint32, "shares": np.uint8, "of": np.uint32,
-    },
-    Storages: {
-        "arena": np.uint32, "bytes": np.uint64, "alignment": np.uint64, "birth": np.uint32, "death": np.uint32,
-        "slot": np.uint32, "offset": np.uint64,
-    },
-    Slots: {"arena": np.uint32, "bytes": np.uint64, "alignment": np.uint64},
-    Steps: {
-        "node": Names, "op": np.uint32, "part": np.uint8, "body": np.uint32, "reads_at": np.uint32,
-        "reads": np.uint32, "writes_at": np.uint32, "writes": np.uint32, "mutates_at": np.uint32, "mutates": np.uint32,
-    },
-    Terms: {"op": np.uint8, "left": np.uint32, "right": np.uint32, "value": np.uint64},
-    Bodies: {
-        "name": Names, "parent": np.uint32, "enter": np.uint32, "leave": np.uint32, "iterates": np.uint8,
-        "exclusive": np.uint8,
-    },
-    Shards: {
-        "tensor": np.uint32, "dims_at": np.uint32, "size": np.uint64, "axis": np.uint32, "start": np.uint64,
-        "held": np.uint64, "chunk": np.uint64,
-    },
-}  # fmt: skip
-"""The columns of each table and their types; `name` and `node` are text columns."""
 
-
-ENVELOPE = {"size": np.uint32, "points": np.uint64, "largest_at": np.uint32}
-"""The columns of an envelope beside its terms."""
-
-
-class Stated(NamedTuple):
+@dataclass(frozen=True)
+class Stated:
     """A plan as it was read, and the hashes that its file states."""
 
     plan: Plan
     hashes: dict[str, bytes]
 
 
-def _read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
+@dataclass(frozen=True)
+class StatedBuffers:
+    """The same of lifetimes without accesses."""
+
+    plan: BufferPlan
+    hashes: dict[str, bytes]
+
+
+def from_object(value: Any) -> Stated | StatedBuffers:
+    """The plan in a decoded object. Every index is in range, every column has its table's length. spec: P1.2, P1.3"""
+    body = "buffers" if isinstance(value, dict) and "buffers" in value else "allocation"
+    value = keys(value, ("format", "spec_version", body, "file_digest"), "plan", SECTIONS)
+    one_of(value["format"], (FORMAT,), "format")
+    one_of(value["spec_version"], (SPEC_VERSION,), "spec_version")
+    for section, required in (("provenance", "claims"), ("shards", "provenance")):
+        if section in value and required not in value:
+            raise refuse(section, f"it is there without the section {required!r}")
+    hashes = {"file_digest": provenance.digest(value["file_digest"], "file_digest")}
+    if body == "buffers":
+        if beside := [name for name in SECTIONS[1:] if name in value]:
+            raise refuse(beside[0], "it is there beside buffers, which state no steps")
+        buffers = read_buffers(value["buffers"])
+        return StatedBuffers(BufferPlan(buffers, _claims(value, buffers)), hashes)
+    allocation = read_allocation(value["allocation"])
+    claims, origin, shards = _claims(value, allocation), None, None
+    if "provenance" in value:
+        origin, stated = provenance.read(value["provenance"])
+        hashes = stated | hashes
+        if claims is None or claims.slots is None or claims.configuration is None:
+            raise refuse(
+                "provenance", "it is there without claims.slots or claims.configuration, which its hash covers"
+            )
+        if bool(origin.shard_spec) != ("shards" in value):
+            raise refuse("shards", "the section is there where the shard spec is not empty, and only there")
+        if "shards" in value:
+            axes = len(sharding.mesh(origin.shard_spec))
+            shards = _shards(value["shards"], len(allocation.tensors), axes)
+    envelope = _envelope(value["envelope"], len(allocation.tensors)) if "envelope" in value else None
+    if origin is not None and envelope is not None and (both := origin.bindings.dims.keys() & envelope.ranges.keys()):
+        raise refuse("envelope.ranges", f"{min(both)!r} is bound already")
+    return Stated(Plan(allocation, claims, origin, shards, envelope), hashes)
+
+
+def _claims(value: dict[str, Any], of: Allocation | Buffers) -> Claims | None:
+    if "claims" not in value:
+        return None
+    arenas, storages = len(of.arenas), len(of.storages)
+    slots = None
+    if isinstance(value["claims"], dict) and "slots" in value["claims"]:
+        slots = read_table(Slots, value["claims"]["slots"], "claims.slots")
+        check_index(slots.arena, arenas, "claims.slots.arena")
+        check_index(slots.of, len(slots), "claims.slots.of")
+        if len(slots.of) != storages:
+            raise refuse("claims.slots.of", f"expected {storages} rows, one for each storage, got {len(slots.of)}")
+    return read_claims(value["claims"], slots, [arena.name for arena in of.arenas], of.last_step)
+
+
+def read_arenas(value: Any, place: str) -> tuple[Arena, ...]:
+    """The arenas of an allocation."""
+    readers = {"name": text, "capacity": size, "alignment": size, "reuse": boolean, "scattered": boolean}
+    arenas = entries(value, place, lambda item, at: Arena(**record(readers, item, at)))
+    if len({arena.name for arena in arenas}) != len(arenas):
+        raise refuse(place, "a name repeats")
+    return arenas
+
+
+def read_allocation(value: Any) -> Allocation:
+    """An allocation that is complete by itself. spec: P2.1"""
+    names = [f.name for f in fields(Allocation)]
+    value = keys(value, names, "allocation")
+    arenas = read_arenas(value["arenas"], "arenas")
+    steps = _steps(value["steps"])
+    tensors = read_table(Tensors, value["tensors"], "tensors")
+    _unique(tensors.name, "tensors.name")
+    storages = read_table(Storages, value["storages"], "storages")
+    bodies = read_table(Bodies, value["bodies"], "bodies")
+    types = entries(value["dtypes"], "dtypes", _dtype)
+    ops = entries(value["ops"], "ops", _op)
+    _check_references(tensors, storages, steps, bodies, len(arenas), len(ops), len(types))
+    return Allocation(
+        arenas, storages, _pairs(value["must_not_alias"], len(tensors)), ops, types, tensors, steps, bodies,
+        texts(value["unproduced"], "unproduced"),
+    )  # fmt: skip
+
+
+def read_buffers(value: Any) -> Buffers:
+    """Lifetimes without accesses. spec: P2.6"""
+    value = keys(value, [f.name for f in fields(Buffers)], "buffers")
+    arenas = read_arenas(value["arenas"], "arenas")
+    storages = read_table(Storages, value["storages"], "storages")
+    check_index(storages.arena, len(arenas), "storages.arena")
+    names = _names(value["name"], len(storages), "buffers.name")
+    _unique(names, "buffers.name")
+    return Buffers(arenas, storages, _pairs(value["must_not_alias"], len(storages)), names)
+
+
+def _dtype(value: Any, place: str) -> str:
+    if text(value, place) not in BITS:
+        raise unexpected(place, "an element type", value)
+    return str(value)
+
+
+def _op(value: Any, place: str) -> tuple[str, str]:
+    domain, op = texts(array(value, place, 2), place)
+    return domain, op
+
+
+def _pairs(value: Any, rows: int) -> tuple[tuple[int, int], ...]:
+    def pair(item: Any, at: str) -> tuple[int, int]:
+        a, b = (integer(x, at, rows) for x in array(item, at, 2))
+        return a, b
+
+    return entries(value, "must_not_alias", pair)
+
+
+def _unique(names: Names, place: str) -> None:
+    if len(set(names)) != len(names) or "" in set(names):
+        raise refuse(place, "a name is empty or used twice")
+
+
+def read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
     """A table whose columns all have the right type and one length: `rows`, or that of the first column."""
-    spec = COLUMNS[kind]
-    value = _keys(value, list(spec), place)
+    types = {f.name: DTYPES[str(f.type)] for f in fields(kind)}
+    value = keys(value, list(types), place)
     columns: dict[str, Any] = {}
-    for name, dtype in spec.items():
-        column = value[name]
+    for name, dtype in types.items():
         if dtype is Names:
-            if not isinstance(column, bytes):
-                raise _refuse(f"{place}.{name}", "no byte string")
-        elif not isinstance(column, np.ndarray) or column.dtype != np.dtype(dtype):
-            raise _refuse(f"{place}.{name}", f"no column of {np.dtype(dtype)}")
-        elif not name.endswith("_at") and name not in (*Steps.LISTS, *Shards.DIMENSIONS):
-            rows = len(column) if rows is None else rows
-            if len(column) != rows:
-                raise _refuse(f"{place}.{name}", f"{len(column)} rows where the table has {rows}")
-        columns[name] = column
-    for name, dtype in spec.items():
+            continue
+        columns[name] = read_column(value[name], dtype, f"{place}.{name}")
+        if not name.endswith("_at") and name not in OF_OTHER_LENGTH.get(kind, ()):
+            rows = len(columns[name]) if rows is None else rows
+            _check_length(columns[name], rows, f"{place}.{name}")
+    for name, dtype in types.items():
         if dtype is Names:
-            columns[name] = _names(columns[name], rows or 0, f"{place}.{name}")
+            columns[name] = _names(value[name], rows or 0, f"{place}.{name}")
     return kind(**columns)
 
 
-def _names(blob: bytes, rows: int, place: str) -> Names:
+def read_column(value: Any, dtype: Any, place: str) -> Any:
+    """A column of unsigned integers of one type."""
+    if not isinstance(value, np.ndarray) or value.dtype != np.dtype(dtype):
+        raise unexpected(place, f"a column of {np.dtype(dtype)}", value)
+    return value
+
+
+def _check_length(column: Any, rows: int, place: str) -> None:
+    if len(column) != rows:
+        raise refuse(place, f"expected {rows} rows, got {len(column)}")
+
+
+def _names(blob: Any, rows: int, place: str) -> Names:
+    if not isinstance(blob, bytes):
+        raise unexpected(place, "a byte string of names", blob)
     try:
         names = Names(blob, rows)
         found = len(names.list())
     except UnicodeDecodeError as error:
-        raise _refuse(place, "no UTF-8") from error
+        raise refuse(place, "expected UTF-8, got other bytes") from error
     if found != rows or (rows == 0 and blob):
-        raise _refuse(place, f"{found} names where the table has {rows} rows")
+        raise refuse(place, f"expected {rows} names, got {found}")
     return names
 
 
-def _index(column: Any, rows: int, place: str, absent: bool = False) -> None:
+def check_index(column: Any, rows: int, place: str, absent: bool = False) -> None:
     """Every entry is a row below `rows` (or NONE where it may be absent)."""
     outside = column >= rows
     if absent:
         outside &= column != NONE
     if outside.any():
-        raise _refuse(f"{place} row {int(outside.argmax())}", f"points beyond {rows} rows")
+        row = int(outside.argmax())
+        raise refuse(f"{place} row {row}", f"expected one of {rows} rows, got {int(column[row])}")
 
 
-def _read_usage(value: Any, steps: int, place: str) -> Usage:
-    value = _keys(value, Usage._fields, place)
-    if type(value["minimal"]) is not bool:
-        raise _refuse(f"{place}.minimal", "no boolean")
-    ends = dict.fromkeys(("peak_step", "max_live_step"), max(1, steps))
-    numbers = {
-        key: _integer(value[key], f"{place}.{key}", ends.get(key, UINT64_END))
-        for key in Usage._fields
-        if key != "minimal"
-    }
-    return Usage(**numbers, minimal=value["minimal"])
+def _check_bounds(at: Any, rows: int, flat: int, place: str) -> None:
+    if len(at) != rows + 1 or at[0] != 0 or at[-1] != flat or (at[1:] < at[:-1]).any():
+        raise refuse(place, f"expected {rows + 1} ascending bounds from 0 to {flat}")
 
 
-def _hash(value: Any, place: str, absent: bool = False) -> bytes:
-    if value is None and absent:
-        return b""
-    if not isinstance(value, bytes) or len(value) != 32:
-        raise _refuse(place, "no SHA-256 (32 bytes)")
-    return value
-
-
-def _address_token(value: dict[str, Any]) -> bytes | None:
-    """The digest of the token behind hashed addresses: there for that layout, and for no other. spec: A2.5"""
-    digest = _hash(value["address_token_digest"], "address_token_digest", absent=True) or None
-    if (digest is None) == (value["layout"] == "hashed"):
-        raise _refuse("address_token_digest", "it is there for the layout hashed, and null for every other")
-    return digest
-
-
-def _read_shards(value: Any, tensors: int, axes: int) -> Shards:
+def _shards(value: Any, tensors: int, axes: int) -> Shards:
     """The parts of tensors that a rank holds: at most one row a tensor, inside of its dimensions. spec: R7.19"""
-    shards = _read_table(Shards, value, "shards")
-    _index(shards.tensor, tensors, "shards.tensor")
+    shards = read_table(Shards, value, "shards")
+    check_index(shards.tensor, tensors, "shards.tensor")
     if len(set(shards.tensor.tolist())) != len(shards):
-        raise _refuse("shards.tensor", "a tensor has two rows")
-    at, flat = shards.dims_at, len(shards.size)
-    if len(at) != len(shards) + 1 or at[0] != 0 or at[-1] != flat or (at[1:] < at[:-1]).any():
-        raise _refuse("shards.dims_at", f"no bounds of {len(shards)} rows")
+        raise refuse("shards.tensor", "a tensor has two rows")
+    flat = len(shards.size)
+    _check_bounds(shards.dims_at, len(shards), flat, "shards.dims_at")
     for name in Shards.DIMENSIONS:
-        if len(getattr(shards, name)) != flat:
-            raise _refuse(f"shards.{name}", f"{len(getattr(shards, name))} entries where there are {flat} dimensions")
-    _index(shards.axis, axes, "shards.axis", absent=True)
+        _check_length(getattr(shards, name), flat, f"shards.{name}")
+    check_index(shards.axis, axes, "shards.axis", absent=True)
     outside = (shards.held > shards.chunk) | (shards.held > shards.size) | (shards.start > shards.size - shards.held)
     if outside.any():
-        raise _refuse(f"shards row of dimension {int(outside.argmax())}", "the part lies outside of its dimension")
+        raise refuse(f"shards row of dimension {int(outside.argmax())}", "the part lies outside of its dimension")
     return shards
 
 
-def from_object(value: Any) -> Stated:
-    """The plan in a decoded object. Every index is in range, every column has its table's length. spec: P1.2, P1.3"""
-    value = _keys(value, KEYS, "plan", optional=("envelope",))
-    known = {"format": (FORMAT,), "spec_version": (SPEC_VERSION,), "layout": LAYOUTS, "mode": MODES, "order": ORDERS}
-    for key, allowed in known.items():
-        if _text(value[key], key) not in allowed:
-            raise _refuse(key, f"{value[key]!r} is not known; it is {' or '.join(map(repr, allowed))}")
-    arenas, policy = configuration.read(value["arena_config"])
-    steps = _read_steps(value["steps"])
-    usage = tuple(_read_usage(u, len(steps), f"usage[{i}]") for i, u in enumerate(_list(value["usage"], "usage")))
-    if len(usage) != len(arenas):
-        raise _refuse("usage", "not one entry for each arena")
-    ops = []
-    for i, pair in enumerate(_list(value["ops"], "ops")):
-        if len(_list(pair, f"ops[{i}]")) != 2:
-            raise _refuse(f"ops[{i}]", "no pair of domain and operator")
-        ops.append((_text(pair[0], f"ops[{i}]"), _text(pair[1], f"ops[{i}]")))
-    types = tuple(_text(t, "dtypes") for t in _list(value["dtypes"], "dtypes"))
-    if unknown := [t for t in types if t not in BITS]:
-        raise _refuse("dtypes", f"unknown dtype {unknown[0]!r}")
-    tensors = _read_table(Tensors, value["tensors"], "tensors")
-    if len(set(tensors.name)) != len(tensors) or "" in set(tensors.name):
-        raise _refuse("tensors.name", "a name is empty or used twice")
-    storages = _read_table(Storages, value["storages"], "storages")
-    slots = _read_table(Slots, value["slots"], "slots")
-    bodies = _read_table(Bodies, value["bodies"], "bodies")
-    _check_references(tensors, storages, slots, steps, bodies, len(arenas), len(ops), len(types))
-    pairs = []
-    for i, pair in enumerate(_list(value["must_not_alias"], "must_not_alias")):
-        if len(_list(pair, f"must_not_alias[{i}]")) != 2:
-            raise _refuse(f"must_not_alias[{i}]", "no pair")
-        pairs.append(tuple(_integer(x, f"must_not_alias[{i}]", len(tensors)) for x in pair))
+def _envelope(value: Any, tensors: int) -> Envelope:
+    """The envelope: dimensions with their ranges, and the sizes that depend on them. spec: R6.3"""
+    value = keys(value, [f.name for f in fields(Envelope)], "envelope")
+    one_of(value["policy"], POLICIES, "envelope.policy")
+    ranges: dict[str, tuple[int, int]] = {}
+    for name, ends in sorted(keys(value["ranges"], (), "envelope.ranges", value["ranges"]).items()):
+        low, high = (integer(end, f"envelope.ranges.{name}") for end in array(ends, f"envelope.ranges.{name}", 2))
+        if not low < high or "\0" in name:
+            raise refuse(f"envelope.ranges.{name}", "the range is empty, or the name holds a NUL")
+        ranges[name] = low, high
+    if not ranges:
+        raise refuse("envelope.ranges", "expected a dimension, got none")
+    terms = read_table(Terms, value["terms"], "envelope.terms")
     try:
-        bindings = read_bindings(value["bindings"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _refuse("bindings", str(error)) from error
-    rank, world = _integer(value["rank"], "rank", 1 << 32), _integer(value["world_size"], "world_size", 1 << 32, 1)
-    if rank >= world:
-        raise _refuse("rank", f"{rank} of {world} ranks")
-    try:
-        spec = sharding.read(value["shard_spec"])
+        read(terms.rows(), ranges)
     except ValueError as error:
-        raise _refuse("shard_spec", str(error)) from error
-    if world != sharding.ranks(spec):
-        raise _refuse("world_size", f"{world} where the mesh has {sharding.ranks(spec)} ranks")
-    shards = _read_shards(value["shards"], len(tensors), len(sharding.mesh(spec)))
-    source = _hash(value["source_digest"], "source_digest", absent=True) or None
-    plan = Plan(
-        _text(value["model"], "model"), value["mode"], value["layout"], value["order"],
-        _hash(value["replay_token"], "replay_token"), _hash(value["ir_hash"], "ir_hash"), source, arenas, usage,
-        bindings, tuple(ops), types, tensors, storages, slots, steps, bodies,
-        tuple((a, b) for a, b in pairs),
-        tuple(_text(x, "unproduced") for x in _list(value["unproduced"], "unproduced")), rank, world,
-        spec, shards, address_token_digest=_address_token(value),
-        policy=policy,
-        envelope=_read_envelope(value.get("envelope"), bindings, len(tensors)),
-    )  # fmt: skip
-    return Stated(plan, {key: _hash(value[key], key) for key in HASHES})
-
-
-def _read_envelope(value: Any, bindings: Bindings, tensors: int) -> Envelope | None:
-    """The envelope: there where the bindings leave a dimension open, and only there. spec: R6.3"""
-    if (value is None) != (not bindings.ranges):
-        raise _refuse("envelope", "it is there where bindings.ranges has a dimension, and only there")
-    if value is None:
-        return None
-    value = _keys(value, ("policy", "terms", *ENVELOPE), "envelope")
-    if _text(value["policy"], "envelope.policy") not in POLICIES:
-        raise _refuse("envelope.policy", f"{value['policy']!r} is not known; it is {' or '.join(POLICIES)}")
-    terms = _read_table(Terms, value["terms"], "envelope.terms")
-    try:
-        read(terms.rows(), bindings.ranges)
-    except ValueError as error:
-        raise _refuse("envelope.terms", str(error)) from error
-    for name, dtype in ENVELOPE.items():
-        if not isinstance(value[name], np.ndarray) or value[name].dtype != np.dtype(dtype):
-            raise _refuse(f"envelope.{name}", f"no column of {np.dtype(dtype)}")
-        if name != "points" and len(value[name]) != tensors:
-            raise _refuse(f"envelope.{name}", f"{len(value[name])} rows where there are {tensors} tensors")
-    _index(value["size"], len(terms), "envelope.size")
-    count, odd = divmod(len(value["points"]), len(bindings.ranges))
+        raise refuse("envelope.terms", str(error)) from error
+    types = {f.name: DTYPES[str(f.type)] for f in fields(Envelope) if f.name in ENVELOPE}
+    columns = {name: read_column(value[name], dtype, f"envelope.{name}") for name, dtype in types.items()}
+    for name in ("size", "largest_at"):
+        _check_length(columns[name], tensors, f"envelope.{name}")
+    check_index(columns["size"], len(terms), "envelope.size")
+    count, odd = divmod(len(columns["points"]), len(ranges))
     if odd:
-        raise _refuse("envelope.points", f"no shapes of {len(bindings.ranges)} dimensions")
-    _index(value["largest_at"], count, "envelope.largest_at")
-    shapes = value["points"].reshape(count, len(bindings.ranges))
-    for (name, (low, high)), column in zip(bindings.ranges.items(), shapes.T, strict=True):
+        raise refuse(
+            "envelope.points", f"expected shapes of {len(ranges)} dimensions, got {len(columns['points'])} sizes"
+        )
+    check_index(columns["largest_at"], count, "envelope.largest_at")
+    for (name, (low, high)), column in zip(ranges.items(), columns["points"].reshape(count, -1).T, strict=True):
         if ((column < low) | (column > high)).any():
-            raise _refuse("envelope.points", f"a shape has {name!r} outside its range")
-    return Envelope(value["policy"], terms, value["size"], value["points"], value["largest_at"])
+            raise refuse("envelope.points", f"a shape has {name!r} outside its range")
+    return Envelope(value["policy"], ranges, terms, **columns)
 
 
-def _read_steps(value: Any) -> Steps:
-    value = dict(_keys(value, ["count", *COLUMNS[Steps]], "steps"))
-    count = _integer(value.pop("count"), "steps.count", NONE)
-    steps = _read_table(Steps, value, "steps", count)
+def _steps(value: Any) -> Steps:
+    value = dict(keys(value, ["count", *(f.name for f in fields(Steps))], "steps"))
+    count = integer(value.pop("count"), "steps.count", NONE)
+    steps = read_table(Steps, value, "steps", count)
     if len(set(zip(steps.node, steps.part.tolist(), strict=True))) != count or "" in set(steps.node):
-        raise _refuse("steps.node", "a node is empty or executed twice")
+        raise refuse("steps.node", "a node is empty or executed twice")
     for name in Steps.LISTS:
-        at, flat = getattr(steps, f"{name}_at"), getattr(steps, name)
-        if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or (at[1:] < at[:-1]).any():
-            raise _refuse(f"steps.{name}_at", f"no bounds of {count} rows")
+        _check_bounds(getattr(steps, f"{name}_at"), count, len(getattr(steps, name)), f"steps.{name}_at")
     return steps
 
 
 def _check_references(
-    tensors: Tensors, storages: Storages, slots: Slots, steps: Steps, bodies: Bodies, arenas: int, ops: int, types: int
+    tensors: Tensors, storages: Storages, steps: Steps, bodies: Bodies, arenas: int, ops: int, types: int
 ) -> None:
-    _index(tensors.dtype, types, "tensors.dtype")
-    _index(tensors.role, len(ROLES), "tensors.role")
-    _index(tensors.flags, 8, "tensors.flags")
-    _index(tensors.shares, len(SHARES), "tensors.shares")
-    _index(tensors.storage, len(storages), "tensors.storage")
-    _index(tensors.writer, len(steps), "tensors.writer", absent=True)
-    _index(tensors.of, len(tensors), "tensors.of", absent=True)
+    check_index(tensors.dtype, types, "tensors.dtype")
+    check_index(tensors.role, len(ROLES), "tensors.role")
+    check_index(tensors.flags, 16, "tensors.flags")
+    check_index(tensors.shares, len(SHARES), "tensors.shares")
+    check_index(tensors.storage, len(storages), "tensors.storage")
+    check_index(tensors.writer, len(steps), "tensors.writer", absent=True)
+    check_index(tensors.of, len(tensors), "tensors.of", absent=True)
     if ((tensors.shares == SHARES.index(Shares.NONE)) != (tensors.of == NONE)).any():
-        raise _refuse("tensors.of", "a tensor shares with none and names one, or shares and names none")
-    _index(storages.arena, arenas, "storages.arena")
-    _index(storages.slot, len(slots), "storages.slot")
-    _index(slots.arena, arenas, "slots.arena")
+        raise refuse("tensors.of", "a tensor shares with none and names one, or shares and names none")
+    check_index(storages.arena, arenas, "storages.arena")
     for name in Steps.LISTS:
-        _index(getattr(steps, name), len(tensors), f"steps.{name}")
-    _index(steps.op, ops, "steps.op")
-    _index(steps.part, len(PARTS), "steps.part")
-    _index(steps.body, len(bodies), "steps.body")
-    _index(bodies.parent, len(bodies), "bodies.parent", absent=True)
-    _index(bodies.enter, len(steps), "bodies.enter", absent=True)
-    _index(bodies.leave, len(steps), "bodies.leave", absent=True)
+        check_index(getattr(steps, name), len(tensors), f"steps.{name}")
+    check_index(steps.op, ops, "steps.op")
+    check_index(steps.part, len(PARTS), "steps.part")
+    check_index(steps.body, len(bodies), "steps.body")
+    check_index(bodies.parent, len(bodies), "bodies.parent", absent=True)
+    check_index(bodies.enter, len(steps), "bodies.enter", absent=True)
+    check_index(bodies.leave, len(steps), "bodies.leave", absent=True)
     for name in ("iterates", "exclusive"):
-        _index(getattr(bodies, name), 2, f"bodies.{name}")
+        check_index(getattr(bodies, name), 2, f"bodies.{name}")
     if not len(bodies) or bodies.name[0] != "" or int(bodies.parent[0]) != NONE or len(set(bodies.name)) != len(bodies):
-        raise _refuse("bodies", "the first body is not the main graph, or a body's name repeats")
+        raise refuse("bodies", "the first body is not the main graph, or a body's name repeats")
     for name, none in (("enter", NONE), ("leave", NONE), ("iterates", 0), ("exclusive", 0)):
         if (stated := int(getattr(bodies, name)[0])) != none:
-            raise _refuse(f"bodies.{name} row 0", f"{stated}, where the main graph has {none}: no node owns it")
+            raise refuse(f"bodies.{name} row 0", f"expected {none}, as no node owns the main graph, got {stated}")

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tmmu.core.alignment import align_up
-from tmmu.core.vocabulary import Arena, ArenaPolicy
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy
+from tmmu.plan.sections import ArenaUse
 
 
 class Division(NamedTuple):
@@ -23,7 +24,10 @@ class Division(NamedTuple):
 
 
 def divide(
-    arenas: Sequence[Arena], policy: ArenaPolicy, footprint: Sequence[int], strictest: Sequence[int]
+    arenas: Sequence[ArenaConfiguration | ArenaUse],
+    policy: ArenaPolicy,
+    footprint: Sequence[int],
+    strictest: Sequence[int],
 ) -> list[Division]:
     """Every memory that has arenas, in the order of the configuration. `strictest` are alignments. O(arenas)."""
     members: dict[tuple[str, str], list[int]] = {}
@@ -41,7 +45,7 @@ def divide(
     return found
 
 
-def strictest(arenas: Sequence[Arena], slots: Iterable[tuple[int, int]]) -> list[int]:
+def strictest(arenas: Sequence[ArenaConfiguration], slots: Iterable[tuple[int, int]]) -> list[int]:
     """The strictest alignment in each arena, at least the arena's own. `slots` are pairs (arena, alignment)."""
     found = [arena.alignment for arena in arenas]
     for a, alignment in slots:

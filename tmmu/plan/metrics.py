@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from tmmu.core.columns import NONE
 from tmmu.core.dims.expressions import show
-from tmmu.plan.columns import PARTS, ROLES, SHARES, Plan
+from tmmu.plan.allocation import Placement
+from tmmu.plan.columns import PARTS, ROLES, SHARES, Slots
+from tmmu.plan.sections import Claims, Plan, Usage, needed
 
 
 def ratio(part: int, whole: int) -> float:
@@ -30,44 +32,69 @@ def memory_reuse_ratio(slots: int, things: int) -> float:
     return 1 - slots / things if things else 0.0
 
 
+def footprints(placement: Placement) -> list[int]:
+    """The bytes that each arena needs: up to the end of its highest storage; where addresses are scattered, those of
+    the largest storage at each address. A storage of zero bytes takes one byte (T7). O(storages). spec: A3.1, A2.4
+    """
+    s = placement.storages
+    ends: list[dict[int, int]] = [{} for _ in placement.arenas]
+    for a, offset, size in zip(s.arena.tolist(), s.offset.tolist(), s.bytes.tolist(), strict=True):
+        start = offset if placement.arenas[a].scattered else 0
+        ends[a][start] = max(ends[a].get(start, 0), offset - start + max(1, size))
+    return [sum(found.values()) for found in ends]
+
+
 def occupancy(plan: Plan) -> tuple[list[int], list[int]]:
-    """For each arena bytes × steps of its storages, and of the slots while they are occupied. O(storages)."""
-    s = plan.storages
+    """For each arena bytes × steps of its storages, and of their slots, where slots are claimed. O(storages)."""
+    s = plan.allocation.storages
     span = (s.death.astype(np.int64) - s.birth.astype(np.int64) + 1).tolist()
-    size, slot, slot_size = s.bytes.tolist(), s.slot.tolist(), plan.slots.bytes.tolist()
-    used, held = [0] * len(plan.arenas), [0] * len(plan.arenas)
+    claimed = None if plan.claims is None else plan.claims.slots
+    size = s.bytes.tolist()
+    taken = size if claimed is None else claimed.bytes[claimed.of].tolist()
+    used, held = [0] * len(plan.allocation.arenas), [0] * len(plan.allocation.arenas)
     for k, a in enumerate(s.arena.tolist()):
         used[a] += size[k] * span[k]
-        held[a] += slot_size[slot[k]] * span[k]
+        held[a] += taken[k] * span[k]
     return used, held
 
 
 def arenas(plan: Plan) -> list[dict[str, Any]]:
-    """One record an arena: configuration, what the plan claims of it, and the ratios. O(plan)."""
-    storage_arena = plan.storages.arena
-    tensor_arena = storage_arena[plan.tensors.storage]
+    """One record an arena: what the plan states and claims of it, and the ratios; None is not claimed. O(plan)."""
+    storage_arena = plan.allocation.storages.arena
+    tensor_arena = storage_arena[plan.allocation.tensors.storage]
     used, held = occupancy(plan)
-    slot_size, slot_arena = plan.slots.bytes.tolist(), plan.slots.arena.tolist()
-    backing = [0] * len(plan.arenas)
-    for a, bytes_ in zip(slot_arena, slot_size, strict=True):
-        backing[a] += bytes_
-    counts = (np.bincount(column, minlength=len(plan.arenas)).tolist() for column in (tensor_arena, storage_arena))
+    count = len(plan.allocation.arenas)
+    claims = plan.claims or Claims((Usage(),) * count)
+    backing: list[int | None] = [None] * count
+    if claims.slots is not None:
+        rows = [claims.slots.bytes[claims.slots.arena == a].tolist() for a in range(count)]
+        backing = [sum(sizes) for sizes in rows]
+    uses = [None] * count if claims.configuration is None else claims.configuration.uses
+    least = footprints(plan.allocation)
+    counts = (
+        np.bincount(column, minlength=len(plan.allocation.arenas)).tolist() for column in (tensor_arena, storage_arena)
+    )
     result = []
-    for a, (arena, usage, tensors, storages) in enumerate(zip(plan.arenas, plan.usage, *counts, strict=True)):
+    for a, (arena, usage, tensors, storages) in enumerate(
+        zip(plan.allocation.arenas, claims.usage, *counts, strict=True)
+    ):
+        use, footprint = uses[a], least[a] if usage.footprint is None else usage.footprint
         result.append(
             {
                 "name": arena.name,
-                "device": arena.device,
-                "memory": arena.memory,
-                "roles": [str(role) for role in arena.roles],
+                "device": use and use.device,
+                "memory": use and use.memory,
+                "roles": use and [str(role) for role in use.roles],
                 "reuse": arena.reuse,
                 "capacity": arena.capacity,
                 "alignment": arena.alignment,
-                "page_size": arena.page_size,
-                "footprint_bytes": usage.footprint,
+                "page_size": use and use.page_size,
+                "footprint_bytes": footprint,
                 "peak_live_bytes": usage.peak_live_bytes,
                 "peak_step": usage.peak_step,
-                "footprint_per_peak": ratio(usage.footprint, usage.peak_live_bytes),
+                "footprint_per_peak": None
+                if usage.peak_live_bytes is None
+                else ratio(footprint, usage.peak_live_bytes),
                 "tensors": tensors,
                 "storages": storages,
                 "slots": usage.slots,
@@ -75,8 +102,8 @@ def arenas(plan: Plan) -> list[dict[str, Any]]:
                 "max_live_step": usage.max_live_step,
                 "slot_count_is_minimal": usage.minimal,
                 "slot_bytes": backing[a],
-                "memory_reuse_ratio": memory_reuse_ratio(usage.slots, tensors),
-                "storage_reuse_ratio": memory_reuse_ratio(usage.slots, storages),
+                "memory_reuse_ratio": None if usage.slots is None else memory_reuse_ratio(usage.slots, tensors),
+                "storage_reuse_ratio": None if usage.slots is None else memory_reuse_ratio(usage.slots, storages),
                 "internal_fragmentation_ratio": 1 - used[a] / held[a] if held[a] else 0.0,
             }
         )
@@ -85,12 +112,14 @@ def arenas(plan: Plan) -> list[dict[str, Any]]:
 
 def tensors(plan: Plan) -> list[dict[str, Any]]:
     """One record a tensor, in row order; inside an envelope with its size as an expression. O(tensors)."""
-    t, s = plan.tensors, plan.storages
-    names, arena_names = t.name.list(), [a.name for a in plan.arenas]
+    t, s = plan.allocation.tensors, plan.allocation.storages
+    names, arena_names = t.name.list(), [a.name for a in plan.allocation.arenas]
     storage = t.storage
-    first = first_slot(plan)
+    slots = None if plan.claims is None else plan.claims.slots
+    first = first_slot(slots) if slots is not None else {}
     columns: dict[str, NDArray[Any]] = {
-        "storage": storage, "arena": s.arena[storage], "slot": s.slot[storage], "offset": plan.addresses(),
+        "storage": storage, "arena": s.arena[storage], "slot": storage if slots is None else slots.of[storage],
+        "offset": plan.allocation.addresses(),
         "bytes": t.bytes, "alignment": t.alignment, "birth": t.birth, "death": t.death, "writer": t.writer,
         "shares": t.shares, "of": t.of, "dtype": t.dtype, "role": t.role,
     }  # fmt: skip
@@ -99,12 +128,12 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
     for name, row in zip(names, zip(*(c.tolist() for c in columns.values()), strict=True), strict=True):
         record = {"name": name, **dict(zip(columns, row, strict=True))}
         arena = record["arena"]
-        record["slot"] -= first[arena]
+        record["slot"] = None if slots is None else record["slot"] - first[arena]
         record["arena"] = arena_names[arena]
         record["writer"] = None if record["writer"] == NONE else record["writer"]
         record["shares"] = str(SHARES[record["shares"]])
         record["of"] = None if record["of"] == NONE else names[record["of"]]
-        record["dtype"] = plan.dtypes[record["dtype"]]
+        record["dtype"] = plan.allocation.dtypes[record["dtype"]]
         record["role"] = str(ROLES[record["role"]])
         if open_sizes is not None:
             record["size"] = show(open_sizes[len(rows)])
@@ -112,24 +141,25 @@ def tensors(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def first_slot(plan: Plan) -> list[int]:
+def first_slot(slots: Slots) -> dict[int, int]:
     """The row of each arena's slot 0: slots are numbered in their arena, rows in the plan."""
     first: dict[int, int] = {}
-    for row, arena in enumerate(plan.slots.arena.tolist()):
+    for row, arena in enumerate(slots.arena.tolist()):
         first.setdefault(arena, row)
-    return [first.get(a, 0) for a in range(len(plan.arenas))]
+    return first
 
 
 def steps(plan: Plan) -> list[dict[str, Any]]:
     """One record a step, in order. O(steps + accesses)."""
-    names, bodies = plan.tensors.name.list(), plan.bodies.name.list()
-    lists = [plan.steps.listed(which) for which in plan.steps.LISTS]
+    listed = plan.allocation.steps
+    names, bodies = plan.allocation.tensors.name.list(), plan.allocation.bodies.name.list()
+    lists = [listed.listed(which) for which in listed.LISTS]
     return [
         {
             "step": n,
             "node": node,
-            "op": plan.ops[op][1],
-            "domain": plan.ops[op][0],
+            "op": plan.allocation.ops[op][1],
+            "domain": plan.allocation.ops[op][0],
             "part": str(PARTS[part]),
             "body": bodies[body],
             "reads": [names[t] for t in reads],
@@ -138,7 +168,7 @@ def steps(plan: Plan) -> list[dict[str, Any]]:
         }
         for n, (node, op, part, body, reads, writes, mutates) in enumerate(
             zip(
-                plan.steps.node, plan.steps.op.tolist(), plan.steps.part.tolist(), plan.steps.body.tolist(), *lists,
+                listed.node, listed.op.tolist(), listed.part.tolist(), listed.body.tolist(), *lists,
                 strict=True,
             )
         )
@@ -147,12 +177,8 @@ def steps(plan: Plan) -> list[dict[str, Any]]:
 
 def largest_at_peak(plan: Plan, arena: int, count: int = 10) -> list[tuple[str, int, int, int]]:
     """The largest storages that are live at the arena's peak: (name of the first tensor, bytes, birth, death)."""
-    s, peak = plan.storages, plan.usage[arena].peak_step
+    s, peak = plan.allocation.storages, needed(plan.usage[arena].peak_step, "claims.usage.peak_step")
     live = np.flatnonzero((s.arena == arena) & (s.birth <= peak) & (s.death >= peak))
     chosen = live[np.argsort(-s.bytes[live].astype(np.float64), kind="stable")][:count]
-    first = {int(k): t for t, k in reversed(list(enumerate(plan.tensors.storage.tolist())))}
-    names = plan.tensors.name.list()
-    return [
-        (names[first[k]] if k in first else f"storage {k}", int(s.bytes[k]), int(s.birth[k]), int(s.death[k]))
-        for k in chosen.tolist()
-    ]
+    names = plan.allocation.storage_names()
+    return [(names[k], int(s.bytes[k]), int(s.birth[k]), int(s.death[k])) for k in chosen.tolist()]

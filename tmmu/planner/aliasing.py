@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Part, Shares, Tensor
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Part, Shares, Tensor
 from tmmu.ir.program import Program, defining_body
 from tmmu.ir.validate import CALLERS
 from tmmu.planner.arenas import permitted
@@ -88,7 +88,7 @@ class _Classes:
 def form(
     program: Program,
     live: Liveness,
-    arenas: tuple[Arena, ...],
+    arenas: tuple[ArenaConfiguration, ...],
     mode: str,
     in_place: bool = True,
     policy: ArenaPolicy = ANYWHERE,
@@ -249,7 +249,7 @@ def _storages(
     window: list[int],
     roots: list[int],
     storage: list[int],
-    arenas: tuple[Arena, ...],
+    arenas: tuple[ArenaConfiguration, ...],
     policy: ArenaPolicy,
 ) -> AllocationProblem:
     """The union of what the members of each storage need. `roots` and `storage` are by tensor."""

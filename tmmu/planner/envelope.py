@@ -16,7 +16,8 @@ from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Tensor
 from tmmu.ir.columns import terms_object
-from tmmu.plan.columns import Envelope, Terms
+from tmmu.plan.columns import Terms
+from tmmu.plan.sections import Envelope
 
 
 def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy: str) -> Envelope | None:
@@ -44,6 +45,7 @@ def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy:
         largest.append(points.setdefault(point, len(points)))
     return Envelope(
         policy,
+        {name: ranges[name] for name in names},
         Terms(**terms_object(rows)),
         column(places, np.uint32),
         column([size for point in points for size in point], np.uint64),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, MAIN, PRESETS, Arena, ArenaPolicy, Model, Node, Phase
+from tmmu.core.vocabulary import ANYWHERE, MAIN, PRESETS, ArenaConfiguration, ArenaPolicy, Model, Node, Phase
 from tmmu.ir.program import shown
 from tmmu.planner.remat import rematerialise
 from tmmu.planner.training.expand import expand, mark_saved
@@ -47,7 +47,11 @@ def _violation(what: str, fix: str, mode: str) -> TmmuError:
 
 
 def prepare(
-    model: Model, mode: str, arenas: tuple[Arena, ...], budget: int | None = None, policy: ArenaPolicy = ANYWHERE
+    model: Model,
+    mode: str,
+    arenas: tuple[ArenaConfiguration, ...],
+    budget: int | None = None,
+    policy: ArenaPolicy = ANYWHERE,
 ) -> Model:
     """The graph that is planned in `mode`: halves that it does not run are left out or made, and fitted to a budget.
 

@@ -19,11 +19,13 @@ import numpy as np
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, Names, column, index_of, ragged
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, MAIN, MODES, Arena, ArenaPolicy, Model, Phase, Usage
+from tmmu.core.vocabulary import ANYWHERE, MAIN, MODES, ArenaConfiguration, ArenaPolicy, Model, Phase, Role
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.program import Program, program
 from tmmu.plan import columns as table
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, Plan
+from tmmu.plan.allocation import Allocation, Arena
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
+from tmmu.plan.sections import POLICIES, ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
 from tmmu.planner import aliasing, envelope, liveness
 from tmmu.planner.aliasing import Aliasing, Refused
 from tmmu.planner.allocation import allocate
@@ -32,7 +34,7 @@ from tmmu.planner.arenas.assignment import Solution
 from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.mutations import check_mutations
 from tmmu.planner.orders import REORDER
-from tmmu.planner.slots import ScanObserver
+from tmmu.planner.slots import ScanObserver, SlotAssignment
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def replay_token(seed: int = 0) -> bytes:
 
 def plan_memory(
     model: Model,
-    arenas: tuple[Arena, ...] = DEFAULT,
+    arenas: tuple[ArenaConfiguration, ...] = DEFAULT,
     *,
     mode: str = "inference",
     layout: str = "slots",
@@ -125,11 +127,27 @@ def plan_memory(
             for event, facts in found.moves:
                 observer(event, **facts)
         usage = _usage(alias, found, max(1, len(run.steps)))
-        plan = _columns(run, live, alias, found, usage, mode, layout, order, token or replay_token(), model)
-        if address_token is not None:
-            plan = replace(plan, address_token_digest=hashlib.sha256(address_token).digest())
-        found_envelope = envelope.of(run.tensors, ordered.bindings.ranges, replan_policy)
-        return Planned(replace(plan, policy=policy, envelope=found_envelope), alias.refused)
+        uses = tuple(ArenaUse(a.roles, a.page_size, a.device, a.memory) for a in arenas)
+        plan = Plan(
+            _allocation(run, live, alias, found, mode, layout),
+            Claims(usage, slot_table(found.slots), ClaimedConfiguration(uses, policy)),
+            Provenance(
+                model.name, mode, layout, order, token or replay_token(), ir_columns.digest(model), model.source_digest,
+                replace(model.bindings, ranges={}),
+                address_token_digest=None if address_token is None else hashlib.sha256(address_token).digest(),
+            ),
+            envelope=envelope.of(run.tensors, ordered.bindings.ranges, replan_policy),
+        )  # fmt: skip
+        return Planned(plan, alias.refused)
+
+
+def slot_table(assigned: SlotAssignment) -> table.Slots:
+    """Logical slots as columns."""
+    u32, u64 = np.uint32, np.uint64
+    return table.Slots(
+        column(assigned.arena, u32), column(assigned.bytes, u64), column(assigned.alignment, u64),
+        column(assigned.slot, u32),
+    )  # fmt: skip
 
 
 def _check_arguments(
@@ -167,11 +185,11 @@ def _check_arguments(
             fix="drop it, or choose --layout hashed",
             binding="address_token",
         )
-    if replan not in table.POLICIES:
+    if replan not in POLICIES:
         raise TmmuError(
             "INVALID_BINDING",
             f"replan policy {replan!r} is not known",
-            fix=f"use one of {', '.join(table.POLICIES)}",
+            fix=f"use one of {', '.join(POLICIES)}",
             binding="replan_policy",
         )
 
@@ -241,19 +259,10 @@ def _running(born: np.ndarray, gone: np.ndarray, amount: list[int], steps: int, 
     return total
 
 
-def _columns(
-    run: Program,
-    live: liveness.Liveness,
-    alias: Aliasing,
-    found: Solution,
-    usage: tuple[Usage, ...],
-    mode: str,
-    layout: str,
-    order: str,
-    token: bytes,
-    graph: Model,
-) -> Plan:
-    """Every fact of the plan, as columns; `graph` is the model in its own order. spec: O1.7"""
+def _allocation(
+    run: Program, live: liveness.Liveness, alias: Aliasing, found: Solution, mode: str, layout: str
+) -> Allocation:
+    """What is run and where it lies, as columns. spec: O1.7, P2.3"""
     model, tensors, steps, problem = run.model, run.tensors, run.steps, alias.storages
     outputs, inputs = set(model.outputs), set(model.inputs)
     dtypes, dtype = index_of([x.dtype for x in tensors])
@@ -263,17 +272,16 @@ def _columns(
     role = {r: i for i, r in enumerate(table.ROLES)}
     word = {s: i for i, s in enumerate(table.SHARES)}
     part = {p: i for i, p in enumerate(table.PARTS)}
-    return Plan(
-        model=model.name,
-        mode=mode,
-        layout=layout,
-        order=order,
-        replay_token=token,
-        ir_hash=ir_columns.digest(graph),
-        source_digest=model.source_digest,
-        arenas=problem.arenas,
-        usage=usage,
-        bindings=model.bindings,
+    kept = {
+        t
+        for t, x in enumerate(tensors)
+        if (x.role in (Role.PARAMETER, Role.OPTIMIZER) and x.name not in model.bindings.donated)
+        or (mode == "forward" and x.saved_for_backward)
+    }
+    return Allocation(
+        arenas=tuple(
+            Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in problem.arenas
+        ),
         ops=tuple(ops),
         dtypes=tuple(dtypes),
         tensors=table.Tensors(
@@ -282,7 +290,10 @@ def _columns(
             role=column([role[x.role] for x in tensors], u8),
             flags=column(
                 [
-                    (t in inputs) * IS_INPUT + (t in outputs) * IS_OUTPUT + x.saved_for_backward * IS_SAVED
+                    (t in inputs) * IS_INPUT
+                    + (t in outputs) * IS_OUTPUT
+                    + x.saved_for_backward * IS_SAVED
+                    + (t in outputs or t in kept) * IS_RETURNED
                     for t, x in enumerate(tensors)
                 ],
                 u8,
@@ -303,13 +314,7 @@ def _columns(
             alignment=column(problem.alignment, u64),
             birth=column(problem.birth, u32),
             death=column(problem.death, u32),
-            slot=column(found.slots.slot, u32),
             offset=column(found.offset, u64),
-        ),
-        slots=table.Slots(
-            arena=column(found.slots.arena, u32),
-            bytes=column(found.slots.bytes, u64),
-            alignment=column(found.slots.alignment, u64),
         ),
         steps=table.Steps(
             node=Names.of([model.nodes[s.node].name for s in steps]),

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy
-from tmmu.plan.columns import Plan
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy
+from tmmu.plan.sections import Plan, configured
 
 Choices = tuple[int, ...]
 """Rows of arenas, the first choice first."""
@@ -30,7 +30,7 @@ class AllocationProblem:
     `hashed` derives addresses from.
     """
 
-    arenas: tuple[Arena, ...]
+    arenas: tuple[ArenaConfiguration, ...]
     name: list[str]
     bytes: list[int]
     alignment: list[int]
@@ -78,14 +78,14 @@ def conflicts_of(pairs: tuple[tuple[int, int], ...], storage: list[int]) -> dict
 
 def of_plan(plan: Plan) -> AllocationProblem:
     """The problem of a plan's own storages, each pinned to the arena where it lies."""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     storage = t.storage.tolist()
     first = {k: row for row, k in reversed(list(enumerate(storage)))}
     names, writer = t.name.list(), t.writer.tolist()
     made = [writer[first[k]] if k in first else NONE for k in range(len(s))]
     return AllocationProblem(
-        plan.arenas, [names[first[k]] if k in first else "" for k in range(len(s))], s.bytes.tolist(),
+        configured(plan), [names[first[k]] if k in first else "" for k in range(len(s))], s.bytes.tolist(),
         s.alignment.tolist(), s.birth.tolist(), s.death.tolist(), [(a,) for a in s.arena.tolist()],
         [-1 if step == NONE else step for step in made],
-        conflicts=conflicts_of(plan.must_not_alias, storage), policy=plan.policy,
+        conflicts=conflicts_of(plan.allocation.must_not_alias, storage), policy=plan.configuration.policy,
     )  # fmt: skip

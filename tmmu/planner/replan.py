@@ -20,8 +20,8 @@ from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import UINT64_END, Bindings, Model
 from tmmu.plan import file
-from tmmu.plan.columns import POLICIES, Plan
 from tmmu.plan.gate import SPEC_VERSION
+from tmmu.plan.sections import POLICIES, Plan, configured
 from tmmu.planner.plan import plan_memory
 
 OPERATOR = "UML_OS.TMMU.PrepareMemory_v2"
@@ -83,13 +83,14 @@ def replan_key(plan: Plan) -> bytes:
 
     001's three (shape envelope, mode, arena configuration), with what else the layout of a plan follows from.
     """
-    hashes = file.recompute(file.without_hashes(plan))
+    hashes = file.hashes(plan)
     donated = list(plan.bindings.donated)
     return canonical.commitment(
         "tmmu_replan_key_v1",
         [
-            shape_envelope_hash(plan.bindings), plan.mode, hashes["arena_config_hash"], plan.ir_hash,
-            hashes["shard_spec_hash"], plan.layout, plan.order, donated, plan.address_token_digest, SPEC_VERSION,
+            shape_envelope_hash(plan.bindings), plan.origin.mode, hashes["arena_config_hash"], plan.origin.ir_hash,
+            hashes["shard_spec_hash"], plan.origin.layout, plan.origin.order, donated,
+            plan.origin.address_token_digest, SPEC_VERSION,
         ],
     )  # fmt: skip
 
@@ -181,13 +182,14 @@ def replan(
     if (model.bindings.dims, dict(model.bindings.ranges)) != (wanted.dims, wanted.ranges):
         stated = f"it is bound to {_shown(_envelope(model.bindings))}, not to {_shown(_envelope(wanted))}"
         raise _unbound("model", stated, "read the model again under the widened envelope")
-    if model.source_digest != plan.source_digest or model.name != plan.model:
+    if model.source_digest != plan.origin.source_digest or model.name != plan.origin.model:
         raise _unbound("model", "it is not the model that was planned", "give the file that the plan was made of")
-    if plan.address_token_digest != (None if address_token is None else hashlib.sha256(address_token).digest()):
+    if plan.origin.address_token_digest != (None if address_token is None else hashlib.sha256(address_token).digest()):
         raise _unbound("address_token", "it is not the token that the plan was made with", "give the same token")
     made = plan_memory(
-        model, plan.arenas, mode=plan.mode, layout=plan.layout, order=plan.order, token=plan.replay_token,
-        address_token=address_token, policy=plan.policy, replan_policy=chosen.value,
+        model, configured(plan), mode=plan.origin.mode, layout=plan.origin.layout, order=plan.origin.order,
+        token=plan.origin.replay_token,
+        address_token=address_token, policy=plan.configuration.policy, replan_policy=chosen.value,
     ).plan  # fmt: skip
     record = ReplanRecord(
         t, chosen.value, dict(sorted(shape.items())), _envelope(plan.bindings), _envelope(made.bindings),
@@ -204,7 +206,7 @@ def refused(plan: Plan, beyond: list[Outside]) -> TmmuError:
     return TmmuError(
         "CONTRACT_VIOLATION",
         f"{what}; nothing was run",
-        place=f"plan of {plan.model!r}",
+        place=f"plan of {plan.origin.model!r}",
         fix=f"plan with --dim {first.name}={low}..{high}, or --replan-policy replan_at_safepoint",
         operator=OPERATOR,
         failure_operator=OPERATOR,
@@ -216,7 +218,7 @@ def _shown(envelope: Mapping[str, tuple[int, int]]) -> str:
 
 
 def _plan_hash(plan: Plan) -> bytes:
-    found: bytes = file.recompute(file.without_hashes(plan))["plan_hash"]
+    found: bytes = file.identity(plan)
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner.problem import AllocationProblem
 
 ScanObserver = Callable[..., Any]
@@ -41,7 +41,7 @@ class SlotAssignment:
 def slots_of(plan: Plan) -> SlotAssignment:
     """The slots that a plan claims."""
     s = plan.slots
-    return SlotAssignment(plan.storages.slot.tolist(), s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist())
+    return SlotAssignment(plan.slots.of.tolist(), s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist())
 
 
 def assign(problem: AllocationProblem, arena: list[int], observer: ScanObserver | None = None) -> SlotAssignment:

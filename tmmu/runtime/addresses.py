@@ -6,7 +6,8 @@ spec: U2.4
 from __future__ import annotations
 
 from tmmu.core.errors import TmmuError
-from tmmu.plan.columns import Plan
+from tmmu.plan.metrics import footprints
+from tmmu.plan.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.divided import check_memories
 from tmmu.runtime.extents import OPERATOR as APPLY
@@ -18,25 +19,28 @@ def check_addresses(plan: Plan) -> None:
     Raises INVALID_ADDRESS, ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, CONTRACT_VIOLATION for lifetimes, and what
     `extents.of_plan` raises. Overlap is not checked: that is what `verify-plan` proves. O(plan).
     """
-    s, t = plan.storages, plan.tensors
-    found = extents.of_plan(plan)
-    for arena, usage in zip(plan.arenas, plan.usage, strict=True):
-        if usage.footprint > arena.capacity:
+    s, t = plan.allocation.storages, plan.allocation.tensors
+    found = extents.of_allocation(plan.allocation)
+    needed = footprints(plan.allocation)
+    for arena, footprint in zip(plan.allocation.arenas, needed, strict=True):
+        if footprint > arena.capacity:
             raise TmmuError(
                 "ARENA_TOO_SMALL",
-                f"its footprint is {usage.footprint}, its capacity {arena.capacity}",
+                f"its footprint is {footprint}, its capacity {arena.capacity}",
                 place=f"arena {arena.name!r}",
                 fix="plan again",
                 operator=APPLY,
                 arena=arena.name,
                 capacity=arena.capacity,
-                required=usage.footprint,
+                required=footprint,
             )
+    for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
+        if usage.footprint is not None and needed[a] > usage.footprint:
+            what = f"its storages end at {needed[a]}, which is not within the footprint of {usage.footprint}"
+            raise _elsewhere(plan, a, usage.footprint, what)
     check_memories(plan, found)
-    last = plan.last_step
-    slot_arena = plan.slots.arena.tolist()
-    if slot_arena != sorted(slot_arena):
-        raise _elsewhere(plan, slot_arena[0], 0, "its slots do not stand together")
+    last = plan.allocation.last_step
+    claimed = None if plan.claims is None else plan.claims.slots
     rows = zip(
         s.arena.tolist(), s.offset.tolist(), s.bytes.tolist(), s.alignment.tolist(), s.birth.tolist(), s.death.tolist(),
         strict=True,
@@ -44,18 +48,16 @@ def check_addresses(plan: Plan) -> None:
     for k, (a, offset, size, alignment, birth, death) in enumerate(rows):
         extent, at = found[a].locate(offset, size)
         del extent
-        if offset % max(alignment, plan.arenas[a].alignment) or at % alignment:
+        if offset % max(alignment, plan.allocation.arenas[a].alignment) or at % alignment:
             raise TmmuError(
                 "ALIGNMENT_VIOLATION",
-                f"storage {k} lies at {offset}, no multiple of {max(alignment, plan.arenas[a].alignment)}",
-                place=f"arena {plan.arenas[a].name!r}",
+                f"storage {k} lies at {offset}, no multiple of {max(alignment, plan.allocation.arenas[a].alignment)}",
+                place=f"arena {plan.allocation.arenas[a].name!r}",
                 fix="plan again",
                 operator=APPLY,
-                arena=plan.arenas[a].name,
-                logical_slot=int(s.slot[k]),
+                arena=plan.allocation.arenas[a].name,
+                logical_slot=k if claimed is None else int(claimed.of[k]),
             )
-        if slot_arena[int(s.slot[k])] != a:
-            raise _elsewhere(plan, a, offset, f"storage {k} has a slot of another arena")
         if not birth <= death <= last:
             raise _outlives(f"storage {k}", birth, death, last)
     backing = s.bytes.tolist()
@@ -72,10 +74,10 @@ def _elsewhere(plan: Plan, arena: int, offset: int, what: str) -> TmmuError:
     return TmmuError(
         "INVALID_ADDRESS",
         what,
-        place=f"arena {plan.arenas[arena].name!r}",
+        place=f"arena {plan.allocation.arenas[arena].name!r}",
         fix="plan again",
         operator=APPLY,
-        arena=plan.arenas[arena].name,
+        arena=plan.allocation.arenas[arena].name,
         offset=offset,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tmmu.core.errors import TmmuError
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.addresses import check_addresses
 from tmmu.runtime.commit import commit_execution
@@ -91,7 +91,7 @@ def apply_plan(
         if debug_seed is not None:
             check_fill(execution_mode, debug_seed)
         check_addresses(plan)
-        found = mappings(plan, extents.of_plan(plan))
+        found = mappings(plan, extents.of_allocation(plan.allocation))
         needed = sum(each.reserved for each in found)
         is_zeroed = contents is None or callable(contents)
         if events is not None:
@@ -108,7 +108,7 @@ def apply_plan(
                 memory_bytes_budget=memory_bytes_budget,
                 required=needed,
             )
-        plan_hash = file.recompute(file.without_hashes(plan))["plan_hash"]
+        plan_hash = file.identity(plan)
         memory = Memory.map(plan, huge_pages=huge_pages, base=base, events=events)
         opened = None
         try:
@@ -157,7 +157,7 @@ def _failures_recorded(
         if trace is not None and (not trace.records or trace.records[-1]["kind"] != END):
             if not trace.records:
                 trace.add(header(plan))
-            trace.failed(error, plan.replay_token, t, plan.rank)
+            trace.failed(error, plan.origin.replay_token, t, plan.origin.rank)
         raise
 
 
@@ -165,24 +165,24 @@ def _asked(
     plan: Plan, sizes: list[int], budget: int | None, is_fresh: bool, start: State | None, failures: int
 ) -> dict[str, Any]:
     """What is logged of a plan that is to be applied: what it needs, and the storages of each arena."""
-    s = plan.storages
-    names = plan.tensors.name.list()
+    s = plan.allocation.storages
+    names = plan.allocation.tensors.name.list()
     first: dict[int, str] = {}
-    for row, storage in enumerate(plan.tensors.storage.tolist()):
+    for row, storage in enumerate(plan.allocation.tensors.storage.tolist()):
         first.setdefault(storage, names[row])
-    columns = (s.arena, s.slot, s.offset, s.bytes, s.birth, s.death)
+    columns = (s.arena, plan.slots.of, s.offset, s.bytes, s.birth, s.death)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return {
-        "plan_hash": file.recompute(file.without_hashes(plan))["plan_hash"].hex(),
-        "arenas": [{"name": arena.name, "reuse": arena.reuse} for arena in plan.arenas],
+        "plan_hash": file.identity(plan).hex(),
+        "arenas": [{"name": arena.name, "reuse": arena.reuse} for arena in plan.allocation.arenas],
         "mappings": sizes,
         "budget": budget,
         "granted": budget is None or sum(sizes) <= budget,
         "allocation_failures": failures,
         "is_fresh": is_fresh,
         "is_restored": start is not None,
-        "steps": len(plan.steps),
-        "iterates": bool(plan.bodies.iterates.any()),
+        "steps": len(plan.allocation.steps),
+        "iterates": bool(plan.allocation.bodies.iterates.any()),
         "storages": [[first[k], *row] for k, row in enumerate(rows)],
     }
 

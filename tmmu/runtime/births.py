@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.runtime.filling import fill_storage, zero_tensor
 from tmmu.runtime.memory import Memory
 
@@ -34,15 +34,15 @@ class Births:
         self, plan: Plan, memory: Memory, debug_seed: int | None = None, execution_mode: str = "local"
     ) -> None:
         self.plan, self.memory, self.debug_seed, self.execution_mode = plan, memory, debug_seed, execution_mode
-        s = plan.storages
+        s = plan.allocation.storages
         # What the leave of exclusive arms writes may lie where an arm's output still is, which it takes first.
-        left = np.isin(s.birth, plan.bodies.leave[plan.bodies.exclusive == 1])
-        reused = np.flatnonzero(np.array([arena.reuse for arena in plan.arenas], np.bool_)[s.arena] & ~left)
+        left = np.isin(s.birth, plan.allocation.bodies.leave[plan.allocation.bodies.exclusive == 1])
+        reused = np.flatnonzero(np.array([arena.reuse for arena in plan.allocation.arenas], np.bool_)[s.arena] & ~left)
         self._born = reused[np.argsort(s.birth[reused], kind="stable")]
         self._birth = s.birth[self._born]
-        end = len(plan.steps) + 1
-        self._first_death = [int(s.death[s.arena == a].min(initial=end)) for a in range(len(plan.arenas))]
-        self._fresh = [arena.reuse for arena in plan.arenas]
+        end = len(plan.allocation.steps) + 1
+        self._first_death = [int(s.death[s.arena == a].min(initial=end)) for a in range(len(plan.allocation.arenas))]
+        self._fresh = [arena.reuse for arena in plan.allocation.arenas]
         self._last = -1
         self.born: list[int] = []
         self.overwritten: list[int] = []
@@ -73,10 +73,10 @@ class Births:
         self.overwritten = [k for k in self.born if self._overwrite(k)]
 
     def _overwrite(self, k: int) -> bool:
-        s = self.plan.storages
+        s = self.plan.allocation.storages
         a = int(s.arena[k])
         if self.debug_seed is not None:
             fill_storage(self.plan, self.memory, self.debug_seed, k, self.execution_mode)
         elif not self._fresh[a]:
-            zero_tensor(self.memory, (self.plan.arenas[a].name, int(s.offset[k])), int(s.bytes[k]))
+            zero_tensor(self.memory, (self.plan.allocation.arenas[a].name, int(s.offset[k])), int(s.bytes[k]))
         return self.debug_seed is not None or not self._fresh[a]

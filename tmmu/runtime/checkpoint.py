@@ -17,9 +17,9 @@ from tmmu.core.columns import Names, column
 from tmmu.core.errors import TmmuError
 from tmmu.core.records import refusal
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
 from tmmu.plan.gate import SPEC_VERSION
 from tmmu.plan.metrics import first_slot
+from tmmu.plan.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution, violation
@@ -54,15 +54,16 @@ class Checkpoint(NamedTuple):
 
 def tensor_columns(plan: Plan) -> dict[str, Any]:
     """The logical slots and live ranges of a plan's tensors, in the order of the UTF-8 bytes of their names."""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     names = t.name.list()
     order = np.array(sorted(range(len(names)), key=lambda row: names[row].encode()), np.int64)
-    first = np.array(first_slot(plan), np.int64)
+    rows = first_slot(plan.slots)
+    first = np.array([rows.get(a, 0) for a in range(len(plan.allocation.arenas))], np.int64)
     storage = t.storage[order]
     return {
         "tensor_id": Names.of([names[row] for row in order.tolist()]).blob,
         "arena": column(s.arena[storage], np.uint32),
-        "logical_slot": column(s.slot[storage] - first[s.arena[storage]], np.uint32),
+        "logical_slot": column(plan.slots.of[storage] - first[s.arena[storage]], np.uint32),
         "generation": column(generations(plan)[storage], np.uint32),
         "birth": column(t.birth[order], np.uint32),
         "death": column(t.death[order], np.uint32),
@@ -71,7 +72,7 @@ def tensor_columns(plan: Plan) -> dict[str, Any]:
 
 def encode(plan: Plan, state: State | None = None, memory: Memory | None = None) -> bytes:
     """The bytes of a checkpoint; without a state it is that of a plan of which nothing has run."""
-    plan_hash = file.recompute(file.without_hashes(plan))["plan_hash"]
+    plan_hash = file.identity(plan)
     state = state or genesis(plan_hash)
     body: dict[str, Any] = {
         "format": FORMAT,
@@ -152,20 +153,20 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
     if value["checkpoint_hash"] != canonical.digest(body):
         raise refusal("checkpoint_hash", "it is not that of the other keys: the file is damaged")
     try:
-        stated = file.decode(value["plan"])
+        stated = file.with_steps(file.decode(value["plan"]))
     except TmmuError as error:
         raise refusal("plan", error.what) from error
     plan = stated.plan
     for field, found, expected in file.false_hashes(stated):
         raise _diverged(field, expected, found)
-    plan_hash = stated.hashes["plan_hash"]
+    plan_hash = stated.hashes.get("plan_hash", stated.hashes["file_digest"])
     if value["tmmu_plan_hash"] != plan_hash:
         raise _diverged("tmmu_plan_hash", plan_hash, value["tmmu_plan_hash"])
     for key, derived in (("tensors", tensor_columns(plan)), ("metrics", metrics.of_plan(plan))):
         if canonical.encode(value[key]) != canonical.encode(derived):
             raise _diverged(key, canonical.digest(derived), canonical.digest(value[key]))
     if current is not None:
-        now = file.recompute(file.without_hashes(current))["plan_hash"]
+        now = file.identity(current)
         if now != plan_hash:
             raise _diverged("plan_hash of the current plan", plan_hash, now)
     state = State(value["batches"], value["state_hash"])
@@ -175,7 +176,9 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
 
 
 def _memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
-    if value is not None and (len(value) != len(plan.arenas) or not all(isinstance(item, bytes) for item in value)):
+    if value is not None and (
+        len(value) != len(plan.allocation.arenas) or not all(isinstance(item, bytes) for item in value)
+    ):
         raise refusal("memory", "it is not one byte string for each arena")
     return value
 

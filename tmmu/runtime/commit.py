@@ -33,7 +33,7 @@ def commit_execution(execution: Execution) -> State:
     """
     if not execution.is_open:
         return execution.state
-    for arena in execution.plan.arenas:
+    for arena in execution.plan.allocation.arenas:
         _barrier(execution, arena.name)
     record = _record(execution)
     if execution.journal is not None:
@@ -41,7 +41,7 @@ def commit_execution(execution: Execution) -> State:
     else:
         state = State(execution.state.batches + 1, record["state_hash"])
     execution.state, execution.is_open = state, False
-    execution.visible = {arena.name: state.batches for arena in execution.plan.arenas}
+    execution.visible = {arena.name: state.batches for arena in execution.plan.allocation.arenas}
     execution.ledger.seal()
     if execution.trace is not None:
         for each in (*execution.values, record):

@@ -10,9 +10,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
-from tmmu.plan.columns import Plan
+from tmmu.core.vocabulary import ANYWHERE, ArenaPolicy
 from tmmu.plan.memories import divide
+from tmmu.plan.metrics import footprints
+from tmmu.plan.sections import ArenaUse, Plan
 from tmmu.runtime.extents import OPERATOR, Extents
+
+PAGE = 4096
+"""The page size of an arena for which the plan states none."""
 
 
 class Mapping(NamedTuple):
@@ -43,24 +48,36 @@ class Mapping(NamedTuple):
 def mappings(plan: Plan, found: Sequence[Extents]) -> list[Mapping]:
     """The mappings of a plan whose extents are `found`, memories first. O(arenas)."""
     sizes, alignments = [extent.size for extent in found], [extent.alignment for extent in found]
+    pages = [use.page_size for use in _uses(plan)]
     made = [
         Mapping(
             each.name, True, each.arenas, each.bases, each.end, max(alignments[a] for a in each.arenas),
-            max(plan.arenas[a].page_size for a in each.arenas),
+            max(pages[a] for a in each.arenas),
         )
-        for each in divide(plan.arenas, plan.policy, sizes, alignments)
+        for each in divide(_uses(plan), _policy(plan), sizes, alignments)
     ]  # fmt: skip
     shared = {a for each in made for a in each.arenas}
-    for a, arena in enumerate(plan.arenas):
+    for a, arena in enumerate(plan.allocation.arenas):
         if a not in shared:
-            made.append(Mapping(arena.name, False, [a], [0], sizes[a], alignments[a], arena.page_size))
+            made.append(Mapping(arena.name, False, [a], [0], sizes[a], alignments[a], pages[a]))
     return made
+
+
+def _uses(plan: Plan) -> tuple[ArenaUse, ...]:
+    """Where each arena lies; a plan without a configuration has each in a memory of its own."""
+    if plan.claims is None or plan.claims.configuration is None:
+        return (ArenaUse((), PAGE, "", ""),) * len(plan.allocation.arenas)
+    return plan.claims.configuration.uses
+
+
+def _policy(plan: Plan) -> ArenaPolicy:
+    return ANYWHERE if plan.claims is None or plan.claims.configuration is None else plan.configuration.policy
 
 
 def check_memories(plan: Plan, found: Sequence[Extents]) -> None:
     """ARENA_TOO_SMALL where the footprints of a memory's arenas do not end within its capacity."""
-    footprints, alignments = [usage.footprint for usage in plan.usage], [extent.alignment for extent in found]
-    for each in divide(plan.arenas, plan.policy, footprints, alignments):
+    sizes, alignments = footprints(plan.allocation), [extent.alignment for extent in found]
+    for each in divide(_uses(plan), _policy(plan), sizes, alignments):
         if each.end > each.capacity:
             raise TmmuError(
                 "ARENA_TOO_SMALL",
@@ -68,7 +85,7 @@ def check_memories(plan: Plan, found: Sequence[Extents]) -> None:
                 place=f"memory {each.name!r}",
                 fix="plan again",
                 operator=OPERATOR,
-                arena=plan.arenas[each.arenas[-1]].name,
+                arena=plan.allocation.arenas[each.arenas[-1]].name,
                 capacity=each.capacity,
                 required=each.end,
             )
@@ -79,7 +96,7 @@ def buffers(made: Sequence[Mapping], plan: Plan, names: Sequence[str]) -> dict[i
     own: dict[str, int] = {}
     for number, each in enumerate(made):
         own.setdefault(each.name, number)
-    inside = {plan.arenas[a].name: each.name for each in made if each.is_memory for a in each.arenas}
+    inside = {plan.allocation.arenas[a].name: each.name for each in made if each.is_memory for a in each.arenas}
     found: dict[int, str] = {}
     for name in names:
         if name in own:

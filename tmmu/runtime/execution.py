@@ -14,7 +14,8 @@ import numpy as np
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import Plan
 from tmmu.runtime.backing import Bytes
 from tmmu.runtime.births import Births
 from tmmu.runtime.events import EventLog
@@ -68,8 +69,8 @@ class Execution:
         self.tensor_map = TensorMap(plan)
         self.state, self.debug_seed, self.hash_contents = state, debug_seed, hash_contents
         self.ledger, self.trace, self.journal, self.events = ledger or Ledger(), trace, journal, events
-        self.visible = {arena.name: state.batches for arena in plan.arenas}
-        self.pending: dict[str, list[Callable[[], object]]] = {arena.name: [] for arena in plan.arenas}
+        self.visible = {arena.name: state.batches for arena in plan.allocation.arenas}
+        self.pending: dict[str, list[Callable[[], object]]] = {arena.name: [] for arena in plan.allocation.arenas}
         self.is_open, self._is_closed = True, False
         self.origin = "zeroed" if debug_seed is None else "filled with a pattern"
         self.births = Births(plan, memory, debug_seed, execution_mode)
@@ -108,8 +109,8 @@ class Execution:
         """
         if not self.is_open:
             raise violation(f"step {step} begins outside a batch", "begin a batch first")
-        if not 0 <= step < len(self.plan.steps):
-            raise violation(f"there is no step {step}", f"the plan has {len(self.plan.steps)} steps")
+        if not 0 <= step < len(self.plan.allocation.steps):
+            raise violation(f"there is no step {step}", f"the plan has {len(self.plan.allocation.steps)} steps")
         if self.events is not None:
             self.events("step", step=step)
         self.births.step(step)
@@ -128,8 +129,12 @@ class Execution:
     def scratch(self, step: int) -> list[Bytes]:
         """The scratch that a step has declared, the only memory beside its tensors that it may use."""
         role = ROLES.index(Role.SCRATCH)
-        writes = self.plan.steps.writes[self.plan.steps.writes_at[step] : self.plan.steps.writes_at[step + 1]]
-        return [self.memory.tensor(row) for row in writes.tolist() if int(self.plan.tensors.role[row]) == role]
+        writes = self.plan.allocation.steps.writes[
+            self.plan.allocation.steps.writes_at[step] : self.plan.allocation.steps.writes_at[step + 1]
+        ]
+        return [
+            self.memory.tensor(row) for row in writes.tolist() if int(self.plan.allocation.tensors.role[row]) == role
+        ]
 
     def enqueue(self, arena: str, operation: Callable[[], object]) -> None:
         """An operation on an arena that the next commit includes: it is run at the arena's barrier."""
@@ -183,7 +188,7 @@ class Execution:
         """Log each storage that was born, whether it was zeroed, and what its bytes hold now."""
         if self.events is None:
             return
-        s = self.plan.storages
+        s = self.plan.allocation.storages
         for k in self.births.born:
             found = self.memory.arenas[int(s.arena[k])].look(int(s.offset[k]), int(s.bytes[k]))
             zeroed = self.debug_seed is None and k in self.births.overwritten

@@ -1,8 +1,8 @@
 """Where the addresses of one arena lie in the memory behind it.
 
 Offsets are that place themselves, and an arena is one extent from 0 to its footprint. Hashed addresses are scattered
-over 64 bits: there each slot is an extent of its own, and the extents lie one after the other in ascending order of
-slots, each at its alignment. spec: U1.5, U1.6
+over 64 bits: there the storages of one address are an extent of their own, and the extents lie one after the other in
+the order in which the plan first lists a storage of each, each at its alignment. spec: U1.5, U1.6
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.plan.columns import Plan
+from tmmu.plan.allocation import Allocation
+from tmmu.plan.metrics import footprints
 
 OPERATOR = "UML_OS.TMMU.ApplyPlan_v1"
 
@@ -48,37 +49,32 @@ class Extents:
         return k, self.at[k] + address - self.start[k]
 
 
-def of_plan(plan: Plan) -> list[Extents]:
-    """The extents of each arena of a plan. O(N log N).
+def of_allocation(allocation: Allocation) -> list[Extents]:
+    """The extents of each arena. O(N log N).
 
-    Raises ALIGNMENT_VIOLATION for an alignment that is no power of two, ADDRESS_COLLISION where two hashed slots touch.
+    Raises ALIGNMENT_VIOLATION for an alignment that is no power of two, ADDRESS_COLLISION where hashed ones collide.
     """
-    return [_extents(plan, a) for a in range(len(plan.arenas))]
+    needed = footprints(allocation)
+    return [_extents(allocation, a, footprint) for a, footprint in enumerate(needed)]
 
 
-def _extents(plan: Plan, a: int) -> Extents:
-    arena, s = plan.arenas[a], plan.storages
-    strictest = arena.alignment
-    for which, columns in (("slot", plan.slots), ("storage", s)):
-        for row, alignment in enumerate(columns.alignment.tolist()):
-            if alignment < 1 or alignment & (alignment - 1):
-                raise _unaligned(arena.name, f"the alignment {alignment} of {which} {row} is no power of two", row)
-        strictest = max([strictest, *columns.alignment[columns.arena == a].tolist()])
+def _extents(allocation: Allocation, a: int, footprint: int) -> Extents:
+    arena, s = allocation.arenas[a], allocation.storages
+    for row, alignment in enumerate(s.alignment.tolist()):
+        if alignment < 1 or alignment & (alignment - 1):
+            raise _unaligned(arena.name, f"the alignment {alignment} of storage {row} is no power of two", row)
+    strictest = max([arena.alignment, *s.alignment[s.arena == a].tolist()])
     if strictest & (strictest - 1):
         raise _unaligned(arena.name, f"its alignment {strictest} is no power of two", 0)
-    if plan.layout != "hashed" or not arena.reuse:
-        footprint = plan.usage[a].footprint
+    if not arena.scattered:
         return Extents(arena.name, (0,), (footprint,), (0,), footprint, strictest)
     longest: dict[int, int] = {}
-    order: dict[int, int] = {}
-    mine = (s.arena == a).tolist()
-    for k, (slot, offset, size) in enumerate(zip(s.slot.tolist(), s.offset.tolist(), s.bytes.tolist(), strict=True)):
-        if mine[k]:
-            longest[offset] = max(longest.get(offset, 1), size)
-            order[offset] = min(order.get(offset, slot), slot)
+    mine = s.arena == a
+    for offset, size in zip(s.offset[mine].tolist(), s.bytes[mine].tolist(), strict=True):
+        longest[offset] = max(longest.get(offset, 1), size)
     end = 0
     place: dict[int, int] = {}
-    for offset in sorted(order, key=lambda offset: (order[offset], offset)):
+    for offset in longest:
         place[offset] = (end + strictest - 1) & -strictest
         end = place[offset] + longest[offset]
     starts = sorted(place)
@@ -86,12 +82,12 @@ def _extents(plan: Plan, a: int) -> Extents:
         if one + longest[one] > other:
             raise TmmuError(
                 "ADDRESS_COLLISION",
-                f"two slots have bytes in common from {other} on",
+                f"two of its addresses have bytes in common from {other} on",
                 place=f"arena {arena.name!r}",
                 fix="plan again with another address token",
                 operator=OPERATOR,
                 arena=arena.name,
-                logical_slot=order[other],
+                logical_slot=list(longest).index(other),
             )
     ends = tuple(start + longest[start] for start in starts)
     return Extents(arena.name, tuple(starts), ends, tuple(place[start] for start in starts), end, strictest)

@@ -10,7 +10,7 @@ from typing import Any
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import EXECUTION_MODES
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.runtime import philox
 from tmmu.runtime.memory import Memory
 
@@ -55,24 +55,24 @@ def debug_fill_tensor(
 
 def storage_seed(plan: Plan, seed: int, storage: int) -> int:
     """The pattern seed of one storage: 16 bytes of a commitment, little-endian."""
-    value: list[Any] = [plan.replay_token, seed.to_bytes(16, "little"), storage]
+    value: list[Any] = [plan.origin.replay_token, seed.to_bytes(16, "little"), storage]
     return int.from_bytes(canonical.commitment("tmmu_debug_fill_v1", value)[:16], "little")
 
 
 def fill_storage(plan: Plan, memory: Memory, seed: int, storage: int, execution_mode: str) -> None:
     """Write the pattern of one storage over it."""
-    s = plan.storages
-    address = plan.arenas[int(s.arena[storage])].name, int(s.offset[storage])
+    s = plan.allocation.storages
+    address = plan.allocation.arenas[int(s.arena[storage])].name, int(s.offset[storage])
     seed = storage_seed(plan, seed, storage)
     debug_fill_tensor(memory, address, int(s.bytes[storage]), seed, execution_mode)
 
 
 def debug_fill(plan: Plan, memory: Memory, seed: int, execution_mode: str) -> None:
     """Fill the storages of all reused arenas, in the order of the tensor map, each once."""
-    storage, names = plan.tensors.storage.tolist(), plan.tensors.name.list()
+    storage, names = plan.allocation.tensors.storage.tolist(), plan.allocation.tensors.name.list()
     order = dict.fromkeys(storage[row] for row in sorted(range(len(names)), key=lambda row: names[row].encode()))
     for k in order:
-        if plan.arenas[int(plan.storages.arena[k])].reuse:
+        if plan.allocation.arenas[int(plan.allocation.storages.arena[k])].reuse:
             fill_storage(plan, memory, seed, k, execution_mode)
 
 

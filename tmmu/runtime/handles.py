@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.vocabulary import Lifetime
-from tmmu.plan.columns import Plan
 from tmmu.plan.metrics import first_slot
+from tmmu.plan.sections import Plan
 
 
 class Handle(NamedTuple):
-    """One tensor: `logical_address` is (arena, address), `logical_slot` the number of its slot in the arena.
+    """One tensor: `logical_address` is (arena, address), `logical_slot` the number of its slot in the arena, or None.
 
     `size` is in bytes; `alignment` is the arena's, in bytes.
     """
 
     logical_address: tuple[str, int]
     arena: str
-    logical_slot: int
+    logical_slot: int | None
     size: int
     lifetime: Lifetime
     alignment: int
@@ -33,12 +33,13 @@ class Handle(NamedTuple):
 
 
 def generations(plan: Plan) -> NDArray[np.int64]:
-    """For each storage how many storages had its slot before it. O(N log N)."""
-    s = plan.storages
-    order = np.lexsort((s.birth, s.slot))
-    slot = s.slot[order]
+    """For each storage how many storages had its slot before it, or, without slots, its address. O(N log N)."""
+    s = plan.allocation.storages
+    claimed = None if plan.claims is None else plan.claims.slots
+    groups = (s.offset, s.arena) if claimed is None else (claimed.of,)
+    order = np.lexsort((s.birth, *groups))
     first = np.ones(len(s), np.bool_)
-    first[1:] = slot[1:] != slot[:-1]
+    first[1:] = np.any([group[order][1:] != group[order][:-1] for group in groups], axis=0)
     rank = np.arange(len(s)) - np.maximum.accumulate(np.where(first, np.arange(len(s)), 0))
     result = np.empty(len(s), np.int64)
     result[order] = rank
@@ -49,9 +50,11 @@ class TensorMap(Mapping[str, Handle]):
     """The handles of a plan's tensors, made when they are asked for. Iterates by name, UTF-8 bytes ascending."""
 
     def __init__(self, plan: Plan) -> None:
-        names = plan.tensors.name.list()
+        names = plan.allocation.tensors.name.list()
         self._row = {names[row]: row for row in sorted(range(len(names)), key=lambda row: names[row].encode())}
-        self._plan, self._generation, self._first = plan, generations(plan), first_slot(plan)
+        self._plan, self._generation = plan, generations(plan)
+        self._slots = None if plan.claims is None else plan.claims.slots
+        self._first = {} if self._slots is None else first_slot(self._slots)
 
     def row(self, name: str) -> int:
         """The row of a tensor in the plan's table; KeyError for an unknown name."""
@@ -59,14 +62,14 @@ class TensorMap(Mapping[str, Handle]):
 
     def __getitem__(self, name: str) -> Handle:
         row = self._row[name]
-        t, s = self._plan.tensors, self._plan.storages
+        t, s = self._plan.allocation.tensors, self._plan.allocation.storages
         k = int(t.storage[row])
         a = int(s.arena[k])
-        arena = self._plan.arenas[a]
+        arena = self._plan.allocation.arenas[a]
         return Handle(
             (arena.name, int(s.offset[k]) + int(t.window[row])),
             arena.name,
-            int(s.slot[k]) - self._first[a],
+            None if self._slots is None else int(self._slots.of[k]) - self._first[a],
             int(t.bytes[row]),
             Lifetime(int(t.birth[row]), int(t.death[row])),
             arena.alignment,

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena
-from tmmu.plan.columns import Plan
+from tmmu.plan.allocation import Arena
+from tmmu.plan.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.backing import Bytes, given, mapped
 from tmmu.runtime.divided import Mapping, buffers, mappings
@@ -114,7 +114,7 @@ class Memory:
     def __init__(self, plan: Plan, arenas: list[ArenaMemory], mappings: list[Mapping]) -> None:
         self.arenas, self.mappings = arenas, mappings
         self._row = {found.arena.name: a for a, found in enumerate(arenas)}
-        t, s = plan.tensors, plan.storages
+        t, s = plan.allocation.tensors, plan.allocation.storages
         self._tensors = [
             (arena, offset + window, size)
             for arena, offset, window, size in zip(
@@ -139,11 +139,11 @@ class Memory:
         is mapped here is zero. Whether the plan's tensors lie within it is checked at each access (and by `apply_plan`
         of all).
 
-        Raises what `ArenaMemory` and `extents.of_plan` raise, TMMU_ALLOCATION_FAILURE where memory cannot be had,
+        Raises what `ArenaMemory` and `extents.of_allocation` raise, TMMU_ALLOCATION_FAILURE where memory cannot be had,
         INVALID_ADDRESS for a buffer that is too small, read-only or not contiguous, INVALID_BINDING for a buffer of no
         arena.
         """
-        found = extents.of_plan(plan)
+        found = extents.of_allocation(plan.allocation)
         made = mappings(plan, found)
         names = buffers(made, plan, list(base or {}))
         arenas: dict[int, ArenaMemory] = {}
@@ -154,12 +154,12 @@ class Memory:
                     content = mapped(each, huge_pages) if own is None else given(each, own)
                     for a, at in zip(each.arenas, each.at, strict=True):
                         part = content[at : at + found[a].size]
-                        arenas[a] = ArenaMemory(plan.arenas[a], found[a], part, is_given=own is not None)
+                        arenas[a] = ArenaMemory(plan.allocation.arenas[a], found[a], part, is_given=own is not None)
                         undo.callback(arenas[a].close)
                     if events is not None:
                         events("mapped", mapping=number)
                         undo.callback(_give_up, [arenas[a] for a in each.arenas], number, events)
-                ordered = [arenas[a] for a in range(len(plan.arenas))]
+                ordered = [arenas[a] for a in range(len(plan.allocation.arenas))]
                 _check_disjoint(ordered)
             except BaseException:
                 if events is not None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import APPLY, Execution, violation
 from tmmu.runtime.memory import Memory
@@ -60,7 +60,7 @@ def exchange(
     """
     if execution.is_open:
         raise violation("the plan is exchanged while a batch is open", "commit the batch first", APPLY)
-    old, new = execution.plan_hash, file.recompute(file.without_hashes(plan))["plan_hash"]
+    old, new = execution.plan_hash, file.identity(plan)
     if old == new:
         return execution
     if execution.journal is not None and journal is None:
@@ -110,9 +110,9 @@ def _kept(old: Plan, new: Plan) -> list[tuple[int, int]]:
 
 def _persistent(plan: Plan) -> dict[str, tuple[int, int]]:
     """Row and bytes of each tensor of an arena that does not reuse its bytes, by name."""
-    arena = plan.storages.arena
+    arena = plan.allocation.storages.arena
     return {
-        name: (row, int(plan.tensors.bytes[row]))
-        for row, name in enumerate(plan.tensors.name.list())
-        if not plan.arenas[int(arena[int(plan.tensors.storage[row])])].reuse
+        name: (row, int(plan.allocation.tensors.bytes[row]))
+        for row, name in enumerate(plan.allocation.tensors.name.list())
+        if not plan.allocation.arenas[int(arena[int(plan.allocation.tensors.storage[row])])].reuse
     }

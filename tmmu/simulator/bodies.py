@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, Part, Role
-from tmmu.plan.columns import PARTS, ROLES, Plan
+from tmmu.plan.columns import PARTS, ROLES
+from tmmu.plan.sections import Plan
 from tmmu.simulator.operators import iterates, knows_bodies
 from tmmu.simulator.witness import malformed
 
@@ -63,12 +64,17 @@ class Holder:
 
 def steps_of(plan: Plan) -> list[Step]:
     """The steps of a plan, each with its own scratch apart from what it reads and writes."""
-    reads, writes, mutates = (plan.steps.listed(which) for which in plan.steps.LISTS)
+    reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
     scratch = ROLES.index(Role.SCRATCH)
-    role, writer = plan.tensors.role.tolist(), plan.tensors.writer.tolist()
+    role, writer = plan.allocation.tensors.role.tolist(), plan.allocation.tensors.writer.tolist()
     made = []
     for n, (op, part, body) in enumerate(
-        zip(plan.steps.op.tolist(), plan.steps.part.tolist(), plan.steps.body.tolist(), strict=True)
+        zip(
+            plan.allocation.steps.op.tolist(),
+            plan.allocation.steps.part.tolist(),
+            plan.allocation.steps.body.tolist(),
+            strict=True,
+        )
     ):
         own = [
             t
@@ -78,7 +84,7 @@ def steps_of(plan: Plan) -> list[Step]:
         copies = PARTS[part] is Part.LEAVE
         made.append(
             Step(
-                plan.steps.node[n], plan.ops[op], PARTS[part], body,
+                plan.allocation.steps.node[n], plan.allocation.ops[op], PARTS[part], body,
                 tuple(t for t in reads[n] if copies or t not in own),
                 tuple(t for t in writes[n] if copies or t not in own),
                 mutates[n], () if copies else tuple(own),
@@ -91,8 +97,8 @@ class Tree:
     """The steps of a plan as a tree of bodies."""
 
     def __init__(self, plan: Plan, steps: Sequence[Step]) -> None:
-        self.steps, bodies = steps, plan.bodies
-        self.names = plan.tensors.name.list()
+        self.steps, bodies = steps, plan.allocation.bodies
+        self.names = plan.allocation.tensors.name.list()
         self.parent: list[int] = bodies.parent.tolist()
         self.owned: dict[int, list[int]] = {}
         self.leave: list[int] = bodies.leave.tolist()

@@ -111,7 +111,8 @@ class HashKernels:
             return (step.operands.index(of), first) if of in step.operands else None
         if not step.operands or not shows(*step.op, k) or program.sizes[step.operands[0]] != program.sizes[t]:
             return None
-        if step.op[1] == "Dropout" and program.plan.mode != "inference":
+        origin = program.plan.provenance
+        if step.op[1] == "Dropout" and (origin is None or origin.mode != "inference"):
             # With a training_mode operand it is a Dropout that trains.
             return None if any(program.dtypes[r] == "bool" for r in step.operands[1:]) else (0, 0)
         return 0, 0

@@ -18,7 +18,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Part
 from tmmu.importers.shapes import Resolved
 from tmmu.importers.shapes.structure import Scope, structure
-from tmmu.plan.columns import IS_SAVED
+from tmmu.plan.columns import IS_RETURNED, IS_SAVED
 from tmmu.simulator.bodies import Holder, Inner
 from tmmu.simulator.elements import Size
 from tmmu.simulator.onnx_bodies import Sizes
@@ -138,8 +138,8 @@ class OnnxModel:
         self._check_bodies(program)
         rows = {name: t for t, name in enumerate(program.names)}
         program.kept = frozenset(rows[name] for name in self.stored if name not in program.donated)
-        saved = [t for t, flags in enumerate(program.plan.tensors.flags.tolist()) if flags & IS_SAVED]
-        saved = saved if program.plan.mode == "forward" else []
+        flags = program.plan.allocation.tensors.flags.tolist()
+        saved = [t for t, word in enumerate(flags) if word & IS_SAVED and word & IS_RETURNED]
         program.returned = sorted({*(rows[name] for name in self.outputs), *saved, *program.kept})
 
     def _check_tensors(self, program: Program) -> None:
@@ -192,7 +192,9 @@ class OnnxModel:
         for holder in _holders(program.items):
             place = self.nodes[program.steps[holder.enter].node]
             bodies = self.bodies(place)
-            if [body.name for body in bodies] != [program.plan.bodies.name[inner.body] for inner in holder.bodies]:
+            if [body.name for body in bodies] != [
+                program.plan.allocation.bodies.name[inner.body] for inner in holder.bodies
+            ]:
                 raise _other(f"{place.name} has other bodies", step=holder.enter)
             for body, inner in zip(bodies, holder.bodies, strict=True):
                 found = [program.names[value] for value, _ in inner.returns]

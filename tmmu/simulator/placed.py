@@ -54,7 +54,7 @@ class Placed:
     ) -> None:
         self.program, self.memory, self.careful = program, memory, careful
         self.births, self.begun = births, begun
-        self.owners = [Owners() for _ in program.plan.arenas] if sanitize else []
+        self.owners = [Owners() for _ in program.plan.allocation.arenas] if sanitize else []
         self.values: list[int] = []  # the tensor that each value is of
         self.shown: dict[int, tuple[int, int]] = {}  # the value that a tensor shows, and its first byte of it
         self._view: dict[int, Raw] = {}
@@ -75,7 +75,7 @@ class Placed:
     def zeroed(self) -> None:
         """Nothing owns the bytes of storages that were overwritten."""
         if self.owners and self.births is not None:
-            s = self.program.plan.storages
+            s = self.program.plan.allocation.storages
             for k in self.births.overwritten:
                 first = int(s.offset[k])
                 self.owners[int(s.arena[k])].write(first, first + int(s.bytes[k]), len(self.values))
@@ -202,7 +202,7 @@ class Placed:
             other = self._owner(run.value)
             what = "an earlier value of it" if other == name else other
             text = f"{self.program.at(n)} reads {name}, whose bytes hold {what}"
-            where = self.program.plan.arenas[arena].name
+            where = self.program.plan.allocation.arenas[arena].name
             raise Corrupted(Corruption(text, (name, other), n, where, run.first, run.end - 1))
 
     def _owner(self, value: int) -> str:
@@ -212,7 +212,7 @@ class Placed:
 
     def _outside(self, t: int) -> Corruption:
         name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
-        where, last = self.program.plan.arenas[arena].name, address + max(0, self.program.sizes[t] - 1)
+        where, last = self.program.plan.allocation.arenas[arena].name, address + max(0, self.program.sizes[t] - 1)
         return Corruption(f"{name} lies outside of the arena {where}", (name,), None, where, address, last)
 
     def _in_place(self, n: int, step: Step, k: int, at: int) -> Corruption:
@@ -222,5 +222,5 @@ class Placed:
             names.append(self.program.names[self.program.in_place[t]])
         text = f"{self.program.at(n)} computes {names[0]} over {names[-1]}, elements of which it reads again"
         first = self.program.address[t] + at
-        arena = self.program.plan.arenas[self.program.arena[t]].name
+        arena = self.program.plan.allocation.arenas[self.program.arena[t]].name
         return Corruption(text, tuple(names), n, arena, first, first)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Part, Role, Shares
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, SHARES, Plan
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, ROLES, SHARES
+from tmmu.plan.sections import Plan
 from tmmu.simulator.bodies import Holder, Step, Tree, steps_of
 from tmmu.simulator.operators import known, shows
 from tmmu.simulator.witness import malformed
@@ -41,11 +42,11 @@ class Program:
     """What the caller writes as a view of something else that it writes, bases first."""
 
     def __post_init__(self) -> None:
-        t = self.plan.tensors
+        t = self.plan.allocation.tensors
         self.names, self.sizes = t.name.list(), t.bytes.tolist()
-        self.writer, self.dtypes = t.writer.tolist(), [self.plan.dtypes[k] for k in t.dtype.tolist()]
-        self.arena: list[int] = self.plan.storages.arena[t.storage].tolist()
-        offsets = self.plan.storages.offset[t.storage].tolist()
+        self.writer, self.dtypes = t.writer.tolist(), [self.plan.allocation.dtypes[k] for k in t.dtype.tolist()]
+        self.arena: list[int] = self.plan.allocation.storages.arena[t.storage].tolist()
+        offsets = self.plan.allocation.storages.offset[t.storage].tolist()
         self.address = [offset + window for offset, window in zip(offsets, t.window.tolist(), strict=True)]
         self.steps = steps_of(self.plan)
         persistent = {ROLES.index(Role.PARAMETER), ROLES.index(Role.OPTIMIZER)}
@@ -55,7 +56,7 @@ class Program:
             for i, (writer, role, flags) in enumerate(zip(self.writer, t.role.tolist(), t.flags.tolist(), strict=True))
             if writer == NONE and (role in callers or flags & IS_INPUT)
         ]
-        read = IS_OUTPUT | (IS_SAVED if self.plan.mode == "forward" else 0)
+        read = IS_OUTPUT | IS_RETURNED
         self.kept = frozenset(
             i for i in self.given if int(t.role[i]) in persistent and self.names[i] not in self.donated
         )
@@ -63,7 +64,7 @@ class Program:
         self.returned = [i for i, flags in enumerate(t.flags.tolist()) if flags & read or i in self.kept]
         self._tie()
         self.carried = frozenset(
-            i for i in self.kept if i not in self.views and not self.plan.arenas[self.arena[i]].reuse
+            i for i in self.kept if i not in self.views and not self.plan.allocation.arenas[self.arena[i]].reuse
         )
         self.items = Tree(self.plan, self.steps).all()
 
@@ -77,7 +78,7 @@ class Program:
 
     def _share(self) -> None:
         """Find the words on sharing that can be tried. spec: SIM2.1, SIM2.2"""
-        t = self.plan.tensors
+        t = self.plan.allocation.tensors
         for w, (word, of, n) in enumerate(zip(t.shares.tolist(), t.of.tolist(), self.writer, strict=True)):
             if of == NONE:
                 continue
@@ -119,7 +120,7 @@ class Program:
             waiting = [t for t in waiting if t not in ready]
 
     def _window(self, w: int, of: int) -> int | None:
-        t = self.plan.tensors
+        t = self.plan.allocation.tensors
         offset = int(t.window[w]) - int(t.window[of])
         inside = 0 <= offset <= self.sizes[of] - self.sizes[w]
         return offset if inside and t.storage[w] == t.storage[of] else None

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tmmu.core.vocabulary import UINT64_END
+from tmmu.plan import metrics
 from tmmu.runtime.births import Births
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
@@ -102,7 +104,7 @@ class Batches:
             commit_execution(self.execution)
         self.count += 1
         touched = [arena.high_water for arena in self.memory.arenas]
-        return Report(corruption, looks, touched, [usage.footprint for usage in self.program.plan.usage], outputs)
+        return Report(corruption, looks, touched, metrics.footprints(self.program.plan.allocation), outputs)
 
     def _begin(self) -> None:
         if self.execution is not None:
@@ -164,7 +166,7 @@ def _compare(program: Program, look: Look, right: Raw, found: Raw) -> None:
     written = step is not None and look.tensor in step.results and look.tensor not in step.operands
     what = "writes" if written else "reads"
     text = f"{program.at(look.step)} {what} {name}, whose byte {k} is {found[k]:#04x} where {right[k]:#04x} belongs"
-    arena, first = program.plan.arenas[program.arena[look.tensor]].name, program.address[look.tensor] + k
+    arena, first = program.plan.allocation.arenas[program.arena[look.tensor]].name, program.address[look.tensor] + k
     raise Corrupted(Corruption(text, (name,), look.step, arena, first, first))
 
 
@@ -175,10 +177,20 @@ def _unwritten(program: Program, look: Look) -> Corruption:
 
 def _bounds(program: Program) -> None:
     """Raise `Corrupted` where a tensor is larger than its whole arena, before anything of its size is made."""
+    plan = program.plan
+    end = metrics.footprints(plan.allocation)
+    for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
+        end[a] = (
+            UINT64_END
+            if plan.allocation.arenas[a].scattered
+            else end[a]
+            if usage.footprint is None
+            else usage.footprint
+        )
     for t, size in enumerate(program.sizes):
         arena = program.arena[t]
-        if size > program.plan.usage[arena].footprint:
-            name, where = program.names[t], program.plan.arenas[arena].name
+        if program.address[t] + size > end[arena]:
+            name, where = program.names[t], program.plan.allocation.arenas[arena].name
             last = program.address[t] + size - 1
             text = f"{name} lies outside of the arena {where}"
             raise Corrupted(Corruption(text, (name,), None, where, program.address[t], last))

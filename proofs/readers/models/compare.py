@@ -15,13 +15,16 @@ from proofs.readers.models.compare_tensors import tensor_differences
 from proofs.readers.models.difference import Difference, Pairing, pairing
 from proofs.readers.models.reference import Expected
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import MAIN, Part, Shares
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.plan.columns import IS_RETURNED, SHARES
+from tmmu.plan.sections import Plan
 
 __all__ = ["Difference", "differences"]
 
 
-def differences(plan: Plan, expected: Expected, donated: frozenset[str]) -> Iterator[Difference]:
+def differences(
+    plan: Plan, expected: Expected, donated: frozenset[str], mode: str = "inference"
+) -> Iterator[Difference]:
     """Every way in which a plan is not one of the model (spec: V3.1 to V3.3).
 
     Parameters
@@ -32,6 +35,8 @@ def differences(plan: Plan, expected: Expected, donated: frozenset[str]) -> Iter
         What the model says.
     donated
         The names that the user donated; they, and those that the plan says were donated, must be the caller's.
+    mode
+        What is run of the model.
 
     Yields
     ------
@@ -50,6 +55,7 @@ def differences(plan: Plan, expected: Expected, donated: frozenset[str]) -> Iter
     yield from _bodies(plan, expected, pairs)
     yield from _records(plan, expected)
     yield from _donations(plan, expected, donated, pairs)
+    yield from _returned(plan, expected, mode)
 
 
 def _views(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
@@ -57,9 +63,9 @@ def _views(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Differenc
 
     The other way round there is no difference: a plan may give a view bytes of its own, if its step writes them.
     """
-    names, of = plan.tensors.name, plan.tensors.of
-    for row in np.flatnonzero(plan.tensors.shares == SHARES.index(Shares.VIEW)).tolist():
-        name, base, writer = names[row], int(of[row]), int(plan.tensors.writer[row])
+    names, of = plan.allocation.tensors.name, plan.allocation.tensors.of
+    for row in np.flatnonzero(plan.allocation.tensors.shares == SHARES.index(Shares.VIEW)).tolist():
+        name, base, writer = names[row], int(of[row]), int(plan.allocation.tensors.writer[row])
         stated = f"a view of {'nothing' if base == NONE else names[base]}"
         recomputed = f"a view of {expected.views[name][0]}" if name in expected.views else "no view"
         if stated != recomputed:
@@ -69,7 +75,7 @@ def _views(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Differenc
 
 def _bodies(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
     """Each body of the model once, in its place; row 0, the main graph, is the plan's own."""
-    b = plan.bodies
+    b = plan.allocation.bodies
     names = b.name.list()
     rows = {name: row for row, name in reversed(list(enumerate(names))) if row != MAIN}
     for name, body in expected.bodies.items():
@@ -95,14 +101,16 @@ def _bodies(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Differen
 
 def _records(plan: Plan, expected: Expected) -> Iterator[Difference]:
     """What a plan records of its model besides steps and tensors."""
-    stated, recomputed = set(plan.unproduced), expected.unproduced
+    stated, recomputed = set(plan.allocation.unproduced), expected.unproduced
     for name in sorted(stated ^ recomputed):
         yield Difference("unproduced", "", (name,), None, *_presence(name in stated, "unproduced"))
-    names = plan.tensors.name
-    pairs = {frozenset((names[one], names[other])) for one, other in plan.must_not_alias}
+    names = plan.allocation.tensors.name
+    pairs = {frozenset((names[one], names[other])) for one, other in plan.allocation.must_not_alias}
     for pair in sorted(pairs ^ expected.must_not_alias, key=sorted):
         yield Difference("must-not-alias", "", tuple(sorted(pair)), None, *_presence(pair in pairs, "must not alias"))
-    digests = plan.source_digest, expected.source_digest
+    if plan.provenance is None:
+        return
+    digests = plan.provenance.source_digest, expected.source_digest
     if digests[1] is not None and digests[0] != digests[1]:
         yield Difference("source-digest", "", (), None, *("" if digest is None else digest.hex() for digest in digests))
 
@@ -112,6 +120,8 @@ def _bindings(plan: Plan, expected: Expected) -> Iterator[Difference]:
 
     Whether the file's shapes are trusted is the user's to say, and so no difference: that the sizes agree is enough.
     """
+    if plan.provenance is None:  # what it was bound to is the user's to say
+        return
     for kind in ("dims", "ranges", "shapes", "values", "defaults"):
         said, says = _texts(getattr(plan.bindings, kind)), _texts(getattr(expected.bindings, kind))
         for name in sorted(said.keys() | says.keys()):
@@ -122,9 +132,24 @@ def _bindings(plan: Plan, expected: Expected) -> Iterator[Difference]:
 
 def _donations(plan: Plan, expected: Expected, donated: frozenset[str], pairs: Pairing) -> Iterator[Difference]:
     """What is donated is the caller's, whoever says that it is."""
-    for name in sorted(donated | set(plan.bindings.donated)):
+    stated = () if plan.provenance is None else plan.provenance.bindings.donated
+    for name in sorted({*donated, *stated}):
         if name not in expected.roles or name in pairs.writers:
             yield Difference("donated", "", (name,), None, "donated by the caller", "not the caller's to donate")
+
+
+def _returned(plan: Plan, expected: Expected, mode: str) -> Iterator[Difference]:
+    """The caller reads the model's outputs, and in mode `forward` what is saved. spec: P2.3
+
+    Parameters and optimizer state are left out: what the user has not given up is read whatever the plan states.
+    """
+    read = {*expected.outputs, *(expected.saved if mode == "forward" else ())}
+    kept = (Role.PARAMETER, Role.OPTIMIZER)
+    flags = (plan.allocation.tensors.flags & IS_RETURNED != 0).tolist()
+    for name, stated in zip(plan.allocation.tensors.name, flags, strict=True):
+        role = expected.roles.get(name)
+        if role is not None and role not in kept and stated != (name in read):
+            yield Difference("returned", "", (name,), None, *_presence(stated, "read by the caller at the end"))
 
 
 def _presence(stated: bool, what: str) -> tuple[str, str]:

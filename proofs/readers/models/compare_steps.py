@@ -12,7 +12,7 @@ from proofs.readers.models.difference import Difference, Key, Pairing
 from proofs.readers.models.reference import Expected, ExpectedStep
 from proofs.readers.operators import plain
 from tmmu.core.vocabulary import Part
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 
 def step_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
@@ -32,11 +32,15 @@ def step_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator
 
 def _contents(plan: Plan, pairs: Pairing) -> Iterator[Difference]:
     """Each step of the plan is one of the model's, with its operator, body and accesses."""
-    names, bodies = plan.tensors.name.list(), plan.bodies.name.list()
-    columns = (plan.steps.op.tolist(), plan.steps.body.tolist(), *map(plan.steps.listed, plan.steps.LISTS))
+    names, bodies = plan.allocation.tensors.name.list(), plan.allocation.bodies.name.list()
+    columns = (
+        plan.allocation.steps.op.tolist(),
+        plan.allocation.steps.body.tolist(),
+        *map(plan.allocation.steps.listed, plan.allocation.steps.LISTS),
+    )
     for at, (key, op, body, *accesses) in enumerate(zip(pairs.keys, *columns, strict=True)):
         (node, part), step = key, pairs.steps.get(key)
-        domain, operator = plan.ops[op]
+        domain, operator = plan.allocation.ops[op]
         if step is None:
             yield Difference("extra-step", node, (), at, f"{part} of {operator}", "no such step")
             continue
@@ -48,7 +52,7 @@ def _contents(plan: Plan, pairs: Pairing) -> Iterator[Difference]:
         if bodies[body] != step.body:
             yield Difference("body", node, (), at, bodies[body], step.body)
         for which, rows, recomputed in zip(
-            plan.steps.LISTS, accesses, (step.reads, step.writes, step.mutates), strict=True
+            plan.allocation.steps.LISTS, accesses, (step.reads, step.writes, step.mutates), strict=True
         ):
             stated = tuple([names[row] for row in rows])
             same = stated == recomputed if which != "mutates" else set(stated) == set(recomputed)

@@ -11,7 +11,8 @@ from tmmu.core.columns import NONE
 from tmmu.core.dims.expressions import Dim, evaluate
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, Plan
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES
+from tmmu.plan.sections import Plan
 
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
@@ -25,14 +26,14 @@ def tensor_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterat
 
     An alignment may be stricter than the model's, by a whole factor. O(tensors). spec: V3.2
     """
-    t, keys, writers = plan.tensors, pairs.keys, pairs.writers
+    t, keys, writers = plan.allocation.tensors, pairs.keys, pairs.writers
     stated_names = set(t.name)
     for name, (size, _) in expected.sizes.items():
         if name not in stated_names:
             node = writers[name][0] if name in writers else ""
             yield Difference("missing-tensor", node, (name,), None, "no such tensor", f"{size} bytes")
     inputs, outputs = set(expected.inputs), set(expected.outputs)
-    bits = [BITS[dtype] for dtype in plan.dtypes]
+    bits = [BITS[dtype] for dtype in plan.allocation.dtypes]
     columns = (plan.sizes(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
     for name, alignment, size, dtype, role, flags, writer in zip(t.name, t.alignment.tolist(), *columns, strict=True):
         at, key = (None, None) if writer == NONE else (writer, keys[writer])
@@ -61,9 +62,9 @@ def _sizes(stated: Dim, recomputed: Dim, plan: Plan, expected: Expected) -> tupl
     texts = str(stated), str(recomputed)
     if isinstance(stated, int) and isinstance(recomputed, int):
         return texts
-    if plan.bindings.ranges != expected.bindings.ranges:  # no shape is one of both
+    if plan.ranges != expected.bindings.ranges:  # no shape is one of both
         return f"{texts[0]} of the plan's dimensions", f"{texts[1]} of the model's"
-    shape = apart(stated, recomputed, plan.bindings.ranges)
+    shape = apart(stated, recomputed, plan.ranges)
     if shape is None:
         return texts
     where = ", ".join(f"{name}={size}" for name, size in shape.items())

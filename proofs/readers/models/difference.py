@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from proofs.readers.models.reference import Expected, ExpectedStep
 from tmmu.core.vocabulary import Part
-from tmmu.plan.columns import PARTS, Plan
+from tmmu.plan.columns import PARTS
+from tmmu.plan.sections import Plan
 
 
 class Difference(NamedTuple):
@@ -54,7 +55,9 @@ class Pairing:
 
 def pairing(plan: Plan, expected: Expected) -> Pairing:
     """Bring a plan's steps and a model's together. O(steps + writes)."""
-    keys = list(zip(plan.steps.node, map(PARTS.__getitem__, plan.steps.part.tolist()), strict=True))
+    keys = list(
+        zip(plan.allocation.steps.node, map(PARTS.__getitem__, plan.allocation.steps.part.tolist()), strict=True)
+    )
     positions = {key: at for at, key in zip(range(len(keys) - 1, -1, -1), reversed(keys), strict=True)}
     steps = {(step.node, step.part): step for step in expected.steps}
     writers = {name: key for key, step in steps.items() for name in step.writes if name not in step.mutates}

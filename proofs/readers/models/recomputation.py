@@ -16,15 +16,16 @@ from proofs.readers.models.reference import Expected, ExpectedStep
 from proofs.readers.models.training import read_by_backward
 from proofs.readers.operators import known, qualified
 from tmmu.core.vocabulary import Part, Phase, Role
-from tmmu.plan.columns import PARTS, Plan
+from tmmu.plan.columns import PARTS
+from tmmu.plan.sections import Plan
 
 _CLONE = re.compile(r"(?P<node>.+)\.(?P<suffix>recompute[0-9]+)", re.DOTALL)
 _DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
 
 
-def with_recomputation(expected: Expected, plan: Plan) -> Expected:
+def with_recomputation(expected: Expected, plan: Plan, mode: str) -> Expected:
     """The model with the steps added that a plan of mode backward rightly runs again. O(steps + accesses)."""
-    if plan.mode != "backward":
+    if mode != "backward":
         return expected
     again = _Again(expected, plan)
     again.run()
@@ -47,10 +48,10 @@ class _Again:
         )  # fmt: skip
 
     def run(self) -> None:
-        names = self.plan.tensors.name.list()
-        reads, writes = (self.plan.steps.listed(which) for which in ("reads", "writes"))
-        parts = map(PARTS.__getitem__, self.plan.steps.part.tolist())
-        for node, part, read, written in zip(self.plan.steps.node, parts, reads, writes, strict=True):
+        names = self.plan.allocation.tensors.name.list()
+        reads, writes = (self.plan.allocation.steps.listed(which) for which in ("reads", "writes"))
+        parts = map(PARTS.__getitem__, self.plan.allocation.steps.part.tolist())
+        for node, part, read, written in zip(self.plan.allocation.steps.node, parts, reads, writes, strict=True):
             given = tuple(names[row] for row in read)
             if (node, part) in self.model:
                 self._follow(self.model[node, part], given)

@@ -21,14 +21,14 @@ from proofs.kernel.program import Answer, ask
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
 from tests.property.test_checkers_agree import by_rows, by_running, by_the_checker
-from tests.support.corruption import PLACES, Change, changed, changes
+from tests.support.corruption import PLACES, Change, changes, corrupted
 from tests.support.models import arenas, models
 from tests.support.recipes import HOLDERS, KINDS
 from tmmu import examples
-from tmmu.core.vocabulary import Arena, Model
+from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken import KINDS as BROKEN
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 layouts = st.sampled_from(("slots", "packed", "pools", "hashed"))
@@ -41,7 +41,7 @@ NOT_ASKED = ("has the role", "of the memory")
 RULES_OF_LAYOUTS = ("one slot at two offsets", "is not aligned as its slot")
 
 
-def planned(model: Model, mode: str, layout: str, where: tuple[Arena, ...] | None = None) -> Plan:
+def planned(model: Model, mode: str, layout: str, where: tuple[ArenaConfiguration, ...] | None = None) -> Plan:
     extra = {"address_token": bytes(64)} if layout == "hashed" else {}
     given_arenas = () if where is None else (where,)
     return plan_memory(model, *given_arenas, mode=mode, layout=layout, **extra).plan  # type: ignore[arg-type] # flags
@@ -71,7 +71,9 @@ def accepted(answer: Answer) -> bool:
 
 
 @given(all_models, arenas(), modes, layouts)
-def test_planned_plans_are_accepted(model: Model, where: tuple[Arena, ...], mode: str, layout: str) -> None:
+def test_planned_plans_are_accepted(
+    model: Model, where: tuple[ArenaConfiguration, ...], mode: str, layout: str
+) -> None:
     plan = planned(model, mode, layout, where)
     assert words_of_both(plan, model, frozenset(model.bindings.donated)) == (True, [])
 
@@ -80,7 +82,7 @@ def test_planned_plans_are_accepted(model: Model, where: tuple[Arena, ...], mode
 def test_corrupted_plans_get_the_naive_checkers_answer(
     model: Model, mode: str, layout: str, wanted: list[Change]
 ) -> None:
-    plan = changed(planned(model, mode, layout), wanted)
+    plan = corrupted(planned(model, mode, layout), wanted)
     assume(plan is not None)
     assert plan is not None
     yes, against = words_of_both(plan, None, frozenset(model.bindings.donated))
@@ -89,7 +91,7 @@ def test_corrupted_plans_get_the_naive_checkers_answer(
 
 @given(all_models, modes, layouts, changes(PLACES))
 def test_moved_bytes_get_the_naive_checkers_answer(model: Model, mode: str, layout: str, wanted: list[Change]) -> None:
-    plan = changed(planned(model, mode, layout), wanted)
+    plan = corrupted(planned(model, mode, layout), wanted)
     assume(plan is not None)
     assert plan is not None
     yes, against = words_of_both(plan, None, frozenset(model.bindings.donated))
@@ -103,7 +105,7 @@ def test_running_naive_rows_and_kernel_say_the_same(model: Model, layout: str, w
     right = planned(model, "inference", layout)
     assert words_of_both(right, model, donated) == (True, [])
     assert (by_running(right, model, seed), by_rows(right, model, donated)) == (False, set())
-    plan = changed(right, wanted)
+    plan = corrupted(right, wanted)
     assume(plan is not None)
     assert plan is not None
     yes, against = words_of_both(plan, None, donated)

@@ -17,10 +17,10 @@ from proofs.kernel.evidence import words
 from proofs.kernel.memory import ArenaRange, Memory, lifetime_words
 from proofs.kernel.program import Answer, ask, ask_lifetimes, ask_words
 from proofs.readers.sharing import permitted
-from tests.support.small import small
-from tests.support.synthetic import edited, training_plan, with_steps
+from tests.support.small import changed, in_layout, small
+from tests.support.synthetic import training_plan, with_steps
 from tests.support.written import Written
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 DIGEST = bytes(range(32))
@@ -40,7 +40,7 @@ def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> Answer:
 @pytest.mark.parametrize("layout", ["slots", "hashed", "packed", "pools"])
 def test_right_plans_are_accepted_in_every_layout(count: int, layout: str) -> None:
     plan = training_plan(count, seed=count, in_place=0.3, views=0.3, arenas=2)
-    answer = asked(replace(plan, layout=layout))
+    answer = asked(in_layout(plan, layout))
     assert answer == Answer(
         True, slots=True, footprints=True, fewest_slots=(True, True), least_footprint=answer.least_footprint
     )
@@ -52,33 +52,35 @@ def test_a_plan_of_nothing_is_accepted() -> None:
 
 
 PLAN = training_plan(40, seed=7, in_place=0.3, views=0.3)
+AT_ZERO = amended(PLAN, storages=replace(PLAN.allocation.storages, offset=PLAN.allocation.storages.offset * 0))
 WRONG = {
     "a storage beyond the capacity": (
-        replace(PLAN, arenas=(replace(PLAN.arenas[0], capacity=PLAN.usage[0].footprint - 1),)), "placed",
+        amended(PLAN, arenas=(replace(PLAN.allocation.arenas[0], capacity=(PLAN.usage[0].footprint or 0) - 1),)),
+        "placed",
     ),
-    "a storage that dies before it is born": (edited(PLAN, "storages", 5, birth=30, death=3), "placed"),
-    "a storage of 2**64 - 1 bytes": (edited(PLAN, "storages", 5, bytes=(1 << 64) - 1), "no_live_overlap"),
-    "an alignment of 24": (edited(PLAN, "storages", 5, alignment=24), "placed"),
-    "an alignment of 0": (edited(PLAN, "storages", 5, alignment=0), "placed"),
+    "a storage that dies before it is born": (changed(PLAN, "storages", 5, birth=30, death=3), "placed"),
+    "a storage of 2**64 - 1 bytes": (changed(PLAN, "storages", 5, bytes=(1 << 64) - 1), "no_live_overlap"),
+    "an alignment of 24": (changed(PLAN, "storages", 5, alignment=24), "placed"),
+    "an alignment of 0": (changed(PLAN, "storages", 5, alignment=0), "placed"),
     "all storages in one slot": (
-        replace(PLAN, storages=replace(PLAN.storages, slot=PLAN.storages.slot * 0, offset=PLAN.storages.offset * 0)),
+        amended(AT_ZERO, slots=replace(PLAN.slots, of=PLAN.slots.of * 0)),
         "no_live_overlap",
     ),
     "slots that begin at one byte": (
-        replace(PLAN, storages=replace(PLAN.storages, offset=PLAN.storages.offset * 0)), "no_live_overlap",
+        AT_ZERO, "no_live_overlap",
     ),
     "packed storages at one byte": (
-        replace(PLAN, layout="packed", storages=replace(PLAN.storages, offset=PLAN.storages.offset * 0)),
+        in_layout(AT_ZERO, "packed"),
         "no_live_overlap",
     ),
-    "a tensor that reaches beyond its storage": (edited(PLAN, "tensors", 6, window=1 << 40), "tensor_ok"),
+    "a tensor that reaches beyond its storage": (changed(PLAN, "tensors", 6, window=1 << 40), "tensor_ok"),
     "a tensor that dies before its last reader": (
-        edited(PLAN, "tensors", 0, death=int(PLAN.tensors.birth[0])), "tensor_ok",
+        changed(PLAN, "tensors", 0, death=int(PLAN.allocation.tensors.birth[0])), "tensor_ok",
     ),
-    "a writer that does not write": (edited(PLAN, "tensors", 6, writer=9), "tensor_ok"),
+    "a writer that does not write": (changed(PLAN, "tensors", 6, writer=9), "tensor_ok"),
     "a read before the write": (with_steps(PLAN, reads={3: (20,)}), "step_ok"),
     "a tensor that is written twice": (with_steps(PLAN, writes={3: (4, 1)}), "step_ok"),
-    "pairs that must not alias and do": (replace(PLAN, must_not_alias=((0, 0),)), "kept_apart"),
+    "pairs that must not alias and do": (amended(PLAN, must_not_alias=((0, 0),)), "kept_apart"),
 }  # fmt: skip
 
 
@@ -91,32 +93,35 @@ def test_wrong_plans_are_refused_and_the_part_that_says_no_is_named(plan: Plan, 
 def test_an_input_over_another_is_refused_also_where_no_step_reads_it(given: str) -> None:
     """The caller may write it last. spec: V1.13"""
     plan = Written("y = Relu x", given=dict.fromkeys(given.split(), "input"), outputs="y").plan()
-    names = plan.tensors.name.list()
+    names = plan.allocation.tensors.name.list()
     assert asked(plan).accepted
-    onto = int(plan.tensors.storage[names.index("x")])
-    assert asked(edited(plan, "tensors", names.index("u"), storage=onto)) == Answer(
+    onto = int(plan.allocation.tensors.storage[names.index("x")])
+    assert asked(changed(plan, "tensors", names.index("u"), storage=onto)) == Answer(
         rejected=True, part="sharing_is_sound"
     )
 
 
 # Claims, which are no part of being safe.
 
+USAGE = PLAN.usage[0]
+NEEDED = USAGE.footprint or 0
+
 
 @pytest.mark.parametrize(
     ("plan", "claims"),
     [
-        (edited(PLAN, "slots", 0, bytes=1), (False, True)),
-        (replace(PLAN, storages=replace(PLAN.storages, slot=PLAN.storages.slot * 0)), (False, True)),
-        (replace(PLAN, usage=(PLAN.usage[0]._replace(footprint=PLAN.usage[0].footprint - 1),)), (True, False)),
-        (replace(PLAN, usage=(PLAN.usage[0]._replace(footprint=1 << 63),)), (True, True)),
-        (replace(PLAN, usage=(PLAN.usage[0]._replace(footprint=(1 << 64) - 1),),
-                 arenas=(replace(PLAN.arenas[0], capacity=1 << 63),)), (True, False)),
+        (changed(PLAN, "slots", 0, bytes=1), (False, True)),
+        (amended(PLAN, slots=replace(PLAN.slots, of=PLAN.slots.of * 0)), (False, True)),
+        (amended(PLAN, usage=(USAGE._replace(footprint=NEEDED - 1),)), (True, False)),
+        (amended(PLAN, usage=(USAGE._replace(footprint=1 << 63),)), (True, True)),
+        (amended(PLAN, usage=(USAGE._replace(footprint=(1 << 64) - 1),),
+                 arenas=(replace(PLAN.allocation.arenas[0], capacity=1 << 63),)), (True, False)),
     ],
     ids=["a slot of one byte", "a slot for all", "footprint too small", "footprint large", "beyond capacity"],
 )  # fmt: skip
 def test_a_false_claim_leaves_a_plan_safe_and_is_named(plan: Plan, claims: tuple[bool, bool]) -> None:
     """spec: V6.7"""
-    answer = asked(replace(plan, layout="packed"))
+    answer = asked(in_layout(plan, "packed"))
     assert (answer.accepted, answer.slots, answer.footprints) == (True, *claims)
 
 
@@ -191,7 +196,7 @@ def test_words_that_are_cut_short_give_no_acceptance(length: int) -> None:
 
 @pytest.mark.parametrize("position", [0, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18])
 def test_a_count_or_version_that_is_not_true_gives_no_acceptance(position: int) -> None:
-    packed = replace(PLAN, layout="packed")  # the edges count there
+    packed = in_layout(PLAN, "packed")  # the edges count there
     row = words(packed, permitted(packed, None, frozenset()), frozenset(), DIGEST)
     for value in (row[position] + 1, np.uint64((1 << 64) - 1)):
         changed = row.copy()

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from proofs.kernel import coq_file, installed
 from proofs.readers.sharing import permitted
 from proofs.verify.command import command
-from tests.support.small import small
-from tests.support.synthetic import edited, training_plan
+from tests.support.small import changed, small
+from tests.support.synthetic import training_plan
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
 CHAIN = plan_memory(small("relu: x -> a", "matmul: a -> b", "relu2: b -> y"), layout="slots").plan
@@ -74,7 +74,7 @@ def test_no_answer_is_unknown_and_the_reason_is_given(tmp_path: Path, monkeypatc
 def test_a_claim_that_the_kernel_cannot_show_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(CHAIN, tmp_path)
     lines = ["slots true", "footprints true"]
-    lines += [f"arena {i} fewest_slots false least_footprint unclaimed" for i in range(len(CHAIN.arenas))]
+    lines += [f"arena {i} fewest_slots false least_footprint unclaimed" for i in range(len(CHAIN.allocation.arenas))]
     lines = [f"accepted accesses {file.load(path).hashes['file_digest'].hex()}", *lines]
     pretend(monkeypatch, tmp_path, "\n".join(f"echo {line}" for line in lines))
     code, answer = verified(path)
@@ -118,7 +118,7 @@ def test_a_plan_is_proved_inside_coq(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_wrong_plan_does_not_compile(tmp_path: Path) -> None:
-    plan = edited(training_plan(6, seed=3), "storages", 2, offset=0)
+    plan = changed(training_plan(6, seed=3), "storages", 2, offset=0)
     theory = installed.theory()
     assert theory is not None
     name = 'a*) Ad(*"\nb'  # nothing in a name ends the comment that it stands in
@@ -129,12 +129,12 @@ def test_the_file_of_a_wrong_plan_does_not_compile(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_for_a_refuted_plan_and_one_plan_is_written_at_a_time(tmp_path: Path) -> None:
-    wrong = saved(edited(CHAIN, "storages", 0, offset=1), tmp_path)
+    wrong = saved(changed(CHAIN, "storages", 0, offset=1), tmp_path)
     assert verified(wrong, "--coq", str(tmp_path / "coq"))[0] == 1
     assert not (tmp_path / "coq").exists()
     assert verified(saved(CHAIN, tmp_path), "--coq", str(tmp_path / "coq"))[0] == 0
     assert len(list((tmp_path / "coq").iterdir())) == 2
-    wrong = saved(edited(CHAIN, "storages", 0, offset=1), tmp_path)
+    wrong = saved(changed(CHAIN, "storages", 0, offset=1), tmp_path)
     assert verified(wrong, "--coq", str(tmp_path / "coq"))[0] == 1
     assert list((tmp_path / "coq").iterdir()) == []  # spec: C4.4
     result = CliRunner().invoke(command, [str(wrong), str(wrong), "--coq", str(tmp_path / "coq")])

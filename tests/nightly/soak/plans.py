@@ -31,7 +31,7 @@ from tests.nightly.soak.lies import CODES, LIES, Files, Lie
 from tests.nightly.soak.scenes import Scene, scene
 from tests.nightly.soak.warm import warm
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 PART = 8
 """Scenes that a worker looks at before it hands in its figures."""

@@ -20,7 +20,7 @@ from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import (
     ANYWHERE,
-    Arena,
+    ArenaConfiguration,
     ArenaPolicy,
     Bindings,
     Body,
@@ -34,7 +34,8 @@ from tmmu.core.vocabulary import (
 from tmmu.ir import columns
 from tmmu.ir.validate import validate
 from tmmu.plan import file, sharding
-from tmmu.plan.columns import ROLES, SHARES, Plan
+from tmmu.plan.columns import ROLES, SHARES
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.modes import has_backward, prepare
 from tmmu.planner.sharding import local_models, shards_of
@@ -84,7 +85,9 @@ def encoded(model: Model) -> bytes:
 def callers(plan: Plan) -> frozenset[str]:
     """The names of what the caller writes."""
     return frozenset(
-        name for name, n in zip(plan.tensors.name.list(), plan.tensors.writer.tolist(), strict=True) if n == NONE
+        name
+        for name, n in zip(plan.allocation.tensors.name.list(), plan.allocation.tensors.writer.tolist(), strict=True)
+        if n == NONE
     )
 
 
@@ -147,15 +150,15 @@ def _is_narrow(plan: Plan) -> bool:
     """Does a result of elements below a byte lie in place of one of several operands? (`spec/soundness.md`: what a
     verdict without a model does not say.)
     """
-    t, reads = plan.tensors, plan.steps.listed("reads")
+    t, reads = plan.allocation.tensors, plan.allocation.steps.listed("reads")
     return any(
-        SHARES[int(t.shares[r])] is Shares.IN_PLACE and BITS[plan.dtypes[int(t.dtype[r])]] < 8
+        SHARES[int(t.shares[r])] is Shares.IN_PLACE and BITS[plan.allocation.dtypes[int(t.dtype[r])]] < 8
         and sum(ROLES[int(t.role[k])] is not Role.SCRATCH for k in reads[int(t.writer[r])]) > 1
         for r in range(len(t))
     )  # fmt: skip
 
 
-def _arenas(chance: random.Random) -> tuple[tuple[Arena, ...], ArenaPolicy]:
+def _arenas(chance: random.Random) -> tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]:
     """The default arenas, or others: in another order, of other alignments, in one memory, with rules."""
     if chance.random() < 0.4:
         return DEFAULT, ANYWHERE
@@ -218,7 +221,7 @@ def _ranks(number: int, chance: random.Random) -> Made:
     for rank in range(sharding.ranks(spec)):
         local = locals_[coordinates(rank, spec).get(spec["pipeline_axis"], 0)]
         made = plan_memory(local.model, layout="packed", is_stage=True).plan
-        plans.append(replace(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
+        plans.append(amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
                              shards=shards_of(local, spec, rank)))  # fmt: skip
     return model, tuple(plans)
 

@@ -16,14 +16,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.support.corruption import COLUMNS, PLACES, Change, changed
+from tests.support.corruption import COLUMNS, PLACES, Change, corrupted
 from tests.support.models import numbered
 from tests.support.objections import objections
 from tests.support.onnx_models import build
 from tests.support.simulations import Simulated, evaluated, same
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.memory import Memory
 from tmmu.simulator import Batches, Corrupted, HashKernels, Program
@@ -78,7 +78,7 @@ class Soak:
         table, name = chance.choice(chance.choice((PLACES, COLUMNS)))
         how = chance.choice(("other", "more", "less", "nothing"))
         change = Change(table, name, chance.randrange(64), how, chance.randrange(1, 32))
-        wrong = changed(plan, [change])
+        wrong = corrupted(plan, [change])
         if wrong is None:
             return
         refuted = any(objections(wrong, None, model.bindings.donated))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -23,12 +24,11 @@ from proofs.readers.sharing import Permissions
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3, SolverProcess, command_of
 from proofs.verify import ranks
-from tmmu.core import canonical
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
-UNSAID = ("model", "replay_token", "ir_hash", "source_digest", "rank", "world_size", "shard_spec", "shards")
-"""What a plan states besides the program and where its tensors lie."""
+UNSAID = ("model", "mode", "order", "replay_token", "ir_hash", "source_digest", "rank", "world_size", "shard_spec")
+"""What a plan states of its provenance besides the layout, and so besides the program and where its tensors lie."""
 KEPT = 200
 """When so many proofs are remembered, all are forgotten: what is asked again is asked soon."""
 
@@ -86,14 +86,15 @@ class Kept:
 
     def __init__(self, function: Callable[..., Any], holds: Callable[[Any], bool]) -> None:
         self._function, self._holds = function, holds
-        self._known: dict[tuple[bytes, str, frozenset[str]], Any] = {}
+        self._known: dict[tuple[bytes, str | None, str, frozenset[str]], Any] = {}
 
     def __call__(
         self, plan: Plan, permissions: Permissions, donated: frozenset[str], call: Callable[[Callable[..., Any]], Any]
     ) -> Any:
         """What the function says, or said of a plan from which this one differs in nothing that it looks at."""
-        said = {key: value for key, value in file.without_hashes(plan).items() if key not in UNSAID}
-        key = canonical.encode(said), repr(permissions), donated
+        layout = None if plan.provenance is None else plan.provenance.layout
+        bare = file.encode(replace(plan, provenance=None, shards=None))
+        key = bare, layout, repr(permissions), donated
         if key in self._known:
             return self._known[key]
         result = call(self._function)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule, Shares
 from tmmu.examples.broken.editing import counted, edit, laid_out, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.metrics import footprints
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 FAST, SLOW = 0, 1
 ARENAS = (
-    Arena("fast", (), capacity=4096, device="npu", memory="sram"),
-    Arena("slow", (Role.INPUT, Role.ACTIVATION, Role.SCRATCH), device="npu", memory="dram"),
-    Arena("kept", (Role.PARAMETER,), reuse=False, device="npu", memory="dram"),
+    ArenaConfiguration("fast", (), capacity=4096, device="npu", memory="sram"),
+    ArenaConfiguration("slow", (Role.INPUT, Role.ACTIVATION, Role.SCRATCH), device="npu", memory="dram"),
+    ArenaConfiguration("kept", (Role.PARAMETER,), reuse=False, device="npu", memory="dram"),
 )
 DEVICE = Device("npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 30)), ops=("MatMul",))
 
@@ -27,7 +29,7 @@ def _ruled(*rules: Rule, device: Device = DEVICE) -> Plan:
 
 def _told(plan: Plan, *rules: Rule) -> Plan:
     """The plan, said to have been made under other rules."""
-    return replace(plan, policy=plan.policy._replace(rules=rules))
+    return amended(plan, policy=plan.configuration.policy._replace(rules=rules))
 
 
 @wrong("roles_have_arenas", "b")
@@ -62,7 +64,7 @@ def parameter_where_its_device_forbids_it() -> Plan:
 def forbidden_arena_hidden_behind_an_alias() -> Plan:
     """`d` may lie in `slow` alone; it lies in `fast`, in the storage of `a`, and is said to be an alias of it."""
     plan = _ruled(Rule(("fast",), names=("a",)))
-    at = int(plan.tensors.storage[row(plan, "a")])
+    at = int(plan.allocation.tensors.storage[row(plan, "a")])
     entry = {"storage": at, "shares": SHARES.index(Shares.ALIAS), "of": row(plan, "a")}
     return laid_out(edit(plan, tensors={"d": entry}))
 
@@ -71,9 +73,9 @@ def forbidden_arena_hidden_behind_an_alias() -> Plan:
 def memory_overfull_though_each_arena_fits() -> Plan:
     """`slow` and `kept` are within their capacities; the memory that they divide ends before the second of them."""
     plan = _ruled()
-    needed = sum(usage.footprint for usage in plan.usage)
+    needed = sum(footprints(plan.allocation))
     small = DEVICE._replace(memories=(DEVICE.memories[0], Memory("dram", needed - 1)))
-    return replace(plan, policy=ArenaPolicy((small,), ()))
+    return amended(plan, policy=ArenaPolicy((small,), ()))
 
 
 @wrong("capacity")
@@ -81,6 +83,6 @@ def memory_overfull_by_alignment() -> Plan:
     """The bytes of `slow` and `kept` fit into their memory, but `kept` begins at the next multiple of 4,096."""
     arenas = (*ARENAS[:2], replace(ARENAS[2], alignment=4096))
     plan = plan_memory(skip(), arenas, policy=ArenaPolicy((DEVICE,), ())).plan
-    needed = sum(usage.footprint for usage in plan.usage)
+    needed = sum(footprints(plan.allocation))
     small = DEVICE._replace(memories=(DEVICE.memories[0], Memory("dram", needed)))
-    return counted(replace(plan, policy=ArenaPolicy((small,), ())))
+    return counted(amended(plan, policy=ArenaPolicy((small,), ())))

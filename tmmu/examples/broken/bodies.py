@@ -16,7 +16,7 @@ from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, s
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 LOOP, BODY = "out_left/Loop", "out_left/Loop/body"
 
@@ -79,10 +79,10 @@ def body_value_written_again_by_its_leave() -> Plan:
     """The loop's leave, which completes the loop's own results, writes `sum` too, which the body has written."""
     plan = right(loop())
     leave, value = step_of(plan, "y/Add") - 1, row(plan, f"{BODY}/sum")
-    at, flat = plan.steps.writes_at.tolist(), plan.steps.writes.tolist()
+    at, flat = plan.allocation.steps.writes_at.tolist(), plan.allocation.steps.writes.tolist()
     flat.insert(at[leave + 1], value)
     bounds = column([bound + (step > leave) for step, bound in enumerate(at)], np.uint32)
-    return edit(plan, steps=replace(plan.steps, writes_at=bounds, writes=column(flat, np.uint32)))
+    return edit(plan, steps=replace(plan.allocation.steps, writes_at=bounds, writes=column(flat, np.uint32)))
 
 
 @wrong("sharing_is_sound", f"{BODY}/v", "bias")
@@ -116,7 +116,7 @@ def branch_value_read_outside() -> Plan:
 def loop_that_is_said_to_run_once() -> Plan:
     """The body of the loop is said not to iterate, which a Loop's always may."""
     plan = right(loop())
-    return edit(plan, bodies=replace(plan.bodies, iterates=column([0, 0], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 0], np.uint8)))
 
 
 @wrong("bodies_nest")
@@ -129,7 +129,7 @@ def branch_that_is_said_to_run_again() -> Plan:
         with m.body(out, arm):
             m.returns(m.node(op, x, result=arm))
     plan = right(m.model(m.node("Relu", out, result="y")))
-    return edit(plan, bodies=replace(plan.bodies, iterates=column([0, 1, 1], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 1, 1], np.uint8)))
 
 
 @wrong("bodies_nest", f"{BODY}/r", f"{BODY}/r.copy0")
@@ -137,22 +137,22 @@ def copy_smaller_than_its_value() -> Plan:
     """The formal input `r` is returned through a copy of half its bytes."""
     plan = right(loop(swap=True))
     copy = f"{BODY}/r.copy0"
-    return laid_out(edit(plan, tensors={copy: {"bytes": int(plan.tensors.bytes[row(plan, copy)]) // 2}}))
+    return laid_out(edit(plan, tensors={copy: {"bytes": int(plan.allocation.tensors.bytes[row(plan, copy)]) // 2}}))
 
 
 @wrong("bodies_nest")
 def step_outside_its_body() -> Plan:
     """The step that makes `y` after the loop is said to stand in the loop's body."""
     plan = right(loop())
-    body = plan.steps.body.tolist()
+    body = plan.allocation.steps.body.tolist()
     body[step_of(plan, "y/Add")] = 1
-    return edit(plan, steps=replace(plan.steps, body=column(body, np.uint32)))
+    return edit(plan, steps=replace(plan.allocation.steps, body=column(body, np.uint32)))
 
 
 @wrong("bodies_nest")
 def body_that_ends_before_it_begins() -> Plan:
     """The body is said to be left at the step before the one that enters it."""
     plan = right(loop())
-    enter = int(plan.bodies.enter[1])
-    leaves = column([int(plan.bodies.leave[0]), enter - 1], np.uint32)
-    return edit(plan, bodies=replace(plan.bodies, leave=leaves))
+    enter = int(plan.allocation.bodies.enter[1])
+    leaves = column([int(plan.allocation.bodies.leave[0]), enter - 1], np.uint32)
+    return edit(plan, bodies=replace(plan.allocation.bodies, leave=leaves))

@@ -10,7 +10,7 @@ from tmmu.core.columns import column
 from tmmu.examples.broken.editing import edit, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 
@@ -55,7 +55,7 @@ def slot_with_bytes_to_spare() -> Plan:
     """A slot of a packed plan is said to have a byte more than any storage in it; no address shows that."""
     plan = plan_memory(skip(), layout="packed").plan
     more = [size + (not k) for k, size in enumerate(plan.slots.bytes.tolist())]
-    return replace(plan, slots=replace(plan.slots, bytes=column(more, np.uint64)))
+    return amended(plan, slots=replace(plan.slots, bytes=column(more, np.uint64)))
 
 
 @wrong("slot_count", field="slots[0].alignment")
@@ -63,7 +63,7 @@ def slot_stricter_than_what_it_holds() -> Plan:
     """A slot of a packed plan is said to be aligned to 4,096 bytes, which nothing in it and no arena asks for."""
     plan = plan_memory(skip(), layout="packed").plan
     strict = [alignment if k else 4096 for k, alignment in enumerate(plan.slots.alignment.tolist())]
-    return replace(plan, slots=replace(plan.slots, alignment=column(strict, np.uint64)))
+    return amended(plan, slots=replace(plan.slots, alignment=column(strict, np.uint64)))
 
 
 @wrong("peak", field="usage[activations].peak_live_bytes")

@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tmmu.core.columns import NONE, Names, Table, column, ragged
-from tmmu.core.vocabulary import Model, Shares, Usage
-from tmmu.plan.columns import SHARES, Plan, Slots, Steps, Storages
+from tmmu.core.vocabulary import Model, Shares
+from tmmu.plan.columns import SHARES, Steps, Storages
+from tmmu.plan.sections import Plan, Usage, amended, configured
 from tmmu.planner import plan_memory
 from tmmu.planner.arenas.assignment import lay_out
+from tmmu.planner.plan import slot_table
 from tmmu.planner.problem import AllocationProblem
 
 Rows = TypeVar("Rows", bound=Table)
@@ -30,27 +32,27 @@ def right(model: Model, **options: Any) -> Plan:
 
 def row(plan: Plan, tensor: str) -> int:
     """The row of the tensor of that name."""
-    return plan.tensors.name.list().index(tensor)
+    return plan.allocation.tensors.name.list().index(tensor)
 
 
 def storage_of(plan: Plan, tensor: str) -> int:
     """The row of the storage that holds `tensor`."""
-    return int(plan.tensors.storage[row(plan, tensor)])
+    return int(plan.allocation.tensors.storage[row(plan, tensor)])
 
 
 def slot_of(plan: Plan, tensor: str) -> int:
     """The row of the slot in which `tensor` lies."""
-    return int(plan.storages.slot[storage_of(plan, tensor)])
+    return int(plan.slots.of[storage_of(plan, tensor)])
 
 
 def offset_of(plan: Plan, tensor: str) -> int:
     """The offset of the storage that holds `tensor`."""
-    return int(plan.storages.offset[storage_of(plan, tensor)])
+    return int(plan.allocation.storages.offset[storage_of(plan, tensor)])
 
 
 def step_of(plan: Plan, node: str) -> int:
     """The first step of the node of that name."""
-    return plan.steps.node.list().index(node)
+    return plan.allocation.steps.node.list().index(node)
 
 
 def edit(
@@ -69,21 +71,28 @@ def edit(
     tensors
         New entries by the tensor's name and the column.
     storages, slots
-        The same, by the name of any tensor in the storage or slot.
+        The same, by the name of any tensor in the storage or slot; a storage's slot is entered as "slot".
     usage
         New claims by the arena's name and the claim.
     whole
         Whole fields of the plan.
     """
+    moves = {name: {key: x for key, x in new.items() if key != "slot"} for name, new in (storages or {}).items()}
+    taken = plan.slots.of.tolist()
+    for name, new in (storages or {}).items():
+        taken[storage_of(plan, name)] = new.get("slot", taken[storage_of(plan, name)])
     claims = [
         used._replace(**dict[str, Any]((usage or {}).get(a.name, {})))
-        for a, used in zip(plan.arenas, plan.usage, strict=True)
+        for a, used in zip(plan.allocation.arenas, plan.usage, strict=True)
     ]
-    return replace(
+    return amended(
         plan,
-        tensors=_changed(plan.tensors, {row(plan, name): new for name, new in (tensors or {}).items()}),
-        storages=_changed(plan.storages, {storage_of(plan, name): new for name, new in (storages or {}).items()}),
-        slots=_changed(plan.slots, {slot_of(plan, name): new for name, new in (slots or {}).items()}),
+        tensors=_changed(plan.allocation.tensors, {row(plan, name): new for name, new in (tensors or {}).items()}),
+        storages=_changed(plan.allocation.storages, {storage_of(plan, name): new for name, new in moves.items()}),
+        slots=_changed(
+            replace(plan.slots, of=column(taken, np.uint32)),
+            {slot_of(plan, name): new for name, new in (slots or {}).items()},
+        ),
         usage=tuple(claims),
         **whole,
     )
@@ -109,8 +118,8 @@ def shared(plan: Plan, tensor: str, of: str, word: Shares, window: int = 0) -> P
     """`tensor` put into the storage of `of`, `window` bytes after the beginning of `of`, and all else laid out anew."""
     base = row(plan, of)
     entry = {
-        "storage": int(plan.tensors.storage[base]),
-        "window": int(plan.tensors.window[base]) + window,
+        "storage": int(plan.allocation.tensors.storage[base]),
+        "window": int(plan.allocation.tensors.window[base]) + window,
         "shares": SHARES.index(word),
         "of": NONE if word is Shares.NONE else base,
     }
@@ -124,14 +133,14 @@ def in_place(plan: Plan, result: str, operand: str) -> Plan:
 
 def laid_out(plan: Plan) -> Plan:
     """Storages, slots, addresses and claims as they follow from the tensors' storages, windows and lifetimes."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     number: dict[int, int] = {}
     storage = [number.setdefault(old, len(number)) for old in t.storage.tolist()]
     members = [[i for i, k in enumerate(storage) if k == new] for new in range(len(number))]
     window, size = t.window.tolist(), t.bytes.tolist()
-    arena = [int(plan.storages.arena[old]) for old in number]
+    arena = [int(plan.allocation.storages.arena[old]) for old in number]
     problem = AllocationProblem(
-        arenas=plan.arenas,
+        arenas=configured(plan),
         name=[t.name[group[0]] for group in members],
         bytes=[max(window[i] + size[i] for i in group) for group in members],
         alignment=[max(int(t.alignment[i]) for i in group) for group in members],
@@ -149,31 +158,34 @@ def laid_out(plan: Plan) -> Plan:
         alignment=column(problem.alignment, u64),
         birth=column(problem.birth, u32),
         death=column(problem.death, u32),
-        slot=column(assigned.slot, u32),
         offset=column(found.offset, u64),
     )
-    slots = Slots(column(assigned.arena, u32), column(assigned.bytes, u64), column(assigned.alignment, u64))
-    return counted(replace(plan, tensors=replace(t, storage=column(storage, u32)), storages=rows, slots=slots))
+    return counted(
+        amended(plan, tensors=replace(t, storage=column(storage, u32)), storages=rows, slots=slot_table(assigned))
+    )
 
 
 def counted(plan: Plan) -> Plan:
     """The claims of each arena as they follow from the storages: footprint, peak, slots and the most live."""
-    s = plan.storages
+    s = plan.allocation.storages
     usage = []
-    for a in range(len(plan.arenas)):
+    for a in range(len(plan.allocation.arenas)):
         rows = [k for k in range(len(s)) if int(s.arena[k]) == a]
-        live = [[k for k in rows if int(s.birth[k]) <= step <= int(s.death[k])] for step in range(plan.last_step + 1)]
+        live = [
+            [k for k in rows if int(s.birth[k]) <= step <= int(s.death[k])]
+            for step in range(plan.allocation.last_step + 1)
+        ]
         loads, counts = [sum(int(s.bytes[k]) for k in now) for now in live], [len(now) for now in live]
         used = plan.slots.arena.tolist().count(a)
         footprint = max((int(s.offset[k]) + int(s.bytes[k]) for k in rows), default=0)
         most, peak = max(counts), max(loads)
         usage.append(Usage(footprint, peak, loads.index(peak), used, most, counts.index(most), used == most))
-    return replace(plan, usage=tuple(usage))
+    return amended(plan, usage=tuple(usage))
 
 
 def reordered(plan: Plan, order: Sequence[int]) -> Plan:
     """The steps in another order (`order[i]` is the old step at the new place i); each tensor keeps its lifetime."""
-    steps = plan.steps
+    steps = plan.allocation.steps
     lists: dict[str, Any] = {}
     for name in Steps.LISTS:
         old = steps.listed(name)
@@ -181,26 +193,32 @@ def reordered(plan: Plan, order: Sequence[int]) -> Plan:
     picked = {name: column([int(getattr(steps, name)[step]) for step in order], dtype) for name, dtype in
               (("op", np.uint32), ("part", np.uint8), ("body", np.uint32))}  # fmt: skip
     names = Names.of([steps.node[step] for step in order])
-    return replace(plan, steps=replace(steps, node=names, **picked, **lists))
+    return amended(plan, steps=replace(steps, node=names, **picked, **lists))
 
 
 def without(plan: Plan, *names: str) -> Plan:
     """`plan` without these tensors, of which no other is a view: no row, no access, and all else laid out anew."""
-    keep = [old for old, name in enumerate(plan.tensors.name) if name not in names]
+    keep = [old for old, name in enumerate(plan.allocation.tensors.name) if name not in names]
     number = {old: new for new, old in enumerate(keep)} | {NONE: NONE}
-    columns: dict[str, Any] = {f.name: getattr(plan.tensors, f.name) for f in fields(plan.tensors)}
+    columns: dict[str, Any] = {
+        f.name: getattr(plan.allocation.tensors, f.name) for f in fields(plan.allocation.tensors)
+    }
     columns = {
         name: column([values[old] for old in keep], values.dtype.type)
         for name, values in columns.items()
         if name != "name"
     }
     columns["of"] = column([number[old] for old in columns["of"].tolist()], np.uint32)
-    columns["name"] = Names.of([plan.tensors.name[old] for old in keep])
+    columns["name"] = Names.of([plan.allocation.tensors.name[old] for old in keep])
     lists: dict[str, Any] = {}
     for which in Steps.LISTS:
-        rows = [[number[t] for t in accesses if t in number] for accesses in plan.steps.listed(which)]
+        rows = [[number[t] for t in accesses if t in number] for accesses in plan.allocation.steps.listed(which)]
         lists |= _ragged(which, rows)
-    return laid_out(replace(plan, tensors=replace(plan.tensors, **columns), steps=replace(plan.steps, **lists)))
+    return laid_out(
+        amended(
+            plan, tensors=replace(plan.allocation.tensors, **columns), steps=replace(plan.allocation.steps, **lists)
+        )
+    )
 
 
 def _ragged(which: str, rows: Sequence[Sequence[int]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tmmu.core.vocabulary import Bindings, Body, Model, Node, Role, Tensor
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.examples.broken.other_model import handed_out_with, plan_of
-from tmmu.plan.columns import Envelope, Plan
+from tmmu.plan.sections import Envelope, Plan
 
 if TYPE_CHECKING:
     import onnx
@@ -65,7 +65,7 @@ def _largest_at(plan: Plan, tensor: str, seq: int) -> Plan:
 def envelope_wider_than_its_sizes() -> Plan:
     """The sizes are those for `seq` up to 1000, and the plan says that it holds up to 1001."""
     plan = _plan()
-    return replace(plan, bindings=replace(plan.bindings, ranges={"seq": (RANGE[0], RANGE[1] + 1)}))
+    return replace(plan, envelope=replace(_envelope(plan), ranges={"seq": (RANGE[0], RANGE[1] + 1)}))
 
 
 @wrong("sizes_over_envelope", "tail")
@@ -107,7 +107,7 @@ def open_size_stated_as_a_number() -> Wrong:
     envelope = _envelope(plan)
     terms, sizes = envelope.terms, envelope.size.tolist()
     sizes[row(plan, "tail")] = len(terms)
-    more = {"op": 0, "left": 0, "right": 0, "value": int(plan.tensors.bytes[row(plan, "tail")])}
+    more = {"op": 0, "left": 0, "right": 0, "value": int(plan.allocation.tensors.bytes[row(plan, "tail")])}
     longer = {
         name: column([*getattr(terms, name).tolist(), value], getattr(terms, name).dtype.type)
         for name, value in more.items()

@@ -18,7 +18,8 @@ from tmmu.examples.broken.editing import edit, in_place, laid_out, moved, right,
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import Plan, Steps
+from tmmu.plan.columns import Steps
+from tmmu.plan.sections import Plan
 
 IF = "left/If"
 THEN, ELSE = f"{IF}/then_branch", f"{IF}/else_branch"
@@ -86,7 +87,7 @@ def branch_in_a_loop() -> Model:
 
 def exclusive(plan: Plan, *nodes: str) -> Plan:
     """The plan with the bodies of these nodes declared exclusive, or of every node that runs one body of several."""
-    b, names = plan.bodies, plan.steps.node.list()
+    b, names = plan.allocation.bodies, plan.allocation.steps.node.list()
     chosen = [bool(k) and (names[int(b.enter[k])] in nodes if nodes else not b.iterates[k]) for k in range(len(b))]
     return edit(plan, bodies=replace(b, exclusive=column(np.array(chosen), np.uint8)))
 
@@ -95,23 +96,23 @@ def accesses(plan: Plan, changes: dict[tuple[str, int], tuple[str, ...]]) -> Pla
     """The plan in which a step reads or writes these tensors; `changes` are by "reads" or "writes" and step."""
     columns: dict[str, Any] = {}
     for which in Steps.LISTS:
-        lists = plan.steps.listed(which)
+        lists = plan.allocation.steps.listed(which)
         for (kind, step), names in changes.items():
             if kind == which:
                 lists[step] = tuple(row(plan, name) for name in names)
         columns[which] = column([t for each in lists for t in each], np.uint32)
         columns[f"{which}_at"] = column(np.cumsum([0, *map(len, lists)]), np.uint32)
-    return edit(plan, steps=replace(plan.steps, **columns))
+    return edit(plan, steps=replace(plan.allocation.steps, **columns))
 
 
 def taken(model: Model) -> Plan:
     """The right plan in which what an arm returns dies at that arm's last step, and the other arm uses its bytes."""
     plan = exclusive(right(model))
     lives = {}
-    for name, writer in zip(plan.tensors.name, plan.tensors.writer.tolist(), strict=True):
-        body = int(plan.steps.body[writer]) if writer < len(plan.steps) else 0
-        if plan.bodies.exclusive[body] and int(plan.bodies.enter[body]) != writer:
-            lives[name] = {"death": max(np.flatnonzero(plan.steps.body == body).tolist())}
+    for name, writer in zip(plan.allocation.tensors.name, plan.allocation.tensors.writer.tolist(), strict=True):
+        body = int(plan.allocation.steps.body[writer]) if writer < len(plan.allocation.steps) else 0
+        if plan.allocation.bodies.exclusive[body] and int(plan.allocation.bodies.enter[body]) != writer:
+            lives[name] = {"death": max(np.flatnonzero(plan.allocation.steps.body == body).tolist())}
     return laid_out(edit(plan, tensors=lives))
 
 
@@ -209,7 +210,7 @@ def output_of_an_arm_taken_in_place_at_its_end() -> Plan:
 def both_arms_write_undeclared() -> Plan:
     """Both arms write `left` and `right`, and nothing says that only one of the arms runs."""
     plan = both_write()
-    return edit(plan, bodies=replace(plan.bodies, exclusive=column([0, 0, 0], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, exclusive=column([0, 0, 0], np.uint8)))
 
 
 @wrong("sharing_is_sound", "left")
@@ -228,11 +229,11 @@ def arm_writes_twice() -> Plan:
 def loop_with_exclusive_arms() -> Plan:
     """The body of a loop is declared exclusive, and not to iterate."""
     plan = exclusive(right(loop()), "out_left/Loop")
-    return edit(plan, bodies=replace(plan.bodies, iterates=column([0, 0], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 0], np.uint8)))
 
 
 @wrong("bodies_nest")
 def one_arm_declared_exclusive() -> Plan:
     """Of the two bodies of an If only the first is declared exclusive."""
     plan = right(switch())
-    return edit(plan, bodies=replace(plan.bodies, exclusive=column([0, 1, 0], np.uint8)))
+    return edit(plan, bodies=replace(plan.allocation.bodies, exclusive=column([0, 1, 0], np.uint8)))

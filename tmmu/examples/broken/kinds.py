@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tmmu.core import canonical
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 
 @dataclass(frozen=True)
@@ -26,11 +24,7 @@ class Wrong:
 
     def encode(self) -> bytes:
         """The bytes of the plan file. All hashes but those in `stated` hold, so that only a proof finds the lie."""
-        value = file.to_object(self.plan) | dict(self.stated)
-        if "file_digest" not in self.stated:
-            rest = {key: entry for key, entry in value.items() if key != "file_digest"}
-            value["file_digest"] = hashlib.sha256(canonical.encode(rest)).digest()
-        return canonical.encode(value)
+        return file.encode(self.plan, self.stated)
 
 
 @dataclass(frozen=True)

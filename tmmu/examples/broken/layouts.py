@@ -10,7 +10,7 @@ from tmmu.examples.broken.editing import counted, edit, offset_of, slot_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
 
@@ -42,7 +42,8 @@ TOKEN = hashlib.sha512(b"a token that everybody knows").digest()
 
 def scattered(plan: Plan) -> Plan:
     """A plan with slots, said to be hashed: its addresses are as good as any, its footprint the sum of its slots."""
-    return replace(plan, layout="hashed", address_token_digest=hashlib.sha256(TOKEN).digest())
+    arenas = tuple(replace(arena, scattered=arena.reuse) for arena in plan.allocation.arenas)
+    return amended(plan, arenas=arenas, layout="hashed", address_token_digest=hashlib.sha256(TOKEN).digest())
 
 
 def hashed() -> Plan:
@@ -61,7 +62,7 @@ def packed_storage_inside_another() -> Plan:
 def packed_storages_overlap_by_one_byte() -> Plan:
     """`b` begins at the last byte of `c`, as in a plan that takes the last byte for the first one free."""
     plan = packed()
-    lax = tuple(replace(arena, alignment=1) for arena in plan.arenas)
+    lax = tuple(replace(arena, alignment=1) for arena in plan.allocation.arenas)
     place = {"offset": offset_of(plan, "c") + 1023, "alignment": 1}
     return counted(edit(plan, storages={"b": place}, tensors={"b": {"alignment": 1}}, arenas=lax))
 
@@ -147,5 +148,5 @@ def hashed_slot_ends_beyond_64_bits() -> Plan:
 
 
 def _with_footprint(plan: Plan, more: int) -> Plan:
-    used = next(u for a, u in zip(plan.arenas, plan.usage, strict=True) if a.name == "activations")
-    return edit(plan, usage={"activations": {"footprint": used.footprint + more}})
+    used = next(u for a, u in zip(plan.allocation.arenas, plan.usage, strict=True) if a.name == "activations")
+    return edit(plan, usage={"activations": {"footprint": (used.footprint or 0) + more}})

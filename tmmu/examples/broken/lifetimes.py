@@ -11,13 +11,20 @@ from tmmu.examples.broken.editing import edit, laid_out, moved, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import ONE_ARENA, skip
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import IS_RETURNED, ROLES
+from tmmu.plan.sections import Plan
 
 
 @wrong("lifetimes_cover_accesses", "a")
 def dies_before_its_last_reader() -> Plan:
     """`a` is said to die at step 1, `c` takes its bytes at step 2, and step 4 reads `a`."""
     return laid_out(edit(right(skip()), tensors={"a": {"death": 1}}))
+
+
+@wrong("lifetimes_cover_accesses", "b")
+def returned_and_not_kept() -> Plan:
+    """The caller is said to read `b` at the end; it dies at step 2, and `d` takes its bytes."""
+    return edit(right(skip()), tensors={"b": {"flags": IS_RETURNED}})
 
 
 @wrong("lifetimes_cover_accesses", "b")
@@ -115,5 +122,5 @@ def another_writer_is_stated() -> Plan:
 def written_by_the_caller_and_by_a_step() -> Plan:
     """`b` is said to be an input that the caller writes, but step 1 writes it."""
     plan = right(skip())
-    assert int(plan.tensors.writer[row(plan, "b")]) == 1
+    assert int(plan.allocation.tensors.writer[row(plan, "b")]) == 1
     return laid_out(edit(plan, tensors={"b": {"writer": NONE, "role": ROLES.index(Role.INPUT), "birth": 0}}))

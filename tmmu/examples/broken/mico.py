@@ -7,22 +7,22 @@ stands for the pools, one behind the other; a pool is a slot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from tmmu.core.columns import column
-from tmmu.core.vocabulary import Arena, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import counted, edit, right
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import Plan, Slots
+from tmmu.plan.columns import Slots
+from tmmu.plan.sections import Plan, amended
 
 Pools = Sequence[tuple[int, tuple[str, ...]]]
 
 ARENAS = (
-    Arena("pools", (Role.INPUT, Role.ACTIVATION), alignment=1),
-    Arena("parameters", (Role.PARAMETER,), reuse=False),
+    ArenaConfiguration("pools", (Role.INPUT, Role.ACTIVATION), alignment=1),
+    ArenaConfiguration("parameters", (Role.PARAMETER,), reuse=False),
 )
 """MiCo does not align activations."""
 
@@ -68,10 +68,10 @@ def _pooled(plan: Plan, pools: Pools) -> Plan:
         column([*([0] * len(pools)), *plan.slots.arena[before:].tolist()], np.uint32),
         column([*sizes, *plan.slots.bytes[before:].tolist()], np.uint64),
         column([*([1] * len(pools)), *plan.slots.alignment[before:].tolist()], np.uint64),
+        column([max(0, slot - before + len(pools)) for slot in plan.slots.of.tolist()], np.uint32),
     )
     # Slots of later arenas move up or down; those of the pools are given below.
-    numbers = [max(0, slot - before + len(pools)) for slot in plan.storages.slot.tolist()]
-    plan = replace(plan, slots=slots, storages=replace(plan.storages, slot=column(numbers, np.uint32)))
+    plan = amended(plan, slots=slots)
     place = {
         tensor: {"slot": pool, "offset": sum(sizes[:pool])}
         for pool, (_, tensors) in enumerate(pools)

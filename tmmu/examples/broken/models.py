@@ -6,10 +6,10 @@ from its own tables.
 
 from __future__ import annotations
 
-from tmmu.core.vocabulary import Arena, Model, Role
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.sketch import Sketch
 
-ONE_ARENA = (Arena("memory", tuple(Role)),)
+ONE_ARENA = (ArenaConfiguration("memory", tuple(Role)),)
 """A configuration in which parameters and activations lie together and take turns."""
 
 

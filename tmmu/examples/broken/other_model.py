@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from tmmu.core.columns import Names, column
 from tmmu.core.vocabulary import Bindings
-from tmmu.examples.broken.editing import edit, laid_out, reordered, right, without
+from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row, without
 from tmmu.examples.broken.kinds import Wrong, wrong
-from tmmu.plan.columns import Plan, Tensors
+from tmmu.plan.columns import IS_INPUT, IS_RETURNED, Tensors
+from tmmu.plan.sections import Plan, amended
 
 if TYPE_CHECKING:
     import onnx
@@ -80,19 +81,29 @@ def table_cut_short() -> Wrong:
     """The last step and the last tensor are missing from all columns, and all else is consistent with that."""
     model = _layers()
     plan = plan_of(model)
-    steps = reordered(plan, range(len(plan.steps) - 1)).steps
-    columns = {f.name: getattr(plan.tensors, f.name)[:-1] for f in fields(Tensors)}
+    steps = reordered(plan, range(len(plan.allocation.steps) - 1)).allocation.steps
+    columns = {f.name: getattr(plan.allocation.tensors, f.name)[:-1] for f in fields(Tensors)}
     columns["name"] = Names.of(columns["name"])
     columns["death"] = column(
         [min(int(death), len(steps) - 1) for death in columns["death"]], columns["death"].dtype.type
     )
-    return handed_out_with(model, laid_out(replace(plan, steps=steps, tensors=Tensors(**columns))))
+    return handed_out_with(model, laid_out(amended(plan, steps=steps, tensors=Tensors(**columns))))
 
 
 @wrong("steps_are_the_model", "second.bias")
 def tensor_left_out() -> Wrong:
     """The plan does not place the bias that the model's Gemm reads."""
     return handed_out_with(_layers(), plan_of(_layers(bias=False)))
+
+
+@wrong("steps_are_the_model", field="returned")
+def input_said_to_be_returned() -> Wrong:
+    """The plan states that the caller reads an input of the model at the end, and keeps it; the model does not."""
+    plan = plan_of(_layers())
+    t = plan.allocation.tensors
+    name = t.name[int((t.flags & IS_INPUT).argmax())]
+    flags, last = int(t.flags[row(plan, name)]) + IS_RETURNED, plan.allocation.last_step
+    return handed_out_with(_layers(), laid_out(edit(plan, tensors={name: {"flags": flags, "death": last}})))
 
 
 @wrong("steps_are_the_model")
@@ -162,7 +173,7 @@ def loop_hands_on_without_copies() -> Plan:
 
     model = networks.swap()
     plan = plan_of(model)
-    copies = [name for name in plan.tensors.name if ".copy" in name]
+    copies = [name for name in plan.allocation.tensors.name if ".copy" in name]
     return without(plan, *copies)
 
 

@@ -9,7 +9,7 @@ from tmmu.examples.broken.editing import counted, edit, moved, right, slot_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 
 @wrong("no_live_overlap", "a", "b")
@@ -72,7 +72,9 @@ def tensor_misaligned() -> Plan:
 def capacity_exceeded() -> Plan:
     """The arena holds 512 bytes, the plan takes 768 of it."""
     plan = right(skip())
-    small = tuple(replace(arena, capacity=512) if arena.name == "activations" else arena for arena in plan.arenas)
+    small = tuple(
+        replace(arena, capacity=512) if arena.name == "activations" else arena for arena in plan.allocation.arenas
+    )
     return edit(plan, arenas=small)
 
 
@@ -117,3 +119,10 @@ def slot_of_another_arena() -> Plan:
     """The storage of `c` lies in the arena of activations but has a slot of the arena of parameters."""
     plan = right(skip())
     return edit(plan, storages={"c": {"slot": slot_of(plan, "w")}})
+
+
+@wrong("no_live_overlap", "x", "b")
+def bytes_used_again_where_an_arena_does_not_reuse() -> Plan:
+    """`b` lies where `x` lay, which is dead; the arena states that no byte of it is used again. Nothing is claimed."""
+    allocation = right(skip()).allocation
+    return Plan(replace(allocation, arenas=tuple(replace(arena, reuse=False) for arena in allocation.arenas)))

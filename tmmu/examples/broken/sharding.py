@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tmmu.core.columns import column
-from tmmu.core.vocabulary import Arena, Model
+from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.plan import sharding
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended, needed
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
@@ -52,7 +52,9 @@ def _network() -> tuple[bytes, Model]:
         return data, import_onnx(path)
 
 
-def _ranks(document: dict[str, Any], ranks: Sequence[int] = (0, 1), arenas: tuple[Arena, ...] = DEFAULT) -> list[Plan]:
+def _ranks(
+    document: dict[str, Any], ranks: Sequence[int] = (0, 1), arenas: tuple[ArenaConfiguration, ...] = DEFAULT
+) -> list[Plan]:
     """The right plans of some ranks under a shard spec."""
     data, model = _network()
     spec = resolve(document)
@@ -62,7 +64,7 @@ def _ranks(document: dict[str, Any], ranks: Sequence[int] = (0, 1), arenas: tupl
         local = locals_[coordinates(rank, spec).get(spec["pipeline_axis"], 0)]
         made = plan_memory(local.model, arenas, layout="packed", is_stage=True).plan
         plans.append(
-            replace(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
+            amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
                     shards=shards_of(local, spec, rank), source_digest=hashlib.sha256(data).digest())
         )  # fmt: skip
     return plans
@@ -70,8 +72,8 @@ def _ranks(document: dict[str, Any], ranks: Sequence[int] = (0, 1), arenas: tupl
 
 def _holding(plan: Plan, tensor: str, d: int, **entries: int) -> Plan:
     """`plan` with single entries of what it says that it holds of one dimension of a tensor."""
-    s = plan.shards
-    k = s.tensor.tolist().index(plan.tensors.name.list().index(tensor))
+    s = needed(plan.shards, "shards")
+    k = s.tensor.tolist().index(plan.allocation.tensors.name.list().index(tensor))
     place = int(s.dims_at[k]) + d
     changed = {}
     for name, value in entries.items():
@@ -79,13 +81,13 @@ def _holding(plan: Plan, tensor: str, d: int, **entries: int) -> Plan:
         values = old.tolist()
         values[place] = value
         changed[name] = column(values, old.dtype.type)
-    return replace(plan, shards=replace(s, **changed))
+    return amended(plan, shards=replace(s, **changed))
 
 
 def _without(plan: Plan, tensor: str) -> Plan:
     """`plan` saying nothing of the part that it holds of a tensor."""
-    s = plan.shards
-    k = s.tensor.tolist().index(plan.tensors.name.list().index(tensor))
+    s = needed(plan.shards, "shards")
+    k = s.tensor.tolist().index(plan.allocation.tensors.name.list().index(tensor))
     lo, hi = int(s.dims_at[k]), int(s.dims_at[k + 1])
     rows = s.tensor.tolist()
     bounds = [at if at <= lo else at - (hi - lo) for at in s.dims_at.tolist()]
@@ -93,7 +95,7 @@ def _without(plan: Plan, tensor: str) -> Plan:
             for name in s.DIMENSIONS}  # fmt: skip
     fewer = replace(s, tensor=column(rows[:k] + rows[k + 1 :], s.tensor.dtype.type),
                     dims_at=column(bounds[: k + 1] + bounds[k + 2 :], s.dims_at.dtype.type), **kept)  # fmt: skip
-    return replace(plan, shards=fewer)
+    return amended(plan, shards=fewer)
 
 
 @wrong("shards", field="dimension 1 of w")
@@ -112,7 +114,8 @@ def shard_held_twice() -> Plan:
 def shard_of_another_dimension() -> Wrong:
     """The rank holds half of the rows of a weight where the shard spec splits its columns; both have the same bytes."""
     plan = _ranks(TENSOR, [1])[0]
-    axis = int(plan.shards.axis.max(initial=0, where=plan.shards.axis < 2))
+    held = needed(plan.shards, "shards")
+    axis = int(held.axis.max(initial=0, where=held.axis < 2))
     moved = _holding(plan, "w", 0, axis=axis, start=WIDTH // 2, held=WIDTH // 2, chunk=WIDTH // 2)
     whole = {"axis": 0xFFFFFFFF, "start": 0, "held": WIDTH, "chunk": WIDTH}
     return Wrong(_holding(moved, "w", 1, **whole), model=_network()[0])
@@ -122,13 +125,13 @@ def shard_of_another_dimension() -> Wrong:
 def rank_without_its_sharding() -> Wrong:
     """The plan says that a shard spec splits its batch, and its tensors are as large as on one machine."""
     whole = _ranks({**DATA, "rules": []}, [0])[0]
-    return Wrong(replace(whole, shard_spec=resolve(DATA)), model=_network()[0])
+    return Wrong(amended(whole, shard_spec=resolve(DATA)), model=_network()[0])
 
 
 @wrong("steps_are_the_model", field="missing-step")
 def rank_of_another_stage() -> Wrong:
     """The plan of the first pipeline stage says that it is the second stage's."""
-    return Wrong(replace(_ranks(STAGES, [0])[0], rank=1), model=_network()[0])
+    return Wrong(amended(_ranks(STAGES, [0])[0], rank=1), model=_network()[0])
 
 
 @wrong("one_shard_spec", field="shard_spec_hash")
@@ -175,7 +178,7 @@ def stages_that_wait_for_each_other() -> Wrong:
     late = nodes.pop(sends[0])
     swapped = replace(first, model=replace(first.model, nodes=(*nodes, late)))
     plans = [
-        replace(plan_memory(local.model).plan, rank=rank, world_size=2, shard_spec=spec,
+        amended(plan_memory(local.model).plan, rank=rank, world_size=2, shard_spec=spec,
                 shards=shards_of(local, spec, rank), source_digest=hashlib.sha256(data).digest())
         for rank, local in enumerate((swapped, second))
     ]  # fmt: skip

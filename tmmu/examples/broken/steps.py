@@ -8,7 +8,7 @@ from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import Sketch
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 
 @wrong("lifetimes_cover_accesses")
@@ -16,9 +16,9 @@ def steps_reversed() -> Plan:
     """The steps stand in the opposite order, with every lifetime and writer mirrored."""
     plan, last = right(skip()), 4
     mirrored = {}
-    for name in plan.tensors.name:
+    for name in plan.allocation.tensors.name:
         birth, death, writer = (
-            int(getattr(plan.tensors, key)[row(plan, name)]) for key in ("birth", "death", "writer")
+            int(getattr(plan.allocation.tensors, key)[row(plan, name)]) for key in ("birth", "death", "writer")
         )
         mirrored[name] = {"birth": last - death, "death": last - birth, "writer": last - writer}
         if writer == NONE:  # the caller still writes before the first step

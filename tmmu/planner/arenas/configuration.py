@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Role, Rule
+from tmmu.core.vocabulary import ANYWHERE, UINT64_END, ArenaConfiguration, ArenaPolicy, Role, Rule
 
-DEFAULT: tuple[Arena, ...] = (
-    Arena("parameters", (Role.PARAMETER,), reuse=False),
-    Arena("optimizer", (Role.OPTIMIZER,), reuse=False),
-    Arena("activations", (Role.INPUT, Role.ACTIVATION, Role.SCRATCH)),
-    Arena("gradients", (Role.GRADIENT,)),
+DEFAULT: tuple[ArenaConfiguration, ...] = (
+    ArenaConfiguration("parameters", (Role.PARAMETER,), reuse=False),
+    ArenaConfiguration("optimizer", (Role.OPTIMIZER,), reuse=False),
+    ArenaConfiguration("activations", (Role.INPUT, Role.ACTIVATION, Role.SCRATCH)),
+    ArenaConfiguration("gradients", (Role.GRADIENT,)),
 )
 """Parameters and optimizer state persistent, activations (graph inputs and outputs too) and gradients reused."""
 
@@ -27,7 +27,7 @@ def wrong(place: str, what: str, fix: str, arena: str = "") -> TmmuError:
     return TmmuError("INVALID_ARENA_CONFIG", what, place=place, fix=fix, arena=arena)
 
 
-def check(arenas: tuple[Arena, ...], policy: ArenaPolicy = ANYWHERE) -> tuple[Arena, ...]:
+def check(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE) -> tuple[ArenaConfiguration, ...]:
     """`arenas` as they are, or INVALID_ARENA_CONFIG naming the arena, device or rule and what is wrong with it."""
     if not arenas:
         raise wrong("arena ''", "there is no arena", "configure at least one")
@@ -82,7 +82,7 @@ def _check_devices(policy: ArenaPolicy) -> dict[str, set[str]]:
     return {DEVICE: set(), **found}
 
 
-def _check_rule(place: str, rule: Rule, arenas: dict[str, Arena], devices: dict[str, set[str]]) -> None:
+def _check_rule(place: str, rule: Rule, arenas: dict[str, ArenaConfiguration], devices: dict[str, set[str]]) -> None:
     """A rule lists arenas that are there, each once, that all reuse or none; and names devices that are there."""
     if not rule.arenas:
         raise wrong(place, "it lists no arena", "list the arenas that may be used, best first")

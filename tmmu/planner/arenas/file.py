@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 
 from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
 from tmmu.planner.arenas.configuration import check, wrong
 
 LIMIT = 1 << 20
@@ -64,7 +64,7 @@ KINDS: dict[str, dict[str, type]] = {
 class Configuration(NamedTuple):
     """What a file states: the arenas in its order, and which of them each tensor may use."""
 
-    arenas: tuple[Arena, ...]
+    arenas: tuple[ArenaConfiguration, ...]
     policy: ArenaPolicy
 
 
@@ -117,10 +117,10 @@ def _table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
     return fields
 
 
-def _arena(name: str, table: Any) -> Arena:
+def _arena(name: str, table: Any) -> ArenaConfiguration:
     fields = _table("arena", f"arena {name!r}", table, f"write [arenas.{name}]")
     roles = tuple(Role(role) for role in fields.get("roles", ()))
-    return Arena(name, roles, **{key: value for key, value in fields.items() if key != "roles"})
+    return ArenaConfiguration(name, roles, **{key: value for key, value in fields.items() if key != "roles"})
 
 
 def _device(name: str, table: Any) -> Device:

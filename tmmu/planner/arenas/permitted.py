@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Arena, ArenaPolicy, Role, Rule
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Role, Rule
 from tmmu.ir.program import Program
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import Plan, configured
 from tmmu.planner.patterns import matches
 from tmmu.planner.problem import Choices
 
@@ -43,7 +44,7 @@ def _any(patterns: Sequence[str], text: str | None) -> bool:
 class Directory:
     """The configuration as tables, in which tensors are looked up."""
 
-    def __init__(self, arenas: Sequence[Arena], policy: ArenaPolicy) -> None:
+    def __init__(self, arenas: Sequence[ArenaConfiguration], policy: ArenaPolicy) -> None:
         number = {arena.name: a for a, arena in enumerate(arenas)}
         self.by_role: dict[Role, Choices] = {role: (a,) for a, arena in enumerate(arenas) for role in arena.roles}
         self.by_rule: list[Choices] = [tuple(number[name] for name in rule.arenas) for rule in policy.rules]
@@ -88,7 +89,7 @@ def _first_steps(tensors: int, accesses: Iterable[tuple[Sequence[int], Sequence[
     return [r if w is None else w for w, r in zip(writer, reader, strict=True)]
 
 
-def of_tensors(run: Program, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> list[Choices]:
+def of_tensors(run: Program, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[Choices]:
     """The arenas that each tensor may use, best first. O((tensors + accesses) x rules).
 
     A scratch request may name its arena. A caller's tensor that a step changes is still the caller's. Raises
@@ -125,13 +126,15 @@ def of_tensors(run: Program, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> 
 
 def of_plan(plan: Plan) -> list[Permitted]:
     """The same for the tensors of a plan, with the rule; a scratch request's own arena is not known to a plan."""
-    directory = Directory(plan.arenas, plan.policy)
-    reads, writes, mutates = (plan.steps.listed(which) for which in plan.steps.LISTS)
+    directory = Directory(configured(plan), plan.configuration.policy)
+    reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
     accesses = ((r, [t for t in w if t not in m]) for r, w, m in zip(reads, writes, mutates, strict=True))
-    nodes, ops = plan.steps.node.list(), plan.steps.op.tolist()
+    nodes, ops = plan.allocation.steps.node.list(), plan.allocation.steps.op.tolist()
     found = []
-    steps = _first_steps(len(plan.tensors), accesses)
-    for name, role, step in zip(plan.tensors.name, plan.tensors.role.tolist(), steps, strict=True):
-        node, op = (None, None) if step is None else (nodes[step], plan.ops[ops[step]][1])
+    steps = _first_steps(len(plan.allocation.tensors), accesses)
+    for name, role, step in zip(
+        plan.allocation.tensors.name, plan.allocation.tensors.role.tolist(), steps, strict=True
+    ):
+        node, op = (None, None) if step is None else (nodes[step], plan.allocation.ops[ops[step]][1])
         found.append(directory.look_up(Asked(ROLES[role], name, node, op)))
     return found

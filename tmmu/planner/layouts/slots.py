@@ -7,7 +7,7 @@ slot's offset. spec: A1.1, A1.2, A3.1, A3.2
 from __future__ import annotations
 
 from tmmu.core.alignment import align_up
-from tmmu.core.vocabulary import UINT64_END, Arena
+from tmmu.core.vocabulary import UINT64_END, ArenaConfiguration
 from tmmu.planner.layouts.addresses import Addresses, overflow
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
@@ -28,7 +28,7 @@ def unchecked(slots: SlotAssignment, arenas: int) -> Addresses:
     return Addresses([found.offset[slot] for slot in slots.slot], found.footprint)
 
 
-def addresses(slots: SlotAssignment, arenas: tuple[Arena, ...]) -> Addresses:
+def addresses(slots: SlotAssignment, arenas: tuple[ArenaConfiguration, ...]) -> Addresses:
     """The offset of each slot in its arena, and the footprint of each arena (the end of its last slot). O(slots).
 
     Raises ALLOCATION_OVERFLOW where an offset or an end does not fit 64 bits.

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Model
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Model
 from tmmu.planner.orders.portfolio import memory
 
 __all__ = ["REORDER"]
 
 
-def given(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE) -> Model:
+def given(
+    model: Model, arenas: tuple[ArenaConfiguration, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
+) -> Model:
     """The model as it is."""
     return model
 
 
-REORDER: dict[str, Callable[[Model, tuple[Arena, ...], str, bool, ArenaPolicy], Model]] = {
+REORDER: dict[str, Callable[[Model, tuple[ArenaConfiguration, ...], str, bool, ArenaPolicy], Model]] = {
     "given": given,
     "memory": memory,
 }

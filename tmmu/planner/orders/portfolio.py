@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from tmmu.core.vocabulary import ANYWHERE, MAIN, Arena, ArenaPolicy, Model, Role
+from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
 from tmmu.ir.order import arranged
 from tmmu.ir.program import Program, program
 from tmmu.planner import aliasing, liveness
@@ -32,7 +32,9 @@ ROUNDS = 24
 """How often the units around the peak of such a segment are ordered anew."""
 
 
-def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE) -> Model:
+def memory(
+    model: Model, arenas: tuple[ArenaConfiguration, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
+) -> Model:
     """`model` in the order of lowest peak that is found; `model` itself where none is lower.
 
     Parameters
@@ -73,7 +75,7 @@ def memory(model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, p
 
 
 def measured(
-    model: Model, arenas: tuple[Arena, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
+    model: Model, arenas: tuple[ArenaConfiguration, ...], mode: str, in_place: bool, policy: ArenaPolicy = ANYWHERE
 ) -> list[int]:
     """The peak live bytes of each arena, as a plan in this order states them. O(N log N)."""
     run = program(model)
@@ -83,7 +85,7 @@ def measured(
 
 def _reordered(
     model: Model,
-    arenas: tuple[Arena, ...],
+    arenas: tuple[ArenaConfiguration, ...],
     mode: str,
     policy: ArenaPolicy,
     weighed: frozenset[int],

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, UINT64_END, Arena, ArenaPolicy, Model
+from tmmu.core.vocabulary import ANYWHERE, UINT64_END, ArenaConfiguration, ArenaPolicy, Model
 from tmmu.ir.program import program
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner import aliasing, liveness
 from tmmu.planner.problem import AllocationProblem, of_plan
 from tmmu.planner.remat import schedules
@@ -23,7 +23,9 @@ EFFORT, LIMIT = 80_000, 400_000
 """About how many nodes are planned while one policy is improved, and while policies are tried: bounds the time."""
 
 
-def rematerialise(joint: Model, arenas: tuple[Arena, ...], budget: int, arena_policy: ArenaPolicy = ANYWHERE) -> Model:
+def rematerialise(
+    joint: Model, arenas: tuple[ArenaConfiguration, ...], budget: int, arena_policy: ArenaPolicy = ANYWHERE
+) -> Model:
     """The joint graph `joint` with forward values computed again so that at most `budget` bytes are live at a step.
 
     Parameters
@@ -62,7 +64,7 @@ def rematerialise(joint: Model, arenas: tuple[Arena, ...], budget: int, arena_po
     return best.model
 
 
-def peak(model: Model, arenas: tuple[Arena, ...], arena_policy: ArenaPolicy = ANYWHERE) -> int:
+def peak(model: Model, arenas: tuple[ArenaConfiguration, ...], arena_policy: ArenaPolicy = ANYWHERE) -> int:
     """The most bytes live at one step in the arenas that reuse, all together, in mode backward. O(nodes + accesses)."""
     run = program(model)
     alias = aliasing.form(run, liveness.analyze(run, "backward"), arenas, "backward", policy=arena_policy)
@@ -97,7 +99,7 @@ class _Search:
     """The policies tried so far, and the least peak that one of them reached."""
 
     joint: Joint
-    arenas: tuple[Arena, ...]
+    arenas: tuple[ArenaConfiguration, ...]
     budget: int
     arena_policy: ArenaPolicy = ANYWHERE
     tried: dict[Policy, tuple[int, int]] = field(default_factory=dict)

@@ -17,7 +17,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tmmu.core.vocabulary import ANYWHERE, Arena, ArenaPolicy, Phase, Role
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Phase, Role
 from tmmu.ir.program import program
 from tmmu.planner import aliasing, liveness
 from tmmu.planner.remat.rewrite import Joint, Script
@@ -86,7 +86,11 @@ def _bits(values: int) -> Iterator[int]:
 
 
 def cheapest(
-    joint: Joint, arenas: tuple[Arena, ...], budget: int, known: int | None = None, policy: ArenaPolicy = ANYWHERE
+    joint: Joint,
+    arenas: tuple[ArenaConfiguration, ...],
+    budget: int,
+    known: int | None = None,
+    policy: ArenaPolicy = ANYWHERE,
 ) -> Script | None:
     """The cheapest script that is found whose live bytes fit `budget` and that repeats less than `known` operations.
 
@@ -226,7 +230,7 @@ class _Position:
             yield from ((-1, values & ~(1 << bit)) for bit in _bits(values))
 
 
-def _space(joint: Joint, arenas: tuple[Arena, ...], policy: ArenaPolicy) -> _Space | None:
+def _space(joint: Joint, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> _Space | None:
     """The search space of a graph, or None where it is too large."""
     model = joint.model
     if len(model.nodes) > NODES or len(model.bodies) > 1:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from tmmu.core import canonical
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.runtime.records.ratios import ratio
 
 
@@ -57,15 +57,16 @@ class Ledger:
 
 def of_steps(plan: Plan, bytes_allocated: int) -> Iterator[dict[str, Any]]:
     """The counters of each step of a plan. O(storages + steps)."""
-    s, count = plan.storages, max(1, len(plan.steps))
+    s, count = plan.allocation.storages, max(1, len(plan.allocation.steps))
     live, held = [0] * (count + 1), [0] * (count + 1)
-    slot_size = plan.slots.bytes.tolist()
-    rows = zip(s.birth.tolist(), s.death.tolist(), s.bytes.tolist(), s.slot.tolist(), strict=True)
+    claimed = None if plan.claims is None else plan.claims.slots
+    taken = s.bytes if claimed is None else claimed.bytes[claimed.of]
+    rows = zip(s.birth.tolist(), s.death.tolist(), s.bytes.tolist(), taken.tolist(), strict=True)
     for birth, death, size, slot in rows:
         live[birth] += size
-        held[birth] += slot_size[slot]
+        held[birth] += slot
         live[min(death, count - 1) + 1] -= size
-        held[min(death, count - 1) + 1] -= slot_size[slot]
+        held[min(death, count - 1) + 1] -= slot
     peak = used = occupied = 0
     for step, (now, slots) in enumerate(zip(accumulate(live[:-1]), accumulate(held[:-1]), strict=True)):
         peak, used, occupied = max(peak, now), used + now, occupied + slots

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from tmmu.core.vocabulary import Role, Shares
-from tmmu.plan.columns import IS_SAVED, ROLES, SHARES, Plan
-from tmmu.plan.metrics import occupancy
+from tmmu.plan.columns import IS_SAVED, ROLES, SHARES
+from tmmu.plan.metrics import footprints, occupancy
+from tmmu.plan.sections import Plan, needed
 from tmmu.runtime.records.ratios import Ratio, ratio
 
 SCHEMA = "tmmu_metrics_v1"
@@ -21,25 +22,28 @@ SCHEMA = "tmmu_metrics_v1"
 def of_plan(plan: Plan) -> dict[str, Any]:
     """The metrics of a plan. O(plan)."""
     used, held = occupancy(plan)
-    per_arena = np.bincount(plan.storages.arena[plan.tensors.storage], minlength=len(plan.arenas)).tolist()
+    per_arena = np.bincount(
+        plan.allocation.storages.arena[plan.allocation.tensors.storage], minlength=len(plan.allocation.arenas)
+    ).tolist()
+    slots = [needed(usage.slots, "claims.usage.slots") for usage in plan.usage]
+    sizes = footprints(plan.allocation)
     arenas = [
         {
             "arena": arena.name,
-            "peak_logical_slots": usage.slots,
+            "peak_logical_slots": slots[a],
             "max_live": usage.max_live,
-            "peak_physical_bytes": usage.footprint,
+            "peak_physical_bytes": sizes[a],
             "peak_tmmu_usage": usage.peak_live_bytes,
-            "memory_reuse_ratio": reuse(usage.slots, per_arena[a]),
+            "memory_reuse_ratio": reuse(slots[a], per_arena[a]),
             "internal_fragmentation_ratio": ratio(held[a] - used[a], held[a]),
         }
-        for a, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True))
+        for a, (arena, usage) in enumerate(zip(plan.allocation.arenas, plan.usage, strict=True))
     ]
-    slots = sum(usage.slots for usage in plan.usage)
     return {
         "metric_schema": SCHEMA,
         "arenas": arenas,
-        "total_logical_slots": slots,
-        "memory_reuse_ratio": reuse(slots, len(plan.tensors)),
+        "total_logical_slots": sum(slots),
+        "memory_reuse_ratio": reuse(sum(slots), len(plan.allocation.tensors)),
         "internal_fragmentation_ratio": fragmentation(plan),
         "activation_retention_ratio": retention(plan),
     }
@@ -58,7 +62,7 @@ def fragmentation(plan: Plan) -> Ratio:
 
 def retention(plan: Plan) -> Ratio:
     """Bytes of activations that are saved for backward by bytes of activations, views apart."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     mine = (t.role == ROLES.index(Role.ACTIVATION)) & (t.shares != SHARES.index(Shares.VIEW))
     saved = mine & ((t.flags & IS_SAVED) != 0)
     return ratio(sum(t.bytes[saved].tolist()), sum(t.bytes[mine].tolist()))

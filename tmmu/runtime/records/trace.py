@@ -16,8 +16,9 @@ from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
 from tmmu.core.records import refusal
 from tmmu.plan import file
-from tmmu.plan.columns import Plan
+from tmmu.plan.claims import arena_config
 from tmmu.plan.gate import SPEC_VERSION
+from tmmu.plan.sections import Plan, configured
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.records import errors, metrics
 from tmmu.runtime.records.ratios import ratio
@@ -36,31 +37,30 @@ def start() -> bytes:
 
 def header(plan: Plan) -> Record:
     """What a trace is of: the plan's hashes and configuration, and the schemas of what follows."""
-    body = file.without_hashes(plan)
-    hashes = file.recompute(body)
+    hashes = file.hashes(plan)
     return {
         "kind": HEADER,
         "trace_schema": SCHEMA,
         "metric_schema": metrics.SCHEMA,
         "spec_version": SPEC_VERSION,
-        "model": plan.model,
-        "ir_hash": plan.ir_hash,
-        "mode": plan.mode,
-        "layout": plan.layout,
-        "replay_token_prefix": plan.replay_token[:PREFIX],
-        "replay_token_digest": hashlib.sha256(plan.replay_token).digest(),
-        "arena_config": body["arena_config"],
+        "model": plan.origin.model,
+        "ir_hash": plan.origin.ir_hash,
+        "mode": plan.origin.mode,
+        "layout": plan.origin.layout,
+        "replay_token_prefix": plan.origin.replay_token[:PREFIX],
+        "replay_token_digest": hashlib.sha256(plan.origin.replay_token).digest(),
+        "arena_config": arena_config(configured(plan), plan.configuration.policy),
         "arena_config_hash": hashes["arena_config_hash"],
         "tmmu_plan_hash": hashes["plan_hash"],
-        "rank": plan.rank,
-        "world_size": plan.world_size,
+        "rank": plan.origin.rank,
+        "world_size": plan.origin.world_size,
     }
 
 
 def allocation(plan: Plan, tensor_map: TensorMap | None = None) -> Iterator[Record]:
     """A record for each tensor, by name in the order of its UTF-8 bytes, and their summary. O(N log N)."""
     handles = TensorMap(plan) if tensor_map is None else tensor_map
-    storage, backing = plan.tensors.storage.tolist(), plan.storages.bytes.tolist()
+    storage, backing = plan.allocation.tensors.storage.tolist(), plan.allocation.storages.bytes.tolist()
     for name, handle in handles.items():
         yield {
             "kind": TENSOR,

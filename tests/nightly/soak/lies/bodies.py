@@ -9,11 +9,12 @@ from tests.nightly.soak.lies.telling import Lie, of_plan
 from tests.support.small import changed
 from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import MAIN, Part, Role
-from tmmu.plan.columns import PARTS, ROLES, Plan
+from tmmu.plan.columns import PARTS, ROLES
+from tmmu.plan.sections import Plan, amended
 
 
 def _owned(plan: Plan) -> list[int]:
-    return [b for b in range(1, len(plan.bodies)) if plan.bodies.enter[b] != NONE]
+    return [b for b in range(1, len(plan.allocation.bodies)) if plan.allocation.bodies.enter[b] != NONE]
 
 
 def other_end(plan: Plan, chance: random.Random) -> Plan | None:
@@ -21,7 +22,7 @@ def other_end(plan: Plan, chance: random.Random) -> Plan | None:
     if not (owned := _owned(plan)):
         return None
     b, end = chance.choice(owned), chance.choice(("enter", "leave"))
-    others = [n for n in (*range(len(plan.steps)), NONE) if n != getattr(plan.bodies, end)[b]]
+    others = [n for n in (*range(len(plan.allocation.steps)), NONE) if n != getattr(plan.allocation.bodies, end)[b]]
     return changed(plan, "bodies", b, **{end: chance.choice(others)})
 
 
@@ -30,7 +31,7 @@ def other_parent(plan: Plan, chance: random.Random) -> Plan | None:
     if not (owned := _owned(plan)):
         return None
     b = chance.choice(owned)
-    others = [p for p in (*range(len(plan.bodies)), NONE) if p != plan.bodies.parent[b]]
+    others = [p for p in (*range(len(plan.allocation.bodies)), NONE) if p != plan.allocation.bodies.parent[b]]
     return changed(plan, "bodies", b, parent=chance.choice(others))
 
 
@@ -38,20 +39,20 @@ def misnamed(plan: Plan, chance: random.Random) -> Plan | None:
     """A body is not named after its node."""
     if not (owned := _owned(plan)):
         return None
-    b, names = chance.choice(owned), plan.bodies.name.list()
+    b, names = chance.choice(owned), plan.allocation.bodies.name.list()
     renamed = [chance.choice(("else", "z/", f"{name}x", "n")) if k == b else name for k, name in enumerate(names)]
-    node = plan.steps.node.list()[int(plan.bodies.enter[b])]
+    node = plan.allocation.steps.node.list()[int(plan.allocation.bodies.enter[b])]
     if renamed[b].startswith(f"{node}/") or len(set(renamed)) < len(renamed):
         return None
-    return replace(plan, bodies=replace(plan.bodies, name=Names.of(renamed)))
+    return amended(plan, bodies=replace(plan.allocation.bodies, name=Names.of(renamed)))
 
 
 def other_body(plan: Plan, chance: random.Random) -> Plan | None:
     """A step is said to stand in a body that is not open there."""
     open_at = _open(plan)
     found = [
-        (n, b) for n in range(len(plan.steps)) for b in range(len(plan.bodies))
-        if b != plan.steps.body[n] and b not in open_at[n]
+        (n, b) for n in range(len(plan.allocation.steps)) for b in range(len(plan.allocation.bodies))
+        if b != plan.allocation.steps.body[n] and b not in open_at[n]
     ]  # fmt: skip
     if not found:
         return None
@@ -61,18 +62,19 @@ def other_body(plan: Plan, chance: random.Random) -> Plan | None:
 
 def _open(plan: Plan) -> list[set[int]]:
     """The bodies whose ranges each step lies in, the main graph among them."""
-    b = plan.bodies
+    b = plan.allocation.bodies
     return [
-        {MAIN} | {k for k in range(1, len(b)) if int(b.enter[k]) < n < int(b.leave[k])} for n in range(len(plan.steps))
+        {MAIN} | {k for k in range(1, len(b)) if int(b.enter[k]) < n < int(b.leave[k])}
+        for n in range(len(plan.allocation.steps))
     ]
 
 
 def other_part(plan: Plan, chance: random.Random) -> Plan | None:
     """A whole step is said to enter or leave a node, or an enter or leave to be whole."""
-    if not len(plan.steps):
+    if not len(plan.allocation.steps):
         return None
-    n = chance.randrange(len(plan.steps))
-    nodes, parts = plan.steps.node.list(), plan.steps.part.tolist()
+    n = chance.randrange(len(plan.allocation.steps))
+    nodes, parts = plan.allocation.steps.node.list(), plan.allocation.steps.part.tolist()
     free = [k for k in range(len(PARTS)) if k != parts[n] and (nodes[n], k) not in zip(nodes, parts, strict=True)]
     return changed(plan, "steps", n, part=chance.choice(free)) if free else None
 
@@ -82,16 +84,16 @@ def other_iteration(plan: Plan, chance: random.Random) -> Plan | None:
     if not (owned := _owned(plan)):
         return None
     b = chance.choice(owned)
-    return changed(plan, "bodies", b, iterates=1 - int(plan.bodies.iterates[b]))
+    return changed(plan, "bodies", b, iterates=1 - int(plan.allocation.bodies.iterates[b]))
 
 
 def read_from_outside(plan: Plan, chance: random.Random) -> Plan | None:
     """A step reads what is made in a body that it does not stand in."""
-    t, body, part = plan.tensors, plan.steps.body.tolist(), plan.steps.part.tolist()
-    parent = plan.bodies.parent.tolist()
+    t, body, part = plan.allocation.tensors, plan.allocation.steps.body.tolist(), plan.allocation.steps.part.tolist()
+    parent = plan.allocation.bodies.parent.tolist()
     found = []
     entry = 0
-    for n, row in enumerate(plan.steps.listed("reads")):
+    for n, row in enumerate(plan.allocation.steps.listed("reads")):
         around = {body[n]}
         b = body[n]
         while b != MAIN:
@@ -102,7 +104,7 @@ def read_from_outside(plan: Plan, chance: random.Random) -> Plan | None:
                 w = int(t.writer[r])
                 if w == NONE or PARTS[part[w]] is not Part.WHOLE or body[w] in around or w >= n:
                     continue
-                if ROLES[int(t.role[r])] is not Role.SCRATCH and int(plan.bodies.leave[body[w]]) != n:
+                if ROLES[int(t.role[r])] is not Role.SCRATCH and int(plan.allocation.bodies.leave[body[w]]) != n:
                     found.append((entry, r))
             entry += 1
     if not found:

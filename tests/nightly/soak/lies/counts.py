@@ -10,12 +10,12 @@ import numpy as np
 from tests.nightly.soak.lies.telling import Lie, arena_in_use, configured, of_plan, used
 from tests.support.small import changed
 from tmmu.core.columns import column
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 
 
 def live(plan: Plan, arena: int, step: int) -> tuple[int, int]:
     """How many storages of an arena live at a step, and their bytes: looked up one by one."""
-    s = plan.storages
+    s = plan.allocation.storages
     here = [k for k in range(len(s)) if s.arena[k] == arena and s.birth[k] <= step <= s.death[k]]
     return len(here), sum(int(s.bytes[k]) for k in here)
 
@@ -54,7 +54,7 @@ def _elsewhere(plan: Plan, chance: random.Random, amount: str, step: str, which:
     if a is None:
         return None
     stated = getattr(plan.usage[a], amount)
-    steps = [n for n in range(plan.last_step + 1) if live(plan, a, n)[which] != stated]
+    steps = [n for n in range(plan.allocation.last_step + 1) if live(plan, a, n)[which] != stated]
     return used(plan, a, **{step: chance.choice(steps)}) if steps else None
 
 
@@ -72,8 +72,8 @@ def idle(plan: Plan, chance: random.Random) -> Plan | None:
             for values in (getattr(plan.slots, name).tolist(),)
         },
     )
-    moved = column([slot + (slot >= at) for slot in plan.storages.slot.tolist()], plan.storages.slot.dtype.type)
-    longer = replace(plan, slots=slots, storages=replace(plan.storages, slot=moved))
+    moved = column([slot + (slot >= at) for slot in plan.slots.of.tolist()], plan.slots.of.dtype.type)
+    longer = amended(plan, slots=replace(slots, of=moved))
     return used(longer, a, slots=plan.usage[a].slots + 1)
 
 
@@ -87,18 +87,18 @@ def boasting(plan: Plan, chance: random.Random) -> Plan | None:
 
 def misfit(plan: Plan, chance: random.Random) -> Plan | None:
     """A slot is smaller or less aligned than a storage in it, or of another arena."""
-    s = plan.storages
+    s = plan.allocation.storages
     how, rows = chance.randrange(3), [k for k in range(len(s)) if s.bytes[k]]
     if not rows:
         return None
     k = chance.choice(rows)
-    slot, a = int(s.slot[k]), int(s.arena[k])
+    slot, a = int(plan.slots.of[k]), int(s.arena[k])
     if how == 0:
         return changed(plan, "slots", slot, bytes=chance.randrange(int(s.bytes[k])))
     if how == 1:
-        strict = max(int(s.alignment[k]), plan.arenas[a].alignment)
+        strict = max(int(s.alignment[k]), plan.allocation.arenas[a].alignment)
         return changed(plan, "slots", slot, alignment=strict // 2) if strict > 1 else None
-    others = [b for b in range(len(plan.arenas)) if b != a]
+    others = [b for b in range(len(plan.allocation.arenas)) if b != a]
     return changed(plan, "slots", slot, arena=chance.choice(others)) if others else None
 
 
@@ -114,8 +114,8 @@ def roomy(plan: Plan, chance: random.Random) -> Plan | None:
 
 def unturned(plan: Plan, chance: random.Random) -> Plan | None:
     """Two storages that live at one step have one slot, in a layout where slots have no address."""
-    s = plan.storages
-    if plan.layout not in ("packed", "pools"):
+    s = plan.allocation.storages
+    if plan.origin.layout not in ("packed", "pools"):
         return None
     pairs = [
         (i, j) for i in range(len(s)) for j in range(len(s))
@@ -124,15 +124,19 @@ def unturned(plan: Plan, chance: random.Random) -> Plan | None:
     if not pairs:
         return None
     i, j = chance.choice(pairs)
-    return changed(plan, "storages", i, slot=int(s.slot[j]))
+    return changed(plan, "storages", i, slot=int(plan.slots.of[j]))
 
 
 def kept_for_good(plan: Plan, chance: random.Random) -> Plan | None:
     """An arena is said to keep every storage for good, and two have one slot in it."""
-    s = plan.storages
-    slots = s.slot.tolist()
+    s = plan.allocation.storages
+    slots = plan.slots.of.tolist()
     found = sorted(
-        {int(s.arena[k]) for k in range(len(s)) if slots.count(slots[k]) > 1 and plan.arenas[int(s.arena[k])].reuse}
+        {
+            int(s.arena[k])
+            for k in range(len(s))
+            if slots.count(slots[k]) > 1 and plan.allocation.arenas[int(s.arena[k])].reuse
+        }
     )
     return configured(plan, chance.choice(found), reuse=False) if found else None
 

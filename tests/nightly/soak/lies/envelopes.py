@@ -12,12 +12,13 @@ from tests.support.small import changed
 from tmmu.core.columns import NONE, column
 from tmmu.core.dims.expressions import evaluate, symbol
 from tmmu.core.vocabulary import Shares
-from tmmu.plan.columns import SHARES, Plan
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan
 
 
 def _shapes(plan: Plan) -> list[dict[str, int]]:
     """Every shape of the envelope, which has one dimension here."""
-    ((name, (low, high)),) = plan.bindings.ranges.items()
+    ((name, (low, high)),) = plan.ranges.items()
     return [{name: size} for size in range(low, high + 1)]
 
 
@@ -25,11 +26,11 @@ def planned_smaller(plan: Plan, chance: random.Random) -> Plan | None:
     """A tensor is planned with fewer bytes than it has at its largest."""
     if plan.envelope is None:
         return None
-    rows = [r for r in range(len(plan.tensors)) if plan.tensors.bytes[r]]
+    rows = [r for r in range(len(plan.allocation.tensors)) if plan.allocation.tensors.bytes[r]]
     if not rows:
         return None
     r = chance.choice(rows)
-    return changed(plan, "tensors", r, bytes=chance.randrange(int(plan.tensors.bytes[r])))
+    return changed(plan, "tensors", r, bytes=chance.randrange(int(plan.allocation.tensors.bytes[r])))
 
 
 def larger_elsewhere(plan: Plan, chance: random.Random) -> Plan | None:
@@ -38,8 +39,8 @@ def larger_elsewhere(plan: Plan, chance: random.Random) -> Plan | None:
         return None
     sizes, shapes, e = plan.sizes(), _shapes(plan), plan.envelope
     found = [
-        (r, shape) for r in range(len(plan.tensors)) for shape in shapes
-        if evaluate(sizes[r], shape) != int(plan.tensors.bytes[r])
+        (r, shape) for r in range(len(plan.allocation.tensors)) for shape in shapes
+        if evaluate(sizes[r], shape) != int(plan.allocation.tensors.bytes[r])
     ]  # fmt: skip
     if not found:
         return None
@@ -57,7 +58,10 @@ def other_expression(plan: Plan, chance: random.Random) -> Plan | None:
     e, sizes = plan.envelope, plan.sizes()
     most = [max(evaluate(size, shape) for shape in _shapes(plan)) for size in sizes]
     found = [
-        (r, other) for r in range(len(sizes)) for other in range(len(sizes)) if most[other] != plan.tensors.bytes[r]
+        (r, other)
+        for r in range(len(sizes))
+        for other in range(len(sizes))
+        if most[other] != plan.allocation.tensors.bytes[r]
     ]
     if not found:
         return None
@@ -71,7 +75,7 @@ def shared_at_some(plan: Plan, chance: random.Random) -> Plan | None:
     """A result is said to be in place of an operand whose size is another at some shape."""
     if plan.envelope is None:
         return None
-    sizes, shapes, t = plan.sizes(), _shapes(plan), plan.tensors
+    sizes, shapes, t = plan.sizes(), _shapes(plan), plan.allocation.tensors
     found = [
         (r, of) for r in range(len(t)) for of in range(len(t))
         if r != of and t.writer[r] != NONE and any(evaluate(sizes[r], x) != evaluate(sizes[of], x) for x in shapes)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tests.nightly.soak.lies.telling import Files, Lie
 from tests.nightly.soak.scenes import Scene, callers
-from tests.support.corruption import COLUMNS, Change, changed
+from tests.support.corruption import COLUMNS, Change, corrupted
 from tmmu.core import canonical
 from tmmu.plan import file
+from tmmu.plan.sections import amended
 
 Body = dict[str, Any]
 
@@ -27,33 +27,33 @@ INDICES = (
 
 def turned_hash(scene: Scene, chance: random.Random) -> Files:
     """A hash in the file has one bit turned."""
-    body = file.to_object(scene.plan)
-    name = chance.choice(file.HASHES)
-    turned = bytearray(body[name])
+    hashes = file.hashes(scene.plan)
+    name = chance.choice((*file.HASHES, "file_digest"))
+    turned = bytearray(hashes[name])
     turned[chance.randrange(32)] ^= 1 << chance.randrange(8)
-    return Files((canonical.encode({**body, name: bytes(turned)}),))
+    return Files((file.encode(scene.plan, hashes | {name: bytes(turned)}),))
 
 
 def other_content(scene: Scene, chance: random.Random) -> Files | None:
     """Something else stands in the file, under the old hashes."""
-    body, plan = file.to_object(scene.plan), scene.plan
+    plan = scene.plan
     how = chance.randrange(4)
     if how == 0:
-        wrong = replace(plan, model=f"{plan.model}~")
+        wrong = amended(plan, model=f"{plan.origin.model}~")
     elif how == 1:
-        wrong = replace(plan, replay_token=chance.randbytes(32))
+        wrong = amended(plan, replay_token=chance.randbytes(32))
     elif how == 2:
-        wrong = replace(plan, ir_hash=chance.randbytes(32))
+        wrong = amended(plan, ir_hash=chance.randbytes(32))
     else:
         table, name = chance.choice(COLUMNS)
         change = Change(
             table, name, chance.randrange(64), chance.choice(("other", "more", "less")), chance.randrange(1, 32)
         )
-        made = changed(plan, [change])
+        made = corrupted(plan, [change])
         if made is None or not scene.donated <= callers(made):  # of another's donation the command line is wrong
             return None
         wrong = made
-    return Files((canonical.encode({**file.without_hashes(wrong), **{name: body[name] for name in file.HASHES}}),))
+    return Files((file.encode(wrong, file.hashes(plan)),))
 
 
 def _damaged(tell: Callable[[Body, random.Random], None]) -> Callable[[Scene, random.Random], Files | None]:

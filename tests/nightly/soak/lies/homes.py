@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 from tests.nightly.soak.lies.telling import Lie, configured, is_plain, meet, of_plan
 from tests.support.small import changed
 from tmmu.core.vocabulary import Role, Rule
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import Plan, amended
 
 
 def apart(plan: Plan, chance: random.Random) -> Plan | None:
     """Two tensors whose storages have a byte in common, at whatever steps, are said to be ones that must not."""
-    s, t = plan.storages, plan.tensors
+    s, t = plan.allocation.storages, plan.allocation.tensors
     pairs = [
         (i, j)
         for i in range(len(t))
@@ -28,14 +28,14 @@ def apart(plan: Plan, chance: random.Random) -> Plan | None:
     if not pairs:
         return None
     i, j = chance.choice(pairs)
-    return replace(plan, must_not_alias=(*plan.must_not_alias, chance.choice(((j, i), (i, j)))))
+    return amended(plan, must_not_alias=(*plan.allocation.must_not_alias, chance.choice(((j, i), (i, j)))))
 
 
 def brought_together(plan: Plan, chance: random.Random) -> Plan | None:
     """Of two tensors that must not alias the storage of one is put onto that of the other."""
-    s, t = plan.storages, plan.tensors
+    s, t = plan.allocation.storages, plan.allocation.tensors
     pairs = [
-        (a, b) for x, y in plan.must_not_alias for a, b in ((int(t.storage[x]), int(t.storage[y])),)
+        (a, b) for x, y in plan.allocation.must_not_alias for a, b in ((int(t.storage[x]), int(t.storage[y])),)
         if a != b and s.arena[a] == s.arena[b] and s.bytes[a] and s.bytes[b]
     ]  # fmt: skip
     if not pairs:
@@ -46,14 +46,14 @@ def brought_together(plan: Plan, chance: random.Random) -> Plan | None:
 
 def astray(plan: Plan, chance: random.Random) -> Plan | None:
     """A storage whose root is no scratch lies in an arena that neither a rule nor its role allows."""
-    if plan.policy.rules:
+    if plan.configuration.policy.rules:
         return None
-    t = plan.tensors
+    t = plan.allocation.tensors
     found = []
     for r in range(len(t)):
         role = ROLES[int(t.role[r])]
         if is_plain(plan, r) and role is not Role.SCRATCH:
-            found += [(int(t.storage[r]), a) for a, arena in enumerate(plan.arenas) if role not in arena.roles]
+            found += [(int(t.storage[r]), a) for a, use in enumerate(plan.configuration.uses) if role not in use.roles]
     if not found:
         return None
     k, a = chance.choice(found)
@@ -62,34 +62,34 @@ def astray(plan: Plan, chance: random.Random) -> Plan | None:
 
 def homeless(plan: Plan, chance: random.Random) -> Plan | None:
     """An arena is said not to hold the role of a tensor that lies in it."""
-    if plan.policy.rules:
+    if plan.configuration.policy.rules:
         return None
-    t = plan.tensors
+    t = plan.allocation.tensors
     found = [
-        (int(plan.storages.arena[t.storage[r]]), role)
+        (int(plan.allocation.storages.arena[t.storage[r]]), role)
         for r in range(len(t))
         if (role := ROLES[int(t.role[r])]) is not Role.SCRATCH and is_plain(plan, r)
     ]
     if not found:
         return None
     a, role = chance.choice(found)
-    return configured(plan, a, roles=tuple(each for each in plan.arenas[a].roles if each is not role))
+    return configured(plan, a, roles=tuple(each for each in plan.configuration.uses[a].roles if each is not role))
 
 
 def ruled_out(plan: Plan, chance: random.Random) -> Plan | None:
     """A rule before all others allows a tensor other arenas than the one in which it lies."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     rows = [
         r for r in range(len(t))
         if is_plain(plan, r) and ROLES[int(t.role[r])] is not Role.SCRATCH and "*" not in t.name[r]
     ]  # fmt: skip
-    if not rows or len(plan.arenas) < 2:
+    if not rows or len(plan.allocation.arenas) < 2:
         return None
     r = chance.choice(rows)
-    here = int(plan.storages.arena[t.storage[r]])
-    others = tuple(arena.name for a, arena in enumerate(plan.arenas) if a != here)
+    here = int(plan.allocation.storages.arena[t.storage[r]])
+    others = tuple(arena.name for a, arena in enumerate(plan.allocation.arenas) if a != here)
     rule = Rule(tuple(chance.sample(others, chance.randrange(1, len(others) + 1))), (), (t.name[r],))
-    return replace(plan, policy=plan.policy._replace(rules=(rule, *plan.policy.rules)))
+    return amended(plan, policy=plan.configuration.policy._replace(rules=(rule, *plan.configuration.policy.rules)))
 
 
 LIES = tuple(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 from tests.nightly.soak.lies.telling import Lie, alignment_of, arena_in_use, configured, of_plan, used
 from tests.support.small import changed
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 
 BY_SLOTS = ("slots", "hashed")
 """The layouts in which a slot has an address."""
@@ -15,7 +14,7 @@ BY_SLOTS = ("slots", "hashed")
 
 def _live_pairs(plan: Plan) -> list[tuple[int, int]]:
     """Pairs of storages with bytes that are live at one step in one arena."""
-    s = plan.storages
+    s = plan.allocation.storages
     rows = [k for k in range(len(s)) if s.bytes[k]]
     return [
         (i, j) for i in rows for j in rows
@@ -29,13 +28,16 @@ def onto(plan: Plan, chance: random.Random) -> Plan | None:
         return None
     i, j = chance.choice(pairs)
     return changed(
-        plan, "storages", i, offset=int(plan.storages.offset[j]) + chance.randrange(int(plan.storages.bytes[j]))
+        plan,
+        "storages",
+        i,
+        offset=int(plan.allocation.storages.offset[j]) + chance.randrange(int(plan.allocation.storages.bytes[j])),
     )
 
 
 def same_place(plan: Plan, chance: random.Random) -> Plan | None:
     """The same, at the very address, so that nothing else is wrong but what follows from it."""
-    s = plan.storages
+    s = plan.allocation.storages
     pairs = [(i, j) for i, j in _live_pairs(plan) if int(s.offset[j]) % alignment_of(plan, i) == 0]
     if not pairs:
         return None
@@ -48,12 +50,14 @@ def by_one_byte(plan: Plan, chance: random.Random) -> Plan | None:
     if not (pairs := _live_pairs(plan)):
         return None
     i, j = chance.choice(pairs)
-    return changed(plan, "storages", i, offset=int(plan.storages.offset[j]) + int(plan.storages.bytes[j]) - 1)
+    return changed(
+        plan, "storages", i, offset=int(plan.allocation.storages.offset[j]) + int(plan.allocation.storages.bytes[j]) - 1
+    )
 
 
 def wider(plan: Plan, chance: random.Random) -> Plan | None:
     """A storage is said to have as many bytes as reach into another that lives then."""
-    s = plan.storages
+    s = plan.allocation.storages
     pairs = [(i, j) for i, j in _live_pairs(plan) if s.offset[i] < s.offset[j] < (1 << 62)]
     if not pairs:
         return None
@@ -63,7 +67,7 @@ def wider(plan: Plan, chance: random.Random) -> Plan | None:
 
 def longer(plan: Plan, chance: random.Random) -> Plan | None:
     """A storage lives on, or already, while another has its bytes."""
-    s = plan.storages
+    s = plan.allocation.storages
     pairs = [
         (i, j) for i in range(len(s)) for j in range(len(s))
         if i != j and s.arena[i] == s.arena[j] and s.death[i] < s.birth[j] and s.bytes[i] and s.bytes[j]
@@ -73,50 +77,54 @@ def longer(plan: Plan, chance: random.Random) -> Plan | None:
         return None
     i, j = chance.choice(pairs)
     if chance.random() < 0.5:
-        return changed(plan, "storages", i, death=chance.randrange(int(s.birth[j]), plan.last_step + 1))
+        return changed(plan, "storages", i, death=chance.randrange(int(s.birth[j]), plan.allocation.last_step + 1))
     return changed(plan, "storages", j, birth=chance.randrange(int(s.death[i]) + 1))
 
 
 def one_slot(plan: Plan, chance: random.Random) -> Plan | None:
     """Where slots have addresses, two storages that live at one step are in one, at its address."""
-    s = plan.storages
-    pairs = [(i, j) for i, j in _live_pairs(plan) if s.slot[i] != s.slot[j]] if plan.layout in BY_SLOTS else []
+    s = plan.allocation.storages
+    pairs = (
+        [(i, j) for i, j in _live_pairs(plan) if plan.slots.of[i] != plan.slots.of[j]]
+        if plan.origin.layout in BY_SLOTS
+        else []
+    )
     if not pairs:
         return None
     i, j = chance.choice(pairs)
-    return changed(plan, "storages", i, slot=int(s.slot[j]), offset=int(s.offset[j]))
+    return changed(plan, "storages", i, slot=int(plan.slots.of[j]), offset=int(s.offset[j]))
 
 
 def two_slots(plan: Plan, chance: random.Random) -> Plan | None:
     """Where slots have addresses, one slot is moved onto another, whoever lives there when."""
-    s = plan.storages
-    if plan.layout not in BY_SLOTS:
+    s = plan.allocation.storages
+    if plan.origin.layout not in BY_SLOTS:
         return None
-    at = {int(slot): int(offset) for slot, offset in zip(s.slot.tolist(), s.offset.tolist(), strict=True)}
-    arena = {int(slot): int(a) for slot, a in zip(s.slot.tolist(), s.arena.tolist(), strict=True)}
+    at = {int(slot): int(offset) for slot, offset in zip(plan.slots.of.tolist(), s.offset.tolist(), strict=True)}
+    arena = {int(slot): int(a) for slot, a in zip(plan.slots.of.tolist(), s.arena.tolist(), strict=True)}
     pairs = [(p, q) for p in at for q in at if p != q and arena[p] == arena[q] and plan.slots.bytes[q]]
     if not pairs:
         return None
     p, q = chance.choice(pairs)
-    for k in (k for k, slot in enumerate(s.slot.tolist()) if slot == p):
+    for k in (k for k, slot in enumerate(plan.slots.of.tolist()) if slot == p):
         plan = changed(plan, "storages", k, offset=at[q])
     return plan
 
 
 def misplaced(plan: Plan, chance: random.Random) -> Plan | None:
     """A storage is moved by less than its alignment."""
-    candidates = [k for k in range(len(plan.storages)) if alignment_of(plan, k) > 1]
+    candidates = [k for k in range(len(plan.allocation.storages)) if alignment_of(plan, k) > 1]
     if not candidates:
         return None
     k = chance.choice(candidates)
     return changed(
-        plan, "storages", k, offset=int(plan.storages.offset[k]) + chance.randrange(1, alignment_of(plan, k))
+        plan, "storages", k, offset=int(plan.allocation.storages.offset[k]) + chance.randrange(1, alignment_of(plan, k))
     )  # fmt: skip
 
 
 def shifted(plan: Plan, chance: random.Random) -> Plan | None:
     """A tensor begins at a byte that its own alignment does not allow."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     rows = [r for r in range(len(t)) if t.alignment[r] > 1]
     if not rows:
         return None
@@ -131,13 +139,13 @@ def no_power(plan: Plan, chance: random.Random) -> Plan | None:
     if table == "arenas":
         a = arena_in_use(plan, chance)
         return None if a is None else configured(plan, a, alignment=odd)
-    rows = sorted(set(plan.storages.slot.tolist())) if table == "slots" else range(len(getattr(plan, table)))
+    rows = sorted(set(plan.slots.of.tolist())) if table == "slots" else range(len(getattr(plan.allocation, table)))
     return changed(plan, table, chance.choice(rows), alignment=chance.choice((0, odd))) if rows else None
 
 
 def stricter(plan: Plan, chance: random.Random) -> Plan | None:
     """A tensor requires more than its storage has, or an arena more than an address in it is a multiple of."""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     if chance.random() < 0.5:
         rows = [k for k in range(len(s)) if s.offset[k]]
         if not rows:
@@ -155,8 +163,10 @@ def stricter(plan: Plan, chance: random.Random) -> Plan | None:
 
 def beyond(plan: Plan, chance: random.Random) -> Plan | None:
     """A storage is moved beyond the footprint."""
-    s = plan.storages
-    rows = [k for k in range(len(s)) if plan.layout != "hashed" or not plan.arenas[int(s.arena[k])].reuse]
+    s = plan.allocation.storages
+    rows = [
+        k for k in range(len(s)) if plan.origin.layout != "hashed" or not plan.allocation.arenas[int(s.arena[k])].reuse
+    ]
     if not rows:
         return None
     k = chance.choice(rows)
@@ -177,7 +187,9 @@ def footprint(plan: Plan, chance: random.Random) -> Plan | None:
 
 def too_small(plan: Plan, chance: random.Random) -> Plan | None:
     """An arena has a capacity below what it needs."""
-    found = [a for a, usage in enumerate(plan.usage) if usage.footprint > 1 and a in plan.storages.arena.tolist()]
+    found = [
+        a for a, usage in enumerate(plan.usage) if usage.footprint > 1 and a in plan.allocation.storages.arena.tolist()
+    ]
     if not found:
         return None
     a = chance.choice(found)
@@ -188,7 +200,7 @@ def too_small(plan: Plan, chance: random.Random) -> Plan | None:
 def crowded(plan: Plan, chance: random.Random) -> Plan | None:
     """A memory has a capacity below what its arenas need together, one behind the other."""
     needs: dict[tuple[str, str], int] = {}
-    for arena, usage in zip(plan.arenas, plan.usage, strict=True):
+    for arena, usage in zip(plan.configuration.uses, plan.usage, strict=True):
         if arena.memory:
             needs[arena.device, arena.memory] = needs.get((arena.device, arena.memory), 0) + usage.footprint
     found = [key for key, bytes_ in needs.items() if bytes_ > 1]
@@ -199,14 +211,14 @@ def crowded(plan: Plan, chance: random.Random) -> Plan | None:
     devices = tuple(
         d._replace(memories=tuple(m._replace(capacity=small) if m.name == memory else m for m in d.memories))
         if d.name == device else d
-        for d in plan.policy.devices
+        for d in plan.configuration.policy.devices
     )  # fmt: skip
-    return replace(plan, policy=plan.policy._replace(devices=devices))
+    return amended(plan, policy=plan.configuration.policy._replace(devices=devices))
 
 
 def outgrown(plan: Plan, chance: random.Random) -> Plan | None:
     """A tensor has more bytes than its storage from its window on, or the storage fewer, or the window is further."""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     rows = [r for r in range(len(t)) if t.bytes[r]]
     if not rows:
         return None
@@ -223,21 +235,21 @@ def outgrown(plan: Plan, chance: random.Random) -> Plan | None:
 
 def outlived(plan: Plan, chance: random.Random) -> Plan | None:
     """A tensor lives longer than its storage, or its storage shorter, or beyond the last step."""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     if not len(t):
         return None
     r = chance.randrange(len(t))
     home, how = int(t.storage[r]), chance.randrange(5)
     birth, death = int(s.birth[home]), int(s.death[home])
-    if how == 0 and death < plan.last_step:
-        return changed(plan, "tensors", r, death=chance.randrange(death + 1, plan.last_step + 1))
+    if how == 0 and death < plan.allocation.last_step:
+        return changed(plan, "tensors", r, death=chance.randrange(death + 1, plan.allocation.last_step + 1))
     if how == 1 and birth > 0:
         return changed(plan, "tensors", r, birth=chance.randrange(birth))
     if how == 2:
-        return changed(plan, "storages", home, death=plan.last_step + chance.randrange(1, 5))
+        return changed(plan, "storages", home, death=plan.allocation.last_step + chance.randrange(1, 5))
     if how == 3 and t.death[r] > 0:
         return changed(plan, "storages", home, death=chance.randrange(int(t.death[r])))
-    return changed(plan, "storages", home, birth=chance.randrange(int(t.birth[r]) + 1, plan.last_step + 2))
+    return changed(plan, "storages", home, birth=chance.randrange(int(t.birth[r]) + 1, plan.allocation.last_step + 2))
 
 
 LIES = tuple(

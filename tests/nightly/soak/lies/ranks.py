@@ -14,7 +14,7 @@ from tests.support.small import changed
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, column
 from tmmu.plan import file, sharding
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner.sharding.local import coordinates
 
 
@@ -26,7 +26,7 @@ def _dimension(plan: Plan, d: int, **entries: int) -> Plan:
         values = old.tolist()
         values[d] = value
         columns[name] = column(values, old.dtype.type)
-    return replace(plan, shards=replace(plan.shards, **columns))
+    return amended(plan, shards=replace(plan.shards, **columns))
 
 
 def _one(scene: Scene, chance: random.Random, tell: Callable[[Plan, random.Random], Plan | None]) -> Files | None:
@@ -68,15 +68,15 @@ def part_of(plan: Plan, size: int, axis: int) -> tuple[int, int, int]:
     """First element, elements and places of a rank's part of a dimension: equal chunks, the last ones smaller."""
     if axis == NONE:
         return 0, size, size
-    name, places = sharding.mesh(plan.shard_spec)[axis]
+    name, places = sharding.mesh(plan.origin.shard_spec)[axis]
     chunk = -(-size // places)
-    start = min(size, chunk * coordinates(plan.rank, plan.shard_spec)[name])
+    start = min(size, chunk * coordinates(plan.origin.rank, plan.origin.shard_spec)[name])
     return start, min(size, start + chunk) - start, chunk
 
 
 def other_axis(plan: Plan, chance: random.Random) -> Plan | None:
     """A dimension is said to be split by another axis, by which it would be another part."""
-    s, axes = plan.shards, (*range(len(sharding.mesh(plan.shard_spec))), NONE)
+    s, axes = plan.shards, (*range(len(sharding.mesh(plan.origin.shard_spec))), NONE)
     found = [
         (d, a) for d in range(len(s.size)) for a in axes
         if part_of(plan, int(s.size[d]), a) != (int(s.start[d]), int(s.held[d]), int(s.chunk[d]))
@@ -93,23 +93,23 @@ def other_bytes(plan: Plan, chance: random.Random) -> Plan | None:
     if not rows:
         return None
     r = chance.choice(rows)
-    old = int(plan.tensors.bytes[r])
+    old = int(plan.allocation.tensors.bytes[r])
     return changed(plan, "tensors", r, bytes=chance.choice([n for n in range(old + 9) if n != old]))
 
 
 def no_padding(scene: Scene, chance: random.Random) -> Files | None:
     """The spec is said to allow no padding, and some dimension does not divide."""
     wrong = chance.choice(scene.plans)
-    s, mesh = wrong.shards, sharding.mesh(wrong.shard_spec)
+    s, mesh = wrong.shards, sharding.mesh(wrong.origin.shard_spec)
     split = [(int(n), int(a)) for n, a in zip(s.size.tolist(), s.axis.tolist(), strict=True) if a != NONE]
     if not any(size % mesh[axis][1] for size, axis in split):
         return None
-    return Files((file.encode(replace(wrong, shard_spec={**wrong.shard_spec, "pad": False})),))
+    return Files((file.encode(amended(wrong, shard_spec={**wrong.origin.shard_spec, "pad": False})),))
 
 
 def no_part(plan: Plan, chance: random.Random) -> Plan | None:
     """Of what the caller writes a rank says nothing."""
-    s, t = plan.shards, plan.tensors
+    s, t = plan.shards, plan.allocation.tensors
     found = [k for k, r in enumerate(s.tensor.tolist()) if t.writer[r] == NONE]
     if not found:
         return None
@@ -121,16 +121,16 @@ def no_part(plan: Plan, chance: random.Random) -> Plan | None:
     }
     rows = column([r for k, r in enumerate(s.tensor.tolist()) if k != gone], s.tensor.dtype.type)
     bounds = column([*at[: gone + 1], *(x - (hi - lo) for x in at[gone + 2 :])], s.dims_at.dtype.type)
-    return replace(plan, shards=replace(s, tensor=rows, dims_at=bounds, **flat))
+    return amended(plan, shards=replace(s, tensor=rows, dims_at=bounds, **flat))
 
 
 def other_spec(plan: Plan, chance: random.Random) -> Plan | None:
     """A plan is of another shard spec of the same mesh."""
     spec = {
-        **plan.shard_spec,
-        "operators": [*plan.shard_spec["operators"], {"op": f"Op{chance.randrange(1 << 30)}", "across": [-1]}],
+        **plan.origin.shard_spec,
+        "operators": [*plan.origin.shard_spec["operators"], {"op": f"Op{chance.randrange(1 << 30)}", "across": [-1]}],
     }
-    return replace(plan, shard_spec=spec)
+    return amended(plan, shard_spec=spec)
 
 
 def repeated(scene: Scene, chance: random.Random) -> Files | None:
@@ -138,24 +138,26 @@ def repeated(scene: Scene, chance: random.Random) -> Files | None:
     one, other = chance.sample(range(len(scene.plans)), 2)
     again, how = scene.plans[one], chance.randrange(5)
     if how:
-        again = replace(scene.plans[chance.choice((one, other))], rank=again.rank, replay_token=chance.randbytes(32))
+        again = amended(
+            scene.plans[chance.choice((one, other))], rank=again.origin.rank, replay_token=chance.randbytes(32)
+        )
     return Files(_files(scene, {other: again}), other)
 
 
 def other_layout(plan: Plan, chance: random.Random) -> Plan | None:
     """A rank's storages lie elsewhere than those of its peers: one is moved up, behind all others."""
-    if not len(plan.storages):
+    if not len(plan.allocation.storages):
         return None
-    k = chance.randrange(len(plan.storages))
-    a = int(plan.storages.arena[k])
-    strict = max(int(plan.storages.alignment[k]), plan.arenas[a].alignment)
+    k = chance.randrange(len(plan.allocation.storages))
+    a = int(plan.allocation.storages.arena[k])
+    strict = max(int(plan.allocation.storages.alignment[k]), plan.allocation.arenas[a].alignment)
     end = -(-plan.usage[a].footprint // strict) * strict
     return changed(plan, "storages", k, offset=end + strict * chance.randrange(3))
 
 
 def _peers(scene: Scene, which: int) -> int:
     """How many ranks are of the stage of one."""
-    return sum(plan.steps == scene.plans[which].steps for plan in scene.plans)
+    return sum(plan.allocation.steps == scene.plans[which].allocation.steps for plan in scene.plans)
 
 
 def disagree(scene: Scene, chance: random.Random) -> Files | None:
@@ -195,7 +197,10 @@ def uncovered(scene: Scene, chance: random.Random) -> Files | None:
 
 
 def _same_shards(one: Plan, other: Plan) -> bool:
-    return one.tensors.name == other.tensors.name and one.shards.dims_at.tolist() == other.shards.dims_at.tolist()
+    return (
+        one.allocation.tensors.name == other.allocation.tensors.name
+        and one.shards.dims_at.tolist() == other.shards.dims_at.tolist()
+    )
 
 
 def held_otherwise(scene: Scene, chance: random.Random) -> Files | None:
@@ -206,17 +211,17 @@ def held_otherwise(scene: Scene, chance: random.Random) -> Files | None:
 def unmet(scene: Scene, chance: random.Random) -> Files | None:
     """One rank, or every rank of its stage, calls a collective otherwise than the ranks that it meets there."""
     found = [
-        (k, row) for k, plan in enumerate(scene.plans) for row in sorted(set(plan.steps.op.tolist()))
-        if plan.ops[row][0].startswith(COLLECTIVES) and not plan.ops[row][1].startswith("Shard")
+        (k, row) for k, plan in enumerate(scene.plans) for row in sorted(set(plan.allocation.steps.op.tolist()))
+        if plan.allocation.ops[row][0].startswith(COLLECTIVES) and not plan.allocation.ops[row][1].startswith("Shard")
     ]  # fmt: skip
     if not found:
         return None
     which, row = chance.choice(found)
     liar = scene.plans[which]
-    domain, op = liar.ops[row]
+    domain, op = liar.allocation.ops[row]
     ranks = [which]
     if op.startswith(("Send", "Recv")):  # the other end is in another stage
-        ranks = [k for k, plan in enumerate(scene.plans) if plan.steps == liar.steps]
+        ranks = [k for k, plan in enumerate(scene.plans) if plan.allocation.steps == liar.allocation.steps]
     elif _peers(scene, which) < 2:
         return None
     others = [
@@ -225,10 +230,10 @@ def unmet(scene: Scene, chance: random.Random) -> Files | None:
         if o != op
     ]
     wrong = chance.choice([(domain, chance.choice(others)), (f"{COLLECTIVES}nowhere", op), ("com.example", op)])
-    if wrong in liar.ops:
+    if wrong in liar.allocation.ops:
         return None
-    ops = tuple(wrong if k == row else each for k, each in enumerate(liar.ops))
-    return Files(_files(scene, {k: replace(scene.plans[k], ops=ops) for k in ranks}), which)
+    ops = tuple(wrong if k == row else each for k, each in enumerate(liar.allocation.ops))
+    return Files(_files(scene, {k: amended(scene.plans[k], ops=ops) for k in ranks}), which)
 
 
 def refuted_rank(scene: Scene, chance: random.Random) -> Files | None:

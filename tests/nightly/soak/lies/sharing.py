@@ -22,34 +22,39 @@ from tests.support.recipes import WHOLE_VIEWS
 from tests.support.small import changed
 from tmmu.core.vocabulary import Part, Shares
 from tmmu.plan import file
-from tmmu.plan.columns import PARTS, SHARES, Plan
+from tmmu.plan.columns import PARTS, SHARES
+from tmmu.plan.sections import Plan
 
 
 def _operands(plan: Plan) -> list[tuple[int, int, int]]:
     """(step, result, operand) of steps that make no view, where the result has bytes of its own."""
     found = []
-    lists = (plan.steps.listed(which) for which in ("reads", "writes", "mutates"))
+    lists = (plan.allocation.steps.listed(which) for which in ("reads", "writes", "mutates"))
     for n, (read, made, mutated) in enumerate(zip(*lists, strict=True)):
-        op = plan.ops[int(plan.steps.op[n])][1]
-        if op in WHOLE_VIEWS or PARTS[int(plan.steps.part[n])] is not Part.WHOLE:
+        op = plan.allocation.ops[int(plan.allocation.steps.op[n])][1]
+        if op in WHOLE_VIEWS or PARTS[int(plan.allocation.steps.part[n])] is not Part.WHOLE:
             continue
         found += [
             (n, w, r) for w in made if is_plain(plan, w) and w not in mutated and w not in read
-            for r in dict.fromkeys(read) if plan.tensors.bytes[w] and plan.tensors.bytes[r]
+            for r in dict.fromkeys(read) if plan.allocation.tensors.bytes[w] and plan.allocation.tensors.bytes[r]
         ]  # fmt: skip
     return found
 
 
 def _into(plan: Plan, row: int, other: int, **fields: int) -> Plan:
     """A tensor is put into the bytes of another."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     return changed(plan, "tensors", row, storage=int(t.storage[other]), window=int(t.window[other]), **fields)
 
 
 def over_operand(plan: Plan, chance: random.Random) -> Plan | None:
     """A result is put onto an operand that a later step reads, without a word."""
     last = accesses(plan)
-    found = [(w, r) for n, w, r in _operands(plan) if last[r][-1] > n and plan.ops[int(plan.steps.op[n])][0] == ""]
+    found = [
+        (w, r)
+        for n, w, r in _operands(plan)
+        if last[r][-1] > n and plan.allocation.ops[int(plan.allocation.steps.op[n])][0] == ""
+    ]
     return _into(plan, *chance.choice(found)) if found else None
 
 
@@ -57,7 +62,7 @@ def said_in_place(plan: Plan, chance: random.Random) -> Plan | None:
     """A result is said to be in place of, or a view of, an operand by an operator that can do neither."""
     found = [
         (w, r) for n, w, r in _operands(plan)
-        if plan.ops[int(plan.steps.op[n])] in (("", "MatMul"), ("", "Concat"), ("", "Split"))
+        if plan.allocation.ops[int(plan.allocation.steps.op[n])] in (("", "MatMul"), ("", "Concat"), ("", "Split"))
         and not meet(plan, w, r)
     ]  # fmt: skip
     if not found:
@@ -69,7 +74,7 @@ def said_in_place(plan: Plan, chance: random.Random) -> Plan | None:
 
 def stale(plan: Plan, chance: random.Random) -> Plan | None:
     """A step writes over what a later step, or the caller, still reads; half of them call it an alias group."""
-    t, used = plan.tensors, accesses(plan)
+    t, used = plan.allocation.tensors, accesses(plan)
     found = []
     for w in range(len(t)):
         if is_callers(plan, w) or not is_plain(plan, w) or not t.bytes[w]:
@@ -81,7 +86,7 @@ def stale(plan: Plan, chance: random.Random) -> Plan | None:
             written = -1 if is_callers(plan, r) else int(t.writer[r])
             read = [step for step in used.get(r, []) if step > n]
             # A step that changes it between would write it again.
-            changed_again = any(r in plan.steps.listed("mutates")[step] for step in read)
+            changed_again = any(r in plan.allocation.steps.listed("mutates")[step] for step in read)
             if written < n and (read or returned(plan, r)) and not changed_again:
                 found.append((w, r))
     if not found:
@@ -94,7 +99,7 @@ def stale(plan: Plan, chance: random.Random) -> Plan | None:
 
 def _given_pairs(plan: Plan) -> list[tuple[int, int]]:
     """(one, other): two that the caller writes; `other` is read, and has room for `one` in bytes, steps and arena."""
-    t, s, used = plan.tensors, plan.storages, accesses(plan)
+    t, s, used = plan.allocation.tensors, plan.allocation.storages, accesses(plan)
     rows = [r for r in range(len(t)) if is_callers(plan, r) and is_plain(plan, r) and t.bytes[r]]
     return [
         (a, b) for a in rows for b in rows
@@ -112,13 +117,13 @@ def two_given(plan: Plan, chance: random.Random) -> Plan | None:
 
 def displaced(plan: Plan, chance: random.Random) -> Plan | None:
     """A view lies where its base does not: at another byte of it, or in another storage."""
-    t = plan.tensors
+    t = plan.allocation.tensors
     views = [r for r in range(len(t)) if is_view(plan, r) and t.bytes[r] and not is_callers(plan, r)]
-    by_table = [r for r in views if plan.ops[int(plan.steps.op[int(t.writer[r])])][0] == ""]
+    by_table = [r for r in views if plan.allocation.ops[int(plan.allocation.steps.op[int(t.writer[r])])][0] == ""]
     if not by_table:
         return None
     r = chance.choice(by_table)
-    homes = [k for k in range(len(plan.storages)) if k != t.storage[r]]
+    homes = [k for k in range(len(plan.allocation.storages)) if k != t.storage[r]]
     if homes and chance.random() < 0.5:
         return changed(plan, "tensors", r, storage=chance.choice(homes))
     return changed(plan, "tensors", r, window=int(t.window[r]) + chance.randrange(1, 9))
@@ -126,8 +131,12 @@ def displaced(plan: Plan, chance: random.Random) -> Plan | None:
 
 def written_twice(plan: Plan, chance: random.Random) -> Plan | None:
     """A step writes what an earlier one wrote, and does not call it a change."""
-    t, at, writes = plan.tensors, plan.steps.writes_at.tolist(), plan.steps.writes.tolist()
-    mutates = plan.steps.listed("mutates")
+    t, at, writes = (
+        plan.allocation.tensors,
+        plan.allocation.steps.writes_at.tolist(),
+        plan.allocation.steps.writes.tolist(),
+    )
+    mutates = plan.allocation.steps.listed("mutates")
     found = []
     for k, w in enumerate(writes):
         first, end = row_bounds(at, k)
@@ -146,8 +155,8 @@ def written_twice(plan: Plan, chance: random.Random) -> Plan | None:
 def results_together(plan: Plan, chance: random.Random) -> Plan | None:
     """Two results of one step share a byte."""
     pairs = [
-        (a, b) for made in plan.steps.listed("writes") for a in made for b in made
-        if a != b and is_plain(plan, a) and is_plain(plan, b) and plan.tensors.bytes[a] and plan.tensors.bytes[b]
+        (a, b) for made in plan.allocation.steps.listed("writes") for a in made for b in made
+        if a != b and is_plain(plan, a) and is_plain(plan, b) and plan.allocation.tensors.bytes[[a, b]].all()
         and not is_callers(plan, a) and not is_callers(plan, b)
     ]  # fmt: skip
     return _into(plan, *chance.choice(pairs)) if pairs else None
@@ -156,8 +165,8 @@ def results_together(plan: Plan, chance: random.Random) -> Plan | None:
 def not_given_up(scene: Scene, chance: random.Random) -> Files | None:
     """The caller did not give up what a step changes, whatever the plan says that it did."""
     plan = scene.plan
-    names = plan.tensors.name.list()
-    changes = {names[r] for row in plan.steps.listed("mutates") for r in row if is_callers(plan, r)}
+    names = plan.allocation.tensors.name.list()
+    changes = {names[r] for row in plan.allocation.steps.listed("mutates") for r in row if is_callers(plan, r)}
     kept = sorted(changes & scene.donated)
     if not kept:
         return None
@@ -167,7 +176,7 @@ def not_given_up(scene: Scene, chance: random.Random) -> Files | None:
 def caller_in_place(scene: Scene, chance: random.Random) -> Files | None:
     """The caller did not give up an input whose bytes a result takes in place."""
     plan = scene.plan
-    t = plan.tensors
+    t = plan.allocation.tensors
     names = t.name.list()
     taken = [
         names[int(t.of[r])] for r in range(len(t))

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from tests.nightly.soak.scenes import Scene
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role, Shares
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, SHARES, Plan
+from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, SHARES
+from tmmu.plan.sections import Plan, amended
 
 
 class Files(NamedTuple):
@@ -61,46 +62,48 @@ def used(plan: Plan, arena: int, **fields: int | bool) -> Plan:
     """The plan with other claims of one arena."""
     usage = list(plan.usage)
     usage[arena] = usage[arena]._replace(**fields)  # type: ignore[arg-type]  # fields of several types
-    return replace(plan, usage=tuple(usage))
+    return amended(plan, usage=tuple(usage))
 
 
 def configured(plan: Plan, arena: int, **fields: object) -> Plan:
     """The plan with one arena configured in another way."""
-    arenas = list(plan.arenas)
+    arenas = list(plan.allocation.arenas)
     arenas[arena] = replace(arenas[arena], **fields)  # type: ignore[arg-type]  # fields of several types
-    return replace(plan, arenas=tuple(arenas))
+    return amended(plan, arenas=tuple(arenas))
 
 
 def arena_in_use(plan: Plan, chance: random.Random) -> int | None:
     """An arena that has storages."""
-    found = sorted(set(plan.storages.arena.tolist()))
+    found = sorted(set(plan.allocation.storages.arena.tolist()))
     return chance.choice(found) if found else None
 
 
 def alignment_of(plan: Plan, storage: int) -> int:
     """What the address of a storage must be a multiple of."""
-    s = plan.storages
-    return max(int(s.alignment[storage]), plan.arenas[int(s.arena[storage])].alignment)
+    s = plan.allocation.storages
+    return max(int(s.alignment[storage]), plan.allocation.arenas[int(s.arena[storage])].alignment)
 
 
 def is_view(plan: Plan, row: int) -> bool:
     """Does the plan call a tensor a view?"""
-    return SHARES[int(plan.tensors.shares[row])] is Shares.VIEW
+    return SHARES[int(plan.allocation.tensors.shares[row])] is Shares.VIEW
 
 
 def is_plain(plan: Plan, row: int) -> bool:
     """Does a tensor have bytes of its own, as the plan says?"""
-    return SHARES[int(plan.tensors.shares[row])] is Shares.NONE
+    return SHARES[int(plan.allocation.tensors.shares[row])] is Shares.NONE
 
 
 def address(plan: Plan, row: int) -> int:
     """Where a tensor begins in its arena."""
-    return int(plan.storages.offset[plan.tensors.storage[row]]) + int(plan.tensors.window[row])
+    return int(plan.allocation.storages.offset[plan.allocation.tensors.storage[row]]) + int(
+        plan.allocation.tensors.window[row]
+    )
 
 
 def meet(plan: Plan, one: int, other: int) -> bool:
     """Do two tensors have a byte in common?"""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     if s.arena[t.storage[one]] != s.arena[t.storage[other]]:
         return False
     first = max(address(plan, one), address(plan, other))
@@ -110,7 +113,9 @@ def meet(plan: Plan, one: int, other: int) -> bool:
 def accesses(plan: Plan) -> dict[int, list[int]]:
     """The steps that read or write each tensor, in order."""
     found: dict[int, list[int]] = {}
-    for n, (read, made) in enumerate(zip(plan.steps.listed("reads"), plan.steps.listed("writes"), strict=True)):
+    for n, (read, made) in enumerate(
+        zip(plan.allocation.steps.listed("reads"), plan.allocation.steps.listed("writes"), strict=True)
+    ):
         for r in dict.fromkeys((*read, *made)):
             found.setdefault(r, []).append(n)
     return found
@@ -118,12 +123,12 @@ def accesses(plan: Plan) -> dict[int, list[int]]:
 
 def is_callers(plan: Plan, row: int) -> bool:
     """Does the caller write a tensor?"""
-    return int(plan.tensors.writer[row]) == NONE
+    return int(plan.allocation.tensors.writer[row]) == NONE
 
 
 def is_kept(plan: Plan, row: int) -> bool:
     """Is a tensor a parameter or optimizer state, which the caller reads again after the last step?"""
-    return ROLES[int(plan.tensors.role[row])] in (Role.PARAMETER, Role.OPTIMIZER)
+    return ROLES[int(plan.allocation.tensors.role[row])] in (Role.PARAMETER, Role.OPTIMIZER)
 
 
 def row_bounds(bounds: list[int], entry: int) -> tuple[int, int]:
@@ -133,5 +138,5 @@ def row_bounds(bounds: list[int], entry: int) -> tuple[int, int]:
 
 def returned(plan: Plan, row: int) -> bool:
     """Does the caller read a tensor after the last step, donations apart?"""
-    flags = IS_OUTPUT | (IS_SAVED if plan.mode == "forward" else 0)
-    return bool(int(plan.tensors.flags[row]) & flags)
+    flags = IS_OUTPUT | (IS_SAVED if plan.origin.mode == "forward" else 0)
+    return bool(int(plan.allocation.tensors.flags[row]) & flags)

@@ -46,7 +46,7 @@ def confirmed(scene: Scene, stated: Stated, donated: frozenset[str], witness: Wi
         return shows_difference(scene, plan, witness)
     if "field" in witness:
         return FIELDS[name](plan, witness) if name in FIELDS else False
-    known = {*plan.tensors.name, "nothing", *(f"storage {k}" for k in range(len(plan.storages)))}
+    known = {*plan.allocation.tensors.name, "nothing", *(f"storage {k}" for k in range(len(plan.allocation.storages)))}
     if not known.issuperset(witness["tensors"]) or not witness["text"]:
         return False
     if name == "bodies_nest":

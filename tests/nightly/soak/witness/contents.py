@@ -13,7 +13,8 @@ from tests.support.recipes import WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import MAIN, Part, Role, Shares
-from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, SHARES, Plan
+from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, SHARES
+from tmmu.plan.sections import Plan
 
 Witness = Mapping[str, Any]
 GRADIENTS = "tmmu.grad"
@@ -26,7 +27,7 @@ CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
 
 def outlived(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
     """The step, or the caller, does what is said; and the tensor is not live then, or not written yet."""
-    t, row, step, text = plan.tensors, row_of(plan, w["tensors"][0]), step_of(w), w["text"]
+    t, row, step, text = plan.allocation.tensors, row_of(plan, w["tensors"][0]), step_of(w), w["text"]
     by, writer = writers(plan, row), int(t.writer[row])
     if "is said to be written" in text:
         return writer != NONE and (not by or by[0] != writer)
@@ -37,18 +38,18 @@ def outlived(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
         return writer == NONE and int(t.birth[row]) != 0
     if step is None:
         return False
-    lists = {which: plan.steps.listed(which) for which in plan.steps.LISTS}
+    lists = {which: plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS}
     here = {which: rows[step] if step < len(rows) else () for which, rows in lists.items()}
     if "without reading and writing" in text:
         return row in here["mutates"] and not (row in here["reads"] and row in here["writes"])
     if "which the plan says no step writes" in text:
         return row in here["writes"] and row not in here["mutates"] and writer == NONE
-    live_then = int(t.birth[row]) <= min(step, plan.last_step) <= int(t.death[row])
+    live_then = int(t.birth[row]) <= min(step, plan.allocation.last_step) <= int(t.death[row])
     touched = {*here["reads"], *here["writes"], *reads_again(plan, step), *returned_by(plan, step)}
-    if step < len(plan.steps) and row not in touched:
+    if step < len(plan.allocation.steps) and row not in touched:
         return False
     kept = is_kept(plan, row) and t.name[row] not in donated
-    if step >= len(plan.steps) and not (returned(plan, row) or kept):
+    if step >= len(plan.allocation.steps) and not (returned(plan, row) or kept):
         return False
     if "which lives over" in text:
         return not live_then
@@ -61,20 +62,22 @@ def outlived(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
 
 def _unfinished(plan: Plan, row: int, step: int) -> bool:
     """Does a step stand in the body of the very node that returns a tensor?"""
-    writer = int(plan.tensors.writer[row])
+    writer = int(plan.allocation.tensors.writer[row])
     return any(
-        int(e) < step < int(v) == writer for e, v in zip(plan.bodies.enter, plan.bodies.leave, strict=True) if e != NONE
+        int(e) < step < int(v) == writer
+        for e, v in zip(plan.allocation.bodies.enter, plan.allocation.bodies.leave, strict=True)
+        if e != NONE
     )
 
 
 def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
     """What the sentence says of the step, the tensors and their bytes is so, one kind of sentence after the other."""
-    t, step, text = plan.tensors, step_of(w), w["text"]
+    t, step, text = plan.allocation.tensors, step_of(w), w["text"]
     if step is None:
         return False
     row = row_of(plan, w["tensors"][0])
     other = row_of(plan, w["tensors"][1]) if len(w["tensors"]) > 1 and w["tensors"][1] != "nothing" else None
-    lists = {which: plan.steps.listed(which) for which in plan.steps.LISTS}
+    lists = {which: plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS}
     here = {which: rows[step] if step < len(rows) else () for which, rows in lists.items()}
     made = {*here["writes"], *returned_by(plan, step)}
     if "whose bytes hold" in text:
@@ -104,21 +107,27 @@ def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
 
 def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int) -> bool:
     """May a result lie in an operand's bytes: as a view, or in place where it is free, by an operator that can?"""
-    t, reads, writes = plan.tensors, plan.steps.listed("reads")[step], plan.steps.listed("writes")[step]
+    t, reads, writes = (
+        plan.allocation.tensors,
+        plan.allocation.steps.listed("reads")[step],
+        plan.allocation.steps.listed("writes")[step],
+    )
     if int(t.writer[row]) != step or int(t.of[row]) != of or not (is_callers(plan, of) or t.writer[of] < step):
         return False
-    if int(plan.steps.body[step]) != (MAIN if is_callers(plan, of) else int(plan.steps.body[int(t.writer[of])])):
+    if int(plan.allocation.steps.body[step]) != (
+        MAIN if is_callers(plan, of) else int(plan.allocation.steps.body[int(t.writer[of])])
+    ):
         return False
-    parts = [PARTS[int(plan.steps.part[n])] for n in (step, int(t.writer[of])) if n != NONE]
+    parts = [PARTS[int(plan.allocation.steps.part[n])] for n in (step, int(t.writer[of])) if n != NONE]
     if parts[0] is not Part.WHOLE or Part.ENTER in parts:  # what an enter writes is given again in each iteration
         return False
     same = (address(plan, row), int(t.bytes[row])) == (address(plan, of), int(t.bytes[of]))
-    domain, op = plan.ops[int(plan.steps.op[step])]
+    domain, op = plan.allocation.ops[int(plan.allocation.steps.op[step])]
     if is_view(plan, row):
         whole = bool(t.bytes[row] == t.bytes[of] and t.dtype[row] == t.dtype[of])
         known = op in SHOWN.get(domain, ()) and whole and reads[0] == of and (domain != "" or row in writes[:1])
         return known if domain in SHOWN else _shows(plan, row, of)
-    bits = [BITS[plan.dtypes[int(t.dtype[r])]] for r in (row, of)]
+    bits = [BITS[plan.allocation.dtypes[int(t.dtype[r])]] for r in (row, of)]
     # Where elements are narrower than a byte, equal bytes do not show equal shapes; those of a sole operand do.
     operands = [r for r in reads if ROLES[int(t.role[r])] is not Role.SCRATCH or int(t.writer[r]) != step]
     read_in_time = reads.index(of) < OVERWRITTEN.get(domain, {}).get(op, 0) and row in writes[:1]
@@ -131,11 +140,11 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
 
 def _shows(plan: Plan, row: int, base: int) -> bool:
     """Does a view of an operator of ai.onnx lie exactly on its base; of another one, inside?"""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     if t.storage[row] != t.storage[base] or s.arena[t.storage[row]] != s.arena[t.storage[base]]:
         return False
     step = int(t.writer[row])
-    domain = plan.ops[int(plan.steps.op[step])][0] if step != NONE else ""
+    domain = plan.allocation.ops[int(plan.allocation.steps.op[step])][0] if step != NONE else ""
     first = address(plan, row) - address(plan, base)
     inside = first >= 0 and first + int(t.bytes[row]) <= int(t.bytes[base])
     return inside and (bool(domain) or first == 0)

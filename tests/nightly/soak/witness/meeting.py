@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 from tmmu.planner.sharding.local import coordinates
 
 DOMAIN = "tmmu.mesh/"
@@ -21,7 +21,7 @@ class Call(NamedTuple):
 
 def meet(plans: list[Plan]) -> bool:
     """Whether there is an order in which all ranks come to their end."""
-    left = {plan.rank: calls(plan, plans) for plan in plans}
+    left = {plan.origin.rank: calls(plan, plans) for plan in plans}
     moved = True
     while moved:
         moved = False
@@ -39,27 +39,31 @@ def meet(plans: list[Plan]) -> bool:
 
 def calls(plan: Plan, plans: list[Plan]) -> list[Call]:
     """Everything that a rank does together with others, in its order; what there is not is done with nobody."""
-    t, spec = plan.tensors, plan.shard_spec
-    here = coordinates(plan.rank, spec)
-    where = {other.rank: coordinates(other.rank, spec) for other in plans}
+    t, spec = plan.allocation.tensors, plan.origin.shard_spec
+    here = coordinates(plan.origin.rank, spec)
+    where = {other.origin.rank: coordinates(other.origin.rank, spec) for other in plans}
     found = []
     lists = zip(
-        plan.steps.node, plan.steps.op.tolist(), plan.steps.listed("reads"), plan.steps.listed("writes"), strict=True
+        plan.allocation.steps.node,
+        plan.allocation.steps.op.tolist(),
+        plan.allocation.steps.listed("reads"),
+        plan.allocation.steps.listed("writes"),
+        strict=True,
     )
     for node, row, reads, writes in lists:
-        domain, op = plan.ops[row]
+        domain, op = plan.allocation.ops[row]
         kind, _, detail = op.partition(".")
         if not domain.startswith(DOMAIN) or kind == "Shard":
             continue
         axis = domain.removeprefix(DOMAIN)
         rows = writes if kind == "Recv" else reads
-        carries = tuple((int(t.bytes[r]), plan.dtypes[int(t.dtype[r])]) for r in rows)
+        carries = tuple((int(t.bytes[r]), plan.allocation.dtypes[int(t.dtype[r])]) for r in rows)
         alike = [r for r, at in where.items() if {**at, axis: 0} == {**here, axis: 0}] if axis in here else []
         if kind in TOGETHER:
             found.append(Call((op, axis, node), frozenset(alike), carries))
         elif kind in ("Send", "Recv"):
             peer = [r for r in alike if str(where[r][axis]) == detail]
-            ends = (plan.rank, *peer) if kind == "Send" else (*peer, plan.rank)
+            ends = (plan.origin.rank, *peer) if kind == "Send" else (*peer, plan.origin.rank)
             what = ("Send", axis, *map(str, ends), *(t.name[r] for r in rows))
             found.append(Call(what, frozenset(ends) if peer else frozenset(), carries))
         else:

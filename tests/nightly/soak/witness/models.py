@@ -12,7 +12,8 @@ from tests.nightly.soak.scenes import Scene
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Shares
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES, Plan
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
+from tmmu.plan.sections import Plan
 
 Witness = Mapping[str, Any]
 
@@ -20,13 +21,13 @@ Witness = Mapping[str, Any]
 def shows_difference(scene: Scene, plan: Plan, w: Witness) -> bool:
     """The plan states what is said, and a right plan of the model what the model is said to."""
     right, what, said = scene.plan, w["field"], (w["stated"], w["recomputed"])
-    names = [x.tensors.name.list() for x in (plan, right)]
+    names = [x.allocation.tensors.name.list() for x in (plan, right)]
     if what in ("missing-step", "extra-step"):
         key = _steps(plan).keys() ^ _steps(right).keys()
         return any(node == w["node"] for node, _ in key)
     if what in ("operator", "reads", "writes", "mutates"):
         n = w["steps"][0]
-        key_of = (plan.steps.node[n], int(plan.steps.part[n]))
+        key_of = (plan.allocation.steps.node[n], int(plan.allocation.steps.part[n]))
         return (
             _step(plan, n, what) == said[0]
             and _same(what, _step(right, _steps(right)[key_of], what), said[1])
@@ -42,18 +43,20 @@ def shows_difference(scene: Scene, plan: Plan, w: Witness) -> bool:
         )
     if what == "alignment":
         rows = [each.index(w["tensors"][0]) for each in names]
-        mine, least = (int(x.tensors.alignment[r]) for x, r in zip((plan, right), rows, strict=True))
+        mine, least = (int(x.allocation.tensors.alignment[r]) for x, r in zip((plan, right), rows, strict=True))
         return said[0] == str(mine) and (mine < least or mine % least > 0)
     if what == "must-not-alias":
         pairs = [
-            {frozenset(each[k] for k in pair) for pair in x.must_not_alias}
+            {frozenset(each[k] for k in pair) for pair in x.allocation.must_not_alias}
             for x, each in zip((plan, right), names, strict=True)
         ]
         return frozenset(w["tensors"]) in pairs[0] ^ pairs[1]
     if what == "unproduced":
-        return w["tensors"][0] in set(plan.unproduced) ^ set(right.unproduced)
+        return w["tensors"][0] in set(plan.allocation.unproduced) ^ set(right.allocation.unproduced)
     if what == "source-digest":
-        return said == tuple("" if x.source_digest is None else x.source_digest.hex() for x in (plan, right))
+        return said == tuple(
+            "" if x.origin.source_digest is None else x.origin.source_digest.hex() for x in (plan, right)
+        )
     if what == "binding":
         return plan.bindings != right.bindings and said[0] != said[1]
     if what == "donated":
@@ -67,44 +70,46 @@ def _same(what: str, one: str, other: str) -> bool:
 
 
 def _callers(plan: Plan, name: str) -> bool:
-    names = plan.tensors.name.list()
-    return name in names and int(plan.tensors.writer[names.index(name)]) == NONE
+    names = plan.allocation.tensors.name.list()
+    return name in names and int(plan.allocation.tensors.writer[names.index(name)]) == NONE
 
 
 def _steps(plan: Plan) -> dict[tuple[str, int], int]:
-    keys = zip(plan.steps.node.list(), plan.steps.part.tolist(), strict=True)
+    keys = zip(plan.allocation.steps.node.list(), plan.allocation.steps.part.tolist(), strict=True)
     return {key: n for n, key in enumerate(keys)}
 
 
 def _step(plan: Plan, n: int, what: str) -> str:
     if what == "operator":
-        domain, op = plan.ops[int(plan.steps.op[n])]
+        domain, op = plan.allocation.ops[int(plan.allocation.steps.op[n])]
         return f"{'' if domain == 'ai.onnx' else domain}::{op}"
-    return ", ".join(plan.tensors.name[r] for r in plan.steps.listed(what)[n])
+    return ", ".join(plan.allocation.tensors.name[r] for r in plan.allocation.steps.listed(what)[n])
 
 
 def _writer(plan: Plan, r: int) -> str:
-    n = int(plan.tensors.writer[r])
-    return "the caller" if n == NONE else f"{plan.steps.node[n]} ({PARTS[int(plan.steps.part[n])]})"
+    n = int(plan.allocation.tensors.writer[r])
+    return (
+        "the caller" if n == NONE else f"{plan.allocation.steps.node[n]} ({PARTS[int(plan.allocation.steps.part[n])]})"
+    )
 
 
 def _is_input(plan: Plan, r: int) -> str:
     """Of parameters and optimizer state the flag says nothing."""
-    return str(bool(int(plan.tensors.flags[r]) & IS_INPUT))
+    return str(bool(int(plan.allocation.tensors.flags[r]) & IS_INPUT))
 
 
 def _view(plan: Plan, r: int) -> str:
-    t = plan.tensors
+    t = plan.allocation.tensors
     return f"a view of {t.name[int(t.of[r])]}" if SHARES[int(t.shares[r])] is Shares.VIEW else "no view"
 
 
 TENSOR = {
     "bytes": lambda plan, r: str(plan.sizes()[r]),
-    "element-bits": lambda plan, r: str(BITS[plan.dtypes[int(plan.tensors.dtype[r])]]),
-    "role": lambda plan, r: str(ROLES[int(plan.tensors.role[r])]),
+    "element-bits": lambda plan, r: str(BITS[plan.allocation.dtypes[int(plan.allocation.tensors.dtype[r])]]),
+    "role": lambda plan, r: str(ROLES[int(plan.allocation.tensors.role[r])]),
     "input": _is_input,
-    "output": lambda plan, r: str(bool(int(plan.tensors.flags[r]) & IS_OUTPUT)),
-    "saved": lambda plan, r: str(bool(int(plan.tensors.flags[r]) & IS_SAVED)),
+    "output": lambda plan, r: str(bool(int(plan.allocation.tensors.flags[r]) & IS_OUTPUT)),
+    "saved": lambda plan, r: str(bool(int(plan.allocation.tensors.flags[r]) & IS_SAVED)),
     "writer": _writer,
     "view": _view,
 }

@@ -9,7 +9,8 @@ from typing import Any
 from tests.nightly.soak.lies.telling import address
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Rule
-from tmmu.plan.columns import ROLES, Plan
+from tmmu.plan.columns import ROLES
+from tmmu.plan.sections import Plan, configured
 
 Witness = Mapping[str, Any]
 BY_SLOTS = ("slots", "hashed")
@@ -21,14 +22,14 @@ def power_of_two(value: int) -> bool:
 
 
 def row_of(plan: Plan, name: str) -> int:
-    return plan.tensors.name.list().index(name)
+    return plan.allocation.tensors.name.list().index(name)
 
 
 def home_of(plan: Plan, name: str) -> int:
     """The storage that goes by a tensor's name, or by its number where it has no tensor."""
-    if name not in plan.tensors.name.list():
+    if name not in plan.allocation.tensors.name.list():
         return int(name.removeprefix("storage "))
-    return int(plan.tensors.storage[row_of(plan, name)])
+    return int(plan.allocation.tensors.storage[row_of(plan, name)])
 
 
 def step_of(witness: Witness) -> int | None:
@@ -37,23 +38,23 @@ def step_of(witness: Witness) -> int | None:
 
 def overlap(plan: Plan, w: Witness) -> bool:
     """Both storages have the first and the last byte and are live at the step; or their slots cannot both be right."""
-    s, step = plan.storages, step_of(w)
+    s, step = plan.allocation.storages, step_of(w)
     one, other = (home_of(plan, name) for name in w["tensors"])
     if one == other:
         return False
     if step is None:  # of slots as a whole: they have bytes in common, or one slot is in two places
-        if plan.layout not in BY_SLOTS:
+        if plan.origin.layout not in BY_SLOTS:
             return False
-        if s.slot[one] == s.slot[other]:
+        if plan.slots.of[one] == plan.slots.of[other]:
             return bool(s.offset[one] != s.offset[other])
-        ends = [int(s.offset[k]) + int(plan.slots.bytes[s.slot[k]]) for k in (one, other)]
+        ends = [int(s.offset[k]) + int(plan.slots.bytes[plan.slots.of[k]]) for k in (one, other)]
         return s.arena[one] == s.arena[other] and max(int(s.offset[one]), int(s.offset[other])) < min(ends)
     if not all(s.birth[k] <= step <= s.death[k] for k in (one, other)):
         return False
     if "have one slot" in w["text"]:
-        return bool(s.slot[one] == s.slot[other]) and plan.layout in BY_SLOTS
+        return bool(plan.slots.of[one] == plan.slots.of[other]) and plan.origin.layout in BY_SLOTS
     return all(
-        plan.arenas[int(s.arena[k])].name == w["arena"]
+        plan.allocation.arenas[int(s.arena[k])].name == w["arena"]
         and int(s.offset[k]) <= w["first_byte"] <= w["last_byte"] < int(s.offset[k]) + int(s.bytes[k])
         for k in (one, other)
     )
@@ -64,11 +65,15 @@ def misaligned(plan: Plan, w: Witness) -> bool:
 
     The sentence says which, and names the alignment, and the address that is no multiple of it.
     """
-    s, name, text = plan.storages, w["tensors"][0], w["text"]
+    s, name, text = plan.allocation.storages, w["tensors"][0], w["text"]
     k = home_of(plan, name)
-    rows = [r for r, home in enumerate(plan.tensors.storage.tolist()) if home == k and plan.tensors.name[r] == name]
-    of = {int(plan.tensors.alignment[r]): address(plan, r) for r in rows}
-    arena, slot = plan.arenas[int(s.arena[k])].alignment, int(plan.slots.alignment[s.slot[k]])
+    rows = [
+        r
+        for r, home in enumerate(plan.allocation.tensors.storage.tolist())
+        if home == k and plan.allocation.tensors.name[r] == name
+    ]
+    of = {int(plan.allocation.tensors.alignment[r]): address(plan, r) for r in rows}
+    arena, slot = plan.allocation.arenas[int(s.arena[k])].alignment, int(plan.slots.alignment[plan.slots.of[k]])
     if found := re.search(r"(the arena of |the slot of |).* has the alignment ([0-9]+): no power of two$", text):
         asked = int(found[2])
         there = {"the arena of ": [arena], "the slot of ": [slot]}.get(found[1], [*of, int(s.alignment[k])])
@@ -86,22 +91,25 @@ def misaligned(plan: Plan, w: Witness) -> bool:
 
 def beyond(plan: Plan, w: Witness) -> bool:
     """A storage ends beyond the footprint, or the footprint beyond the capacity, or arenas beyond their memory."""
-    s = plan.storages
-    a = next(k for k, arena in enumerate(plan.arenas) if arena.name == w["arena"])
-    arena, usage = plan.arenas[a], plan.usage[a]
+    s = plan.allocation.storages
+    a = next(k for k, arena in enumerate(plan.allocation.arenas) if arena.name == w["arena"])
+    arena, usage = plan.allocation.arenas[a], plan.usage[a]
     if "of the memory" in w["text"]:
         return _crowded(plan, a)
     k = home_of(plan, w["tensors"][0])
-    end = 1 << 64 if plan.layout == "hashed" and arena.reuse else usage.footprint
+    end = 1 << 64 if plan.origin.layout == "hashed" and arena.reuse else usage.footprint
     return int(s.arena[k]) == a and (int(s.offset[k]) + int(s.bytes[k]) > end or usage.footprint > arena.capacity)
 
 
 def _crowded(plan: Plan, a: int) -> bool:
     """Arenas of one memory up to this one, one behind the other, need more than there is."""
-    key = plan.arenas[a].device, plan.arenas[a].memory
-    capacity = next(m.capacity for d in plan.policy.devices for m in d.memories if (d.name, m.name) == key)
+    arenas = configured(plan)
+    key = arenas[a].device, arenas[a].memory
+    capacity = next(
+        m.capacity for d in plan.configuration.policy.devices for m in d.memories if (d.name, m.name) == key
+    )
     end = 0
-    for b, (arena, usage) in enumerate(zip(plan.arenas, plan.usage, strict=True)):
+    for b, (arena, usage) in enumerate(zip(arenas, plan.usage, strict=True)):
         if (arena.device, arena.memory) == key and usage.footprint and b <= a:
             slots = [int(x) for x, of in zip(plan.slots.alignment, plan.slots.arena, strict=True) if of == b]
             strict = max([arena.alignment, *slots])
@@ -110,10 +118,10 @@ def _crowded(plan: Plan, a: int) -> bool:
 
 
 def outgrown(plan: Plan, w: Witness) -> bool:
-    t, s, name = plan.tensors, plan.storages, w["tensors"][0]
+    t, s, name = plan.allocation.tensors, plan.allocation.storages, w["tensors"][0]
     k = home_of(plan, name)
     if "of steps 0 to" in w["text"]:
-        return not s.birth[k] <= s.death[k] <= plan.last_step
+        return not s.birth[k] <= s.death[k] <= plan.allocation.last_step
     row = row_of(plan, name)
     inside = s.birth[k] <= t.birth[row] <= t.death[row] <= s.death[k]
     return not inside or int(t.window[row]) + int(t.bytes[row]) > int(s.bytes[k])
@@ -122,9 +130,9 @@ def outgrown(plan: Plan, w: Witness) -> bool:
 def aliased(plan: Plan, w: Witness) -> bool:
     """The pair is listed, and the two storages have the first and the last byte."""
     one, other = (row_of(plan, name) for name in w["tensors"])
-    s, homes = plan.storages, [int(plan.tensors.storage[r]) for r in (one, other)]
-    return frozenset((one, other)) in {frozenset(pair) for pair in plan.must_not_alias} and all(
-        plan.arenas[int(s.arena[k])].name == w["arena"]
+    s, homes = plan.allocation.storages, [int(plan.allocation.tensors.storage[r]) for r in (one, other)]
+    return frozenset((one, other)) in {frozenset(pair) for pair in plan.allocation.must_not_alias} and all(
+        plan.allocation.arenas[int(s.arena[k])].name == w["arena"]
         and int(s.offset[k]) <= w["first_byte"] <= w["last_byte"] < int(s.offset[k]) + int(s.bytes[k])
         for k in homes
     )
@@ -132,38 +140,40 @@ def aliased(plan: Plan, w: Witness) -> bool:
 
 def misfit(plan: Plan, w: Witness) -> bool:
     """A storage does not fit its slot, or two cannot be in theirs."""
-    s, homes = plan.storages, [home_of(plan, name) for name in w["tensors"]]
-    slot, a = int(s.slot[homes[0]]), int(s.arena[homes[0]])
+    s, homes = plan.allocation.storages, [home_of(plan, name) for name in w["tensors"]]
+    slot, a = int(plan.slots.of[homes[0]]), int(s.arena[homes[0]])
     if len(homes) == 1:
-        strict = max(int(s.alignment[homes[0]]), plan.arenas[a].alignment)
+        strict = max(int(s.alignment[homes[0]]), plan.allocation.arenas[a].alignment)
         return bool(
             plan.slots.arena[slot] != a
             or s.bytes[homes[0]] > plan.slots.bytes[slot]
             or strict > int(plan.slots.alignment[slot])
         )
-    if homes[0] == homes[1] or s.slot[homes[1]] != slot:
+    if homes[0] == homes[1] or plan.slots.of[homes[1]] != slot:
         return False
     both = s.birth[homes[0]] <= s.death[homes[1]] and s.birth[homes[1]] <= s.death[homes[0]]
-    return bool(both) if step_of(w) is not None else not plan.arenas[a].reuse
+    return bool(both) if step_of(w) is not None else not plan.allocation.arenas[a].reuse
 
 
 def homeless(plan: Plan, w: Witness) -> bool:
     """The tensor lies in the arena, and neither the first rule that means it nor, without one, its role allows it."""
     row = row_of(plan, w["tensors"][0])
-    arena = plan.arenas[int(plan.storages.arena[plan.tensors.storage[row]])]
-    meant = [rule for rule in plan.policy.rules if _means(plan, rule, row)]
+    arena = configured(plan)[int(plan.allocation.storages.arena[plan.allocation.tensors.storage[row]])]
+    meant = [rule for rule in plan.configuration.policy.rules if _means(plan, rule, row)]
     if arena.name != w["arena"]:
         return False
-    return arena.name not in meant[0].arenas if meant else ROLES[int(plan.tensors.role[row])] not in arena.roles
+    return (
+        arena.name not in meant[0].arenas if meant else ROLES[int(plan.allocation.tensors.role[row])] not in arena.roles
+    )
 
 
 def _means(plan: Plan, rule: Rule, row: int) -> bool:
     """Does a rule speak of a tensor: by its role, its name, the operator of the step that makes or first reads it?"""
-    t = plan.tensors
-    touched = [n for n, read in enumerate(plan.steps.listed("reads")) if row in read]
+    t = plan.allocation.tensors
+    touched = [n for n, read in enumerate(plan.allocation.steps.listed("reads")) if row in read]
     made = int(t.writer[row])
     step = made if made != NONE else min(touched, default=None)
-    op = "" if step is None else plan.ops[int(plan.steps.op[step])][1]
+    op = "" if step is None else plan.allocation.ops[int(plan.allocation.steps.op[step])][1]
     return (
         (not rule.roles or ROLES[int(t.role[row])] in rule.roles)
         and (not rule.names or any(_fits(pattern, t.name[row]) for pattern in rule.names))

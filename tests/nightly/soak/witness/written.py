@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.nightly.soak.lies.telling import address, is_callers, is_view
 from tmmu.core.columns import NONE
-from tmmu.plan.columns import Plan
+from tmmu.plan.sections import Plan
 
 CALLER, END = -1, 1 << 40
 """The step before all others, and one behind them."""
@@ -12,19 +12,23 @@ CALLER, END = -1, 1 << 40
 
 def writers(plan: Plan, row: int) -> list[int]:
     """The steps that write a tensor, in order."""
-    return [n for n, made in enumerate(plan.steps.listed("writes")) if row in made]
+    return [n for n, made in enumerate(plan.allocation.steps.listed("writes")) if row in made]
 
 
 def loops(plan: Plan) -> list[tuple[int, int]]:
     """The enter and the leave of every node with a body that may run again, by its operator."""
-    b = plan.bodies
+    b = plan.allocation.bodies
     found = {(int(e), int(v)) for e, v in zip(b.enter, b.leave, strict=True) if e != NONE and v != NONE and e < v}
-    return sorted((e, v) for e, v in found if v < len(plan.steps) and plan.ops[int(plan.steps.op[e])][1] not in ("If",))
+    return sorted(
+        (e, v)
+        for e, v in found
+        if v < len(plan.allocation.steps) and plan.allocation.ops[int(plan.allocation.steps.op[e])][1] not in ("If",)
+    )
 
 
 def results(plan: Plan, enter: int, leave: int) -> set[int]:
     """What a node with bodies returns: what its leave writes, and neither reads nor found written."""
-    reads, writes = plan.steps.listed("reads"), plan.steps.listed("writes")
+    reads, writes = plan.allocation.steps.listed("reads"), plan.allocation.steps.listed("writes")
     before = {r for n in range(enter, leave) for r in writes[n]}
     return set(writes[leave]) - before - set(reads[leave])
 
@@ -36,12 +40,12 @@ def returned_by(plan: Plan, enter: int) -> set[int]:
 
 def reads_again(plan: Plan, step: int) -> set[int]:
     """What a loop may read again when it comes to its end: all that its steps touch and that was there before."""
-    reads, writes = plan.steps.listed("reads"), plan.steps.listed("writes")
+    reads, writes = plan.allocation.steps.listed("reads"), plan.allocation.steps.listed("writes")
     found: set[int] = set()
     for enter, leave in loops(plan):
         if leave == step:
             inside = {r for n in range(enter, leave + 1) for r in (*reads[n], *writes[n])}
-            found |= {r for r in inside if is_callers(plan, r) or plan.tensors.writer[r] <= enter}
+            found |= {r for r in inside if is_callers(plan, r) or plan.allocation.tensors.writer[r] <= enter}
             found |= results(plan, enter, leave)
     return found
 
@@ -50,7 +54,7 @@ def root(plan: Plan, row: int) -> int:
     """The tensor whose bytes a tensor shows by the plan's word, or the tensor itself where that goes in a circle."""
     passed = [row]
     while is_view(plan, passed[-1]):
-        passed.append(int(plan.tensors.of[passed[-1]]))
+        passed.append(int(plan.allocation.tensors.of[passed[-1]]))
         if passed[-1] in passed[:-1]:
             return row
     return passed[-1]
@@ -58,7 +62,7 @@ def root(plan: Plan, row: int) -> int:
 
 def covers(plan: Plan, row: int, arena: int, byte: int) -> bool:
     """Does a tensor have a byte of an arena?"""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     first = address(plan, row)
     return bool(s.arena[t.storage[row]] == arena) and first <= byte < first + int(t.bytes[row])
 
@@ -81,16 +85,16 @@ def overwritten(plan: Plan, row: int, other: int | None, step: int, first: int, 
     `other` has these bytes too, and was written after what `row` shows was; or neither that nor, where nothing is
     said to be there, anything else was ever written to them.
     """
-    arena, base = int(plan.storages.arena[plan.tensors.storage[row]]), root(plan, row)
+    arena, base = int(plan.allocation.storages.arena[plan.allocation.tensors.storage[row]]), root(plan, row)
     if not (first <= last and all(covers(plan, row, arena, byte) for byte in (first, last))):
         return False
-    reads = plan.steps.listed("reads")
-    if step < len(plan.steps) and row not in reads[step] and row not in reads_again(plan, step):
+    reads = plan.allocation.steps.listed("reads")
+    if step < len(plan.allocation.steps) and row not in reads[step] and row not in reads_again(plan, step):
         return False
     if other is None:
         return all(
             last_write(plan, r, step) is None or _in_views_alone(plan, r)
-            for r in range(len(plan.tensors)) if covers(plan, r, arena, first)
+            for r in range(len(plan.allocation.tensors)) if covers(plan, r, arena, first)
         )  # fmt: skip
     if not all(covers(plan, other, arena, byte) for byte in (first, last)):
         return False
@@ -106,7 +110,7 @@ def overwritten(plan: Plan, row: int, other: int | None, step: int, first: int, 
 
 def _same_place(plan: Plan, row: int, base: int) -> bool:
     """Does a tensor lie inside of what it shows?"""
-    t, s = plan.tensors, plan.storages
+    t, s = plan.allocation.tensors, plan.allocation.storages
     if s.arena[t.storage[row]] != s.arena[t.storage[base]]:
         return False
     first = address(plan, row) - address(plan, base)

@@ -1,0 +1,112 @@
+"""What can be verified of a plan: storages in arenas, and the steps that use them. It is complete by itself.
+
+An `Allocation` has steps with what they read, write and mutate; `Buffers` have lifetimes alone, for producers that
+state no accesses. Both are a `Placement`: what no live overlap, alignment and capacity are about. spec: P2.1, P2.6
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tmmu.core.columns import U64, Names
+from tmmu.core.vocabulary import UINT64_END
+from tmmu.plan.columns import Bodies, Steps, Storages, Tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """One contiguous part of a memory: how large it may be, how its content is aligned, whether bytes are used again.
+
+    Where `reuse` is false no two storages share a byte at any step. Where `scattered` is true addresses are spread over
+    64 bits (layout `hashed`), and `capacity` bounds the bytes behind them.
+    """
+
+    name: str
+    capacity: int = UINT64_END - 1
+    alignment: int = 1
+    reuse: bool = True
+    scattered: bool = False
+
+    @property
+    def limit(self) -> int:
+        """The end of the address range: the byte at or before which every storage ends."""
+        return UINT64_END if self.scattered else self.capacity
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Storages with lifetimes and addresses in arenas; `must_not_alias` are pairs of rows that may share no byte."""
+
+    arenas: tuple[Arena, ...]
+    storages: Storages
+    must_not_alias: tuple[tuple[int, int], ...]
+
+    @property
+    def last_step(self) -> int:
+        """The last step at which anything can live."""
+        raise NotImplementedError
+
+    def storage_names(self) -> list[str]:
+        """The name of each storage in messages."""
+        raise NotImplementedError
+
+    def storages_apart(self) -> list[tuple[int, int]]:
+        """The pairs of storages that `must_not_alias` keeps apart."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Allocation(Placement):
+    """The steps of a plan, what each tensor is and shares, and where its storage lies.
+
+    `ops` are (domain, operator) pairs, `dtypes` names of `tmmu.core.dtypes`; `must_not_alias` are pairs of tensor
+    rows; `unproduced` are optional outputs that no step reads and that have no shape (T9).
+    """
+
+    ops: tuple[tuple[str, str], ...]
+    dtypes: tuple[str, ...]
+    tensors: Tensors
+    steps: Steps
+    bodies: Bodies
+    unproduced: tuple[str, ...] = ()
+
+    @property
+    def last_step(self) -> int:
+        """The last step, 0 for a plan without steps: persistent tensors and outputs live to it."""
+        return max(0, len(self.steps) - 1)
+
+    def storage_names(self) -> list[str]:
+        """Each storage by the name of its first tensor. O(tensors)."""
+        first = {k: t for t, k in reversed(list(enumerate(self.tensors.storage.tolist())))}
+        names = self.tensors.name.list()
+        return [names[first[k]] if k in first else f"storage {k}" for k in range(len(self.storages))]
+
+    def storages_apart(self) -> list[tuple[int, int]]:
+        """The storages of the tensors that must not alias."""
+        home = self.tensors.storage
+        return [(int(home[a]), int(home[b])) for a, b in self.must_not_alias]
+
+    def addresses(self) -> U64:
+        """The arena offset of each tensor: its storage's offset plus its window. O(tensors); wraps at 2**64."""
+        result: U64 = self.storages.offset[self.tensors.storage] + self.tensors.window
+        return result
+
+
+@dataclass(frozen=True)
+class Buffers(Placement):
+    """Named storages with lifetimes and no accesses; `must_not_alias` are pairs of storage rows."""
+
+    name: Names
+
+    @property
+    def last_step(self) -> int:
+        """The last death."""
+        return int(self.storages.death.max(initial=0))
+
+    def storage_names(self) -> list[str]:
+        """The names that the plan states."""
+        return self.name.list()
+
+    def storages_apart(self) -> list[tuple[int, int]]:
+        """The pairs as they are stated."""
+        return list(self.must_not_alias)

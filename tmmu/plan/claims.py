@@ -1,0 +1,135 @@
+"""What a plan claims beyond safety: read from a file, and written into it. What is absent is not claimed.
+
+The configuration's names are unique and every name that is used is there, so that what reads a plan needs to ask no
+more. spec: P1.2, P2.2, R2.4, M3.8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tmmu.core.fields import boolean, entries, integer, keys, one_of, record, refuse, size, text, texts
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.plan.columns import Slots
+from tmmu.plan.sections import ArenaUse, ClaimedConfiguration, Claims, Usage
+
+OPTIONAL = tuple(name for name in Usage._fields if name != "minimal")
+"""What may be claimed of an arena or not; that slots are as few as can be is claimed or is false."""
+REQUIRED = {"peak_step": "peak_live_bytes", "max_live_step": "max_live", "minimal": "slots"}
+"""A step is claimed with what is reached at it, and that slots are as few as can be with their number."""
+
+
+def read_claims(value: Any, slots: Slots | None, arenas: Sequence[str], last_step: int) -> Claims:
+    """The section in a decoded object; the slots have been read already."""
+    value = keys(value, ("usage",), "claims", ("slots", "configuration"))
+    usage = entries(value["usage"], "claims.usage", lambda item, at: _usage(item, at, last_step))
+    if len(usage) != len(arenas):
+        raise refuse("claims.usage", f"expected {len(arenas)} entries, one for each arena, got {len(usage)}")
+    given = value.get("configuration")
+    return Claims(usage, slots, None if given is None else _configuration(given, arenas))
+
+
+def _usage(value: Any, place: str, last_step: int) -> Usage:
+    def step(item: Any, at: str) -> int:
+        return integer(item, at, last_step + 1)
+
+    readers = dict.fromkeys(OPTIONAL, integer) | {"peak_step": step, "max_live_step": step, "minimal": boolean}
+    found = record(readers, value, place, OPTIONAL)
+    for name, of in REQUIRED.items():
+        if found.get(name) not in (None, False) and of not in found:
+            raise refuse(f"{place}.{name}", f"it is claimed without {of}")
+    return Usage(**found)
+
+
+def claims_object(claims: Claims) -> dict[str, Any]:
+    """The section as it stands in a file, but for the table of slots."""
+    found: dict[str, Any] = {
+        "usage": [{name: x for name, x in used._asdict().items() if x is not None} for used in claims.usage]
+    }
+    if claims.configuration is not None:
+        uses = [{**use._asdict(), "roles": [str(role) for role in use.roles]} for use in claims.configuration.uses]
+        found["configuration"] = {"arenas": uses, **_policy_object(claims.configuration.policy)}
+    return found
+
+
+def arena_config(arenas: Sequence[ArenaConfiguration], policy: ArenaPolicy) -> dict[str, Any]:
+    """The configuration object whose digest is `arena_config_hash`. spec: R2.4"""
+    rows = [
+        {
+            "name": a.name, "roles": [str(role) for role in a.roles], "capacity": a.capacity, "alignment": a.alignment,
+            "page_size": a.page_size, "reuse": a.reuse, "device": a.device, "memory": a.memory,
+        }
+        for a in arenas
+    ]  # fmt: skip
+    return {"arenas": rows, **_policy_object(policy)}
+
+
+def _policy_object(policy: ArenaPolicy) -> dict[str, Any]:
+    devices = [
+        {
+            "name": device.name, "memories": [dict(memory._asdict()) for memory in device.memories],
+            "nodes": list(device.nodes), "ops": list(device.ops),
+        }
+        for device in policy.devices
+    ]  # fmt: skip
+    rules = [
+        {
+            "arenas": list(rule.arenas), "roles": [str(role) for role in rule.roles], "names": list(rule.names),
+            "ops": list(rule.ops), "devices": list(rule.devices),
+        }
+        for rule in policy.rules
+    ]  # fmt: skip
+    return {"devices": devices, "rules": rules}
+
+
+def _configuration(value: Any, arenas: Sequence[str]) -> ClaimedConfiguration:
+    place = "claims.configuration"
+    found = record({"arenas": _uses, "devices": _devices, "rules": _rules}, value, place)
+    uses, devices, rules = found["arenas"], found["devices"], found["rules"]
+    if len(uses) != len(arenas):
+        raise refuse(f"{place}.arenas", f"expected {len(arenas)} entries, one for each arena, got {len(uses)}")
+    _unique([device.name for device in devices], f"{place}.devices")
+    memories = {(d.name, m.name) for d in devices for m in d.memories}
+    for i, use in enumerate(uses):
+        if use.memory and (use.device, use.memory) not in memories:
+            raise refuse(f"{place}.arenas[{i}].memory", f"the device has no memory {use.memory!r}")
+    known = {"arenas": set(arenas), "devices": {d.name for d in devices}}
+    for i, rule in enumerate(rules):
+        for key, names in known.items():
+            if unknown := [name for name in getattr(rule, key) if name not in names]:
+                raise refuse(f"{place}.rules[{i}].{key}", f"{unknown[0]!r} is not in the configuration")
+        _unique(rule.arenas, f"{place}.rules[{i}].arenas")
+        if not rule.arenas:
+            raise refuse(f"{place}.rules[{i}].arenas", "expected an arena, got none")
+    return ClaimedConfiguration(uses, ArenaPolicy(devices, rules))
+
+
+def _unique(names: Sequence[str], place: str) -> None:
+    if len(set(names)) != len(names):
+        raise refuse(place, "a name repeats")
+
+
+def _roles(value: Any, place: str) -> tuple[Role, ...]:
+    return entries(value, place, lambda item, at: Role(one_of(item, tuple(Role), at)))
+
+
+def _uses(value: Any, place: str) -> tuple[ArenaUse, ...]:
+    readers = {"roles": _roles, "page_size": size, "device": text, "memory": text}
+    return entries(value, place, lambda item, at: ArenaUse(**record(readers, item, at)))
+
+
+def _memories(value: Any, place: str) -> tuple[Memory, ...]:
+    found = entries(value, place, lambda item, at: Memory(**record({"name": text, "capacity": size}, item, at)))
+    _unique([memory.name for memory in found], place)
+    return found
+
+
+def _devices(value: Any, place: str) -> tuple[Device, ...]:
+    readers = {"name": text, "memories": _memories, "nodes": texts, "ops": texts}
+    return entries(value, place, lambda item, at: Device(**record(readers, item, at)))
+
+
+def _rules(value: Any, place: str) -> tuple[Rule, ...]:
+    readers = {"arenas": texts, "roles": _roles, "names": texts, "ops": texts, "devices": texts}
+    return entries(value, place, lambda item, at: Rule(**record(readers, item, at)))

@@ -1,0 +1,80 @@
+"""What a plan was made from: the section of the file, with the hashes of 001 that it states.
+
+spec: P1.2, P2.2, R2.1, A2.5, T10.7
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tmmu.core.bindings import bindings_object, read_bindings
+from tmmu.core.fields import integer, one_of, record, refuse, text, unexpected
+from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, Bindings
+from tmmu.plan import sharding
+from tmmu.plan.sections import Provenance
+
+HASHES = ("execution_order_hash", "arena_config_hash", "shard_spec_hash", "plan_hash", "layout_digest")
+"""The hashes that the section states; `file_digest` stands beside all sections."""
+
+
+def digest(value: Any, place: str) -> bytes:
+    """A SHA-256."""
+    if not isinstance(value, bytes) or len(value) != 32:
+        raise unexpected(place, "a SHA-256 of 32 bytes", value)
+    return value
+
+
+def _digest_or_none(value: Any, place: str) -> bytes | None:
+    return None if value is None else digest(value, place)
+
+
+def _bindings(value: Any, place: str) -> Bindings:
+    try:
+        if isinstance(value, dict) and "ranges" in value:
+            raise ValueError("the key 'ranges' is unknown")
+        return read_bindings(value)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise refuse(place, str(error)) from error
+
+
+def _shard_spec(value: Any, place: str) -> dict[str, Any]:
+    try:
+        return sharding.read(value)
+    except ValueError as error:
+        raise refuse(place, str(error)) from error
+
+
+def read(value: Any) -> tuple[Provenance, dict[str, bytes]]:
+    """The section in a decoded object, and the hashes that it states."""
+    readers: dict[str, Any] = {
+        "model": text,
+        "mode": lambda item, at: one_of(item, MODES, at),
+        "layout": lambda item, at: one_of(item, LAYOUTS, at),
+        "order": lambda item, at: one_of(item, ORDERS, at),
+        "replay_token": digest,
+        "ir_hash": digest,
+        "source_digest": _digest_or_none,
+        "bindings": _bindings,
+        "rank": lambda item, at: integer(item, at, 1 << 32),
+        "world_size": lambda item, at: integer(item, at, 1 << 32, 1),
+        "shard_spec": _shard_spec,
+        "address_token_digest": _digest_or_none,
+        **dict.fromkeys(HASHES, digest),
+    }
+    found = record(readers, value, "provenance")
+    hashes = {name: found.pop(name) for name in HASHES}
+    origin = Provenance(**found)
+    if origin.rank >= origin.world_size:
+        raise refuse("provenance.rank", f"expected one of {origin.world_size} ranks, got {origin.rank}")
+    if origin.world_size != sharding.ranks(origin.shard_spec):
+        ranks = sharding.ranks(origin.shard_spec)
+        raise refuse("provenance.world_size", f"expected {ranks}, the ranks of the mesh, got {origin.world_size}")
+    if (origin.address_token_digest is None) == (origin.layout == "hashed"):
+        place = "provenance.address_token_digest"
+        raise refuse(place, "it is there for the layout hashed, and null for every other")
+    return origin, hashes
+
+
+def provenance_object(origin: Provenance) -> dict[str, Any]:
+    """The section as it stands in a file, without its hashes."""
+    return {**origin.__dict__, "bindings": bindings_object(origin.bindings)}
