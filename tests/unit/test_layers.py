@@ -49,8 +49,6 @@ NOT_FOR_PROOFS = ("tmmu.core.alignment", "tmmu.plan.memories")
 
 KNOWN: dict[tuple[str, str], str] = {
     ("tmmu.simulator", "tmmu.importers.shapes"): "ONNX models are run as the importer resolved them",
-    ("tmmu.simulator.operators", "tmmu.importers.onnx_sharing"): "a table of operators of its own is being made",
-    ("tmmu.simulator.operators", "tmmu.planner.training.gradients"): "a table of operators of its own is being made",
 }
 """Imports that no layer allows, each until it is mended; one that is mended may not stay in this list."""
 
