@@ -68,6 +68,7 @@ HARMLESS: dict[str, str] = {
             "most-live-at-another-step", "most-live-overstated", "packed-footprint-overstated", "peak-at-another-step",
             "peak-overstated", "peak-understated", "slot-count-claimed-despite-a-conflict",
             "slot-stricter-than-what-it-holds", "slot-with-bytes-to-spare", "slots-miscounted",
+            "packed-slot-alignment-no-power-of-two",
         ),
         CLAIM,
     ),
@@ -84,7 +85,8 @@ HARMLESS: dict[str, str] = {
     "changed-without-reading-it": "the step makes the whole tensor anew, and nobody else had the old value",
     "donation-claimed-by-the-plan": "the caller of this run does not use its inputs again; another may",
     "in-place-on-an-input": "the caller of this run does not use its inputs again; another may",
-    "hashed-slot-ends-beyond-64-bits": "the bytes that no 64-bit address reaches are never asked for by address here",
+    "bytes-used-again-where-an-arena-does-not-reuse": "what shares the bytes is never live at one step",
+    "input-said-to-be-returned": "the input is kept to the end, as the plan states it",
     "in-place-beside-a-view-of-the-operand": "computed element by element, both operands are read in time",
     "one-slot-at-two-offsets": "the bytes at the other offset are free while they are used",
     "must-not-alias-and-does": "the two are never live at once: what forbids it lies outside of the plan",
@@ -102,7 +104,7 @@ HARMLESS: dict[str, str] = {
 
 REFUSED: dict[str, str] = {
     "alignment-no-power-of-two": "ALIGNMENT_VIOLATION",
-    "packed-slot-alignment-no-power-of-two": "ALIGNMENT_VIOLATION",
+    "end-beyond-64-bits": "TMMU_ALLOCATION_FAILURE",
     "hashed-slots-collide": "ADDRESS_COLLISION",
     "hashed-slots-collide-at-different-steps": "ADDRESS_COLLISION",
     "another-operator-run-again": "MODE_VIOLATION",

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from proofs import obligations
+from proofs import obligations, promises
 from proofs.checker import envelope
 from proofs.checker import execute as checker
 from proofs.checker.execute import Problem
