@@ -3,7 +3,7 @@
 A line is split into tokens once, by one regular expression that never goes back; a reader takes them from left to
 right, and whatever it refuses is named as FILE:LINE:COLUMN. A name is a bare token or a JSON string; one that is a
 word of the format must be a string, so that a list of names ends where the next word begins.
-spec: X1.1, X1.2, X1.3, X1.4, X1.9
+spec: X1.1, X1.2, X1.3, X1.4, X1.5
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import UINT64_END
+from tmmu.core.vocabulary import UINT64_END, Role
 
 LIMIT = 1 << 28
 """The largest text file that is read, in bytes."""
@@ -24,6 +24,7 @@ LIMIT = 1 << 28
 ARROW = "->"
 TOKEN = re.compile(r'(?:"(?:[^"\\]|\\.)*+"|[^ \t"#])++')
 GAP = re.compile(r"[ \t]*+")
+Value = TypeVar("Value")
 COMPARED = 10_000
 """As many names are compared with one that is unknown."""
 
@@ -132,6 +133,43 @@ class Statement:
             found.append(self.row(rows, what))
         return tuple(found)
 
+    def new(self, known: Container[str], what: str) -> str:
+        """The next name, that of a new thing. spec: X1.4"""
+        name = self.name(f"the name of a {what}")
+        if name in known:
+            raise self.refuse(f"{what} {name!r} twice", "give each one a name of its own")
+        return name
+
+    def last(self, what: str) -> str:
+        """The next name, with which the line ends."""
+        found = self.name(what)
+        self.end()
+        return found
+
+    def pair(self, rows: Mapping[str, int]) -> tuple[int, int]:
+        """The rows of two names, with which the line ends."""
+        found = self.row(rows, "name that is stated"), self.row(rows, "name that is stated")
+        self.end()
+        return found
+
+    def choice(self, values: Mapping[str, Value], what: str) -> Value:
+        """What the next token stands for."""
+        token = self.take(what)
+        if token not in values:
+            raise self.refuse(f"expected {what}, got {token}", f"use one of {', '.join(values)}")
+        return values[token]
+
+    def role(self, role: Role | None, word: Role) -> Role:
+        """The role of a tensor with one more word: `input` beside a kept role lists it among the graph inputs."""
+        if role is None or role is Role.INPUT:
+            both = role is None or word in (Role.PARAMETER, Role.OPTIMIZER)
+            found = word
+        else:
+            both, found = role in (Role.PARAMETER, Role.OPTIMIZER) and word is Role.INPUT, role
+        if not both:
+            raise self.refuse(f"it is {role} already", "give it one role")
+        return found
+
     def integer(self, what: str, low: int = 0, end: int = UINT64_END) -> int:
         """The next token as a decimal integer from `low` up to, but without, `end`."""
         token = self.take(what)
@@ -195,3 +233,18 @@ def written(name: str, form: Format) -> str:
     """
     bare = name.isprintable() and not any(c in name for c in ' "#') and ARROW not in name and name not in form.words
     return name if bare and name else json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def operator(text: str) -> tuple[str, str]:
+    """The domain and the operator that a text names: `jax.lax::add`, or `Add` of no domain. spec: X1.5
+
+    >>> operator("Add"), operator("jax.lax::add"), operator("::a::b")
+    (('', 'Add'), ('jax.lax', 'add'), ('', 'a::b'))
+    """
+    domain, colons, op = text.partition("::")
+    return (domain, op) if colons else ("", text)
+
+
+def operator_text(domain: str, op: str) -> str:
+    """What `operator` reads, of a domain without `::`."""
+    return op if not domain and "::" not in op else f"{domain}::{op}"

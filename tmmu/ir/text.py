@@ -8,13 +8,12 @@ spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from dataclasses import replace
 
 from tmmu.core import dtypes
 from tmmu.core.dims.expressions import Dim, Unwieldy, closed
 from tmmu.core.dims.text import Shapes
-from tmmu.core.statements import ARROW, Format, Statement, statements
+from tmmu.core.statements import ARROW, Format, Statement, operator, statements
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
 from tmmu.ir import order
 from tmmu.ir.columns import MAX_RANK
@@ -25,10 +24,6 @@ FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
 ))  # fmt: skip
 """The first line of a text model, and the words that a name must be quoted to be."""
 
-SHORT = {name: re.sub(r"^(b?)([fuic])[a-z]+(\d+)$", r"\1\2\3", name) for name in dtypes.BITS}
-"""How each element type is written: `f32` for float32, `bf16`, `u8`, `c64`; types such as float8e5m2 as they are."""
-
-TYPES = {short: name for name, short in SHORT.items()} | {name: name for name in SHORT}
 ROLES = {str(role): role for role in Role if role is not Role.ACTIVATION}
 MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "view", "strides"))
 OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer"))
@@ -81,9 +76,9 @@ class _Reading:
         name, source, stated = self.one("model"), self.one("source"), self.one("order")
         main = Body(-1, "", self.sequence("input"), self.sequence("output"))
         made = Model(
-            "model" if name is None else _last(name, "a name"), tuple(self.tensors), tuple(self.nodes),
-            (main, *self.bodies), tuple(self.pair(statement) for statement in self.found["apart"]),
-            tuple(_last(statement, "a name") for statement in self.found["unproduced"]),
+            "model" if name is None else name.last("a name"), tuple(self.tensors), tuple(self.nodes),
+            (main, *self.bodies), tuple(statement.pair(self.rows) for statement in self.found["apart"]),
+            tuple(statement.last("a name") for statement in self.found["unproduced"]),
             replace(bindings, donated=donated), None if source is None else _digest(source),
         )  # fmt: skip
         return made if stated is None else self.ordered(made, stated)
@@ -93,7 +88,7 @@ class _Reading:
         dims: dict[str, int] = {}
         ranges: dict[str, tuple[int, int]] = {}
         for statement in self.found["dim"]:
-            name = _new(statement, {**dims, **ranges} if ranges else dims, "dimension")
+            name = statement.new({**dims, **ranges} if ranges else dims, "dimension")
             low = statement.integer("a size")
             high = low if statement.peek() is None else statement.integer("a size", low)
             statement.end()
@@ -103,14 +98,14 @@ class _Reading:
                 ranges[name] = low, high
         shapes: dict[str, tuple[int, ...]] = {}
         for statement in self.found["shape"]:
-            name = _new(statement, shapes, "shape")
+            name = statement.new(shapes, "shape")
             shapes[name] = closed(_shape(statement, Shapes({})))
             statement.end()
         texts: dict[str, dict[str, str]] = {"value": {}, "default": {}}
         for word, known in texts.items():
             for statement in self.found[word]:
-                name = _new(statement, known, word)
-                known[name] = _last(statement, "a value")
+                name = statement.new(known, word)
+                known[name] = statement.last("a value")
         trusted = self.one("trusted")
         if trusted is not None:
             trusted.expect("shapes")
@@ -123,15 +118,13 @@ class _Reading:
         """The tensors; views and groups name tensors of any line, so that rows are given out first. spec: X3.2"""
         starts = []
         for row, statement in enumerate(self.found["tensor"]):
-            self.rows[_new(statement, self.rows, "tensor")] = row
+            self.rows[statement.new(self.rows, "tensor")] = row
             starts.append(statement)
         for name, statement in zip(self.rows, starts, strict=True):
             self.tensors.append(self.tensor(name, statement, shapes))
 
     def tensor(self, name: str, statement: Statement, shapes: Shapes) -> Tensor:
-        dtype = TYPES.get(statement.take("an element type"))
-        if dtype is None:
-            raise statement.refuse("unknown element type", f"use one of {', '.join(SHORT.values())}", None, SHAPES)
+        dtype = statement.choice(dtypes.TYPES, "an element type")
         shape, at = _shape(statement, shapes), statement.mark - 1
         try:
             size = dtypes.most_bytes(shape, dtype)
@@ -141,15 +134,12 @@ class _Reading:
             raise statement.refuse(
                 "no maximum of its size is found", "bind one of its dimensions to a single size", at, SHAPES
             )
-        row, role, alignment, saved = len(self.tensors), None, dtypes.element_alignment(dtype), False
+        row, alignment, saved = len(self.tensors), dtypes.element_alignment(dtype), False
+        role: Role | None = None
         view: View | None = None
         for word in statement.words(MARKS):
             if word in ROLES:
-                # A parameter may be listed among the graph's inputs as well.
-                both = {role, ROLES[word]} <= {Role.INPUT, Role.PARAMETER, Role.OPTIMIZER}
-                if role is not None and not both:
-                    raise statement.refuse(f"it is {role} already", "give it one role")
-                role = role if role not in (None, Role.INPUT) else ROLES[word]
+                role = statement.role(role, ROLES[word])
             if word in self.marked:
                 self.marked[word].append(row)
             elif word == "saved":
@@ -172,7 +162,7 @@ class _Reading:
         """Alias groups, each a name and its members. spec: X3.5"""
         names: set[str] = set()
         for statement in self.found["alias"]:
-            names.add(group := _new(statement, names, "alias group"))
+            names.add(group := statement.new(names, "alias group"))
             for t in _rows(statement, self.rows, "tensor"):
                 if self.tensors[t].alias_group is not None:
                     raise statement.refuse(f"it is in the alias group {self.tensors[t].alias_group!r} already")
@@ -219,7 +209,7 @@ class _Reading:
         return reads, statement.rows(self.rows, "tensor")
 
     def node(self, statement: Statement, body: int) -> Node:
-        name = _new(statement, self.node_rows, "node")
+        name = statement.new(self.node_rows, "node")
         self.node_rows[name] = len(self.nodes)
         domain, op = operator(statement.name("an operator"))
         reads, writes = self.accesses(statement)
@@ -245,11 +235,6 @@ class _Reading:
                 phase = Phase(word)
         return Node(name, op, reads, writes, domain, body, tuple(hints), mutates, tuple(requests), phase)
 
-    def pair(self, statement: Statement) -> tuple[int, int]:
-        found = statement.row(self.rows, "tensor"), statement.row(self.rows, "tensor")
-        statement.end()
-        return found
-
     def sequence(self, mark: str) -> tuple[int, ...]:
         """What has a mark, in the order of the lines or in that of the statement. spec: X3.7"""
         stated = self.one(f"{mark}s")
@@ -272,29 +257,6 @@ class _Reading:
 
 
 SHAPES = "INVALID_IR_SHAPES"
-
-
-def operator(text: str) -> tuple[str, str]:
-    """The domain and the operator that a text names: `jax.lax::add`, or `Add` of no domain.
-
-    >>> operator("Add"), operator("jax.lax::add"), operator("::a::b")
-    (('', 'Add'), ('jax.lax', 'add'), ('', 'a::b'))
-    """
-    domain, colons, op = text.partition("::")
-    return (domain, op) if colons else ("", text)
-
-
-def _last(statement: Statement, what: str) -> str:
-    found = statement.name(what)
-    statement.end()
-    return found
-
-
-def _new(statement: Statement, known: Container[str], what: str) -> str:
-    name = statement.name(f"the name of a {what}")
-    if name in known:
-        raise statement.refuse(f"{what} {name!r} twice", "give each one a name of its own")
-    return name
 
 
 def _rows(statement: Statement, rows: dict[str, int], what: str) -> tuple[int, ...]:
@@ -336,7 +298,7 @@ def _strides(statement: Statement) -> tuple[int, ...]:
 
 
 def _digest(statement: Statement) -> bytes:
-    text = _last(statement, "a SHA-256")
+    text = statement.last("a SHA-256")
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         raise statement.refuse("expected 64 hexadecimal digits")
     return bytes.fromhex(text)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from tmmu.core.dims.expressions import Unwieldy
 from tmmu.core.dims.text import shape_text
-from tmmu.core.dtypes import element_alignment
+from tmmu.core.dtypes import SHORT, element_alignment
 from tmmu.core.errors import TmmuError
-from tmmu.core.statements import written
+from tmmu.core.statements import operator_text, written
 from tmmu.core.vocabulary import MAIN, Body, Model, Node, Phase, Role, Tensor
 from tmmu.ir import text
 
@@ -69,7 +69,7 @@ def _lines(model: Model) -> Iterator[str]:
 
 
 def _tensor(tensor: Tensor, names: list[str], marks: tuple[bool, bool, bool]) -> Iterator[str]:
-    yield from ("tensor", _name(tensor.name), text.SHORT[tensor.dtype], shape_text(tensor.shape))
+    yield from ("tensor", _name(tensor.name), SHORT[tensor.dtype], shape_text(tensor.shape))
     if tensor.role is not Role.ACTIVATION:
         yield str(tensor.role)
     yield from (word for word, holds in zip(("input", "output", "donated"), marks, strict=True) if holds)
@@ -122,8 +122,7 @@ def _arm(body: Body, names: list[str]) -> Iterator[str]:
 
 
 def _node(word: str, node: Node, names: list[str]) -> Iterator[str]:
-    plain = not node.domain and "::" not in node.op
-    yield from (word, _name(node.name), _name(node.op if plain else f"{node.domain}::{node.op}"))
+    yield from (word, _name(node.name), _name(operator_text(node.domain, node.op)))
     yield from (names[t] for t in node.reads)
     yield from ("->", *(names[t] for t in node.writes))
     for result, operand in node.in_place:

@@ -52,10 +52,14 @@ Rows = TypeVar("Rows", bound=Table)
 
 @dataclass(frozen=True)
 class Stated:
-    """A plan as it was read, and the hashes that its file states."""
+    """A plan as it was read, and the hashes that its file states.
+
+    `completed` is true of a text plan, whose storages and lifetimes were worked out from its steps.
+    """
 
     plan: Plan
     hashes: dict[str, bytes]
+    completed: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class StatedBuffers:
 
     plan: BufferPlan
     hashes: dict[str, bytes]
+    completed: bool = False
 
 
 def from_object(value: Any) -> Stated | StatedBuffers:
