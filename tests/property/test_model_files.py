@@ -41,7 +41,7 @@ def test_a_model_that_is_written_and_read_is_the_same(model: Model) -> None:
 
 @given(models())
 def test_a_model_that_is_written_as_text_and_read_is_the_same(model: Model) -> None:
-    """spec: X3.9, X3.3"""
+    """spec: X3.10, X3.3"""
     assert text.read(text_writer.write(model).encode(), "text") == model
 
 

@@ -24,7 +24,7 @@ def read(body: str) -> Model:
 
 
 def test_every_statement_says_what_it_says() -> None:
-    """spec: X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X1.3"""
+    """spec: X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X1.3"""
     model = text.read(
         rb"""tmmu-ir-text 1  # comments and empty lines are none
 
@@ -168,7 +168,7 @@ def test_a_text_file_is_ordered_and_validated_as_any_model(tmp_path: Path) -> No
 
 
 def test_a_model_that_a_text_cannot_state_is_refused() -> None:
-    """spec: X3.9"""
+    """spec: X3.10"""
     model = small("relu: x -> a", "relu2: a -> y")
     main = model.bodies[0]
     long = symbol("n" * 5000, 1, 2)

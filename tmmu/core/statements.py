@@ -23,7 +23,7 @@ LIMIT = 1 << 28
 
 ARROW = "->"
 TOKEN = re.compile(r'(?:"(?:[^"\\]|\\.)*+"|[^ \t"#])++')
-GAP = re.compile(r"[ \t]*+")
+GAP = re.compile(r"[^ \t]|$")
 Value = TypeVar("Value")
 COMPARED = 10_000
 """As many names are compared with one that is unknown."""
@@ -47,7 +47,7 @@ class Statement:
         self.file, self.line, self._format, self._next = file, line, form, 0
         self._tokens: list[str] = []
         self._columns: list[int] = []
-        at = GAP.match(text).end()  # type: ignore[union-attr]  # it matches nothing at all
+        at = _after_gap(text, 0)
         while at < len(text) and text[at] != "#":
             found = TOKEN.match(text, at)
             if found is None:
@@ -55,7 +55,7 @@ class Statement:
                 raise self.refuse("a JSON string without its end", 'end it with "', len(self._tokens))
             self._tokens.append(found[0])
             self._columns.append(at + 1)
-            at = GAP.match(text, found.end()).end()  # type: ignore[union-attr]
+            at = _after_gap(text, found.end())
         self._columns.append(max(1, at + 1))
 
     def __len__(self) -> int:
@@ -202,6 +202,11 @@ class Statement:
         """Refuse what still stands on the line."""
         if self.peek() is not None:
             raise self.refuse(f"expected the end of the line, got {self.peek()}", None, self._next)
+
+
+def _after_gap(text: str, at: int) -> int:
+    found = GAP.search(text, at)
+    return len(text) if found is None else found.start()
 
 
 def statements(data: bytes, file: str, form: Format) -> Iterator[Statement]:

@@ -2,7 +2,7 @@
 `tmmu.ir.text_writer`.
 
 Statements are gathered first and resolved then, so that they may stand in any order where order says nothing.
-spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9
+spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Reading:
         return made if stated is None else self.ordered(made, stated)
 
     def bindings(self) -> Bindings:
-        """The dimensions, and what else was bound when the model was imported. spec: X3.3, X3.8"""
+        """The dimensions, and what else was bound when the model was imported. spec: X3.3, X3.9"""
         dims: dict[str, int] = {}
         ranges: dict[str, tuple[int, int]] = {}
         for statement in self.found["dim"]:
@@ -236,7 +236,7 @@ class _Reading:
         return Node(name, op, reads, writes, domain, body, tuple(hints), mutates, tuple(requests), phase)
 
     def sequence(self, mark: str) -> tuple[int, ...]:
-        """What has a mark, in the order of the lines or in that of the statement. spec: X3.7"""
+        """What has a mark, in the order of the lines or in that of the statement. spec: X3.8"""
         stated = self.one(f"{mark}s")
         if stated is None:
             return tuple(self.marked[mark])

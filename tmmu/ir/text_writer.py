@@ -1,6 +1,6 @@
 """The text of a model: the inverse of `tmmu.ir.text`. What a text cannot state is refused, never left out.
 
-spec: X3.9
+spec: X3.10
 """
 
 from __future__ import annotations
