@@ -198,10 +198,10 @@ def test_a_text_file_goes_through_the_gate_of_plans(tmp_path: Path) -> None:
     path = tmp_path / "anything"
     path.write_text(f"{HEAD}{PAIR}")
     stated = file.load(path)
-    assert (stated.plan, stated.completed) == (read(PAIR), True)
+    assert (stated.plan, stated.is_text) == (read(PAIR), True)
     assert file.false_hashes(stated) == []
     file.save(stated.plan, tmp_path / "p.cbor")
-    assert file.load(tmp_path / "p.cbor") == replace(stated, completed=False)
+    assert file.load(tmp_path / "p.cbor") == replace(stated, is_text=False)
     (tmp_path / "b.plan.txt").write_text("tmmu-plan-text 2\n")
     with pytest.raises(TmmuError, match="expected the first line tmmu-plan-text 1") as refused:
         file.load(tmp_path / "b.plan.txt")

@@ -149,7 +149,7 @@ def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
         kind.check_plan(name, data[: kind.HEAD])
         if name.endswith(".plan.txt") or kind.is_text(data[: kind.HEAD]) == kind.PLAN:
             # A text goes through the same gate, as the binary file that states the same. spec: X1.6
-            return replace(decode(encode(text.read(data, name))), completed=True)
+            return replace(decode(encode(text.read(data, name))), is_text=True)
         return decode(data)
     except TmmuError as error:
         error.in_file(name)

@@ -54,12 +54,12 @@ Rows = TypeVar("Rows", bound=Table)
 class Stated:
     """A plan as it was read, and the hashes that its file states.
 
-    `completed` is true of a text plan, whose storages and lifetimes were worked out from its steps.
+    `is_text` is true of a text plan: storages and lifetimes were worked out from its steps, and its digest made here.
     """
 
     plan: Plan
     hashes: dict[str, bytes]
-    completed: bool = False
+    is_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class StatedBuffers:
 
     plan: BufferPlan
     hashes: dict[str, bytes]
-    completed: bool = False
+    is_text: bool = False
 
 
 def from_object(value: Any) -> Stated | StatedBuffers:
