@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.small import small
 from tmmu.core import statements
+from tmmu.core.dims import maxima
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Phase, Role, Scratch, View
@@ -75,6 +76,7 @@ order m n i
     assert (model.nodes[1].domain, model.nodes[1].op, model.nodes[1].phase) == ("jax.lax", "add", Phase.BACKWARD)
     assert model.nodes[1].in_place == ((row["v"], row["t"]),)
     assert model.bodies[1] == Body(2, "then_branch", (), (row["u"],))
+    assert text.read(text_writer.write(model).encode(), "again") == model
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,8 @@ order m n i
         ("tensor x f32 4 align 3", "2:22", "power of two"),
         ("tensor x f32 4 view z 0", "2:21", "'z' is no tensor"),
         ("tensor x f32 4 strides 1", "2:16", "strides of what is no view"),
+        ("tensor v f32 4 view x 0 strides 1xx\ntensor x f32 4", "2:33", "integers with x between"),
+        ("dim n 1 8\ntensor t f32 n" + "xn" * 40, "3:14", "a product of more than 32 dimensions"),
         ("tensor input f32 4", "2:8", "got the word input"),
         ("tensor a->b f32 4", "2:8", "JSON string"),
         ("tensor \u200bx f32 4", "2:8", "JSON string"),
@@ -165,6 +169,14 @@ def test_a_text_file_is_ordered_and_validated_as_any_model(tmp_path: Path) -> No
     with pytest.raises(TmmuError, match="nothing writes it") as refused:
         files.load(path)
     assert refused.value.file == str(path)
+
+
+def test_a_size_of_which_no_maximum_is_found_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """spec: X3.4"""
+    monkeypatch.setattr(maxima, "BOXES", 0)
+    with pytest.raises(TmmuError, match="no maximum of its size") as refused:
+        read("dim n 3 12345\ntensor t f32 n")
+    assert (refused.value.file, refused.value.code_id) == ("g.ir.txt:3:14", "INVALID_IR_SHAPES")
 
 
 def test_a_model_that_a_text_cannot_state_is_refused() -> None:

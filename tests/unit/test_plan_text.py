@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.small import small
-from tmmu.core.columns import NONE
+from tmmu.core.columns import NONE, Names
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Part, Role, Shares
 from tmmu.plan import file, text, text_writer
-from tmmu.plan.allocation import Allocation, Arena
+from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
 from tmmu.plan.sections import BufferPlan, Plan, Usage, amended
 from tmmu.planner import plan_memory
@@ -23,6 +23,12 @@ PAIR = "arena m 64\ntensor x 8 m 0 input\ntensor y 8 m 8 output\nstep s Relu x -
 
 def read(body: str) -> Plan:
     found = text.read((HEAD + body).encode(), "p.plan.txt")
+    assert isinstance(found, Plan)
+    return found
+
+
+def read_again(plan: Plan) -> Plan:
+    found = text.read(text_writer.write(plan).encode(), "again")
     assert isinstance(found, Plan)
     return found
 
@@ -95,6 +101,7 @@ unproduced mask
     assert plan.claims is not None
     assert plan.claims.usage == (Usage(slots=3), Usage(peak_live_bytes=7))
     assert (plan.claims.slots, plan.provenance) == (None, None)
+    assert read_again(plan) == plan
 
 
 def test_lifetimes_follow_from_the_steps() -> None:
@@ -211,7 +218,7 @@ def test_a_text_file_goes_through_the_gate_of_plans(tmp_path: Path) -> None:
 def test_a_plan_that_says_other_than_what_follows_is_refused() -> None:
     """spec: X2.8"""
     plan = plan_memory(small("relu: x -> a", "relu2: a -> y", parameters="w")).plan
-    assert text.read(text_writer.write(plan).encode(), "p").allocation == plan.allocation  # type: ignore[union-attr]
+    assert read_again(plan).allocation == plan.allocation
     for table, name, row, value, what in (
         ("tensors", "death", 2, 0, "tensors.death row 2 is 0, and 1 follows"),
         ("tensors", "storage", 2, 0, "storages.offset row 2"),
@@ -226,5 +233,13 @@ def test_a_plan_that_says_other_than_what_follows_is_refused() -> None:
         with pytest.raises(TmmuError, match=f"a text cannot state it: {what}") as refused:
             text_writer.write(amended(plan, **{table: replace(rows, **{name: values})}))
         assert refused.value.code_id == "INVALID_PLAN"
+    nothing = text.read(f"{HEAD}arena m 9\nbuffer p 4 m 1 live 2 3\n".encode(), "p")
+    assert isinstance(nothing, BufferPlan)
+    s = nothing.buffers.storages
+    empty = Buffers(
+        nothing.buffers.arenas, replace(s, **{f.name: getattr(s, f.name)[:0] for f in fields(s)}), (), Names.of([])
+    )
+    with pytest.raises(TmmuError, match="neither tensors nor buffers"):
+        text_writer.write(BufferPlan(empty))
     with pytest.raises(TmmuError, match="dtypes"):
         text_writer.write(amended(plan, dtypes=(*plan.allocation.dtypes, "bool")))

@@ -43,16 +43,14 @@ def _difference(body: Placement, other: Placement) -> str:
     """The first column in which what would be read is another."""
     if type(body) is not type(other):
         return "it has neither tensors nor buffers"
-    for part in fields(body):
-        mine, read = getattr(body, part.name), getattr(other, part.name)
-        for column in fields(mine) if isinstance(mine, Table) and mine != read else ():
-            one, two = (list(getattr(table, column.name)) for table in (mine, read))
-            for row, (stated, follows) in enumerate(zip_longest(one, two)):
-                if stated != follows:
-                    return f"{part.name}.{column.name} row {row} is {stated}, and {follows} follows from the text"
-        if mine != read:
-            return f"{part.name} is {mine!r}, and {read!r} follows from the text"
-    return "it differs"
+    part = next(f.name for f in fields(body) if getattr(body, f.name) != getattr(other, f.name))
+    mine, read = getattr(body, part), getattr(other, part)
+    for column in fields(mine) if isinstance(mine, Table) else ():
+        one, two = (list(getattr(table, column.name)) for table in (mine, read))
+        for row, (stated, follows) in enumerate(zip_longest(one, two)):
+            if stated != follows:
+                return f"{part}.{column.name} row {row} is {stated}, and {follows} follows from the text"
+    return f"{part} is {mine!r}, and {read!r} follows from the text"
 
 
 def _name(name: str) -> str:
