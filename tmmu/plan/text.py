@@ -8,7 +8,6 @@ gate. spec: X2.1, X2.2, X2.3, X2.4, X2.5, X2.6, X2.7
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -292,13 +291,11 @@ class _Reading:
 
     def bodies(self) -> Bodies:
         arms = self.arms
-        columns: dict[str, Any] = {
-            "name": Names.of(list(self.body_rows)), "parent": column([NONE, *(a.parent for a in arms[1:])], np.uint32),
-            "enter": _or_none([a.enter for a in arms]), "leave": _or_none([a.leave for a in arms]),
-            "iterates": column([a.iterates for a in arms], np.uint8),
-            "exclusive": column([a.exclusive for a in arms], np.uint8),
-        }  # fmt: skip
-        return Bodies(**{f.name: columns[f.name] for f in fields(Bodies)})
+        return Bodies(
+            Names.of(list(self.body_rows)), column([NONE, *(a.parent for a in arms[1:])], np.uint32),
+            _or_none([a.enter for a in arms]), _or_none([a.leave for a in arms]),
+            column([a.iterates for a in arms], np.uint8), column([a.exclusive for a in arms], np.uint8),
+        )  # fmt: skip
 
 
 def _homes(tensors: list[Row], lines: list[Statement]) -> list[Home]:

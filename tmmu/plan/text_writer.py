@@ -154,9 +154,7 @@ def _steps(body: Allocation, names: list[str]) -> Iterator[str]:
         if s in owned:
             first = owned[s][0]
             opened.append((node, owned[s], 0))
-            words = ("loop",) * bool(bodies.iterates[first]) + ("exclusive",) * bool(
-                getattr(bodies, "exclusive", 0 * bodies.iterates)[first]
-            )
+            words = ("loop",) * bool(bodies.iterates[first]) + ("exclusive",) * bool(bodies.exclusive[first])
             named = _body_name(bodies.name[first], node, 0)
             line = (*line, *words, *(("body", *named) if named else ()))
         yield " ".join(line)
