@@ -202,7 +202,18 @@ def _proved(
     progress("asking the kernel")
     result.kernel = opinion(stated, permissions, options.donated, options.timeout)
     _conclude(result, stated.plan, outcomes, options)
+    if stated.is_text:
+        _of_text(result, isinstance(stated, Stated))
     return outcomes
+
+
+def _of_text(result: Verdict, has_steps: bool) -> None:
+    """What a text does not state is not compared, and the verdict says what was worked out instead. spec: X1.6"""
+    result.obligations = [entry for entry in result.obligations if entry["name"] != "hashes"]
+    result.compared = [name for name in result.compared if name != "hashes"]
+    result.not_looked_at["hashes"] = "a text states none"
+    if has_steps:
+        result.notes.append("lifetimes and storages were computed from the steps and from what shares with what")
 
 
 def _export(

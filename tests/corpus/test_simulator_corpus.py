@@ -150,10 +150,10 @@ def test_most_kinds_corrupt() -> None:
 
 SHOWN = {
     "in-place-read-later": ({"a", "r"}, 2),
-    "captured-value-overwritten-in-the-second-iteration": ({"bias", "out_left/Loop/body/r.copy0"}, 2),
+    "captured-value-overwritten-in-the-second-iteration": ({"bias", "repeat/body/r.copy0"}, 2),
     "parameter-overwritten-after-its-last-reader": ({"first", "b"}, None),
     "view-of-an-overwritten-base": ({"v", "b"}, 3),
-    "scratch-over-the-result": ({"r/MatMul.scratch0", "r"}, 0),
+    "scratch-over-the-result": ({"r.scratch0", "r"}, 0),
     "packed-storages-overlap-by-one-byte": ({"b", "c"}, 2),
 }
 

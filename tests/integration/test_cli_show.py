@@ -175,7 +175,7 @@ def test_no_name_is_a_formula_to_a_spreadsheet(folder: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 2, "Missing argument 'PLAN'"),
+        ((), 2, "Missing argument 'FILE'"),
         (("absent.cbor",), 2, "'absent.cbor' does not exist"),
         ((".",), 2, "is a directory"),
         (("p.cbor", "--format", "csv"), 2, "--format csv goes with --tensors, --steps or --storages"),

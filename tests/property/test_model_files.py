@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 
@@ -16,9 +17,12 @@ from proofs.readers.models.ir import read_ir
 from tests.support.models import models
 from tests.support.recipes import KINDS
 from tmmu.core import canonical
+from tmmu.core.dims.expressions import Dim, Unwieldy, limits, symbol
+from tmmu.core.dims.operations import larger, quotient, smaller
+from tmmu.core.dims.text import Shapes, shape_text
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Model
-from tmmu.ir import columns, files
+from tmmu.ir import columns, files, text, text_writer
 from tmmu.ir.order import stable_topological
 from tmmu.planner import plan_memory
 
@@ -33,6 +37,30 @@ def test_a_model_that_is_written_and_read_is_the_same(model: Model) -> None:
     assert again == model
     assert canonical.encode(columns.to_object(again)) == data
     assert columns.digest(again) == columns.digest(model)
+
+
+@given(models())
+def test_a_model_that_is_written_as_text_and_read_is_the_same(model: Model) -> None:
+    """spec: X3.10, X3.3"""
+    assert text.read(text_writer.write(model).encode(), "text") == model
+
+
+RANGES = {"n": (1, 9), "max": (2, 5), "a x": (0, 3)}
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 99), st.integers(0, 99)), max_size=12))
+def test_a_shape_that_is_written_as_text_and_read_is_the_same(parts: list[tuple[int, int, int]]) -> None:
+    """Sums, products, quotients, minima and maxima of dimensions, whatever their names. spec: X3.3"""
+    found: list[Dim] = [symbol(name, *ends) for name, ends in RANGES.items()]
+    for kind, a, b in parts:
+        left, right = found[a % len(found)], found[b % len(found)]
+        with suppress(Unwieldy):
+            found.append(
+                (left + right, left - right, left * right, left + b, 3 * left - b, quotient(left, right),
+                 smaller(left, right), larger(left, right))[kind] if kind != 5 or limits(right).low > 0 else left
+            )  # fmt: skip
+    shape = tuple(dim for dim in found if limits(dim).high < 1 << 64)
+    assert Shapes(RANGES).read(shape_text(shape), len(shape)) == shape
 
 
 @given(model=models())

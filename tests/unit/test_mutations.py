@@ -14,40 +14,51 @@ from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Phase
 from tmmu.examples.broken import KINDS
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 from tmmu.ir import files
 from tmmu.planner import plan_memory
 
 
 def test_a_view_is_not_read_after_its_base_was_changed() -> None:
     """spec: I1.11"""
-    m = Sketch("stale-view")
-    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
-    v = m.node("Reshape", a, result="v", view=(a, 0))
-    m.rewrite("Relu", a, result=a)
-    model = m.model(m.node("Add", v, a, result="y"))
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor v f32 64 view a 0
+        node a MatMul x w -> a
+        node v Reshape a -> v
+        node change Relu a -> a changes a
+        node y Add v a -> y
+    """)
     with pytest.raises(TmmuError, match="a view made before 'a' was changed, is read after it") as refused:
-        plan_memory(model)
+        plan_memory(made)
     assert refused.value.code_id == "INVALID_IR"
 
 
 def test_a_view_made_after_the_change_may_be_read() -> None:
     """spec: I1.11"""
-    m = Sketch("new-view")
-    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
-    m.rewrite("Relu", a, result=a)
-    v = m.node("Reshape", a, result="v", view=(a, 0))
-    assert len(plan_memory(m.model(m.node("Add", v, a, result="y"))).plan.allocation.steps) == 4
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor v f32 64 view a 0
+        node a MatMul x w -> a
+        node change Relu a -> a changes a
+        node v Reshape a -> v
+        node y Add v a -> y
+    """)
+    assert len(plan_memory(made).plan.allocation.steps) == 4
 
 
 def test_a_view_is_not_changed() -> None:
     """spec: I1.11"""
-    m = Sketch("changed-view")
-    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
-    v = m.node("Reshape", a, result="v", view=(a, 0))
-    m.rewrite("Relu", v, result=v)
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor v f32 64 view a 0
+        node a MatMul x w -> a
+        node v Reshape a -> v
+        node change Relu v -> v changes v
+        node y Neg v -> y
+    """)
     with pytest.raises(TmmuError, match="a view"):
-        plan_memory(m.model(m.node("Neg", v, result="y")))
+        plan_memory(made)
 
 
 def test_a_view_of_a_changed_tensor_is_stale_for_the_checker() -> None:
@@ -59,12 +70,15 @@ def test_a_view_of_a_changed_tensor_is_stale_for_the_checker() -> None:
 
 def test_a_view_that_the_caller_reads_is_read_after_every_change() -> None:
     """spec: I1.11"""
-    m = Sketch("stale-output")
-    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
-    v = m.node("Reshape", a, result="v", view=(a, 0))
-    m.rewrite("Relu", a, result=a)
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor v f32 64 view a 0 output
+        node a MatMul x w -> a
+        node v Reshape a -> v
+        node change Relu a -> a changes a
+    """)
     with pytest.raises(TmmuError, match="a view made before 'a' was changed"):
-        plan_memory(m.model(v))
+        plan_memory(made)
 
 
 def test_a_view_that_only_another_half_makes_is_refused_where_its_base_is_changed(

@@ -108,7 +108,7 @@ def plan(
     why: bool,
     events: str | None,
 ) -> int:
-    """Plan the memory of MODEL (ONNX, or IR as .ir.cbor), check the plan, and write it."""
+    """Plan the memory of MODEL (ONNX, or IR as .ir.cbor or .ir.txt), check the plan, and write it."""
     from tmmu import planner
     from tmmu.cli import show as shown
     from tmmu.cli import storages
@@ -120,7 +120,8 @@ def plan(
     from tmmu.planner.remat import check_budget
     from tmmu.runtime.events import EventLog
 
-    target = output or f"{Path(model).name.removesuffix('.cbor').removesuffix('.ir').removesuffix('.onnx')}.plan.cbor"
+    stem = Path(model).name.removesuffix(".cbor").removesuffix(".txt").removesuffix(".ir").removesuffix(".onnx")
+    target = output or f"{stem}.plan.cbor"
     if os.path.realpath(target) == os.path.realpath(model):
         raise click.UsageError(f"{target} is the model itself; choose another file with -o")
     if events is not None and os.path.realpath(events) in (os.path.realpath(model), os.path.realpath(target)):
@@ -257,20 +258,42 @@ tmmu.add_command(replanning.replan)
 
 
 @tmmu.command()
-@click.argument("plan", type=existing)
+@click.argument("file", type=existing)
 @click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")
 @click.option("--steps", "what", flag_value="steps", help="A row for each step.")
 @click.option("--storages", "what", flag_value="storages", help="A row for each storage: why it lies where it does.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-def show(plan: str, what: str | None, style: str) -> int:
-    """Explain PLAN: its arenas, what is live at the peak, its tensors, its storages, its steps."""
+@click.option("--as", "form", type=click.Choice(["text"]), help="The file itself as a text plan or a text model.")
+@bound("--dim", "With --as text, of an ONNX model: the size or the range of a symbolic dimension.")
+@bound("--shape", "The same of the shape of an input.")
+@bound("--value", "The same of the value of an input.")
+def show(
+    file: str,
+    what: str | None,
+    style: str,
+    form: str | None,
+    dim: dict[str, str],
+    shape: dict[str, str],
+    value: dict[str, str],
+) -> int:
+    """Explain the plan FILE: its arenas, what is live at the peak, its tensors, its storages, its steps.
+
+    With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads.
+    """
     from tmmu.cli import show as shown
-    from tmmu.cli import storages
-    from tmmu.plan import file
+    from tmmu.cli import storages, texts
+    from tmmu.plan import file as plans
 
     if style == "csv" and what is None:
         raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
-    loaded = file.load(plan).plan
+    if form is not None:
+        if what is not None or style != "text":
+            raise click.UsageError("--as text prints the whole file; leave out --tensors, --steps and --format")
+        click.echo(texts.text_of(file, *dims(dim), shapes("--shape", shape), value), nl=False)
+        return 0
+    if dim or shape or value:
+        raise click.UsageError("bindings go with --as text and an ONNX model")
+    loaded = plans.load(file).plan
     for chunk in shown.render(loaded, what, style):
         click.echo(chunk)
     if what is None and style == "text":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import overload
 
 from tmmu.core.dims.expressions import Dim
@@ -18,6 +19,12 @@ BITS: dict[str, int] = {
     "complex64": 64, "complex128": 128,
 }  # fmt: skip
 """Bits of one element; elements narrower than a byte are packed, and the last byte of a tensor is padded."""
+
+SHORT = {name: re.sub(r"^(b?)([fuic])[a-z]+(\d+)$", r"\1\2\3", name) for name in BITS}
+"""How texts name each type: `f32` for float32, `bf16`, `u8`, `c64`; types such as float8e5m2 as they are."""
+
+TYPES = {short: name for name, short in SHORT.items()} | {name: name for name in SHORT}
+"""Each type by both of its names."""
 
 
 def element_alignment(dtype: str) -> int:

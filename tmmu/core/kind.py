@@ -1,8 +1,8 @@
 """Is a file a plan, a model or a checkpoint? Told by its first bytes, whatever the file is called. spec: C2.9
 
-Plans, IR files and checkpoints are maps of CBOR whose shortest key stands first: `ops` in an IR file, `plan` in a
-checkpoint, `claims` or `format` in a plan. An ONNX file begins with the version of its format, where one byte begins
-no map.
+A text begins with its title. All else but ONNX is a map of CBOR whose shortest key stands first: `ops` in an IR file,
+`plan` in a checkpoint, `claims` or `format` in a plan. An ONNX file begins with the version of its format, where one
+byte begins no map.
 Nothing is concluded from this but who reads the file, and that says whether it is what it looks like.
 """
 
@@ -14,6 +14,8 @@ import stat
 from tmmu.core.errors import TmmuError
 
 PLAN, IR, ONNX, CHECKPOINT = "plan", "IR", "ONNX", "checkpoint"
+TEXT = {b"tmmu-plan-text": PLAN, b"tmmu-ir-text": IR}
+"""What a text begins with."""
 HEAD = 18
 """As many bytes as are looked at."""
 
@@ -27,6 +29,8 @@ def kind(head: bytes) -> str | None:
     >>> kind(b"\\xb1cops\\x80"), kind(b"\\xa5fclaims"), kind(b"\\x08\\x0a"), kind(b"no")
     ('IR', 'plan', 'ONNX', None)
     """
+    if (found := is_text(head)) is not None:
+        return found
     if len(head) < 2:
         return None
     if head[0] == 0x08 and 0 < head[1] < 0x80:
@@ -36,6 +40,15 @@ def kind(head: bytes) -> str | None:
     if head[1:8] == b"fclaims" or head[1:18] == b"fformatitmmu-plan":
         return PLAN
     return IR if head[1:5] == b"cops" else CHECKPOINT if head[1:6] == b"dplan" else None
+
+
+def is_text(head: bytes) -> str | None:
+    """The kind of a text file that begins so, None where it is none of ours.
+
+    >>> is_text(b"tmmu-ir-text 1\\n"), is_text(b"tmmu")
+    ('IR', None)
+    """
+    return next((found for title, found in TEXT.items() if head.startswith(title)), None)
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
@@ -51,14 +64,15 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def is_ir(path: str) -> bool:
-    """Whether a model is read as an IR file: by its content, or, where that says nothing, by the suffix `.cbor`.
+    """Whether a model is read as an IR file: by its content, or, where that says nothing, by its suffix: `.cbor`,
+    or `.ir.txt`, of which the reader says what its first line lacks.
 
     Raises INVALID_IR for a plan and for a checkpoint.
     """
     found = kind_of(path)
     if found in (PLAN, CHECKPOINT):
         raise _refusal("INVALID_IR", path, found, "a model", "name the model that was planned")
-    return found == IR or (found is None and path.endswith(".cbor"))
+    return found == IR or (found is None and path.endswith((".cbor", ".ir.txt")))
 
 
 def check_plan(path: str, head: bytes) -> None:

@@ -34,18 +34,18 @@ MODELS = {
 }
 """Every model by its name: the module here and the function that builds it."""
 
-SPECS = {"gpt2-shards": "GPT2"}
-"""Every shard spec (TOML) by its name: the text in the module `shards`."""
+TEXTS = {"gpt2-shards": "shards:GPT2", "text-plan": "texts:PLAN", "text-model": "texts:MODEL"}
+"""A shard spec (TOML), and a plan and a model by hand, by name: the module here and the text in it."""
 
 BROKEN = "broken/"
 """What the names of wrong plans begin with."""
 
 
 def names() -> list[str]:
-    """Every name that `write` takes: the models, traced graphs and shard specs, then the wrong plans in their order."""
+    """Every name that `write` takes: the models, traced graphs and texts, then the wrong plans in their order."""
     from tmmu.examples.broken import KINDS
 
-    return [*MODELS, *traced.DIGESTS, *SPECS, *(f"{BROKEN}{kind}" for kind in KINDS)]
+    return [*MODELS, *traced.DIGESTS, *TEXTS, *(f"{BROKEN}{kind}" for kind in KINDS)]
 
 
 def model(name: str) -> onnx.ModelProto:
@@ -82,10 +82,10 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
     if name in MODELS:
         canonical.write_atomically(target, model(name).SerializeToString(deterministic=True))
         return [str(target)]
-    if name in SPECS:
-        from tmmu.examples import shards
-
-        canonical.write_atomically(target, getattr(shards, SPECS[name]).encode())
+    if name in TEXTS:
+        module, text = TEXTS[name].split(":")
+        found: str = getattr(importlib.import_module(f"tmmu.examples.{module}"), text)
+        canonical.write_atomically(target, found.encode())
         return [str(target)]
     if name in traced.DIGESTS:
         if not target.name.endswith(".ir.cbor"):

@@ -1,13 +1,13 @@
-"""IR files: a model as one canonical CBOR object, read strictly and written atomically (`spec/ir.cddl`)."""
+"""IR files: a model as one canonical CBOR object (`spec/ir.cddl`) or as text (`spec/text-ir.md`), read strictly."""
 
 from __future__ import annotations
 
 import os
 
-from tmmu.core import canonical
+from tmmu.core import canonical, kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
-from tmmu.ir import columns, order, validate
+from tmmu.ir import columns, order, text, validate
 
 LIMIT = 1 << 32
 """The largest IR file that is read, in bytes."""
@@ -26,13 +26,18 @@ def load(path: str | os.PathLike[str]) -> Model:
     name = os.fspath(path)
     try:
         data = canonical.read_bounded(path, LIMIT, "INVALID_IR")
-        try:
-            value = canonical.decode(data, "IR")
-        except TmmuError as error:
-            raise TmmuError("INVALID_IR", error.what, fix=error.fix) from error
-        model = columns.from_object(value)
+        is_text = name.endswith(".ir.txt") or kind.is_text(data[: kind.HEAD]) == kind.IR
+        model = text.read(data, name) if is_text else _decoded(data)
         validate.validate(model)
         return order.stable_topological(model)
     except TmmuError as error:
         error.in_file(name)
         raise
+
+
+def _decoded(data: bytes) -> Model:
+    try:
+        value = canonical.decode(data, "IR")
+    except TmmuError as error:
+        raise TmmuError("INVALID_IR", error.what, fix=error.fix) from error
+    return columns.from_object(value)

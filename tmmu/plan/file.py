@@ -1,4 +1,4 @@
-"""`plan.cbor`: a plan as canonical bytes, with its hashes (R1, R2).
+"""`plan.cbor`: a plan as canonical bytes, with its hashes (R1, R2); text plans are read here as well.
 
 `to_object` and the gate's `from_object` are inverse to each other. `save` computes every hash; `load` refuses what is
 not exactly a plan (`tmmu.plan.gate`) and leaves hashes to `false_hashes`: a plan with a false hash is a plan, and
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from tmmu.core import canonical, kind
 from tmmu.core.columns import Names, Table
 from tmmu.core.errors import TmmuError
+from tmmu.plan import text
 from tmmu.plan.claims import arena_config, claims_object
 from tmmu.plan.columns import Steps
 from tmmu.plan.gate import FORMAT, SPEC_VERSION, Stated, StatedBuffers, from_object
@@ -146,6 +147,9 @@ def load_any(path: str | os.PathLike[str]) -> Stated | StatedBuffers:
     try:
         data = canonical.read_bounded(path, LIMIT)
         kind.check_plan(name, data[: kind.HEAD])
+        if name.endswith(".plan.txt") or kind.is_text(data[: kind.HEAD]) == kind.PLAN:
+            # A text goes through the same gate, as the binary file that states the same. spec: X1.6
+            return replace(decode(encode(text.read(data, name))), is_text=True)
         return decode(data)
     except TmmuError as error:
         error.in_file(name)

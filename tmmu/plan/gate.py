@@ -52,10 +52,14 @@ Rows = TypeVar("Rows", bound=Table)
 
 @dataclass(frozen=True)
 class Stated:
-    """A plan as it was read, and the hashes that its file states."""
+    """A plan as it was read, and the hashes that its file states.
+
+    `is_text` is true of a text plan: storages and lifetimes were worked out from its steps, and its digest made here.
+    """
 
     plan: Plan
     hashes: dict[str, bytes]
+    is_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class StatedBuffers:
 
     plan: BufferPlan
     hashes: dict[str, bytes]
+    is_text: bool = False
 
 
 def from_object(value: Any) -> Stated | StatedBuffers:

@@ -15,17 +15,17 @@ from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, shared, step_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 from tmmu.plan.sections import Plan
 
-LOOP, BODY = "out_left/Loop", "out_left/Loop/body"
+LOOP, BODY = "repeat", "repeat/body"
 
 
 @wrong("lifetimes_cover_accesses", "bias")
 def captured_value_overwritten_in_the_second_iteration() -> Plan:
     """`bias` is said to die at its reader in the loop's body; the second iteration reads what has its bytes."""
     plan = right(loop())
-    return laid_out(edit(plan, tensors={"bias": {"death": step_of(plan, f"{BODY}/sum/Add")}}))
+    return laid_out(edit(plan, tensors={"bias": {"death": step_of(plan, f"{BODY}/sum")}}))
 
 
 @wrong("sharing_is_sound", f"{BODY}/sum", "bias")
@@ -45,7 +45,7 @@ def loop_input_overwritten_inside() -> Plan:
 def formal_input_overwritten_inside() -> Plan:
     """The body's formal input `l` is said to die at its reader, though the next value is handed over in its bytes."""
     plan = right(loop())
-    return laid_out(edit(plan, tensors={f"{BODY}/l": {"death": step_of(plan, f"{BODY}/sum/Add")}}))
+    return laid_out(edit(plan, tensors={f"{BODY}/l": {"death": step_of(plan, f"{BODY}/sum")}}))
 
 
 @wrong("sharing_is_sound", f"{BODY}/sum", f"{BODY}/l")
@@ -70,7 +70,7 @@ def formal_input_in_the_bytes_of_the_loops_input() -> Plan:
 def loop_result_born_when_it_is_left() -> Plan:
     """The loop's result is said to be born when the loop is left, but an iteration before may write it already."""
     plan = right(loop())
-    leave = step_of(plan, "y/Add") - 1
+    leave = step_of(plan, "y") - 1
     return laid_out(edit(plan, tensors={"out_left": {"birth": leave}}))
 
 
@@ -78,7 +78,7 @@ def loop_result_born_when_it_is_left() -> Plan:
 def body_value_written_again_by_its_leave() -> Plan:
     """The loop's leave, which completes the loop's own results, writes `sum` too, which the body has written."""
     plan = right(loop())
-    leave, value = step_of(plan, "y/Add") - 1, row(plan, f"{BODY}/sum")
+    leave, value = step_of(plan, "y") - 1, row(plan, f"{BODY}/sum")
     at, flat = plan.allocation.steps.writes_at.tolist(), plan.allocation.steps.writes.tolist()
     flat.insert(at[leave + 1], value)
     bounds = column([bound + (step > leave) for step, bound in enumerate(at)], np.uint32)
@@ -88,28 +88,35 @@ def body_value_written_again_by_its_leave() -> Plan:
 @wrong("sharing_is_sound", f"{BODY}/v", "bias")
 def view_across_the_boundary_of_a_body() -> Plan:
     """An Identity inside the body is said to be a view of the captured `bias`; a body's values are copies."""
-    m = Sketch("view-inside")
-    left, w = m.input("left"), m.weight("w", 4096)
-    bias = m.node("MatMul", left, w, result="bias")
-    (out,) = m.nodes("Loop", left, results=("out_left",))
-    with m.body(out, "body", ("l",)) as (value,):
-        v = m.node("Identity", bias, result="v")
-        m.returns(m.node("Add", value, v, result="next"))
-    return shared(right(m.model(m.node("Relu", out, result="y"))), f"{BODY}/v", "bias", Shares.VIEW)
+    made = model("""
+        tensor w f32 4096 parameter
+        node bias MatMul left w -> bias
+        begin repeat Loop left -> out_left
+        arm body repeat/body/l -> repeat/body/next loop
+        node repeat/body/v Identity bias -> repeat/body/v
+        node repeat/body/next Add repeat/body/l repeat/body/v -> repeat/body/next
+        end repeat
+        node y Relu out_left -> y
+    """)
+    return shared(right(made), f"{BODY}/v", "bias", Shares.VIEW)
 
 
-@wrong("bodies_nest", "out/If/then_branch/inner")
+@wrong("bodies_nest", "if/then_branch/inner")
 def branch_value_read_outside() -> Plan:
     """A step of the main graph reads `inner`, which exists only where the condition holds."""
-    m = Sketch("leak")
-    condition, x = m.input("condition", 1, dtype="bool"), m.input("x")
-    (out,) = m.nodes("If", condition, results=("out",))
-    with m.body(out, "then_branch"):
-        inner = m.node("Relu", x, result="inner")
-        m.returns(m.node("Neg", inner, result="then"))
-    with m.body(out, "else_branch"):
-        m.returns(m.node("Neg", x, result="otherwise"))
-    return right(m.model(m.node("Add", out, inner, result="y")))
+    return right(
+        model("""
+        tensor condition bool 1 input
+        begin if If condition -> out
+        arm then_branch -> if/then_branch/then
+        node if/then_branch/inner Relu x -> if/then_branch/inner
+        node if/then_branch/then Neg if/then_branch/inner -> if/then_branch/then
+        arm else_branch -> if/else_branch/otherwise
+        node if/else_branch/otherwise Neg x -> if/else_branch/otherwise
+        end if
+        node y Add out if/then_branch/inner -> y
+    """)
+    )
 
 
 @wrong("bodies_nest")
@@ -122,13 +129,17 @@ def loop_that_is_said_to_run_once() -> Plan:
 @wrong("bodies_nest")
 def branch_that_is_said_to_run_again() -> Plan:
     """The arms of an If are said to iterate, which an If's never do."""
-    m = Sketch("branch")
-    condition, x = m.input("condition", 1, dtype="bool"), m.input("x")
-    (out,) = m.nodes("If", condition, results=("out",))
-    for arm, op in (("then_branch", "Relu"), ("else_branch", "Neg")):
-        with m.body(out, arm):
-            m.returns(m.node(op, x, result=arm))
-    plan = right(m.model(m.node("Relu", out, result="y")))
+    made = model("""
+        tensor condition bool 1 input
+        begin if If condition -> out
+        arm then_branch -> if/then_branch/r
+        node if/then_branch/r Relu x -> if/then_branch/r
+        arm else_branch -> if/else_branch/r
+        node if/else_branch/r Neg x -> if/else_branch/r
+        end if
+        node y Relu out -> y
+    """)
+    plan = right(made)
     return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 1, 1], np.uint8)))
 
 
@@ -145,7 +156,7 @@ def step_outside_its_body() -> Plan:
     """The step that makes `y` after the loop is said to stand in the loop's body."""
     plan = right(loop())
     body = plan.allocation.steps.body.tolist()
-    body[step_of(plan, "y/Add")] = 1
+    body[step_of(plan, "y")] = 1
     return edit(plan, steps=replace(plan.allocation.steps, body=column(body, np.uint32)))
 
 

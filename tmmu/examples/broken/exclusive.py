@@ -17,15 +17,13 @@ from tmmu.core.vocabulary import Model, Shares
 from tmmu.examples.broken.editing import edit, in_place, laid_out, moved, right, row, shared, without
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 from tmmu.plan.columns import Steps
 from tmmu.plan.sections import Plan
 
 IF = "left/If"
 THEN, ELSE = f"{IF}/then_branch", f"{IF}/else_branch"
-ARMS = {THEN: ("one", "two"), ELSE: ("three", "four")}
-RESULTS = ("left", "right")
-ONE, TWO, THREE, FOUR = (f"{arm}/{name}" for arm, names in ARMS.items() for name in names)
+ONE, TWO, THREE, FOUR = f"{THEN}/one", f"{THEN}/two", f"{ELSE}/three", f"{ELSE}/four"
 LOOP_ELSE = "out/Loop/body/chosen/If/else_branch"
 INNER = "out/If/then_branch/inner"
 
@@ -36,31 +34,42 @@ def switch(second: str = "MatMul", reader: str = THEN) -> Model:
     Steps: 0 makes `c`; 1 enters; 2 and 3 make `one` and `two` of it; 4 and 5 make `three` and `four`; 6 leaves; 7 makes
     the output `y` of `left` and `right`. The arms' second steps are of the operator `second`.
     """
-    m = Sketch("switch")
-    condition, x, w = m.input("condition", 1, dtype="bool"), m.input("x"), m.weight("w", 4096)
-    c = m.node("MatMul", x, w, result="c")
-    results = m.nodes("If", condition, results=RESULTS)
-    for arm, names in ARMS.items():
-        with m.body(results[0], arm.removeprefix(f"{IF}/")):
-            first = m.node("MatMul", c if arm == reader else x, w, result=names[0])
-            m.returns(first, m.node(second, *((first, w) if second == "MatMul" else (first,)), result=names[1]))
-    return m.model(m.node("Add", *results, result="y"))
+    then, other = ("c", "x") if reader == THEN else ("x", "c")
+    w = " w" if second == "MatMul" else ""
+    return model(f"""
+        tensor condition bool 1 input
+        tensor w f32 4096 parameter
+        node c MatMul x w -> c
+        begin {IF} If condition -> left right
+        arm then_branch -> {ONE} {TWO}
+        node {ONE} MatMul {then} w -> {ONE}
+        node {TWO} {second} {ONE}{w} -> {TWO}
+        arm else_branch -> {THREE} {FOUR}
+        node {THREE} MatMul {other} w -> {THREE}
+        node {FOUR} {second} {THREE}{w} -> {FOUR}
+        end {IF}
+        node y Add left right -> y
+    """)
 
 
 def nested() -> Model:
     """An If in the first arm of an If, each arm with one result; steps 2 to 5 are the inner one, 6 the other arm."""
-    m = Sketch("nested")
-    condition, x, w = m.input("condition", 1, dtype="bool"), m.input("x"), m.weight("w", 4096)
-    (out,) = m.nodes("If", condition, results=("out",))
-    with m.body(out, "then_branch"):
-        (inner,) = m.nodes("If", condition, results=("inner",))
-        for arm, name in (("then_branch", "one"), ("else_branch", "two")):
-            with m.body(inner, arm):
-                m.returns(m.node("MatMul", x, w, result=name))
-        m.returns(inner)
-    with m.body(out, "else_branch"):
-        m.returns(m.node("MatMul", x, w, result="three"))
-    return m.model(m.node("Relu", out, result="y"))
+    return model(f"""
+        tensor condition bool 1 input
+        tensor w f32 4096 parameter
+        begin out/If If condition -> out
+        arm then_branch -> {INNER}
+        begin {INNER}/If If condition -> {INNER}
+        arm then_branch -> {INNER}/If/then_branch/one
+        node {INNER}/one MatMul x w -> {INNER}/If/then_branch/one
+        arm else_branch -> {INNER}/If/else_branch/two
+        node {INNER}/two MatMul x w -> {INNER}/If/else_branch/two
+        end {INNER}/If
+        arm else_branch -> out/If/else_branch/three
+        node three MatMul x w -> out/If/else_branch/three
+        end out/If
+        node y Relu out -> y
+    """)
 
 
 def branch_in_a_loop() -> Model:
@@ -69,20 +78,25 @@ def branch_in_a_loop() -> Model:
     Steps: 0 makes `bias`; 1 enters the loop, 2 makes `flag`, 3 enters the If; 4 makes `used`; 5 and 6 make `first` and
     `other`; 7 leaves the If, 8 makes `next`, 9 leaves the loop, 10 makes `y`.
     """
-    m = Sketch("branch-in-a-loop")
-    x, w = m.input("x"), m.weight("w", 4096)
-    bias = m.node("MatMul", x, w, result="bias")
-    (out,) = m.nodes("Loop", x, results=("out",))
-    with m.body(out, "body", ("v",)) as (value,):
-        flag = m.node("ReduceMax", value, result="flag", elements=1, dtype="bool")
-        (chosen,) = m.nodes("If", flag, results=("chosen",))
-        with m.body(chosen, "then_branch"):
-            m.returns(m.node("MatMul", bias, w, result="used"))
-        with m.body(chosen, "else_branch"):
-            first = m.node("MatMul", value, w, result="first")
-            m.returns(m.node("MatMul", first, w, result="other"))
-        m.returns(m.node("MatMul", chosen, w, result="next"))
-    return m.model(m.node("Relu", out, result="y"))
+    body = "out/Loop/body"
+    return model(f"""
+        tensor w f32 4096 parameter
+        tensor {body}/flag bool 1
+        node bias MatMul x w -> bias
+        begin out/Loop Loop x -> out
+        arm body {body}/v -> {body}/next loop
+        node flag ReduceMax {body}/v -> {body}/flag
+        begin {body}/chosen/If If {body}/flag -> {body}/chosen
+        arm then_branch -> {body}/chosen/If/then_branch/used
+        node used MatMul bias w -> {body}/chosen/If/then_branch/used
+        arm else_branch -> {LOOP_ELSE}/other
+        node first MatMul {body}/v w -> {LOOP_ELSE}/first
+        node other MatMul {LOOP_ELSE}/first w -> {LOOP_ELSE}/other
+        end {body}/chosen/If
+        node next MatMul {body}/chosen w -> {body}/next
+        end out/Loop
+        node y Relu out -> y
+    """)
 
 
 def exclusive(plan: Plan, *nodes: str) -> Plan:
@@ -228,7 +242,7 @@ def arm_writes_twice() -> Plan:
 @wrong("bodies_nest")
 def loop_with_exclusive_arms() -> Plan:
     """The body of a loop is declared exclusive, and not to iterate."""
-    plan = exclusive(right(loop()), "out_left/Loop")
+    plan = exclusive(right(loop()), "repeat")
     return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 0], np.uint8)))
 
 

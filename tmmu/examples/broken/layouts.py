@@ -9,7 +9,7 @@ from tmmu.core.vocabulary import UINT64_END, Model
 from tmmu.examples.broken.editing import counted, edit, offset_of, slot_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
@@ -20,11 +20,16 @@ def uneven() -> Model:
     Steps: 0 makes `a` (512 bytes) of `x` (256), 1 `b` (128) of `a`, 2 `c` (1,024) of `b`, 3 the output `y` (256) of
     `b` and `c`.
     """
-    m = Sketch("uneven")
-    a = m.node("MatMul", m.input("x"), result="a", elements=128)
-    b = m.node("MatMul", a, result="b", elements=32)
-    c = m.node("MatMul", b, result="c", elements=256)
-    return m.model(m.node("MatMul", b, c, result="y"))
+    return model("""
+        tensor x f32 64 input
+        tensor a f32 128
+        tensor b f32 32
+        tensor c f32 256
+        node a MatMul x -> a
+        node b MatMul a -> b
+        node c MatMul b -> c
+        node y MatMul b c -> y
+    """)
 
 
 def packed() -> Plan:
@@ -125,10 +130,14 @@ def hashed_slots_collide_at_different_steps() -> Plan:
 
     The slot of `p` is as large as `big`, which was there before it, and reaches over the slot of `q`.
     """
-    m = Sketch("collision")
-    big = m.node("MatMul", m.input("x"), result="big", elements=256)
-    p, q = m.nodes("Split", m.node("MatMul", big, result="s"), results=("p", "q"))
-    plan = scattered(plan_memory(m.model(m.node("MatMul", p, q, result="y")), layout="slots").plan)
+    made = model("""
+        tensor big f32 256
+        node big MatMul x -> big
+        node s MatMul big -> s
+        node split Split s -> p q
+        node y MatMul p q -> y
+    """)
+    plan = scattered(plan_memory(made, layout="slots").plan)
     return edit(plan, storages={"q": {"offset": offset_of(plan, "big") + 512}})
 
 

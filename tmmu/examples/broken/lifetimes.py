@@ -10,7 +10,7 @@ from tmmu.core.vocabulary import Role
 from tmmu.examples.broken.editing import edit, laid_out, moved, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import ONE_ARENA, skip
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 from tmmu.plan.columns import IS_RETURNED, ROLES
 from tmmu.plan.sections import Plan
 
@@ -60,56 +60,64 @@ def born_before_its_storage() -> Plan:
 @wrong("lifetimes_cover_accesses", "late")
 def input_overwritten_before_its_first_reader() -> Plan:
     """The input `late` is said to be born at its reader, step 2, and another tensor has its bytes before."""
-    m = Sketch("late-input")
-    x, late, w = m.input("x"), m.input("late"), m.weight("w", 4096)
-    a = m.node("MatMul", x, w, result="a")
-    b = m.node("MatMul", a, w, result="b")
-    plan = right(m.model(m.node("Add", b, late, result="y")))
-    return laid_out(edit(plan, tensors={"late": {"birth": 2}}))
+    made = model("""
+        tensor w f32 4096 parameter
+        node a MatMul x w -> a
+        node b MatMul a w -> b
+        node y Add b late -> y
+    """)
+    return laid_out(edit(right(made), tensors={"late": {"birth": 2}}))
 
 
 @wrong("lifetimes_cover_accesses", "early")
 def output_overwritten_after_its_last_step() -> Plan:
     """The output `early` is said to die where it is made, and its bytes are reused before the caller reads them."""
-    m = Sketch("early-output")
-    x, w = m.input("x"), m.weight("w", 4096)
-    early = m.node("MatMul", x, w, result="early")
-    a = m.node("MatMul", x, w, result="a")
-    plan = right(m.model(m.node("MatMul", a, w, result="y"), early))
-    return laid_out(edit(plan, tensors={"early": {"death": 0}}))
+    made = model("""
+        tensor w f32 4096 parameter
+        node early MatMul x w -> early
+        node a MatMul x w -> a
+        node y MatMul a w -> y
+    """)
+    return laid_out(edit(right(made), tensors={"early": {"death": 0}}))
 
 
 @wrong("lifetimes_cover_accesses", "first")
 def parameter_overwritten_after_its_last_reader() -> Plan:
     """The parameter `first` is said to die at its only reader, and its bytes are reused: a second run is lost."""
-    m = Sketch("two-weights")
-    a = m.node("MatMul", m.input("x"), m.weight("first"), result="a")
-    second = m.weight("second")
-    b = m.node("MatMul", a, second, result="b")
-    plan = right(m.model(m.node("MatMul", b, second, result="y")), arenas=ONE_ARENA)
-    return laid_out(edit(plan, tensors={"first": {"death": 0}}))
+    made = model("""
+        tensor first f32 64 parameter
+        tensor second f32 64 parameter
+        node a MatMul x first -> a
+        node b MatMul a second -> b
+        node y MatMul b second -> y
+    """)
+    return laid_out(edit(right(made, arenas=ONE_ARENA), tensors={"first": {"death": 0}}))
 
 
 @wrong("lifetimes_cover_accesses", "momentum")
 def optimizer_state_born_at_its_reader() -> Plan:
     """The optimizer state `momentum` is said to be born at step 1; step 0 has made a tensor in its bytes."""
-    m = Sketch("momentum")
-    momentum = m.input("momentum", role=Role.OPTIMIZER)
-    a = m.node("MatMul", m.input("x"), m.weight("w"), result="a")
-    plan = right(m.model(m.node("Add", a, momentum, result="y")), arenas=ONE_ARENA)
-    return laid_out(edit(plan, tensors={"momentum": {"birth": 1}}))
+    made = model("""
+        tensor momentum f32 64 optimizer
+        tensor w f32 64 parameter
+        node a MatMul x w -> a
+        node y Add a momentum -> y
+    """)
+    return laid_out(edit(right(made, arenas=ONE_ARENA), tensors={"momentum": {"birth": 1}}))
 
 
 @wrong("lifetimes_cover_accesses", "a")
 def saved_tensor_dies_at_its_reader() -> Plan:
     """A forward pass saves `a` for backward, but `a` is said to die at its last reader, and its bytes are reused."""
-    m = Sketch("saved")
-    w = m.weight("w", 4096)
-    a = m.node("MatMul", m.input("x"), w, result="a", saved=True)
-    b = m.node("MatMul", a, w, result="b")
-    c = m.node("MatMul", b, w, result="c")
-    plan = right(m.model(m.node("MatMul", c, w, result="y")), mode="forward")
-    return laid_out(edit(plan, tensors={"a": {"death": 1}}))
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor a f32 64 saved
+        node a MatMul x w -> a
+        node b MatMul a w -> b
+        node c MatMul b w -> c
+        node y MatMul c w -> y
+    """)
+    return laid_out(edit(right(made, mode="forward"), tensors={"a": {"death": 1}}))
 
 
 @wrong("lifetimes_cover_accesses", "b")

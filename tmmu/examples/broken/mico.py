@@ -14,7 +14,7 @@ from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import counted, edit, right
 from tmmu.examples.broken.kinds import wrong
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 from tmmu.plan.columns import Slots
 from tmmu.plan.sections import Plan, amended
 
@@ -30,14 +30,24 @@ ARENAS = (
 @wrong("no_live_overlap", "x", "layer1_output")
 def mico_pool_shared_with_the_input() -> Plan:
     """The document's list of pools: `layer1_output` shares one with `x`, which layer 1 reads while it writes."""
-    m = Sketch("mico-mlp")
-    value = m.input("x", 256)
-    for layer, (inputs, outputs) in enumerate(((256, 64), (64, 64), (64, 64), (64, 10))):
-        weight = m.weight(f"weight{layer}", inputs * outputs)
-        value = m.node("Gemm", value, weight, result=f"layer{2 * layer + 1}_output", elements=outputs)
-        if outputs == 64:
-            value = m.node("Relu", value, result=f"layer{2 * layer + 2}_output")
-    plan = right(m.model(m.node("Concat", value, result="output", elements=10)), arenas=ARENAS)
+    made = model("""
+        tensor x f32 256 input
+        tensor weight0 f32 16384 parameter
+        tensor weight1 f32 4096 parameter
+        tensor weight2 f32 4096 parameter
+        tensor weight3 f32 640 parameter
+        tensor layer7_output f32 10
+        tensor "output" f32 10 output
+        node layer1 Gemm x weight0 -> layer1_output
+        node layer2 Relu layer1_output -> layer2_output
+        node layer3 Gemm layer2_output weight1 -> layer3_output
+        node layer4 Relu layer3_output -> layer4_output
+        node layer5 Gemm layer4_output weight2 -> layer5_output
+        node layer6 Relu layer5_output -> layer6_output
+        node layer7 Gemm layer6_output weight3 -> layer7_output
+        node "output" Concat layer7_output -> "output"
+    """)
+    plan = right(made, arenas=ARENAS)
     return _pooled(
         plan,
         [
@@ -50,13 +60,18 @@ def mico_pool_shared_with_the_input() -> Plan:
 @wrong("capacity", "layer2_output")
 def mico_pool_too_small() -> Plan:
     """The document's opening example: of three results of 1,024 bytes, the second lies in a pool of 256."""
-    m = Sketch("mico-snippet")
-    value = m.weight("x", 256)  # the document does not say where its input lies: not in a pool
-    for layer in (1, 2, 3):
-        value = m.node("Relu", value, result=f"layer{layer}_output", elements=256)
-    plan = _pooled(
-        right(m.model(value), arenas=ARENAS), [(1024, ("layer1_output", "layer3_output")), (256, ("layer2_output",))]
+    # The document does not say where its input lies: not in a pool.
+    made = model(
+        """
+        tensor x f32 256 parameter
+        node layer1 Relu x -> layer1_output
+        node layer2 Relu layer1_output -> layer2_output
+        node layer3 Relu layer2_output -> layer3_output
+    """,
+        like="f32 256",
     )
+    pools = [(1024, ("layer1_output", "layer3_output")), (256, ("layer2_output",))]
+    plan = _pooled(right(made, arenas=ARENAS), pools)
     return edit(plan, usage={"pools": {"footprint": 1280}})
 
 

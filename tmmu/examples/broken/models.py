@@ -7,7 +7,7 @@ from its own tables.
 from __future__ import annotations
 
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 
 ONE_ARENA = (ArenaConfiguration("memory", tuple(Role)),)
 """A configuration in which parameters and activations lie together and take turns."""
@@ -20,39 +20,45 @@ def skip() -> Model:
     output `y` from `d` and `a`. The slots hold, from the
     beginning of the arena: `a`; `x`, `b` and `d` in turn; `c` and `y` in turn.
     """
-    m = Sketch("skip")
-    x, w = m.input("x"), m.weight("w", 4096)
-    a = m.node("MatMul", x, w, result="a")
-    b = m.node("MatMul", a, w, result="b")
-    c = m.node("MatMul", b, w, result="c")
-    d = m.node("MatMul", c, w, result="d")
-    return m.model(m.node("Add", d, a, result="y"))
+    return model("""
+        tensor w f32 4096 parameter
+        node a MatMul x w -> a
+        node b MatMul a w -> b
+        node c MatMul b w -> c
+        node d MatMul c w -> d
+        node y Add d a -> y
+    """)
 
 
 def twice_read(second: str = "Add") -> Model:
     """`a` is read by step 1, which makes `r` of it, and by step 2, which makes the output `y` of `r` and `a`."""
-    m = Sketch("twice-read")
-    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
-    r = m.node("Relu", a, result="r")
-    return m.model(m.node(second, r, a, result="y"))
+    return model(f"""
+        tensor w f32 4096 parameter
+        node a MatMul x w -> a
+        node r Relu a -> r
+        node y {second} r a -> y
+    """)
 
 
-def once_read(op: str, *, elements: int = 64, dtype: str = "float32") -> Model:
+def once_read(op: str, result: str = "f32 64") -> Model:
     """`a` is read by step 1 alone, where `op` makes `r` of it; step 2 makes the output `y` of `r`."""
-    m = Sketch("once-read")
-    w = m.weight("w", 4096)
-    a = m.node("MatMul", m.input("x"), w, result="a")
-    r = m.node(op, a, result="r", elements=elements, dtype=dtype)
-    return m.model(m.node("MatMul", r, w, result="y"))
+    return model(f"""
+        tensor w f32 4096 parameter
+        tensor r {result}
+        node a MatMul x w -> a
+        node r {op} a -> r
+        node y MatMul r w -> y
+    """)
 
 
-def first_reader(role: Role, *, donated: bool = False) -> Model:
-    """Step 0 makes `r` of `given`, which the caller writes and which has the given role; step 1 makes `y` of `r`."""
-    m = Sketch("first-reader")
-    given = m.input("given", role=role)
-    r = m.node("Relu", given, result="r", in_place=given if donated else None)
-    y = m.node("MatMul", r, m.weight("w", 4096), result="y")
-    return m.model(y, donated=("given",) if donated else ())
+def first_reader(words: str) -> Model:
+    """Step 0 makes `r` of `given`, a tensor with these words that the caller writes; step 1 makes `y` of `r`."""
+    return model(f"""
+        tensor given f32 64 {words}
+        tensor w f32 4096 parameter
+        node r Relu given -> r inplace r given
+        node y MatMul r w -> y
+    """)
 
 
 def loop(*, swap: bool = False) -> Model:
@@ -61,13 +67,14 @@ def loop(*, swap: bool = False) -> Model:
     Steps: 0 makes `bias`; 1 enters; 2, 3 and 4 make `sum`, `mixed` and `next` inside; 5 leaves; 6 makes `y`. With
     `swap` the body also returns its left value instead of the new one, so that the two change places.
     """
-    m = Sketch("loop")
-    left, right, w = m.input("left"), m.input("right"), m.weight("w", 4096)
-    bias = m.node("MatMul", right, w, result="bias")
-    results = m.nodes("Loop", left, right, results=("out_left", "out_right"))
-    with m.body(results[0], "body", ("l", "r")) as (first, second):
-        total = m.node("Add", first, bias, result="sum")
-        mixed = m.node("MatMul", total, w, result="mixed")
-        fresh = m.node("MatMul", mixed, w, result="next")
-        m.returns(second, first if swap else fresh)
-    return m.model(m.node("Add", *results, result="y"))
+    return model(f"""
+        tensor w f32 4096 parameter
+        node bias MatMul right w -> bias
+        begin repeat Loop left right -> out_left out_right
+        arm body repeat/body/l repeat/body/r -> repeat/body/r repeat/body/{"l" if swap else "next"} loop
+        node repeat/body/sum Add repeat/body/l bias -> repeat/body/sum
+        node repeat/body/mixed MatMul repeat/body/sum w -> repeat/body/mixed
+        node repeat/body/next MatMul repeat/body/mixed w -> repeat/body/next
+        end repeat
+        node y Add out_left out_right -> y
+    """)

@@ -8,7 +8,7 @@ from tmmu.core.vocabulary import UINT64_END
 from tmmu.examples.broken.editing import counted, edit, moved, right, slot_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 from tmmu.plan.sections import Plan
 
 
@@ -21,9 +21,11 @@ def slot_shared_by_live_storages() -> Plan:
 @wrong("no_live_overlap", "a", "x")
 def slots_overlap_by_one_byte() -> Plan:
     """`x` has 257 bytes and `a` begins at byte 256 of the arena, so that they have exactly that byte in common."""
-    m = Sketch("one-byte")
-    x = m.input("x", 257, dtype="uint8")
-    return counted(edit(right(m.model(m.node("MatMul", x, x, result="a"))), storages={"a": {"offset": 256}}))
+    made = model("""
+        tensor x u8 257 input
+        node a MatMul x x -> a
+    """)
+    return counted(edit(right(made), storages={"a": {"offset": 256}}))
 
 
 @wrong("no_live_overlap", "b", "c")
@@ -62,10 +64,15 @@ def alignment_no_power_of_two() -> Plan:
 @wrong("alignment", "v")
 def tensor_misaligned() -> Plan:
     """`v` is a window of float32 that begins at byte 2 of its base."""
-    m = Sketch("misaligned-window")
-    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
-    v = m.node("Window", a, result="v", elements=32, view=(a, 0), domain="com.example")
-    return edit(right(m.model(m.node("Relu", v, result="y", elements=32))), tensors={"v": {"window": 2}})
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor v f32 32 view a 0
+        tensor y f32 32 output
+        node a MatMul x w -> a
+        node v com.example::Window a -> v
+        node y Relu v -> y
+    """)
+    return edit(right(made), tensors={"v": {"window": 2}})
 
 
 @wrong("capacity")

@@ -6,11 +6,11 @@ that some read does not find what was written for it.
 
 from __future__ import annotations
 
-from tmmu.core.vocabulary import Role, Shares
+from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import edit, in_place, laid_out, right, row, shared, storage_of
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import ONE_ARENA, first_reader, once_read, skip, twice_read
-from tmmu.examples.broken.sketch import Sketch
+from tmmu.examples.broken.sketch import model
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
 
@@ -24,21 +24,28 @@ def in_place_read_later() -> Plan:
 @wrong("sharing_is_sound", "v", "r")
 def in_place_while_its_view_is_read_later() -> Plan:
     """`r` takes the bytes of `a` in place, of which nobody reads `a` later, but its view `v`."""
-    m = Sketch("view-read-later")
-    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
-    v = m.node("Flatten", a, result="v", view=(a, 0))
-    r = m.node("Relu", a, result="r")
-    return in_place(right(m.model(m.node("MatMul", r, v, result="y"))), "r", "a")
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor v f32 64 view a 0
+        node a MatMul x w -> a
+        node v Flatten a -> v
+        node r Relu a -> r
+        node y MatMul r v -> y
+    """)
+    return in_place(right(made), "r", "a")
 
 
 @wrong("sharing_is_sound", "a", "r")
 def in_place_twice() -> Plan:
     """Two steps each take the bytes of `a` in place; the second finds the result of the first."""
-    m = Sketch("taken-twice")
-    a = m.node("MatMul", m.input("x"), m.weight("w", 4096), result="a")
-    r, s = m.node("Relu", a, result="r"), m.node("Neg", a, result="s")
-    plan = right(m.model(m.node("MatMul", r, s, result="y")))
-    return in_place(in_place(plan, "r", "a"), "s", "a")
+    made = model("""
+        tensor w f32 4096 parameter
+        node a MatMul x w -> a
+        node r Relu a -> r
+        node s Neg a -> s
+        node y MatMul r s -> y
+    """)
+    return in_place(in_place(right(made), "r", "a"), "s", "a")
 
 
 @wrong("sharing_is_sound", "r", "a")
@@ -62,17 +69,20 @@ def running_sum_in_place() -> Plan:
 @wrong("sharing_is_sound", "y", "s")
 def broadcast_in_place() -> Plan:
     """A sum of 64 elements takes the bytes of the single element `s` that is added to each of them."""
-    m = Sketch("broadcast")
-    w = m.weight("w", 4096)
-    a = m.node("MatMul", m.input("x"), w, result="a")
-    s = m.node("ReduceMax", a, result="s", elements=1)
-    return in_place(right(m.model(m.node("Add", a, s, result="y"))), "y", "s")
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor s f32 1
+        node a MatMul x w -> a
+        node s ReduceMax a -> s
+        node y Add a s -> y
+    """)
+    return in_place(right(made), "y", "s")
 
 
 @wrong("sharing_is_sound", "r", "a")
 def in_place_of_another_width() -> Plan:
     """A Cast to float16 takes the first half of its float32 operand's bytes, whose elements are wider than its own."""
-    return in_place(right(once_read("Cast", dtype="float16")), "r", "a")
+    return in_place(right(once_read("Cast", "f16 64")), "r", "a")
 
 
 @wrong("sharing_is_sound", "r", "a")
@@ -90,46 +100,52 @@ def in_place_unsaid() -> Plan:
 @wrong("sharing_is_sound", "r", "a")
 def in_place_beside_a_view_of_the_operand() -> Plan:
     """`r` takes the bytes of its operand `a`, and its other operand `f` is a view of the same bytes."""
-    m = Sketch("two-names")
-    w = m.weight("w", 4096)
-    a = m.node("MatMul", m.input("x"), w, result="a")
-    f = m.node("Flatten", a, result="f", view=(a, 0))
-    r = m.node("Sub", a, f, result="r")
-    return in_place(right(m.model(m.node("MatMul", r, w, result="y"))), "r", "a")
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor f f32 64 view a 0
+        node a MatMul x w -> a
+        node f Flatten a -> f
+        node r Sub a f -> r
+        node y MatMul r w -> y
+    """)
+    return in_place(right(made), "r", "a")
 
 
 @wrong("sharing_is_sound", "r", "given")
 def in_place_on_an_input() -> Plan:
     """`r` takes the bytes of a graph input that the caller has not donated."""
-    return in_place(right(first_reader(Role.INPUT)), "r", "given")
+    return in_place(right(first_reader("input")), "r", "given")
 
 
 @wrong("sharing_is_sound", "r", "given")
 def donation_claimed_by_the_plan() -> Plan:
     """The plan says that the caller donates the input whose bytes `r` takes; only the caller can say that."""
-    return right(first_reader(Role.INPUT, donated=True))
+    return right(first_reader("input donated"))
 
 
 @wrong("sharing_is_sound", "r", "given")
 def in_place_on_a_parameter() -> Plan:
     """`r` takes the bytes of a parameter, which the next run needs."""
-    return in_place(right(first_reader(Role.PARAMETER), arenas=ONE_ARENA), "r", "given")
+    return in_place(right(first_reader("parameter"), arenas=ONE_ARENA), "r", "given")
 
 
 @wrong("sharing_is_sound", "r", "given")
 def in_place_on_optimizer_state() -> Plan:
     """`r` takes the bytes of optimizer state, which the next iteration needs."""
-    return in_place(right(first_reader(Role.OPTIMIZER), arenas=ONE_ARENA), "r", "given")
+    return in_place(right(first_reader("optimizer"), arenas=ONE_ARENA), "r", "given")
 
 
 @wrong("sharing_is_sound", "a", "r")
 def in_place_on_an_output() -> Plan:
     """`r` takes the bytes of `a`, which no step reads later, but the caller does."""
-    m = Sketch("kept-output")
-    w = m.weight("w", 4096)
-    a = m.node("MatMul", m.input("x"), w, result="a")
-    r = m.node("Relu", a, result="r")
-    return in_place(right(m.model(m.node("MatMul", r, w, result="y"), a)), "r", "a")
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor a f32 64 output
+        node a MatMul x w -> a
+        node r Relu a -> r
+        node y MatMul r w -> y
+    """)
+    return in_place(right(made), "r", "a")
 
 
 @wrong("sharing_is_sound", "r", "a")
@@ -148,12 +164,15 @@ def view_beside_its_base() -> Plan:
 @wrong("sharing_is_sound", "v", "b")
 def view_of_an_overwritten_base() -> Plan:
     """`b` lies in the bytes of `a`, which is dead but for its view `v`; a later step reads `v`."""
-    m = Sketch("overwritten-base")
-    x, w = m.input("x"), m.weight("w", 4096)
-    a = m.node("MatMul", x, w, result="a")
-    v = m.node("Reshape", a, result="v", view=(a, 0))
-    b = m.node("MatMul", x, w, result="b")
-    return shared(right(m.model(m.node("Add", b, v, result="y"))), "b", "a", Shares.ALIAS)
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor v f32 64 view a 0
+        node a MatMul x w -> a
+        node v Reshape a -> v
+        node b MatMul x w -> b
+        node y Add b v -> y
+    """)
+    return shared(right(made), "b", "a", Shares.ALIAS)
 
 
 @wrong("sharing_is_sound", "r", "a")
@@ -165,36 +184,46 @@ def transpose_called_a_view() -> Plan:
 @wrong("sharing_is_sound", "r", "a")
 def view_larger_than_its_base() -> Plan:
     """A Reshape of a tensor of 64 elements is said to show 128 of them."""
-    return shared(right(once_read("Reshape", elements=128)), "r", "a", Shares.VIEW)
+    return shared(right(once_read("Reshape", "f32 128")), "r", "a", Shares.VIEW)
 
 
 @wrong("sharing_is_sound", "r", "a")
 def dropout_of_training_called_a_view() -> Plan:
     """In a plan for training, a Dropout with a training_mode operand is said to be a view of what it changes."""
-    m = Sketch("training-dropout")
-    w, ratio = m.weight("w", 4096), m.weight("ratio", 1)
-    training = m.input("training", 1, dtype="bool")
-    a = m.node("MatMul", m.input("x"), w, result="a")
-    r = m.node("Dropout", a, ratio, training, result="r")
-    return shared(right(m.model(m.node("MatMul", r, w, result="y")), mode="forward"), "r", "a", Shares.VIEW)
+    made = model("""
+        tensor w f32 4096 parameter
+        tensor ratio f32 1 parameter
+        tensor training bool 1 input
+        node a MatMul x w -> a
+        node r Dropout a ratio training -> r
+        node y MatMul r w -> y
+    """)
+    return shared(right(made, mode="forward"), "r", "a", Shares.VIEW)
 
 
 @wrong("sharing_is_sound", "left", "right")
 def two_results_on_the_same_bytes() -> Plan:
     """Both results of a Split lie on the same bytes."""
-    m = Sketch("split")
-    left, other = m.nodes("Split", m.input("x", 128), results=("left", "right"))
-    return shared(right(m.model(m.node("Add", left, other, result="y"))), "right", "left", Shares.ALIAS)
+    made = model("""
+        tensor x f32 128 input
+        node split Split x -> left right
+        node y Add left right -> y
+    """)
+    return shared(right(made), "right", "left", Shares.ALIAS)
 
 
 @wrong("sharing_is_sound", "a", "b")
 def alias_group_with_a_stale_read() -> Plan:
     """`a` and `b` are declared to share bytes; `a` is read after `b` was written."""
-    m = Sketch("stale-group")
-    x, w = m.input("x"), m.weight("w", 4096)
-    a = m.node("MatMul", x, w, result="a", group="g")
-    b = m.node("MatMul", x, w, result="b", group="g")
-    return right(m.model(m.node("Add", b, a, result="y")))
+    return right(
+        model("""
+        tensor w f32 4096 parameter
+        alias g a b
+        node a MatMul x w -> a
+        node b MatMul x w -> b
+        node y Add b a -> y
+    """)
+    )
 
 
 @wrong("sharing_is_sound")
@@ -205,24 +234,27 @@ def every_tensor_in_one_storage() -> Plan:
     return laid_out(edit(plan, tensors=dict.fromkeys(("a", "b", "c", "d", "y"), word)))
 
 
-@wrong("sharing_is_sound", "r/MatMul.scratch0", "a")
+@wrong("sharing_is_sound", "r.scratch0", "a")
 def scratch_over_an_operand() -> Plan:
     """The scratch bytes of a step are those of its operand."""
-    m = Sketch("scratch")
-    w = m.weight("w", 4096)
-    a = m.node("MatMul", m.input("x"), w, result="a")
-    r = m.node("MatMul", a, w, result="r", scratch=256)
-    plan = right(m.model(m.node("MatMul", r, w, result="y")))
-    return shared(plan, "r/MatMul.scratch0", "a", Shares.NONE)
+    made = model("""
+        tensor w f32 4096 parameter
+        node a MatMul x w -> a
+        node r MatMul a w -> r scratch 256
+        node y MatMul r w -> y
+    """)
+    return shared(right(made), "r.scratch0", "a", Shares.NONE)
 
 
-@wrong("sharing_is_sound", "r/MatMul.scratch0", "r")
+@wrong("sharing_is_sound", "r.scratch0", "r")
 def scratch_over_the_result() -> Plan:
     """The scratch bytes of a step are those of its result."""
-    m = Sketch("scratch")
-    w = m.weight("w", 4096)
-    r = m.node("MatMul", m.input("x"), w, result="r", scratch=256)
-    return shared(right(m.model(m.node("MatMul", r, w, result="y"))), "r/MatMul.scratch0", "r", Shares.NONE)
+    made = model("""
+        tensor w f32 4096 parameter
+        node r MatMul x w -> r scratch 256
+        node y MatMul r w -> y
+    """)
+    return shared(right(made), "r.scratch0", "r", Shares.NONE)
 
 
 @wrong("must_not_alias", "b", "d")

@@ -1,0 +1,133 @@
+"""Text plans and text models in every command, and the examples of their pages. spec: C2.10, X1.6, X3.1"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs.verify import entry as verifier
+from tests.support.commands import ran
+from tmmu import examples
+from tmmu.core.kind import IR, PLAN, kind_of
+from tmmu.ir import columns, files
+from tmmu.plan import file
+
+SPEC = Path(__file__).resolve().parents[2] / "spec"
+PLANS, MODELS = (
+    re.findall(r"^```\n(tmmu-.+?)^```$", (SPEC / name).read_text(), re.MULTILINE | re.DOTALL)
+    for name in ("text-plan.md", "text-ir.md")
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def judged(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The verdict on one file as JSON."""
+    verifier.run([*arguments, "--format", "json"])
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)["files"][0]
+    return found
+
+
+def test_the_plans_of_the_page_have_the_verdicts_that_it_states(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line that is marked wrong is why a plan is refuted; without the mark's tensor it is proved. spec: X1.6, X2.6"""
+    assert len(PLANS) == 3
+    for text in PLANS:
+        Path("p.plan.txt").write_text(text)
+        wrong = re.search(r"^tensor (\w+).*# wrong", text, re.MULTILINE)
+        verdict = judged(capsys, "p.plan.txt")
+        assert verdict["verdict"] == ("REFUTED" if wrong else "PROVED"), verdict
+        assert wrong is None or wrong[1] in verdict["witness"]["tensors"]
+
+
+def test_the_model_of_the_page_is_planned_and_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: X3.1, X3.5, X3.7"""
+    (text,) = MODELS
+    Path("g.ir.txt").write_text(text)
+    assert ran(capsys, "plan", "g.ir.txt")[0] == 0
+    assert judged(capsys, "g.plan.cbor", "--model", "g.ir.txt")["verdict"] == "PROVED"
+    plan = file.load("g.plan.cbor").plan
+    assert list(plan.allocation.steps.node) == re.findall(r"^order (.+)$", text, re.MULTILINE)[0].split()
+    assert plan.origin.ir_hash == columns.digest(files.load("g.ir.txt"))
+
+
+def test_a_text_has_the_verdict_of_the_binary_plan_that_states_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the hashes, which a text does not state, are not compared. spec: X1.6"""
+    examples.write("text-plan", "right.plan.txt")
+    right = Path("right.plan.txt").read_text()
+    Path("wrong.plan.txt").write_text(right.replace("tensor y 256 act   0", "tensor y 256 act 512"))
+    Path("odd.plan.txt").write_text(right.replace("tensor w 256 act 256", "tensor w 256 act 264"))
+    for name, expected in (("right", "PROVED"), ("wrong", "REFUTED"), ("odd", "REFUTED")):
+        file.save(file.load(f"{name}.plan.txt").plan, f"{name}.cbor")
+        text, binary = judged(capsys, f"{name}.plan.txt"), judged(capsys, f"{name}.cbor")
+        assert (text["verdict"], text["witness"]) == (expected, binary["witness"])
+        assert (text["scope"], text["proved"]) == ("for the steps it states", binary["proved"])
+        if expected == "PROVED":
+            assert {*binary["compared"]} - {*text["compared"]} == {"hashes"}
+            assert "hashes" in text["not_looked_at"]
+            assert any("computed from the steps" in note for note in text["notes"])
+
+
+def test_claims_of_a_text_are_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: X2.7"""
+    examples.write("text-plan", "p.plan.txt")
+    right = Path("p.plan.txt").read_text()
+    for claim, verdict in (
+        ("slots act 3", "PROVED"), ("slots act 2", "REFUTED"), ("peak act 768", "PROVED"), ("peak act 767", "REFUTED"),
+        ("footprint act 768", "PROVED"), ("footprint act 769", "REFUTED"),
+    ):  # fmt: skip
+        Path("p.plan.txt").write_text(f"{right}claim {claim}\n")
+        assert judged(capsys, "p.plan.txt")["verdict"] == verdict, claim
+
+
+def test_a_file_is_shown_as_text_that_states_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: C2.10, X2.8, X3.10, C2.9"""
+    examples.write("text-model", "g")
+    examples.write("chain", "c.onnx")
+    for model in ("g", "c.onnx"):
+        code, out, _ = ran(capsys, "show", model, "--as", "text")
+        Path("again").write_text(out)
+        assert (code, kind_of("again")) == (0, IR)
+        assert ran(capsys, "plan", model, "-o", "p")[0] == ran(capsys, "plan", "again", "-o", "q")[0] == 0
+        assert file.load("p").plan.origin.ir_hash == file.load("q").plan.origin.ir_hash
+        code, out, _ = ran(capsys, "show", "p", "--as", "text")
+        Path("p.txt").write_text(out)
+        assert (code, kind_of("p.txt")) == (0, PLAN)
+        assert file.load("p.txt").plan.allocation == file.load("p").plan.allocation
+        assert judged(capsys, "p.txt")["verdict"] == "PROVED"
+    Path("b.plan.txt").write_text(PLANS[1])
+    assert ran(capsys, "show", "b.plan.txt", "--as", "text")[0] == 0
+    examples.write("gpt2", "gpt2.onnx")
+    code, out, _ = ran(capsys, "show", "gpt2.onnx", "--as", "text", "--dim", "batch=1", "--dim", "seq=1..64")
+    assert (code, "\ndim seq 1 64\n" in out, " 1xseqx768 " in out) == (0, True, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("show", "p", "--as", "text", "--steps"), 2, "--as text prints the whole file"),
+        (("show", "p", "--as", "text", "--format", "json"), 2, "--as text prints the whole file"),
+        (("show", "p", "--dim", "n=1"), 2, "bindings go with --as text"),
+        (("show", "p", "--as", "text"), 4, "p:2:7: expected the name of a tensor"),
+        (("plan", "m.ir.txt"), 4, "m.ir.txt:1:1: expected the first line tmmu-ir-text 1"),
+        (("plan", "p"), 4, "it is a plan, and a model is needed"),
+        (("show", "torn"), 4, "[INVALID_PLAN]"),
+    ],
+)
+def test_what_cannot_be_shown_or_read_is_one_clear_line(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """spec: C2.6, X1.4"""
+    Path("p").write_text("tmmu-plan-text 1\ntensor")
+    Path("m.ir.txt").write_text("tensor x f32 4\n")
+    Path("torn").write_text("no plan\n")
+    found, out, err = ran(capsys, *arguments)
+    assert (found, out, err.count("\n")) == (code, "", 1)
+    assert said in err

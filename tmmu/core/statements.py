@@ -1,0 +1,255 @@
+"""Statements, one a line: what text plans and text models are made of (`spec/text-plan.md`).
+
+A line is split into tokens once, by one regular expression that never goes back; a reader takes them from left to
+right, and whatever it refuses is named as FILE:LINE:COLUMN. A name is a bare token or a JSON string; one that is a
+word of the format must be a string, so that a list of names ends where the next word begins.
+spec: X1.1, X1.2, X1.3, X1.4, X1.5
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import UINT64_END, Role
+
+LIMIT = 1 << 28
+"""The largest text file that is read, in bytes."""
+
+ARROW = "->"
+TOKEN = re.compile(r'(?:"(?:[^"\\]|\\.)*+"|[^ \t"#])++')
+GAP = re.compile(r"[^ \t]|$")
+Value = TypeVar("Value")
+COMPARED = 10_000
+"""As many names are compared with one that is unknown."""
+
+
+class Format(NamedTuple):
+    """A text format: its first line is `title` and a version; `words` are what no bare name may be."""
+
+    title: str
+    version: int
+    code: str
+    words: frozenset[str]
+
+
+class Statement:
+    """The tokens of one line, taken from left to right; `refuse` makes the error that names where."""
+
+    __slots__ = ("_columns", "_format", "_next", "_tokens", "file", "line")
+
+    def __init__(self, file: str, line: int, text: str, form: Format) -> None:
+        self.file, self.line, self._format, self._next = file, line, form, 0
+        self._tokens: list[str] = []
+        self._columns: list[int] = []
+        at = _after_gap(text, 0)
+        while at < len(text) and text[at] != "#":
+            found = TOKEN.match(text, at)
+            if found is None:
+                self._columns.append(at + 1)
+                raise self.refuse("a JSON string without its end", 'end it with "', len(self._tokens))
+            self._tokens.append(found[0])
+            self._columns.append(at + 1)
+            at = _after_gap(text, found.end())
+        self._columns.append(max(1, at + 1))
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    @property
+    def first(self) -> str:
+        """The word that the line begins with."""
+        return self._tokens[0]
+
+    @property
+    def mark(self) -> int:
+        """The place of the next token: `refuse` takes it later."""
+        return self._next
+
+    def refuse(self, what: str, fix: str | None = None, mark: int | None = None, code: str | None = None) -> TmmuError:
+        """The error that names a token: by default the one that was taken last."""
+        column = self._columns[min(max(0, self._next - 1) if mark is None else mark, len(self._columns) - 1)]
+        return TmmuError(code or self._format.code, what, file=f"{self.file}:{self.line}:{column}", fix=fix)
+
+    def peek(self) -> str | None:
+        """The next token as it stands, None at the end of the line."""
+        return self._tokens[self._next] if self._next < len(self._tokens) else None
+
+    def take(self, what: str) -> str:
+        """The next token as it stands; `what` is what it must be, for people."""
+        if self._next == len(self._tokens):
+            raise self.refuse(f"expected {what}, got the end of the line", None, self._next)
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def taken(self, word: str) -> bool:
+        """Whether the next token is this bare word, which is then taken."""
+        if self.peek() != word:
+            return False
+        self._next += 1
+        return True
+
+    def expect(self, word: str) -> None:
+        """Take this bare word, or refuse."""
+        if not self.taken(word):
+            raise self.refuse(f"expected {word}, got {self.peek() or 'the end of the line'}", None, self._next)
+
+    def name(self, what: str) -> str:
+        """The next token as a name: bare, or a JSON string. spec: X1.3"""
+        token = self.take(what)
+        if token.startswith('"'):
+            try:
+                found = json.loads(token)
+                found.encode()
+            except (ValueError, UnicodeEncodeError) as error:
+                raise self.refuse(f"expected {what}, got {token}, which is no JSON string") from error
+            if not found or "\0" in found:
+                raise self.refuse(f"expected {what}, got an empty name or one with a NUL")
+            return str(found)
+        if ARROW in token or '"' in token or not token.isprintable():
+            raise self.refuse(f"expected {what}, got {token}", "write the name as a JSON string")
+        if token in self._format.words:
+            fix = f'if it is a name, write it as a JSON string: "{token}"'
+            raise self.refuse(f"expected {what}, got the word {token}", fix)
+        return token
+
+    def row(self, rows: Mapping[str, int], what: str) -> int:
+        """The row of the next name."""
+        name = self.name(what)
+        if name not in rows:
+            close = difflib.get_close_matches(name, islice(rows, COMPARED), n=1)
+            raise self.refuse(f"{name!r} is no {what}", f"did you mean {close[0]}?" if close else f"state the {what}")
+        return rows[name]
+
+    def rows(self, rows: Mapping[str, int], what: str) -> tuple[int, ...]:
+        """The rows of the names up to a word, an arrow or the end of the line."""
+        found = []
+        while (token := self.peek()) is not None and token != ARROW and token not in self._format.words:
+            found.append(self.row(rows, what))
+        return tuple(found)
+
+    def new(self, known: Container[str], what: str) -> str:
+        """The next name, that of a new thing. spec: X1.4"""
+        name = self.name(f"the name of a {what}")
+        if name in known:
+            raise self.refuse(f"{what} {name!r} twice", "give each one a name of its own")
+        return name
+
+    def last(self, what: str) -> str:
+        """The next name, with which the line ends."""
+        found = self.name(what)
+        self.end()
+        return found
+
+    def pair(self, rows: Mapping[str, int]) -> tuple[int, int]:
+        """The rows of two names, with which the line ends."""
+        found = self.row(rows, "name that is stated"), self.row(rows, "name that is stated")
+        self.end()
+        return found
+
+    def choice(self, values: Mapping[str, Value], what: str) -> Value:
+        """What the next token stands for."""
+        token = self.take(what)
+        if token not in values:
+            raise self.refuse(f"expected {what}, got {token}", f"use one of {', '.join(values)}")
+        return values[token]
+
+    def role(self, role: Role | None, word: Role) -> Role:
+        """The role of a tensor with one more word: `input` beside a kept role lists it among the graph inputs."""
+        if role is None or role is Role.INPUT:
+            both = role is None or word in (Role.PARAMETER, Role.OPTIMIZER)
+            found = word
+        else:
+            both, found = role in (Role.PARAMETER, Role.OPTIMIZER) and word is Role.INPUT, role
+        if not both:
+            raise self.refuse(f"it is {role} already", "give it one role")
+        return found
+
+    def integer(self, what: str, low: int = 0, end: int = UINT64_END) -> int:
+        """The next token as a decimal integer from `low` up to, but without, `end`."""
+        token = self.take(what)
+        # How many digits there are is looked at first: Python refuses to read thousands of them.
+        if not (token.isascii() and token.isdigit() and len(token) <= 20 and low <= int(token) < end):
+            raise self.refuse(f"expected {what} (an integer from {low} to {end - 1}), got {token}")
+        return int(token)
+
+    def alignment(self) -> int:
+        """The next token as a power of two."""
+        found = self.integer("an alignment", 1)
+        if found & (found - 1):
+            raise self.refuse(f"expected a power of two, got {found}")
+        return found
+
+    def words(self, allowed: Container[str], repeated: Container[str] = ()) -> Iterator[str]:
+        """The words that follow, each once but for `repeated`; the caller takes what belongs to each."""
+        seen: set[str] = set()
+        while self.peek() is not None:
+            word = self.take("a word")
+            if word not in allowed:
+                known = ", ".join(sorted(allowed)) if isinstance(allowed, Iterable) else ""
+                raise self.refuse(f"unknown word {word}", f"use one of {known}" if known else None)
+            if word in seen and word not in repeated:
+                raise self.refuse(f"the word {word} twice", "write it once")
+            seen.add(word)
+            yield word
+
+    def end(self) -> None:
+        """Refuse what still stands on the line."""
+        if self.peek() is not None:
+            raise self.refuse(f"expected the end of the line, got {self.peek()}", None, self._next)
+
+
+def _after_gap(text: str, at: int) -> int:
+    found = GAP.search(text, at)
+    return len(text) if found is None else found.start()
+
+
+def statements(data: bytes, file: str, form: Format) -> Iterator[Statement]:
+    """The statements of a file, its first line apart; empty lines and comments are none. O(bytes). spec: X1.1, X1.2"""
+    if len(data) > LIMIT:
+        what = f"{len(data)} bytes, more than the limit of {LIMIT} for a text"
+        raise TmmuError(form.code, what, file=file, fix="use the binary form")
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].split(b"\n")
+        at = f"{len(before)}:{len(before[-1]) + 1}"
+        raise TmmuError(form.code, "expected UTF-8", file=f"{file}:{at}", fix="save it as UTF-8") from error
+    title = f"{form.title} {form.version}"
+    if lines[0].split("#")[0].strip(" \t\r").split() != title.split():
+        raise TmmuError(form.code, f"expected the first line {title}", file=f"{file}:1:1", fix=f"write {title}")
+    for number, line in enumerate(lines[1:], 2):
+        found = Statement(file, number, line.removesuffix("\r"), form)
+        if len(found):
+            yield found
+
+
+def written(name: str, form: Format) -> str:
+    """A name as it is written: bare where it can be, else a JSON string. spec: X1.3
+
+    >>> form = Format("t", 1, "INVALID_IR", frozenset({"input"}))
+    >>> [written(name, form) for name in ("conv.1/out", "a b", "input", "a->b")]
+    ['conv.1/out', '"a b"', '"input"', '"a->b"']
+    """
+    bare = name.isprintable() and not any(c in name for c in ' "#') and ARROW not in name and name not in form.words
+    return name if bare and name else json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def operator(text: str) -> tuple[str, str]:
+    """The domain and the operator that a text names: `jax.lax::add`, or `Add` of no domain. spec: X1.5
+
+    >>> operator("Add"), operator("jax.lax::add"), operator("::a::b")
+    (('', 'Add'), ('jax.lax', 'add'), ('', 'a::b'))
+    """
+    domain, colons, op = text.partition("::")
+    return (domain, op) if colons else ("", text)
+
+
+def operator_text(domain: str, op: str) -> str:
+    """What `operator` reads, of a domain without `::`."""
+    return op if not domain and "::" not in op else f"{domain}::{op}"

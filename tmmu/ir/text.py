@@ -1,0 +1,304 @@
+"""A model as text, a statement a line (`spec/text-ir.md`): what `.ir.txt` files hold, read here and written by
+`tmmu.ir.text_writer`.
+
+Statements are gathered first and resolved then, so that they may stand in any order where order says nothing.
+spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from tmmu.core import dtypes
+from tmmu.core.dims.expressions import Dim, Unwieldy, closed
+from tmmu.core.dims.text import Shapes
+from tmmu.core.statements import ARROW, Format, Statement, operator, statements
+from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
+from tmmu.ir import order
+from tmmu.ir.columns import MAX_RANK
+
+FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
+    ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "donated", "bytes", "align", "view",
+     "strides", "inplace", "changes", "arena", "backward", "loop"),
+))  # fmt: skip
+"""The first line of a text model, and the words that a name must be quoted to be."""
+
+ROLES = {str(role): role for role in Role if role is not Role.ACTIVATION}
+MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "view", "strides"))
+OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer"))
+GRAPH = ("node", "begin", "arm", "end")
+STATEMENTS = (
+    "tensor", *GRAPH, "alias", "apart", "order", "inputs", "outputs", "unproduced", "dim", "shape", "value",
+    "default", "trusted", "model", "source",
+)  # fmt: skip
+
+
+def read(data: bytes, file: str) -> Model:
+    """The model that a text states, its nodes in the author's order; it is not yet validated. O(bytes).
+
+    Raises INVALID_IR, INVALID_IR_SHAPES or LIVENESS_CYCLE with FILE:LINE:COLUMN as the file.
+    """
+    found: dict[str, list[Statement]] = {word: [] for word in STATEMENTS}
+    for statement in statements(data, file, FORMAT):
+        word = statement.take("a statement")
+        if word not in found:
+            raise statement.refuse(f"unknown statement {word}", f"use one of {', '.join(STATEMENTS)}")
+        # What makes up the graph is one list: the order of its lines says what is inside what.
+        found["node" if word in GRAPH else word].append(statement)
+    return _Reading(found).model()
+
+
+class _Reading:
+    """A model in the making; `found` are the statements by their first word, in the order of the lines."""
+
+    def __init__(self, found: dict[str, list[Statement]]) -> None:
+        self.found = found
+        self.rows: dict[str, int] = {}
+        self.tensors: list[Tensor] = []
+        self.nodes: list[Node] = []
+        self.node_rows: dict[str, int] = {}
+        self.bodies: list[Body] = []
+        self.marked: dict[str, list[int]] = {"input": [], "output": [], "donated": []}
+
+    def one(self, word: str) -> Statement | None:
+        """The only statement that begins with a word, or None."""
+        if len(self.found[word]) > 1:
+            raise self.found[word][1].refuse(f"the statement {word} twice", "state it once")
+        return next(iter(self.found[word]), None)
+
+    def model(self) -> Model:
+        bindings = self.bindings()
+        self.declare(Shapes({**bindings.ranges, **{name: (size, size) for name, size in bindings.dims.items()}}))
+        self.groups()
+        self.graph()
+        donated = tuple(sorted(self.tensors[t].name for t in self.marked["donated"]))
+        name, source, stated = self.one("model"), self.one("source"), self.one("order")
+        main = Body(-1, "", self.sequence("input"), self.sequence("output"))
+        made = Model(
+            "model" if name is None else name.last("a name"), tuple(self.tensors), tuple(self.nodes),
+            (main, *self.bodies), tuple(statement.pair(self.rows) for statement in self.found["apart"]),
+            tuple(statement.last("a name") for statement in self.found["unproduced"]),
+            replace(bindings, donated=donated), None if source is None else _digest(source),
+        )  # fmt: skip
+        return made if stated is None else self.ordered(made, stated)
+
+    def bindings(self) -> Bindings:
+        """The dimensions, and what else was bound when the model was imported. spec: X3.3, X3.9"""
+        dims: dict[str, int] = {}
+        ranges: dict[str, tuple[int, int]] = {}
+        for statement in self.found["dim"]:
+            name = statement.new({**dims, **ranges} if ranges else dims, "dimension")
+            low = statement.integer("a size")
+            high = low if statement.peek() is None else statement.integer("a size", low)
+            statement.end()
+            if low == high:
+                dims[name] = low
+            else:
+                ranges[name] = low, high
+        shapes: dict[str, tuple[int, ...]] = {}
+        for statement in self.found["shape"]:
+            name = statement.new(shapes, "shape")
+            shapes[name] = closed(_shape(statement, Shapes({})))
+            statement.end()
+        texts: dict[str, dict[str, str]] = {"value": {}, "default": {}}
+        for word, known in texts.items():
+            for statement in self.found[word]:
+                name = statement.new(known, word)
+                known[name] = statement.last("a value")
+        trusted = self.one("trusted")
+        if trusted is not None:
+            trusted.expect("shapes")
+            trusted.end()
+        return Bindings(
+            dims, shapes, texts["value"], texts["default"], (), trusted is not None, dict(sorted(ranges.items()))
+        )
+
+    def declare(self, shapes: Shapes) -> None:
+        """The tensors; views and groups name tensors of any line, so that rows are given out first. spec: X3.2"""
+        starts = []
+        for row, statement in enumerate(self.found["tensor"]):
+            self.rows[statement.new(self.rows, "tensor")] = row
+            starts.append(statement)
+        for name, statement in zip(self.rows, starts, strict=True):
+            self.tensors.append(self.tensor(name, statement, shapes))
+
+    def tensor(self, name: str, statement: Statement, shapes: Shapes) -> Tensor:
+        dtype = statement.choice(dtypes.TYPES, "an element type")
+        shape, at = _shape(statement, shapes), statement.mark - 1
+        try:
+            size = dtypes.most_bytes(shape, dtype)
+        except Unwieldy as error:
+            raise statement.refuse(str(error), "bind a dimension to a single size", at, SHAPES) from error
+        if size is None:
+            raise statement.refuse(
+                "no maximum of its size is found", "bind one of its dimensions to a single size", at, SHAPES
+            )
+        row, alignment, saved = len(self.tensors), dtypes.element_alignment(dtype), False
+        role: Role | None = None
+        view: View | None = None
+        for word in statement.words(MARKS):
+            if word in ROLES:
+                role = statement.role(role, ROLES[word])
+            if word in self.marked:
+                self.marked[word].append(row)
+            elif word == "saved":
+                saved = True
+            elif word == "bytes":
+                if (stated := statement.integer("bytes")) != size:
+                    what = f"{stated} bytes stated, shape and element type give {size}"
+                    raise statement.refuse(what, "correct one of them", None, SHAPES)
+            elif word == "align":
+                alignment = statement.alignment()
+            elif word == "view":
+                view = View(statement.row(self.rows, "tensor"), statement.integer("a byte of the base"), size)
+            elif word == "strides":
+                if view is None:
+                    raise statement.refuse("strides of what is no view", "write them after view BASE SHIFT")
+                view = view._replace(strides=_strides(statement))
+        return Tensor(name, shape, dtype, role or Role.ACTIVATION, size, alignment, view, None, saved)
+
+    def groups(self) -> None:
+        """Alias groups, each a name and its members. spec: X3.5"""
+        names: set[str] = set()
+        for statement in self.found["alias"]:
+            names.add(group := statement.new(names, "alias group"))
+            for t in _rows(statement, self.rows, "tensor"):
+                if self.tensors[t].alias_group is not None:
+                    raise statement.refuse(f"it is in the alias group {self.tensors[t].alias_group!r} already")
+                self.tensors[t] = replace(self.tensors[t], alias_group=group)
+            statement.end()
+
+    def graph(self) -> None:
+        """Nodes and bodies, by a stack of the nodes that are open. spec: X3.4, X3.6"""
+        opened: list[tuple[int, Statement, int]] = []
+        body = MAIN
+        for statement in self.found["node"]:
+            word = statement.first
+            if word in ("node", "begin"):
+                if opened and body == opened[-1][2]:
+                    raise statement.refuse("it stands in no arm", "write arm NAME before it", 0)
+                self.nodes.append(self.node(statement, body))
+                if word == "begin":
+                    opened.append((len(self.nodes) - 1, statement, body))
+                continue
+            if not opened:
+                raise statement.refuse(f"{word} without begin", "write begin before it", 0)
+            owner, _, outer = opened[-1]
+            if word == "arm":
+                attribute = statement.name("the name of an arm")
+                formals, results = self.accesses(statement)
+                loop = statement.taken("loop")
+                self.bodies.append(Body(owner, attribute, formals, results, loop))
+                body = len(self.bodies)
+            else:
+                if (name := statement.name("a node")) != self.nodes[owner].name:
+                    raise statement.refuse(f"{name!r} is ended, {self.nodes[owner].name!r} is open")
+                if body == outer:
+                    raise statement.refuse("a node that begins has no arm", "state it with node", 0)
+                opened.pop()
+                body = outer
+            statement.end()
+        if opened:
+            raise opened[-1][1].refuse(f"{self.nodes[opened[-1][0]].name!r} has no end", "write end NAME", 0)
+
+    def accesses(self, statement: Statement) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """`READS -> WRITES`."""
+        reads = statement.rows(self.rows, "tensor")
+        statement.expect(ARROW)
+        return reads, statement.rows(self.rows, "tensor")
+
+    def node(self, statement: Statement, body: int) -> Node:
+        name = statement.new(self.node_rows, "node")
+        self.node_rows[name] = len(self.nodes)
+        domain, op = operator(statement.name("an operator"))
+        reads, writes = self.accesses(statement)
+        hints: list[tuple[int, int]] = []
+        requests: list[Scratch] = []
+        mutates: tuple[int, ...] = ()
+        phase = Phase.FORWARD
+        for word in statement.words(OPTIONS, ("inplace", "scratch")):
+            if word == "inplace":
+                result = statement.row(self.rows, "tensor")
+                hints.append((result, statement.row(self.rows, "tensor")))
+            elif word == "changes":
+                mutates = _rows(statement, self.rows, "tensor")
+            elif word == "scratch":
+                size = statement.integer("bytes")
+                alignment = statement.alignment() if statement.taken("align") else 1
+                requests.append(
+                    Scratch(size, alignment, statement.name("an arena") if statement.taken("arena") else None)
+                )
+            elif phase is not Phase.FORWARD:
+                raise statement.refuse(f"it is {phase} already", "give it one phase")
+            else:
+                phase = Phase(word)
+        return Node(name, op, reads, writes, domain, body, tuple(hints), mutates, tuple(requests), phase)
+
+    def sequence(self, mark: str) -> tuple[int, ...]:
+        """What has a mark, in the order of the lines or in that of the statement. spec: X3.8"""
+        stated = self.one(f"{mark}s")
+        if stated is None:
+            return tuple(self.marked[mark])
+        return _all_of(stated, self.rows, self.marked[mark], f"tensor with the word {mark}")
+
+    def ordered(self, model: Model, stated: Statement) -> Model:
+        """The model in the author's order, which names every node of the main graph after what it needs. spec: X3.7"""
+        inside: list[list[int]] = [[] for _ in model.bodies]
+        for n, node in enumerate(model.nodes):
+            inside[node.body].append(n)
+        inside[MAIN] = list(_all_of(stated, self.node_rows, inside[MAIN], "node of the main graph"))
+        made = order.arranged(model, inside)
+        for earlier, later in order.dependencies(made):
+            if earlier >= later:
+                names = made.nodes[earlier].name, made.nodes[later].name
+                raise stated.refuse(f"{names[1]!r} stands before {names[0]!r}, which it needs", "exchange them", 0)
+        return made
+
+
+SHAPES = "INVALID_IR_SHAPES"
+
+
+def _rows(statement: Statement, rows: dict[str, int], what: str) -> tuple[int, ...]:
+    found = statement.rows(rows, what)
+    if not found:
+        raise statement.refuse(f"expected a {what}, got none", None, statement.mark)
+    return found
+
+
+def _all_of(statement: Statement, rows: dict[str, int], wanted: list[int], what: str) -> tuple[int, ...]:
+    """The rows that a statement lists: each of `wanted` once, in any order."""
+    left = set(wanted)
+    found = []
+    while statement.peek() is not None:
+        row = statement.row(rows, what)
+        if row not in left:
+            raise statement.refuse(f"it is listed twice, or it is no {what}")
+        left.remove(row)
+        found.append(row)
+    if left:
+        name = next(name for name, row in rows.items() if row in left)
+        raise statement.refuse(f"{name!r} is missing", f"list every {what}", statement.mark)
+    return tuple(found)
+
+
+def _shape(statement: Statement, shapes: Shapes) -> tuple[Dim, ...]:
+    text = statement.take("a shape")
+    try:
+        return shapes.read(text, MAX_RANK)
+    except (ValueError, Unwieldy) as error:
+        raise statement.refuse(str(error), "see spec/text-ir.md", None, SHAPES) from error
+
+
+def _strides(statement: Statement) -> tuple[int, ...]:
+    parts = statement.take("strides").split("x")
+    if not all(re.fullmatch(r"-?[0-9]{1,20}", part) for part in parts):
+        raise statement.refuse("expected integers with x between them", "write strides as in 64x1")
+    return tuple(map(int, parts))
+
+
+def _digest(statement: Statement) -> bytes:
+    text = statement.last("a SHA-256")
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise statement.refuse("expected 64 hexadecimal digits")
+    return bytes.fromhex(text)
