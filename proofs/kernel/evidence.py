@@ -18,10 +18,10 @@ from proofs.checker.layouts import by_slots
 from proofs.kernel.memory import (
     WITH_ACCESSES,
     ArenaRange,
+    ClaimedSlots,
     Memory,
     Named,
     Size,
-    Slots,
     Words,
     grouped,
     inverse,
@@ -73,7 +73,7 @@ def _memory(context: Context) -> Memory:
     plan, claimed = context.plan, None
     if plan.claims is not None and plan.claims.slots is not None:
         slots = plan.claims.slots
-        claimed = Slots(
+        claimed = ClaimedSlots(
             slots.of, slots.arena, slots.bytes, slots.alignment, context.certificate.slot_offset, by_slots(plan)
         )
     placed = memory_of(plan.allocation, plan.allocation.must_not_alias)

@@ -40,7 +40,7 @@ class ArenaRange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Slots:
+class ClaimedSlots:
     """Claimed slots: that of each storage, and the arena, bytes, alignment and first byte of each slot.
 
     `ranges` says that no two slots of an arena have a byte in common, so that they show storages to be disjoint.
@@ -81,7 +81,7 @@ class Memory:
     offset: Column
     arenas: Sequence[ArenaRange]
     pairs: Sequence[tuple[int, int]] = ()
-    slots: Slots | None = None
+    slots: ClaimedSlots | None = None
     sizes: Sequence[Size] | None = None
 
     def __len__(self) -> int:
@@ -133,12 +133,12 @@ def inverse(order: Column) -> Rows:
 
 
 def _slots(m: Memory) -> list[Named]:
-    """Slots and arenas, and the orders of the storages of each slot and of the slots of each arena.
+    """ClaimedSlots and arenas, and the orders of the storages of each slot and of the slots of each arena.
 
     A slot that holds nothing is in no arena's order, which is padded to the number of slots.
     """
     none = np.zeros(0, np.int64)
-    slots = m.slots or Slots(np.zeros(len(m), np.int64), none, none, none, none, ranges=False)
+    slots = m.slots or ClaimedSlots(np.zeros(len(m), np.int64), none, none, none, none, ranges=False)
     count = len(slots.arena)
     tenants = np.lexsort((m.death, m.birth, slots.of_storage))
     bounds = np.searchsorted(slots.of_storage[tenants], np.arange(count + 1))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from proofs.lemmas.engine.countermodel import CELLS, LONGEST, Undecided, cases, countermodel, first_case, values_of
+from proofs.lemmas.engine.countermodel import CELLS, LONGEST, NoAnswer, cases, countermodel, first_case, values_of
 from proofs.lemmas.engine.induction import Lemma
 from proofs.lemmas.engine.statements import Mutant
 from proofs.smt import descent
@@ -86,7 +86,7 @@ def test_what_is_false_without_variables_has_no_values() -> None:
 )
 def test_who_does_not_take_the_definitions_is_asked_nothing(given: Answer, told: str) -> None:
     played = Played(lambda _: given)
-    with pytest.raises(Undecided, match=told):
+    with pytest.raises(NoAnswer, match=told):
         first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20)
     assert (len(played.asked), played.closed) == (1, 1)
 
@@ -106,7 +106,7 @@ def test_a_case_that_is_not_decided_counts_where_no_other_is_found(decided: str)
     if decided == "sat":
         assert first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20) == "k = 3, l_0_head = 4"
     else:
-        with pytest.raises(Undecided, match="answers 'unknown'"):
+        with pytest.raises(NoAnswer, match="answers 'unknown'"):
             first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20)
     assert played.closed == 1
 
@@ -115,7 +115,7 @@ def test_where_all_cases_are_decided_and_none_is_found_there_is_none() -> None:
     played = Played(lambda text: said("unsat" if "(check-sat)" in text else ""))
     assert first_case(ONE_LIST, parse_one(ONE_LIST.claim), LISTS, played, 20) is None
     assert played.asked.count("(pop)") == LONGEST + 1
-    with pytest.raises(Undecided, match="it died"):
+    with pytest.raises(NoAnswer, match="it died"):
         first_case(
             ONE_LIST,
             parse_one(ONE_LIST.claim),
@@ -126,6 +126,6 @@ def test_where_all_cases_are_decided_and_none_is_found_there_is_none() -> None:
 
 
 def test_values_that_are_not_said_are_no_case() -> None:
-    with pytest.raises(Undecided, match="it died"):
+    with pytest.raises(NoAnswer, match="it died"):
         values_of(["k"], Played(lambda _: said("", "it died")), 20)
     assert values_of([], Played(lambda _: pytest.fail("it was asked")), 20).startswith("no values")

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from proofs import obligations
+from proofs import obligations, promises
 from proofs.checker import execute as checker
 from proofs.checker.execute import Problem
 from proofs.kernel import coq_file, installed
 from proofs.kernel.opinion import NOT_INSTALLED
+from proofs.lemmas import export
 from proofs.obligations import Outcome
 from proofs.readers.models.compare import Difference
 from proofs.readers.sharing import permitted
-from proofs.verify import export as smtlib
 from proofs.verify import judge as verify_plan
 from proofs.verify.judge import REQUIRABLE, Disagreement, Options, verify
 from proofs.verify.verdict import BY_COMPARISON, OBLIGATIONS, Verdict, refute
@@ -587,11 +587,11 @@ def test_a_proved_plan_is_exported_with_the_lemmas_of_its_chains(
     """spec: C4.3"""
     answered(monkeypatch, ALL)
     lemmas: list[tuple[Path, list[str]]] = []
-    monkeypatch.setattr(smtlib, "write_lemmas", lambda folder, names: lemmas.append((folder, names)))
+    monkeypatch.setattr(export, "write_lemmas", lambda folder, names: lemmas.append((folder, names)))
     found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(smt2=str(tmp_path / "out")))
     assert (found.verdict, found.notes) == ("PROVED", [])
     written = {path.stem for path in (tmp_path / "out" / "p").iterdir()}
-    assert written == {*OBLIGATIONS, "definition"} - set(BY_COMPARISON)
+    assert written == {*OBLIGATIONS, promises.NAME} - set(BY_COMPARISON)
     [(folder, names)] = lemmas
     assert (folder, "tenants_are_apart_in_time" in names) == (tmp_path / "out" / "lemmas", True)
 

@@ -38,7 +38,7 @@ class Format(NamedTuple):
     words: frozenset[str]
 
 
-class Statement:
+class TextLine:
     """The tokens of one line, taken from left to right; `refuse` makes the error that names where."""
 
     __slots__ = ("_columns", "_format", "_next", "_tokens", "file", "line")
@@ -209,7 +209,7 @@ def _after_gap(text: str, at: int) -> int:
     return len(text) if found is None else found.start()
 
 
-def statements(data: bytes, file: str, form: Format) -> Iterator[Statement]:
+def statements(data: bytes, file: str, form: Format) -> Iterator[TextLine]:
     """The statements of a file, its first line apart; empty lines and comments are none. O(bytes). spec: X1.1, X1.2"""
     if len(data) > LIMIT:
         what = f"{len(data)} bytes, more than the limit of {LIMIT} for a text"
@@ -224,7 +224,7 @@ def statements(data: bytes, file: str, form: Format) -> Iterator[Statement]:
     if lines[0].split("#")[0].strip(" \t\r").split() != title.split():
         raise TmmuError(form.code, f"expected the first line {title}", file=f"{file}:1:1", fix=f"write {title}")
     for number, line in enumerate(lines[1:], 2):
-        found = Statement(file, number, line.removesuffix("\r"), form)
+        found = TextLine(file, number, line.removesuffix("\r"), form)
         if len(found):
             yield found
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tmmu.core import dtypes
 from tmmu.core.dims.expressions import Dim, Unwieldy, closed
 from tmmu.core.dims.text import Shapes
-from tmmu.core.statements import ARROW, Format, Statement, operator, statements
+from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
 from tmmu.ir import order
 from tmmu.ir.columns import MAX_RANK
@@ -39,7 +39,7 @@ def read(data: bytes, file: str) -> Model:
 
     Raises INVALID_IR, INVALID_IR_SHAPES or LIVENESS_CYCLE with FILE:LINE:COLUMN as the file.
     """
-    found: dict[str, list[Statement]] = {word: [] for word in STATEMENTS}
+    found: dict[str, list[TextLine]] = {word: [] for word in STATEMENTS}
     for statement in statements(data, file, FORMAT):
         word = statement.take("a statement")
         if word not in found:
@@ -52,7 +52,7 @@ def read(data: bytes, file: str) -> Model:
 class _Reading:
     """A model in the making; `found` are the statements by their first word, in the order of the lines."""
 
-    def __init__(self, found: dict[str, list[Statement]]) -> None:
+    def __init__(self, found: dict[str, list[TextLine]]) -> None:
         self.found = found
         self.rows: dict[str, int] = {}
         self.tensors: list[Tensor] = []
@@ -61,7 +61,7 @@ class _Reading:
         self.bodies: list[Body] = []
         self.marked: dict[str, list[int]] = {"input": [], "output": [], "donated": []}
 
-    def one(self, word: str) -> Statement | None:
+    def one(self, word: str) -> TextLine | None:
         """The only statement that begins with a word, or None."""
         if len(self.found[word]) > 1:
             raise self.found[word][1].refuse(f"the statement {word} twice", "state it once")
@@ -123,7 +123,7 @@ class _Reading:
         for name, statement in zip(self.rows, starts, strict=True):
             self.tensors.append(self.tensor(name, statement, shapes))
 
-    def tensor(self, name: str, statement: Statement, shapes: Shapes) -> Tensor:
+    def tensor(self, name: str, statement: TextLine, shapes: Shapes) -> Tensor:
         dtype = statement.choice(dtypes.TYPES, "an element type")
         shape, at = _shape(statement, shapes), statement.mark - 1
         try:
@@ -171,7 +171,7 @@ class _Reading:
 
     def graph(self) -> None:
         """Nodes and bodies, by a stack of the nodes that are open. spec: X3.4, X3.6"""
-        opened: list[tuple[int, Statement, int]] = []
+        opened: list[tuple[int, TextLine, int]] = []
         body = MAIN
         for statement in self.found["node"]:
             word = statement.first
@@ -202,13 +202,13 @@ class _Reading:
         if opened:
             raise opened[-1][1].refuse(f"{self.nodes[opened[-1][0]].name!r} has no end", "write end NAME", 0)
 
-    def accesses(self, statement: Statement) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def accesses(self, statement: TextLine) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """`READS -> WRITES`."""
         reads = statement.rows(self.rows, "tensor")
         statement.expect(ARROW)
         return reads, statement.rows(self.rows, "tensor")
 
-    def node(self, statement: Statement, body: int) -> Node:
+    def node(self, statement: TextLine, body: int) -> Node:
         name = statement.new(self.node_rows, "node")
         self.node_rows[name] = len(self.nodes)
         domain, op = operator(statement.name("an operator"))
@@ -242,7 +242,7 @@ class _Reading:
             return tuple(self.marked[mark])
         return _all_of(stated, self.rows, self.marked[mark], f"tensor with the word {mark}")
 
-    def ordered(self, model: Model, stated: Statement) -> Model:
+    def ordered(self, model: Model, stated: TextLine) -> Model:
         """The model in the author's order, which names every node of the main graph after what it needs. spec: X3.7"""
         inside: list[list[int]] = [[] for _ in model.bodies]
         for n, node in enumerate(model.nodes):
@@ -259,14 +259,14 @@ class _Reading:
 SHAPES = "INVALID_IR_SHAPES"
 
 
-def _rows(statement: Statement, rows: dict[str, int], what: str) -> tuple[int, ...]:
+def _rows(statement: TextLine, rows: dict[str, int], what: str) -> tuple[int, ...]:
     found = statement.rows(rows, what)
     if not found:
         raise statement.refuse(f"expected a {what}, got none", None, statement.mark)
     return found
 
 
-def _all_of(statement: Statement, rows: dict[str, int], wanted: list[int], what: str) -> tuple[int, ...]:
+def _all_of(statement: TextLine, rows: dict[str, int], wanted: list[int], what: str) -> tuple[int, ...]:
     """The rows that a statement lists: each of `wanted` once, in any order."""
     left = set(wanted)
     found = []
@@ -282,7 +282,7 @@ def _all_of(statement: Statement, rows: dict[str, int], wanted: list[int], what:
     return tuple(found)
 
 
-def _shape(statement: Statement, shapes: Shapes) -> tuple[Dim, ...]:
+def _shape(statement: TextLine, shapes: Shapes) -> tuple[Dim, ...]:
     text = statement.take("a shape")
     try:
         return shapes.read(text, MAX_RANK)
@@ -290,14 +290,14 @@ def _shape(statement: Statement, shapes: Shapes) -> tuple[Dim, ...]:
         raise statement.refuse(str(error), "see spec/text-ir.md", None, SHAPES) from error
 
 
-def _strides(statement: Statement) -> tuple[int, ...]:
+def _strides(statement: TextLine) -> tuple[int, ...]:
     parts = statement.take("strides").split("x")
     if not all(re.fullmatch(r"-?[0-9]{1,20}", part) for part in parts):
         raise statement.refuse("expected integers with x between them", "write strides as in 64x1")
     return tuple(map(int, parts))
 
 
-def _digest(statement: Statement) -> bytes:
+def _digest(statement: TextLine) -> bytes:
     text = statement.last("a SHA-256")
     if not re.fullmatch(r"[0-9a-f]{64}", text):
         raise statement.refuse("expected 64 hexadecimal digits")

@@ -24,7 +24,7 @@ class Access(NamedTuple):
     writes: tuple[int, ...]
 
 
-class Arm(NamedTuple):
+class BodySpan(NamedTuple):
     """A body: the one around it, the steps of its node's enter and leave, and of its own first step and its end.
 
     It stands on the steps from `first` up to, but without, `end`.
@@ -47,7 +47,7 @@ class Lives(NamedTuple):
     writer: list[int]
 
 
-def lives(steps: Sequence[Access], arms: Sequence[Arm], callers: Sequence[bool], kept: Sequence[bool]) -> Lives:
+def lives(steps: Sequence[Access], arms: Sequence[BodySpan], callers: Sequence[bool], kept: Sequence[bool]) -> Lives:
     """The lifetimes of all tensors; row 0 of `arms` is the main graph. O(steps + accesses x depth of loops).
 
     `callers` are the tensors that the caller writes before step 0, `kept` those that live to the last step: parameters,
@@ -70,7 +70,7 @@ def lives(steps: Sequence[Access], arms: Sequence[Arm], callers: Sequence[bool],
     return Lives(birth, death, writer)
 
 
-def _taken(steps: Sequence[Access], arms: Sequence[Arm]) -> dict[tuple[int, int], int]:
+def _taken(steps: Sequence[Access], arms: Sequence[BodySpan]) -> dict[tuple[int, int], int]:
     """The step at which the leave of exclusive arms takes what one of them writes: that arm's last. spec: X4.5"""
     found: dict[tuple[int, int], int] = {}
     for arm in arms[1:]:
@@ -83,7 +83,7 @@ def _taken(steps: Sequence[Access], arms: Sequence[Arm]) -> dict[tuple[int, int]
 
 
 def _extend_over_loops(
-    steps: Sequence[Access], arms: Sequence[Arm], writer: list[int], birth: list[int], death: list[int]
+    steps: Sequence[Access], arms: Sequence[BodySpan], writer: list[int], birth: list[int], death: list[int]
 ) -> None:
     """What a node that iterates is given, captures or returns lives from its enter to its leave. spec: T8.3 to T8.5"""
     around: list[tuple[int, ...]] = []

@@ -14,7 +14,7 @@ import numpy as np
 
 from tmmu.core.columns import NONE, U32, Names, column, index_of, ragged
 from tmmu.core.dtypes import TYPES, element_alignment
-from tmmu.core.statements import ARROW, Format, Statement, operator, statements
+from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
 from tmmu.core.vocabulary import MAIN, UINT64_END, Part, Role, Shares
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.columns import (
@@ -30,7 +30,7 @@ from tmmu.plan.columns import (
     Storages,
     Tensors,
 )  # fmt: skip
-from tmmu.plan.lifetimes import NO_STEP, Access, Arm, Lives, lives
+from tmmu.plan.lifetimes import NO_STEP, Access, BodySpan, Lives, lives
 from tmmu.plan.sections import BufferPlan, Claims, Plan, Usage
 
 FORMAT = Format("tmmu-plan-text", 1, "INVALID_PLAN", frozenset(
@@ -79,7 +79,7 @@ def read(data: bytes, file: str) -> Plan | BufferPlan:
 
     Raises INVALID_PLAN with FILE:LINE:COLUMN as the file.
     """
-    found: dict[str, list[Statement]] = {word: [] for word in STATEMENTS}
+    found: dict[str, list[TextLine]] = {word: [] for word in STATEMENTS}
     for statement in statements(data, file, FORMAT):
         word = statement.take("a statement")
         if word not in found:
@@ -92,7 +92,7 @@ def read(data: bytes, file: str) -> Plan | BufferPlan:
 class _Reading:
     """A plan in the making; `found` are the statements by their first word, in the order of the lines."""
 
-    def __init__(self, found: dict[str, list[Statement]]) -> None:
+    def __init__(self, found: dict[str, list[TextLine]]) -> None:
         self.found = found
         self.arenas: list[Arena] = []
         self.arena_rows: dict[str, int] = {}
@@ -100,7 +100,7 @@ class _Reading:
         self.steps: list[tuple[str, tuple[str, str], Part]] = []
         self.accesses: list[Access] = []
         self.mutates: list[tuple[int, ...]] = []
-        self.arms = [Arm(MAIN, NO_STEP, NO_STEP, 0, 0, False, False)]
+        self.arms = [BodySpan(MAIN, NO_STEP, NO_STEP, 0, 0, False, False)]
         self.body_rows = {"": MAIN}
         self.nodes: set[str] = set()
 
@@ -126,11 +126,11 @@ class _Reading:
         self.graph()
         return Plan(self.allocation(tensors), self.claims())
 
-    def placed(self, statement: Statement) -> tuple[int, int, int]:
+    def placed(self, statement: TextLine) -> tuple[int, int, int]:
         """`BYTES ARENA OFFSET`."""
         return statement.integer("bytes"), statement.row(self.arena_rows, "arena"), statement.integer("an offset")
 
-    def tensor(self, name: str, statement: Statement) -> Row:
+    def tensor(self, name: str, statement: TextLine) -> Row:
         """One line. spec: X2.2"""
         size, arena, offset = self.placed(statement)
         role: Role | None = None
@@ -186,7 +186,7 @@ class _Reading:
 
     def graph(self) -> None:
         """Steps and bodies, by a stack of the nodes that are open. spec: X2.3, X2.4"""
-        opened: list[tuple[Statement, int, list[int]]] = []
+        opened: list[tuple[TextLine, int, list[int]]] = []
         body = MAIN
         for statement in self.found["step"]:
             word = statement.first
@@ -230,7 +230,7 @@ class _Reading:
             raise opened[-1][0].refuse("it has no end", "write end NAME", 0)
 
     def arm(
-        self, statement: Statement, opened: tuple[Statement, int, list[int]], node: str, given: str | None,
+        self, statement: TextLine, opened: tuple[TextLine, int, list[int]], node: str, given: str | None,
         iterates: bool, exclusive: bool,
     ) -> int:  # fmt: skip
         """Begin a body, named `NODE/K` where no name is given."""
@@ -241,10 +241,10 @@ class _Reading:
             raise statement.refuse(f"body {name!r} twice", "give each one a name of its own")
         self.body_rows[name] = len(self.arms)
         mine.append(len(self.arms))
-        self.arms.append(Arm(outer, enter, NO_STEP, len(self.steps), NO_STEP, iterates, exclusive))
+        self.arms.append(BodySpan(outer, enter, NO_STEP, len(self.steps), NO_STEP, iterates, exclusive))
         return mine[-1]
 
-    def step(self, statement: Statement, name: str, op: tuple[str, str], part: Part, body: int) -> None:
+    def step(self, statement: TextLine, name: str, op: tuple[str, str], part: Part, body: int) -> None:
         """`READS -> WRITES [changes NAMES]`, the name and the operator apart."""
         reads = statement.rows(self.rows, "tensor")
         statement.expect(ARROW)
@@ -298,7 +298,7 @@ class _Reading:
         )  # fmt: skip
 
 
-def _homes(tensors: list[Row], lines: list[Statement]) -> list[Home]:
+def _homes(tensors: list[Row], lines: list[TextLine]) -> list[Home]:
     """Where each tensor lies: with what it shares with, if it lies where that says it does, else by itself.
 
     A tensor elsewhere than its base is a storage of its own with the word on sharing that it states, as it would be in

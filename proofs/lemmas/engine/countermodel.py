@@ -22,7 +22,7 @@ CELLS = 9
 """The most cells of all lists of a case together."""
 
 
-class Undecided(Exception):
+class NoAnswer(Exception):
     """A solver did not decide whether there is a case; the text is what it answered instead."""
 
 
@@ -30,7 +30,7 @@ def countermodel(lemma: Lemma, mutant: Mutant, definitions: str, solver: Solver,
     """Values that make the mutated lemma false, as text; None where no case of this size does.
 
     `solver` has read nothing; it is closed with what it read. Raises ValueError for a mutant that does not apply,
-    `Unfounded` where the mutated definitions may not end, `Undecided` where the solver does not decide.
+    `Unfounded` where the mutated definitions may not end, `NoAnswer` where the solver does not decide.
     """
     text, _, goal = mutant.applied(f"{definitions}\n(prove {lemma.claim})").rpartition("(prove ")
     return first_case(lemma, ["not", parse_one(f"({goal}")[0]], text, solver, timeout_s)
@@ -47,7 +47,7 @@ def first_case(
     """The values of the first case in which a formula over the lemma's variables holds; None where there is none.
 
     Cases come shortest first, but for `order`, which puts those for which it is false, by their constants, before the
-    others. `solver` has read nothing; it is closed with what it read. Raises `Undecided` where a case was not decided
+    others. `solver` has read nothing; it is closed with what it read. Raises `NoAnswer` where a case was not decided
     and none was found.
     """
     known = descent.check(definitions)
@@ -56,19 +56,19 @@ def first_case(
     try:
         given = solver.evaluate(f"(set-option :produce-models true){definitions}", timeout_s)
         if given.failure is not None or given.text:
-            raise Undecided(given.failure or f"the solver answers {given.text[:60]!r}")
+            raise NoAnswer(given.failure or f"the solver answers {given.text[:60]!r}")
         for constants, case in found if order is None else sorted(found, key=lambda each: order(each[0])):
             declared = "".join(f"(declare-const {name} {sort})" for name, sort in constants)
             answer = solver.evaluate(f"(push){declared}(assert {text_of(case)})(check-sat)", timeout_s)
             if answer.failure is not None:
-                raise Undecided(answer.failure)
+                raise NoAnswer(answer.failure)
             if answer.text == "sat":
                 return values_of([name for name, _ in constants], solver, timeout_s)
             if answer.text != "unsat":
                 undecided = f"the solver answers {answer.text[:60]!r}"
             solver.evaluate("(pop)", timeout_s)
         if undecided:
-            raise Undecided(undecided)
+            raise NoAnswer(undecided)
         return None
     finally:
         solver.close()
@@ -77,13 +77,13 @@ def first_case(
 def values_of(names: list[str], solver: Solver, timeout_s: float) -> str:
     """The values of some constants in the model that the solver holds, as `name = value` with commas between.
 
-    Raises `Undecided` where the solver does not give them.
+    Raises `NoAnswer` where the solver does not give them.
     """
     if not names:
         return "no values: it is false as it stands"
     answer = solver.evaluate(f"(get-value ({' '.join(names)}))", timeout_s)
     if answer.failure is not None:
-        raise Undecided(answer.failure)
+        raise NoAnswer(answer.failure)
     pairs = parse_one(answer.text)
     return ", ".join(f"{text_of(pair[0])} = {text_of(pair[1])}" for pair in pairs if isinstance(pair, list))
 

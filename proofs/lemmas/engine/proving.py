@@ -14,7 +14,7 @@ from functools import partial
 
 from proofs.lemmas.engine import record
 from proofs.lemmas.engine.checked import Evidence
-from proofs.lemmas.engine.countermodel import Undecided, countermodel, first_case, values_of
+from proofs.lemmas.engine.countermodel import NoAnswer, countermodel, first_case, values_of
 from proofs.lemmas.engine.family import AnyLemma, Family, statements_of
 from proofs.lemmas.engine.induction import Lemma
 from proofs.lemmas.engine.machine import Inductive
@@ -123,7 +123,7 @@ def _twin_and_mutants(text: str, lemma: AnyLemma, report: Report, timeout_s: flo
                 asked.append((REFUTED, f"{name}its hypotheses and its goal have no model: it may say nothing"))
             else:
                 report.twin += f"{'; ' if report.twin else ''}{name}{case}"
-        except Undecided as error:
+        except NoAnswer as error:
             asked.append((UNKNOWN, f"{name}its twin: {error}"))
         if not mutants:
             asked.append((REFUTED, f"{name}it has no mutant"))
@@ -134,7 +134,7 @@ def _twin_and_mutants(text: str, lemma: AnyLemma, report: Report, timeout_s: flo
                     asked.append((REFUTED, f"the mutant {mutant!r} is not false in any case that was found"))
                 else:
                     report.mutants_refuted[mutant] = case
-            except Undecided as error:
+            except NoAnswer as error:
                 asked.append((UNKNOWN, f"the mutant {mutant!r}: {error}"))
     report.open += [what for _, what in asked]
     if asked:
@@ -142,7 +142,7 @@ def _twin_and_mutants(text: str, lemma: AnyLemma, report: Report, timeout_s: flo
 
 
 Question = Callable[[], str | None]
-"""Asks for a case: its values, or None where there is none. Raises `Undecided`."""
+"""Asks for a case: its values, or None where there is none. Raises `NoAnswer`."""
 
 
 def _questions(text: str, lemma: AnyLemma, timeout_s: float) -> Iterator[tuple[str, Question, dict[str, Question]]]:
@@ -164,7 +164,7 @@ def _questions(text: str, lemma: AnyLemma, timeout_s: float) -> Iterator[tuple[s
 def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
     """The values of the constants in a model of some commands, and of the functions that are tables; None for none.
 
-    Raises `Undecided` where the solver does not say.
+    Raises `NoAnswer` where the solver does not say.
     """
     declared = [form for command in commands for form in parse(command)]
     constants = [str(form[1]) for form in declared if called(form) == "declare-const"]
@@ -172,7 +172,7 @@ def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
     try:
         answer = solver.evaluate(f"(set-option :produce-models true){''.join(commands)}(check-sat)", timeout_s)
         if answer.failure is not None or answer.text not in ("sat", "unsat"):
-            raise Undecided(answer.failure or f"the solver answers {answer.text[:60]!r}")
+            raise NoAnswer(answer.failure or f"the solver answers {answer.text[:60]!r}")
         return None if answer.text == "unsat" else values_of([*constants, *tables], solver, timeout_s)
     finally:
         solver.close()

@@ -37,7 +37,7 @@ class Mutant(NamedTuple):
         return text.replace(self.old, self.new)
 
 
-class Changes(Protocol):
+class Mutation(Protocol):
     """A named change of a statement's text that makes it false."""
 
     @property
@@ -69,7 +69,7 @@ class Statement(NamedTuple):
     declarations: str
     hypotheses: tuple[str, ...]
     goal: str
-    mutants: tuple[Changes, ...]
+    mutants: tuple[Mutation, ...]
     world: World | None = None
 
     @property
@@ -101,7 +101,7 @@ class Statement(NamedTuple):
         """The commands whose `check-sat` must answer `sat`: hypotheses and goal can hold together."""
         return _commands(self.text, negated=False, world=self.world)
 
-    def mutant(self, mutant: Changes) -> list[str]:
+    def mutant(self, mutant: Mutation) -> list[str]:
         """The commands whose `check-sat` must answer `sat`, with a case in which the mutant is false."""
         return _commands(mutant.applied(self.text), negated=True, world=self.world)
 
