@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from proofs.certificate.edges import Edges, edges
 from proofs.checker import claims, structure
 from proofs.checker import execute as checker
-from proofs.checker.program import program
+from proofs.checker.program import placed_storages, program
 from proofs.obligations import PRELUDE, by_edges
 from proofs.obligations.context import Context, view_of
 from proofs.obligations.discharge import discharge
 from proofs.readers.models.ir import read_ir
-from proofs.readers.sharing import Permissions, permitted
+from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
 from tests.support.models import arenas, models
 from tmmu.core.columns import column
@@ -42,7 +42,7 @@ LAYOUTS = ("slots", "packed", "pools", "hashed")
 
 def overlapping(plan: Plan) -> list[tuple[int, int]]:
     """Pairs of storages that share a byte while both live, by looking at all pairs."""
-    rows = program(plan, Permissions()).storages
+    rows = placed_storages(plan.allocation, None).storages
     return [
         (i, j)
         for (i, a), (j, b) in combinations(enumerate(rows), 2)
@@ -157,7 +157,9 @@ def placed(rows: list[tuple[int, int, int, int]]) -> Context:
     )  # fmt: skip
     footprint = max(o + z for *_, z, o in rows)
     plan = amended(BASE, storages=storages, usage=(BASE.usage[0]._replace(footprint=footprint),))
-    return replace(view_of(BASE, permitted(BASE, None, frozenset())), placement=plan.allocation, claims=plan.claims)
+    return replace(
+        view_of(BASE, permitted(BASE, None, frozenset())), plan=plan, placement=plan.allocation, claims=plan.claims
+    )
 
 
 def proved(view: Context, found: Edges, solver: Z3) -> bool:

@@ -166,7 +166,7 @@ def test_the_checker_accepts_plans_in_the_order_memory_against_their_model(model
         reject()  # an alias group that does not hold in the given order either
     plan = plan_memory(model, mode=mode, order="memory").plan
     check(plan, model, is_ir=True)
-    assert not list(differences(plan, read_ir(model), frozenset(model.bindings.donated)))
+    assert not list(differences(plan, read_ir(model), frozenset(model.bindings.donated), mode))
 
 
 @settings(max_examples=share(60), deadline=None)

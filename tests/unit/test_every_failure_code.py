@@ -16,7 +16,6 @@ from tests.integration.test_cli_plan import network
 from tests.support.small import changed, small
 from tests.unit.test_layouts_hashed import large
 from tmmu.cli.entry import run
-from tmmu.core import canonical
 from tmmu.core.errors import REGISTRY
 from tmmu.core.vocabulary import Model
 from tmmu.ir import files
@@ -125,8 +124,8 @@ def no_record() -> Provoked:
 
 
 def another_plan() -> Provoked:
-    other = file.to_object(plan_memory(CHAIN).plan) | {"plan_hash": bytes(32)}
-    return ["apply", bytes_of("p.plan.cbor", canonical.encode(other))], "p.plan.cbor"
+    other = file.encode(plan_memory(CHAIN).plan, {"plan_hash": bytes(32)})
+    return ["apply", bytes_of("p.plan.cbor", other)], "p.plan.cbor"
 
 
 PROVOKE: dict[str, Callable[[], Provoked]] = {

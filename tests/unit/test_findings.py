@@ -155,7 +155,9 @@ def test_1024_bytes_do_not_fit_into_a_pool_of_256() -> None:
     pools = plan.slots.of[plan.allocation.tensors.storage].tolist()
     assert pools == [1, 0, 1, 0]  # the document's pools: its three results take turns in 0, 1, 0
     short = plan.usage[0]._replace(footprint=1024 + 256)
-    found = first_problem(amended(plan, arenas=(replace(memory, capacity=1024 + 256),), usage=(short,)))
+    found = first_problem(
+        amended(plan, arenas=(replace(plan.allocation.arenas[0], capacity=1024 + 256),), usage=(short,))
+    )
     assert (found.obligation, found.tensors) == ("capacity", ("layer2_output",))
     assert (found.first_byte, found.last_byte) == (1024, 2047)
 

@@ -18,7 +18,7 @@ from tests.support.small import changed, small
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.dims.expressions import Dim, symbol
 from tmmu.core.vocabulary import Bindings, Part, Role, Shares
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
@@ -293,7 +293,7 @@ def test_a_tensor_left_out_or_made_up_is_named() -> None:
         ("w", {"role": ROLES.index(Role.ACTIVATION)}, ("role", "", None, "activation", "parameter")),
         ("e", {"flags": IS_INPUT}, ("input", "other", 6, "True", "False")),
         ("x", {"flags": 0}, ("input", "", None, "False", "True")),
-        ("y", {"flags": 0}, ("output", "last", 7, "False", "True")),
+        ("y", {"flags": IS_RETURNED}, ("output", "last", 7, "False", "True")),
         ("e", {"flags": IS_OUTPUT}, ("output", "other", 6, "True", "False")),
         ("a", {"flags": 0}, ("saved", "first", 0, "False", "True")),
         ("e", {"flags": IS_SAVED}, ("saved", "other", 6, "True", "False")),

@@ -174,7 +174,7 @@ def test_a_debug_fill_is_refused_in_confidential_and_regulated_mode(mode: str) -
 
 def test_an_applied_plan_holds_the_patterns_at_once_and_at_each_birth() -> None:
     made = plan()
-    s = made.storages
+    s = made.allocation.storages
 
     def expected(k: int) -> bytes:
         seed = storage_seed(made, 5, k)
@@ -184,7 +184,7 @@ def test_an_applied_plan_holds_the_patterns_at_once_and_at_each_birth() -> None:
         assert execution.memory.arenas[2].content.any()
         for _ in range(2):
             execution.begin()
-            for step in range(len(made.steps)):
+            for step in range(len(made.allocation.steps)):
                 execution.step(step)
                 for k in np.flatnonzero(s.birth == step).tolist():
                     assert execution.memory.bytes(2, int(s.offset[k]), int(s.bytes[k])).tobytes() == expected(k)

@@ -221,16 +221,17 @@ def test_all_alignments_must_be_powers_of_two() -> None:
         Memory.map(amended(made, arenas=arenas))
 
 
-@pytest.mark.parametrize("offset", [1 << 50, 1 << 62, (1 << 64) - 1])
+@pytest.mark.parametrize("footprint", [1 << 50, 1 << 62, (1 << 64) - 1])
 def test_memory_that_cannot_be_had_is_a_refusal_and_nothing_stays_mapped(
-    offset: int, monkeypatch: pytest.MonkeyPatch
+    footprint: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = plan()
     closed: list[str] = []
     close = module.ArenaMemory.close
     monkeypatch.setattr(module.ArenaMemory, "close", lambda self: (closed.append(self.arena.name), close(self))[1])
+    usage = (*made.usage[:2], made.usage[2]._replace(footprint=footprint), made.usage[3])
     with refused("TMMU_ALLOCATION_FAILURE", "cannot be had", "arena 'activations'"):
-        Memory.map(changed(made, "storages", "a", offset=offset))
+        Memory.map(amended(made, usage=usage))
     assert sorted(closed) == ["optimizer", "parameters"]
 
 

@@ -40,7 +40,7 @@ def right(by_stages: bool = True) -> tuple[Member, ...]:
             SCOPE,
             assumptions={"rank": plan.origin.rank, "donated": [f"given{plan.origin.rank % 2}"]},
         )
-        one = ranks.member(verdict, Stated(plan, file.to_object(plan)))
+        one = ranks.member(verdict, Stated(plan, file.hashes(plan)))
         assert one is not None
         found.append(one)
     return tuple(found)
@@ -234,7 +234,7 @@ def test_plans_are_of_one_family_only_with_one_model_mode_and_bindings() -> None
     verdict = right()[0].verdict
 
     def family(plan: Any) -> tuple[Any, ...]:
-        one = ranks.member(verdict, Stated(plan, file.to_object(base)))
+        one = ranks.member(verdict, Stated(plan, file.hashes(base)))
         assert one is not None
         return one.family
 

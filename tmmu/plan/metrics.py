@@ -44,6 +44,13 @@ def footprints(placement: Placement) -> list[int]:
     return [sum(found.values()) for found in ends]
 
 
+def needed_bytes(plan: Plan) -> list[int]:
+    """The bytes that each arena needs: as the plan claims or, where it claims none, as its storages take."""
+    needed = footprints(plan.allocation)
+    usage = [Usage()] * len(needed) if plan.claims is None else plan.claims.usage
+    return [least if used.footprint is None else used.footprint for least, used in zip(needed, usage, strict=True)]
+
+
 def occupancy(plan: Plan) -> tuple[list[int], list[int]]:
     """For each arena bytes × steps of its storages, and of their slots, where slots are claimed. O(storages)."""
     s = plan.allocation.storages

@@ -6,7 +6,7 @@ spec: U2.4
 from __future__ import annotations
 
 from tmmu.core.errors import TmmuError
-from tmmu.plan.metrics import footprints
+from tmmu.plan.metrics import needed_bytes
 from tmmu.plan.sections import Plan
 from tmmu.runtime import extents
 from tmmu.runtime.divided import check_memories
@@ -20,8 +20,8 @@ def check_addresses(plan: Plan) -> None:
     `extents.of_plan` raises. Overlap is not checked: that is what `verify-plan` proves. O(plan).
     """
     s, t = plan.allocation.storages, plan.allocation.tensors
-    found = extents.of_allocation(plan.allocation)
-    needed = footprints(plan.allocation)
+    found = extents.of_plan(plan)
+    needed = needed_bytes(plan)
     for arena, footprint in zip(plan.allocation.arenas, needed, strict=True):
         if footprint > arena.capacity:
             raise TmmuError(
@@ -34,10 +34,6 @@ def check_addresses(plan: Plan) -> None:
                 capacity=arena.capacity,
                 required=footprint,
             )
-    for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
-        if usage.footprint is not None and needed[a] > usage.footprint:
-            what = f"its storages end at {needed[a]}, which is not within the footprint of {usage.footprint}"
-            raise _elsewhere(plan, a, usage.footprint, what)
     check_memories(plan, found)
     last = plan.allocation.last_step
     claimed = None if plan.claims is None else plan.claims.slots

@@ -91,7 +91,7 @@ def apply_plan(
         if debug_seed is not None:
             check_fill(execution_mode, debug_seed)
         check_addresses(plan)
-        found = mappings(plan, extents.of_allocation(plan.allocation))
+        found = mappings(plan, extents.of_plan(plan))
         needed = sum(each.reserved for each in found)
         is_zeroed = contents is None or callable(contents)
         if events is not None:

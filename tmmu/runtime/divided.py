@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaPolicy
 from tmmu.plan.memories import divide
-from tmmu.plan.metrics import footprints
+from tmmu.plan.metrics import needed_bytes
 from tmmu.plan.sections import ArenaUse, Plan
 from tmmu.runtime.extents import OPERATOR, Extents
 
@@ -76,7 +76,7 @@ def _policy(plan: Plan) -> ArenaPolicy:
 
 def check_memories(plan: Plan, found: Sequence[Extents]) -> None:
     """ARENA_TOO_SMALL where the footprints of a memory's arenas do not end within its capacity."""
-    sizes, alignments = footprints(plan.allocation), [extent.alignment for extent in found]
+    sizes, alignments = needed_bytes(plan), [extent.alignment for extent in found]
     for each in divide(_uses(plan), _policy(plan), sizes, alignments):
         if each.end > each.capacity:
             raise TmmuError(

@@ -14,7 +14,8 @@ from itertools import pairwise
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.plan.allocation import Allocation
-from tmmu.plan.metrics import footprints
+from tmmu.plan.metrics import needed_bytes
+from tmmu.plan.sections import Plan
 
 OPERATOR = "UML_OS.TMMU.ApplyPlan_v1"
 
@@ -49,13 +50,12 @@ class Extents:
         return k, self.at[k] + address - self.start[k]
 
 
-def of_allocation(allocation: Allocation) -> list[Extents]:
+def of_plan(plan: Plan) -> list[Extents]:
     """The extents of each arena. O(N log N).
 
     Raises ALIGNMENT_VIOLATION for an alignment that is no power of two, ADDRESS_COLLISION where hashed ones collide.
     """
-    needed = footprints(allocation)
-    return [_extents(allocation, a, footprint) for a, footprint in enumerate(needed)]
+    return [_extents(plan.allocation, a, footprint) for a, footprint in enumerate(needed_bytes(plan))]
 
 
 def _extents(allocation: Allocation, a: int, footprint: int) -> Extents:

@@ -139,11 +139,11 @@ class Memory:
         is mapped here is zero. Whether the plan's tensors lie within it is checked at each access (and by `apply_plan`
         of all).
 
-        Raises what `ArenaMemory` and `extents.of_allocation` raise, TMMU_ALLOCATION_FAILURE where memory cannot be had,
+        Raises what `ArenaMemory` and `extents.of_plan` raise, TMMU_ALLOCATION_FAILURE where memory cannot be had,
         INVALID_ADDRESS for a buffer that is too small, read-only or not contiguous, INVALID_BINDING for a buffer of no
         arena.
         """
-        found = extents.of_allocation(plan.allocation)
+        found = extents.of_plan(plan)
         made = mappings(plan, found)
         names = buffers(made, plan, list(base or {}))
         arenas: dict[int, ArenaMemory] = {}

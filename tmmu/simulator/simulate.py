@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tmmu.core.vocabulary import UINT64_END
 from tmmu.plan import metrics
 from tmmu.runtime.births import Births
 from tmmu.runtime.commit import commit_execution
@@ -104,7 +103,7 @@ class Batches:
             commit_execution(self.execution)
         self.count += 1
         touched = [arena.high_water for arena in self.memory.arenas]
-        return Report(corruption, looks, touched, metrics.footprints(self.program.plan.allocation), outputs)
+        return Report(corruption, looks, touched, metrics.needed_bytes(self.program.plan), outputs)
 
     def _begin(self) -> None:
         if self.execution is not None:
@@ -177,19 +176,10 @@ def _unwritten(program: Program, look: Look) -> Corruption:
 
 def _bounds(program: Program) -> None:
     """Raise `Corrupted` where a tensor is larger than its whole arena, before anything of its size is made."""
-    plan = program.plan
-    end = metrics.footprints(plan.allocation)
-    for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
-        end[a] = (
-            UINT64_END
-            if plan.allocation.arenas[a].scattered
-            else end[a]
-            if usage.footprint is None
-            else usage.footprint
-        )
+    needed = metrics.needed_bytes(program.plan)
     for t, size in enumerate(program.sizes):
         arena = program.arena[t]
-        if program.address[t] + size > end[arena]:
+        if size > needed[arena]:
             name, where = program.names[t], program.plan.allocation.arenas[arena].name
             last = program.address[t] + size - 1
             text = f"{name} lies outside of the arena {where}"
