@@ -210,3 +210,20 @@ def test_a_reader_of_the_first_line_ends_the_command_quietly(folder: Path) -> No
     errors = process.stderr.read()
     process.stderr.close()
     assert (process.wait(timeout=60), errors) == (0, b"")
+
+
+@pytest.mark.parametrize("what", [(), ("--tensors",), ("--steps",), ("--format", "json")])
+def test_a_plan_that_states_no_more_than_its_allocation_is_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str], what: tuple[str, ...]
+) -> None:
+    """spec: P2.2"""
+    assert run(["example", "text-plan", "-o", "hand.plan.txt"]) == 0
+    capsys.readouterr()
+    assert "act" in shown(capsys, "hand.plan.txt", *what) or what == ("--steps",)
+
+
+def test_why_storages_lie_where_they_do_is_claimed_or_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: P2.2"""
+    assert run(["example", "text-plan", "-o", "hand.plan.txt"]) == 0
+    assert run(["show", "hand.plan.txt", "--storages"]) == 4
+    assert "INVALID_PLAN" in capsys.readouterr().err

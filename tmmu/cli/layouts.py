@@ -60,6 +60,8 @@ def pools(plan: Plan, arena: int) -> int:
 
 def remarks(plan: Plan) -> Iterator[str]:
     """What packed would need where slots need more than is live; where pools are more than need be; conformance."""
+    if plan.provenance is None or plan.claims is None:
+        return
     if plan.origin.layout == "hashed":
         digest = (plan.origin.address_token_digest or b"").hex()
         yield "  hashed addresses do not conform to 001 II.F, which wants offsets; footprint is the sum of all slots"
