@@ -29,7 +29,9 @@ def divisions(plan: Plan) -> list[Division]:
 
 
 def remarks(plan: Plan) -> Iterator[str]:
-    """How far each memory is filled, and which rules decide for no tensor."""
+    """How far each memory is filled, and which rules decide for no tensor; nothing where neither is claimed."""
+    if plan.claims is None or plan.claims.configuration is None:
+        return
     for memory in divisions(plan) if plan.configuration.policy.devices else ():
         parts = ", ".join(plan.allocation.arenas[a].name for a in memory.arenas)
         yield f"  memory {memory.name}: {parts} end at {memory.end} of {memory.capacity} ({size(memory.capacity)})"
