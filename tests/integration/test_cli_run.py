@@ -73,7 +73,7 @@ def test_a_wrong_plan_is_shown_with_its_witness(folder: Path, capsys: Captured) 
     code, out, err = ran(capsys, "run", "wrong.cbor", "--sanitize")
     assert (code, err) == (1, "")
     assert out.splitlines() == [
-        "CORRUPTED wrong.cbor: step 2 (y/Add) reads a, whose bytes hold r",
+        "CORRUPTED wrong.cbor: step 2 (y) reads a, whose bytes hold r",
         "  tensors: a, r",
         "  step: 2",
         "  bytes: 0 to 255 of activations",
@@ -83,7 +83,7 @@ def test_a_wrong_plan_is_shown_with_its_witness(folder: Path, capsys: Captured) 
     answer = json.loads(out)
     assert (code, answer["verdict"], answer["exit"], answer["batches"]) == (1, "CORRUPTED", 1, 1)
     assert answer["witness"] == {
-        "text": "step 2 (y/Add) reads a, whose bytes hold r", "tensors": ["a", "r"], "step": 2, "arena": "activations",
+        "text": "step 2 (y) reads a, whose bytes hold r", "tensors": ["a", "r"], "step": 2, "arena": "activations",
         "first_byte": 0, "last_byte": 255, "seed": 0,
     }  # fmt: skip
 

@@ -316,7 +316,7 @@ def test_a_file_that_vanishes_is_an_error_of_the_command_line(
     def gone(*_: object) -> Stated:
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr(file, "load", gone)
+    monkeypatch.setattr(file, "load_any", gone)
     code, out, err = ran(capsys, "right.cbor")
     assert (code, out, err) == (2, "", "error: right.cbor: No such file or directory (--help lists the options)\n")
 

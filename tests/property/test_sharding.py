@@ -106,7 +106,7 @@ def plans_of(model: Model, spec: dict[str, Any], mode: str, folder: Path) -> lis
     for rank in range(sharding.ranks(spec)):
         local = locals_[stage_of(rank, spec)]
         made = plan_memory(local.model, mode=mode, layout="packed", is_stage=True).plan
-        path = folder / f"plan.origin.rank{rank}.cbor"
+        path = folder / f"plan.rank{rank}.cbor"
         whole = amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
                         shards=shards_of(local, spec, rank))  # fmt: skip
         file.save(whole, path)
