@@ -40,7 +40,7 @@ def planned(capsys: pytest.CaptureFixture[str], spec: str, *flags: str) -> tuple
 def test_every_rank_has_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: R7.22"""
     code, out, _ = planned(capsys, PIPELINE)
-    names = [f"out.plan.origin.rank{rank}.cbor" for rank in range(4)]
+    names = [f"out.plan.rank{rank}.cbor" for rank in range(4)]
     assert (code, [line for line in out.splitlines() if line.startswith("wrote")]) == (0, [f"wrote {n}" for n in names])
     assert "  mesh: p=2, data=2; 2 steps, 1 of them collectives" in out
     plans = [file.load(folder / name).plan for name in names]
@@ -68,8 +68,8 @@ def test_of_a_mesh_with_too_many_ranks_for_files_single_ranks_are_planned(
 
 def test_one_rank_alone_is_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned(capsys, PIPELINE)
-    first = {path.name: path.read_bytes() for path in folder.glob("out.plan.origin.rank*.cbor")}
-    for path in folder.glob("out.plan.origin.rank*.cbor"):
+    first = {path.name: path.read_bytes() for path in folder.glob("out.plan.rank*.cbor")}
+    for path in folder.glob("out.plan.rank*.cbor"):
         path.unlink()
     assert planned(capsys, PIPELINE, "--rank", "2")[0] == 0
     assert {path.name: path.read_bytes() for path in folder.glob("out.*")} == {
