@@ -20,7 +20,7 @@ from proofs.solvers import smtinterpol
 from proofs.solvers.process import Z3
 from proofs.solvers.smtinterpol import Said, SMTInterpol
 from proofs.tools import maven
-from tests.unit.test_model_check_tools import program
+from tests.support.commands import program
 from tmmu.core.process import code_of
 
 run = partial(code_of, "proofs.lemmas.command")

@@ -19,8 +19,9 @@ from onnx import TensorProto, helper
 
 import tmmu.planner
 from proofs.verify import entry as verifier
+from tests.support.example_models import full
+from tests.support.onnx_files import network
 from tests.support.small import changed, small
-from tests.unit.test_ir_columns import full
 from tmmu.cli import checking
 from tmmu.cli.entry import run
 from tmmu.core import canonical
@@ -33,19 +34,6 @@ from tmmu.planner.plan import Planned
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAIN = small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)", parameters="w")
-
-
-def network(*nodes: onnx.NodeProto, dims: list[str | int] | None = None) -> bytes:
-    """An ONNX model from `x` to `y`, by default a Relu over a symbolic dimension."""
-    given = nodes or (helper.make_node("Relu", ["x"], ["y"], name="relu"),)
-    graph = helper.make_graph(
-        list(given),
-        "network",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8] if dims is None else dims)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-    )
-    content: bytes = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
-    return content
 
 
 def written(model: Model) -> bytes:

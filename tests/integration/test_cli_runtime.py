@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.full_trace import full
 from tests.support.small import changed, small
-from tests.unit.test_runtime_records import full
 from tmmu.cli.entry import run
 from tmmu.core import records as sequence
 from tmmu.core.vocabulary import ArenaConfiguration, Role

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.example_models import full
 from tests.support.small import changed, small
-from tests.unit.test_ir_columns import full
 from tmmu.cli.entry import run
 from tmmu.cli.units import size
 from tmmu.core.errors import one_line

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_traced_conversion import step
+from tests.support.traced import step
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.importers import torch as tracer

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from proofs.kernel import install, installed
-from tests.unit.test_model_check_tools import program
+from tests.support.commands import program
 
 COQC = """PATH=/usr/bin:/bin
 for file in "$@"; do :; done

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from proofs.verify.command import command
+from tests.support.example_models import large
 from tmmu import examples
 from tmmu.cli import entry
 from tmmu.examples.broken.layouts import hashed, packed, uneven
@@ -133,8 +134,6 @@ def test_a_token_that_is_missing_short_or_not_asked_for_is_an_error_of_the_comma
 
 
 def test_a_collision_is_one_clear_line(tmp_path: Path, capsys: Out) -> None:
-    from tests.unit.test_layouts_hashed import large
-
     files.save(large(3, 1 << 61), tmp_path / "large.ir.cbor")
     for number, said in ((0, "[ADDRESS_COLLISION]"), (2, "[ALLOCATION_OVERFLOW]")):
         (tmp_path / "token").write_bytes(bytes([number]) * 64)

@@ -12,8 +12,8 @@ import pytest
 from proofs.model_check import entry
 from proofs.tools import java, tlatools
 from tests.support import tlc_output as said
-from tests.unit.test_model_check_config import TEXT, written
-from tests.unit.test_model_check_tools import program
+from tests.support.commands import program
+from tests.support.model_folder import TEXT, written
 
 GOOD = said.GOOD.replace("1,000", "3").replace("search is 8", "search is 2")
 

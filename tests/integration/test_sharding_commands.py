@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from proofs.verify import entry as verifier
-from tests.unit.test_sharding_plans import LAYERS
+from tests.support.sharded import LAYERS
 from tmmu.cli import entry
 from tmmu.examples.shards import GPT2
 from tmmu.ir import files

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_traced_conversion import lines, proved
+from tests.support.traced import lines, proved
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role

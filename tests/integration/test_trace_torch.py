@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from proofs.verify.judge import Options, verify
-from tests.unit.test_traced_conversion import lines, proved
+from tests.support.traced import lines, proved
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Phase, Role

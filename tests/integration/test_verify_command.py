@@ -31,8 +31,8 @@ from proofs.verify.command import ORDER, _progress
 from proofs.verify.entry import run
 from proofs.verify.judge import Disagreement, Options
 from proofs.verify.verdict import Verdict
+from tests.support.sharded import plans as ranks
 from tests.support.small import changed, small
-from tests.unit.test_sharding_ranks import plans as ranks
 from tmmu.core import process as entry
 from tmmu.core.errors import TmmuError
 from tmmu.core.process import explain

@@ -10,32 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.recompute_graphs import hourglass, residual, varied_chain
-from tests.unit.test_remat_choose import repeated
-from tmmu.core.vocabulary import Model
+from tests.support.recompute_graphs import OPTIMA, graph, hourglass
+from tests.support.recomputed import repeated
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import rematerialise, schedules
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.training.expand import expand
-
-OPTIMA = {
-    ("chain-8-5", 90): 96, ("chain-8-5", 80): 160, ("chain-10-6", 90): 96, ("chain-10-6", 80): 192,
-    ("chain-10-6", 70): 352, ("chain-12-1", 90): 128, ("chain-12-1", 80): 240, ("chain-12-1", 70): 368,
-    ("chain-12-1", 60): 608, ("chain-14-7", 90): 112, ("chain-14-7", 80): 224, ("chain-14-7", 70): 336,
-    ("chain-14-7", 60): 432, ("chain-16-2", 90): 128, ("chain-16-2", 50): 656, ("hourglass-2", 90): 256,
-    ("hourglass-2", 80): 512, ("hourglass-3", 90): 512, ("hourglass-3", 80): 1024, ("hourglass-4", 90): 1088,
-    ("residual-3", 90): 192, ("residual-3", 80): 320, ("residual-3", 70): 512, ("residual-3", 60): 640,
-    ("residual-4", 90): 256, ("residual-4", 80): 448, ("residual-4", 70): 640, ("residual-4", 60): 832,
-    ("residual-4", 50): 1280, ("residual-5", 90): 256,
-}  # fmt: skip
-"""The fewest operations repeated, by graph and by the budget in percent of the peak without recomputation."""
-
-
-def graph(name: str) -> Model:
-    kind, *numbers = name.split("-")
-    if kind == "chain":
-        return varied_chain(int(numbers[0]), int(numbers[1]))
-    return {"hourglass": hourglass, "residual": residual}[kind](int(numbers[0]))
 
 
 def repeats(name: str, percent: int) -> int:

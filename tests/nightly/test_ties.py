@@ -8,8 +8,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import Phase, find, settings
 
-from tests.property.test_lemmas_are_of_the_code import CHANGED, Change, Tie
 from tests.support import ties
+from tests.support.tie_table import TIES, Change, Tie
+
+CHANGED = [
+    pytest.param(tie, change, id=f"{tie.lemma}-{tie.code.__name__}-{change.side}-{k}")
+    for tie in TIES
+    for k, change in enumerate(tie.changes)
+]
 
 
 @pytest.mark.parametrize(("tie", "change"), CHANGED)

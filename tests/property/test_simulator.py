@@ -13,29 +13,20 @@ from tests.support.corruption import PLACES, Change, changes, corrupted
 from tests.support.models import arenas, models
 from tests.support.objections import objections
 from tests.support.recipes import HOLDERS, KINDS
+from tests.support.simulated import ran
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.apply import apply_plan
-from tmmu.runtime.memory import Memory
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
-from tmmu.simulator import Batches, Corrupted, HashKernels, Program, Report
+from tmmu.simulator import Batches, Corrupted, HashKernels, Program
 
 modes = st.sampled_from(("inference", "forward"))
 layouts = st.sampled_from(("packed", "slots", "pools"))
 orders = st.sampled_from(("given", "memory"))
 seeds = st.integers(0, 1 << 16)
-
-
-def ran(plan: Plan, model: Model, seed: int, *, sanitize: bool = True) -> Report:
-    """The last of two batches in the same arenas, or the first that shows a corruption."""
-    program = Program(plan, frozenset(model.bindings.donated))
-    with Memory.map(plan) as memory:
-        batches = Batches(program, memory, sanitize=sanitize)
-        report = batches.run(HashKernels(program, seed))
-        return batches.run(HashKernels(program, seed + 1)) if report.identical else report
 
 
 def corrupts(plan: Plan, model: Model, seed: int) -> bool:

@@ -147,6 +147,14 @@ def returned(expected: Expected, name: str, mode: str) -> bool:
     return name in expected.outputs or kept or (mode == "forward" and name in expected.saved)
 
 
+def lines(expected: Expected) -> list[str]:
+    """The steps as text, a line each."""
+    return [
+        f"{s.node} {s.op} {s.part} [{s.body}] {' '.join(s.reads)} -> {' '.join(s.writes)}".replace(" whole", "")
+        for s in expected.steps
+    ]
+
+
 def _lists(row: Mapping[str, int], lists: Sequence[tuple[str, ...]]) -> tuple[U32, U32]:
     """Bounds and flat rows of one list for each step."""
     bounds = accumulate((len(names) for names in lists), initial=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.unit.test_spec_citations import ID, sentences
+from tests.support.citations import ID, sentences
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWERS = ("kept", "kept otherwise", "not applicable")

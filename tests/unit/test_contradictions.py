@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from tests.unit.test_spec_citations import CITATION, ID, expanded
+from tests.support.citations import CITATION, ID, expanded
 
 ROOT = Path(__file__).resolve().parents[2]
 

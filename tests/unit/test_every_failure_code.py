@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_cli_plan import network
+from tests.support.example_models import large
+from tests.support.onnx_files import network
 from tests.support.small import changed, small
-from tests.unit.test_layouts_hashed import large
 from tmmu.cli.entry import run
 from tmmu.core.errors import REGISTRY
 from tmmu.core.vocabulary import Model

@@ -12,42 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.example_models import full
 from tests.support.small import small
 from tmmu.core import canonical
-from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Body, Model, Phase, Role, Scratch, View
+from tmmu.core.vocabulary import Bindings, Body, Model
 from tmmu.ir import columns, validate
-
-
-def full() -> Model:
-    """A model in which every table of the format has a row."""
-    model = small(
-        "add: x w -> sum(x)",
-        "reshape: sum -> square",
-        "loop: square -> z",
-        "loop/body*: i => o",
-        "  relu: i -> o",
-        "update: z s -> y !s",
-        inputs="x",
-        parameters="w s",
-        like={
-            "sum": {"saved_for_backward": True, "shape": (symbol("m", 1, 64),), "alias_group": "tied"},
-            "square": {"shape": (symbol("m", 1, 64),)},
-            "z": {"dtype": "float16", "alignment": 2, "role": Role.GRADIENT},
-            "y": {"alias_group": "tied"},
-            "s": {"role": Role.OPTIMIZER},
-        },
-        nodes={
-            "add": {"scratch": (Scratch(8, 8), Scratch(16, 16, "activations"))},
-            "update": {"domain": "com.example", "phase": Phase.OPTIMIZER},
-        },
-        views={"square": ("sum", 0)},
-        must_not_alias=[("x", "y")],
-    )
-    bindings = Bindings({"n": 4}, {"x": (4, 16)}, {"rate": "16000"}, {"k": "3"}, ("s", "x"), True, {"m": (1, 64)})
-    strided = [replace(t, view=View(t.view.base, 0, 64, (8, 1))) if t.view else t for t in model.tensors]
-    return replace(model, tensors=tuple(strided), unproduced=("mask",), bindings=bindings, source_digest=bytes(32))
 
 
 def test_a_model_is_read_as_it_was_written() -> None:

@@ -1,13 +1,16 @@
 """Who may import whom: five layers, no circles, and a checker that shares no code with what it checks.
 
 core <- ir, plan <- proofs | planner, importers <- runtime, the systems, report, examples <- cli, `tmmu/__init__`.
-Circles are looked for among the children of every package. Imports inside functions count. spec: D1.3
+Circles are looked for among the children of every package. Imports inside functions count. A test file is imported by
+no other: what tests share stands in `tests/support`. spec: D1.3
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -79,10 +82,10 @@ def under(module: str, names: tuple[str, ...] | list[str]) -> str | None:
     return max(fitting, key=len, default=None)
 
 
-def modules(root: Path) -> dict[str, str]:
-    """The text of every module of the project, by name; a package has the name of its folder."""
+def modules(root: Path, *folders: str) -> dict[str, str]:
+    """The text of every module under the folders, by name; a package has the name of its folder."""
     found = {}
-    for path in sorted([*(root / "tmmu").rglob("*.py"), *(root / "proofs").rglob("*.py")]):
+    for path in sorted(path for folder in folders or ("tmmu", "proofs") for path in (root / folder).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
     return found
@@ -110,6 +113,16 @@ def violations(module: str, source: str) -> list[tuple[str, str]]:
         if (ours and not allowed) or (library in LIBRARIES and under(module, LIBRARIES[library]) is None):
             wrong.append((module, name))
     return wrong
+
+
+def of_test_files(module: str, source: str) -> list[str]:
+    """What a module imports of test files, also in the scripts of several lines that it holds as text."""
+    found = [name for name in imported(module, source) if re.match(r"tests\.(\w+\.)*test_", name)]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
+            with contextlib.suppress(SyntaxError, ValueError):  # other text
+                found += of_test_files(module, node.value)
+    return found
 
 
 def circles(sources: Mapping[str, str]) -> dict[str, list[str]]:
@@ -212,6 +225,31 @@ def test_a_circle_is_seen(sources: dict[str, str], package: str, circle: set[str
 def test_imports_that_lead_one_way_are_no_circle() -> None:
     sources = {"tmmu.a": "from tmmu.a.x import f", "tmmu.a.x": "from tmmu.a import y", "tmmu.a.y": "import tmmu.b"}
     assert circles({**sources, "tmmu.b": "import os"}) == {}
+
+
+def test_no_test_file_is_imported() -> None:
+    found = modules(ROOT, "tests")
+    assert len(found) > 200
+    assert {module: names for module, source in found.items() if (names := of_test_files(module, source))} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tests.unit.test_layers import under",
+        "def f(): import tests.unit.test_layers",
+        "from tests.unit import test_layers",
+        "from .test_layers import under",
+        "from ..property.test_order import f",
+        r'SCRIPT = "\nimport sys\nfrom tests.unit.test_layers import under\n"',
+    ],
+)
+def test_an_import_of_a_test_file_is_seen(source: str) -> None:
+    assert len(of_test_files("tests.unit.test_other", source)) == 1
+
+
+def test_what_is_shared_may_be_imported() -> None:
+    assert of_test_files("tests.unit.test_other", "from tests.support.small import small\nfrom . import other") == []
 
 
 # What a process really loads.

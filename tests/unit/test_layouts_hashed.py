@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from blake3 import blake3
 
+from tests.support.example_models import large
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
+from tmmu.core.vocabulary import Body, Model, Role, Tensor
 from tmmu.examples.broken.models import skip
 from tmmu.plan import file
 from tmmu.plan.gate import from_object
@@ -18,12 +19,6 @@ from tmmu.planner import plan_memory
 from tmmu.planner.arenas import DEFAULT
 
 TOKEN = bytes(range(64))
-
-
-def large(count: int, size: int) -> Model:
-    """`count` results of one step, each of `size` bytes."""
-    tensors = tuple(Tensor(f"t{i}", (size,), "uint8", Role.ACTIVATION, size) for i in range(count))
-    return Model("large", tensors, (Node("n", "Split", (), tuple(range(count))),), (Body(-1, "", (), ()),))
 
 
 def failure(model: Model, **options: bytes) -> TmmuError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from pathlib import Path
@@ -12,9 +11,7 @@ import pytest
 
 from proofs.tools import maven
 from proofs.tools.maven import Unfetchable
-from tests.unit.test_model_check_tools import program
-
-TOOL = maven.Artifact("the tool", "org.example", "tool", "1.2", hashlib.sha256(b"archive").hexdigest())
+from tests.support.commands import TOOL, program
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import pytest
 
+from tests.support.example_models import full
 from tests.support.small import changed, small
-from tests.unit.test_ir_columns import full
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.plan import metrics
 from tmmu.plan.sections import Plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,7 @@ import pytest
 from proofs.model_check import config, manifest
 from proofs.model_check.config import Config, WrongConfig
 from proofs.model_check.manifest import Edit, WrongManifest
-
-TEXT = """\\* Three storages.
-SPECIFICATION Spec
-CONSTANTS
-    Count = 3
-    Names = {a, b}  \\* two
-INVARIANTS
-    TypeOK
-    Held
-PROPERTY
-    Ends
-CHECK_DEADLOCK FALSE
-"""
+from tests.support.model_folder import TEXT, written
 
 
 def test_a_configuration_is_read_and_written() -> None:
@@ -81,13 +68,6 @@ def document() -> dict[str, Any]:
             }
         ]
     }  # fmt: skip
-
-
-def written(folder: Path, content: Any, question: str = TEXT) -> Path:
-    (folder / "toys").mkdir(exist_ok=True)
-    (folder / "toys/Toy.cfg").write_text(question)
-    (folder / "manifest.json").write_text(content if isinstance(content, str) else json.dumps(content))
-    return folder
 
 
 def test_a_manifest_gives_models_twins_and_nonproperties(tmp_path: Path) -> None:

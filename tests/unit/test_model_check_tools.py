@@ -12,14 +12,8 @@ from proofs.model_check import tlc
 from proofs.model_check.manifest import Edit, Run, WrongManifest
 from proofs.tools import java
 from proofs.tools.java import JavaMissing
+from tests.support.commands import program
 from tests.support.tlc_output import QUESTION
-
-
-def program(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
 
 
 def says(version: str) -> str:

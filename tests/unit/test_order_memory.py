@@ -16,8 +16,8 @@ from proofs.readers.models.compare import differences
 from proofs.readers.models.difference import Difference
 from proofs.readers.models.ir import read_ir
 from proofs.verify.command import command
+from tests.support.example_models import BRANCHES
 from tests.support.small import small
-from tests.unit.test_order_search import BRANCHES
 from tmmu import examples
 from tmmu.cli.commands import tmmu
 from tmmu.core.errors import TmmuError

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.example_models import BRANCHES
 from tests.support.small import small
 from tmmu.core.vocabulary import MAIN, Model, Role, Scratch
 from tmmu.ir.program import program
@@ -21,17 +22,6 @@ from tmmu.planner.orders.portfolio import lowered
 from tmmu.planner.orders.segments import segments
 
 ACTIVATIONS = frozenset((2,))
-
-BRANCHES = small(
-    "split: x -> a",
-    "up: a -> b",
-    "up2: a -> c",
-    "down: b -> d",
-    "down2: c -> e",
-    "join: d e -> y",
-    sizes={"b": 1000, "c": 1000, "d": 1, "e": 1, "x": 1, "a": 10, "y": 1},
-)
-"""Two branches, each with a large value inside: one after the other they need 1,011 bytes, side by side 2,010."""
 
 
 def graph_of(

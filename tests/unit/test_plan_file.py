@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.effort import share
+from tests.support.example_models import full
+from tests.support.hostile import HOSTILE
 from tests.support.small import changed, small
-from tests.unit.test_canonical import HOSTILE
-from tests.unit.test_ir_columns import full
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.errors import TmmuError

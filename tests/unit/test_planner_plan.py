@@ -19,8 +19,8 @@ import pytest
 from proofs.readers.models.compare import differences
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.training import in_mode
+from tests.support.example_models import full
 from tests.support.small import small
-from tests.unit.test_ir_columns import full
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Part, Phase, Role, Shares
@@ -349,20 +349,12 @@ import hashlib
 from proofs.readers.models.compare import differences
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.training import in_mode
-from tests.unit.test_ir_columns import full
-from tests.unit.test_planner_plan import deep
+from tests.support.example_models import deep, full
 from tmmu.plan import file
 from tmmu.planner import DEFAULT, plan_memory
 for model in (full(), deep()):
     print(hashlib.sha256(file.encode(plan_memory(model, DEFAULT, mode="forward").plan)).hexdigest())
 """
-
-
-def deep() -> Model:
-    """A model with many ties, hints and conflicts, where an order taken from a set would show."""
-    lines = [f"add{k}: a{k} a{k // 2} w -> a{k + 1}(a{k})" for k in range(40)]
-    pairs = [(f"a{k}", f"a{k + 9}") for k in range(0, 30, 3)]
-    return small(*lines, inputs="a0", outputs="a40 a7 a8", parameters="w", must_not_alias=pairs, donated=["a0"])
 
 
 def test_a_plan_has_the_same_bytes_in_every_process_under_every_hash_seed() -> None:

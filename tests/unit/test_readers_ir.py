@@ -15,8 +15,9 @@ from proofs.readers.models.ir import read_ir, size_of
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.models.reference import Expected, ExpectedBody
 from proofs.readers.sharing import permitted
+from tests.support.onnx_files import IF, NESTED, model_of
+from tests.support.reader_plans import lines
 from tests.support.small import small
-from tests.unit.test_readers_onnx import IF, NESTED, lines, model_of
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Body, Model, Part, Phase, Role, Scratch, Shares, Tensor, View

@@ -12,16 +12,13 @@ from onnx import TensorProto, helper, parser
 
 from proofs.readers.models.onnx import expected_of, read_onnx
 from proofs.readers.models.reference import Expected, ExpectedBody
+from tests.support.onnx_files import IF, NESTED, model_of
+from tests.support.reader_plans import lines
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Part, Role
 from tmmu.importers.shapes import Resolved, resolve
 
 UNBOUND = Bindings()
-HEAD = '<ir_version: 9, opset_import: ["" : 18]>'
-
-
-def model_of(text: str, head: str = HEAD) -> onnx.ModelProto:
-    return parser.parse_model(f"{head} {text}")
 
 
 def read(text: str | onnx.ModelProto, tmp_path: Path, bindings: Bindings = UNBOUND) -> Expected:
@@ -56,14 +53,6 @@ class AnySize(Mapping[str, tuple[tuple[int, ...], str]]):
 
     def __len__(self) -> int:
         return 0
-
-
-def lines(expected: Expected) -> list[str]:
-    """The steps as text, a line each."""
-    return [
-        f"{s.node} {s.op} {s.part} [{s.body}] {' '.join(s.reads)} -> {' '.join(s.writes)}".replace(" whole", "")
-        for s in expected.steps
-    ]
 
 
 def refused(text: str | onnx.ModelProto, **fields: str) -> str:
@@ -147,16 +136,6 @@ def test_functions_are_inlined_before_nodes_are_named(tmp_path: Path) -> None:
     assert expected.steps[1].writes == ("y",)
 
 
-IF = """g (float[2] x, bool c) => (float[2] z) <float[2] w = {1, 2}> {
-  [pre] p = Relu(x)
-  [pick] y = If (c) <
-    else_branch = e () => (float[2] p) <float[2] k = {1, 2}> { [n] u = Add(p, k) },
-    then_branch = t () => (float[2] b) { [n] a = Add(p, w) [m] b = Relu(a) }
-  >
-  z = Relu(y)
-}"""
-
-
 def test_the_branches_of_an_if_stand_between_enter_and_leave_then_before_else(tmp_path: Path) -> None:
     """Captured values are read by the nodes that use them, and copied where a branch returns them. spec: T8.8, T8.10"""
     expected = read(IF, tmp_path)
@@ -231,17 +210,6 @@ def test_a_scan_is_entered_with_its_states_and_inputs(tmp_path: Path) -> None:
     ]
     assert expected.sizes["scan/body/o"] == (8, 32)
     assert expected.bodies["scan/body"].iterates
-
-
-NESTED = """g (bool c, float[2] x) => (float[2] y) {
-  [out] y = If (c) <
-    then_branch = t () => (float[2] b) {
-      a = Relu(x)
-      [in] b = If (c) <then_branch = tt () => (float[2] d) { d = Add(a, x) e = Add(d, d) },
-                       else_branch = ee () => (float[2] a) { }>
-    },
-    else_branch = e () => (float[2] f) { f = Neg(x) }>
-}"""
 
 
 def test_bodies_nest_and_capture_through_one_another(tmp_path: Path) -> None:
@@ -451,9 +419,8 @@ def test_a_dropout_of_old_is_no_view() -> None:
     """Before opset 7 an attribute said whether it trains, and by default it did."""
     text = "g (float[2] x) => (float[2] y) { y = Dropout(x) }"
     for version, is_view in ((6, False), (7, True)):
-        head = f'<ir_version: 3, opset_import: ["" : {version}]>'
-        assert bool(guessed(model_of(text, head)).views) is is_view
-        assert guessed(model_of(text.replace("Dropout", "Reshape"), head)).views == {"y": ("x", 0)}
+        assert bool(guessed(model_of(text, version, 3)).views) is is_view
+        assert guessed(model_of(text.replace("Dropout", "Reshape"), version, 3)).views == {"y": ("x", 0)}
 
 
 def test_a_view_of_a_view_is_one_and_of_what_a_body_did_not_make_is_none() -> None:

@@ -14,7 +14,7 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import Expected
 from proofs.readers.models.training import in_mode, read_by_backward
 from tests.support.small import small
-from tests.unit.test_training_expand import FLOAT, MLP, OPTIMIZER, floating
+from tests.support.trainable import FLOAT, MLP, OPTIMIZER, floating
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.planner import DEFAULT

@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from tests.support.effort import share
+from tests.support.recompute_graphs import chain
 from tests.support.recompute_oracle import cheapest
-from tests.unit.test_training_expand import floating
+from tests.support.recomputed import least, repeated
+from tests.support.trainable import floating
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import rematerialise, schedules
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes, chen
 from tmmu.planner.training.expand import expand
-
-
-def chain(widths: Sequence[int]) -> Model:
-    """A chain of operators that nobody knows, so that each gradient step reads the operand and the result."""
-    rows = [Tensor(f"v{i}", (w,), "float32", Role.ACTIVATION, 4 * w, 4) for i, w in enumerate(widths)]
-    rows[0] = replace(rows[0], name="x", role=Role.INPUT)
-    nodes = tuple(Node(f"n{i}", "Stage", (i,), (i + 1,), "test") for i in range(len(widths) - 1))
-    return Model("chain", tuple(rows), nodes, (Body(-1, "", (0,), (len(rows) - 1,)),))
-
-
-def repeated(joint: Model, again: Model) -> int:
-    """The operations that a graph repeats, by the costs of the graph it was made from."""
-    cost = dict(zip((node.name for node in joint.nodes), joint_of(joint).cost, strict=True))
-    return sum(cost[node.name.partition(".recompute")[0]] for node in again.nodes if ".recompute" in node.name)
-
-
-def least(joint: Model) -> int:
-    with pytest.raises(TmmuError) as raised:
-        rematerialise(joint, DEFAULT, 1)
-    assert raised.value.code_id == "ARENA_TOO_SMALL"
-    return int(raised.value.diagnostics["required"])
 
 
 @pytest.mark.parametrize("seed", range(12))

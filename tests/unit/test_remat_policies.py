@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.nightly.test_remat_optimum import graph
-from tests.unit.test_remat_choose import chain, least, repeated
-from tests.unit.test_training_expand import MLP, floating
+from tests.support.recompute_graphs import chain, graph
+from tests.support.recomputed import least, repeated
+from tests.support.trainable import MLP, floating
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.planner import DEFAULT, plan_memory

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.support.recompute_graphs import chain
 from tests.support.small import small
-from tests.unit.test_remat_choose import chain
-from tests.unit.test_training_expand import MLP, floating, lines
+from tests.support.trainable import MLP, floating, lines
 from tmmu.core.vocabulary import Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.ir.validate import validate
 from tmmu.planner import plan_memory

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.nightly.test_remat_optimum import OPTIMA, graph
+from tests.support.recompute_graphs import OPTIMA, chain, graph
 from tests.support.recompute_oracle import cheapest as fewest
 from tests.support.small import small
-from tests.unit.test_remat_choose import chain
-from tests.unit.test_training_expand import floating
+from tests.support.trainable import floating
 from tmmu.core.vocabulary import ANYWHERE, Model, Phase
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import schedules

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.support.recompute_graphs import hourglass, residual
+from tests.support.recompute_graphs import chain, hourglass, residual
 from tests.support.small import small
-from tests.unit.test_remat_choose import chain
-from tests.unit.test_training_expand import floating
+from tests.support.trainable import floating
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.planner.remat.rewrite import Policy, joint_of
 from tmmu.planner.remat.strategies import Classes, chen, exhaustive, segment_counts, segmented

@@ -18,6 +18,7 @@ import cbor2
 import pycddl
 import pytest
 
+from tests.support.full_trace import full, plan
 from tests.support.refusals import refused
 from tests.support.small import changed, small
 from tmmu.core import canonical
@@ -26,7 +27,6 @@ from tmmu.core.errors import REGISTRY, TmmuError
 from tmmu.core.vocabulary import ANYWHERE
 from tmmu.plan import file
 from tmmu.plan.claims import arena_config
-from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
@@ -39,24 +39,6 @@ from tmmu.runtime.records.schema import KEYS, check_record
 from tmmu.runtime.records.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def plan() -> Plan:
-    lines = ("add: x w -> a", "relu: a -> b", "relu2: b -> y")
-    return plan_memory(small(*lines, parameters="w", like={"a": {"saved_for_backward": True}})).plan
-
-
-def full() -> list[dict[str, Any]]:
-    """A trace with a record of every kind."""
-    trace = Trace()
-    with apply_plan(plan(), trace=trace, hash_contents=True) as execution:
-        execution.begin()
-        execution.record_value("x", "given", execution.memory.tensor(execution.tensor_map.row("x")))
-        commit_execution(execution)
-    trace.replanned(2, bytes(32), bytes([1]) * 32, "another shape")
-    trace.allocated(plan())
-    trace.failed(TmmuError("ARENA_TOO_SMALL", "full", arena="a", capacity=1, required=2), bytes(32), 2)
-    return trace.end()
 
 
 def sha256(value: Any) -> bytes:
@@ -250,7 +232,7 @@ def test_the_chain_is_that_of_the_page() -> None:
 
 SCRIPT = """
 import sys
-from tests.unit.test_runtime_records import full
+from tests.support.full_trace import full
 print(full()[-1]["trace_final_hash"].hex())
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proofs.sharding.exchange import Meeting, meetings, waits
-from tests.unit.test_sharding_plans import model, spec
+from tests.support.sharded import model, spec
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.both_ranks import agreed
-from tests.unit.test_sharding_plans import model
+from tests.support.sharded import model, rule, with_roles
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Role, Scratch
@@ -19,17 +19,6 @@ from tmmu.planner.sharding.spec import resolve
 
 INPUT, PARAMETER, OPTIMIZER, GRADIENT = Role.INPUT, Role.PARAMETER, Role.OPTIMIZER, Role.GRADIENT
 SQUARE = (4, 6)
-
-
-def with_roles(net: Model, roles: dict[str, Role]) -> Model:
-    """The model with other roles of some tensors."""
-    tensors = tuple(replace(tensor, role=roles.get(tensor.name, tensor.role)) for tensor in net.tensors)
-    inputs = tuple(t for t, tensor in enumerate(tensors) if tensor.role is INPUT)
-    return replace(net, tensors=tensors, bodies=(replace(net.bodies[0], inputs=inputs),))
-
-
-def rule(split: list[str], *names: str, roles: tuple[Role, ...] = (INPUT, PARAMETER)) -> dict[str, Any]:
-    return {"roles": [str(role) for role in roles], "names": list(names), "split": split}
 
 
 def partitions(net: Model, **document: Any) -> dict[str, str]:

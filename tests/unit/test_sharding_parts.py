@@ -15,8 +15,7 @@ from proofs.readers.models.ir import read_ir
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.parts import Dimension, false_parts, part_differences, stated_parts
 from proofs.sharding.stages import of_rank
-from tests.unit.test_sharding_plans import LAYERS, model, spec
-from tests.unit.test_sharding_ranks import SPEC, plans
+from tests.support.sharded import LAYERS, SPEC, model, plans, spec
 from tmmu.core.columns import NONE, column
 from tmmu.plan.columns import Shards
 from tmmu.plan.sections import Plan, amended

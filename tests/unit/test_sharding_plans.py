@@ -15,63 +15,14 @@ from proofs.readers.models.ir import read_ir
 from proofs.sharding.loops import loops
 from proofs.sharding.stages import of_rank
 from tests.support.both_ranks import agreed
+from tests.support.sharded import LAYERS, model, run, shape, spec
 from tmmu.core.dims.expressions import symbol
-from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Body, Model, Node, Phase, Role, Tensor, View
+from tmmu.core.vocabulary import Phase, Role, View
 from tmmu.planner.sharding import Local, shards_of
 from tmmu.planner.sharding.relations import relation
 from tmmu.planner.sharding.spec import resolve
 from tmmu.planner.training.expand import expand
-
-
-def model(lines: list[str], shapes: dict[str, tuple[int, ...]], outputs: str, **phases: Phase) -> Model:
-    """A model of lines `node Op: reads -> writes`; `x…` are inputs, `w…` parameters, `m…` optimizer state."""
-    rows = {name: t for t, name in enumerate(shapes)}
-    roles = {"x": Role.INPUT, "w": Role.PARAMETER, "m": Role.OPTIMIZER}
-    tensors = []
-    for name, shape in shapes.items():
-        role = Role.INPUT if name.endswith(".grad") else roles.get(name[0], Role.ACTIVATION)
-        tensors.append(Tensor(name, shape, "float32", role, nbytes(shape, "float32"), 4))
-    nodes = []
-    for line in lines:
-        head, _, accesses = line.partition(": ")
-        name, op = head.split()
-        domain, _, op = op.rpartition("::")
-        reads, writes = ([rows[t] for t in side.split()] for side in accesses.split("->"))
-        nodes.append(Node(name, op, tuple(reads), tuple(writes), domain, mutates=tuple(t for t in writes if t in reads),
-                          phase=phases.get(name, Phase.FORWARD)))  # fmt: skip
-    inputs = tuple(t for t, tensor in enumerate(tensors) if tensor.role is Role.INPUT)
-    main = Body(-1, "", inputs, tuple(rows[name] for name in outputs.split()))
-    donated = tuple(sorted({tensors[t].name for node in nodes for t in node.mutates}))
-    return Model("small", tuple(tensors), tuple(nodes), (main,), bindings=Bindings(donated=donated))
-
-
-def spec(mesh: dict[str, int], *rules: tuple[str, list[str]], **other: Any) -> dict[str, Any]:
-    everything = [str(role) for role in Role]
-    return resolve(
-        {"mesh": mesh, "rules": [{"roles": everything, "names": [n], "split": split} for n, split in rules], **other}
-    )
-
-
-def run(local: Local) -> list[str]:
-    """The steps of a rank, a line each."""
-    names = [tensor.name for tensor in local.model.tensors]
-    return [
-        f"{node.op} {' '.join(names[t] for t in node.reads)} -> {' '.join(names[t] for t in node.writes)}"
-        for node in local.model.nodes
-    ]
-
-
-def shape(local: Local, name: str) -> tuple[int, ...]:
-    return next(tensor.shape for tensor in local.model.tensors if tensor.name == name)
-
-
-LAYERS = model(
-    ["up MatMul: x w1 -> a", "act Relu: a -> b", "down MatMul: b w2 -> y"],
-    {"x": (4, 6), "w1": (6, 8), "a": (4, 8), "b": (4, 8), "w2": (8, 2), "y": (4, 2)},
-    "y",
-)
 
 
 def test_a_split_batch_needs_no_collective_in_a_forward_model() -> None:

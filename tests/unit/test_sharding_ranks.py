@@ -26,33 +26,13 @@ from proofs.solvers.process import Z3
 from proofs.verify import judge as verify_plan
 from proofs.verify.command import command
 from proofs.verify.verdict import Verdict
-from tests.unit.test_sharding_plans import LAYERS, spec
+from tests.support.sharded import LAYERS, SPEC, WORLD, plans, spec
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model
 from tmmu.ir import files
 from tmmu.plan import file, gate, sharding
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory, replay_token
-from tmmu.planner.sharding import local_models, shards_of
-from tmmu.planner.sharding.local import coordinates
-
-SPEC = spec(
-    {"pipe": 2, "data": 2}, ("x", ["data"]), ("w1", ["", "data"]), pipeline={"axis": "pipe", "stages": [["up"], ["*"]]}
-)
-WORLD = 4
-
-
-def plans(by: dict[str, Any] = SPEC, model: Model = LAYERS) -> list[Plan]:
-    """The plan of each rank, in order."""
-    locals_ = local_models(model, by)
-    made = []
-    for rank in range(sharding.ranks(by)):
-        local = locals_[coordinates(rank, by).get(by["pipeline_axis"], 0)]
-        plan = plan_memory(local.model, layout="packed").plan
-        made.append(amended(plan, rank=rank, world_size=sharding.ranks(by), shard_spec=by,
-                            shards=shards_of(local, by, rank)))  # fmt: skip
-    return made
 
 
 @pytest.fixture

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.both_ranks import agreed
-from tests.unit.test_sharding_partitions import with_roles
-from tests.unit.test_sharding_plans import model, run
-from tests.unit.test_sharding_steps import showing
+from tests.support.sharded import model, run, showing, with_roles
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role
 from tmmu.planner.sharding import Local

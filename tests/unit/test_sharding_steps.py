@@ -13,8 +13,7 @@ import pytest
 from proofs.readers.models.ir import read_ir
 from proofs.sharding.stages import of_rank
 from tests.support.both_ranks import agreed, verifiers_refusal
-from tests.unit.test_sharding_partitions import GRADIENT, OPTIMIZER, rule, with_roles
-from tests.unit.test_sharding_plans import model, run, shape
+from tests.support.sharded import model, rule, run, shape, showing, with_roles
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Phase, Role, Scratch, View
@@ -23,22 +22,13 @@ from tmmu.planner.sharding.spec import resolve
 from tmmu.planner.training.expand import expand
 
 EVERY = tuple(Role)
+OPTIMIZER, GRADIENT = Role.OPTIMIZER, Role.GRADIENT
 
 
 def ranks(net: Model, *rules: dict[str, Any], **document: Any) -> Local:
     """What the ranks of a mesh of two by two run."""
     (local,) = agreed(net, resolve({"mesh": {"a": 2, "b": 2}, "rules": list(rules), **document}))
     return local
-
-
-def showing(net: Model, name: str, base: str, offset: int = 0, **changes: Any) -> Model:
-    """The model with one tensor as a view of another."""
-    rows = [tensor.name for tensor in net.tensors]
-    tensors = list(net.tensors)
-    tensor = replace(tensors[rows.index(name)], alignment=1, **changes)
-    size = nbytes(tensor.shape, tensor.dtype)
-    tensors[rows.index(name)] = replace(tensor, bytes=size, view=View(rows.index(base), offset, size))
-    return replace(net, tensors=tuple(tensors))
 
 
 def named(local: Local, name: str) -> Any:

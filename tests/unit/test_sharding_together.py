@@ -18,8 +18,7 @@ from proofs.verify import ranks
 from proofs.verify.judge import Options
 from proofs.verify.ranks import Member
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
-from tests.unit.test_sharding_plans import spec
-from tests.unit.test_sharding_ranks import SPEC, WORLD, plans
+from tests.support.sharded import SPEC, WORLD, plans, spec
 from tmmu.plan import file
 from tmmu.plan.gate import Stated
 from tmmu.plan.sections import amended

@@ -12,29 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.citations import CITATION, ID, SENTENCE, expanded, pages, sentences
+
 ROOT = Path(__file__).resolve().parents[2]
 
-ID = r"[A-Z]+\d+\.\d+"
-SENTENCE = re.compile(rf"^- \*\*(?P<id>{ID})\*\* (?P<text>.+?)  \*\((?P<source>[^()]+(?:\([^()]*\)[^()]*)*)\)\*$")
-GAP = r"[\s#*\\]*"  # white space, over the end of a line the next line's comment mark too
-SEPARATOR = rf"{GAP}(?:,{GAP}(?:and\s+)?|\s(?:and|to){GAP}\s)"
-CITATION = re.compile(rf"spec(?::|/tmmu\.md`?){GAP}\s(?P<ids>{GAP}{ID}(?:{SEPARATOR}{GAP}{ID})*)")
-RANGE = re.compile(rf"(?P<first>{ID})(?:\s+to{GAP}\s(?P<last>{ID}))?")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 
 CODE_FOLDERS = ("tmmu", "proofs", "tla")
 TEST_FOLDERS = ("tests",)
 SUFFIXES = {".py", ".tla", ".v", ".ml"}
-
-
-def pages(root: Path) -> list[Path]:
-    return sorted((root / "spec").glob("*.md"))
-
-
-def sentences(root: Path) -> list[tuple[str, str]]:
-    """The (id, text) of each numbered sentence, page by page in the order in which it stands."""
-    lines = (line for page in pages(root) for line in page.read_text().splitlines())
-    return [(found["id"], found["text"]) for found in map(SENTENCE.match, lines) if found]
 
 
 def sources(root: Path, folders: Iterable[str]) -> Iterator[Path]:
@@ -50,17 +36,6 @@ def cited(root: Path, folders: Iterable[str]) -> dict[str, list[str]]:
             for name in expanded(found["ids"]):
                 result.setdefault(name, []).append(str(path.relative_to(root)))
     return result
-
-
-def expanded(ids: str) -> list[str]:
-    """The ids of a list, ranges written out."""
-    names = []
-    for found in RANGE.finditer(ids):
-        section, first = found["first"].split(".")
-        end, last = (found["last"] or found["first"]).split(".")
-        assert end == section, f"{found[0]!r} leaves its section"
-        names += [f"{section}.{number}" for number in range(int(first), int(last) + 1)]
-    return names
 
 
 def uncited(root: Path, folders: Iterable[str]) -> list[str]:

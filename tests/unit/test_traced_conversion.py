@@ -9,83 +9,18 @@ from typing import Any
 import pytest
 
 from proofs.verify.judge import Options, verify
+from tests.support.traced import STEP, F, dense, lines, op, proved, step, traced
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role, Tensor
 from tmmu.importers.conversion import convert
 from tmmu.importers.traced import Op, Region, Trace, Value
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.modes import prepare
-
-F = "float32"
-
-
-def dense(*shape: int, storage: object = None, dtype: str = F, offset: int = 0, of: int | None = None) -> Value:
-    return Value(shape, dtype, None, offset, storage, of)
-
-
-def traced(values: dict[str, Value], *ops: Op, **more: Any) -> Trace:
-    trace = Trace("hand", dict(values), given={"x": Role.INPUT, "w": Role.PARAMETER}, ops=list(ops))
-    for key, value in more.items():
-        setattr(trace, key, value)
-    return trace
-
-
-def op(name: str, reads: str, results: str, **more: Any) -> Op:
-    return Op(name, "test", name.rstrip("0123456789"), tuple(reads.split()), tuple(results.split()), **more)
+from tmmu.planner import plan_memory
 
 
 def tensor(model: Model, name: str) -> Tensor:
     return next(t for t in model.tensors if t.name == name)
-
-
-def lines(model: Model) -> list[str]:
-    def names(rows: tuple[int, ...]) -> str:
-        return " ".join(model.tensors[t].name for t in rows)
-
-    return [f"{n.phase.value[0]} {n.name}: {names(n.reads)} -> {names(n.writes)}" for n in model.nodes]
-
-
-def proved(model: Model, folder: Path, mode: str = "backward") -> None:
-    """The model is written, read, planned in both layouts, and each plan proved against it."""
-    files.save(model, folder / "m.ir.cbor")
-    loaded = files.load(folder / "m.ir.cbor")
-    assert loaded == model
-    for layout in ("slots", "packed"):
-        plan = plan_memory(prepare(loaded, mode, DEFAULT), mode=mode, layout=layout).plan
-        file.save(plan, folder / "p.cbor")
-        donated = frozenset(model.bindings.donated)
-        verdict = verify(str(folder / "p.cbor"), Options(model=str(folder / "m.ir.cbor"), donated=donated))
-        assert verdict.verdict == "PROVED", verdict
-
-
-STEP = {
-    "x": dense(4, 8), "w": dense(8, 8), "wt": Value((8, 8), F, (1, 8), 0, None, 256), "h": dense(4, 8),
-    "r": dense(4, 8), "y": dense(), "seed": dense(), "dr": dense(4, 8), "dh": dense(4, 8), "dw": dense(8, 8),
-}  # fmt: skip
-"""The values of a layer's training step: y = sum(relu(x w)), and backward from the seed."""
-
-
-def step(**more: Any) -> Trace:
-    values = dict(STEP)
-    values["w"] = replace(values["w"], storage="W", storage_bytes=256)
-    values["wt"] = replace(values["wt"], storage="W")
-    more = {
-        "seeds": {"seed"}, "outputs": ["y", "dw"], "gradients": {"w": "dw"},
-        "given": {"x": Role.INPUT, "w": Role.PARAMETER, "seed": Role.INPUT}, **more,
-    }  # fmt: skip
-    return traced(
-        values,
-        op("mm0", "x w", "h"),
-        op("relu", "h", "r", elementwise=True),
-        op("sum", "r", "y"),
-        op("t", "w", "wt"),
-        op("expand", "seed", "dr"),
-        op("relu_backward", "dr r", "dh", elementwise=True),
-        op("mm1", "x dh", "dw"),
-        **more,
-    )
 
 
 def test_a_training_step_has_its_phases_roles_gradients_and_saved_tensors(tmp_path: Path) -> None:

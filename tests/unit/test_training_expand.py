@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.small import small
+from tests.support.trainable import FLOAT, MLP, OPTIMIZER, floating, lines, names
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Node, Phase, Role, Tensor
 from tmmu.ir import columns, order
@@ -15,43 +16,12 @@ from tmmu.planner import plan_memory
 from tmmu.planner.training import gradients
 from tmmu.planner.training.expand import expand
 
-FLOAT: dict[str, Any] = {"shape": (4, 4), "dtype": "float32", "bytes": 64}
-
-
-def floating(*lines: str, **options: Any) -> Model:
-    """A small model whose every tensor is 4 by 4 of float32, unless `like` says otherwise."""
-    plain = small(*lines, **options)
-    like = options.get("like", {})
-    tensors = tuple(
-        tensor if tensor.name in like else replace(tensor, **FLOAT, alignment=4) for tensor in plain.tensors
-    )
-    named = {"Matmul": "MatMul", "Globalmaxpool": "GlobalMaxPool"}
-    nodes = tuple(replace(node, op=named.get(node.op, node.op)) for node in plain.nodes)
-    return replace(plain, tensors=tensors, nodes=nodes)
-
-
-def lines(model: Model, phase: Phase = Phase.BACKWARD) -> list[str]:
-    """The steps of a phase as `name: op reads -> writes`."""
-    names = [tensor.name for tensor in model.tensors]
-    return [
-        f"{node.name}: {node.op} {' '.join(names[t] for t in node.reads)} -> {' '.join(names[t] for t in node.writes)}"
-        for node in model.nodes
-        if node.phase is phase
-    ]
-
-
-def names(model: Model, rows: tuple[int, ...]) -> list[str]:
-    return [model.tensors[t].name for t in rows]
-
 
 def refusal(model: Model) -> str:
     with pytest.raises(TmmuError) as raised:
         expand(model)
     assert raised.value.code_id == "MODE_VIOLATION"
     return str(raised.value)
-
-
-MLP = floating("matmul0: x w -> a", "relu0: a -> b", "matmul1: b v -> c", "add0: c a -> y", parameters="w v")
 
 
 def test_a_small_network_has_these_gradient_steps() -> None:
@@ -255,12 +225,6 @@ def test_a_model_with_a_backward_half_is_used_as_it_is() -> None:
     """spec: M2.2"""
     model = floating("matmul0: x w -> a", "back0: a -> y", parameters="w", nodes={"back0": {"phase": Phase.BACKWARD}})
     assert expand(model) is model
-
-
-OPTIMIZER = floating(
-    "matmul0: x w -> y", "sgd0: w w.grad -> !w", inputs="x w.grad", parameters="w", donated=("w",),
-    nodes={"sgd0": {"phase": Phase.OPTIMIZER}},
-)  # fmt: skip
 
 
 def test_a_gradient_that_an_optimizer_reads_is_no_output() -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.training import in_mode
 from tests.support.small import small
-from tests.unit.test_training_expand import MLP, OPTIMIZER, floating, names
+from tests.support.trainable import MLP, OPTIMIZER, floating, names
 from tmmu import examples
 from tmmu.cli import entry, training
 from tmmu.cli.commands import tmmu

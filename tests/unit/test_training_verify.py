@@ -17,7 +17,7 @@ from proofs.readers.models.training import in_mode
 from proofs.readers.operators import GRADIENTS_IN_PLACE, is_floating, is_view, overwritable
 from proofs.verify.judge import Options, verify
 from proofs.verify.verdict import PROVED, REFUTED
-from tests.unit.test_training_expand import FLOAT, MLP, OPTIMIZER, floating
+from tests.support.trainable import FLOAT, MLP, OPTIMIZER, floating
 from tmmu import examples
 from tmmu.cli.models import load
 from tmmu.core import dtypes

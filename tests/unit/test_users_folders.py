@@ -12,7 +12,7 @@ import pytest
 from proofs.kernel import installed
 from proofs.lemmas import at_use
 from proofs.tools import users_folders
-from tests.unit.test_maven import TOOL
+from tests.support.commands import TOOL
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -27,13 +27,13 @@ from proofs.readers.sharing import permitted
 from proofs.verify import judge as verify_plan
 from proofs.verify.judge import REQUIRABLE, Disagreement, Options, verify
 from proofs.verify.verdict import BY_COMPARISON, OBLIGATIONS, Verdict, refute
+from tests.support.example_models import full
+from tests.support.growing import growing, with_bytes
+from tests.support.growing import plan as open_plan
+from tests.support.sharded import LAYERS, spec
+from tests.support.sharded import model as matrices
+from tests.support.sharded import plans as ranks
 from tests.support.small import changed, small
-from tests.unit.test_envelope_verify import growing, lied
-from tests.unit.test_envelope_verify import plan as open_plan
-from tests.unit.test_ir_columns import full
-from tests.unit.test_sharding_plans import LAYERS, spec
-from tests.unit.test_sharding_plans import model as matrices
-from tests.unit.test_sharding_ranks import plans as ranks
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Phase, Role
@@ -290,7 +290,7 @@ def test_all_checks_of_the_naive_side_are_heard(tmp_path: Path, monkeypatch: pyt
     rank = ranks()[0]
     sizes = changed(changed(rank, "shards", 2, size=3, held=3, chunk=3), "shards", 3, size=16, held=8, chunk=8)
     for name, plan, model in (
-        ("sizes_over_envelope", lied(open_plan(), "b", 8), None),
+        ("sizes_over_envelope", with_bytes(open_plan(), "b", 8), None),
         ("roles_have_arenas", changed(plan_memory(CHAIN).plan, "tensors", "a", role=GRADIENT), None),
         ("shards", changed(rank, "shards", 0, held=1), None),
         ("shards", sizes, LAYERS),  # as many bytes, split as the mesh says: only the model has other sizes

@@ -5,6 +5,7 @@ spec: P1.2
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -76,6 +77,12 @@ def one_of(value: Any, allowed: Sequence[str], place: str) -> str:
     if text(value, place) not in allowed:
         raise unexpected(place, " or ".join(repr(str(word)) for word in allowed), value)
     return str(value)
+
+
+def distinct(names: Sequence[str], place: str) -> None:
+    """Refuse a name that is there twice."""
+    if len(set(names)) != len(names):
+        raise refuse(place, f"expected distinct names, got {shown(Counter(names).most_common(1)[0][0])} twice")
 
 
 def keys(value: Any, known: Sequence[str], place: str, optional: Sequence[str] = ()) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tmmu.core.fields import boolean, entries, integer, keys, one_of, record, refuse, size, text, texts
+from tmmu.core.fields import boolean, distinct, entries, integer, keys, one_of, record, refuse, size, text, texts
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
 from tmmu.plan.columns import Slots
 from tmmu.plan.sections import ArenaUse, ClaimedConfiguration, Claims, Usage
@@ -89,7 +89,7 @@ def _configuration(value: Any, arenas: Sequence[str]) -> ClaimedConfiguration:
     uses, devices, rules = found["arenas"], found["devices"], found["rules"]
     if len(uses) != len(arenas):
         raise refuse(f"{place}.arenas", f"expected {len(arenas)} entries, one for each arena, got {len(uses)}")
-    _unique([device.name for device in devices], f"{place}.devices")
+    distinct([device.name for device in devices], f"{place}.devices")
     memories = {(d.name, m.name) for d in devices for m in d.memories}
     for i, use in enumerate(uses):
         if use.memory and (use.device, use.memory) not in memories:
@@ -99,15 +99,10 @@ def _configuration(value: Any, arenas: Sequence[str]) -> ClaimedConfiguration:
         for key, names in known.items():
             if unknown := [name for name in getattr(rule, key) if name not in names]:
                 raise refuse(f"{place}.rules[{i}].{key}", f"{unknown[0]!r} is not in the configuration")
-        _unique(rule.arenas, f"{place}.rules[{i}].arenas")
+        distinct(rule.arenas, f"{place}.rules[{i}].arenas")
         if not rule.arenas:
             raise refuse(f"{place}.rules[{i}].arenas", "expected an arena, got none")
     return ClaimedConfiguration(uses, ArenaPolicy(devices, rules))
-
-
-def _unique(names: Sequence[str], place: str) -> None:
-    if len(set(names)) != len(names):
-        raise refuse(place, "a name repeats")
 
 
 def _roles(value: Any, place: str) -> tuple[Role, ...]:
@@ -121,7 +116,7 @@ def _uses(value: Any, place: str) -> tuple[ArenaUse, ...]:
 
 def _memories(value: Any, place: str) -> tuple[Memory, ...]:
     found = entries(value, place, lambda item, at: Memory(**record({"name": text, "capacity": size}, item, at)))
-    _unique([memory.name for memory in found], place)
+    distinct([memory.name for memory in found], place)
     return found
 
 

@@ -18,6 +18,7 @@ from tmmu.core.dtypes import BITS
 from tmmu.core.fields import (
     array,
     boolean,
+    distinct,
     entries,
     integer,
     keys,
@@ -79,11 +80,11 @@ def from_object(value: Any) -> Stated | StatedBuffers:
     one_of(value["spec_version"], (SPEC_VERSION,), "spec_version")
     for section, required in (("provenance", "claims"), ("shards", "provenance")):
         if section in value and required not in value:
-            raise refuse(section, f"it is there without the section {required!r}")
+            raise refuse(section, f"expected the section {required!r} beside it, got none")
     hashes = {"file_digest": provenance.digest(value["file_digest"], "file_digest")}
     if body == "buffers":
         if beside := [name for name in SECTIONS[1:] if name in value]:
-            raise refuse(beside[0], "it is there beside buffers, which state no steps")
+            raise refuse(beside[0], "expected no such section beside buffers, which state no steps")
         buffers = read_buffers(value["buffers"])
         return StatedBuffers(BufferPlan(buffers, _claims(value, buffers)), hashes)
     allocation = read_allocation(value["allocation"])
@@ -124,8 +125,7 @@ def read_arenas(value: Any, place: str) -> tuple[Arena, ...]:
     """The arenas of an allocation."""
     readers = {"name": text, "capacity": size, "alignment": size, "reuse": boolean, "scattered": boolean}
     arenas = entries(value, place, lambda item, at: Arena(**record(readers, item, at)))
-    if len({arena.name for arena in arenas}) != len(arenas):
-        raise refuse(place, "a name repeats")
+    distinct([arena.name for arena in arenas], place)
     return arenas
 
 
@@ -179,8 +179,9 @@ def _pairs(value: Any, rows: int) -> tuple[tuple[int, int], ...]:
 
 
 def _unique(names: Names, place: str) -> None:
-    if len(set(names)) != len(names) or "" in set(names):
-        raise refuse(place, "a name is empty or used twice")
+    distinct(names, place)
+    if "" in set(names):
+        raise refuse(place, "expected names, got an empty one")
 
 
 def read_table(kind: type[Rows], value: Any, place: str, rows: int | None = None) -> Rows:
@@ -287,8 +288,8 @@ def _envelope(value: Any, tensors: int) -> Envelope:
         )
     check_index(columns["largest_at"], count, "envelope.largest_at")
     for (name, (low, high)), column in zip(ranges.items(), columns["points"].reshape(count, -1).T, strict=True):
-        if ((column < low) | (column > high)).any():
-            raise refuse("envelope.points", f"a shape has {name!r} outside its range")
+        if len(outside := column[(column < low) | (column > high)]):
+            raise refuse("envelope.points", f"expected {name!r} from {low} to {high}, got {int(outside[0])}")
     return Envelope(value["policy"], ranges, terms, **columns)
 
 

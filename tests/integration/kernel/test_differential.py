@@ -20,10 +20,10 @@ from proofs.kernel import installed
 from proofs.kernel.program import Answer, ask
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
-from tests.property.test_checkers_agree import by_rows, by_running, by_the_checker
 from tests.support.corruption import PLACES, Change, changes, corrupted
 from tests.support.models import arenas, models
 from tests.support.recipes import HOLDERS, KINDS
+from tests.support.three_checks import by_rows, by_running, by_the_checker
 from tmmu import examples
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken import KINDS as BROKEN
