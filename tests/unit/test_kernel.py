@@ -147,7 +147,7 @@ def test_what_the_caller_does_with_a_tensor_and_what_is_scratch_are_bits_of_one_
     plan = Written("s = MatMul x\ny = Relu s", given={"x": "input"}, outputs="y").plan()
     scratch = changed(plan, "tensors", 1, role=ROLES.index(Role.SCRATCH))
     for donated, word in ((NOBODY, 0), (frozenset("x"), 2)):
-        assert named(scratch, Permissions(), donated)["returned 1, donated 2, scratch 4"] == [word, 4, 1]
+        assert named(scratch, Permissions(), donated)["returned 1, donated 2, scratch 4, handed 8"] == [word, 4, 1]
 
 
 @pytest.mark.parametrize(
