@@ -1,9 +1,10 @@
 """A plan as the row of 64-bit words that the kernel reads, with the evidence that makes its check linear.
 
 The words are the plan's own columns, the permissions that the checker's tables give (views, in-place operands), what
-the caller gives and takes, and which nodes iterate: that is the program of which the kernel's theorem speaks. The rest
-is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order to look at the rows of each
-group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1 added. spec: V6.2
+the caller gives and takes, which nodes iterate and which have exclusive arms: that is the program of which the kernel's
+theorem speaks. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order to
+look at the rows of each group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1
+added. spec: V6.2
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from proofs.certificate.slots import Rows
 from proofs.checker.layouts import by_slots
+from proofs.kernel.arms import arm_words
 from proofs.kernel.memory import (
     WITH_ACCESSES,
     ArenaRange,
@@ -29,7 +31,8 @@ from proofs.kernel.memory import (
     lifetime_words,
 )
 from proofs.kernel.memory import columns as memory_columns
-from proofs.obligations.contents import Stays, stays
+from proofs.obligations.arms import Mask
+from proofs.obligations.contents import stays
 from proofs.obligations.context import Context, view_of
 from proofs.readers.sharing import Permissions
 from tmmu.core.vocabulary import Role
@@ -40,12 +43,11 @@ from tmmu.plan.sections import BufferPlan, Claims, Plan
 NONE = -1
 
 
-class NotExpressed(Exception):
-    """What a plan declares has no words: the kernel is not asked, and gives no answer. The message says what."""
-
-
 def words(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> Words:
-    """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n)."""
+    """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n).
+
+    Raises `NotExpressed` where the kernel's theorem does not reach as far as the plan may be right.
+    """
     return joined(columns(plan, permissions, donated, digest))
 
 
@@ -55,15 +57,15 @@ def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], diges
     when, steps = stays(context), plan.allocation.steps
     members_at, members = grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
     counts = (len(plan.allocation.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
-    if np.any(getattr(plan.allocation.bodies, "exclusive", 0)):
-        raise NotExpressed("exclusive arms have no words yet")
+    needed = np.minimum(when.last_needed, context.last)
+    arms = arm_words(context, needed)
     named = [
-        *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, 0, 0, 0, 0, 0)),
-        *_tensors(context, when, inverse(members)),
+        *memory_columns(_memory(context), digest, WITH_ACCESSES, (*counts, *arms.counts)),
+        *_tensors(context, when.written, needed, arms.handed, inverse(members)),
         *((f"{which} of the steps", getattr(steps, which)) for name in steps.LISTS for which in (f"{name}_at", name)),
         ("loops: enters, then leaves", np.array([*zip(*context.loops, strict=True)], np.int64).ravel()),
         ("tensors of each storage", members_at), ("in order", members),
-        ("bounds of the arms", np.zeros(1)),
+        *arms.columns,
     ]  # fmt: skip
     return [(name, column.astype(np.uint64)) for name, column in named]
 
@@ -107,19 +109,19 @@ def _sizes(claims: Claims | None) -> list[Size] | None:
     return sizes if claims is not None and len(sizes) == len(claims.usage) else None
 
 
-def _tensors(context: Context, when: Stays, place: Rows) -> Iterator[Named]:
+def _tensors(context: Context, made: Rows, needed: Rows, handed: Mask, place: Rows) -> Iterator[Named]:
     plan = context.plan
     t, count = plan.allocation.tensors, len(plan.allocation.tensors)
-    needed = np.minimum(when.last_needed, context.last)
     base, shift = np.full(count, NONE), np.zeros(count, np.uint64)
     for view, (shown, offset) in context.permissions.views.items():
         base[view], shift[view] = shown, offset
     scratch = t.role == ROLES.index(Role.SCRATCH)
     yield from (("tensors: storage", t.storage), ("window", t.window), ("bytes", t.bytes), ("alignment", t.alignment))
     yield from (("birth", t.birth), ("death", t.death), ("writer + 1", context.writer + 1), ("base + 1", base + 1))
-    yield from (("shift", shift), ("operand + 1", _operands(context, when.written, needed) + 1))
-    yield "returned 1, donated 2, scratch 4", context.returned + 2 * context.donated + 4 * scratch
-    yield from (("made + 1", when.written + 1), ("needed + 1", needed + 1), ("root", context.root), ("place", place))
+    yield from (("shift", shift), ("operand + 1", _operands(context, made, needed) + 1))
+    flags = context.returned + 2 * context.donated + 4 * scratch + 8 * handed
+    yield "returned 1, donated 2, scratch 4, handed 8", flags
+    yield from (("made + 1", made + 1), ("needed + 1", needed + 1), ("root", context.root), ("place", place))
 
 
 def _operands(context: Context, made: Rows, needed: Rows) -> Rows:

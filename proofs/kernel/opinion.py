@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from proofs.kernel import installed, program
-from proofs.kernel.evidence import NotExpressed, buffer_words, words
+from proofs.kernel.arms import NotExpressed
+from proofs.kernel.evidence import buffer_words, words
 from proofs.kernel.program import Answer
 from proofs.readers.sharing import Permissions
 from tmmu.plan.gate import Stated, StatedBuffers
@@ -13,7 +14,7 @@ from tmmu.plan.sections import BufferPlan
 
 NOT_INSTALLED = "not installed"
 NOT_ASKED = "not asked"
-"""What the plan declares has no words that the kernel could read; `reason` names it."""
+"""The kernel would reject what may be right, since its theorem does not reach as far; `reason` says where."""
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 

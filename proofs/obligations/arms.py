@@ -41,7 +41,8 @@ class Ways(NamedTuple):
     `reads` are those that happen at their own step, `source` for each the step that has written the tensor, which is
     later than the read where a way leads there without a write. `taken` are the reads of leaves, each at the last step
     of an arm that may have written the tensor; `missing` those of them whose arm need not have. `further` marks the
-    writes that no other write of the tensor precedes, though one stands before them.
+    writes that no other write of the tensor precedes, though one stands before them. `joined` are the leaves of nodes
+    each arm of which writes a tensor.
     """
 
     reads: Accesses
@@ -49,6 +50,7 @@ class Ways(NamedTuple):
     taken: Accesses
     missing: Accesses
     further: Mask
+    joined: Accesses
 
 
 def ways(
@@ -63,7 +65,7 @@ def ways(
     """The accesses of a plan as its exclusive arms allow them. O(accesses × depth of arms)."""
     source, further = writer[reads.tensor], np.zeros(len(writes.step), np.bool_)
     if not nodes:
-        return Ways(reads, source, _sorted([]), _sorted([]), further)
+        return Ways(reads, source, _sorted([]), _sorted([]), further, _sorted([]))
     forest = _forest(nodes, len(allocation.steps))
     made = ~changes & (writer[writes.tensor] >= 0)
     concerned = np.unique(writes.tensor[made & (forest.inner[writes.step] != OUTSIDE)])
@@ -88,7 +90,8 @@ def ways(
                 stays[entry] = False
                 (taken if arm in written[t].surely else missing).append((forest.ends[arm], t))
         source[entry] = forest.source(written[t], step)
-    return Ways(reads.chosen(stays), source[stays], _sorted(taken), _sorted(missing), further)
+    joined = _sorted([(leave, t) for t in steps for leave in written[t].joins])
+    return Ways(reads.chosen(stays), source[stays], _sorted(taken), _sorted(missing), further, joined)
 
 
 def _sorted(entries: list[tuple[int, int]]) -> Accesses:
@@ -99,12 +102,14 @@ def _sorted(entries: list[tuple[int, int]]) -> Accesses:
 class _Written(NamedTuple):
     """The arms in which a tensor is surely written, each with the first step after which it is, and perhaps written.
 
-    `is_exclusive`: no way leads from one of its writes to another.
+    `is_exclusive`: no way leads from one of its writes to another. `joins` are the leaves of the nodes each arm of
+    which writes it.
     """
 
     surely: dict[int, int]
     perhaps: frozenset[int]
     is_exclusive: bool
+    joins: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,7 @@ class _Forest:
         """Where a tensor is written that these steps write. O(nodes around them)."""
         events: dict[int, set[int]] = {}
         surely: dict[int, int] = {}
+        joins = []
         for step in steps:
             arm = int(self.inner[step])
             events.setdefault(arm, set()).add(step)
@@ -142,7 +148,9 @@ class _Forest:
             events.setdefault(above, set()).add(node.enter)
             if all(arm in surely for arm in arms):
                 surely[above] = min(node.leave, surely.get(above, node.leave))
-        return _Written(surely, frozenset(events), all(len(each) == 1 for each in events.values()))
+                joins.append(node.leave)
+        is_exclusive = all(len(each) == 1 for each in events.values())
+        return _Written(surely, frozenset(events), is_exclusive, tuple(joins))
 
     def node_of(self, arm: int) -> int:
         """The number of the node that has an arm."""

@@ -158,7 +158,7 @@ def judge(
     if options.smt2 is not None:
         _export(result, plan, permissions, outcomes, options)
     theory = installed.theory()
-    if options.coq is not None and theory is not None:
+    if options.coq is not None and theory is not None and result.kernel["answer"] != NOT_ASKED:
         digest = stated.hashes["file_digest"]
         coq_file.write(options.coq, path, plan, permissions, options.donated, digest, theory)
     return result

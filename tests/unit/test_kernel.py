@@ -18,14 +18,17 @@ import pytest
 from proofs.kernel import coq_file, install, installed
 from proofs.kernel.evidence import columns, words
 from proofs.kernel.memory import VERSION
-from proofs.kernel.opinion import opinion
+from proofs.kernel.opinion import NOT_ASKED, opinion
 from proofs.kernel.program import PARTS, Answer, ask_words
 from proofs.readers.sharing import Permissions, permitted
+from proofs.verify.judge import Options, judge
 from tests.support.small import changed, small
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
+from tmmu.examples.broken import exclusive
+from tmmu.examples.broken.editing import row
 from tmmu.plan import file
 from tmmu.plan.columns import ROLES
 from tmmu.plan.sections import Plan
@@ -147,7 +150,7 @@ def test_what_the_caller_does_with_a_tensor_and_what_is_scratch_are_bits_of_one_
     plan = Written("s = MatMul x\ny = Relu s", given={"x": "input"}, outputs="y").plan()
     scratch = changed(plan, "tensors", 1, role=ROLES.index(Role.SCRATCH))
     for donated, word in ((NOBODY, 0), (frozenset("x"), 2)):
-        assert named(scratch, Permissions(), donated)["returned 1, donated 2, scratch 4"] == [word, 4, 1]
+        assert named(scratch, Permissions(), donated)["returned 1, donated 2, scratch 4, handed 8"] == [word, 4, 1]
 
 
 @pytest.mark.parametrize(
@@ -176,6 +179,41 @@ def test_what_a_loop_returns_takes_its_bytes_from_the_enter_on_and_no_operands_p
     d, r = map(plan.allocation.tensors.name.list().index, "dr")
     found = named(plan, Permissions(in_place={r: d}))
     assert (found["made + 1"][r], found["operand + 1"][r]) == (1, 0)
+
+
+def test_what_the_leave_of_exclusive_arms_takes_is_among_the_words() -> None:
+    """Arms by their first steps; results in the bytes of the outputs that become them; who else writes. spec: V6.2"""
+    plan = exclusive.one_place()
+    found = named(plan, Permissions())
+    names = (exclusive.ONE, exclusive.TWO, exclusive.THREE, exclusive.FOUR, "left", "right")
+    one, two, three, four, left, right = (row(plan, name) for name in names)
+    assert (found["exclusive nodes: enter"], found["leave"], found["first step of each arm"]) == ([1], [6], [2, 4])
+    assert found["innermost arm of each step: first"] == [0, 0, 2, 2, 4, 4, 0, 0]
+    assert found["takes: results, then outputs"] == [left, right, one, four]
+    flags = found["returned 1, donated 2, scratch 4, handed 8"]
+    assert {t for t, flag in enumerate(flags) if flag & 8} == {one, two, three, four}
+    found, left = named(exclusive.both_write(), Permissions()), row(exclusive.both_write(), "left")
+    at = found["other writers of each tensor"]
+    assert found["steps"][at[left] : at[left + 1]] == [4]
+    at = found["joins of each tensor"]
+    assert found["nodes"][at[left] : at[left + 1]] == [0]
+
+
+def test_where_the_theorem_does_not_reach_the_kernel_is_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for a plan that does what the inner arms do in one arm alone: it is asked about. spec: V6.1, X4.5"""
+    path = playing(tmp_path, "exit 3")
+    monkeypatch.setattr(installed, "program", lambda: path)
+    monkeypatch.setattr(installed, "theory", lambda: tmp_path)
+    options = Options(coq=str(tmp_path / "coq"))
+    verdict = judge("p", file.decode(file.encode(exclusive.inner_arms_write())), options)
+    assert (verdict.verdict, verdict.kernel["answer"]) == ("PROVED", NOT_ASKED)
+    assert exclusive.INNER in verdict.not_looked_at["kernel"]
+    assert not (tmp_path / "coq").exists()
+    for plan in (exclusive.RIGHT["nested"](), exclusive.inner_arms_write(last=f"{exclusive.INNER}/If/else_branch/two")):
+        stated = file.decode(file.encode(plan))
+        assert opinion(stated, permitted(plan, None, NOBODY), NOBODY, 60)["answer"] == "no_answer"
 
 
 def test_a_slot_that_holds_nothing_is_in_no_arenas_order() -> None:

@@ -148,6 +148,18 @@ def both_write(last: str = "right") -> Plan:
     return without(edit(changed, tensors=lives), *(name for name in (ONE, TWO, THREE, FOUR) if name != last))
 
 
+def inner_arms_write(last: str = INNER) -> Plan:
+    """The right plan in which each arm of the inner If writes `inner`, which the outer If takes.
+
+    `last` is what its second arm writes; with another tensor than `inner` the plan is wrong.
+    """
+    one, two = (f"{INNER}/If/{branch}" for branch in ("then_branch/one", "else_branch/two"))
+    plan = taken(nested())
+    changed = accesses(plan, {("writes", 2): (INNER,), ("writes", 3): (last,), ("reads", 4): (), ("writes", 4): ()})
+    lives = {INNER: {"birth": 2, "writer": 2}, two: {"death": 3}}
+    return without(laid_out(edit(changed, tensors=lives)), *(name for name in (one, two) if name != last))
+
+
 def one_place() -> Plan:
     """The right plan in which `left` lies where `one` was, which becomes it, and `right` where `four` was."""
     return moved(moved(taken(switch()), "left", onto=ONE), "y", onto=TWO)
@@ -157,6 +169,7 @@ RIGHT: dict[str, Callable[[], Plan]] = {
     "one-place": one_place,
     "both-write": both_write,
     "nested": lambda: taken(nested()),
+    "inner-arms-write": inner_arms_write,
     "branch-in-a-loop": lambda: taken(branch_in_a_loop()),
 }
 """The right plans from which these wrong ones are made."""
@@ -195,10 +208,7 @@ def result_that_one_arm_does_not_write() -> Plan:
 @wrong("lifetimes_cover_accesses", INNER)
 def result_that_one_inner_arm_does_not_write() -> Plan:
     """Of the arms of the inner If only the first writes `inner`, which the outer If returns."""
-    plan, one = exclusive(right(nested())), f"{INNER}/If/then_branch/one"
-    changed = accesses(plan, {("writes", 2): (INNER,), ("reads", 4): (), ("writes", 4): ()})
-    lives = {INNER: {"birth": 2, "writer": 2}, f"{INNER}/If/else_branch/two": {"death": 3}}
-    return without(edit(changed, tensors=lives), one)
+    return inner_arms_write(last=f"{INNER}/If/else_branch/two")
 
 
 @wrong("sharing_is_sound", "left", TWO)
