@@ -59,7 +59,7 @@ def test_a_shape_that_is_written_as_text_and_read_is_the_same(parts: list[tuple[
                 (left + right, left - right, left * right, left + b, 3 * left - b, quotient(left, right),
                  smaller(left, right), larger(left, right))[kind] if kind != 5 or limits(right).low > 0 else left
             )  # fmt: skip
-    shape = tuple(dim for dim in found if limits(dim).high < 1 << 64)
+    shape = tuple(dim for dim in found if limits(dim).high < 1 << 64 and not (isinstance(dim, int) and dim < 0))
     assert Shapes(RANGES).read(shape_text(shape), len(shape)) == shape
 
 
