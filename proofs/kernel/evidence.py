@@ -28,7 +28,6 @@ from proofs.kernel.memory import (
     grouped,
     inverse,
     joined,
-    lifetime_words,
 )
 from proofs.kernel.memory import columns as memory_columns
 from proofs.obligations.arms import Mask
@@ -38,7 +37,7 @@ from proofs.readers.sharing import Permissions
 from tmmu.core.vocabulary import Role
 from tmmu.plan.allocation import Placement
 from tmmu.plan.columns import ROLES
-from tmmu.plan.sections import BufferPlan, Claims, Plan
+from tmmu.plan.sections import Claims, Plan
 
 NONE = -1
 
@@ -80,11 +79,6 @@ def _memory(context: Context) -> Memory:
         )
     placed = memory_of(plan.allocation, plan.allocation.must_not_alias)
     return replace(placed, steps=len(plan.allocation.steps), slots=claimed, sizes=_sizes(plan.claims))
-
-
-def buffer_words(plan: BufferPlan, digest: bytes) -> Words:
-    """The row of words for lifetimes without accesses. O(n log n). spec: V6.6"""
-    return lifetime_words(memory_of(plan.buffers, plan.buffers.must_not_alias), digest)
 
 
 def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> Memory:

@@ -6,7 +6,7 @@ from typing import Any
 
 from proofs.kernel import installed, program
 from proofs.kernel.arms import NotExpressed
-from proofs.kernel.evidence import buffer_words, words
+from proofs.kernel.evidence import memory_of
 from proofs.kernel.program import Answer
 from proofs.readers.sharing import Permissions
 from tmmu.plan.gate import Stated, StatedBuffers
@@ -34,15 +34,14 @@ def opinion(
         return found
     digest = stated.hashes["file_digest"]
     if isinstance(plan, BufferPlan):
-        row = buffer_words(plan, digest)
+        memory = memory_of(plan.buffers, plan.buffers.must_not_alias)
+        answer = program.ask_lifetimes(path, memory, digest, timeout_s)
     else:
-        assert permissions is not None  # who states accesses has them
+        assert permissions is not None  # a plan with accesses has them
         try:
-            row = words(plan, permissions, donated, digest)
+            answer = program.ask(path, plan, permissions, donated, digest, timeout_s)
         except NotExpressed as error:
             return {**found, "answer": NOT_ASKED, "reason": str(error)}
-    kind: program.Kind = "lifetimes" if isinstance(plan, BufferPlan) else "accesses"
-    answer = program.ask_words(path, row, digest, timeout_s, kind)
     placement, claims = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation, plan.claims
     usages = [None] * len(placement.arenas) if claims is None else claims.usage
     names = [arena.name if usage and usage.slots else "" for arena, usage in zip(placement.arenas, usages, strict=True)]
