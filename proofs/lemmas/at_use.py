@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from proofs.tools import users_folders
 FAMILY = Family("plan", (*plan.LISTS, *plan.STATEMENTS), plan.TEXT, plan.LISTS)
 """All that a verdict may rest on."""
 COUNT = len(FAMILY.lemmas)
+_requests = functools.cache(FAMILY.requests)  # they depend on no plan
 
 
 def cache_folder() -> Path:
@@ -29,4 +31,4 @@ def unproved(
 
     All of them together take under a second.
     """
-    return record.unproved(FAMILY.requests(), FAMILY.text, version, timeout_s, folder or cache_folder(), start)
+    return record.unproved(_requests(), FAMILY.text, version, timeout_s, folder or cache_folder(), start)

@@ -2,8 +2,8 @@
 
 A frame is its length in eight bytes, big-endian, and that many bytes: of a request SMT-LIB text, of a reply one kind
 byte (`=` for what the solver printed, `!` for an exception) and text. After an exception the context may answer
-anything, so the process ends. It runs as a script under `-P` with the solver's name, `z3` or `cvc5`, as its argument,
-and imports that solver and the standard library alone.
+anything, so the process ends. The request `RESET`, which is no text, is for a new context. It runs as a script under
+`-P` with the solver's name, `z3` or `cvc5`, as its argument, and imports that solver and the standard library alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import IO
 
 MEMORY_MIB = 2048
 """Beyond this a solver gives up; a proof of a plan of 100,000 storages needs a tenth."""
+RESET = b"\0"
+"""The request to forget everything: a new context takes the place of the old one."""
 FRAME_LIMIT = 1 << 28
 """Bytes beyond which a frame is no frame: whoever sent its length is out of step."""
 
@@ -89,16 +91,19 @@ SOLVERS = {"z3": z3_solver, "cvc5": cvc5_solver}
 
 
 def serve(name: str, requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Say which solver this is, then evaluate requests in one private context until they end or one raises."""
-    version, evaluate = SOLVERS[name]()
-    write_frame(replies, f"={version}".encode())
-    while (request := read_frame(requests)) is not None:
-        try:
-            printed = evaluate(request.decode())
-        except Failed as error:
-            write_frame(replies, f"!{error}".encode())
-            return
+    """Say which solver this is, then evaluate requests in a private context until they end or one raises."""
+    request: bytes | None = RESET
+    while request is not None:
+        if request == RESET:
+            printed, evaluate = SOLVERS[name]()
+        else:
+            try:
+                printed = evaluate(request.decode())
+            except Failed as error:
+                write_frame(replies, f"!{error}".encode())
+                return
         write_frame(replies, f"={printed}".encode())
+        request = read_frame(requests)
 
 
 def main() -> None:

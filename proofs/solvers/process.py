@@ -3,11 +3,17 @@
 A solver is a large program that may crash, hang or print nonsense; none of that may reach a verdict or this process.
 So it is spoken to through pipes with a deadline, and a child that died, raised, printed an error or answered too
 late is thrown away with its context. The next evaluation starts a new one, with the same prelude. spec: V4.6
+
+A child that is closed without any such doubt starts a new context and is kept for the next solver of its command,
+because a start (0.2 s) costs more than most proofs.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,11 +24,18 @@ from typing import Self
 
 from proofs.smt.unfold import Scope
 from proofs.solvers import Answer
-from proofs.solvers.child import read_frame, write_frame
+from proofs.solvers.child import RESET, read_frame, write_frame
 
 CHILD = Path(__file__).with_name("child.py")
 START_S = 60.0
 """Seconds that a child may take to import its solver, on a slow disk."""
+KEPT = 4
+"""The most children that are kept, of some 60 MiB each; a verdict uses three at once."""
+_OF_THE_PROCESS = re.compile(r"\(set-option\s+(?!:produce-models\s)")
+"""Options that outlast a context, such as seeds: a child that read one is not kept."""
+
+_kept: list[tuple[tuple[str, ...], subprocess.Popen[bytes]]] = []
+os.register_at_fork(after_in_child=_kept.clear)  # two processes that wrote to one child would read each other's answers
 
 
 def command_of(name: str) -> tuple[str, ...]:
@@ -37,6 +50,7 @@ class SolverProcess:
         self.prelude, self._command = prelude, command
         self._process: subprocess.Popen[bytes] | None = None
         self._version = ""
+        self._can_be_kept = False
 
     @property
     def version(self) -> str:
@@ -56,18 +70,27 @@ class SolverProcess:
         failure = self._start() if self._process is None else None
         answer, failure = ("", failure) if failure else self._ask(text, timeout_s)
         if failure:
-            self.close()
+            self.end()
         return Answer(answer, failure, time.perf_counter() - start)
 
     def close(self) -> None:
+        """Keep the child with a new context for the next solver of this command, or end it. Costs no round trip."""
+        if self._process is None or not self._can_be_kept or len(_kept) >= KEPT:
+            self.end()
+            return
+        process, self._process = self._process, None
+        try:
+            write_frame(process.stdin, RESET)  # type: ignore[arg-type]  # it was opened as a pipe
+        except OSError:
+            _end(process)
+        else:
+            _kept.append((self._command, process))
+
+    def end(self) -> None:
         """End the child, if one runs, and wait for it."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
-            for pipe in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):  # what was still buffered for a dead child is lost, rightly
-                    pipe.close()  # type: ignore[union-attr]  # both were opened as pipes
-            process.wait()
+            _end(process)
 
     def __enter__(self) -> Self:
         return self
@@ -76,21 +99,25 @@ class SolverProcess:
         self.close()
 
     def _start(self) -> str | None:
-        """Start a child and let it read the prelude; the reason where that fails."""
-        try:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
-        except OSError as error:
-            return f"the solver cannot be started: {error}"
-        version, failure = self._ask(None, START_S)
+        """Take a kept child or start one, and let it read the prelude; the reason where that fails."""
+        self._process = _take(self._command)
+        version, failure = self._ask(None, START_S) if self._process is not None else ("", "none is kept")
+        if failure is not None:
+            self.end()
+            try:
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                )
+            except OSError as error:
+                return f"the solver cannot be started: {error}"
+            version, failure = self._ask(None, START_S)
         if failure is None:
-            self._version = version
+            self._version, self._can_be_kept = version, True
             printed, failure = self._ask(self.prelude, START_S)
             if printed:
                 failure = f"the solver answers the definitions with {printed[:200]!r}"
         if failure:
-            self.close()
+            self.end()
         return failure
 
     def _ask(self, text: str | None, timeout_s: float) -> tuple[str, str | None]:
@@ -100,6 +127,8 @@ class SolverProcess:
         assert process.stdin is not None
         assert process.stdout is not None
         late = threading.Event()
+        if text is not None and _OF_THE_PROCESS.search(text):
+            self._can_be_kept = False
 
         def give_up() -> None:
             late.set()
@@ -156,6 +185,32 @@ class CVC5(SolverProcess):
 
 SOLVERS: dict[str, type[SolverProcess]] = {"z3": Z3, "cvc5": CVC5}
 """Every solver by its name."""
+
+
+def _take(command: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
+    """A kept child of this command, which is no longer kept."""
+    for one in _kept:
+        if one[0] == command:
+            with contextlib.suppress(ValueError):  # another thread took it
+                _kept.remove(one)
+                return one[1]
+    return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a child and wait for it."""
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):  # what was still buffered for a dead child is lost, rightly
+            pipe.close()  # type: ignore[union-attr]  # both were opened as pipes
+    process.wait()
+
+
+@atexit.register
+def _end_kept() -> None:
+    """End the children that are kept when this process ends."""
+    while _kept:
+        _end(_kept.pop()[1])
 
 
 def _judge(reply: str) -> tuple[str, str | None]:

@@ -13,7 +13,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -64,6 +64,50 @@ def test_definitions_of_the_prelude_are_known_to_every_child(solver: Z3) -> None
     assert solver.evaluate(refutation("(= two 2)"), 60).proof
     solver.close()
     assert solver.evaluate(refutation("(= two 2)"), 60).proof
+
+
+def test_a_closed_solvers_child_serves_the_next_one_which_knows_nothing_of_the_first() -> None:
+    """Neither definitions, nor assertions, nor options that belong to a context outlast it. spec: V4.6"""
+    with Z3("(define-fun mine () Int 7)") as first:
+        assert (
+            first.evaluate("(set-option :produce-models true)(declare-const x Int)(assert false)", 60).failure is None
+        )
+        pid = first.pid
+    with Z3("(define-fun mine () Int 8)") as second:
+        assert second.evaluate(refutation("(= mine 8)"), 60).proof
+        assert second.pid == pid
+        assert second.evaluate("(declare-const x Bool)(assert x)(check-sat)", 60).text == "sat"
+        assert second.pid == pid
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        lambda made: made.evaluate("(set-option :smt.random_seed 3)", 60),
+        lambda made: made.evaluate("(check-sat", 60),
+        lambda made: made.evaluate(HARD, 0.2),
+        lambda made: os.kill(made.pid, signal.SIGKILL),
+    ],
+    ids=["an option of the process", "an error", "too late", "killed"],
+)
+def test_a_child_in_doubt_is_not_kept(last: Callable[[Z3], object]) -> None:
+    with Z3() as first:
+        assert first.evaluate(TRUE, 60).proof
+        pid = first.pid
+        last(first)
+    with Z3() as second:
+        assert second.evaluate(FALSE, 60).counterexample
+        assert second.pid != pid
+
+
+def test_a_forked_process_starts_children_of_its_own() -> None:
+    with Z3() as made:
+        assert made.evaluate(TRUE, 60).proof
+        pid = made.pid
+    if (forked := os.fork()) == 0:
+        with Z3() as other:
+            os._exit(0 if other.evaluate(TRUE, 60).proof and other.pid != pid else 1)
+    assert os.waitpid(forked, 0)[1] == 0
 
 
 def test_the_version_names_the_solver(solver: Z3) -> None:
