@@ -52,7 +52,7 @@ test-fast: $(VENV)/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist loadfile tests/unit tests/property
 
 test: lint
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
+	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
 
 # What torch and jax trace is tested with both installed.
 $(VENV)/tracers: $(VENV)/dev

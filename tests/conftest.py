@@ -1,5 +1,5 @@
-"""How Hypothesis runs: the profile `fast` in the fast suite, `full` in `make test`, `soak` for long runs, `mutation`
-the same examples in each run; HYPOTHESIS_PROFILE chooses.
+"""How Hypothesis runs: the profile `fast` in `make test-fast`, `ci` in `make test`, `full` in `make test-full`, `soak`
+for long runs, `mutation` the same examples in each run; HYPOTHESIS_PROFILE chooses.
 
 Under CI the examples follow from the tests alone, so that a run can be repeated to the letter; elsewhere every run
 looks at new ones. Nothing has a deadline: a slow machine is no error.
@@ -33,14 +33,15 @@ settings.register_profile(
     "fast",
     deadline=None,
     derandomize="CI" in os.environ,
-    max_examples=40,
+    max_examples=12,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("ci", settings.get_profile("fast"), max_examples=40)
 settings.register_profile("full", settings.get_profile("fast"), max_examples=100)
 settings.register_profile("soak", settings.get_profile("full"), derandomize=False, max_examples=10_000)
 settings.register_profile(
     "mutation",
-    settings.get_profile("fast"),
+    settings.get_profile("ci"),
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],  # that something fails is enough

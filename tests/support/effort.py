@@ -1,4 +1,4 @@
-"""How much a test looks at: all of it in `make test`, part of it in the fast suite, as the profile has it."""
+"""How much a test looks at: all of it in `make test-full`, part of it in the shorter suites, as the profile has it."""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.sources import nodes, tree
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "spec/glossary.md"
 NOT_YET = Path(__file__).with_name("not_yet.txt")
@@ -88,7 +90,7 @@ class Search:
                 yield from (Place(token.start[0], word) for word in words)
 
     def _strings(self, text: str) -> Iterator[Place]:
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes(text):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
                 yield from self._prose(node.value, node.lineno)
 
@@ -114,7 +116,7 @@ def classes(root: Path = ROOT) -> dict[str, list[str]]:
     """The modules of each public class name of tmmu and proofs that stands in more than one."""
     modules: dict[str, list[str]] = defaultdict(list)
     for path in (*(root / "tmmu").rglob("*.py"), *(root / "proofs").rglob("*.py")):
-        for node in ast.parse(path.read_text("utf-8")).body:
+        for node in tree(path.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules[node.name].append(path.relative_to(root).as_posix())
     return {name: sorted(paths) for name, paths in sorted(modules.items()) if len(paths) > 1}

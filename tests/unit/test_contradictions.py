@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from tests.support.citations import CITATION, ID, expanded
+from tests.support.sources import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,10 +27,10 @@ def cited_by(test: str) -> set[str] | None:
         return None
     text = path.read_text()
     if function:
-        found = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name == function]
+        found = [n for n in nodes(text) if isinstance(n, ast.FunctionDef) and n.name == function]
         if not found:
             return None
-        text = ast.get_source_segment(text, found[0]) or ""
+        text = "\n".join(text.splitlines()[found[0].lineno - 1 : found[0].end_lineno])
     return {name for match in CITATION.finditer(text) for name in expanded(match["ids"])}
 
 

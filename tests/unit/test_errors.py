@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sources import nodes
 from tmmu.core.errors import LONGEST, REGISTRY, TmmuError, one_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ def test_every_code_has_a_record_with_the_documents_fields(code_id: str) -> None
 
 def raised_codes(source: str) -> list[str]:
     """The codes with which a module makes refusals, as far as they stand there as text."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes(source) if isinstance(node, ast.Call)]
     named = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "TmmuError" and call.args]
     return [str(call.args[0].value) for call in named if isinstance(call.args[0], ast.Constant)]
 

@@ -23,6 +23,7 @@ from proofs.model_check.tlc import Outcome
 from proofs.tools import java
 from tests.support import recorded
 from tests.support.small import small
+from tests.support.sources import nodes
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.ir import files
@@ -39,7 +40,7 @@ def told() -> dict[str, set[str]]:
     """Every event that code of `tmmu` tells, with its fields, from its text: calls of an `EventLog`, by its names."""
     found: dict[str, set[str]] = {"start": {"format"}}
     for path in Path(tmmu.__file__).parent.rglob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text())):
+        for call in nodes(path.read_text()):
             if isinstance(call, ast.Call) and call.args:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 words = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))

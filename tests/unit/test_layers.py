@@ -13,7 +13,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import takewhile
 from pathlib import Path
@@ -21,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.small import small
+from tests.support.sources import nodes
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import plan_memory
@@ -91,14 +93,17 @@ def modules(root: Path, *folders: str) -> dict[str, str]:
     return found
 
 
-def imported(module: str, source: str) -> Iterator[str]:
+@cache
+def imported(module: str, source: str) -> tuple[str, ...]:
     """What a module imports, inside functions too: `from a import b` is `a.b`."""
-    for node in ast.walk(ast.parse(source)):
+    found: list[str] = []
+    for node in nodes(source):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            found += (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             around = module.split(".")[: -node.level] if node.level else []
-            yield from (".".join([*around, *filter(None, [node.module]), name.name]) for name in node.names)
+            found += (".".join([*around, *filter(None, [node.module]), name.name]) for name in node.names)
+    return tuple(found)
 
 
 def violations(module: str, source: str) -> list[tuple[str, str]]:
@@ -118,8 +123,8 @@ def violations(module: str, source: str) -> list[tuple[str, str]]:
 def of_test_files(module: str, source: str) -> list[str]:
     """What a module imports of test files, also in the scripts of several lines that it holds as text."""
     found = [name for name in imported(module, source) if re.match(r"tests\.(\w+\.)*test_", name)]
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
+    for node in nodes(source):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\n.*\bimport\b", node.value):
             with contextlib.suppress(SyntaxError, ValueError):  # other text
                 found += of_test_files(module, node.value)
     return found

@@ -1,0 +1,18 @@
+"""Source files as trees, each parsed once: several tests read all of `tmmu` and `proofs`."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+
+@lru_cache(maxsize=512)
+def tree(source: str) -> ast.Module:
+    """The tree of a module's text. It is shared and not to be changed."""
+    return ast.parse(source)
+
+
+@lru_cache(maxsize=512)
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module's tree, in the order of `ast.walk`."""
+    return tuple(ast.walk(tree(source)))
