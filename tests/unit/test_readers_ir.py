@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
 
-from proofs.readers.models.compare import differences
 from proofs.readers.models.ir import read_ir, size_of
-from proofs.readers.models.onnx import read_onnx
 from proofs.readers.models.reference import Expected, ExpectedBody
-from proofs.readers.sharing import permitted
-from tests.support.onnx_files import IF, NESTED, model_of
+from tests.support.onnx_files import model_of
 from tests.support.reader_plans import lines
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Body, Model, Part, Phase, Role, Scratch, Shares, Tensor, View
-from tmmu.importers.onnx import import_onnx
-from tmmu.plan.columns import SHARES
-from tmmu.planner.plan import plan_memory
-
-LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("light_*.onnx"))
+from tmmu.core.vocabulary import Bindings, Body, Model, Part, Phase, Role, Scratch, Tensor, View
 
 
 def refused(model: Model) -> str:
@@ -377,52 +369,3 @@ def test_a_body_that_no_step_enters_is_refused() -> None:
 def written(text: str, tmp_path: Path) -> Path:
     onnx.save(model_of(text), tmp_path / "m.onnx")
     return tmp_path / "m.onnx"
-
-
-def same(one: Expected, other: Expected) -> None:
-    """Two readings agree; of hints the reader of the file may know more (a Dropout is elementwise as well)."""
-    for field in fields(Expected):
-        if field.name != "in_place":
-            assert getattr(one, field.name) == getattr(other, field.name), field.name
-    assert other.in_place <= one.in_place
-    assert {result for result, _ in one.in_place - other.in_place} <= set(one.views)
-
-
-@pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
-def test_a_real_network_says_the_same_read_from_the_file_and_after_import(path: Path) -> None:
-    """Two readings of one file by two people's reasoning. spec: V3.1, V3.2"""
-    same(read_onnx(path, Bindings()), read_ir(import_onnx(path, dims={}, shapes={}, values={})))
-
-
-SIZED_LOOP = """g (bool c, float[2] a, float[2] b) => (float[2] x, float[2] y) <int64 n = {4}> {
-  [pre] k = Relu(a)
-  [loop] x, y = Loop (n, c, a, b) <body = body (int64 i, bool go, float[2] u, float[2] v)
-    => (bool go, float[2] v, float[2] u) { [add] q = Add(u, k) [id] r = Identity(q) }>
-}"""
-
-
-@pytest.mark.parametrize("text", [IF, NESTED, SIZED_LOOP], ids=["if", "nested", "loop"])
-def test_bodies_say_the_same_read_from_the_file_and_after_import(text: str, tmp_path: Path) -> None:
-    """spec: V3.1, V3.2"""
-    path = written(text, tmp_path)
-    same(read_onnx(path, Bindings()), read_ir(import_onnx(path, dims={}, shapes={}, values={})))
-
-
-@pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
-def test_a_plan_of_a_real_network_differs_in_nothing_and_its_every_word_counts(path: Path) -> None:
-    """With the model and without, what the planner shares is permitted. spec: V2.1, V3.1, V3.2"""
-    expected = read_onnx(path, Bindings())
-    plan = plan_memory(import_onnx(path, dims={}, shapes={}, values={})).plan
-    assert list(differences(plan, expected, frozenset())) == []
-    against, alone = permitted(plan, expected, frozenset()), permitted(plan, None, frozenset())
-    assert against == alone
-    assert against.believed == []
-    words = plan.allocation.tensors.shares.tolist()
-    assert len(against.views) == words.count(SHARES.index(Shares.VIEW)) > 0
-    assert len(against.in_place) == words.count(SHARES.index(Shares.IN_PLACE)) > 0
-
-
-def test_a_plan_of_another_network_differs() -> None:
-    plan = plan_memory(import_onnx(LIGHT[1], dims={}, shapes={}, values={})).plan
-    kinds = {difference.what for difference in differences(plan, read_onnx(LIGHT[0], Bindings()), frozenset())}
-    assert {"extra-step", "operator", "reads", "extra-tensor", "source-digest"} <= kinds

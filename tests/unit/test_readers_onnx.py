@@ -15,7 +15,7 @@ from proofs.readers.models.reference import Expected, ExpectedBody
 from tests.support.onnx_files import IF, NESTED, model_of
 from tests.support.reader_plans import lines
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Part, Role
+from tmmu.core.vocabulary import Bindings, Role
 from tmmu.importers.shapes import Resolved, resolve
 
 UNBOUND = Bindings()
@@ -467,17 +467,3 @@ def test_a_constant_without_output_is_a_step_that_writes_nothing() -> None:
     value = helper.make_tensor("v", TensorProto.BOOL, [], [False])
     model.graph.node.append(helper.make_node("Constant", [], [], value=value))
     assert guessed(model).steps[1].writes == ()
-
-
-@pytest.mark.parametrize("network", sorted(
-    path.name for path in (Path(onnx.__file__).parent / "backend/test/data/light").glob("light_*.onnx")
-))  # fmt: skip
-def test_real_networks_are_read_whole(network: str) -> None:
-    """Every node of the list is one step, every view is whole, and what is unproduced is an optional mask."""
-    path = Path(onnx.__file__).parent / "backend/test/data/light" / network
-    expected, graph = read_onnx(path, Bindings()), onnx.load(path).graph
-    assert [(s.op, s.part) for s in expected.steps] == [(node.op_type, Part.WHOLE) for node in graph.node]
-    kinds = {"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
-    assert expected.views == {n.output[0]: (n.input[0], 0) for n in graph.node if n.op_type in kinds}
-    masks = {n.output[1] for n in graph.node if n.op_type == "Dropout" and len(n.output) > 1}
-    assert expected.unproduced == masks
