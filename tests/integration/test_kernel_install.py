@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ import pytest
 
 from proofs.kernel import install, installed
 from tests.support.commands import program
+
+ROOT = Path(__file__).resolve().parents[2]
 
 COQC = """PATH=/usr/bin:/bin
 for file in "$@"; do :; done
@@ -205,3 +208,23 @@ def test_what_takes_long_is_announced(
         monkeypatch.setattr(sys, "stdout", output)
         assert install.main() == 1
     assert (tmp_path / "said_by_then").read_text().startswith("installing coq, ")
+
+
+def test_the_tests_that_need_it_are_left_out_by_name(tmp_path: Path) -> None:
+    away = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+        "tests/integration/kernel",
+    ]
+    done = subprocess.run(command, cwd=ROOT, env=away, capture_output=True, text=True, check=False)
+    named = {line.split()[2] for line in done.stdout.splitlines() if line.startswith("LEFT OUT: ")}
+    assert named == {
+        f"tests/integration/kernel/{path.name}" for path in (ROOT / "tests/integration/kernel").glob("test_*.py")
+    }

@@ -44,10 +44,10 @@ def test_whatever_follows_the_first_line_is_a_plan_or_refused_at_a_place(data: b
 def test_a_text_of_many_statements_is_read_in_time_linear_in_its_size() -> None:
     """Chains of views, the longest that there are, do not make it quadratic. spec: X1.2"""
     lines = ["tmmu-plan-text 1", "arena m 9", "tensor t0 1 m 0 input"]
-    lines += [f"tensor t{k} 1 m 0 view t{k - 1} 0" for k in range(1, 20_000)]
-    lines += [f"step s{k} Identity t{k - 1} -> t{k}" for k in range(1, 20_000)]
+    lines += [f"tensor t{k} 1 m 0 view t{k - 1} 0" for k in range(1, 5_000)]
+    lines += [f"step s{k} Identity t{k - 1} -> t{k}" for k in range(1, 5_000)]
     plan = text.read("\n".join(lines).encode(), "p")
     assert isinstance(plan, Plan)
     assert plan.allocation.tensors.storage.max() == 0
     with pytest.raises(TmmuError, match="shares with itself"):
-        text.read("\n".join(lines).replace("t0 1 m 0 input", "t0 1 m 0 view t19999 0").encode(), "p")
+        text.read("\n".join(lines).replace("t0 1 m 0 input", "t0 1 m 0 view t4999 0").encode(), "p")

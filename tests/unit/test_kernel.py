@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -95,26 +93,6 @@ def test_a_second_run_does_nothing(
     (installed.folder() / installed.PROGRAM).touch(0o755)
     assert install.main() == 0
     assert "is installed in" in capsys.readouterr().out
-
-
-def test_the_tests_that_need_it_are_left_out_by_name(tmp_path: Path) -> None:
-    away = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:xdist",
-        "-p",
-        "no:cacheprovider",
-        "tests/integration/kernel",
-    ]
-    done = subprocess.run(command, cwd=ROOT, env=away, capture_output=True, text=True, check=False)
-    named = {line.split()[2] for line in done.stdout.splitlines() if line.startswith("LEFT OUT: ")}
-    assert named == {
-        f"tests/integration/kernel/{path.name}" for path in (ROOT / "tests/integration/kernel").glob("test_*.py")
-    }
 
 
 # The words.

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -21,11 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.small import small
 from tests.support.sources import nodes
-from tmmu.ir import files
-from tmmu.plan import file
-from tmmu.planner import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -255,72 +248,3 @@ def test_an_import_of_a_test_file_is_seen(source: str) -> None:
 
 def test_what_is_shared_may_be_imported() -> None:
     assert of_test_files("tests.unit.test_other", "from tests.support.small import small\nfrom . import other") == []
-
-
-# What a process really loads.
-
-VERIFY = """
-import sys
-from proofs.verify.command import command
-code = command.main(sys.argv[1:], standalone_mode=False)
-print("LOADED", *sorted(sys.modules), file=sys.stderr)
-sys.exit(code)
-"""
-
-BLOCKED = (
-    """
-import sys
-
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"onnx", "cvc5", "torch", "jax", "networkx"} or name.startswith(
-            ("tmmu.planner", "tmmu.cli", "tmmu.examples", "tmmu.report", "tmmu.importers.onnx")
-        ):
-            raise ImportError(f"{name} is not there")
-
-sys.meta_path.insert(0, Blocked())
-"""
-    + VERIFY
-)
-
-
-def verified(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """A run of verify-plan in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
-
-
-def written(folder: Path) -> tuple[Path, Path]:
-    """A plan and the IR file that it is of."""
-    model = small("relu: x -> a(x)", "add: a x w -> y", parameters="w")
-    files.save(model, folder / "m.ir.cbor")
-    file.save(plan_memory(model).plan, folder / "m.plan.cbor")
-    return folder / "m.plan.cbor", folder / "m.ir.cbor"
-
-
-def test_verifying_a_plan_file_loads_neither_onnx_nor_the_planner(tmp_path: Path) -> None:
-    plan, _ = written(tmp_path)
-    done = verified(VERIFY, plan)
-    assert (done.returncode, done.stdout.split()[0]) == (0, "PROVED"), done.stderr
-    loaded = done.stderr.split("LOADED", 1)[1].split()
-    assert "tmmu.plan.gate" in loaded
-    assert "proofs.checker.execute" in loaded
-    for name in ("onnx", "tmmu.planner", "tmmu.importers", "tmmu.cli", "tmmu.examples", "hypothesis"):
-        assert name not in loaded
-
-
-def test_proofs_work_where_nothing_above_them_can_be_imported(tmp_path: Path) -> None:
-    """The wheel with its core dependencies alone; an IR model needs no more."""
-    plan, model = written(tmp_path)
-    done = verified(BLOCKED, plan, "--model", model)
-    assert (done.returncode, done.stdout.split()[0]) == (0, "PROVED"), done.stderr
-
-
-def test_an_onnx_model_without_onnx_is_refused_with_the_package_to_install(tmp_path: Path) -> None:
-    """spec: C2.6"""
-    plan, _ = written(tmp_path)
-    (tmp_path / "m.onnx").write_bytes(b"anything")
-    done = verified(BLOCKED, plan, "--model", tmp_path / "m.onnx")
-    assert done.returncode == 4
-    assert "pip install 'tmmu[onnx]'" in done.stderr

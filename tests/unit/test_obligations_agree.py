@@ -106,7 +106,7 @@ def test_a_plan_with_other_accesses_is_proved_exactly_if_the_naive_checker_finds
             assert bool(refuted(wrong)) == bool(objected(wrong)), (step, lists)
 
 
-@pytest.mark.parametrize("number", range(25))
+@pytest.mark.parametrize("number", range(share(60)))
 def test_rows_are_never_laxer_than_the_naive_checker(number: int) -> None:
     """Random models with bodies, groups, windows and donated inputs; then one entry of their plan changed."""
     chance = random.Random(number)

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -228,24 +225,6 @@ def test_the_chain_is_that_of_the_page() -> None:
         hashed = {key: value for key, value in record.items() if key != "trace_final_hash"}
         chain = sha256(["trace_chain_v1", [chain, sha256(hashed)]])
     assert records[-1] == {"kind": "end", "records": len(records) - 1, "trace_final_hash": chain}
-
-
-SCRIPT = """
-import sys
-from tests.support.full_trace import full
-print(full()[-1]["trace_final_hash"].hex())
-"""
-
-
-def test_two_runs_have_one_chain_in_every_process() -> None:
-    found = {full()[-1]["trace_final_hash"].hex()}
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed}
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=environment
-        )
-        found.add(done.stdout.strip())
-    assert len(found) == 1
 
 
 def test_a_saved_trace_is_loaded_as_it_was(tmp_path: Path) -> None:

@@ -41,12 +41,12 @@ def test_small_examples_are_what_onnx_makes_of_them(name: str, tmp_path: Path) -
 
 
 def test_gpt2_with_a_short_sequence_is_identical_and_uses_its_footprint(tmp_path: Path) -> None:
-    """Two of its twelve layers, from the tokens to the logits. spec: SIM1.7, SIM5.3, SIM5.4"""
+    """One of its twelve layers, from the tokens to the logits. spec: SIM1.7, SIM5.3, SIM5.4"""
     from tmmu.examples import gpt2
 
     layers_before = gpt2.LAYERS, gpt2.VOCABULARY
     try:
-        gpt2.LAYERS, gpt2.VOCABULARY = 2, 500
+        gpt2.LAYERS, gpt2.VOCABULARY = 1, 100
         model = gpt2.build()
     finally:
         gpt2.LAYERS, gpt2.VOCABULARY = layers_before

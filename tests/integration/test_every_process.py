@@ -1,0 +1,107 @@
+"""One model, one plan, one trace: the same bytes in every process, under every hash seed and every Python.
+
+Other versions of Python are asked where they are installed with the two packages that planning needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.example_models import deep, full
+from tests.support.full_trace import full as full_trace
+from tests.support.models import numbered
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.planner import plan_memory
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+FIXED = range(30)
+"""The numbers of the models that other processes plan."""
+
+
+PLANS_EVERY_FILE = """
+import hashlib, sys
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.planner import plan_memory
+for path in sys.argv[1:]:
+    for mode in ("inference", "forward"):
+        print(hashlib.sha256(file.encode(plan_memory(files.load(path), mode=mode).plan)).hexdigest())
+"""
+
+
+def digests(python: str, paths: list[str], **environment: str) -> list[str]:
+    """What another process plans from model files, as digests of the plan files."""
+    command = [python, "-c", PLANS_EVERY_FILE, *paths]
+    bare = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=ROOT, env=bare | environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Files of the fixed models."""
+    models = [full(), deep(), *map(numbered, FIXED)]
+    paths = [str(tmp_path_factory.mktemp("fixed") / f"{k}.ir.cbor") for k in range(len(models))]
+    for model, path in zip(models, paths, strict=True):
+        files.save(model, path)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def planned(saved: list[str]) -> list[str]:
+    """The digests of their plans, made here."""
+    models = [(files.load(path), mode) for path in saved for mode in ("inference", "forward")]
+    return [hashlib.sha256(file.encode(plan_memory(model, mode=mode).plan)).hexdigest() for model, mode in models]
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "4711"])
+def test_another_process_with_another_hash_seed_plans_the_same_bytes(
+    saved: list[str], planned: list[str], hash_seed: str
+) -> None:
+    """spec: D1.1, D1.2"""
+    assert len(set(planned)) > len(planned) // 2
+    assert digests(sys.executable, saved, PYTHONHASHSEED=hash_seed, LC_ALL="C", TZ="Asia/Kathmandu") == planned
+
+
+def other_pythons() -> list[str]:
+    """Pythons besides this one that have what planning needs."""
+    found = (shutil.which(f"python3.{minor}") for minor in (11, 12, 13, 14))
+    asks = "import sys, numpy, cbor2; sys.exit(sys.version_info[:2] == tuple(map(int, sys.argv[1:])))"
+    mine = [str(part) for part in sys.version_info[:2]]
+    return [
+        path for path in found if path and not subprocess.run([path, "-c", asks, *mine], capture_output=True).returncode
+    ]
+
+
+def test_every_other_python_here_plans_the_same_bytes(saved: list[str], planned: list[str]) -> None:
+    """spec: D1.1"""
+    unlike = [path for path in other_pythons() if digests(path, saved) != planned]
+    assert unlike == []
+
+
+SCRIPT = """
+import sys
+from tests.support.full_trace import full
+print(full()[-1]["trace_final_hash"].hex())
+"""
+
+
+def test_two_runs_have_one_chain_in_every_process() -> None:
+    found = {full_trace()[-1]["trace_final_hash"].hex()}
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=environment
+        )
+        found.add(done.stdout.strip())
+    assert len(found) == 1
