@@ -33,8 +33,9 @@ from tests.nightly.soak.lies import CODES, ELSEWHERE, LIES
 from tests.nightly.soak.scenes import Scene, scene
 from tests.nightly.soak.warm import UNSAID, Kept, Remembering, warm
 from tests.nightly.soak.witness import confirmed, shows_ranks
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.errors import REGISTRY
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.gate import Stated
 from tmmu.plan.sections import Plan, amended, needed

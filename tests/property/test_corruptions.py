@@ -15,9 +15,9 @@ from tests.support.execution import NotRunnable, difference, mean, observe, unli
 from tests.support.models import models, numbered
 from tests.support.objections import objections
 from tests.support.recipes import HOLDERS, KINDS
-from tests.support.small import changed as with_entries
 from tests.support.small import small
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 

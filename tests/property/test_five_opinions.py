@@ -28,12 +28,12 @@ from tests.support.models import models
 from tests.support.objections import objections
 from tests.support.recipes import LEAVES
 from tests.support.simulated import ran
-from tests.support.small import changed as with_entries
 from tests.support.small import small
 from tests.support.stale_bytes import shown, small_enough, stale
 from tests.support.three_checks import by_running
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.simulator import Corrupted

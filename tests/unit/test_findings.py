@@ -21,7 +21,6 @@ from proofs.readers.sharing import permitted
 from proofs.verify.judge import Options, verify
 from proofs.verify.verdict import PROVED, REFUTED
 from tests.support.objections import objections
-from tests.support.small import changed as with_entries
 from tests.support.small import small
 from tmmu.cli.entry import run
 from tmmu.core.columns import column
@@ -39,6 +38,7 @@ from tmmu.core.vocabulary import (
     Tensor,
     View,
 )
+from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import IS_SAVED, SHARES

@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 
 from tests.nightly.soak.lies.telling import Lie, of_plan
-from tests.support.small import changed
 from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import PARTS, ROLES
 from tmmu.plan.sections import Plan, amended
 

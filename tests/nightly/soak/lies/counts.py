@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tests.nightly.soak.lies.telling import Lie, arena_in_use, configured, of_plan, used
-from tests.support.small import changed
 from tmmu.core.columns import column
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from tests.nightly.soak.lies.models import wrong_besides
 from tests.nightly.soak.lies.telling import Files, Lie, of_plan
 from tests.nightly.soak.scenes import Scene, encoded
-from tests.support.small import changed
 from tmmu.core.columns import NONE, column
 from tmmu.core.dims.expressions import evaluate, symbol
 from tmmu.core.vocabulary import Shares
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from tests.nightly.soak.lies.telling import Lie, configured, is_plain, meet, of_plan
-from tests.support.small import changed
 from tmmu.core.vocabulary import Role, Rule
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import ROLES
 from tmmu.plan.sections import Plan, amended
 

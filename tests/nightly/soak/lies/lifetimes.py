@@ -12,9 +12,9 @@ from tests.nightly.soak.lies.telling import (
     returned,
     row_bounds,
 )
-from tests.support.small import changed
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import IS_INPUT, ROLES
 from tmmu.plan.sections import Plan
 

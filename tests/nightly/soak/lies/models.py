@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from tests.nightly.soak.lies.telling import Files, Lie, of_plan
 from tests.nightly.soak.scenes import Scene
-from tests.support.small import changed
 from tmmu.core.columns import NONE, Names
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Phase, Role, Shares
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES, SHARES
 from tmmu.plan.sections import Plan, amended

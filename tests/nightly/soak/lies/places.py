@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.nightly.soak.lies.telling import Lie, alignment_of, arena_in_use, configured, of_plan, used
-from tests.support.small import changed
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
 
 BY_SLOTS = ("slots", "hashed")

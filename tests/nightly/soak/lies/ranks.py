@@ -10,9 +10,9 @@ from typing import Any
 from proofs.readers.operators import COLLECTIVES
 from tests.nightly.soak.lies.telling import Files, Lie
 from tests.nightly.soak.scenes import Scene
-from tests.support.small import changed
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, column
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file, sharding
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner.sharding.local import coordinates

@@ -19,8 +19,8 @@ from tests.nightly.soak.lies.telling import (
 )
 from tests.nightly.soak.scenes import Scene
 from tests.support.recipes import WHOLE_VIEWS
-from tests.support.small import changed
 from tmmu.core.vocabulary import Part, Shares
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.columns import PARTS, SHARES
 from tmmu.plan.sections import Plan
