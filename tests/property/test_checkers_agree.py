@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.corruption import Change, changes, corrupted
-from tests.support.models import models
+from tests.support.models import changes, models
 from tests.support.objections import objections
 from tests.support.three_checks import SOLVER, by_rows, by_running, by_the_checker
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.faults.entries import Change, corrupted
 from tmmu.planner import plan_memory
 
 

@@ -17,7 +17,6 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import Expected
 from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
-from tests.support.corruption import COLUMNS, Change, corrupted
 from tests.support.effort import share
 from tests.support.models import numbered
 from tests.support.objections import objections
@@ -26,6 +25,7 @@ from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken import KINDS
 from tmmu.examples.broken.editing import changed, with_accesses
+from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
 from tmmu.plan.sections import Plan
 from tmmu.planner.plan import plan_memory
 

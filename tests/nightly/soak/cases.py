@@ -1,21 +1,18 @@
-"""Right plans by number, of every sort of which a lie can be told: what a soak tells its lies about.
+"""Right plans by number, of every sort that a fault can be injected into: what a soak draws from.
 
-A scene is the same on every machine: a kind, a number, and all that follows from them. Layouts, modes, orders, arenas
+A case is the same on every machine: a kind, a number, and all that follows from them. Layouts, modes, orders, arenas
 that share a memory, rules that say where tensors lie, bodies, envelopes, joint graphs and all ranks of a mesh occur.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 from tests.support.meshes import Builder, momentum_steps
 from tests.support.models import numbered
 from tests.support.recipes import HOLDERS, KINDS, TRAITS
-from tmmu.core import canonical
-from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import (
@@ -31,9 +28,9 @@ from tmmu.core.vocabulary import (
     Rule,
     Shares,
 )
-from tmmu.ir import columns
+from tmmu.examples.broken.faults import Case
 from tmmu.ir.validate import validate
-from tmmu.plan import file, sharding
+from tmmu.plan import sharding
 from tmmu.plan.columns import ROLES, SHARES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, plan_memory
@@ -48,64 +45,21 @@ TOKEN = bytes(range(64))
 """What hashed addresses derive from."""
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Right plans and the model that they are of: one plan, or with `ranks` that of every rank of a mesh."""
-
-    name: str
-    model: Model
-    plans: tuple[Plan, ...]
-
-    @property
-    def plan(self) -> Plan:
-        """The plan, or that of the first rank."""
-        return self.plans[0]
-
-    @cached_property
-    def plan_files(self) -> tuple[bytes, ...]:
-        """The plans as files."""
-        return tuple(map(file.encode, self.plans))
-
-    @cached_property
-    def model_file(self) -> bytes:
-        """The model as a file."""
-        return encoded(self.model)
-
-    @cached_property
-    def donated(self) -> frozenset[str]:
-        """What the caller gives up, of what the plans have."""
-        return frozenset(self.model.bindings.donated) & callers(self.plan)
-
-
-def encoded(model: Model) -> bytes:
-    """A model as a file."""
-    return canonical.encode(columns.to_object(model))
-
-
-def callers(plan: Plan) -> frozenset[str]:
-    """The names of what the caller writes."""
-    return frozenset(
-        name
-        for name, n in zip(plan.allocation.tensors.name.list(), plan.allocation.tensors.writer.tolist(), strict=True)
-        if n == NONE
-    )
-
-
-def scene(kind: str, number: int) -> Scene | None:
-    """The scene of a kind and a number; None where the planner refuses what was chosen, which it rightly may."""
+def case(kind: str, number: int) -> Case | None:
+    """The case of a kind and a number; None where the planner refuses what was chosen, which it rightly may."""
     chance = random.Random(f"{kind} {number}")
     try:
-        model, plans = KINDS_OF_SCENES[kind](number, chance)
+        model, plans = KINDS_OF_CASES[kind](number, chance)
     except TmmuError:
         return None
-    return Scene(f"{kind}:{number}", model, plans)
+    return Case(f"{kind}:{number}", model, plans)
 
 
 Made = tuple[Model, tuple[Plan, ...]]
 
 
 LARGE = 12
-"""Nodes from which on a model is large: to judge a lie about it takes half again as long, and one in 16 is taken."""
+"""Nodes from which on a model is large: to judge a fault in it takes half again as long, and one in 16 is taken."""
 
 
 def _plain(number: int, chance: random.Random) -> Made:
@@ -265,7 +219,7 @@ def _spec(model: Model, chance: random.Random) -> dict[str, Any]:
     return resolve(document)
 
 
-KINDS_OF_SCENES = {
+KINDS_OF_CASES = {
     "plain": _plain, "bodies": _bodies, "envelopes": _envelopes, "training": _training, "ranks": _ranks,
 }  # fmt: skip
-"""What makes the scenes of each kind."""
+"""What makes the cases of each kind."""
