@@ -30,9 +30,9 @@ from tests.nightly.soak import plans
 from tests.nightly.soak.cases import case
 from tests.nightly.soak.figures import Figures, load
 from tests.nightly.soak.judge import Judge
-from tests.nightly.soak.warm import UNSEEN, Kept, Remembering, warm
 from tests.nightly.soak.witness import confirmed, shows_ranks
 from tests.support.small import small
+from tests.support.warm import UNSEEN, Kept, Remembering, warm
 from tmmu.core.errors import REGISTRY
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults import CODES, FAULTS, NOT_PRINTED, Case

@@ -48,8 +48,8 @@ def test_no_checker_is_laxer_than_the_one_before_it(
 
 def test_each_of_them_can_say_no() -> None:
     """Two live storages at one address are wrong for all three."""
-    from tests.support.small import changed as with_entries
     from tests.support.small import small
+    from tmmu.examples.broken.editing import changed as with_entries
 
     model = small("matmul: x -> a", "matmul2: x a -> y")
     right = plan_memory(model).plan

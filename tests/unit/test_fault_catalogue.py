@@ -1,4 +1,4 @@
-"""The catalogue of faults injects into plans as they are: each code has a place in some, and what is made is another."""
+"""The catalogue of faults injects into plans as they are now: each code has a place in some of them."""
 
 from __future__ import annotations
 

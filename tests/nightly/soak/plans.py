@@ -27,7 +27,7 @@ from proofs.solvers.process import Z3
 from tests.nightly.soak.cases import case
 from tests.nightly.soak.figures import Figures, load
 from tests.nightly.soak.judge import Judge
-from tests.nightly.soak.warm import warm
+from tests.support.warm import warm
 from tmmu.examples.broken.faults import CODES, FAULTS, Case, Fault, Injected
 
 PART = 8

@@ -114,6 +114,9 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
     )
     if int(t.writer[row]) != step or int(t.of[row]) != of or not (is_callers(plan, of) or t.writer[of] < step):
         return False
+    mutates = plan.allocation.steps.listed("mutates")
+    if sum(row not in mutates[n] for n in writers(plan, row)) > 1:  # what is declared is of one write
+        return False
     if int(plan.allocation.steps.body[step]) != (
         MAIN if is_callers(plan, of) else int(plan.allocation.steps.body[int(t.writer[of])])
     ):

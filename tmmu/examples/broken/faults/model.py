@@ -129,8 +129,8 @@ def other_records(plan: Plan, chance: random.Random) -> Plan:
     if how == 2:
         dims = dict(plan.bindings.dims)
         dims["batch"] = dims.get("batch", 0) + 1
-        return amended(plan, bindings=replace(plan.bindings, dims=dims))
-    return amended(plan, bindings=replace(plan.bindings, donated=(*plan.bindings.donated, "nobody")))
+        return amended(plan, bindings=replace(plan.origin.bindings, dims=dims))
+    return amended(plan, bindings=replace(plan.origin.bindings, donated=(*plan.bindings.donated, "nobody")))
 
 
 @fault(CODE, with_model=True)
