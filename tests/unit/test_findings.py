@@ -285,6 +285,14 @@ def test_a_model_of_no_steps_has_a_forward_half(tmp_path: Path) -> None:
     assert verify(plan, Options(model=model)).verdict == PROVED
 
 
+def test_a_plan_of_no_tensors_has_an_envelope_of_no_sizes() -> None:
+    """spec: R6.3"""
+    model = small(inputs="", outputs="")
+    plan = plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (0, 2)}))).plan
+    assert plan.envelope is not None
+    assert file.decode(file.encode(plan)).plan == plan
+
+
 def test_what_a_body_of_backward_captures_or_returns_is_saved(tmp_path: Path) -> None:
     """For planner and verifier alike: `a` is read inside, `b` is returned, `c` nobody needs. spec: M1.1, T8.4"""
     model = small(
