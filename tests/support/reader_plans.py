@@ -1,4 +1,4 @@
-"""Plans that do exactly what a model says, every tensor in bytes of its own: what the tests of the readers change.
+"""Plans that do exactly what a model states, every tensor in bytes of its own: what the tests of the readers change.
 
 Nothing is planned here. `steps` writes a model down by hand, `plan_of` turns it into columns.
 """
@@ -69,7 +69,7 @@ def plan_of(
     dtypes: Mapping[str, str] | None = None,
     mode: str = "inference",
 ) -> Plan:
-    """The plan that runs the model's steps as listed. `shares` is its word on single tensors.
+    """The plan that runs the model's steps as listed. `shares` is what it declares of single tensors.
 
     `inside` puts a tensor at a byte of another one's storage; otherwise each has a storage of its own. Lifetimes
     are those of the whole run: the readers do not look at them.
