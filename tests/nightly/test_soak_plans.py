@@ -111,7 +111,11 @@ def test_the_witness_on_ranks_shows_nothing_where_they_fit(solver: Z3) -> None:
     """spec: V4.4"""
     for about in filter(None, (case("ranks", number) for number in range(12))):
         stated = [file.with_steps(file.decode(file.encode(plan))) for plan in about.plans]
-        held = {plan.allocation.tensors.name[int(needed(plan.shards, "shards").tensor[0])] for plan in about.plans}
+        held = {
+            plan.allocation.tensors.name[r]
+            for plan in about.plans
+            for r in needed(plan.shards, "shards").tensor.tolist()
+        }
         for name in held:
             for obligation in ranks.OBLIGATIONS:
                 assert not shows_ranks(stated, {"obligation": obligation, "ranks": [0, 1], "tensors": [name]})
@@ -230,7 +234,7 @@ def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_fr
     other = replace(amended(plan, **{name: getattr(bare.origin, name) for name in UNSEEN}), shards=None)
     assert other != plan
     assert rows(plan) == rows(other)
-    assert rows(plan) != rows(changed(plan, "storages", 0, death=0))
+    assert rows(plan) != rows(changed(plan, "storages", 0, bytes=1 << 20))
     asked = [[one.tables for one in promises.questions(each.allocation, each.claims)] for each in (plan, other)]
     assert asked[0] == asked[1]
     evidence = [words(each, Permissions(), frozenset(), bytes(32)).tolist() for each in (plan, other)]

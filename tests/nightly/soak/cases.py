@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from tests.support.meshes import Builder, momentum_steps
+from tests.support.meshes import example, shard_spec, training
 from tests.support.models import numbered
 from tests.support.recipes import HOLDERS, KINDS, TRAITS
 from tmmu.core.dtypes import BITS
@@ -19,8 +19,6 @@ from tmmu.core.vocabulary import (
     ANYWHERE,
     ArenaConfiguration,
     ArenaPolicy,
-    Bindings,
-    Body,
     Device,
     Memory,
     Model,
@@ -37,8 +35,6 @@ from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.modes import has_backward, prepare
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
-from tmmu.planner.sharding.spec import resolve
-from tmmu.planner.training.expand import expand
 
 LAYOUTS = ("slots", "packed", "pools", "hashed")
 TOKEN = bytes(range(64))
@@ -138,39 +134,16 @@ def _arenas(chance: random.Random) -> tuple[tuple[ArenaConfiguration, ...], Aren
 
 def _training(number: int, chance: random.Random) -> Made:
     """A joint graph of dense layers, each plan in mode `backward`."""
-    model, layout = trained(chance), chance.choice(LAYOUTS[:3])
+    model, layout = training(chance, 4).model, chance.choice(LAYOUTS[:3])
     return model, (plan_memory(model, mode="backward", layout=layout).plan,)
-
-
-def trained(chance: random.Random) -> Model:
-    """Dense layers with skips, their gradients, and a momentum step for each of some weights."""
-    build = Builder()
-    shape = [chance.choice((2, 3, 4)), chance.choice((2, 4))]
-    pool, weights = [build.given("x", shape, Role.INPUT)], []
-    for k in range(chance.randrange(1, 5)):
-        t = chance.choice(pool)
-        shape = list(build.shape(t))
-        op = chance.choice(("MatMul", "MatMul", "Add", "Relu", "Tanh", "Reshape"))
-        if op in ("MatMul", "Add"):
-            other = [shape[-1], chance.choice((2, 4))] if op == "MatMul" else [shape[-1]]
-            weights.append(build.given(f"w{k}", other, Role.PARAMETER))
-            pool += build.node(op, (t, weights[-1]), [(shape[0], other[-1])])
-        else:
-            pool += build.node(op, (t,), [shape[::-1] if op == "Reshape" else shape])
-    shape = list(build.shape(pool[-1]))
-    weights.append(build.given("w", [shape[-1], 2], Role.PARAMETER))  # the output depends on one at least
-    pool += build.node("MatMul", (pool[-1], weights[-1]), [(shape[0], 2)])
-    donated, gradients = momentum_steps(build, [w for w in weights if chance.random() >= 0.5])
-    main = Body(-1, "", (0, *gradients), (pool[-1],))
-    model = Model("trained", tuple(build.tensors), tuple(build.nodes), (main,),
-                  bindings=Bindings(donated=tuple(sorted(donated))))  # fmt: skip
-    return expand(model)
 
 
 def _ranks(number: int, chance: random.Random) -> Made:
     """The plans of all ranks of a mesh with two to four ranks."""
-    model = layers(chance)
-    spec = _spec(model, chance)
+    model = example(chance, 3).model
+    spec = shard_spec(chance, model, (1, 2))
+    while not 2 <= sharding.ranks(spec) <= 4:
+        spec = shard_spec(chance, model, (1, 2))
     locals_, plans = local_models(model, spec), []
     for rank in range(sharding.ranks(spec)):
         local = locals_[coordinates(rank, spec).get(spec["pipeline_axis"], 0)]
@@ -178,45 +151,6 @@ def _ranks(number: int, chance: random.Random) -> Made:
         plans.append(amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
                              shards=shards_of(local, spec, rank)))  # fmt: skip
     return model, tuple(plans)
-
-
-def layers(chance: random.Random) -> Model:
-    """A few dense layers: what can be divided in every way."""
-    build = Builder()
-    pool = [build.given("x", [chance.choice((2, 4, 6)), chance.choice((2, 4))], Role.INPUT)]
-    for k in range(chance.randrange(2, 5)):
-        t = chance.choice(pool[-2:])
-        shape = build.shape(t)
-        op = chance.choice(("MatMul", "Add", "Relu", "Softmax"))
-        if op == "MatMul":
-            other = [shape[-1], chance.choice((2, 4))]
-            pool += build.node(op, (t, build.given(f"w{k}", other, Role.PARAMETER)), [(shape[0], other[-1])])
-        elif op == "Add":
-            pool += build.node(op, (t, build.given(f"w{k}", [shape[-1]], Role.PARAMETER)), [shape])
-        else:
-            pool += build.node(op, (t,), [shape])
-    return Model("layers", tuple(build.tensors), tuple(build.nodes), (Body(-1, "", (0,), (pool[-1],)),))
-
-
-def _spec(model: Model, chance: random.Random) -> dict[str, Any]:
-    """A mesh of two to four ranks, one of whose axes may be a pipeline, with some tensors split."""
-    mesh: dict[str, int] = chance.choice((*[{"data": 2}] * 10, {"data": 3}, {"data": 2, "tensor": 2}))
-    document: dict[str, Any] = {"pad": True, "operators": [{"op": "Softmax", "across": [-1]}], "rules": []}
-    if len(mesh) == 1 and chance.random() < 0.4:
-        mesh = {"pipeline": 2, **mesh}
-        document["pipeline"] = {"axis": "pipeline"}
-    document["mesh"] = mesh
-    if chance.random() < 0.3:
-        document["zero"] = {"axis": "data", "stage": 3}
-    axes = [axis for axis in mesh if axis != "pipeline"]
-    for tensor in model.tensors:
-        if chance.random() < 0.6:
-            free, split = ["", *axes], []
-            for _ in tensor.shape:
-                split.append(chance.choice(free))
-                free = [axis for axis in free if not axis or axis != split[-1]]
-            document["rules"].append({"roles": [str(tensor.role)], "names": [tensor.name], "split": split})
-    return resolve(document)
 
 
 KINDS_OF_CASES = {
