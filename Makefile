@@ -18,7 +18,7 @@ help:
 	@echo 'make kernel-mutants  break each part of that checker, and see its proof fail'
 	@echo 'make bench      the benchmark tables'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
-	@echo 'make soak       lies for every code of the verifier, graphs of six nodes, runs (MINUTES=60 for each)'
+	@echo 'make soak       faults for every code of the verifier, graphs of six nodes, runs (MINUTES=60 for each)'
 
 # A missing tool is named with the command that installs it.
 define need_python

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
 from itertools import product
+
+import numpy as np
 
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 from tmmu.ir.program import program
 from tmmu.planner import aliasing, liveness, plan_memory
 from tmmu.planner.arenas.assignment import assign, lay_out
+from tmmu.planner.problem import AllocationProblem
 
 MODELS = 1_000
 NODES = 7
@@ -61,12 +65,23 @@ def missed(layout: str, count: int = MODELS) -> tuple[int, int, int]:
         if not assign(problem, layout).short:
             fits += 1
             continue
-        ways = product(range(len(arenas)), repeat=len(problem))
-        if any(not lay_out(problem, list(way), layout).short for way in ways):
+        if any(not lay_out(problem, way, layout).short for way in _ways(problem)):
             fits, misses = fits + 1, misses + 1
         else:
             none += 1
     return fits, misses, none
+
+
+def _ways(problem: AllocationProblem) -> Iterator[list[int]]:
+    """The ways to divide the storages in which no arena holds more than its capacity at any step."""
+    birth, death, size = (np.array(values) for values in (problem.birth, problem.death, problem.bytes))
+    steps = np.arange(death.max() + 1)[:, None]
+    live = np.where((birth <= steps) & (steps <= death), size, 0)
+    ways = np.array(list(product(range(len(problem.arenas)), repeat=len(problem))))
+    fits = np.ones(len(ways), bool)
+    for a, arena in enumerate(problem.arenas):
+        fits &= ((ways == a) @ live.T).max(axis=1) <= arena.capacity
+    yield from ways[fits].tolist()
 
 
 if __name__ == "__main__":

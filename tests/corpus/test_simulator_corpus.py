@@ -35,8 +35,8 @@ HARMLESS: dict[str, str] = {
         (
             "rank-of-a-foreign-shard-spec", "rank-planned-twice", "rank-without-its-sharding", "ranks-with-two-layouts",
             "rank-of-another-stage", "shard-held-twice", "shard-of-another-dimension",
-            "shard-that-one-rank-forgot", "shard-with-a-gap", "stages-that-wait-for-each-other",
-            "weight-that-the-rank-says-nothing-of",
+            "shard-that-one-rank-omits", "shard-with-a-gap", "stages-that-wait-for-each-other",
+            "weight-that-the-rank-leaves-out",
         ),
         RANKS,
     ),
@@ -51,7 +51,7 @@ HARMLESS: dict[str, str] = {
     **dict.fromkeys(
         (
             "parameter-where-its-device-forbids-it", "tensor-in-an-arena-of-another-role",
-            "tensor-in-an-arena-that-its-rule-forbids", "tensor-where-a-later-rule-would-let-it-lie",
+            "tensor-in-an-arena-that-its-rule-forbids", "tensor-where-only-a-later-rule-permits-it",
         ),
         ELSEWHERE,
     ),
@@ -78,7 +78,7 @@ HARMLESS: dict[str, str] = {
         RECORD,
     ),
     **dict.fromkeys(("lives-beyond-the-last-step",), LATER),
-    **dict.fromkeys(("branch-that-is-said-to-run-again", "loop-that-is-said-to-run-once"), TRIPS),
+    **dict.fromkeys(("branch-declared-to-run-again", "loop-declared-to-run-once"), TRIPS),
     **dict.fromkeys(
         ("alignment-understated", "packed-storage-misaligned", "storage-misaligned", "tensor-misaligned"), MAPPED
     ),
@@ -86,7 +86,7 @@ HARMLESS: dict[str, str] = {
     "donation-claimed-by-the-plan": "the caller of this run does not use its inputs again; another may",
     "in-place-on-an-input": "the caller of this run does not use its inputs again; another may",
     "bytes-used-again-where-an-arena-does-not-reuse": "what shares the bytes is never live at one step",
-    "input-said-to-be-returned": "the input is kept to the end, as the plan states it",
+    "input-stated-to-be-returned": "the input is kept to the end, as the plan states it",
     "hashed-slot-ends-beyond-64-bits": "the bytes that no 64-bit address reaches are never asked for by address here",
     "in-place-beside-a-view-of-the-operand": "computed element by element, both operands are read in time",
     "one-slot-at-two-offsets": "the bytes at the other offset are free while they are used",

@@ -21,11 +21,12 @@ import tmmu.planner
 from proofs.verify import entry as verifier
 from tests.support.example_models import full
 from tests.support.onnx_files import network
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.cli import checking
 from tmmu.cli.entry import run
 from tmmu.core import canonical
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.editing import changed
 from tmmu.ir import columns, files
 from tmmu.plan import file
 from tmmu.plan.sections import Plan, amended

@@ -12,10 +12,11 @@ import pytest
 import tmmu.simulator
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of, written
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu import examples
 from tmmu.cli.run_envelope import at_shape
 from tmmu.core.columns import column
+from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import Terms

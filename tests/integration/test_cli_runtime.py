@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from tests.support.full_trace import full
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.cli.entry import run
 from tmmu.core import records as sequence
 from tmmu.core.vocabulary import ArenaConfiguration, Role
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory

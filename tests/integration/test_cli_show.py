@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 
 from tests.support.example_models import full
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.cli.entry import run
 from tmmu.cli.units import size
 from tmmu.core.errors import one_line
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file, metrics
 from tmmu.plan.provenance import HASHES
 from tmmu.plan.sections import Plan, amended

@@ -26,8 +26,9 @@ from proofs.solvers import Answer, refutation
 from proofs.solvers.process import CVC5, SOLVERS
 from proofs.verify.entry import run
 from proofs.verify.export import folder_of
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.planner import plan_memory
 

@@ -32,11 +32,12 @@ from proofs.verify.entry import run
 from proofs.verify.judge import Disagreement, Options
 from proofs.verify.verdict import Verdict
 from tests.support.sharded import plans as ranks
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core import process as entry
 from tmmu.core.errors import TmmuError
 from tmmu.core.process import explain
 from tmmu.core.vocabulary import Bindings, Model
+from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.gate import Stated

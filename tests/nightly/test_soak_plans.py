@@ -27,21 +27,22 @@ from proofs.verify import ranks
 from proofs.verify.verdict import OBLIGATIONS, OF_SHARDED
 from tests.nightly.soak import judge as judging
 from tests.nightly.soak import plans
+from tests.nightly.soak.cases import case
 from tests.nightly.soak.figures import Figures, load
 from tests.nightly.soak.judge import Judge
-from tests.nightly.soak.lies import CODES, ELSEWHERE, LIES
-from tests.nightly.soak.scenes import Scene, scene
-from tests.nightly.soak.warm import UNSAID, Kept, Remembering, warm
 from tests.nightly.soak.witness import confirmed, shows_ranks
-from tests.support.small import changed, small
+from tests.support.small import small
+from tests.support.warm import UNSEEN, Kept, Remembering, warm
 from tmmu.core.errors import REGISTRY
+from tmmu.examples.broken.editing import changed
+from tmmu.examples.broken.faults import CODES, FAULTS, NOT_PRINTED, Case
 from tmmu.plan import file
 from tmmu.plan.gate import Stated
 from tmmu.plan.sections import Plan, amended, needed
 from tmmu.planner import plan_memory
 
-SCENES = {"plain": 5, "bodies": 4, "envelopes": 8, "training": 2, "ranks": 6}
-"""How many scenes of each kind tell every lie at least once, but for some that few plans give cause for."""
+CASES = {"plain": 5, "bodies": 4, "envelopes": 8, "training": 2, "ranks": 6}
+"""In so many cases of each kind every fault has a place, but for some that few plans have a place for."""
 SELDOM = {
     "capacity/crowded", "must_not_alias/brought_together", "slot_count/boasting", "sharing_is_sound/displaced",
     "sharing_is_sound/not_given_up",
@@ -56,31 +57,31 @@ def solver() -> Iterator[Z3]:
 
 
 def soaked(folder: Path, solver: Z3, numbers: dict[str, int], tries: int = 1) -> Figures:
-    """Every lie that scenes of each kind give cause for, so many times."""
+    """Every fault that the cases of each kind have places for, so many times."""
     judge = Judge(folder, solver, Figures(), rows_every=1, kernel_every=4)
     for kind, count in numbers.items():
         for number in range(count):
-            if (about := scene(kind, number)) is not None:
+            if (about := case(kind, number)) is not None:
                 plans.look_at(about, dict.fromkeys(plans.KINDS[kind], tries), judge)
     return judge.figures
 
 
-def test_every_code_that_the_verifier_can_answer_with_is_lied_about() -> None:
+def test_every_code_that_the_verifier_can_answer_with_has_faults() -> None:
     """Of the failure codes, those that it cannot print are listed with the reason. spec: R5.1"""
     obligations = {*OBLIGATIONS, envelope.NAME, *OF_SHARDED, *ranks.OBLIGATIONS}
-    assert set(CODES) == obligations | (set(REGISTRY) - set(ELSEWHERE))
-    assert not set(CODES) & set(ELSEWHERE)
-    assert set(ELSEWHERE) <= set(REGISTRY)
+    assert set(CODES) == obligations | (set(REGISTRY) - set(NOT_PRINTED))
+    assert not set(CODES) & set(NOT_PRINTED)
+    assert set(NOT_PRINTED) <= set(REGISTRY)
     assert {code for codes in plans.KINDS.values() for code in codes} == set(CODES)
 
 
-def test_every_lie_is_caught_and_its_witness_shows_nothing_in_a_right_plan(
+def test_every_fault_is_refused_and_its_witness_shows_nothing_in_a_right_plan(
     tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is confirmed of the lie is not so of the plan that it is about. spec: V4.4, C2.5"""
+    """What is confirmed of the fault is not so of the plan that it is injected into. spec: V4.4, C2.5"""
     shown: list[str] = []
 
-    def of_plan(about: Scene, stated: Stated, donated: frozenset[str], witness: Any) -> bool:
+    def of_plan(about: Case, stated: Stated, donated: frozenset[str], witness: Any) -> bool:
         right = next(plan for plan in about.plans if plan.origin.rank == stated.plan.origin.rank)
         of_right = file.with_steps(file.decode(file.encode(right)))
         if _is_there(of_right, witness) and confirmed(about, of_right, about.donated, witness):
@@ -88,29 +89,33 @@ def test_every_lie_is_caught_and_its_witness_shows_nothing_in_a_right_plan(
         return confirmed(about, stated, donated, witness)
 
     monkeypatch.setattr(judging, "confirmed", of_plan)
-    figures = soaked(tmp_path, solver, SCENES)
+    figures = soaked(tmp_path, solver, CASES)
     assert figures.wrong == []
     assert shown == []
-    assert {title for title in LIES if not figures.counts[title, "told"]} <= SELDOM
-    for title in LIES:
-        told, *caught = (figures.counts[title, c] for c in ("told", "refused", "by code", "confirmed"))
-        assert caught == [told] * 3, title
+    assert {title for title in FAULTS if not figures.counts[title, "injected"]} <= SELDOM
+    for title in FAULTS:
+        injected, *caught = (figures.counts[title, c] for c in ("injected", "refused", "by code", "confirmed"))
+        assert caught == [injected] * 3, title
         assert figures.counts[title, "rows"] == figures.counts[title, "no rows"]
         assert figures.counts[title, "kernel"] == figures.counts[title, "no kernel"]
     assert "0 not caught" in figures.table()
 
 
 def _is_there(stated: Stated, witness: Any) -> bool:
-    """Does a plan have what a witness names? (A lie may have renamed it.)"""
+    """Does a plan have what a witness names? (A fault may have renamed it.)"""
     known = {*stated.plan.allocation.tensors.name, "nothing"}
     return set(witness.get("tensors", ())) <= known
 
 
 def test_the_witness_on_ranks_shows_nothing_where_they_fit(solver: Z3) -> None:
     """spec: V4.4"""
-    for about in filter(None, (scene("ranks", number) for number in range(12))):
+    for about in filter(None, (case("ranks", number) for number in range(12))):
         stated = [file.with_steps(file.decode(file.encode(plan))) for plan in about.plans]
-        held = {plan.allocation.tensors.name[int(needed(plan.shards, "shards").tensor[0])] for plan in about.plans}
+        held = {
+            plan.allocation.tensors.name[r]
+            for plan in about.plans
+            for r in needed(plan.shards, "shards").tensor.tolist()
+        }
         for name in held:
             for obligation in ranks.OBLIGATIONS:
                 assert not shows_ranks(stated, {"obligation": obligation, "ranks": [0, 1], "tensors": [name]})
@@ -161,23 +166,23 @@ def test_a_verdict_that_crashes_or_hangs_is_found_out(
 def test_figures_are_kept_and_the_next_run_goes_on_from_there(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     figures, following = load(path)
-    assert (figures.told(), following) == (dict.fromkeys(CODES, 0), {})
-    figures.count("peak/peak", "told")
-    figures.scenes["plain"] += 1
+    assert (figures.injected(), following) == (dict.fromkeys(CODES, 0), {})
+    figures.count("peak/peak", "injected")
+    figures.cases["plain"] += 1
     figures.wrong.append("plain:1/peak/peak/0: accepted")
     figures.save(path, {"plain": 8})
     again, following = load(path)
     assert (again, following) == (figures, {"plain": 8})
     again.add(figures)
-    assert (again.of("peak", "told"), again.scenes["plain"], len(again.wrong)) == (2, 2, 2)
+    assert (again.of("peak", "injected"), again.cases["plain"], len(again.wrong)) == (2, 2, 2)
 
 
-def test_no_lie_is_told_twice_about_a_scene(tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How often a way to lie was tried says nothing of how many lies it told."""
-    about = scene("plain", 0)
+def test_no_fault_is_injected_twice_into_a_case(tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often a fault was tried is not how often it was injected."""
+    about = case("plain", 0)
     assert about is not None
     given: list[tuple[str, Any]] = []
-    monkeypatch.setattr(Judge, "lie", lambda _, scene, lie, files, where: given.append((lie.title, files)))
+    monkeypatch.setattr(Judge, "fault", lambda _, case, fault, files, where: given.append((fault.title, files)))
     plans.look_at(about, dict.fromkeys(plans.KINDS["plain"], 40), Judge(tmp_path, solver, Figures()))
     assert len(set(given)) == len(given)
     assert len(given) < 40 * len({title for title, _ in given})
@@ -222,18 +227,18 @@ def test_a_solver_that_remembers_says_of_another_text_what_is_so() -> None:
 
 def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_from() -> None:
     """The rows, the question of the definition, and the words for the kernel."""
-    about = scene("ranks", 1)
+    about = case("ranks", 1)
     assert about is not None
     plan = about.plan
     bare = plan_memory(small("a: x -> y")).plan
-    other = replace(amended(plan, **{name: getattr(bare.origin, name) for name in UNSAID}), shards=None)
+    other = replace(amended(plan, **{name: getattr(bare.origin, name) for name in UNSEEN}), shards=None)
     assert other != plan
     assert rows(plan) == rows(other)
-    assert rows(plan) != rows(changed(plan, "storages", 0, death=0))
+    assert rows(plan) != rows(changed(plan, "storages", 0, bytes=1 << 20))
     asked = [[one.tables for one in promises.questions(each.allocation, each.claims)] for each in (plan, other)]
     assert asked[0] == asked[1]
-    told = [words(each, Permissions(), frozenset(), bytes(32)).tolist() for each in (plan, other)]
-    assert told[0] == told[1]
+    evidence = [words(each, Permissions(), frozenset(), bytes(32)).tolist() for each in (plan, other)]
+    assert evidence[0] == evidence[1]
 
 
 def rows(plan: Plan) -> list[list[str]]:
@@ -242,14 +247,14 @@ def rows(plan: Plan) -> list[list[str]]:
     return [[row for batch in obligation.rows(view) for row in batch.rows] for obligation in obligations.OBLIGATIONS]
 
 
-def test_the_code_with_the_fewest_lies_comes_next() -> None:
+def test_the_code_with_the_fewest_faults_comes_next() -> None:
     figures, following = Figures(), dict[str, int]()
     for code in CODES:
-        figures.counts[next(t for t, lie in LIES.items() if lie.code == code), "told"] = 0 if code == "shards" else 9
+        figures.counts[plans.faults_of(code)[0].title, "injected"] = 0 if code == "shards" else 9
     task = plans.chosen(figures, following, CODES)
     assert (task.kind, task.numbers, following) == ("ranks", range(plans.PART), {"ranks": plans.PART})
-    assert task.tries["shards"] * len(plans.ways("shards")) >= plans.OF_ONE
-    assert all(plans.ways(code) for code in CODES)
+    assert task.tries["shards"] * len(plans.faults_of("shards")) >= plans.OF_ONE
+    assert all(plans.faults_of(code) for code in CODES)
     assert plans.chosen(figures, following, CODES, 0) is None
     some = plans.chosen(figures, following, CODES, 9)
     assert some is not None
@@ -273,7 +278,7 @@ def test_the_command_soaks_replays_and_goes_on(
     said = capsys.readouterr().out
     assert "0 not caught as they must be" in said
     kept = json.loads(path.read_text())
-    assert kept["lies"]["peak/peak"]["told"] == kept["lies"]["peak/peak"]["confirmed"] > 0
+    assert kept["faults"]["peak/peak"]["injected"] == kept["faults"]["peak/peak"]["confirmed"] > 0
     monkeypatch.setattr("sys.argv", ["plans", "--replay", "plain:0/peak/peak/0"])
     assert plans.main() == 0
     assert "plain:0/peak/peak/0: caught as it must be" in capsys.readouterr().out

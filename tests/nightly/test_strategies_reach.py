@@ -20,14 +20,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from tests.support.corruption import COLUMNS, Change, changes, corrupted
 from tests.support.execution import NotRunnable, difference
-from tests.support.models import arenas, models, numbered
+from tests.support.models import arenas, changes, models, numbered
 from tests.support.recipes import DECLARED, HOLDERS, LEAVES
 from tmmu.core.dims.maxima import Maximum, maximum
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Body, Model, Node, Role, Shares, Tensor
+from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
 from tmmu.plan.columns import SHARES, Bodies, Slots, Steps, Storages, Tensors
 from tmmu.plan.sections import Plan, configured
 from tmmu.planner import DEFAULT, aliasing, plan_memory

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from proofs.checker import execute as checker
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions, permitted
-from tests.support.corruption import COLUMNS, PLACES, Change, changes, corrupted
-from tests.support.models import arenas, models
+from tests.support.models import arenas, changes, models
 from tests.support.recipes import LEAVES
 from tests.support.stale_bytes import Byte, bytes_of, shown, small_enough, stale
 from tmmu.core.vocabulary import ArenaConfiguration, Model
+from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 

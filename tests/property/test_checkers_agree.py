@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.corruption import Change, changes, corrupted
-from tests.support.models import models
+from tests.support.models import changes, models
 from tests.support.objections import objections
 from tests.support.three_checks import SOLVER, by_rows, by_running, by_the_checker
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.faults.entries import Change, corrupted
 from tmmu.planner import plan_memory
 
 
@@ -48,8 +48,8 @@ def test_no_checker_is_laxer_than_the_one_before_it(
 
 def test_each_of_them_can_say_no() -> None:
     """Two live storages at one address are wrong for all three."""
-    from tests.support.small import changed as with_entries
     from tests.support.small import small
+    from tmmu.examples.broken.editing import changed as with_entries
 
     model = small("matmul: x -> a", "matmul2: x a -> y")
     right = plan_memory(model).plan

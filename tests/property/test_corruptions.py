@@ -10,14 +10,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.corruption import COLUMNS, PLACES, Change, changes, corrupted
 from tests.support.execution import NotRunnable, difference, mean, observe, unlike
-from tests.support.models import models, numbered
+from tests.support.models import changes, models, numbered
 from tests.support.objections import objections
 from tests.support.recipes import HOLDERS, KINDS
-from tests.support.small import changed as with_entries
 from tests.support.small import small
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.editing import changed as with_entries
+from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 

@@ -62,13 +62,15 @@ def test_what_is_proved_runs_right_on_every_way(number: int) -> None:
     judged(random.Random(number))
 
 
+PROGRAMS = share(375)
+
+
 def test_many_of_the_random_plans_are_proved_and_many_are_refuted() -> None:
     """And of those that are refuted, many do run wrong on some way."""
-    count = share(375)
-    found = Counter(judged(random.Random(number)) for number in range(count))
-    assert min(found["proved"], found["refuted"]) > count // 5
+    found = Counter(judged(random.Random(number)) for number in range(PROGRAMS))
+    assert min(found["proved"], found["refuted"]) > PROGRAMS // 5
     wrong = 0
-    for number in range(count):
+    for number in range(PROGRAMS):
         chance = random.Random(number)
         made = branching.program(chance)
         try:
@@ -76,4 +78,4 @@ def test_many_of_the_random_plans_are_proved_and_many_are_refuted() -> None:
                 pass
         except branching.Wrong:
             wrong += 1
-    assert wrong > count // 8
+    assert wrong > PROGRAMS // 8

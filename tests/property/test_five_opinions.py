@@ -23,17 +23,17 @@ from proofs.obligations.context import view_of
 from proofs.obligations.discharge import discharge
 from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
-from tests.support.corruption import COLUMNS, PLACES, Change, changes, corrupted
-from tests.support.models import models
+from tests.support.models import changes, models
 from tests.support.objections import objections
 from tests.support.recipes import LEAVES
 from tests.support.simulated import ran
-from tests.support.small import changed as with_entries
 from tests.support.small import small
 from tests.support.stale_bytes import shown, small_enough, stale
 from tests.support.three_checks import by_running
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.editing import changed as with_entries
+from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.simulator import Corrupted

@@ -9,13 +9,13 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.support.corruption import PLACES, Change, changes, corrupted
-from tests.support.models import arenas, models
+from tests.support.models import arenas, changes, models
 from tests.support.objections import objections
 from tests.support.recipes import HOLDERS, KINDS
 from tests.support.simulated import ran
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model
+from tmmu.examples.broken.faults.entries import PLACES, Change, corrupted
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.apply import apply_plan

@@ -10,25 +10,11 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from tests.support.assembled import assembled
-from tmmu.core.columns import NONE, column
+from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
+from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ArenaConfiguration, Part, Role
 from tmmu.examples.broken.editing import counted
-from tmmu.plan.columns import (
-    IS_INPUT,
-    IS_OUTPUT,
-    IS_RETURNED,
-    PARTS,
-    ROLES,
-    Bodies,
-    Names,
-    Slots,
-    Steps,
-    Storages,
-    Tensors,
-)
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plan.sections import Plan, Usage
 
 SIZE = 8
@@ -204,55 +190,30 @@ def _columns(
     made: Program, births: list[int], deaths: list[int], home: list[int], slot: list[int], first: list[int],
     final: list[int],
 ) -> Plan:  # fmt: skip
-    count, u8, u32, u64 = made.tensors, np.uint8, np.uint32, np.uint64
-    writer = [NONE] * count
+    writer = [NONE] * made.tensors
     for n in reversed(range(len(made.writes))):
         for t in made.writes[n]:
             writer[t] = n
-    ops = list(dict.fromkeys(op for _, op, _, _ in made.rows))
-    lists: dict[str, list[list[int]]] = {
-        "reads": made.reads,
-        "writes": made.writes,
-        "mutates": [[] for _ in made.reads],
-    }
-    accesses = {name: column([t for each in rows for t in each], u32) for name, rows in lists.items()}
-    bounds = {f"{name}_at": column(np.cumsum([0, *map(len, rows)]), u32) for name, rows in lists.items()}
-    nodes = [node for _, _, node in made.bodies]
-    slots = max(slot) + 1
-    return counted(
-        assembled(
-            (ArenaConfiguration("memory", tuple(Role), alignment=1),),
-            (Usage(),),
-            Slots(column([0] * slots, u32), column([SIZE] * slots, u64), column([1] * slots, u64), column(slot, u32)),
-            ops=tuple(("", op) for op in ops),
-            dtypes=("uint8",),
-            tensors=Tensors(
-                Names.of([f"t{t}" for t in range(count)]), column([0] * count, u8),
-                column([ROLES.index(Role.ACTIVATION if t else Role.INPUT) for t in range(count)], u8),
-                column([(not t) * IS_INPUT + (t == made.output) * (IS_OUTPUT + IS_RETURNED) for t in range(count)], u8),
-                column([SIZE] * count, u64), column([1] * count, u64), column(births, u32), column(deaths, u32),
-                column(home, u32), column([0] * count, u64), column(writer, u32), column([0] * count, u8),
-                column([NONE] * count, u32),
-            ),
-            storages=Storages(
-                column([0] * len(slot), u32), column([SIZE] * len(slot), u64), column([1] * len(slot), u64),
-                column(first, u32), column(final, u32), column([SIZE * s for s in slot], u64),
-            ),
-            steps=Steps(
-                Names.of([name for name, _, _, _ in made.rows]),
-                column([ops.index(op) for _, op, _, _ in made.rows], u32),
-                column([PARTS.index(part) for _, _, part, _ in made.rows], u8),
-                column([body for _, _, _, body in made.rows], u32), **accesses, **bounds,
-            ),
-            bodies=Bodies(
-                Names.of([name for name, _, _ in made.bodies]), column([parent for _, parent, _ in made.bodies], u32),
-                column([NONE if node is None else node.enter for node in nodes], u32),
-                column([NONE if node is None else node.leave for node in nodes], u32),
-                column([bool(node and node.is_loop) for node in nodes], u8),
-                column([bool(node and not node.is_loop) for node in nodes], u8),
-            ),
+    tensors = [
+        TensorRow(
+            f"t{t}", SIZE, births[t], deaths[t], home[t], Role.ACTIVATION if t else Role.INPUT,
+            (not t) * IS_INPUT + (t == made.output) * (IS_OUTPUT + IS_RETURNED), 0, writer[t],
         )
-    )  # fmt: skip
+        for t in range(made.tensors)
+    ]  # fmt: skip
+    steps = [
+        StepRow(name, ("", op), made.reads[n], made.writes[n], (), part, body)
+        for n, (name, op, part, body) in enumerate(made.rows)
+    ]
+    bodies = [
+        BodyRow(name, parent) if node is None
+        else BodyRow(name, parent, node.enter, node.leave, node.is_loop, not node.is_loop)
+        for name, parent, node in made.bodies
+    ]  # fmt: skip
+    storages = [StorageRow(SIZE, *lives, SIZE * s) for *lives, s in zip(first, final, slot, strict=True)]
+    arena = ArenaConfiguration("memory", tuple(Role), alignment=1)
+    slots = own_slots([SIZE] * (max(slot) + 1), of=slot)
+    return counted(assembled((arena,), (Usage(),), slots, **tables(tensors, storages, steps, bodies)))
 
 
 class Wrong(Exception):

@@ -3,7 +3,7 @@
 A scenario runs once for each point, in a child of its own and in a folder of its own, and the kernel kills it there
 (SIGKILL, or SIGXFSZ in the middle of a write): nothing of Python runs afterwards, no `finally`, no flush. The points
 are all calls into C that the writing functions make (just before each), and some forty lengths at which a file is cut
-off. What is left behind is for the test to judge. Each child writes into `acks` what it was told is durable.
+off. What is left behind is for the test to judge. Each child writes into `acks` what was reported to it as durable.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def difference(plan: Plan, seed: int, donated: Iterable[str] = (), meaning: Mean
     donated
         What the caller gave up.
     meaning
-        What the steps mean, where the plan's own word is not to be believed; by default it is.
+        What the steps mean, where it is not what the plan declares; by default it is.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def unlike(private: Seen, placed: Seen) -> str | None:
 
 
 def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
-    """What the steps of a plan mean by its own word, as far as its operators can mean that."""
+    """What the steps of a plan mean as it declares them, as far as its operators can mean that."""
     t = plan.allocation.tensors
     names, roles = t.name.list(), [ROLES[k] for k in t.role.tolist()]
     views: dict[str, tuple[str, int]] = {}

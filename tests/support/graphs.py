@@ -17,7 +17,7 @@ from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor, View
 
 
 class Choice(NamedTuple):
-    """What one node reads, by the numbers of nodes; how its result wants to share; with which operand (-1: none)."""
+    """What one node reads, by the numbers of nodes; how its result is to share; with which operand (-1: none)."""
 
     reads: tuple[int, ...]
     how: str

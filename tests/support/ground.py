@@ -2,7 +2,7 @@
 
 Integers are Python's, words of 64 bits are integers modulo 2^64, elements of declared sorts are numbers, and a cell of
 a list is a tuple of its constructor's name and its fields. What a lemma only declares, its constants and functions, is
-given by whoever asks: numbers and Python functions. Nothing of the planner is used here, and no solver.
+given by the caller: numbers and Python functions. Nothing of the planner is used here, and no solver.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORD = 1 << 64
 
 
 class Unknown(ValueError):
-    """A symbol that nobody gave a meaning."""
+    """A symbol that was given no meaning."""
 
 
 def _chain(compare: Callable[[Any, Any], bool]) -> Callable[..., bool]:
@@ -71,7 +71,7 @@ _forms = lru_cache(maxsize=64)(parse)
 
 
 class Ground:
-    """A text of definitions with the meaning of what it declares; a state of a machine, where a lemma speaks of one.
+    """A text of definitions with the meaning of what it declares; a state of a machine, where a lemma is about one.
 
     `given` are constants and functions by name, `ranges` the values over which a quantifier of each sort runs.
     """

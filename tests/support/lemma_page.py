@@ -1,7 +1,7 @@
 """The page on which every lemma stands with its sentence, its mutants and its tests: `proofs/lemmas/README.md`.
 
 `python -m tests.support.lemma_page` writes it again; a test compares it with the lemmas. A file of lemmas names its
-tests in its head, as `tests/…`; one that speaks of a machine names the module, as `tla/…`.
+tests in its head, as `tests/…`; one about a machine names the module, as `tla/…`.
 """
 
 from __future__ import annotations

@@ -263,7 +263,7 @@ class Run:
             named = copied is not None and self.names[copied].startswith(f"{self.plan.allocation.bodies.name[b]}/")
             if named or (copied is None and writer != NONE and self.steps[writer].body == b):
                 return b
-        raise NotRunnable(f"nobody returns {self.names[t]}")
+        raise NotRunnable(f"no body returns {self.names[t]}")
 
     def scratch(self, step: Step) -> list[int]:
         """The scratch of a step: what it reads and writes without changing it; of a leave what its enter made so."""

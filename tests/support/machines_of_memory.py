@@ -37,7 +37,7 @@ def _regions(constants: Values, state: State) -> Values:
 
 
 def _placings(constants: Values, step: Step) -> Iterator[Values]:
-    """Where what was reserved may have begun: only a region that is mapped tells."""
+    """Where what was reserved may have begun: only a region that is mapped shows it."""
     tile = constants["TilePages"]
     for values in named(x=constants["Regions"], looks=(True, False)):
         base = step.after["base"][values["x"]]

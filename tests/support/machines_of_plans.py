@@ -177,7 +177,7 @@ def _ranks(constants: Values, state: State) -> Values:
         return got[to] + len(mail[to]) if phase[rank] in ("agreed", "gathered") else 0
 
     def shard(rank: tuple[int, int], k: int) -> int:
-        """What is on its way, as it is; what has come was what it should have been, as who holds it shows."""
+        """What is on its way, as it is; what has come was what it should have been, as its holder shows."""
         to = _ring(constants, spec, rank, 1)
         if not got[to] < k <= sent(rank):
             return behind(rank, k - 1)

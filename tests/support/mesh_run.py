@@ -1,7 +1,7 @@
 """All ranks of a mesh run with NumPy: does every rank hold its part of what one machine computes?
 
-Collectives do what their names say, on the arrays of the ranks; padding is NaN, so that whoever reads it spoils what he
-computes. Ranks of one stage run step by step together; a stage waits for what another sends.
+Collectives do what their names say, on the arrays of the ranks; padding is NaN, so that what reads it computes
+NaN. Ranks of one stage run step by step together; a stage waits for what another sends.
 """
 
 from __future__ import annotations

@@ -1,11 +1,15 @@
-"""Random meshes, shard specs and models to put on them: sizes that divide, sizes that do not, and every collective."""
+"""Random meshes, shard specs and models to put on them: sizes that divide, sizes that do not, and every collective.
+
+What is drawn from `chance` is a number's alone (`random.Random(number)`), or Hypothesis' to shrink.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -13,6 +17,8 @@ from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.planner.sharding.spec import resolve
 from tmmu.planner.training.expand import expand
+
+Made = TypeVar("Made")
 
 SIZES = (1, 2, 3, 4, 6)
 """Dimensions: each divides by some axis and not by another."""
@@ -70,39 +76,58 @@ class Builder:
         return self.tensors[t].shape
 
 
-@st.composite
-def examples(draw: st.DrawFn, most: int = 8) -> Example:
+def _drawn(make: Callable[[random.Random], Made]) -> st.SearchStrategy[Made]:
+    return st.randoms(use_true_random=False).map(make)
+
+
+def examples(most: int = 8) -> st.SearchStrategy[Example]:
+    """`example` for Hypothesis."""
+    return _drawn(lambda chance: example(chance, most))
+
+
+def trained(most: int = 6) -> st.SearchStrategy[Example]:
+    """`training` for Hypothesis."""
+    return _drawn(lambda chance: training(chance, most))
+
+
+def specs(model: Model, sizes: Sequence[int] = (1, 2, 2, 3)) -> st.SearchStrategy[dict[str, Any]]:
+    """`shard_spec` for Hypothesis."""
+    return _drawn(lambda chance: shard_spec(chance, model, sizes))
+
+
+def example(chance: random.Random, most: int) -> Example:
     """A model of forward nodes of every family; operands of other shapes are made to fit by parameters of their own."""
     build = Builder()
-    size = st.sampled_from(SIZES)
-    pool = [build.given("x", [draw(size) for _ in range(draw(st.integers(2, 3)))], Role.INPUT)]
-    for k in range(draw(st.integers(1, most))):
-        t = draw(st.sampled_from(pool))
+    pool = [build.given("x", [chance.choice(SIZES) for _ in range(chance.randint(2, 3))], Role.INPUT)]
+    for k in range(chance.randint(1, most)):
+        t = chance.choice(pool)
         shape = build.shape(t)
-        op = draw(st.sampled_from(OPERATORS))
+        op = chance.choice(OPERATORS)
         if op in ("Add", "Mul"):
-            keep = draw(st.integers(1, len(shape)))
-            other = [n if draw(st.booleans()) else 1 for n in shape[-keep:]]
+            keep = chance.randint(1, len(shape))
+            other = [n if chance.random() < 0.5 else 1 for n in shape[-keep:]]
             pool += build.node(op, (t, build.given(f"w{k}", other, Role.PARAMETER)), [shape])
         elif op == "Same":
             alike = [p for p in pool if build.shape(p) == shape]
-            pool += build.node("Add", (t, draw(st.sampled_from(alike))), [shape])
+            pool += build.node("Add", (t, chance.choice(alike)), [shape])
         elif op == "MatMul" or (op == "Gemm" and len(shape) == 2):
-            n = draw(size)
+            n = chance.choice(SIZES)
             reads = [t, build.given(f"w{k}", [shape[-1], n], Role.PARAMETER)]
-            if op == "Gemm" and draw(st.booleans()):
+            if op == "Gemm" and chance.random() < 0.5:
                 reads.append(build.given(f"b{k}", [n], Role.PARAMETER))
             pool += build.node(op, reads, [(*shape[:-1], n)])
         elif op == "Reshape":
-            flat, first = prod(shape), draw(size)
+            flat, first = prod(shape), chance.choice(SIZES)
             pool += build.node(op, (t,), [(first, flat // first) if flat % first == 0 else (flat,)])
         elif op == "Transpose":
-            order = draw(st.permutations(range(len(shape))))
+            order = chance.sample(range(len(shape)), len(shape))
             pool += build.node(op, (t,), [[shape[d] for d in order]], attribute=order)
         elif op in ("Concat", "ReduceSum", "Split"):
-            d = draw(st.integers(0, len(shape) - 1))
+            d = chance.randint(0, len(shape) - 1)
             if op == "Concat":
-                other = build.given(f"w{k}", [draw(size) if e == d else n for e, n in enumerate(shape)], Role.PARAMETER)
+                other = build.given(
+                    f"w{k}", [chance.choice(SIZES) if e == d else n for e, n in enumerate(shape)], Role.PARAMETER
+                )
                 joined = shape[d] + build.shape(other)[d]
                 pool += build.node(op, (t, other), [[joined if e == d else n for e, n in enumerate(shape)]], "", d)
             elif op == "ReduceSum":
@@ -111,7 +136,7 @@ def examples(draw: st.DrawFn, most: int = 8) -> Example:
                 halves = [[n // 2 if e == d else n for e, n in enumerate(shape)]] * 2
                 pool += build.node(op, (t,), halves, "", d)
         elif op == "Gather":
-            d, count = draw(st.integers(0, len(shape) - 1)), draw(size)
+            d, count = chance.randint(0, len(shape) - 1), chance.choice(SIZES)
             at = build.given(f"i{k}", [count], Role.INPUT)
             pool += build.node(op, (t, at), [[count if e == d else n for e, n in enumerate(shape)]], "", d)
         elif op == "Scramble":
@@ -140,33 +165,32 @@ def momentum_steps(build: Builder, weights: Sequence[int]) -> tuple[list[str], l
     return donated, gradients
 
 
-@st.composite
-def trained(draw: st.DrawFn, most: int = 6) -> Example:
+def training(chance: random.Random, most: int) -> Example:
     """A joint graph of dense layers with skips, and a momentum step for each of some weights."""
     build = Builder()
-    size = st.sampled_from(SIZES[1:])
-    batch = draw(size)
-    pool = [build.given("x", [batch, draw(size)], Role.INPUT)]
+    sizes = SIZES[1:]
+    batch = chance.choice(sizes)
+    pool = [build.given("x", [batch, chance.choice(sizes)], Role.INPUT)]
     weights = []
-    for k in range(draw(st.integers(1, most))):
-        t = draw(st.sampled_from(pool))
+    for k in range(chance.randint(1, most)):
+        t = chance.choice(pool)
         shape = build.shape(t)
-        op = draw(st.sampled_from(("MatMul", "MatMul", "Add", "Mul", "Relu", "Tanh", "Softmax", "Reshape", "Skip")))
+        op = chance.choice(("MatMul", "MatMul", "Add", "Mul", "Relu", "Tanh", "Softmax", "Reshape", "Skip"))
         if op in ("Add", "Mul", "MatMul"):
-            other = [shape[-1], draw(size)] if op == "MatMul" else [shape[-1]]
+            other = [shape[-1], chance.choice(sizes)] if op == "MatMul" else [shape[-1]]
             weights.append(build.given(f"w{k}", other, Role.PARAMETER))
             pool += build.node(op, (t, weights[-1]), [(shape[0], other[-1])])
         elif op == "Skip":
             alike = [p for p in pool if build.shape(p) == shape]
-            pool += build.node("Add", (t, draw(st.sampled_from(alike))), [shape])
+            pool += build.node("Add", (t, chance.choice(alike)), [shape])
         elif op == "Reshape":
             pool += build.node(op, (t,), [shape[::-1]])
         else:
             pool += build.node(op, (t,), [shape])
-    shape, n = build.shape(pool[-1]), draw(size)
+    shape, n = build.shape(pool[-1]), chance.choice(sizes)
     weights.append(build.given("w", [shape[-1], n], Role.PARAMETER))  # the output depends on one at least
     pool += build.node("MatMul", (pool[-1], weights[-1]), [(shape[0], n)])
-    donated, gradients = momentum_steps(build, [w for w in weights if not draw(st.booleans())])
+    donated, gradients = momentum_steps(build, [w for w in weights if chance.random() < 0.5])
     produced = [t for t in pool if build.tensors[t].role is Role.ACTIVATION]
     main = Body(-1, "", (0, *gradients), (produced[-1],))
     model = Model("trained", tuple(build.tensors), tuple(build.nodes), (main,),
@@ -174,26 +198,25 @@ def trained(draw: st.DrawFn, most: int = 6) -> Example:
     return Example(expand(replace(model)), build.attributes)
 
 
-@st.composite
-def specs(draw: st.DrawFn, model: Model, sizes: Sequence[int] = (1, 2, 2, 3)) -> dict[str, Any]:
+def shard_spec(chance: random.Random, model: Model, sizes: Sequence[int]) -> dict[str, Any]:
     """A shard spec for a model: a mesh with axes of some sizes, some tensors split somehow, ZeRO, stages, padding."""
-    mesh = {axis: draw(st.sampled_from(sizes)) for axis in AXES}
-    if draw(st.booleans()):
+    mesh = {axis: chance.choice(sizes) for axis in AXES}
+    if chance.random() < 0.5:
         mesh = dict(reversed(mesh.items()))
-    document: dict[str, Any] = {"pad": draw(st.booleans()), "operators": ACROSS, "rules": []}
-    if draw(st.booleans()):
-        mesh = {"pipeline": draw(st.sampled_from(sizes)), **mesh}
+    document: dict[str, Any] = {"pad": chance.random() < 0.5, "operators": ACROSS, "rules": []}
+    if chance.random() < 0.5:
+        mesh = {"pipeline": chance.choice(sizes), **mesh}
         document["pipeline"] = {"axis": "pipeline"}
     document["mesh"] = mesh
-    zero = draw(st.sampled_from((0, 0, 1, 2, 3)))
+    zero = chance.choice((0, 0, 1, 2, 3))
     if zero:
         document["zero"] = {"axis": "data", "stage": zero}
-    for tensor in draw(st.lists(st.sampled_from(model.tensors), max_size=6, unique_by=lambda tensor: tensor.name)):
+    for tensor in chance.sample(model.tensors, chance.randint(0, min(6, len(model.tensors)))):
         free = ["", *AXES]
         split = []
         for n in tensor.shape:
             fits = [a for a in free if not a or document["pad"] or n % mesh[a] == 0]
-            split.append(draw(st.sampled_from(fits)))
+            split.append(chance.choice(fits))
             free = [axis for axis in free if not axis or axis != split[-1]]
         role = Role.GRADIENT if tensor.name.endswith(".seed") else tensor.role
         document["rules"].append({"roles": [str(role)], "names": [tensor.name], "split": split})

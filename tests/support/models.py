@@ -1,7 +1,7 @@
-"""Random models and arena configurations for Hypothesis: graphs as exporters and compilers write them, and odder ones.
+"""Random models, arenas and changes of plans: graphs as exporters and compilers write them, and odder ones.
 
 Every model is valid, and what it declares is true: members of an alias group are never needed at one time, views lie
-within their bases, and nothing changes what the caller keeps. In-place hints alone are wishes, right and wrong ones.
+within their bases, and nothing changes what the caller keeps. In-place hints alone are right and wrong ones.
 `tests/nightly/test_strategies_reach.py` shows what is reached.
 """
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.recipes import KINDS, TRAITS, Ending, Given, Recipe, build
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
+from tmmu.examples.broken.faults.entries import COLUMNS, WAYS, Change
 from tmmu.planner.arenas import DEFAULT
 
 REACH = (0, 1, 2, 6)
@@ -84,6 +85,15 @@ def numbered(number: int, kinds: Sequence[str] = KINDS, traits: Sequence[str] = 
     outputs, groups = (_places(chance.randrange(256)) for _ in range(2))
     conflicts = tuple(chance.randrange(32) for _ in range(chance.randrange(4)))
     return build(givens, recipes, Ending(outputs, groups, conflicts, recorded=number % 2 == 1))
+
+
+def changes(columns: tuple[tuple[str, str], ...] = COLUMNS) -> st.SearchStrategy[list[Change]]:
+    """One change of a plan's entries, seldom two or three."""
+    change = st.builds(
+        lambda place, row, how, by: Change(*place, row, how, by),
+        st.sampled_from(columns), st.integers(0, 63), st.sampled_from(WAYS), st.integers(1, 31),
+    )  # fmt: skip
+    return st.one_of(st.lists(change, min_size=1, max_size=1), st.lists(change, min_size=1, max_size=3))
 
 
 @st.composite

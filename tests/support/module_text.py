@@ -25,7 +25,7 @@ def definitions(text: str) -> dict[str, str]:
 def never_in_next(text: str) -> set[str]:
     """Definitions that say what comes after a step, and that `Next` does not come to: TLC reports nothing of them.
 
-    Properties speak of steps as well, in `[][...]_vars`; they are none.
+    Properties are about steps as well, in `[][...]_vars`; they are none.
     """
     bodies = definitions(text)
     reached, waiting = set(), ["Next"]

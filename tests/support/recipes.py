@@ -4,7 +4,7 @@ A recipe is a few small integers that choose an operator and point back at what 
 something whatever came before it, so nothing is rejected and everything shrinks: fewer recipes are fewer nodes, smaller
 integers are nearer operands and simpler operators. A recipe may open a body or close one, so that the list stays flat.
 
-Operators are those of ai.onnx where their meaning fits; of the domain `DECLARED` only the model knows the meaning.
+Operators are those of ai.onnx where their meaning fits; of the domain `DECLARED` only the model has the meaning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tmmu.core.dtypes import element_alignment, most_bytes, nbytes
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Scratch, Tensor, View
 
 DECLARED = "test"
-"""The domain whose operators nobody's tables know: windows, pairs and updates are what the model declares."""
+"""The domain whose operators are in no table: windows, pairs and updates are what the model declares."""
 
 Type = tuple[tuple[Dim, ...], str]
 """A shape and an element type."""
@@ -74,7 +74,7 @@ class Given(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """What a model says beside its nodes: outputs, alias groups and conflicts to be picked, and records to be kept."""
+    """What a model states beside its nodes: outputs, alias groups and conflicts to be picked, and records to keep."""
 
     outputs: tuple[int, ...]
     groups: tuple[int, ...]
@@ -110,7 +110,7 @@ def build(givens: Sequence[Given], recipes: Sequence[Recipe], ending: Ending, *,
     opaque = len(maker.bodies) > 1 or any(node.mutates for node in maker.nodes)
     if not opaque or any(tensor.saved_for_backward for tensor in maker.tensors):
         return model
-    # Of a model of which no joint graph can be made somebody must say what is saved; of a parameter it is no news.
+    # Of a model of which no joint graph can be made it must be stated what is saved; a parameter changes nothing.
     kept = Tensor("kept", (1,), "uint8", Role.PARAMETER, 1, saved_for_backward=True)
     return replace(model, tensors=(*model.tensors, kept))
 
@@ -254,7 +254,7 @@ class Maker:
     def _add(self, recipe: Recipe) -> None:
         """The result is like the first operand; the second may have to be broadcast, and its hint be wrong.
 
-        One in two adds what shows the same bytes, where there is such a thing, and wants them.
+        One in two adds what shows the same bytes, where there is such a thing, and requests them.
         """
         operands = self.operands(recipe, 2)
         if operands and recipe.like % 2:

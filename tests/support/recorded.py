@@ -1,4 +1,4 @@
-"""Event logs of real runs: what the planner, the runtime and processes that are killed tell when they are asked to."""
+"""Event logs of real runs: what the planner, the runtime and killed processes record when they are asked to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The planner's linear scan, watched: every push and pop of its two heaps, as the move that the lemmas speak of.
+"""The planner's linear scan, watched: every push and pop of its two heaps, as the move that the lemmas are about.
 
 The scan keeps what is active as (death, slot) in one heap and free slots as plain numbers in another. `Watched` stands
 in for the module `heapq` and writes down what goes in and out; `moves` reads it as moves: a slot is given back, a free

@@ -1,4 +1,4 @@
-"""Small models written as text, a line a node, and plans with single entries changed: for tests that need one example.
+"""Small models written as text, a line a node: for tests that need one example.
 
 Every tensor has 64 bytes unless a test says otherwise, and every name stands where a reader looks for it.
 """
@@ -9,12 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from tmmu.core.columns import column
 from tmmu.core.dtypes import most_bytes
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Role, Tensor, View
-from tmmu.plan.sections import Plan, amended
 
 
 def small(
@@ -93,34 +89,3 @@ def small(
         "small", tuple(tensors), tuple(made), tuple(bodies), tuple((rows[a], rows[b]) for a, b in must_not_alias),
         bindings=Bindings(donated=tuple(donated)),
     )  # fmt: skip
-
-
-def changed(plan: Plan, table: str, row: int | str, **entries: int) -> Plan:
-    """`plan` with single entries of one row of one table changed; a tensor's row may be given by its name.
-
-    Slots are a table of the claims; a storage's `slot` is a column of theirs.
-    """
-    at = plan.allocation.tensors.name.list().index(row) if isinstance(row, str) else row
-    for name, value in entries.items():
-        where, which = ("slots", "of") if (table, name) == ("storages", "slot") else (table, name)
-        rows = getattr(plan if where in ("slots", "shards") else plan.allocation, where)
-        values = getattr(rows, which).copy()
-        values[at] = value
-        plan = amended(plan, **{where: replace(rows, **{which: column(values, values.dtype.type)})})
-    return plan
-
-
-def listed(plan: Plan, which: str, step: int, *names: str) -> Plan:
-    """The plan with another list of reads, writes or mutations at one step."""
-    lists = plan.allocation.steps.listed(which)
-    lists[step] = tuple(plan.allocation.tensors.name.list().index(name) for name in names)
-    bounds = column(np.cumsum([0, *map(len, lists)]), np.uint32)
-    flat = column([t for tensors in lists for t in tensors], np.uint32)
-    columns: dict[str, Any] = {f"{which}_at": bounds, which: flat}
-    return amended(plan, steps=replace(plan.allocation.steps, **columns))
-
-
-def in_layout(plan: Plan, layout: str) -> Plan:
-    """The plan with another layout in its provenance: in `hashed` the addresses of reused arenas are scattered."""
-    arenas = tuple(replace(arena, scattered=layout == "hashed" and arena.reuse) for arena in plan.allocation.arenas)
-    return amended(plan, layout=layout, arenas=arenas)

@@ -3,14 +3,12 @@
 The forward half stashes two in five of its results for the mirrored step of the backward half; the rest lives for a
 few steps. On request some steps work in place (`Relu`) and some are views (`Reshape`). The layout is a plain linear
 scan over the storages and aligned prefix sums, written here again so that proofs are tested on plans that the planner
-had no hand in. Every plan is right; `edited` makes wrong ones of it. Deterministic for its arguments.
+had no hand in. Every plan is right. Deterministic for its arguments.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +29,7 @@ from tmmu.plan.columns import (
     Storages,
     Tensors,
 )
-from tmmu.plan.sections import Plan, Usage, amended
+from tmmu.plan.sections import Plan, Usage
 
 WRITES, IN_PLACE, VIEWS = range(3)
 """What a step may do with its first operand; the indices of its operator in `OPS`."""
@@ -200,20 +198,3 @@ def _usage(birth: Any, death: Any, size: Any, footprint: int, slots: int) -> Usa
         int(most.argmax()),
         bool(slots == most.max()),
     )
-
-
-def claiming(plan: Plan, arena: int = 0, **values: Any) -> Plan:
-    """The plan with other claims on one arena."""
-    usage = list(plan.usage)
-    usage[arena] = usage[arena]._replace(**values)
-    return amended(plan, usage=tuple(usage))
-
-
-def with_steps(plan: Plan, **lists: Mapping[int, tuple[int, ...]]) -> Plan:
-    """The plan with other reads, writes or mutations of some steps."""
-    changed: dict[str, Any] = {}
-    for name, steps in lists.items():
-        listed = [steps.get(step, old) for step, old in enumerate(plan.allocation.steps.listed(name))]
-        changed[f"{name}_at"] = column(np.cumsum([0, *map(len, listed)]), np.uint32)
-        changed[name] = column([tensor for tensors in listed for tensor in tensors], np.uint32)
-    return amended(plan, steps=replace(plan.allocation.steps, **changed))

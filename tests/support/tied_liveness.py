@@ -67,7 +67,7 @@ def _loop_reads(run: Program) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _in_loops(run: Program) -> set[int]:
-    """What a loop may keep alive: all that is touched in one, by its enter or by its leave."""
+    """What a loop may keep live: all that is touched in one, by its enter or by its leave."""
     found = set()
     for s, step in enumerate(run.steps):
         at_an_end = any(s in run.ranges[b] for b, body in enumerate(run.model.bodies) if body.iterates)

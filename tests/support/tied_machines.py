@@ -56,7 +56,7 @@ def actions_of(rule: Rule) -> tuple[str, ...]:
 
 
 def disagreement(tie: Tie, constants: Values, step: Step) -> str | None:
-    """What of a step is not as the lemma says, or None."""
+    """What of a step is not as the lemma states, or None."""
     if step.action not in tie.actions:
         return f"{step.action}: no action of the machine"
     before, after = tie.state(constants, step.before), tie.state(constants, step.after)
@@ -96,7 +96,7 @@ def _function(ground: Ground, names: list[str], value: Expression) -> Callable[.
 
 
 def beginning(tie: Tie, constants: Values, first: State) -> str | None:
-    """What of a first state is not as the lemma says, or None."""
+    """What of a first state is not as the lemma states, or None."""
     statement = tie.machine.statement(tie.machine.init)
     failed = failing(
         statement, {**tie.fixed(constants, first), **tie.state(constants, first)}, tie.ranges(constants, first)

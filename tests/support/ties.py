@@ -1,4 +1,4 @@
-"""Lemma and code, side by side: each function here evaluates a lemma's own text beside the code that it speaks of.
+"""Lemma and code, side by side: each function here evaluates a lemma's own text beside the code that it is about.
 
 Each takes the lemma's text, the module with the code, and an example, and says what they disagree in, or None. Both
 come as arguments, so that a test can hold a changed copy of either against the other. spec: V4.11
@@ -78,9 +78,9 @@ def rounds_up(texts: Texts, code: ModuleType, example: tuple[int, int]) -> str |
     """`align_up` over the integers, and in words of 64 bits wherever nothing is carried out."""
     offset, alignment = example
     found = code.align_up(offset, alignment)
-    said = Ground(texts["ALIGN_UP"]).value(f"(align_up {offset} {alignment})")
-    if said != found:
-        return f"the lemma says {said}, the code {found}"
+    stated = Ground(texts["ALIGN_UP"]).value(f"(align_up {offset} {alignment})")
+    if stated != found:
+        return f"the lemma gives {stated}, the code {found}"
     if offset < 1 << 64:
         words = Ground(texts["words_round_up_as_integers_do"], {"offset": offset, "alignment": alignment})
         rounded = found % (1 << 64) if words.value("carry") else words.value("rounded")
@@ -255,7 +255,7 @@ def keeps_apart(texts: Texts, code: ModuleType, example: Plan) -> str | None:
 def takes_in_place(texts: Texts, code: ModuleType, example: Model) -> str | None:
     """What the lemma assumes of an operand and the result in its place holds of each pair that is granted.
 
-    Of tensors that a model declares to share bytes (views, alias groups) the lemma does not speak.
+    Of tensors that a model declares to share bytes (views, alias groups) the lemma states nothing.
     """
     run = program(example)
     live = analyze(run, "inference")
@@ -331,8 +331,8 @@ def divides(texts: Texts, code: ModuleType, example: tuple[int, int]) -> str | N
         if chunk != width:
             return f"rank {rank} has room for {chunk}, by the lemma {width}"
         for index in range(size):
-            said = Ground("", {"rank": rank, "index": index, "width": width}).value(mine)
-            if said is not (start <= index < start + held):
+            stated = Ground("", {"rank": rank, "index": index, "width": width}).value(mine)
+            if stated is not (start <= index < start + held):
                 return f"rank {rank} holds {held} from {start} on, and index {index} only by one of the two"
     return None
 
@@ -363,9 +363,9 @@ def bounds_sizes(texts: Texts, code: ModuleType, example: tuple[int, int, int, i
         ground, (_, goal) = Ground(texts[name], given), split(texts[name])
         for term in terms:
             found = code.bounds(made[term], {})
-            said = [form for form in walk(parse(goal)[0]) if isinstance(form, list) and form[0] == "<="]
-            low = [text_of(form[1]) for form in said if text_of(form[2]) == term]
-            high = [text_of(form[2]) for form in said if text_of(form[1]) == term]
+            stated = [form for form in walk(parse(goal)[0]) if isinstance(form, list) and form[0] == "<="]
+            low = [text_of(form[1]) for form in stated if text_of(form[2]) == term]
+            high = [text_of(form[2]) for form in stated if text_of(form[1]) == term]
             if [ground.value(text) for text in (*low, *high)] != list(found):
                 return f"{term} lies in {found} by the code, and from {low} to {high} by the lemma, where {given}"
     return None

@@ -1,4 +1,4 @@
-"""Plans made of words: each line is a step, and everything else follows or is said beside it.
+"""Plans without a planner: each line is a step, and everything else follows or is stated beside it.
 
     a = MatMul x
     b:a = Relu a
@@ -6,7 +6,7 @@
 
 A step is "results = op operands"; the result `b:a` lies in the storage of `a`, `b@4:a` at its byte 4, `!a` is mutated;
 `f = enter/Loop a` and `r = leave/Loop d` enclose a body. Every storage has a slot of its own, one behind the other, and
-lives from its first to its last access, so that what is wrong with a plan is what its words say.
+lives from its first to its last access, so that what is wrong with a plan stands in its lines.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import accumulate
 
-import numpy as np
-
 from proofs.readers.sharing import Permissions
-from tests.support.assembled import assembled
-from tmmu.core.columns import NONE, Names, column
+from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
+from tmmu.core.columns import NONE, index_of
 from tmmu.core.vocabulary import ArenaConfiguration, Part, Role
-from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, PARTS, ROLES, Bodies, Slots, Steps, Storages, Tensors
+from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plan.sections import Plan, Usage
 
 CALLER = {"input": Role.INPUT, "param": Role.PARAMETER, "state": Role.OPTIMIZER}
@@ -84,60 +82,35 @@ class Written:
             if name in self.outputs or self.given.get(name) in ("param", "state"):
                 death[name] = last
             birth[name], death[name] = (lives or {}).get(name, (birth[name], death[name]))
-        homes = {home: k for k, home in enumerate(dict.fromkeys(self.home[name] for name in self.names))}
-        rows = [homes[self.home[name]] for name in self.names]
-        size = [0] * len(homes)
-        first, final = [10**9] * len(homes), [0] * len(homes)
+        count, rows = index_of([self.home[name] for name in self.names])
+        size = [0] * len(count)
+        first, final = [10**9] * len(count), [0] * len(count)
         for name, k in zip(self.names, rows, strict=True):
             size[k] = max(size[k], self.window.get(name, 0) + self.size[name])
             first[k], final[k] = min(first[k], birth[name]), max(final[k], death[name])
-        count = len(self.names)
         at = [16 * blocks for blocks in accumulate((-(-max(1, z) // 16) for z in size), initial=0)][: len(size)]
         live = running(first, final, size, steps)
         most = running(first, final, [1] * len(size), steps)
         end = at[-1] + max(1, size[-1]) if size else 0
         usage = Usage(end, max(live), live.index(max(live)), len(size), max(most), most.index(max(most)), False)
-        role = [ROLES.index(CALLER.get(self.given.get(name, ""), Role.ACTIVATION)) for name in self.names]
-        flags = [
-            (self.given.get(name) == "input") * IS_INPUT + (name in self.outputs) * (IS_OUTPUT + IS_RETURNED)
-            for name in self.names
-        ]
-        slots = Slots(
-            column([0] * len(size), np.uint32), column([max(1, z) for z in size], np.uint64),
-            column([16] * len(size), np.uint64), column(range(len(size)), np.uint32),
+        tensors = [
+            TensorRow(
+                name, self.size[name], birth[name], death[name], rows[k],
+                CALLER.get(self.given.get(name, ""), Role.ACTIVATION),
+                (self.given.get(name) == "input") * IS_INPUT + (name in self.outputs) * (IS_OUTPUT + IS_RETURNED),
+                self.window.get(name, 0), self.writer.get(name, NONE),
+            )
+            for k, name in enumerate(self.names)
+        ]  # fmt: skip
+        lists = zip(self.lists["reads"], self.lists["writes"], self.lists["mutates"], strict=True)
+        made = tables(
+            tensors, [StorageRow(*row) for row in zip(size, first, final, at, strict=True)],
+            [StepRow(f"n{n}", self.ops[n], *row, Part(self.parts[n])) for n, row in enumerate(lists)],
+            _bodies(self.parts),
         )  # fmt: skip
-        return assembled(
-            (ArenaConfiguration("arena", tuple(Role), alignment=16),), (usage,), slots, model="written",
-            ops=tuple(dict.fromkeys(self.ops)), dtypes=("uint8",),
-            tensors=Tensors(
-                Names.of(self.names), column([0] * count, np.uint8), column(role, np.uint8), column(flags, np.uint8),
-                column([self.size[name] for name in self.names], np.uint64), column([1] * count, np.uint64),
-                column([birth[name] for name in self.names], np.uint32),
-                column([death[name] for name in self.names], np.uint32), column(rows, np.uint32),
-                column([self.window.get(name, 0) for name in self.names], np.uint64),
-                column([self.writer.get(name, NONE) for name in self.names], np.uint32),
-                column([0] * count, np.uint8), column([NONE] * count, np.uint32),
-            ),
-            storages=Storages(
-                column([0] * len(size), np.uint32), column(size, np.uint64), column([1] * len(size), np.uint64),
-                column(first, np.uint32), column(final, np.uint32),
-                column(at, np.uint64),
-            ),
-            steps=Steps(
-                Names.of([f"n{step}" for step in range(steps)]),
-                column([list(dict.fromkeys(self.ops)).index(op) for op in self.ops], np.uint32),
-                column([PARTS.index(Part(part)) for part in self.parts], np.uint8), column([0] * steps, np.uint32),
-                *(
-                    made
-                    for which in ("reads", "writes", "mutates")
-                    for made in (
-                        column(np.cumsum([0, *map(len, self.lists[which])]), np.uint32),
-                        column([tensor for listed in self.lists[which] for tensor in listed], np.uint32),
-                    )
-                ),
-            ),
-            bodies=_bodies(self.parts),
-        )  # fmt: skip
+        slots = own_slots([max(1, z) for z in size], 16)
+        arena = ArenaConfiguration("arena", tuple(Role), alignment=16)
+        return assembled((arena,), (usage,), slots, model="written", **made | {"dtypes": ("uint8",)})
 
     def sharing(self, views: str = "", in_place: str = "") -> Permissions:
         """Permissions: "v:base+4" is a view at byte 4, "result:operand" a result in place."""
@@ -161,20 +134,13 @@ def running(first: list[int], final: list[int], amount: list[int], steps: int) -
     return list(accumulate(change))[:-1]
 
 
-def _bodies(parts: list[str]) -> Bodies:
+def _bodies(parts: list[str]) -> list[BodyRow]:
     """The main graph, and a body for each enter and leave that enclose it."""
     opened: list[int] = []
-    ranges: list[tuple[int, int]] = []
+    bodies = [BodyRow()]
     for step, part in enumerate(parts):
         if part == "enter":
             opened.append(step)
         elif part == "leave" and opened:
-            ranges.append((opened.pop(), step))
-    count = len(ranges) + 1
-    return Bodies(
-        Names.of(["", *(f"body{b}" for b in range(1, count))]),
-        column([NONE, *[0] * (count - 1)], np.uint32),
-        column([NONE, *(enter for enter, _ in ranges)], np.uint32),
-        column([NONE, *(leave for _, leave in ranges)], np.uint32),
-        *(column([0] * count, np.uint8),) * 2,
-    )
+            bodies.append(BodyRow(f"body{len(bodies)}", 0, opened.pop(), step))
+    return bodies

@@ -13,9 +13,10 @@ import pytest
 from proofs.checker.claims import FalseField, false_claims
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import Slots
 from tmmu.plan.sections import Claims, Plan, Usage, amended
 from tmmu.planner import plan_memory

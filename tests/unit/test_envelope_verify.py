@@ -25,13 +25,14 @@ from proofs.solvers.process import SolverProcess
 from proofs.verify.command import command
 from tests.support.growing import M, growing, plan, with_bytes
 from tests.support.onnx_files import model_of, written
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.cli import checking
 from tmmu.cli.commands import tmmu
 from tmmu.core.columns import column
 from tmmu.core.dims.table import Row
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Shares
+from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plan import file, gate
 from tmmu.plan.columns import SHARES

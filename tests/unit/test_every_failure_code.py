@@ -14,10 +14,11 @@ import pytest
 
 from tests.support.example_models import large
 from tests.support.onnx_files import network
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.cli.entry import run
 from tmmu.core.errors import REGISTRY
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import plan_memory

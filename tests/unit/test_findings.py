@@ -21,7 +21,6 @@ from proofs.readers.sharing import permitted
 from proofs.verify.judge import Options, verify
 from proofs.verify.verdict import PROVED, REFUTED
 from tests.support.objections import objections
-from tests.support.small import changed as with_entries
 from tests.support.small import small
 from tmmu.cli.entry import run
 from tmmu.core.columns import column
@@ -39,6 +38,7 @@ from tmmu.core.vocabulary import (
     Tensor,
     View,
 )
+from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import IS_SAVED, SHARES
@@ -283,6 +283,14 @@ def test_a_model_of_no_steps_has_a_forward_half(tmp_path: Path) -> None:
     model, plan = str(tmp_path / "m.ir.cbor"), str(tmp_path / "p.cbor")
     assert run(["plan", model, "--mode", "forward", "-o", plan]) == 0
     assert verify(plan, Options(model=model)).verdict == PROVED
+
+
+def test_a_plan_of_no_tensors_has_an_envelope_of_no_sizes() -> None:
+    """spec: R6.3"""
+    model = small(inputs="", outputs="")
+    plan = plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (0, 2)}))).plan
+    assert plan.envelope is not None
+    assert file.decode(file.encode(plan)).plan == plan
 
 
 def test_what_a_body_of_backward_captures_or_returns_is_saved(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from proofs.checker.arenas import Place
 from proofs.checker.execute import Problem
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 

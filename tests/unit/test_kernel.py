@@ -20,13 +20,13 @@ from proofs.kernel.opinion import NOT_ASKED, opinion
 from proofs.kernel.program import PARTS, Answer, ask_words
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify.judge import Options, judge
-from tests.support.small import changed, small
+from tests.support.small import small
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 from tmmu.examples.broken import exclusive
-from tmmu.examples.broken.editing import row
+from tmmu.examples.broken.editing import changed, row
 from tmmu.plan import file
 from tmmu.plan.columns import ROLES
 from tmmu.plan.sections import Plan

@@ -10,8 +10,9 @@ from fractions import Fraction
 import pytest
 
 from tests.support.example_models import full
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.vocabulary import ArenaConfiguration, Role
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import metrics
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory

@@ -17,15 +17,15 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import Expected
 from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
-from tests.support.corruption import COLUMNS, Change, corrupted
 from tests.support.effort import share
 from tests.support.models import numbered
 from tests.support.objections import objections
-from tests.support.small import changed
-from tests.support.synthetic import training_plan, with_steps
+from tests.support.synthetic import training_plan
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken import KINDS
+from tmmu.examples.broken.editing import changed, with_accesses
+from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
 from tmmu.plan.sections import Plan
 from tmmu.planner.plan import plan_memory
 
@@ -102,7 +102,7 @@ def test_a_plan_with_other_accesses_is_proved_exactly_if_the_naive_checker_finds
             others.append({"reads": (step, tensor)})
             others.append({"reads": (step, tensor), "writes": (step + 1, tensor), "mutates": (tensor,)})
         for lists in others:
-            wrong = with_steps(plan, **{name: {step: tensors} for name, tensors in lists.items()})
+            wrong = with_accesses(plan, **{name: {step: tensors} for name, tensors in lists.items()})
             assert bool(refuted(wrong)) == bool(objected(wrong)), (step, lists)
 
 

@@ -20,11 +20,11 @@ from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers.process import Z3
-from tests.support.small import changed, in_layout, listed
-from tests.support.synthetic import claiming, training_plan, with_steps
+from tests.support.synthetic import training_plan
 from tests.support.written import Lives, Written
 from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import ArenaPolicy, Device, Memory, Role
+from tmmu.examples.broken.editing import changed, claiming, in_layout, listed, with_accesses
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES, Slots, Storages, Tensors
 from tmmu.plan.sections import Plan, amended
 
@@ -179,7 +179,7 @@ def _off_peak(plan: Plan) -> int:
 def _mutating_unread(plan: Plan) -> Plan:
     tensor = LAST - 1
     lists = {"writes": (LAST + 1, tensor), "mutates": (tensor,), "reads": (LAST,)}
-    return with_steps(plan, **{name: {LAST: listed} for name, listed in lists.items()})
+    return with_accesses(plan, **{name: {LAST: listed} for name, listed in lists.items()})
 
 
 def _neighbours(plan: Plan) -> tuple[int, int]:
@@ -240,14 +240,14 @@ EDITS: dict[str, tuple[str, Callable[[Plan], Plan]]] = {
     "what its role gives to the caller, written by a step": (LIVES, lambda p: _tensor(p, role=_role(Role.INPUT))),
     "another writer": (LIVES, lambda p: _tensor(p, writer=int(p.allocation.tensors.writer[T]) - 1)),
     "no writer": (LIVES, lambda p: _tensor(p, writer=NONE)),
-    "written by no step": (LIVES, lambda p: with_steps(p, writes={int(p.allocation.tensors.writer[T]): ()})),
-    "written by two steps": (LIVES, lambda p: with_steps(p, writes={LAST: (LAST + 1, T)})),
-    "an input that a step writes too": (LIVES, lambda p: with_steps(p, writes={0: (1, 0)})),
-    "read before it is written": (LIVES, lambda p: with_steps(p, reads={0: (T,)})),
-    "read by its own writer": (LIVES, lambda p: with_steps(p, reads={T - 1: (T - 1, T)})),
-    "mutated without being written": (LIVES, lambda p: with_steps(p, mutates={LAST: (LAST,)})),
+    "written by no step": (LIVES, lambda p: with_accesses(p, writes={int(p.allocation.tensors.writer[T]): ()})),
+    "written by two steps": (LIVES, lambda p: with_accesses(p, writes={LAST: (LAST + 1, T)})),
+    "an input that a step writes too": (LIVES, lambda p: with_accesses(p, writes={0: (1, 0)})),
+    "read before it is written": (LIVES, lambda p: with_accesses(p, reads={0: (T,)})),
+    "read by its own writer": (LIVES, lambda p: with_accesses(p, reads={T - 1: (T - 1, T)})),
+    "mutated without being written": (LIVES, lambda p: with_accesses(p, mutates={LAST: (LAST,)})),
     "mutated without being read": (LIVES, _mutating_unread),
-    "mutated before it is written": (LIVES, lambda p: with_steps(p, mutates={3: (4,)}, reads={3: (3, 4)})),
+    "mutated before it is written": (LIVES, lambda p: with_accesses(p, mutates={3: (4,)}, reads={3: (3, 4)})),
     # slot_count
     "more slots stated": ("slot_count", lambda p: claiming(p, A, slots=USAGE.slots + 1)),
     "fewer slots stated": ("slot_count", lambda p: claiming(p, A, slots=USAGE.slots - 1)),

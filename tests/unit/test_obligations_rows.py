@@ -38,9 +38,9 @@ from proofs.obligations.rows import (
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers import Answer, refutation
 from proofs.solvers.process import Z3
-from tests.support.small import changed
-from tests.support.synthetic import claiming, training_plan
+from tests.support.synthetic import training_plan
 from tests.support.written import Written
+from tmmu.examples.broken.editing import changed, claiming
 from tmmu.plan.columns import Slots
 from tmmu.plan.sections import amended
 

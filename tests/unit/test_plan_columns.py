@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.columns import Names, column
+from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
 
 

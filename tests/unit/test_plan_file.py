@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from tests.support.effort import share
 from tests.support.example_models import full
 from tests.support.hostile import HOSTILE
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.allocation import Arena, Buffers
 from tmmu.plan.columns import Storages

@@ -15,10 +15,10 @@ from proofs import obligations, promises
 from proofs.obligations import UNKNOWN
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3
-from tests.support.small import changed
-from tests.support.synthetic import claiming, training_plan
+from tests.support.synthetic import training_plan
 from tests.support.written import Written
 from tmmu.core.columns import Names, column
+from tmmu.examples.broken.editing import changed, claiming
 from tmmu.plan import file
 from tmmu.plan.allocation import Arena, Buffers
 from tmmu.plan.columns import Storages

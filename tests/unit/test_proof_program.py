@@ -13,9 +13,10 @@ import pytest
 from proofs.checker import execute as checker
 from proofs.checker.program import Program, loops, program
 from proofs.readers.sharing import Permissions, permitted
-from tests.support.small import changed, listed, small
+from tests.support.small import small
 from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import Model, Role, Scratch
+from tmmu.examples.broken.editing import changed, listed
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 

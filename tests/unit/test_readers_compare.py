@@ -14,10 +14,11 @@ from proofs.readers.models.difference import WHAT
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import Expected, ExpectedBody
 from tests.support.reader_plans import plan_of, stated, step
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.dims.expressions import Dim, symbol
 from tmmu.core.vocabulary import Bindings, Part, Role, Shares
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory

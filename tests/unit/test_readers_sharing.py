@@ -9,9 +9,10 @@ import pytest
 from proofs.readers.models.reference import Expected, ExpectedBody, ExpectedStep
 from proofs.readers.sharing import DROPOUT_BELIEVED, Permissions, permitted
 from tests.support.reader_plans import plan_of, stated, step
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory

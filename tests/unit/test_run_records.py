@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from tests.support.commands import ran
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu import examples
 from tmmu.core import records as sequence
 from tmmu.core.vocabulary import ArenaConfiguration, Role
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory

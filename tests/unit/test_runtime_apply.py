@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from tests.support.refusals import refused
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role, Scratch
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.prepare import prepare_memory_v2

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from tests.support.refusals import refused
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core import canonical
 from tmmu.core.columns import Names
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory

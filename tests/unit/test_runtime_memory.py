@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from tests.support.refusals import refused
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.vocabulary import ArenaConfiguration, Role
+from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.runtime import memory as module

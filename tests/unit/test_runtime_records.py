@@ -17,11 +17,12 @@ import pytest
 
 from tests.support.full_trace import full, plan
 from tests.support.refusals import refused
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import REGISTRY, TmmuError
 from tmmu.core.vocabulary import ANYWHERE
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.claims import arena_config
 from tmmu.planner import DEFAULT, plan_memory

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.corruption import Change
-from tests.support.corruption import corrupted as changed_by
 from tests.support.effort import share
 from tests.support.models import numbered
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Shares
-from tmmu.examples.broken.editing import in_place
+from tmmu.examples.broken.editing import changed, in_place
+from tmmu.examples.broken.faults.entries import Change
+from tmmu.examples.broken.faults.entries import corrupted as changed_by
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory

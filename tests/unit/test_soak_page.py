@@ -6,7 +6,7 @@ import pytest
 
 from tests.nightly.soak import page
 from tests.nightly.soak.figures import Figures, load
-from tests.nightly.soak.lies import CODES
+from tmmu.examples.broken.faults import CODES
 
 
 def test_the_page_shows_the_figures_of_the_record() -> None:
@@ -18,7 +18,7 @@ def test_every_code_has_had_faults_and_no_fault_on_record_was_accepted() -> None
     figures, _ = load(page.RESULTS)
     assert figures.wrong == []
     for code in CODES:
-        assert figures.of(code, "told") == figures.of(code, "refused") == figures.of(code, "confirmed") > 0
+        assert figures.of(code, "injected") == figures.of(code, "refused") == figures.of(code, "confirmed") > 0
 
 
 @pytest.mark.parametrize("folder", ["soak", "mutation"])
@@ -34,7 +34,7 @@ def test_the_argument_states_the_totals_of_the_record(folder: str) -> None:
 def test_a_figure_that_changes_shows_in_the_page() -> None:
     figures, _ = load(page.RESULTS)
     before = page.table(figures)
-    figures.count("alignment/misplaced", "told")
+    figures.count("alignment/misplaced", "injected")
     figures.wrong.append("a fault")
     after = page.table(figures)
     changed = [new for old, new in zip(before.splitlines(), after.splitlines(), strict=True) if old != new]

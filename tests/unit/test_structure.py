@@ -17,10 +17,11 @@ from proofs.checker.execute import Problem
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify.verdict import OBLIGATIONS
-from tests.support.small import changed, listed, small
+from tests.support.small import small
 from tmmu.core.columns import NONE, Names
 from tmmu.core.vocabulary import ArenaConfiguration, Part, Role, Scratch, Shares
 from tmmu.examples.broken import editing
+from tmmu.examples.broken.editing import changed, listed
 from tmmu.plan.columns import PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory

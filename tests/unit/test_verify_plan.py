@@ -33,10 +33,11 @@ from tests.support.growing import plan as open_plan
 from tests.support.sharded import LAYERS, spec
 from tests.support.sharded import model as matrices
 from tests.support.sharded import plans as ranks
-from tests.support.small import changed, small
+from tests.support.small import small
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Phase, Role
+from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import ROLES

@@ -1,4 +1,4 @@
-"""A plan and a model as a person writes them: six tensors in one arena, and a graph with what only its author knows.
+"""A plan and a model as a person writes them: six tensors in one arena, and a graph with what its author alone states.
 
 `spec/text-plan.md` and `spec/text-ir.md` say what each statement states.
 """

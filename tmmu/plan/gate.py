@@ -287,7 +287,8 @@ def _envelope(value: Any, tensors: int) -> Envelope:
             "envelope.points", f"expected shapes of {len(ranges)} dimensions, got {len(columns['points'])} sizes"
         )
     check_index(columns["largest_at"], count, "envelope.largest_at")
-    for (name, (low, high)), column in zip(ranges.items(), columns["points"].reshape(count, -1).T, strict=True):
+    points = columns["points"].reshape(count, len(ranges))
+    for (name, (low, high)), column in zip(ranges.items(), points.T, strict=True):
         if len(outside := column[(column < low) | (column > high)]):
             raise refuse("envelope.points", f"expected {name!r} from {low} to {high}, got {int(outside[0])}")
     return Envelope(value["policy"], ranges, terms, **columns)

@@ -24,14 +24,14 @@ from proofs.kernel.program import Answer, ask
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import Permissions, permitted
 from tests.support import branching
-from tests.support.corruption import PLACES, Change, changes, corrupted
-from tests.support.models import arenas, models
+from tests.support.models import arenas, changes, models
 from tests.support.recipes import HOLDERS, KINDS
 from tests.support.three_checks import by_rows, by_running, by_the_checker
 from tmmu import examples
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken import KINDS as BROKEN
 from tmmu.examples.broken import exclusive
+from tmmu.examples.broken.faults.entries import PLACES, Change, corrupted
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory

@@ -17,9 +17,10 @@ from proofs.kernel.evidence import words
 from proofs.kernel.memory import ArenaRange, Memory, lifetime_words
 from proofs.kernel.program import Answer, ask, ask_lifetimes, ask_words
 from proofs.readers.sharing import permitted
-from tests.support.small import changed, in_layout, small
-from tests.support.synthetic import training_plan, with_steps
+from tests.support.small import small
+from tests.support.synthetic import training_plan
 from tests.support.written import Written
+from tmmu.examples.broken.editing import changed, in_layout, with_accesses
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
@@ -78,8 +79,8 @@ WRONG = {
         changed(PLAN, "tensors", 0, death=int(PLAN.allocation.tensors.birth[0])), "tensor_ok",
     ),
     "a writer that does not write": (changed(PLAN, "tensors", 6, writer=9), "tensor_ok"),
-    "a read before the write": (with_steps(PLAN, reads={3: (20,)}), "step_ok"),
-    "a tensor that is written twice": (with_steps(PLAN, writes={3: (4, 1)}), "step_ok"),
+    "a read before the write": (with_accesses(PLAN, reads={3: (20,)}), "step_ok"),
+    "a tensor that is written twice": (with_accesses(PLAN, writes={3: (4, 1)}), "step_ok"),
     "pairs that must not alias and do": (amended(PLAN, must_not_alias=((0, 0),)), "kept_apart"),
 }  # fmt: skip
 

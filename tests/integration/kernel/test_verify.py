@@ -13,8 +13,9 @@ from click.testing import CliRunner
 from proofs.kernel import coq_file, installed
 from proofs.readers.sharing import permitted
 from proofs.verify.command import command
-from tests.support.small import changed, small
+from tests.support.small import small
 from tests.support.synthetic import training_plan
+from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory

@@ -1,4 +1,4 @@
-"""What came of the lies: a tally by code and way to lie, kept in a file from which a later run goes on."""
+"""What came of the faults: a tally by code and fault, kept in a file from which a later run goes on."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.nightly.soak.lies import CODES, LIES
 from tmmu.core.canonical import write_atomically
+from tmmu.examples.broken.faults import CODES, FAULTS
 
-COLUMNS = ("told", "refused", "by code", "first", "confirmed", "rows", "no rows", "kernel", "no kernel")
-"""Lies that were told; that were refused; with that code; with that code as the witness; whose witness holds; for which
-the solver was asked for rows, and did not discharge them; for which the kernel was asked, and did not say yes."""
+COLUMNS = ("injected", "refused", "by code", "first", "confirmed", "rows", "no rows", "kernel", "no kernel")
+"""Faults that were injected; that were refused; with that code; with that code as the witness; whose witness holds; for
+which the solver was asked for rows, and did not discharge them; for which the kernel was asked, and
+did not accept it."""
 
 SHOWN = 20
-"""How many lies that were not caught as they must be are printed."""
+"""How many faults that were not caught as they must be are printed."""
 
 
 @dataclass
 class Figures:
-    """Counts by (title of a lie, column), right plans that were proved, and what was not caught as it must be."""
+    """Counts by (title of a fault, column), right plans that were proved, and what was not caught as it must be."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    scenes: Counter[str] = field(default_factory=Counter)
+    cases: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -35,38 +36,38 @@ class Figures:
     def add(self, other: Figures) -> None:
         """Take the figures of another run of other numbers."""
         self.counts.update(other.counts)
-        self.scenes.update(other.scenes)
+        self.cases.update(other.cases)
         self.wrong += other.wrong
         self.seconds += other.seconds
 
     def of(self, code: str, column: str) -> int:
-        """A column for all lies of one code."""
+        """A column for all faults of one code."""
         return sum(n for (title, which), n in self.counts.items() if which == column and title.startswith(f"{code}/"))
 
-    def told(self) -> dict[str, int]:
-        """How many lies were told for each code."""
-        return {code: self.of(code, "told") for code in CODES}
+    def injected(self) -> dict[str, int]:
+        """How many faults were injected for each code."""
+        return {code: self.of(code, "injected") for code in CODES}
 
     def table(self, each: bool = False) -> str:
-        """The figures as text: a line for each code, or for `each` way to lie."""
-        lines = [" ".join([f"{'lie' if each else 'code':40}", *(f"{name:>9}" for name in COLUMNS)])]
-        for name in LIES if each else CODES:
+        """The figures as text: a line for each code, or for `each` fault."""
+        lines = [" ".join([f"{'fault' if each else 'code':40}", *(f"{name:>9}" for name in COLUMNS)])]
+        for name in FAULTS if each else CODES:
             row = [self.counts[name, column] if each else self.of(name, column) for column in COLUMNS]
             lines.append(" ".join([f"{name:40}", *(f"{value:>9}" for value in row)]))
         total = [sum(n for (_, which), n in self.counts.items() if which == column) for column in COLUMNS]
         lines.append(" ".join([f"{'together':40}", *(f"{value:>9}" for value in total)]))
-        made = ", ".join(f"{n} {kind}" for kind, n in sorted(self.scenes.items()))
+        made = ", ".join(f"{n} {kind}" for kind, n in sorted(self.cases.items()))
         lines.append(f"{made}; {self.seconds:.0f} seconds of work")
         return "\n".join([*lines, f"{len(self.wrong)} not caught as they must be", *self.wrong[:SHOWN]])
 
     def save(self, path: Path, following: dict[str, int]) -> None:
-        """Write the figures, and the number with which each kind of scene goes on."""
+        """Write the figures, and the number with which each kind of case goes on."""
         rows: dict[str, dict[str, int]] = {}
         for (title, column), n in sorted(self.counts.items()):
             rows.setdefault(title, {})[column] = n
         text = {
-            "following": following, "scenes": dict(self.scenes), "seconds": round(self.seconds, 1),
-            "wrong": self.wrong, "lies": rows,
+            "following": following, "cases": dict(self.cases), "seconds": round(self.seconds, 1),
+            "wrong": self.wrong, "faults": rows,
         }  # fmt: skip
         write_atomically(path, json.dumps(text, indent=1).encode())
 
@@ -76,5 +77,5 @@ def load(path: Path) -> tuple[Figures, dict[str, int]]:
     if not path.exists():
         return Figures(), {}
     text: dict[str, Any] = json.loads(path.read_text())
-    counts = Counter({(title, column): n for title, row in text["lies"].items() for column, n in row.items()})
-    return Figures(counts, Counter(text["scenes"]), text["wrong"], text["seconds"]), text["following"]
+    counts = Counter({(title, column): n for title, row in text["faults"].items() for column, n in row.items()})
+    return Figures(counts, Counter(text["cases"]), text["wrong"], text["seconds"]), text["following"]

@@ -1,8 +1,8 @@
-"""What the verifier says of a lie, and whether that is what it must say.
+"""What the verifier answers of a fault, and whether that is what it must answer.
 
 The verdict is that of `verify-plan` itself, on files: gate, naive checker, structure, claims, hashes, and of a right
-plan Z3 and the kernel. Of some lies that are refuted the solver is asked besides for the rows of the obligation, which
-it must not discharge, and of fewer the kernel, which must not say yes.
+plan Z3 and the kernel. Of some faults that are refuted the solver is asked besides for the rows of the obligation,
+which it must not discharge, and of fewer the kernel, which must not accept them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from proofs.verify import ranks
 from proofs.verify.judge import Options
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tests.nightly.soak.figures import Figures
-from tests.nightly.soak.lies import Files, Lie
-from tests.nightly.soak.scenes import Scene
 from tests.nightly.soak.witness import confirmed, shows_ranks
 from tmmu.core.errors import TmmuError
+from tmmu.examples.broken.faults import Case, Fault, Injected
 from tmmu.plan.gate import Stated
 
 BY_ROWS = {obligation.NAME: obligation for obligation in OBLIGATIONS}
@@ -39,10 +38,10 @@ BY_KERNEL = (
     "no_live_overlap", "alignment", "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound",
     "must_not_alias",
 )  # fmt: skip
-"""Codes that the kernel must say no to. It does not look at roles."""
+"""Codes that the kernel must reject. It does not look at roles."""
 NOT_ITS_OWN = ("another_role",)
 PATIENCE = 120
-"""Seconds after which a verdict is said to hang."""
+"""Seconds after which a verdict counts as hanging."""
 
 
 class Hang(Exception):
@@ -60,95 +59,97 @@ class Judge:
         self.kernel = installed.program()
         self._known: dict[tuple[bytes, frozenset[str]], tuple[Verdict, Stated]] = {}
 
-    def scene(self, scene: Scene) -> bool:
-        """Every plan of a scene is proved, against its model and alone; no other verdict may be."""
+    def right(self, case: Case) -> bool:
+        """Every plan of a case is proved, against its model and alone; no other verdict may be."""
         self._known.clear()
-        for rank, data in enumerate(scene.plan_files):
+        for rank, data in enumerate(case.plan_files):
             try:
                 with patience():
-                    verdict, _ = self._verdict(data, rank, scene.model_file, scene.donated)
+                    verdict, _ = self._verdict(data, rank, case.model_file, case.donated)
                     if verdict.verdict == PROVED:
-                        verdict, _ = self._verdict(data, rank, None, scene.donated)
+                        verdict, _ = self._verdict(data, rank, None, case.donated)
             except Exception:
-                self.figures.wrong.append(f"{scene.name}: right, and {traceback.format_exc(limit=-3)}")
+                self.figures.wrong.append(f"{case.name}: right, and {traceback.format_exc(limit=-3)}")
                 return False
             if verdict.verdict != PROVED:
                 self.figures.wrong.append(
-                    f"{scene.name}: right, and {verdict.verdict}: {verdict.witness or verdict.notes}"
+                    f"{case.name}: right, and {verdict.verdict}: {verdict.witness or verdict.notes}"
                 )
                 return False
-        self.figures.scenes[scene.name.partition(":")[0]] += 1
+        self.figures.cases[case.name.partition(":")[0]] += 1
         return True
 
-    def lie(self, scene: Scene, lie: Lie, given: Files, where: str) -> None:
-        """One lie: it must be refused with its code and a witness that holds."""
-        donated = scene.donated if given.donated is None else given.donated
-        self.figures.count(lie.title, "told")
+    def fault(self, case: Case, fault: Fault, given: Injected, where: str) -> None:
+        """One fault: it must be refused with its code and a witness that holds."""
+        donated = case.donated if given.donated is None else given.donated
+        self.figures.count(fault.title, "injected")
         try:
             with patience():
-                self._judge(scene, lie, given, donated, where)
+                self._judge(case, fault, given, donated, where)
         except Exception:
             self.figures.wrong.append(f"{where}: {traceback.format_exc(limit=-3)}")
 
-    def _judge(self, scene: Scene, lie: Lie, given: Files, donated: frozenset[str], where: str) -> None:
+    def _judge(self, case: Case, fault: Fault, given: Injected, donated: frozenset[str], where: str) -> None:
         figures = self.figures
         try:
-            verdict, stated = self._asked(scene, lie, given, donated)
+            verdict, stated = self._asked(case, fault, given, donated)
         except TmmuError as error:
-            self._refusal(lie, given, error, where)
+            self._refusal(fault, given, error, where)
             return
         broken = {entry["name"] for entry in verdict.obligations if entry["verdict"] == REFUTED}
-        if lie.code == "each_plan":  # of the ranks nothing is wrong but that one plan is refuted
+        if fault.code == "each_plan":  # of the ranks nothing is wrong but that one plan is refuted
             open_ = {entry["name"] for entry in verdict.obligations if entry["verdict"] != PROVED}
             if verdict.verdict == PROVED or open_ != {"each_plan"}:
                 figures.wrong.append(f"{where}: {verdict.verdict}, {open_}")
                 return
             for column in ("refused", "by code", "first", "confirmed"):
-                figures.count(lie.title, column)
+                figures.count(fault.title, column)
             return
         if verdict.verdict != REFUTED or verdict.witness is None:
             figures.wrong.append(f"{where}: {verdict.verdict} {verdict.notes}")
             return
-        figures.count(lie.title, "refused")
-        codes = given.codes or (lie.code,)
+        figures.count(fault.title, "refused")
+        codes = given.codes or (fault.code,)
         if broken & set(codes):
-            figures.count(lie.title, "by code")
+            figures.count(fault.title, "by code")
         else:
             figures.wrong.append(f"{where}: refuted as {sorted(broken)}: {verdict.witness}")
         if verdict.witness["obligation"] in codes:
-            figures.count(lie.title, "first")
+            figures.count(fault.title, "first")
         if len(stated) > 1:
             holds = shows_ranks(stated, verdict.witness)
         else:
-            holds = confirmed(scene, stated[0], donated, verdict.witness)
+            holds = confirmed(case, stated[0], donated, verdict.witness)
         if holds:
-            figures.count(lie.title, "confirmed")
+            figures.count(fault.title, "confirmed")
         else:
             figures.wrong.append(f"{where}: the witness does not hold: {verdict.witness}")
         if len(stated) == 1:
-            self._rows(lie, stated[0], donated, where)
-            self._kernel(lie, stated[0], donated, where)
+            self._rows(fault, stated[0], donated, where)
+            self._kernel(fault, stated[0], donated, where)
 
-    def _refusal(self, lie: Lie, given: Files, error: TmmuError, where: str) -> None:
+    def _refusal(self, fault: Fault, given: Injected, error: TmmuError, where: str) -> None:
         """No plan, or no model: one line with the code, that names the file."""
-        self.figures.count(lie.title, "refused")
-        if error.code_id in (given.codes or (lie.code,)):
-            self.figures.count(lie.title, "by code")
-            self.figures.count(lie.title, "first")
+        self.figures.count(fault.title, "refused")
+        if error.code_id in (given.codes or (fault.code,)):
+            self.figures.count(fault.title, "by code")
+            self.figures.count(fault.title, "first")
         else:
             self.figures.wrong.append(f"{where}: refused as {error.code_id}: {error}")
         text = str(error)
-        named = str(self.folder / ("model.ir.cbor" if lie.with_model else "0.plan.cbor")) in text
+        named = str(self.folder / ("model.ir.cbor" if fault.with_model else "0.plan.cbor")) in text
         if named and text.endswith(f"[{error.code_id}]") and "\n" not in text:
-            self.figures.count(lie.title, "confirmed")
+            self.figures.count(fault.title, "confirmed")
         else:
-            self.figures.wrong.append(f"{where}: it does not say where: {error}")
+            self.figures.wrong.append(f"{where}: it does not name the place: {error}")
 
-    def _asked(self, scene: Scene, lie: Lie, given: Files, donated: frozenset[str]) -> tuple[Verdict, list[Stated]]:
+    def _asked(
+        self, case: Case, fault: Fault, given: Injected, donated: frozenset[str]
+    ) -> tuple[Verdict, list[Stated]]:
         """The verdict on a file, or of several that on all of them together; and what was read."""
         model = None
-        if lie.with_model:
-            model = scene.model_file if given.model is None else given.model
+        if fault.with_model:
+            model = case.model_file if given.model is None else given.model
         each = [self._verdict(data, rank, model, donated) for rank, data in enumerate(given.data)]
         read = [stated for _, stated in each]
         if len(each) == 1:
@@ -158,7 +159,7 @@ class Judge:
         return together, read
 
     def _verdict(self, data: bytes, rank: int, model: bytes | None, donated: frozenset[str]) -> tuple[Verdict, Stated]:
-        """What `verify-plan` says of a file; of the same file it says the same."""
+        """What `verify-plan` answers of a file; of the same file it is the same."""
         path, beside = self.folder / f"{rank}.plan.cbor", self.folder / "model.ir.cbor"
         path.write_bytes(data)
         if model is None and (data, donated) in self._known:
@@ -172,23 +173,23 @@ class Judge:
             self._known[data, donated] = verdict, stated
         return verdict, stated
 
-    def _rows(self, lie: Lie, stated: Stated, donated: frozenset[str], where: str) -> None:
-        """Not every row is discharged: of the obligation itself, or if need be of all. Asked of some lies only."""
+    def _rows(self, fault: Fault, stated: Stated, donated: frozenset[str], where: str) -> None:
+        """Not every row is discharged: of the obligation itself, or if need be of all. Asked of some faults only."""
         plan = stated.plan
-        if not lie.by_rows or not self._is_turn(lie, self.rows_every):
+        if not fault.by_rows or not self._is_turn(fault, self.rows_every):
             return
-        if lie.code == "sizes_over_envelope":
+        if fault.code == "sizes_over_envelope":
             proved = obligations.over_envelope(plan, 60).verdict == PROVED
-        elif lie.code in BY_ROWS:
+        elif fault.code in BY_ROWS:
             view = view_of(plan, permitted(plan, None, donated), donated)
-            proved = self._discharged(BY_ROWS[lie.code], view) and all(self._discharged(o, view) for o in OBLIGATIONS)
+            proved = self._discharged(BY_ROWS[fault.code], view) and all(self._discharged(o, view) for o in OBLIGATIONS)
         else:
             return
-        self.figures.count(lie.title, "rows")
+        self.figures.count(fault.title, "rows")
         if proved:
             self.figures.wrong.append(f"{where}: every row is discharged")
         else:
-            self.figures.count(lie.title, "no rows")
+            self.figures.count(fault.title, "no rows")
 
     def _discharged(self, obligation: Obligation, view: Context) -> bool:
         """Whether the solver discharges every row; where it does not, which row it is does not matter here."""
@@ -198,23 +199,23 @@ class Judge:
         except Unprovable:
             return False
 
-    def _is_turn(self, lie: Lie, every: int) -> bool:
-        """Whether this lie of its sort is one that is looked at further."""
-        return self.figures.counts[lie.title, "told"] % every == 1 % every
+    def _is_turn(self, fault: Fault, every: int) -> bool:
+        """Whether this is a fault of its sort that is looked at further."""
+        return self.figures.counts[fault.title, "injected"] % every == 1 % every
 
-    def _kernel(self, lie: Lie, stated: Stated, donated: frozenset[str], where: str) -> None:
-        """The kernel, where it is installed, does not accept it: of some lies, as it is a program of its own."""
-        if self.kernel is None or lie.code not in BY_KERNEL or lie.name in NOT_ITS_OWN:
+    def _kernel(self, fault: Fault, stated: Stated, donated: frozenset[str], where: str) -> None:
+        """The kernel, where it is installed, does not accept it: of some faults, as it is a program of its own."""
+        if self.kernel is None or fault.code not in BY_KERNEL or fault.name in NOT_ITS_OWN:
             return
-        if not self._is_turn(lie, self.kernel_every):
+        if not self._is_turn(fault, self.kernel_every):
             return
         permissions = permitted(stated.plan, None, donated)
         answer = ask(self.kernel, stated.plan, permissions, donated, bytes(32), 60)
-        self.figures.count(lie.title, "kernel")
+        self.figures.count(fault.title, "kernel")
         if answer.accepted and answer.slots is not False and answer.footprints is not False:
             self.figures.wrong.append(f"{where}: the kernel accepts it")
         else:
-            self.figures.count(lie.title, "no kernel")
+            self.figures.count(fault.title, "no kernel")
 
 
 @contextmanager

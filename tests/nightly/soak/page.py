@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.nightly.soak.figures import Figures, load
-from tests.nightly.soak.lies import CODES, ELSEWHERE, LIES
+from tmmu.examples.broken.faults import CODES, FAULTS, NOT_PRINTED
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = Path(__file__).with_name("README.md")
@@ -19,7 +19,7 @@ HEAD = """\
 | code | faults | injected | refused | with the code | witness holds | rows not discharged | kernel does not accept |
 |---|---|---|---|---|---|---|---|
 """
-NOT_PRINTED = """
+HEAD_OF_NOT_PRINTED = """
 These codes `verify-plan` does not print of a plan and its model:
 
 | code | why not |
@@ -29,21 +29,21 @@ These codes `verify-plan` does not print of a plan and its model:
 
 def table(figures: Figures) -> str:
     """The figures in Markdown: from how many right plans, and a line for each code."""
-    scenes = ", ".join(f"{n:,} {kind}" for kind, n in sorted(figures.scenes.items()))
+    cases = ", ".join(f"{n:,} {kind}" for kind, n in sorted(figures.cases.items()))
     text = (
-        f"{figures.seconds / 3600:.1f} hours of one processor, solvers apart; right plans by kind: {scenes}."
+        f"{figures.seconds / 3600:.1f} hours of one processor, solvers apart; right plans by kind: {cases}."
         f" {len(figures.wrong)} faults were not caught as they must be.\n\n"
     )
     rows = [_row(f"`{code}`", _faults(code), [figures.of(code, column) for column in _COLUMNS]) for code in CODES]
     together = [sum(figures.of(code, column) for code in CODES) for column in _COLUMNS]
-    return text + HEAD + "".join([*rows, _row("together", str(len(LIES)), together)])
+    return text + HEAD + "".join([*rows, _row("together", str(len(FAULTS)), together)])
 
 
-_COLUMNS = ("told", "refused", "by code", "confirmed", "no rows", "rows", "no kernel", "kernel")
+_COLUMNS = ("injected", "refused", "by code", "confirmed", "no rows", "rows", "no kernel", "kernel")
 
 
 def _faults(code: str) -> str:
-    return ", ".join(f"`{fault.name}`" for fault in LIES.values() if fault.code == code)
+    return ", ".join(f"`{fault.name}`" for fault in FAULTS.values() if fault.code == code)
 
 
 def _row(name: str, faults: str, counts: list[int]) -> str:
@@ -57,8 +57,8 @@ def page() -> str:
     """The whole page as it must be."""
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    elsewhere = NOT_PRINTED + "".join(f"| `{code}` | {why} |\n" for code, why in ELSEWHERE.items())
-    return f"{before}{BEGIN}{table(load(RESULTS)[0])}{elsewhere}{END}{after}"
+    rest_of_codes = HEAD_OF_NOT_PRINTED + "".join(f"| `{code}` | {why} |\n" for code, why in NOT_PRINTED.items())
+    return f"{before}{BEGIN}{table(load(RESULTS)[0])}{rest_of_codes}{END}{after}"
 
 
 if __name__ == "__main__":

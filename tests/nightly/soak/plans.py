@@ -1,8 +1,8 @@
-"""`make soak`: lies about right plans, told by the hundred thousand; each must be refused with its code and a witness.
+"""`make soak`: faults in right plans by the hundred thousand; each must be refused with its code and a witness.
 
-Figures are printed for each code, and kept in a file: the next run goes on from there. Codes for which fewest lies were
-told come first, and about one scene no lie is told twice. A lie is known by a line such as
-`plain:17/alignment/misplaced/2`: `--replay` tells it again and shows what comes of it. Ctrl-C prints the figures.
+Figures are printed for each code, and kept in a file: the next run goes on from there. Codes for which fewest faults
+were injected come first, and into one case no fault is injected twice. A fault is known by a line such as
+`plain:17/alignment/misplaced/2`: `--replay` injects it again and shows what comes of it. Ctrl-C prints the figures.
 spec: V4.4, C2.5
 """
 
@@ -12,7 +12,6 @@ import argparse
 import gc
 import math
 import os
-import random
 import signal
 import sys
 import tempfile
@@ -25,16 +24,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofs.solvers.process import Z3
+from tests.nightly.soak.cases import case
 from tests.nightly.soak.figures import Figures, load
 from tests.nightly.soak.judge import Judge
-from tests.nightly.soak.lies import CODES, LIES, Files, Lie
-from tests.nightly.soak.scenes import Scene, scene
-from tests.nightly.soak.warm import warm
-from tmmu.plan import file
-from tmmu.plan.sections import Plan
+from tests.support.warm import warm
+from tmmu.examples.broken.faults import CODES, FAULTS, Case, Fault, Injected
 
 PART = 8
-"""Scenes that a worker looks at before it hands in its figures."""
+"""Cases that a worker looks at before it hands in its figures."""
 OF_RANKS = (
     "shards", "one_shard_spec", "every_rank_once", "layouts_agree", "shards_cover", "ranks_meet", "each_plan",
 )  # fmt: skip
@@ -46,49 +43,43 @@ KINDS: dict[str, tuple[str, ...]] = {
     "training": ("steps_are_the_model", "sharing_is_sound", "roles_have_arenas", "peak", "slot_count", "hashes"),
     "ranks": OF_RANKS,
 }  # fmt: skip
-"""Which codes are lied about in which kind of scene."""
+"""The codes whose faults are injected into each kind of case."""
 OF_ONE = 24
-"""How many lies of a code are looked for about one scene, by all ways to tell them; of that with the fewest, twice."""
+"""How many faults of a code are looked for in one case, of all sorts; of that with the fewest, twice."""
 AHEAD = 2000
-"""A code of which so many more lies were told than of another waits for it."""
+"""A code of which so many more faults were injected than of another waits for it."""
 
 
 class Task(NamedTuple):
-    """Scenes of one kind, by number, and how often each way to lie is tried."""
+    """Cases of one kind, by number, and how often each fault is tried."""
 
     kind: str
     numbers: range
     tries: dict[str, int]
 
 
-def told(about: Scene, lie: Lie, k: int) -> Files | None:
-    """The k-th lie of a sort about a scene, as files; None where there is nothing to lie about."""
-    wrong = lie.tell(about, random.Random(f"{about.name}/{lie.title}/{k}"))
-    return Files((file.encode(wrong),)) if isinstance(wrong, Plan) else wrong
-
-
-def look_at(about: Scene, tries: dict[str, int], judge: Judge) -> None:
-    """Tell lies about one scene, which must be right; none of them twice."""
-    if not judge.scene(about):
+def look_at(case: Case, tries: dict[str, int], judge: Judge) -> None:
+    """Inject faults into one case, which must be right; none of them twice."""
+    if not judge.right(case):
         return
-    for lie in LIES.values():
-        before: set[Files] = set()
-        for k in range(tries.get(lie.code, 0)):
-            where = f"{about.name}/{lie.title}/{k}"
+    for fault in FAULTS.values():
+        before: set[Injected] = set()
+        for k in range(tries.get(fault.code, 0)):
+            where = f"{case.name}/{fault.title}/{k}"
             try:
-                wrong = told(about, lie, k)
-            except Exception as error:  # the lie is at fault, and hours of figures shall not be lost over it
-                judge.figures.wrong.append(f"{where}: it cannot be told: {error!r}")
+                wrong = fault.at(case, k)
+            except Exception as error:  # the catalogue is at fault, and hours of figures shall not be lost over it
+                judge.figures.wrong.append(f"{where}: it cannot be injected: {error!r}")
                 break
             if wrong is None:
                 break
             if wrong not in before:
                 before.add(wrong)
-                judge.lie(about, lie, wrong, where)
+                judge.fault(case, fault, wrong, where)
 
 
 class _Solvers:
-    """The solvers of this process, kept from task to task: to start them takes as long as a hundred lies."""
+    """The solvers of this process, kept from task to task: to start them takes as long as a hundred faults."""
 
     TASKS = 50
     """After so many tasks they are started anew, since their memory grows."""
@@ -115,21 +106,21 @@ def work(task: Task) -> Figures:
     with tempfile.TemporaryDirectory(dir=where) as folder:
         judge = Judge(Path(folder), _solvers(), figures)
         for number in task.numbers:
-            if (about := scene(task.kind, number)) is not None:
+            if (about := case(task.kind, number)) is not None:
                 look_at(about, task.tries, judge)
     figures.seconds = time.process_time() - start
     return figures
 
 
-def ways(code: str) -> list[Lie]:
-    """The ways to tell lies of a code."""
-    return [lie for lie in LIES.values() if lie.code == code]
+def faults_of(code: str) -> list[Fault]:
+    """The faults of a code."""
+    return [fault for fault in FAULTS.values() if fault.code == code]
 
 
 def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str], until: float = math.inf) -> Task | None:
-    """What to do next: scenes of a kind that the code with the fewest lies needs; None where each has so many."""
+    """What to do next: cases of a kind that the code with the fewest faults needs; None where each has so many."""
     wanted = set(codes)
-    by_code = {code: n for code, n in figures.told().items() if code in wanted and n < until}
+    by_code = {code: n for code, n in figures.injected().items() if code in wanted and n < until}
     if not by_code:
         return None
     fewest = min(by_code, key=lambda code: (by_code[code], code))
@@ -138,7 +129,7 @@ def chosen(figures: Figures, following: dict[str, int], codes: Iterable[str], un
     first = following.get(kind, 0)
     following[kind] = first + PART
     behind = [code for code in KINDS[kind] if code in by_code and by_code[code] <= by_code[fewest] + AHEAD]
-    tries = {code: -(-OF_ONE * (2 if code == fewest else 1) // len(ways(code))) for code in behind}
+    tries = {code: -(-OF_ONE * (2 if code == fewest else 1) // len(faults_of(code))) for code in behind}
     return Task(kind, range(first, first + PART), tries)
 
 
@@ -146,7 +137,7 @@ def run(
     figures: Figures, following: dict[str, int], *, minutes: float, workers: int, codes: Iterable[str] = CODES,
     until: float = math.inf,
 ) -> Iterator[None]:  # fmt: skip
-    """Add to the figures, and say so whenever a worker has done its part, until the time is up or all is told."""
+    """Add to the figures, and yield whenever a worker has done its part, until the time is up or all is injected."""
     end, codes = time.monotonic() + 60 * minutes, tuple(codes)
     with ProcessPoolExecutor(workers, initializer=_worker) as pool:
         running: dict[Future[Figures], Task] = {}
@@ -177,23 +168,23 @@ def _worker() -> None:
 
 
 def replay(line: str) -> int:
-    """Tell one lie again, and show what comes of it."""
+    """Inject one fault again, and show what comes of it."""
     name, _, rest = line.partition("/")
     kind, _, number = name.partition(":")
-    about = scene(kind, int(number))
+    about = case(kind, int(number))
     if about is None:
-        print(f"{name}: no such scene")
+        print(f"{name}: no such case")
         return 2
     title, _, k = rest.rpartition("/")
     figures = Figures()
     with tempfile.TemporaryDirectory() as folder, warm() as solver:
         judge = Judge(Path(folder), solver, figures, rows_every=1, kernel_every=1)
-        if judge.scene(about) and rest:
-            wrong = told(about, LIES[title], int(k))
+        if judge.right(about) and rest:
+            wrong = FAULTS[title].at(about, int(k))
             if wrong is None:
-                print(f"{line}: nothing to lie about")
+                print(f"{line}: no place for it")
                 return 2
-            judge.lie(about, LIES[title], wrong, line)
+            judge.fault(about, FAULTS[title], wrong, line)
             for column, count in ((column, n) for (_, column), n in figures.counts.items()):
                 print(f"{column}: {count}")
     print("\n".join(figures.wrong) or f"{line}: caught as it must be")
@@ -207,9 +198,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--figures", type=Path, default=Path("soak-plans.json"), help="the file to go on from")
     parser.add_argument("--codes", nargs="*", choices=CODES, default=CODES, metavar="CODE", help="soak these alone")
-    parser.add_argument("--until", type=int, default=math.inf, metavar="N", help="tell no more than N lies of a code")
-    parser.add_argument("--each", action="store_true", help="a line for each way to lie")
-    parser.add_argument("--replay", metavar="LIE", help="tell one lie again; or judge one scene, as plain:17")
+    parser.add_argument("--until", type=int, default=math.inf, metavar="N", help="no more than N faults of a code")
+    parser.add_argument("--each", action="store_true", help="a line for each fault")
+    parser.add_argument("--replay", metavar="FAULT", help="inject one fault again; or judge one case, as plain:17")
     given = parser.parse_args()
     if given.replay is not None:
         return replay(given.replay)

@@ -16,13 +16,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.support.corruption import COLUMNS, PLACES, Change, corrupted
 from tests.support.models import numbered
 from tests.support.objections import objections
 from tests.support.onnx_models import build
 from tests.support.simulations import Simulated, evaluated, same
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
+from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, corrupted, some_change
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.memory import Memory
@@ -75,9 +75,7 @@ class Soak:
         """A changed plan that corrupts is refuted."""
         chance, model = random.Random(f"wrong {number}"), numbered(number)
         plan = plan_memory(model, mode=chance.choice(("inference", "forward")), layout=chance.choice(LAYOUTS)).plan
-        table, name = chance.choice(chance.choice((PLACES, COLUMNS)))
-        how = chance.choice(("other", "more", "less", "nothing"))
-        change = Change(table, name, chance.randrange(64), how, chance.randrange(1, 32))
+        change = some_change(chance, chance.choice((PLACES, COLUMNS)))
         wrong = corrupted(plan, [change])
         if wrong is None:
             return

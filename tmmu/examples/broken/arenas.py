@@ -27,8 +27,8 @@ def _ruled(*rules: Rule, device: Device = DEVICE) -> Plan:
     return plan_memory(skip(), ARENAS, policy=ArenaPolicy((device,), rules)).plan
 
 
-def _told(plan: Plan, *rules: Rule) -> Plan:
-    """The plan, said to have been made under other rules."""
+def _restated(plan: Plan, *rules: Rule) -> Plan:
+    """The plan, stated to have been made under other rules."""
     return amended(plan, policy=plan.configuration.policy._replace(rules=rules))
 
 
@@ -36,33 +36,33 @@ def _told(plan: Plan, *rules: Rule) -> Plan:
 def tensor_in_an_arena_that_its_rule_forbids() -> Plan:
     """`b` is pinned to the arena `slow` and lies in `fast`, where it overlaps nothing."""
     plan = _ruled(Rule(("fast",), (Role.ACTIVATION,)))
-    return _told(plan, Rule(("slow",), names=("b",)), Rule(("fast",), (Role.ACTIVATION,)))
+    return _restated(plan, Rule(("slow",), names=("b",)), Rule(("fast",), (Role.ACTIVATION,)))
 
 
 @wrong("roles_have_arenas", "c")
-def tensor_where_a_later_rule_would_let_it_lie() -> Plan:
+def tensor_where_only_a_later_rule_permits_it() -> Plan:
     """The second rule lists the arena in which `c` lies; the first rule that matches `c` does not."""
     plan = _ruled(Rule(("fast",), names=("c",)))
-    return _told(plan, Rule(("slow",), (Role.ACTIVATION,)), Rule(("fast", "slow"), names=("c",)))
+    return _restated(plan, Rule(("slow",), (Role.ACTIVATION,)), Rule(("fast", "slow"), names=("c",)))
 
 
 @wrong("roles_have_arenas", "d")
 def tensor_in_an_arena_of_another_role() -> Plan:
     """No rule matches `d`, an activation, and it lies in `fast`, which holds no role."""
     plan = _ruled(Rule(("fast",), names=("d",)))
-    return _told(plan, Rule(("fast",), names=("d*d",)))
+    return _restated(plan, Rule(("fast",), names=("d*d",)))
 
 
 @wrong("roles_have_arenas", "w")
 def parameter_where_its_device_forbids_it() -> Plan:
     """What nodes of the device `npu` read or write is pinned to `kept`; a parameter that one reads lies in `slow`."""
     plan = _ruled(Rule(("slow",), (Role.PARAMETER,)))
-    return _told(plan, Rule(("kept",), (Role.PARAMETER,), devices=("npu",)), Rule(("slow",), (Role.PARAMETER,)))
+    return _restated(plan, Rule(("kept",), (Role.PARAMETER,), devices=("npu",)), Rule(("slow",), (Role.PARAMETER,)))
 
 
 @wrong("roles_have_arenas", "d")
 def forbidden_arena_hidden_behind_an_alias() -> Plan:
-    """`d` may lie in `slow` alone; it lies in `fast`, in the storage of `a`, and is said to be an alias of it."""
+    """`d` may lie in `slow` alone; it lies in `fast`, in the storage of `a`, and is declared an alias of it."""
     plan = _ruled(Rule(("fast",), names=("a",)))
     at = int(plan.allocation.tensors.storage[row(plan, "a")])
     entry = {"storage": at, "shares": SHARES.index(Shares.ALIAS), "of": row(plan, "a")}

@@ -23,7 +23,7 @@ LOOP, BODY = "repeat", "repeat/body"
 
 @wrong("lifetimes_cover_accesses", "bias")
 def captured_value_overwritten_in_the_second_iteration() -> Plan:
-    """`bias` is said to die at its reader in the loop's body; the second iteration reads what has its bytes."""
+    """`bias` is stated to die at its reader in the loop's body; the second iteration reads what has its bytes."""
     plan = right(loop())
     return laid_out(edit(plan, tensors={"bias": {"death": step_of(plan, f"{BODY}/sum")}}))
 
@@ -36,14 +36,14 @@ def captured_value_taken_in_place() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "left")
 def loop_input_overwritten_inside() -> Plan:
-    """`left`, which the loop is given, is said to die where the loop is entered, and the body takes its bytes."""
+    """`left`, which the loop is given, is stated to die where the loop is entered, and the body takes its bytes."""
     plan = right(loop())
     return laid_out(edit(plan, tensors={"left": {"death": step_of(plan, LOOP)}}))
 
 
 @wrong("lifetimes_cover_accesses", f"{BODY}/l")
 def formal_input_overwritten_inside() -> Plan:
-    """The body's formal input `l` is said to die at its reader, though the next value is handed over in its bytes."""
+    """The body's formal input `l` is stated to die at its reader, though the next value is handed over in its bytes."""
     plan = right(loop())
     return laid_out(edit(plan, tensors={f"{BODY}/l": {"death": step_of(plan, f"{BODY}/sum")}}))
 
@@ -68,7 +68,7 @@ def formal_input_in_the_bytes_of_the_loops_input() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "out_left")
 def loop_result_born_when_it_is_left() -> Plan:
-    """The loop's result is said to be born when the loop is left, but an iteration before may write it already."""
+    """The loop's result is stated to be born when the loop is left, but an iteration before may write it already."""
     plan = right(loop())
     leave = step_of(plan, "y") - 1
     return laid_out(edit(plan, tensors={"out_left": {"birth": leave}}))
@@ -87,7 +87,7 @@ def body_value_written_again_by_its_leave() -> Plan:
 
 @wrong("sharing_is_sound", f"{BODY}/v", "bias")
 def view_across_the_boundary_of_a_body() -> Plan:
-    """An Identity inside the body is said to be a view of the captured `bias`; a body's values are copies."""
+    """An Identity inside the body is declared a view of the captured `bias`; a body's values are copies."""
     made = model("""
         tensor w f32 4096 parameter
         node bias MatMul left w -> bias
@@ -120,15 +120,15 @@ def branch_value_read_outside() -> Plan:
 
 
 @wrong("bodies_nest")
-def loop_that_is_said_to_run_once() -> Plan:
-    """The body of the loop is said not to iterate, which a Loop's always may."""
+def loop_declared_to_run_once() -> Plan:
+    """The body of the loop is stated not to iterate, which a Loop's always may."""
     plan = right(loop())
     return edit(plan, bodies=replace(plan.allocation.bodies, iterates=column([0, 0], np.uint8)))
 
 
 @wrong("bodies_nest")
-def branch_that_is_said_to_run_again() -> Plan:
-    """The arms of an If are said to iterate, which an If's never do."""
+def branch_declared_to_run_again() -> Plan:
+    """The arms of an If are stated to iterate, which an If's never do."""
     made = model("""
         tensor condition bool 1 input
         begin if If condition -> out
@@ -153,7 +153,7 @@ def copy_smaller_than_its_value() -> Plan:
 
 @wrong("bodies_nest")
 def step_outside_its_body() -> Plan:
-    """The step that makes `y` after the loop is said to stand in the loop's body."""
+    """The step that makes `y` after the loop is stated to stand in the loop's body."""
     plan = right(loop())
     body = plan.allocation.steps.body.tolist()
     body[step_of(plan, "y")] = 1
@@ -162,7 +162,7 @@ def step_outside_its_body() -> Plan:
 
 @wrong("bodies_nest")
 def body_that_ends_before_it_begins() -> Plan:
-    """The body is said to be left at the step before the one that enters it."""
+    """The body is stated to be left at the step before the one that enters it."""
     plan = right(loop())
     enter = int(plan.allocation.bodies.enter[1])
     leaves = column([int(plan.allocation.bodies.leave[0]), enter - 1], np.uint32)

@@ -16,7 +16,7 @@ from tmmu.planner import plan_memory
 
 @wrong("slot_count", field="usage[activations].minimal")
 def more_slots_than_live_storages() -> Plan:
-    """Four slots are used and said to be as few as can be, but only three storages are ever live at once."""
+    """Four slots are used and claimed to be as few as can be, but only three storages are ever live at once."""
     model = skip()
     apart = tuple(t for t, tensor in enumerate(model.tensors) if tensor.name in ("b", "d"))
     # A plan that keeps two storages apart needs one slot more; without the reason for it the claim is false.
@@ -26,7 +26,7 @@ def more_slots_than_live_storages() -> Plan:
 
 @wrong("slot_count", field="usage[activations].minimal")
 def slot_count_claimed_despite_a_conflict() -> Plan:
-    """Two storages are kept apart, so that slots are more than the most live, yet the two are said to be equal."""
+    """Two storages are kept apart, so that slots are more than the most live, yet the two are stated to be equal."""
     plan = right(skip())
     model = replace(skip(), must_not_alias=((row(plan, "b"), row(plan, "d")),))
     return edit(right(model), usage={"activations": {"minimal": True}})
@@ -34,25 +34,25 @@ def slot_count_claimed_despite_a_conflict() -> Plan:
 
 @wrong("slot_count", field="usage[activations].max_live")
 def most_live_overstated() -> Plan:
-    """Four storages are said to be live at once; there are never more than three."""
+    """Four storages are stated to be live at once; there are never more than three."""
     return edit(right(skip()), usage={"activations": {"max_live": 4}})
 
 
 @wrong("slot_count", field="usage[activations].max_live at max_live_step")
 def most_live_at_another_step() -> Plan:
-    """The most storages are said to be live at step 0, where there are two."""
+    """The most storages are stated to be live at step 0, where there are two."""
     return edit(right(skip()), usage={"activations": {"max_live_step": 0}})
 
 
 @wrong("slot_count", field="usage[activations].slots")
 def slots_miscounted() -> Plan:
-    """The arena is said to have two slots; the table has three."""
+    """The arena is stated to have two slots; the table has three."""
     return edit(right(skip()), usage={"activations": {"slots": 2}})
 
 
 @wrong("slot_count", field="slots[0].bytes")
 def slot_with_bytes_to_spare() -> Plan:
-    """A slot of a packed plan is said to have a byte more than any storage in it; no address shows that."""
+    """A slot of a packed plan is stated to have a byte more than any storage in it; no address shows that."""
     plan = plan_memory(skip(), layout="packed").plan
     more = [size + (not k) for k, size in enumerate(plan.slots.bytes.tolist())]
     return amended(plan, slots=replace(plan.slots, bytes=column(more, np.uint64)))
@@ -60,7 +60,7 @@ def slot_with_bytes_to_spare() -> Plan:
 
 @wrong("slot_count", field="slots[0].alignment")
 def slot_stricter_than_what_it_holds() -> Plan:
-    """A slot of a packed plan is said to be aligned to 4,096 bytes, which nothing in it and no arena asks for."""
+    """A slot of a packed plan is stated to be aligned to 4,096 bytes, which nothing in it and no arena asks for."""
     plan = plan_memory(skip(), layout="packed").plan
     strict = [alignment if k else 4096 for k, alignment in enumerate(plan.slots.alignment.tolist())]
     return amended(plan, slots=replace(plan.slots, alignment=column(strict, np.uint64)))
@@ -68,17 +68,17 @@ def slot_stricter_than_what_it_holds() -> Plan:
 
 @wrong("peak", field="usage[activations].peak_live_bytes")
 def peak_understated() -> Plan:
-    """At most 512 bytes are said to be live at once, but 768 are at step 2."""
+    """At most 512 bytes are stated to be live at once, but 768 are at step 2."""
     return edit(right(skip()), usage={"activations": {"peak_live_bytes": 512}})
 
 
 @wrong("peak", field="usage[activations].peak_live_bytes")
 def peak_overstated() -> Plan:
-    """1,024 bytes are said to be live at once; there are never more than 768."""
+    """1,024 bytes are stated to be live at once; there are never more than 768."""
     return edit(right(skip()), usage={"activations": {"peak_live_bytes": 1024}})
 
 
 @wrong("peak", field="usage[activations].peak_live_bytes at peak_step")
 def peak_at_another_step() -> Plan:
-    """The peak is said to be at step 0, where 512 bytes are live."""
+    """The peak is stated to be at step 0, where 512 bytes are live."""
     return edit(right(skip()), usage={"activations": {"peak_step": 0}})

@@ -1,4 +1,4 @@
-"""How a right plan is made wrong: `edit` changes single entries, `laid_out` lets all else follow from the lie.
+"""How a right plan is made wrong: `edit` changes single entries, `laid_out` lets all else follow from the change.
 
 After `laid_out` storages, slots, addresses and claims are what the planner would have made of the tensors' stated
 storages and lifetimes: one thing in the plan is false, and only a proof about its steps can find it.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from tmmu.core.columns import NONE, Names, Table, column, ragged
+from tmmu.core.columns import NONE, Names, column, ragged
 from tmmu.core.vocabulary import Model, Shares
 from tmmu.plan.columns import SHARES, Steps, Storages
 from tmmu.plan.sections import Plan, Usage, amended, configured
@@ -21,7 +21,6 @@ from tmmu.planner.arenas.assignment import lay_out
 from tmmu.planner.plan import slot_table
 from tmmu.planner.problem import AllocationProblem
 
-Rows = TypeVar("Rows", bound=Table)
 Changes = Mapping[str, Mapping[str, int]]
 
 
@@ -55,6 +54,21 @@ def step_of(plan: Plan, node: str) -> int:
     return plan.allocation.steps.node.list().index(node)
 
 
+def changed(plan: Plan, table: str, row_or_tensor: int | str, **entries: int) -> Plan:
+    """`plan` with entries of one row of one table changed and nothing adapted; a tensor's row may be given by its name.
+
+    Slots are a table of the claims, and a storage's `slot` a column of theirs.
+    """
+    at = row(plan, row_or_tensor) if isinstance(row_or_tensor, str) else row_or_tensor
+    for name, value in entries.items():
+        where, which = ("slots", "of") if (table, name) == ("storages", "slot") else (table, name)
+        rows = getattr(plan if where in ("slots", "shards") else plan.allocation, where)
+        values = getattr(rows, which).tolist()
+        values[at] = value
+        plan = amended(plan, **{where: replace(rows, **{which: column(values, getattr(rows, which).dtype.type)})})
+    return plan
+
+
 def edit(
     plan: Plan,
     *,
@@ -77,35 +91,56 @@ def edit(
     whole
         Whole fields of the plan.
     """
-    moves = {name: {key: x for key, x in new.items() if key != "slot"} for name, new in (storages or {}).items()}
-    taken = plan.slots.of.tolist()
-    for name, new in (storages or {}).items():
-        taken[storage_of(plan, name)] = new.get("slot", taken[storage_of(plan, name)])
-    claims = [
-        used._replace(**dict[str, Any]((usage or {}).get(a.name, {})))
-        for a, used in zip(plan.allocation.arenas, plan.usage, strict=True)
-    ]
-    return amended(
-        plan,
-        tensors=_changed(plan.allocation.tensors, {row(plan, name): new for name, new in (tensors or {}).items()}),
-        storages=_changed(plan.allocation.storages, {storage_of(plan, name): new for name, new in moves.items()}),
-        slots=_changed(
-            replace(plan.slots, of=column(taken, np.uint32)),
-            {slot_of(plan, name): new for name, new in (slots or {}).items()},
-        ),
-        usage=tuple(claims),
-        **whole,
-    )
+    made = plan
+    for table, of, changes in (
+        ("tensors", row, tensors),
+        ("storages", storage_of, storages),
+        ("slots", slot_of, slots),
+    ):
+        for name, new in (changes or {}).items():
+            made = changed(made, table, of(plan, name), **new)
+    arenas = [arena.name for arena in plan.allocation.arenas]
+    for name, claims in (usage or {}).items():
+        made = claiming(made, arenas.index(name), **claims)
+    return amended(made, **whole)
 
 
-def _changed(table: Rows, changes: Mapping[int, Mapping[str, int]]) -> Rows:
-    columns: dict[str, Any] = {}
-    for index, entries in changes.items():
-        for name, value in entries.items():
-            old = getattr(table, name)
-            values = columns.setdefault(name, old.tolist())
-            values[index] = value
-    return replace(table, **{name: column(new, getattr(table, name).dtype.type) for name, new in columns.items()})
+def claiming(plan: Plan, arena: int = 0, **claims: Any) -> Plan:
+    """`plan` with other claims of one arena."""
+    usage = list(plan.usage)
+    usage[arena] = usage[arena]._replace(**claims)
+    return amended(plan, usage=tuple(usage))
+
+
+def with_arena(plan: Plan, arena: int, **entries: Any) -> Plan:
+    """`plan` with one arena configured in another way, in the allocation or in what the claims state of it."""
+    arenas, configuration = list(plan.allocation.arenas), plan.configuration
+    uses = list(configuration.uses)
+    for name, value in entries.items():
+        if hasattr(arenas[arena], name):
+            arenas[arena] = replace(arenas[arena], **{name: value})
+        else:
+            uses[arena] = uses[arena]._replace(**{name: value})
+    return amended(plan, arenas=tuple(arenas), configuration=configuration._replace(uses=tuple(uses)))
+
+
+def with_accesses(plan: Plan, **lists: Mapping[int, Sequence[int]]) -> Plan:
+    """`plan` with other reads, writes or mutations of some steps."""
+    for which, steps in lists.items():
+        rows = [steps.get(step, old) for step, old in enumerate(plan.allocation.steps.listed(which))]
+        plan = amended(plan, steps=replace(plan.allocation.steps, **_ragged(which, rows)))
+    return plan
+
+
+def listed(plan: Plan, which: str, step: int, *names: str) -> Plan:
+    """`plan` with another list of reads, writes or mutations of one step, by the names of the tensors."""
+    return with_accesses(plan, **{which: {step: [row(plan, name) for name in names]}})
+
+
+def in_layout(plan: Plan, layout: str) -> Plan:
+    """`plan` with another layout in its provenance: in `hashed` the addresses of reused arenas are scattered."""
+    arenas = tuple(replace(arena, scattered=layout == "hashed" and arena.reuse) for arena in plan.allocation.arenas)
+    return amended(plan, layout=layout, arenas=arenas)
 
 
 def moved(plan: Plan, tensor: str, onto: str, by: int = 0) -> Plan:
@@ -127,7 +162,7 @@ def shared(plan: Plan, tensor: str, of: str, word: Shares, window: int = 0) -> P
 
 
 def in_place(plan: Plan, result: str, operand: str) -> Plan:
-    """`result` in the bytes of `operand`, said to be in place."""
+    """`result` in the bytes of `operand`, declared to be in place."""
     return shared(plan, result, operand, Shares.IN_PLACE)
 
 

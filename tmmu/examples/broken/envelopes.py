@@ -53,7 +53,7 @@ def _sized(plan: Plan, tensor: str, size: int) -> Plan:
 
 
 def _largest_at(plan: Plan, tensor: str, seq: int) -> Plan:
-    """`tensor` said to be largest at `seq`."""
+    """`tensor` stated to be largest at `seq`."""
     envelope = _envelope(plan)
     points, at = [*envelope.points.tolist(), seq], envelope.largest_at.tolist()
     at[row(plan, tensor)] = len(points) - 1
@@ -63,7 +63,7 @@ def _largest_at(plan: Plan, tensor: str, seq: int) -> Plan:
 
 @wrong("sizes_over_envelope", "x")
 def envelope_wider_than_its_sizes() -> Plan:
-    """The sizes are those for `seq` up to 1000, and the plan says that it holds up to 1001."""
+    """The sizes are those for `seq` up to 1000, and the plan states that it holds up to 1001."""
     plan = _plan()
     return replace(plan, envelope=replace(_envelope(plan), ranges={"seq": (RANGE[0], RANGE[1] + 1)}))
 
@@ -76,7 +76,7 @@ def maximum_taken_at_the_upper_end() -> Plan:
 
 @wrong("sizes_over_envelope", "tail")
 def largest_at_another_shape() -> Plan:
-    """The bytes of `tail` are right, but the shape that is said to need them needs fewer."""
+    """The bytes of `tail` are right, but the shape that is stated to need them needs fewer."""
     return _largest_at(_plan(), "tail", 2)
 
 
@@ -102,7 +102,7 @@ def in_place_of_what_shrinks_as_it_grows() -> Plan:
 
 @wrong("steps_are_the_model", "tail", field="bytes")
 def open_size_stated_as_a_number() -> Wrong:
-    """`tail` is said to have its largest size at every shape, which is true of one shape alone."""
+    """`tail` is stated to have its largest size at every shape, which is true of one shape alone."""
     plan = _plan()
     envelope = _envelope(plan)
     terms, sizes = envelope.terms, envelope.size.tolist()

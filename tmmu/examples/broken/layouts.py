@@ -46,7 +46,7 @@ TOKEN = hashlib.sha512(b"a token that everybody knows").digest()
 
 
 def scattered(plan: Plan) -> Plan:
-    """A plan with slots, said to be hashed: its addresses are as good as any, its footprint the sum of its slots."""
+    """A plan with slots, stated to be hashed: its addresses are as good as any, its footprint the sum of its slots."""
     arenas = tuple(replace(arena, scattered=arena.reuse) for arena in plan.allocation.arenas)
     return amended(plan, arenas=arenas, layout="hashed", address_token_digest=hashlib.sha256(TOKEN).digest())
 
@@ -80,7 +80,7 @@ def packed_storages_all_at_byte_0() -> Plan:
 
 @wrong("slot_count", "a", "b")
 def packed_slot_shared_by_live_storages() -> Plan:
-    """No byte is shared, but `a` and `b` are said to take turns in one logical slot, and live at one step."""
+    """No byte is shared, but `a` and `b` are stated to take turns in one logical slot, and live at one step."""
     plan = packed()
     return edit(plan, storages={"b": {"slot": slot_of(plan, "a")}})
 
@@ -100,13 +100,13 @@ def packed_slot_alignment_no_power_of_two() -> Plan:
 
 @wrong("capacity", field="usage[activations].footprint")
 def packed_footprint_overstated() -> Plan:
-    """The arena is said to need 128 bytes more than the end of its last storage."""
+    """The arena is stated to need 128 bytes more than the end of its last storage."""
     return _with_footprint(packed(), 128)
 
 
 @wrong("capacity")
 def packed_footprint_understated() -> Plan:
-    """The arena is said to need 128 bytes less than the end of its last storage."""
+    """The arena is stated to need 128 bytes less than the end of its last storage."""
     return _with_footprint(packed(), -128)
 
 
@@ -143,7 +143,7 @@ def hashed_slots_collide_at_different_steps() -> Plan:
 
 @wrong("capacity", field="usage[activations].footprint")
 def hashed_footprint_is_an_end() -> Plan:
-    """The arena is said to need all bytes up to the end of its last slot, not those of its slots."""
+    """The arena is stated to need all bytes up to the end of its last slot, not those of its slots."""
     plan = hashed()
     offset = 1 << 40
     moved = edit(plan, storages={name: {"offset": offset} for name in ("c", "y")})

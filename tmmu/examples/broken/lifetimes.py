@@ -17,31 +17,31 @@ from tmmu.plan.sections import Plan
 
 @wrong("lifetimes_cover_accesses", "a")
 def dies_before_its_last_reader() -> Plan:
-    """`a` is said to die at step 1, `c` takes its bytes at step 2, and step 4 reads `a`."""
+    """`a` is stated to die at step 1, `c` takes its bytes at step 2, and step 4 reads `a`."""
     return laid_out(edit(right(skip()), tensors={"a": {"death": 1}}))
 
 
 @wrong("lifetimes_cover_accesses", "b")
 def returned_and_not_kept() -> Plan:
-    """The caller is said to read `b` at the end; it dies at step 2, and `d` takes its bytes."""
+    """The caller is stated to read `b` at the end; it dies at step 2, and `d` takes its bytes."""
     return edit(right(skip()), tensors={"b": {"flags": IS_RETURNED}})
 
 
 @wrong("lifetimes_cover_accesses", "b")
 def born_after_its_writer() -> Plan:
-    """`b` is said to be born at step 2, but step 1 writes it, over the bytes of whatever lives there then."""
+    """`b` is stated to be born at step 2, but step 1 writes it, over the bytes of whatever lives there then."""
     return laid_out(edit(right(skip()), tensors={"b": {"birth": 2}}))
 
 
 @wrong("tensors_within_storages", "y")
 def lives_beyond_the_last_step() -> Plan:
-    """`y` is said to die at step 5 of a plan whose steps are 0 to 4."""
+    """`y` is stated to die at step 5 of a plan whose steps are 0 to 4."""
     return laid_out(edit(right(skip()), tensors={"y": {"death": 5}}))
 
 
 @wrong("tensors_within_storages", "b")
 def dies_before_it_is_born() -> Plan:
-    """`b` is said to be born at step 2 and to die at step 1."""
+    """`b` is stated to be born at step 2 and to die at step 1."""
     return laid_out(edit(right(skip()), tensors={"b": {"birth": 2, "death": 1}}))
 
 
@@ -59,7 +59,7 @@ def born_before_its_storage() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "late")
 def input_overwritten_before_its_first_reader() -> Plan:
-    """The input `late` is said to be born at its reader, step 2, and another tensor has its bytes before."""
+    """The input `late` is stated to be born at its reader, step 2, and another tensor has its bytes before."""
     made = model("""
         tensor w f32 4096 parameter
         node a MatMul x w -> a
@@ -71,7 +71,7 @@ def input_overwritten_before_its_first_reader() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "early")
 def output_overwritten_after_its_last_step() -> Plan:
-    """The output `early` is said to die where it is made, and its bytes are reused before the caller reads them."""
+    """The output `early` is stated to die where it is made, and its bytes are reused before the caller reads them."""
     made = model("""
         tensor w f32 4096 parameter
         node early MatMul x w -> early
@@ -83,7 +83,7 @@ def output_overwritten_after_its_last_step() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "first")
 def parameter_overwritten_after_its_last_reader() -> Plan:
-    """The parameter `first` is said to die at its only reader, and its bytes are reused: a second run is lost."""
+    """The parameter `first` is stated to die at its only reader, and its bytes are reused: a second run is lost."""
     made = model("""
         tensor first f32 64 parameter
         tensor second f32 64 parameter
@@ -96,7 +96,7 @@ def parameter_overwritten_after_its_last_reader() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "momentum")
 def optimizer_state_born_at_its_reader() -> Plan:
-    """The optimizer state `momentum` is said to be born at step 1; step 0 has made a tensor in its bytes."""
+    """The optimizer state `momentum` is stated to be born at step 1; step 0 has made a tensor in its bytes."""
     made = model("""
         tensor momentum f32 64 optimizer
         tensor w f32 64 parameter
@@ -108,7 +108,7 @@ def optimizer_state_born_at_its_reader() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "a")
 def saved_tensor_dies_at_its_reader() -> Plan:
-    """A forward pass saves `a` for backward, but `a` is said to die at its last reader, and its bytes are reused."""
+    """A forward pass saves `a` for backward, but `a` is stated to die at its last reader, and its bytes are reused."""
     made = model("""
         tensor w f32 4096 parameter
         tensor a f32 64 saved
@@ -122,13 +122,13 @@ def saved_tensor_dies_at_its_reader() -> Plan:
 
 @wrong("lifetimes_cover_accesses", "b")
 def another_writer_is_stated() -> Plan:
-    """`b` is said to be written by step 2, but step 1 writes it."""
+    """`b` is stated to be written by step 2, but step 1 writes it."""
     return edit(right(skip()), tensors={"b": {"writer": 2}})
 
 
 @wrong("lifetimes_cover_accesses", "b")
 def written_by_the_caller_and_by_a_step() -> Plan:
-    """`b` is said to be an input that the caller writes, but step 1 writes it."""
+    """`b` is stated to be an input that the caller writes, but step 1 writes it."""
     plan = right(skip())
     assert int(plan.allocation.tensors.writer[row(plan, "b")]) == 1
     return laid_out(edit(plan, tensors={"b": {"writer": NONE, "role": ROLES.index(Role.INPUT), "birth": 0}}))

@@ -97,7 +97,7 @@ def tensor_left_out() -> Wrong:
 
 
 @wrong("steps_are_the_model", field="returned")
-def input_said_to_be_returned() -> Wrong:
+def input_stated_to_be_returned() -> Wrong:
     """The plan states that the caller reads an input of the model at the end, and keeps it; the model does not."""
     plan = plan_of(_layers())
     t = plan.allocation.tensors
@@ -120,7 +120,7 @@ def operands_exchanged() -> Wrong:
 
 @wrong("steps_are_the_model")
 def zero_sizes() -> Wrong:
-    """Every activation is said to have no bytes, so that none overlaps another."""
+    """Every activation is stated to have no bytes, so that none overlaps another."""
     empty = plan_of(_layers(batch="batch"), dims={"batch": 0})
     return handed_out_with(_layers(), edit(empty, bindings=Bindings()))
 
@@ -179,6 +179,6 @@ def loop_hands_on_without_copies() -> Plan:
 
 @wrong("steps_are_the_model", "first")
 def alignment_understated() -> Wrong:
-    """A tensor of float32 is said to need no alignment, so that a later layout may put it at any byte."""
+    """A tensor of float32 is stated to need no alignment, so that a later layout may put it at any byte."""
     model = _layers()
     return handed_out_with(model, edit(plan_of(model), tensors={"first": {"alignment": 1}}))

@@ -57,7 +57,7 @@ def storage_misaligned() -> Plan:
 
 @wrong("alignment", "c")
 def alignment_no_power_of_two() -> Plan:
-    """The storage of `c` is said to be aligned to 96 bytes, which is no power of two."""
+    """The storage of `c` is stated to be aligned to 96 bytes, which is no power of two."""
     return edit(right(skip()), storages={"c": {"alignment": 96}})
 
 
@@ -87,13 +87,13 @@ def capacity_exceeded() -> Plan:
 
 @wrong("capacity", "c")
 def footprint_understated() -> Plan:
-    """The arena is said to need 512 bytes, but its last storage ends at 768."""
+    """The arena is stated to need 512 bytes, but its last storage ends at 768."""
     return edit(right(skip()), usage={"activations": {"footprint": 512}})
 
 
 @wrong("capacity", field="usage[activations].footprint")
 def footprint_overstated() -> Plan:
-    """The arena is said to need 1,024 bytes, but its last slot ends at 768."""
+    """The arena is stated to need 1,024 bytes, but its last slot ends at 768."""
     return edit(right(skip()), usage={"activations": {"footprint": 1024}})
 
 
@@ -117,7 +117,7 @@ def window_beyond_the_storage() -> Plan:
 
 @wrong("slot_count", "c")
 def slot_smaller_than_its_storage() -> Plan:
-    """The third slot is said to have 128 bytes, though storages of 256 lie in it."""
+    """The third slot is stated to have 128 bytes, though storages of 256 lie in it."""
     return edit(right(skip()), slots={"c": {"bytes": 128}})
 
 

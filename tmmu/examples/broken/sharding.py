@@ -100,7 +100,7 @@ def _without(plan: Plan, tensor: str) -> Plan:
 
 @wrong("shards", field="dimension 1 of w")
 def shard_with_a_gap() -> Plan:
-    """The second of two ranks holds one column of a weight less than is left, and nobody holds it."""
+    """The second of two ranks holds one column of a weight less than is left, and no rank holds it."""
     return _holding(_ranks(TENSOR, [1])[0], "w", 1, start=WIDTH // 2 + 1, held=WIDTH // 2 - 1)
 
 
@@ -123,7 +123,7 @@ def shard_of_another_dimension() -> Wrong:
 
 @wrong("steps_are_the_model", field="bytes")
 def rank_without_its_sharding() -> Wrong:
-    """The plan says that a shard spec splits its batch, and its tensors are as large as on one machine."""
+    """The plan states that a shard spec splits its batch, and its tensors are as large as on one machine."""
     whole = _ranks({**DATA, "rules": []}, [0])[0]
     return Wrong(amended(whole, shard_spec=resolve(DATA)), model=_network()[0])
 
@@ -155,14 +155,14 @@ def ranks_with_two_layouts() -> Wrong:
 
 
 @wrong("shards", field="part of w")
-def weight_that_the_rank_says_nothing_of() -> Plan:
+def weight_that_the_rank_leaves_out() -> Plan:
     """A rank has bytes for a weight and does not say which part of it they are."""
     return _without(_ranks(TENSOR, [0])[0], "w")
 
 
 @wrong("shards_cover", "h")
-def shard_that_one_rank_forgot() -> Wrong:
-    """One of two ranks says nothing of a result that it has bytes for, so that nobody holds its half."""
+def shard_that_one_rank_omits() -> Wrong:
+    """One of two ranks states no part of a result that it has bytes for, so that no rank holds its half."""
     first, second = _ranks(TENSOR)
     return Wrong(first, others=(_without(second, "h"),))
 

@@ -23,7 +23,7 @@ def in_place_read_later() -> Plan:
 
 @wrong("sharing_is_sound", "v", "r")
 def in_place_while_its_view_is_read_later() -> Plan:
-    """`r` takes the bytes of `a` in place, of which nobody reads `a` later, but its view `v`."""
+    """`r` takes the bytes of `a` in place, of which no step reads `a` later, but one its view `v`."""
     made = model("""
         tensor w f32 4096 parameter
         tensor v f32 64 view a 0
@@ -56,13 +56,13 @@ def matrix_product_in_place() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def softmax_in_place() -> Plan:
-    """A Softmax is said to work in place, but every element of its result depends on the whole row."""
+    """A Softmax is declared to work in place, but every element of its result depends on the whole row."""
     return in_place(right(once_read("Softmax")), "r", "a")
 
 
 @wrong("sharing_is_sound", "r", "a")
 def running_sum_in_place() -> Plan:
-    """A CumSum is said to work in place; it reads elements before the one that it writes."""
+    """A CumSum is declared to work in place; it reads elements before the one that it writes."""
     return in_place(right(once_read("CumSum")), "r", "a")
 
 
@@ -92,7 +92,7 @@ def in_place_shifted() -> Plan:
 
 
 @wrong("sharing_is_sound", "r", "a")
-def in_place_unsaid() -> Plan:
+def in_place_undeclared() -> Plan:
     """`r` has the bytes of its operand `a`, and the plan does not say that it is in place."""
     return shared(right(once_read("Relu")), "r", "a", Shares.NONE)
 
@@ -119,7 +119,7 @@ def in_place_on_an_input() -> Plan:
 
 @wrong("sharing_is_sound", "r", "given")
 def donation_claimed_by_the_plan() -> Plan:
-    """The plan says that the caller donates the input whose bytes `r` takes; only the caller can say that."""
+    """The plan states that the caller donates the input whose bytes `r` takes; only the caller can state that."""
     return right(first_reader("input donated"))
 
 
@@ -156,7 +156,7 @@ def view_at_another_window() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def view_beside_its_base() -> Plan:
-    """`r` is said to be a view of `a`, which writes nothing, but has bytes of its own, which nothing writes."""
+    """`r` is declared a view of `a`, which writes nothing, but has bytes of its own, which nothing writes."""
     plan = right(once_read("Reshape"))
     return edit(plan, tensors={"r": {"shares": SHARES.index(Shares.VIEW), "of": row(plan, "a")}})
 
@@ -177,19 +177,19 @@ def view_of_an_overwritten_base() -> Plan:
 
 @wrong("sharing_is_sound", "r", "a")
 def transpose_called_a_view() -> Plan:
-    """A Transpose is said to be a view of its operand, though its elements stand in another order."""
+    """A Transpose is declared a view of its operand, though its elements stand in another order."""
     return shared(right(once_read("Transpose")), "r", "a", Shares.VIEW)
 
 
 @wrong("sharing_is_sound", "r", "a")
 def view_larger_than_its_base() -> Plan:
-    """A Reshape of a tensor of 64 elements is said to show 128 of them."""
+    """A Reshape of a tensor of 64 elements is declared to show 128 of them."""
     return shared(right(once_read("Reshape", "f32 128")), "r", "a", Shares.VIEW)
 
 
 @wrong("sharing_is_sound", "r", "a")
 def dropout_of_training_called_a_view() -> Plan:
-    """In a plan for training, a Dropout with a training_mode operand is said to be a view of what it changes."""
+    """In a plan for training, a Dropout with a training_mode operand is declared a view of what it changes."""
     made = model("""
         tensor w f32 4096 parameter
         tensor ratio f32 1 parameter
@@ -228,7 +228,7 @@ def alias_group_with_a_stale_read() -> Plan:
 
 @wrong("sharing_is_sound")
 def every_tensor_in_one_storage() -> Plan:
-    """All activations are said to be aliases in one storage, which satisfies every rule about storages."""
+    """All activations are declared aliases in one storage, which satisfies every rule about storages."""
     plan = right(skip())
     word = {"storage": storage_of(plan, "x"), "shares": SHARES.index(Shares.ALIAS), "of": row(plan, "x")}
     return laid_out(edit(plan, tensors=dict.fromkeys(("a", "b", "c", "d", "y"), word)))

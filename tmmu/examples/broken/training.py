@@ -109,7 +109,7 @@ def weight_without_its_last_contribution() -> Wrong:
         )
         main = replace(model.bodies[0], outputs=tuple(part if t == whole else t for t in model.outputs))
         joint = replace(model, tensors=tuple(tensors), nodes=nodes, bodies=(main,))
-        # The name that is left over has no writer: the caller is said to give it.
+        # The name that is left over has no writer: the caller is stated to give it.
         tensors[whole] = replace(tensors[whole], role=model.tensors[model.inputs[0]].role)
         return replace(joint, tensors=tuple(tensors), bodies=(replace(main, inputs=(*main.inputs, whole)),))
 
@@ -118,13 +118,13 @@ def weight_without_its_last_contribution() -> Wrong:
 
 @wrong("steps_are_the_model", field="operator")
 def another_operator_run_again() -> Wrong:
-    """What is said to be computed again is computed by another operator, and backward reads it."""
+    """What is stated to be computed again is computed by another operator, and backward reads it."""
     return _planned(lambda m: _repeated(m, "make_b", "make_c.grad", lambda clone, _: replace(clone, op="Sigmoid")))
 
 
 @wrong("steps_are_the_model", field="extra-step")
 def other_values_run_again() -> Wrong:
-    """What is said to be computed again is computed from another tensor of the same size."""
+    """What is stated to be computed again is computed from another tensor of the same size."""
     return _planned(
         lambda m: _repeated(m, "make_b", "make_c.grad", lambda clone, m: replace(clone, reads=(_tensor(m, "c"),)))
     )
@@ -145,7 +145,7 @@ def saved_tensor_dies_at_its_last_forward_reader() -> Plan:
 
 @wrong("steps_are_the_model", field="saved")
 def saved_tensor_not_kept_for_backward() -> Wrong:
-    """In mode `forward` a tensor that the gradients need is not kept to the end, and not said to be saved."""
+    """In mode `forward` a tensor that the gradients need is not kept to the end, and not stated to be saved."""
     from tmmu.planner.arenas import DEFAULT
     from tmmu.planner.modes import prepare
 

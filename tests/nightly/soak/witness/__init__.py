@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.nightly.soak.scenes import Scene
 from tests.nightly.soak.witness.claims import at_shape, claimed, of_hashes
 from tests.nightly.soak.witness.contents import outlived, shared
 from tests.nightly.soak.witness.models import shows_difference
 from tests.nightly.soak.witness.nesting import badly_nested
-from tests.nightly.soak.witness.places import aliased, beyond, homeless, misaligned, misfit, outgrown, overlap
+from tests.nightly.soak.witness.places import aliased, beyond, misaligned, misfit, outgrown, overlap, role_not_held
 from tests.nightly.soak.witness.ranks import shows_part, shows_ranks
+from tmmu.examples.broken.faults import Case
 from tmmu.plan.gate import Stated
 
 __all__ = ["confirmed", "shows_ranks"]
@@ -24,18 +24,18 @@ Witness = Mapping[str, Any]
 
 SHOWN = {
     "no_live_overlap": overlap, "alignment": misaligned, "capacity": beyond, "tensors_within_storages": outgrown,
-    "must_not_alias": aliased, "slot_count": misfit, "roles_have_arenas": homeless,
+    "must_not_alias": aliased, "slot_count": misfit, "roles_have_arenas": role_not_held,
 }  # fmt: skip
 """Obligations whose witnesses name tensors and bytes."""
 
-SAID = {"lifetimes_cover_accesses": outlived, "sharing_is_sound": shared}
-"""Obligations whose witnesses speak of steps, and of what the caller gives up."""
+OF_STEPS = {"lifetimes_cover_accesses": outlived, "sharing_is_sound": shared}
+"""Obligations whose witnesses are about steps, and of what the caller gives up."""
 
 FIELDS = {"capacity": claimed, "peak": claimed, "slot_count": claimed, "shards": shows_part}
 """Obligations whose witnesses are a field with what is stated and what holds."""
 
 
-def confirmed(scene: Scene, stated: Stated, donated: frozenset[str], witness: Witness) -> bool:
+def confirmed(case: Case, stated: Stated, donated: frozenset[str], witness: Witness) -> bool:
     """Whether what a verdict prints of a plan is so."""
     name, plan = witness["obligation"], stated.plan
     if name == "hashes":
@@ -43,7 +43,7 @@ def confirmed(scene: Scene, stated: Stated, donated: frozenset[str], witness: Wi
     if "shape" in witness:
         return at_shape(plan, witness)
     if name == "steps_are_the_model":
-        return shows_difference(scene, plan, witness)
+        return shows_difference(case, plan, witness)
     if "field" in witness:
         return FIELDS[name](plan, witness) if name in FIELDS else False
     known = {*plan.allocation.tensors.name, "nothing", *(f"storage {k}" for k in range(len(plan.allocation.storages)))}
@@ -51,4 +51,4 @@ def confirmed(scene: Scene, stated: Stated, donated: frozenset[str], witness: Wi
         return False
     if name == "bodies_nest":
         return badly_nested(plan)
-    return SAID[name](plan, donated, witness) if name in SAID else SHOWN[name](plan, witness)
+    return OF_STEPS[name](plan, donated, witness) if name in OF_STEPS else SHOWN[name](plan, witness)

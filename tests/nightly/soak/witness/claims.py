@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from tests.nightly.soak.lies.counts import live
 from tests.nightly.soak.witness.places import row_of
 from tmmu.core import canonical
 from tmmu.core.dims.expressions import evaluate
 from tmmu.core.vocabulary import Shares
+from tmmu.examples.broken.faults.reading import live
 from tmmu.plan import file
 from tmmu.plan.columns import SHARES
 from tmmu.plan.gate import Stated
@@ -29,10 +29,10 @@ def at_shape(plan: Plan, w: Witness) -> bool:
     found = [evaluate(sizes[r], w["shape"]) for r in rows]
     t, row = plan.allocation.tensors, rows[0]
     if len(rows) == 2:
-        said = int(t.of[row]) == rows[1] and SHARES[int(t.shares[row])] in (Shares.VIEW, Shares.IN_PLACE)
-        return said and found == list(w["sizes"]) and (found[0] != found[1] or "view" in w["text"])
+        declared = int(t.of[row]) == rows[1] and SHARES[int(t.shares[row])] in (Shares.VIEW, Shares.IN_PLACE)
+        return declared and found == list(w["sizes"]) and (found[0] != found[1] or "view" in w["text"])
     planned = int(t.bytes[row])
-    if "is said to need" in w["text"]:
+    if " to need its " in w["text"]:
         point = dict(zip(plan.ranges, plan.envelope.point(row), strict=True))
         return point == w["shape"] and list(w["sizes"]) == [found[0], planned] and found[0] != planned
     return list(w["sizes"]) == [found[0], planned] and (found[0] > planned or found[0] < 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.nightly.soak.lies.telling import address, is_callers, is_kept, is_view, meet, returned
 from tests.nightly.soak.witness.places import row_of, step_of
 from tests.nightly.soak.witness.written import loops, overwritten, reads_again, results, returned_by, root, writers
 from tests.support.execution import ELEMENTWISE
@@ -13,23 +12,24 @@ from tests.support.recipes import WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.examples.broken.faults.reading import address, is_callers, is_kept, is_view, meet, returned
 from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan
 
 Witness = Mapping[str, Any]
 GRADIENTS = "tmmu.grad"
 SHOWN = {"": WHOLE_VIEWS, GRADIENTS: ("AddGrad", "SumGrad")}
-"""The operators of the scenes, by domain, whose result shows operand 0; other domains are taken at the plan's word."""
+"""The operators of the cases, by domain, whose result shows operand 0; other domains are taken as the plan declares."""
 OVERWRITTEN = {"": {**ELEMENTWISE, "Tanh": 1}, GRADIENTS: {"ReluGrad": 1, "TanhGrad": 1}}
 """How many of their first operands result 0 may be written over."""
 CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
 
 
 def outlived(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
-    """The step, or the caller, does what is said; and the tensor is not live then, or not written yet."""
+    """The step, or the caller, does what is stated; and the tensor is not live then, or not written yet."""
     t, row, step, text = plan.allocation.tensors, row_of(plan, w["tensors"][0]), step_of(w), w["text"]
     by, writer = writers(plan, row), int(t.writer[row])
-    if "is said to be written" in text:
+    if " to be written by " in text:
         return writer != NONE and (not by or by[0] != writer)
     if "has the role" in text:
         is_input = bool(int(t.flags[row]) & IS_INPUT)
@@ -42,7 +42,7 @@ def outlived(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
     here = {which: rows[step] if step < len(rows) else () for which, rows in lists.items()}
     if "without reading and writing" in text:
         return row in here["mutates"] and not (row in here["reads"] and row in here["writes"])
-    if "which the plan says no step writes" in text:
+    if "no step writes" in text:
         return row in here["writes"] and row not in here["mutates"] and writer == NONE
     live_then = int(t.birth[row]) <= min(step, plan.allocation.last_step) <= int(t.death[row])
     touched = {*here["reads"], *here["writes"], *reads_again(plan, step), *returned_by(plan, step)}
@@ -113,6 +113,9 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
         plan.allocation.steps.listed("writes")[step],
     )
     if int(t.writer[row]) != step or int(t.of[row]) != of or not (is_callers(plan, of) or t.writer[of] < step):
+        return False
+    mutates = plan.allocation.steps.listed("mutates")
+    if sum(row not in mutates[n] for n in writers(plan, row)) > 1:  # what is declared is of one write
         return False
     if int(plan.allocation.steps.body[step]) != (
         MAIN if is_callers(plan, of) else int(plan.allocation.steps.body[int(t.writer[of])])

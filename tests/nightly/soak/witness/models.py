@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.nightly.soak.scenes import Scene
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Shares
+from tmmu.examples.broken.faults import Case
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan
 
 Witness = Mapping[str, Any]
 
 
-def shows_difference(scene: Scene, plan: Plan, w: Witness) -> bool:
-    """The plan states what is said, and a right plan of the model what the model is said to."""
-    right, what, said = scene.plan, w["field"], (w["stated"], w["recomputed"])
+def shows_difference(case: Case, plan: Plan, w: Witness) -> bool:
+    """The plan states what is printed of it, and a right plan of the model what is printed of the model."""
+    right, what, printed = case.plan, w["field"], (w["stated"], w["recomputed"])
     names = [x.allocation.tensors.name.list() for x in (plan, right)]
     if what in ("missing-step", "extra-step"):
         key = _steps(plan).keys() ^ _steps(right).keys()
@@ -29,22 +29,21 @@ def shows_difference(scene: Scene, plan: Plan, w: Witness) -> bool:
         n = w["steps"][0]
         key_of = (plan.allocation.steps.node[n], int(plan.allocation.steps.part[n]))
         return (
-            _step(plan, n, what) == said[0]
-            and _same(what, _step(right, _steps(right)[key_of], what), said[1])
-            and said[0] != said[1]
+            _step(plan, n, what) == printed[0]
+            and _same(what, _step(right, _steps(right)[key_of], what), printed[1])
+            and printed[0] != printed[1]
         )
     if what in ("missing-tensor", "extra-tensor"):
         mine, its = (w["tensors"][0] in each for each in names)
         return (mine, its) == (what == "extra-tensor", what == "missing-tensor")
     if what in TENSOR:
         rows = [each.index(w["tensors"][0]) for each in names]
-        return (
-            tuple(TENSOR[what](x, r) for x, r in zip((plan, right), rows, strict=True)) == said and said[0] != said[1]
-        )
+        found = tuple(TENSOR[what](x, r) for x, r in zip((plan, right), rows, strict=True))
+        return found == printed and printed[0] != printed[1]
     if what == "alignment":
         rows = [each.index(w["tensors"][0]) for each in names]
         mine, least = (int(x.allocation.tensors.alignment[r]) for x, r in zip((plan, right), rows, strict=True))
-        return said[0] == str(mine) and (mine < least or mine % least > 0)
+        return printed[0] == str(mine) and (mine < least or mine % least > 0)
     if what == "must-not-alias":
         pairs = [
             {frozenset(each[k] for k in pair) for pair in x.allocation.must_not_alias}
@@ -54,11 +53,11 @@ def shows_difference(scene: Scene, plan: Plan, w: Witness) -> bool:
     if what == "unproduced":
         return w["tensors"][0] in set(plan.allocation.unproduced) ^ set(right.allocation.unproduced)
     if what == "source-digest":
-        return said == tuple(
+        return printed == tuple(
             "" if x.origin.source_digest is None else x.origin.source_digest.hex() for x in (plan, right)
         )
     if what == "binding":
-        return plan.bindings != right.bindings and said[0] != said[1]
+        return plan.bindings != right.bindings and printed[0] != printed[1]
     if what == "donated":
         return w["tensors"][0] in plan.bindings.donated and not _callers(right, w["tensors"][0])
     return False

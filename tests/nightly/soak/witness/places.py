@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tests.nightly.soak.lies.telling import address
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Rule
+from tmmu.examples.broken.faults.reading import address
 from tmmu.plan.columns import ROLES
 from tmmu.plan.sections import Plan, configured
 
@@ -25,7 +25,7 @@ def row_of(plan: Plan, name: str) -> int:
     return plan.allocation.tensors.name.list().index(name)
 
 
-def home_of(plan: Plan, name: str) -> int:
+def storage_of(plan: Plan, name: str) -> int:
     """The storage that goes by a tensor's name, or by its number where it has no tensor."""
     if name not in plan.allocation.tensors.name.list():
         return int(name.removeprefix("storage "))
@@ -39,7 +39,7 @@ def step_of(witness: Witness) -> int | None:
 def overlap(plan: Plan, w: Witness) -> bool:
     """Both storages have the first and the last byte and are live at the step; or their slots cannot both be right."""
     s, step = plan.allocation.storages, step_of(w)
-    one, other = (home_of(plan, name) for name in w["tensors"])
+    one, other = (storage_of(plan, name) for name in w["tensors"])
     if one == other:
         return False
     if step is None:  # of slots as a whole: they have bytes in common, or one slot is in two places
@@ -66,11 +66,11 @@ def misaligned(plan: Plan, w: Witness) -> bool:
     The sentence says which, and names the alignment, and the address that is no multiple of it.
     """
     s, name, text = plan.allocation.storages, w["tensors"][0], w["text"]
-    k = home_of(plan, name)
+    k = storage_of(plan, name)
     rows = [
         r
-        for r, home in enumerate(plan.allocation.tensors.storage.tolist())
-        if home == k and plan.allocation.tensors.name[r] == name
+        for r, of_tensor in enumerate(plan.allocation.tensors.storage.tolist())
+        if of_tensor == k and plan.allocation.tensors.name[r] == name
     ]
     of = {int(plan.allocation.tensors.alignment[r]): address(plan, r) for r in rows}
     arena, slot = plan.allocation.arenas[int(s.arena[k])].alignment, int(plan.slots.alignment[plan.slots.of[k]])
@@ -96,7 +96,7 @@ def beyond(plan: Plan, w: Witness) -> bool:
     arena, usage = plan.allocation.arenas[a], plan.usage[a]
     if "of the memory" in w["text"]:
         return _crowded(plan, a)
-    k = home_of(plan, w["tensors"][0])
+    k = storage_of(plan, w["tensors"][0])
     end = 1 << 64 if plan.origin.layout == "hashed" and arena.reuse else usage.footprint
     return int(s.arena[k]) == a and (int(s.offset[k]) + int(s.bytes[k]) > end or usage.footprint > arena.capacity)
 
@@ -119,7 +119,7 @@ def _crowded(plan: Plan, a: int) -> bool:
 
 def outgrown(plan: Plan, w: Witness) -> bool:
     t, s, name = plan.allocation.tensors, plan.allocation.storages, w["tensors"][0]
-    k = home_of(plan, name)
+    k = storage_of(plan, name)
     if "of steps 0 to" in w["text"]:
         return not s.birth[k] <= s.death[k] <= plan.allocation.last_step
     row = row_of(plan, name)
@@ -128,34 +128,35 @@ def outgrown(plan: Plan, w: Witness) -> bool:
 
 
 def aliased(plan: Plan, w: Witness) -> bool:
-    """The pair is listed, and the two storages have the first and the last byte."""
-    one, other = (row_of(plan, name) for name in w["tensors"])
-    s, homes = plan.allocation.storages, [int(plan.allocation.tensors.storage[r]) for r in (one, other)]
-    return frozenset((one, other)) in {frozenset(pair) for pair in plan.allocation.must_not_alias} and all(
+    """The storages hold a pair that is listed, and have the first and the last byte."""
+    s, storage = plan.allocation.storages, plan.allocation.tensors.storage
+    pair = [storage_of(plan, name) for name in w["tensors"]]
+    listed = {frozenset(int(storage[r]) for r in rows) for rows in plan.allocation.must_not_alias}
+    return frozenset(pair) in listed and all(
         plan.allocation.arenas[int(s.arena[k])].name == w["arena"]
         and int(s.offset[k]) <= w["first_byte"] <= w["last_byte"] < int(s.offset[k]) + int(s.bytes[k])
-        for k in homes
+        for k in pair
     )
 
 
 def misfit(plan: Plan, w: Witness) -> bool:
     """A storage does not fit its slot, or two cannot be in theirs."""
-    s, homes = plan.allocation.storages, [home_of(plan, name) for name in w["tensors"]]
-    slot, a = int(plan.slots.of[homes[0]]), int(s.arena[homes[0]])
-    if len(homes) == 1:
-        strict = max(int(s.alignment[homes[0]]), plan.allocation.arenas[a].alignment)
+    s, pair = plan.allocation.storages, [storage_of(plan, name) for name in w["tensors"]]
+    slot, a = int(plan.slots.of[pair[0]]), int(s.arena[pair[0]])
+    if len(pair) == 1:
+        strict = max(int(s.alignment[pair[0]]), plan.allocation.arenas[a].alignment)
         return bool(
             plan.slots.arena[slot] != a
-            or s.bytes[homes[0]] > plan.slots.bytes[slot]
+            or s.bytes[pair[0]] > plan.slots.bytes[slot]
             or strict > int(plan.slots.alignment[slot])
         )
-    if homes[0] == homes[1] or plan.slots.of[homes[1]] != slot:
+    if pair[0] == pair[1] or plan.slots.of[pair[1]] != slot:
         return False
-    both = s.birth[homes[0]] <= s.death[homes[1]] and s.birth[homes[1]] <= s.death[homes[0]]
+    both = s.birth[pair[0]] <= s.death[pair[1]] and s.birth[pair[1]] <= s.death[pair[0]]
     return bool(both) if step_of(w) is not None else not plan.allocation.arenas[a].reuse
 
 
-def homeless(plan: Plan, w: Witness) -> bool:
+def role_not_held(plan: Plan, w: Witness) -> bool:
     """The tensor lies in the arena, and neither the first rule that means it nor, without one, its role allows it."""
     row = row_of(plan, w["tensors"][0])
     arena = configured(plan)[int(plan.allocation.storages.arena[plan.allocation.tensors.storage[row]])]

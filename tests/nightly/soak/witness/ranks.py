@@ -10,10 +10,10 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from tests.nightly.soak.lies.ranks import part_of
 from tests.nightly.soak.witness.meeting import meet
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
+from tmmu.examples.broken.faults.ranks import part_of
 from tmmu.plan import sharding
 from tmmu.plan.gate import Stated
 from tmmu.plan.sections import Plan

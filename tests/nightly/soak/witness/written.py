@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.nightly.soak.lies.telling import address, is_callers, is_view
 from tmmu.core.columns import NONE
+from tmmu.examples.broken.faults.reading import address, is_callers, is_view
 from tmmu.plan.sections import Plan
 
 CALLER, END = -1, 1 << 40
@@ -51,7 +51,7 @@ def reads_again(plan: Plan, step: int) -> set[int]:
 
 
 def root(plan: Plan, row: int) -> int:
-    """The tensor whose bytes a tensor shows by the plan's word, or the tensor itself where that goes in a circle."""
+    """The tensor whose bytes a tensor shows as the plan declares, or the tensor itself where that goes in a circle."""
     passed = [row]
     while is_view(plan, passed[-1]):
         passed.append(int(plan.allocation.tensors.of[passed[-1]]))
@@ -83,7 +83,7 @@ def overwritten(plan: Plan, row: int, other: int | None, step: int, first: int, 
     """At a step that reads `row`, do its bytes from `first` to `last` hold `other`, or nothing at all?
 
     `other` has these bytes too, and was written after what `row` shows was; or neither that nor, where nothing is
-    said to be there, anything else was ever written to them.
+    stated to be there, anything else was ever written to them.
     """
     arena, base = int(plan.allocation.storages.arena[plan.allocation.tensors.storage[row]]), root(plan, row)
     if not (first <= last and all(covers(plan, row, arena, byte) for byte in (first, last))):

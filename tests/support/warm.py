@@ -3,7 +3,7 @@
 A verdict is reached by the same functions as ever; `verify-plan` starts solvers anew for each plan, and here they are
 lent to it. Rows are asked inside their own scope, so that a process with the definitions needs no cleaning; what asks
 the definition itself leaves declarations behind, and its process is reset. A plan that differs from one that was just
-proved in nothing but `UNSAID` is not proved again: no row and no word for the kernel is drawn from that.
+proved in nothing but `UNSEEN` is not proved again: no row and no word for the kernel is drawn from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proofs.verify import ranks
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 
-UNSAID = ("model", "mode", "order", "replay_token", "ir_hash", "source_digest", "rank", "world_size", "shard_spec")
+UNSEEN = ("model", "mode", "order", "replay_token", "ir_hash", "source_digest", "rank", "world_size", "shard_spec")
 """What a plan states of its provenance besides the layout, and so besides the program and where its tensors lie."""
 KEPT = 200
 """When so many proofs are remembered, all are forgotten: what is asked again is asked soon."""
@@ -91,7 +91,7 @@ class Kept:
     def __call__(
         self, plan: Plan, permissions: Permissions, donated: frozenset[str], call: Callable[[Callable[..., Any]], Any]
     ) -> Any:
-        """What the function says, or said of a plan from which this one differs in nothing that it looks at."""
+        """What the function returns, or returned for a plan from which this one differs in nothing that it looks at."""
         layout = None if plan.provenance is None else plan.provenance.layout
         bare = file.encode(replace(plan, provenance=None, shards=None))
         key = bare, layout, repr(permissions), donated

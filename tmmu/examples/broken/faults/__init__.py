@@ -1,36 +1,36 @@
-"""Every way to lie, by the code that the verifier must answer with.
+"""The catalogue of faults, by the code that the verifier must answer with, for whatever right plan.
 
-Codes are the names of obligations, for what is refuted, and failure codes, for what is no plan or no model. A lie is
-wrong by construction: what makes it wrong is worked out from the plan's columns, and nothing of the verifier is asked.
+Codes are the names of obligations, for what is refuted, and failure codes, for what is no plan or no model. The kinds
+of `tmmu.examples.broken` are single wrong plans; a fault makes as many as a right plan has places for it.
 """
 
 from __future__ import annotations
 
-from tests.nightly.soak.lies import (
+from tmmu.examples.broken.faults import (
+    arenas,
     bodies,
     counts,
     envelopes,
-    formats,
-    homes,
+    files,
     lifetimes,
+    model,
     model_files,
-    models,
-    places,
+    placement,
     ranks,
     sharing,
 )
-from tests.nightly.soak.lies.telling import Files, Lie
+from tmmu.examples.broken.faults.fault import Case, Fault, Injected
 
-__all__ = ["CODES", "ELSEWHERE", "LIES", "Files", "Lie"]
+__all__ = ["CODES", "FAULTS", "NOT_PRINTED", "Case", "Fault", "Injected"]
 
-LIES: dict[str, Lie] = {
-    lie.title: lie
-    for part in (places, homes, counts, lifetimes, sharing, bodies, models, envelopes, ranks, formats, model_files)
-    for lie in part.LIES
+_MODULES = (placement, arenas, counts, lifetimes, sharing, bodies, model, envelopes, ranks, files, model_files)
+
+FAULTS: dict[str, Fault] = {
+    each.title: each for module in _MODULES for each in vars(module).values() if isinstance(each, Fault)
 }
-"""All lies by title."""
+"""All faults by title."""
 
-ELSEWHERE = {
+NOT_PRINTED = {
     "INVALID_ARENA_CONFIG": "of a configuration file; the configuration in a plan is part of its format: INVALID_PLAN",
     "INVALID_BINDING": "a model that the plan's bindings do not fit is REFUTED; a flag that they do not fit is exit 2",
     "INVALID_SHARDING": "a model that the plan's shard spec does not fit is REFUTED: `shards`",
@@ -44,5 +44,5 @@ ELSEWHERE = {
 }
 """The failure codes that `verify-plan` cannot print of a plan and a model, and why."""
 
-CODES = tuple(dict.fromkeys(lie.code for lie in LIES.values()))
-"""Every code that a lie about a plan can reach."""
+CODES = tuple(dict.fromkeys(each.code for each in FAULTS.values()))
+"""Every code that a fault in a plan can reach."""
