@@ -76,8 +76,8 @@ def certificate(placement: Placement, claims: Claims | None) -> Certificate:
     live = np.full(count, -1, np.int64)
     for rows, usage, changed in zip(members, claims.usage, changes, strict=True):
         step = most_at(changed, np.ones(len(s), np.uint64)) if usage.max_live_step is None else usage.max_live_step
-        alive = rows[(s.birth[rows] <= step) & (step <= s.death[rows])]
-        live[slot[alive]] = alive
+        here = rows[(s.birth[rows] <= step) & (step <= s.death[rows])]
+        live[slot[here]] = here
     return Certificate(
         tenants, tenants_at, slot_offset, slots, changes, live, _most(slot, s.bytes, count),
         _most(slot, s.alignment, count),

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.checker.execute import Problem
 from proofs.checker.program import PlacedStorages, Program
 from proofs.readers.patterns import fits
+from proofs.violations import Obligation, Violation
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ArenaPolicy, Role
 from tmmu.plan.columns import ROLES
@@ -89,7 +89,7 @@ def rule_of(plan: Plan, policy: ArenaPolicy) -> NDArray[np.int64]:
     return found
 
 
-def housed(plan: Plan, configuration: ClaimedConfiguration, run: Program) -> Iterator[Problem]:
+def check_arena_assignment(plan: Plan, configuration: ClaimedConfiguration, run: Program) -> Iterator[Violation]:
     """A tensor that is no view lies in an arena that its rule lists, or that holds its role if no rule matches."""
     policy = configuration.policy
     by_role = [frozenset(a for a, use in enumerate(configuration.uses) if role in use.roles) for role in ROLES]
@@ -109,7 +109,7 @@ def housed(plan: Plan, configuration: ClaimedConfiguration, run: Program) -> Ite
         else:
             continue
         last = t.address + max(0, t.bytes - 1)
-        yield Problem("roles_have_arenas", (t.name,), None, here, t.address, last, text)
+        yield Violation(Obligation.ROLES_HAVE_ARENAS, text, (t.name,), None, here, t.address, last)
 
 
 def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest: Sequence[int]) -> list[Place]:
@@ -131,7 +131,7 @@ def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest:
     return found
 
 
-def overfull(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterator[Problem]:
+def overfull(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterator[Violation]:
     """The arenas of a memory end within its capacity."""
     strictest = [arena.alignment for arena in run.arenas]
     for s in run.storages:
@@ -148,4 +148,4 @@ def overfull(configuration: ClaimedConfiguration, run: PlacedStorages) -> Iterat
                 f"it has {place.capacity}"
             )
             first = max(0, place.capacity - place.base)
-            yield Problem("capacity", names, None, arena.name, first, arena.footprint - 1, text)
+            yield Violation(Obligation.CAPACITY, text, names, None, arena.name, first, arena.footprint - 1)

@@ -9,64 +9,57 @@ their storages could otherwise share a slot, it must not (T5). spec: V5.1, T5.2,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from proofs.checker.program import PlacedStorages, footprints
+from proofs.violations import Obligation, Violation, false_field
 from tmmu.plan.columns import Slots
 from tmmu.plan.sections import Claims, Usage
 
 
-class FalseField(NamedTuple):
-    """A field of the plan, what the file states and what holds; `obligation` is the one that it breaks."""
-
-    obligation: str
-    field: str
-    stated: str
-    recomputed: str
-
-
-def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[FalseField]:
+def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
     """Every claim that does not hold. O(storages log storages)."""
     per_arena: list[list[int]] = [[] for _ in run.arenas]
     for k, s in enumerate(run.storages):
         per_arena[s.arena].append(k)
     needed, joined = footprints(run.arenas, run.storages), _joined(run)
     for a, (members, usage) in enumerate(zip(per_arena, claims.usage, strict=True)):
+        place = f"usage[{run.arenas[a].name}]"
         count = _running(run, members, [1] * len(members))
         live = _running(run, members, [run.storages[k].bytes for k in members])
         peak, most = max(live.values(), default=0), max(count.values(), default=0)
-        rows: list[tuple[str, str, int | None, int]] = [
-            ("capacity", "footprint", usage.footprint, needed[a]),
-            ("peak", "peak_live_bytes", usage.peak_live_bytes, peak),
-            ("slot_count", "max_live", usage.max_live, most),
+        rows: list[tuple[Obligation, str, int | None, int]] = [
+            (Obligation.CAPACITY, "footprint", usage.footprint, needed[a]),
+            (Obligation.PEAK, "peak_live_bytes", usage.peak_live_bytes, peak),
+            (Obligation.SLOT_COUNT, "max_live", usage.max_live, most),
             *_slots(claims.slots, usage, a),
         ]
         if usage.peak_step is not None:
-            rows.insert(2, ("peak", "peak_live_bytes at peak_step", usage.peak_live_bytes, _at(live, usage.peak_step)))
+            at = _at(live, usage.peak_step)
+            rows.insert(2, (Obligation.PEAK, "peak_live_bytes at peak_step", usage.peak_live_bytes, at))
         if usage.max_live_step is not None:
             at = _at(count, usage.max_live_step)
-            rows.insert(-2, ("slot_count", "max_live at max_live_step", usage.max_live, at))
+            rows.insert(-2, (Obligation.SLOT_COUNT, "max_live at max_live_step", usage.max_live, at))
         for obligation, field, stated, found in rows:
             if stated is not None and stated != found:
-                yield FalseField(obligation, f"usage[{run.arenas[a].name}].{field}", str(stated), str(found))
+                yield false_field(obligation, f"{place}.{field}", str(stated), str(found))
         opened = usage.slots if claims.slots is None else int((claims.slots.arena == a).sum())
         for why in _more_than_needed(opened or 0, most, a in joined) if usage.minimal else ():
-            yield FalseField("slot_count", f"usage[{run.arenas[a].name}].minimal", "true", why)
+            yield false_field(Obligation.SLOT_COUNT, f"{place}.minimal", "true", why)
         if claims.slots is None and usage.slots is not None and usage.slots < most:
-            yield FalseField("slot_count", f"usage[{run.arenas[a].name}].slots", str(usage.slots), f"{most} or more")
+            yield false_field(Obligation.SLOT_COUNT, f"{place}.slots", str(usage.slots), f"{most} or more")
     if claims.slots is not None:
         yield from _false_slots(claims.slots, run)
 
 
-def _slots(slots: Slots | None, usage: Usage, arena: int) -> Iterator[tuple[str, str, int | None, int]]:
+def _slots(slots: Slots | None, usage: Usage, arena: int) -> Iterator[tuple[Obligation, str, int | None, int]]:
     """How many slots the table has in an arena, and how many of them hold a storage."""
     mine = np.flatnonzero(slots.arena == arena) if slots is not None else np.empty(0)
     held = int(np.isin(mine, slots.of).sum()) if slots is not None else 0
     stated = None if slots is None else usage.slots
-    yield "slot_count", "slots", stated, len(mine)
-    yield "slot_count", "slots that hold a storage", stated, held
+    yield Obligation.SLOT_COUNT, "slots", stated, len(mine)
+    yield Obligation.SLOT_COUNT, "slots that hold a storage", stated, held
 
 
 def _more_than_needed(slots: int, most: int, joined: bool) -> Iterator[str]:
@@ -77,7 +70,7 @@ def _more_than_needed(slots: int, most: int, joined: bool) -> Iterator[str]:
         yield "false: must_not_alias joins storages"
 
 
-def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[FalseField]:
+def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[Violation]:
     """Every slot that is larger or stricter than what it holds asks for, or less so. A slot has a byte (T7)."""
     needed = [[1, run.arenas[a].alignment] for a in slots.arena.tolist()]
     for s, slot in zip(run.storages, slots.of.tolist(), strict=True):
@@ -85,7 +78,7 @@ def _false_slots(slots: Slots, run: PlacedStorages) -> Iterator[FalseField]:
     for k, stated in enumerate(zip(slots.bytes.tolist(), slots.alignment.tolist(), strict=True)):
         for name, value, holds in zip(("bytes", "alignment"), stated, needed[k], strict=True):
             if value != holds:
-                yield FalseField("slot_count", f"slots[{k}].{name}", str(value), str(holds))
+                yield false_field(Obligation.SLOT_COUNT, f"slots[{k}].{name}", str(value), str(holds))
 
 
 def _running(run: PlacedStorages, members: list[int], amounts: list[int]) -> dict[int, int]:

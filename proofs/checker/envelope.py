@@ -9,12 +9,12 @@ the sizes at it, worked out from the rows of the plan alone; that there is none 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from proofs.readers.envelope import differing, shape_at
 from proofs.readers.operators import is_view
+from proofs.violations import Obligation, Violation
 from tmmu.core.columns import NONE
 from tmmu.core.dims.expressions import show
 from tmmu.core.dims.maxima import maximum, minimum
@@ -23,20 +23,8 @@ from tmmu.core.vocabulary import Shares
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
 
-NAME = "sizes_over_envelope"
 
-
-class AtShape(NamedTuple):
-    """Something false at one shape of the envelope: the tensors, the shape, the sizes there, and a sentence."""
-
-    obligation: str
-    tensors: tuple[str, ...]
-    shape: dict[str, int]
-    sizes: tuple[int, ...]
-    text: str
-
-
-def problems(plan: Plan) -> Iterator[AtShape]:
+def violations(plan: Plan) -> Iterator[Violation]:
     """Every tensor that is not as large as planned, lazily; then what shares bytes at some shapes only.
 
     O(terms + tensors), and a search for each size that is not yet looked at.
@@ -47,7 +35,7 @@ def problems(plan: Plan) -> Iterator[AtShape]:
     yield from _sharing(plan, plan.envelope.terms.rows())
 
 
-def _sizes(plan: Plan, rows: list[Row]) -> Iterator[AtShape]:
+def _sizes(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
     assert plan.envelope is not None  # the caller has looked
     envelope, ranges = plan.envelope, plan.ranges
     columns = envelope.size.tolist(), plan.allocation.tensors.bytes.tolist(), envelope.largest_at.tolist(), plan.sizes()
@@ -61,18 +49,16 @@ def _sizes(plan: Plan, rows: list[Row]) -> Iterator[AtShape]:
             shape = shape_at(ranges, point.point) if point is not None else {}
             found = values_at(rows, list(shape.values()))[row] if shape else 0
             if shape and (found < 0 if least else found > planned):
-                yield AtShape(
-                    NAME, (name,), shape, (found, planned),
-                    f"{name} has {found} bytes at {_at(shape)}, and {planned} are planned for it ({show(size)})",
-                )  # fmt: skip
+                what = f"{name} has {found} bytes at {_at(shape)}, and {planned} are planned for it ({show(size)})"
+                yield Violation(Obligation.SIZES_OVER_ENVELOPE, what, (name,), shape=shape, sizes=(found, planned))
         shape = dict(zip(ranges, envelope.point(t), strict=True))
         found = values_at(rows, list(shape.values()))[row]
         if found != planned:
-            what = f"{name} is said to need its {planned} bytes at {_at(shape)}, where it has {found} ({show(size)})"
-            yield AtShape(NAME, (name,), shape, (found, planned), what)
+            what = f"{name} is stated to need its {planned} bytes at {_at(shape)}, where it has {found} ({show(size)})"
+            yield Violation(Obligation.SIZES_OVER_ENVELOPE, what, (name,), shape=shape, sizes=(found, planned))
 
 
-def _sharing(plan: Plan, rows: list[Row]) -> Iterator[AtShape]:
+def _sharing(plan: Plan, rows: list[Row]) -> Iterator[Violation]:
     """What the plan calls in place or a view, and is not at some shape."""
     assert plan.envelope is not None  # the caller has looked
     t, sizes = plan.allocation.tensors, plan.sizes()
@@ -92,10 +78,8 @@ def _sharing(plan: Plan, rows: list[Row]) -> Iterator[AtShape]:
         one, other = t.name[row], t.name[of]
         what = "a view of" if word is Shares.VIEW else "in place of"
         found = at[place[row]], at[place[of]]
-        yield AtShape(
-            NAME, (one, other), shape, found,
-            f"{one} is planned {what} {other}, but at {_at(shape)} they have {found[0]} and {found[1]} bytes",
-        )  # fmt: skip
+        text = f"{one} is planned {what} {other}, but at {_at(shape)} they have {found[0]} and {found[1]} bytes"
+        yield Violation(Obligation.SIZES_OVER_ENVELOPE, text, (one, other), shape=shape, sizes=found)
 
 
 def _at(shape: Mapping[str, int]) -> str:

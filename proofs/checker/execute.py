@@ -15,73 +15,59 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 from proofs.checker.program import CALLER, PlacedStorages, Program, RunStep
 from proofs.checker.states import State, ValueNumbers, start
 from proofs.checker.visits import Visits
+from proofs.violations import Obligation, Violation
 
 
-class Problem(NamedTuple):
-    """Something false in a plan: the obligation it breaks, tensors, step, arena, bytes (first, last), a sentence."""
-
-    obligation: str
-    tensors: tuple[str, ...]
-    step: int | None
-    arena: str
-    first_byte: int | None
-    last_byte: int | None
-    text: str
-
-
-def problems(run: Program) -> Iterator[Problem]:
+def violations(run: Program) -> Iterator[Violation]:
     """Everything that is false in a plan, lazily. O(n log n) for n accesses and storages, but for dense aliasing."""
     yield from placed(run)
     yield from overlapping(run)
     yield from executed(run)
 
 
-def placed(run: Program) -> Iterator[Problem]:
+def placed(run: Program) -> Iterator[Violation]:
     """Every storage and tensor is aligned, in bounds and within the steps; every tensor within its storage."""
     yield from stored(run)
     yield from within_storages(run)
 
 
-def stored(run: PlacedStorages) -> Iterator[Problem]:
+def stored(run: PlacedStorages) -> Iterator[Violation]:
     """Alignment, bounds and capacity of every storage."""
     for k, s in enumerate(run.storages):
         arena, of = run.arenas[s.arena], run.storage_names[k]
         where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))
         if not s.birth <= s.death <= run.last_step:
-            yield Problem(
-                "tensors_within_storages",
-                *where,
-                f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}",
-            )
+            text = f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}"
+            yield Violation(Obligation.TENSORS_WITHIN_STORAGES, text, *where)
         if s.offset + s.bytes > arena.limit or arena.footprint > arena.capacity:
-            yield Problem(
-                "capacity",
-                *where,
-                f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}",
-            )
+            text = f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}"
+            yield Violation(Obligation.CAPACITY, text, *where)
         if not power_of_two(arena.alignment):
-            yield Problem("alignment", *where, f"the arena of {of} has the alignment {arena.alignment}: {NO_POWER}")
+            text = f"the arena of {of} has the alignment {arena.alignment}: {NO_POWER}"
+            yield Violation(Obligation.ALIGNMENT, text, *where)
         elif text := _misaligned(f"{of} at {s.offset}", s.offset, s.alignment, arena.alignment):
-            yield Problem("alignment", *where, text)
+            yield Violation(Obligation.ALIGNMENT, text, *where)
 
 
-def within_storages(run: Program) -> Iterator[Problem]:
+def within_storages(run: Program) -> Iterator[Violation]:
     """Every tensor lies within its storage, in bytes and in steps, and is aligned."""
     for t in run.tensors:
         s, arena = run.storages[t.storage], run.arenas[run.storages[t.storage].arena]
         where = ((t.name,), None, arena.name, t.address, t.address + max(0, t.bytes - 1))
         if t.window + t.bytes > s.bytes or not s.birth <= t.birth <= t.death <= s.death:
-            yield Problem("tensors_within_storages", *where, f"{t.name} reaches beyond its storage in bytes or steps")
+            text = f"{t.name} reaches beyond its storage in bytes or steps"
+            yield Violation(Obligation.TENSORS_WITHIN_STORAGES, text, *where)
         if text := _misaligned(f"{t.name} at {t.address}", t.address, t.alignment):
-            yield Problem("alignment", *where, text)
+            yield Violation(Obligation.ALIGNMENT, text, *where)
         elif power_of_two(s.alignment) and t.alignment > s.alignment:
-            yield Problem("alignment", *where, f"{t.name} requires {t.alignment}, its storage only {s.alignment}")
+            text = f"{t.name} requires {t.alignment}, its storage only {s.alignment}"
+            yield Violation(Obligation.ALIGNMENT, text, *where)
 
 
 NO_POWER = "no power of two"
@@ -100,7 +86,7 @@ def power_of_two(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-def overlapping(run: PlacedStorages) -> Iterator[Problem]:
+def overlapping(run: PlacedStorages) -> Iterator[Violation]:
     """No byte of an arena belongs to two storages that live at one step: a sweep over births, neighbours compared."""
     live: list[list[tuple[int, int, int]]] = [[] for _ in run.arenas]  # (first byte, end, storage), sorted
     boxes = [(k, s) for k, s in enumerate(run.storages) if s.bytes and s.birth <= s.death]
@@ -114,24 +100,14 @@ def overlapping(run: PlacedStorages) -> Iterator[Problem]:
             continue
         for other in here[max(0, i - 1) : i + 1]:
             if other[0] < box[1] and box[0] < other[1]:
-                names, first, end = (
-                    (run.storage_names[other[2]], run.storage_names[k]),
-                    max(other[0], box[0]),
-                    min(other[1], box[1]),
-                )
-                yield Problem(
-                    "no_live_overlap",
-                    names,
-                    step,
-                    run.arenas[s.arena].name,
-                    first,
-                    end - 1,
-                    f"{names[0]} and {names[1]} are both live at step {step}",
-                )
+                names = run.storage_names[other[2]], run.storage_names[k]
+                text = f"{names[0]} and {names[1]} are both live at step {step}"
+                where = run.arenas[s.arena].name, max(other[0], box[0]), min(other[1], box[1]) - 1
+                yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, step, *where)
         insort(here, box)
 
 
-def executed(run: Program) -> Iterator[Problem]:
+def executed(run: Program) -> Iterator[Violation]:
     """Run the plan: every access within its lifetime, every read of what was written, no write over an operand.
 
     Of exclusive arms each runs once, from the state before them, and never a combination. O(accesses), and for each
@@ -145,32 +121,30 @@ def executed(run: Program) -> Iterator[Problem]:
         for r in (*step.reads, *step.again):
             if r not in taken:
                 yield from _read(run, state, values, n, r)
+        here = partial(_at, run, n)
         for r in state.begun.intersection(step.reads):
-            name = run.tensors[r].name
-            yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {name} before it is written")
+            yield here(Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {run.tensors[r].name} before it is written")
         for w in step.writes:
             t, base = run.tensors[w], run.views.get(w)
             if not t.birth <= n <= t.death:
-                yield _problem(
-                    run, "lifetimes_cover_accesses", n, w, f"writes {t.name}, which lives over [{t.birth}, {t.death}]"
-                )
+                text = f"writes {t.name}, which lives over [{t.birth}, {t.death}]"
+                yield here(Obligation.LIFETIMES_COVER_ACCESSES, w, text)
             if state.perhaps[w] and not (w in step.mutates or (step.completes and w in state.begun)):
-                yield _problem(run, "sharing_is_sound", n, w, f"writes {t.name}, which was written before")
+                yield here(Obligation.SHARING_IS_SOUND, w, f"writes {t.name}, which was written before")
             if visits.holds(w, state):
                 yield from _whole(run, state, values, n, w, f"writes {t.name}, which an earlier arm has written")
             if w in step.mutates and t.writer is None and w not in run.donated:
-                yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, which the caller has not donated")
+                yield here(Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, which the caller has not donated")
             if w in step.mutates and base is not None:
-                yield _problem(run, "sharing_is_sound", n, w, f"changes {t.name}, a view, and with it what it shows")
+                yield here(Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, a view, and with it what it shows")
             if base is None:
                 yield from _over_operands(run, step, n, w)
                 continue
             b, offset, state.shown[w] = run.tensors[base[0]], base[1], state.shown[base[0]]
             there = (b.arena, b.storage, b.address + offset)
             if (t.arena, t.storage, t.address) != there or offset + t.bytes > b.bytes:
-                yield _problem(
-                    run, "sharing_is_sound", n, w, f"makes {t.name} a view, but not of the bytes of {b.name}", b.name
-                )
+                text = f"makes {t.name} a view, but not of the bytes of {b.name}"
+                yield here(Obligation.SHARING_IS_SOUND, w, text, b.name)
         yield from _over_each_other(run, step, n)
         for w in step.writes:
             t = run.tensors[w]
@@ -193,41 +167,41 @@ def executed(run: Program) -> Iterator[Problem]:
         yield from _read(run, state, values, len(run.steps), r)
 
 
-def _by_the_caller(run: Program) -> Iterator[Problem]:
+def _by_the_caller(run: Program) -> Iterator[Violation]:
     """The caller writes its tensors before step 0, all of them and in any order: only views share their bytes. V1.13"""
     given = [i for i, t in enumerate(run.tensors) if t.writer is None and t.bytes and i not in run.views]
     given.sort(key=lambda i: (run.tensors[i].arena, run.tensors[i].address))
     for a, b in pairwise(given):
         if _meet(run, a, b):
             first, second = run.tensors[a].name, run.tensors[b].name
-            yield _problem(run, "sharing_is_sound", 0, b, f"finds {first} and {second} in the same bytes", first)
+            yield _at(run, 0, Obligation.SHARING_IS_SOUND, b, f"finds {first} and {second} in the same bytes", first)
 
 
-def _read(run: Program, state: State, values: ValueNumbers, n: int, r: int) -> Iterator[Problem]:
+def _read(run: Program, state: State, values: ValueNumbers, n: int, r: int) -> Iterator[Violation]:
     t = run.tensors[r]
     if not t.birth <= min(n, run.last_step) <= t.death:
-        yield _problem(
-            run, "lifetimes_cover_accesses", n, r, f"reads {t.name}, which lives over [{t.birth}, {t.death}]"
-        )
+        text = f"reads {t.name}, which lives over [{t.birth}, {t.death}]"
+        yield _at(run, n, Obligation.LIFETIMES_COVER_ACCESSES, r, text)
     if not state.surely[r]:
-        yield _problem(run, "lifetimes_cover_accesses", n, r, f"reads {t.name} before it is written")
+        yield _at(run, n, Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {t.name} before it is written")
         return
     yield from _whole(run, state, values, n, r, f"reads {t.name}")
 
 
-def _whole(run: Program, state: State, values: ValueNumbers, n: int, r: int, does: str) -> Iterator[Problem]:
-    """Every byte of a tensor holds what the tensor shows; the first that does not is the problem."""
+def _whole(run: Program, state: State, values: ValueNumbers, n: int, r: int, does: str) -> Iterator[Violation]:
+    """Every byte of a tensor holds what the tensor shows; the first that does not is the witness."""
     t = run.tensors[r]
     for first, end, value in state.memory[t.arena].read(t.address, t.address + t.bytes):
         if value != state.shown[r]:
             owner = values.other_than(r, value)
             other = run.tensors[owner].name if owner != CALLER else "nothing"
             text = f"{run.at(n)} {does}, whose bytes hold {other}"
-            yield Problem("sharing_is_sound", (t.name, other), n, run.arenas[t.arena].name, first, end - 1, text)
+            where = run.arenas[t.arena].name, first, end - 1
+            yield Violation(Obligation.SHARING_IS_SOUND, text, (t.name, other), n, *where)
             return
 
 
-def _over_operands(run: Program, step: RunStep, n: int, w: int) -> Iterator[Problem]:
+def _over_operands(run: Program, step: RunStep, n: int, w: int) -> Iterator[Violation]:
     """A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand.
 
     What the leave of exclusive arms writes may lie on the outputs that become it. spec: X4.6
@@ -238,17 +212,17 @@ def _over_operands(run: Program, step: RunStep, n: int, w: int) -> Iterator[Prob
         a, b = run.tensors[r], run.tensors[w]
         may = run.in_place.get(w) == r or r in run.become.get(w, ())
         if not may or (a.address, a.bytes) != (b.address, b.bytes):
-            yield _problem(run, "sharing_is_sound", n, w, f"writes {b.name} over {a.name}, which it reads", a.name)
+            yield _at(run, n, Obligation.SHARING_IS_SOUND, w, f"writes {b.name} over {a.name}, which it reads", a.name)
 
 
-def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Problem]:
+def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Violation]:
     """Two results of one step share no byte, views apart."""
     results = [w for w in dict.fromkeys(step.writes) if w not in run.views and run.tensors[w].bytes]
     results.sort(key=lambda w: (run.tensors[w].arena, run.tensors[w].address))
     for a, b in pairwise(results):
         if _meet(run, a, b):
             first, second = run.tensors[a].name, run.tensors[b].name
-            yield _problem(run, "sharing_is_sound", n, b, f"writes {first} and {second} to the same bytes", first)
+            yield _at(run, n, Obligation.SHARING_IS_SOUND, b, f"writes {first} and {second} to the same bytes", first)
 
 
 def _meet(run: Program, i: int, j: int) -> bool:
@@ -256,7 +230,8 @@ def _meet(run: Program, i: int, j: int) -> bool:
     return a.arena == b.arena and max(a.address, b.address) < min(a.address + a.bytes, b.address + b.bytes)
 
 
-def _problem(run: Program, obligation: str, n: int, i: int, text: str, *others: str) -> Problem:
+def _at(run: Program, n: int, obligation: Obligation, i: int, text: str, *others: str) -> Violation:
+    """A violation at one step, at the bytes of one tensor."""
     t = run.tensors[i]
     last = t.address + max(0, t.bytes - 1)
-    return Problem(obligation, (t.name, *others), n, run.arenas[t.arena].name, t.address, last, f"{run.at(n)} {text}")
+    return Violation(obligation, f"{run.at(n)} {text}", (t.name, *others), n, run.arenas[t.arena].name, t.address, last)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 class Bytes:
-    """An unbounded arena, every byte owned by `nobody` until a tensor is written over it.
+    """An unbounded arena, every byte owned by `unwritten` until a tensor is written over it.
 
     `start` and `owner` are the runs in order of address. A write or read costs O(log runs + runs touched).
 
@@ -17,8 +17,8 @@ class Bytes:
     [(2, 4, 5), (4, 6, 7), (6, 8, 5), (8, 10, -1)]
     """
 
-    def __init__(self, nobody: int) -> None:
-        self.start, self.owner = [0], [nobody]
+    def __init__(self, unwritten: int) -> None:
+        self.start, self.owner = [0], [unwritten]
 
     def copy(self) -> Bytes:
         """The same arena, to be written apart from this one."""

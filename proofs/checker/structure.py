@@ -1,4 +1,4 @@
-"""Do the steps of a plan hang together, model or no model: writers, roles, bodies, scopes, alias conflicts, slots?
+"""Structural validity of the steps, model or no model: writers, roles, bodies, scopes, alias conflicts, slots.
 
 The checker runs steps one after the other; here is what makes that list a program. The plan's `writer` is the step
 that writes, what no step writes is the caller's, the bodies of a node lie between its enter and its leave, and a
@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from proofs.checker import arenas as homes
-from proofs.checker.execute import NO_POWER, Problem, power_of_two
+from proofs.checker import arenas
+from proofs.checker.execute import NO_POWER, power_of_two
 from proofs.checker.layouts import by_slots
 from proofs.checker.program import PlacedStorages, Program
 from proofs.readers.arms import declared
 from proofs.readers.operators import iterates, qualified
+from proofs.violations import Obligation, Violation
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, Part, Role
 from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, Slots
@@ -26,8 +27,8 @@ from tmmu.plan.sections import Claims, Plan
 CALLERS = tuple(ROLES.index(role) for role in (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER))
 
 
-def problems(plan: Plan, run: Program) -> Iterator[Problem]:
-    """Everything that does not hang together. O(plan x depth of bodies)."""
+def violations(plan: Plan, run: Program) -> Iterator[Violation]:
+    """Everything in which steps, bodies and slots are not valid. O(plan x depth of bodies)."""
     yield from written(plan, run)
     yield from nested(plan, run)
     yield from copied(plan, run)
@@ -35,31 +36,27 @@ def problems(plan: Plan, run: Program) -> Iterator[Problem]:
     if plan.claims is not None:
         yield from claimed(plan.claims, run, by_slots(plan))
     if plan.claims is not None and plan.claims.configuration is not None:
-        yield from homes.housed(plan, plan.claims.configuration, run)
+        yield from arenas.check_arena_assignment(plan, plan.claims.configuration, run)
     yield from never_reused(run)
 
 
-def claimed(claims: Claims, run: PlacedStorages, addressed: bool) -> Iterator[Problem]:
+def claimed(claims: Claims, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
     """What the claimed slots and memories require of storages."""
     if claims.configuration is not None:
-        yield from homes.overfull(claims.configuration, run)
+        yield from arenas.overfull(claims.configuration, run)
     if claims.slots is not None:
         yield from slotted(claims.slots, run, addressed)
 
 
-def _problem(obligation: str, tensors: tuple[str, ...], step: int | None, text: str) -> Problem:
-    return Problem(obligation, tensors, step, "", None, None, text)
-
-
-def _misnested(run: Program, step: int, text: str) -> Problem:
+def _misnested(run: Program, step: int, text: str) -> Violation:
     """A step that stands wrong, known to people by the first tensor that it writes and the first that it reads."""
     if step >= len(run.steps):
-        return _problem("bodies_nest", (), None, text)
+        return Violation(Obligation.BODIES_NEST, text)
     first = (*run.steps[step].writes[:1], *run.steps[step].reads[:1])
-    return _problem("bodies_nest", tuple(run.tensors[t].name for t in first), step, text)
+    return Violation(Obligation.BODIES_NEST, text, tuple(run.tensors[t].name for t in first), step)
 
 
-def written(plan: Plan, run: Program) -> Iterator[Problem]:
+def written(plan: Plan, run: Program) -> Iterator[Violation]:
     """Each tensor's writer is the first step that lists it; the caller's tensors have its roles and are born at 0."""
     first: dict[int, int] = {}
     for n, writes in enumerate(plan.allocation.steps.listed("writes")):
@@ -71,37 +68,29 @@ def written(plan: Plan, run: Program) -> Iterator[Problem]:
     ):
         for t in mutates:
             if t not in writes or t not in run.steps[n].reads:
-                yield _problem(
-                    "lifetimes_cover_accesses",
-                    (run.tensors[t].name,),
-                    n,
-                    f"{run.at(n)} mutates {run.tensors[t].name} without reading and writing it",
-                )
+                text = f"{run.at(n)} mutates {run.tensors[t].name} without reading and writing it"
+                yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (run.tensors[t].name,), n)
         for t in writes:
             if run.tensors[t].writer is None and t not in mutates:
-                yield _problem(
-                    "lifetimes_cover_accesses",
-                    (run.tensors[t].name,),
-                    n,
-                    f"{run.at(n)} writes {run.tensors[t].name}, which the plan says no step writes",
-                )
+                text = f"{run.at(n)} writes {run.tensors[t].name}, which no step writes by the plan"
+                yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (run.tensors[t].name,), n)
     roles, flags = plan.allocation.tensors.role.tolist(), plan.allocation.tensors.flags.tolist()
     for i, tensor in enumerate(run.tensors):
         name, writer = tensor.name, tensor.writer
         if first.get(i) != writer:  # what the caller writes is in neither
             found = f"step {first[i]}" if i in first else "no step"
-            text = f"{name} is said to be written by step {writer}; {found} writes it"
-            yield _problem("lifetimes_cover_accesses", (name,), writer, text)
+            text = f"{name} is stated to be written by step {writer}; {found} writes it"
+            yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
         if (roles[i] in CALLERS) != (writer is None) or (flags[i] & IS_INPUT and writer is not None):
             who = "the caller" if writer is None else "a step"
             text = f"{name} has the role {ROLES[roles[i]]}, but {who} writes it"
-            yield _problem("lifetimes_cover_accesses", (name,), writer, text)
+            yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
         if writer is None and tensor.birth != 0:
             text = f"{name} is written by the caller before step 0, but born at step {tensor.birth}"
-            yield _problem("lifetimes_cover_accesses", (name,), 0, text)
+            yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), 0)
 
 
-def nested(plan: Plan, run: Program) -> Iterator[Problem]:
+def nested(plan: Plan, run: Program) -> Iterator[Violation]:
     """Bodies are closed ranges of steps inside their node's enter and leave, and keep their values to themselves."""
     bodies, steps = plan.allocation.bodies, plan.allocation.steps
     part, body, nodes = [PARTS[p] for p in steps.part.tolist()], steps.body.tolist(), run.nodes
@@ -129,7 +118,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
             yield _misnested(run, e, f"body {bodies.name[b]!r} is declared exclusive, but {but}")
         if bool(bodies.iterates[b]) != (again := iterates(domain, op, e in exclusive)):
             can, word = ("can", "once") if again else ("cannot", "again")
-            text = f"body {bodies.name[b]!r} is said to run {word}, but {qualified(domain, op)} {can} run it again"
+            text = f"body {bodies.name[b]!r} is declared to run {word}, but {qualified(domain, op)} {can} run it again"
             yield _misnested(run, e, text)
         if not str(bodies.name[b]).startswith(f"{nodes[e]}/"):
             yield _misnested(run, e, f"body {bodies.name[b]!r} is not named after its node {nodes[e]!r}")
@@ -164,7 +153,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Problem]:
 
 def _scoped(
     plan: Plan, run: Program, part: list[Part], body: list[int], parent: list[int], enter: list[int], leave: list[int]
-) -> Iterator[Problem]:
+) -> Iterator[Violation]:
     """A tensor written inside a body is read there, in bodies inside it, or by the leave of the node that owns it."""
     if len(parent) == 1:
         return
@@ -175,7 +164,7 @@ def _scoped(
     for t, bodies in shared.items():
         if any(not plan.allocation.bodies.exclusive[b] for b in bodies):
             text = f"{run.tensors[t].name} is written by two steps, not each in an exclusive arm"
-            yield _problem("bodies_nest", (run.tensors[t].name,), run.tensors[t].writer, text)
+            yield Violation(Obligation.BODIES_NEST, text, (run.tensors[t].name,), run.tensors[t].writer)
         for arms in reversed(formal_bodies.values()):  # inner nodes first
             if bodies.issuperset(arms):
                 bodies.add(parent[arms[0]])
@@ -190,15 +179,11 @@ def _scoped(
             if w is None:
                 continue
             # What an enter writes belongs to the bodies of its node (a scratch of the node is read by itself).
-            homes = shared.get(r) or (formal_bodies[w] if part[w] is Part.ENTER else [body[w]])
-            owner_leaves = [leave[h] for h in homes if h != MAIN]
-            if not any(h in around for h in homes) and n not in owner_leaves and n != w:
-                yield _problem(
-                    "bodies_nest",
-                    (run.tensors[r].name,),
-                    n,
-                    f"{run.at(n)} reads {run.tensors[r].name} from inside another body",
-                )
+            within = shared.get(r) or (formal_bodies[w] if part[w] is Part.ENTER else [body[w]])
+            owner_leaves = [leave[h] for h in within if h != MAIN]
+            if not any(h in around for h in within) and n not in owner_leaves and n != w:
+                text = f"{run.at(n)} reads {run.tensors[r].name} from inside another body"
+                yield Violation(Obligation.BODIES_NEST, text, (run.tensors[r].name,), n)
 
 
 def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
@@ -213,7 +198,7 @@ def _written_in_arms(plan: Plan, run: Program) -> dict[int, set[int]]:
     return {t: set(bodies) for t, bodies in found.items() if len(bodies) > 1}
 
 
-def copied(plan: Plan, run: Program) -> Iterator[Problem]:
+def copied(plan: Plan, run: Program) -> Iterator[Violation]:
     """What a leave returns of a formal input or of a value from outside, it first copies to as many bytes."""
     reads, writes, scratch = (
         plan.allocation.steps.listed("reads"),
@@ -232,7 +217,7 @@ def copied(plan: Plan, run: Program) -> Iterator[Problem]:
                 and following not in writes[leave]
             ):
                 text = f"{run.at(leave)} returns {run.tensors[r].name}, which its body did not make, without a copy"
-                yield _problem("bodies_nest", (run.tensors[r].name,), leave, text)
+                yield Violation(Obligation.BODIES_NEST, text, (run.tensors[r].name,), leave)
             if following in writes[leave] and r not in writes[leave] and following is not None:
                 value, copy = run.tensors[r], run.tensors[following]
                 if (value.bytes, plan.allocation.tensors.dtype[r]) != (
@@ -240,16 +225,16 @@ def copied(plan: Plan, run: Program) -> Iterator[Problem]:
                     plan.allocation.tensors.dtype[following],
                 ):
                     text = f"{run.at(leave)} copies {value.name} to {copy.name}, which has another size or element type"
-                    yield _problem("bodies_nest", (value.name, copy.name), leave, text)
+                    yield Violation(Obligation.BODIES_NEST, text, (value.name, copy.name), leave)
 
 
-def kept_apart(run: PlacedStorages) -> Iterator[Problem]:
+def kept_apart(run: PlacedStorages) -> Iterator[Violation]:
     """Tensors, or buffers, that must not alias share no byte of an arena, at any step."""
     for a, b in run.apart:
         if meeting := _common_bytes(run, a, b):
             names = run.storage_names[a], run.storage_names[b]
             text = f"{names[0]} and {names[1]} must not alias, but their storages share bytes"
-            yield Problem("must_not_alias", names, None, *meeting, text)
+            yield Violation(Obligation.MUST_NOT_ALIAS, text, names, None, *meeting)
 
 
 def _common_bytes(run: PlacedStorages, a: int, b: int) -> tuple[str, int, int] | None:
@@ -259,7 +244,7 @@ def _common_bytes(run: PlacedStorages, a: int, b: int) -> tuple[str, int, int] |
     return (run.arenas[s.arena].name, first, end - 1) if s.arena == t.arena and first < end else None
 
 
-def never_reused(run: PlacedStorages) -> Iterator[Problem]:
+def never_reused(run: PlacedStorages) -> Iterator[Violation]:
     """In an arena that does not reuse, no two storages share a byte, live at one step or not. spec: P2.4"""
     here = [k for k, s in enumerate(run.storages) if s.bytes and not run.arenas[s.arena].reuse]
     here.sort(key=lambda k: (run.storages[k].arena, run.storages[k].offset))
@@ -267,23 +252,23 @@ def never_reused(run: PlacedStorages) -> Iterator[Problem]:
         if meeting := _common_bytes(run, a, b):
             names = run.storage_names[a], run.storage_names[b]
             text = f"{names[0]} and {names[1]} share bytes of an arena that does not reuse"
-            yield Problem("no_live_overlap", names, None, *meeting, text)
+            yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, None, *meeting)
 
 
 def _slots_apart(
     run: PlacedStorages, slots: list[tuple[int, int, int]], tenants: dict[int, list[int]]
-) -> Iterator[Problem]:
-    """Where slots have addresses of their own, no byte of an arena is in two slots, whoever lives there."""
+) -> Iterator[Violation]:
+    """Where slots have addresses of their own, no byte of an arena is in two slots, used at one step or not."""
     placed = sorted((slots[slot][0], run.storages[members[0]].offset, slot) for slot, members in tenants.items())
     for (arena, first, slot), (other_arena, start, other) in pairwise(placed):
         end = first + slots[slot][1]
         if arena == other_arena and start < end:
             names = (run.storage_names[tenants[slot][0]], run.storage_names[tenants[other][0]])
             text = f"the slots of {names[0]} and {names[1]} have bytes in common"
-            yield Problem("no_live_overlap", names, None, run.arenas[arena].name, start, end - 1, text)
+            yield Violation(Obligation.NO_LIVE_OVERLAP, text, names, None, run.arenas[arena].name, start, end - 1)
 
 
-def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Problem]:
+def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Violation]:
     """A storage fits its slot, lies in its arena and takes turns in it; where slots have addresses of their own
     (`addressed`) all tenants start alike.
     """
@@ -294,14 +279,14 @@ def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Prob
         arena, size, alignment = slots[taken[k]]
         name = run.storage_names[k]
         if arena != s.arena or s.bytes > size or s.alignment > alignment or run.arenas[arena].alignment > alignment:
-            yield _problem(
-                "slot_count", (name,), None, f"the storage of {name} does not fit its slot in arena, bytes or alignment"
-            )
+            text = f"the storage of {name} does not fit its slot in arena, bytes or alignment"
+            yield Violation(Obligation.SLOT_COUNT, text, (name,))
         if not power_of_two(alignment):
-            yield _problem("alignment", (name,), None, f"the slot of {name} has the alignment {alignment}: {NO_POWER}")
+            text = f"the slot of {name} has the alignment {alignment}: {NO_POWER}"
+            yield Violation(Obligation.ALIGNMENT, text, (name,))
         elif addressed and s.offset % alignment:
             text = f"{name} at {s.offset} is not aligned as its slot, to {alignment}"
-            yield _problem("alignment", (name,), None, text)
+            yield Violation(Obligation.ALIGNMENT, text, (name,))
         tenants.setdefault(taken[k], []).append(k)
     if addressed:
         yield from _slots_apart(run, slots, tenants)
@@ -310,20 +295,15 @@ def slotted(table: Slots, run: PlacedStorages, addressed: bool) -> Iterator[Prob
         if len(members) > 1 and not run.arenas[slots[slot][0]].reuse:
             names = tuple(run.storage_names[k] for k in members[:2])
             text = f"{names[0]} and {names[1]} have one slot of an arena that does not reuse"
-            yield _problem("slot_count", names, None, text)
+            yield Violation(Obligation.SLOT_COUNT, text, names)
         for a, b in pairwise(members):
-            s, t = run.storages[a], run.storages[b]
+            s, t, names = run.storages[a], run.storages[b], (run.storage_names[a], run.storage_names[b])
             if t.birth <= s.death:
-                names = (run.storage_names[a], run.storage_names[b])
                 text = f"{names[0]} and {names[1]} have one slot and are both live at step {t.birth}"
-                first, last = (
-                    max(s.offset, t.offset),
-                    max(s.offset, t.offset, min(s.offset + s.bytes, t.offset + t.bytes) - 1),
-                )
-                broken = "no_live_overlap" if addressed else "slot_count"
-                yield Problem(broken, names, t.birth, run.arenas[s.arena].name, first, last, text)
+                first = max(s.offset, t.offset)
+                last = max(first, min(s.offset + s.bytes, t.offset + t.bytes) - 1)
+                broken = Obligation.NO_LIVE_OVERLAP if addressed else Obligation.SLOT_COUNT
+                yield Violation(broken, text, names, t.birth, run.arenas[s.arena].name, first, last)
             if addressed and s.offset != t.offset:
-                names = (run.storage_names[a], run.storage_names[b])
-                yield _problem(
-                    "no_live_overlap", names, None, f"{names[0]} and {names[1]} have one slot at two offsets"
-                )
+                text = f"{names[0]} and {names[1]} have one slot at two offsets"
+                yield Violation(Obligation.NO_LIVE_OVERLAP, text, names)

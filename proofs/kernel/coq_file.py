@@ -13,10 +13,9 @@ from pathlib import Path
 
 from proofs.kernel.evidence import columns
 from proofs.kernel.memory import Words
-from proofs.readers.sharing import Permissions
+from proofs.obligations.context import Context
 from tmmu.core.canonical import remove, write_atomically
 from tmmu.core.errors import TmmuError, one_line
-from tmmu.plan.sections import Plan
 
 AT_ONCE = 200
 """Words in one list: Coq reads long lists slowly."""
@@ -56,10 +55,7 @@ Print Assumptions plan_runs_as_private.
 """
 
 
-def write(
-    folder: str | os.PathLike[str], name: str, plan: Plan, permissions: Permissions, donated: frozenset[str],
-    digest: bytes, theory: Path,
-) -> None:  # fmt: skip
+def write(folder: str | os.PathLike[str], name: str, context: Context, digest: bytes, theory: Path) -> None:
     """Write `Plan.v` and `_CoqProject`. TmmuError where they cannot be written. O(plan); some 5 bytes a word."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -69,7 +65,7 @@ def write(
         ) from error
     shown = re.sub(r"[^\w ./-]", "_", one_line(name))  # nothing that could end the comment
     head = HEAD.format(name=shown, digest=digest.hex(), theory=theory)
-    body = "".join(_lists(columns(plan, permissions, donated, digest)))
+    body = "".join(_lists(columns(context, digest)))
     write_atomically(Path(folder) / "Plan.v", (head + body + TAIL).encode())
     write_atomically(Path(folder) / "_CoqProject", f"-Q {theory} Tmmu\nPlan.v\n".encode())
 

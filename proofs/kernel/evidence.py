@@ -31,29 +31,27 @@ from proofs.kernel.memory import (
 )
 from proofs.kernel.memory import columns as memory_columns
 from proofs.obligations.arms import Mask
-from proofs.obligations.contents import stays
-from proofs.obligations.context import Context, view_of
-from proofs.readers.sharing import Permissions
+from proofs.obligations.contents import value_live_ranges
+from proofs.obligations.context import Context
 from tmmu.core.vocabulary import Role
 from tmmu.plan.allocation import Placement
 from tmmu.plan.columns import ROLES
-from tmmu.plan.sections import Claims, Plan
+from tmmu.plan.sections import Claims
 
 NONE = -1
 
 
-def words(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> Words:
+def words(context: Context, digest: bytes) -> Words:
     """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n).
 
     Raises `NotExpressed` where the kernel's theorem does not reach as far as the plan may be right.
     """
-    return joined(columns(plan, permissions, donated, digest))
+    return joined(columns(context, digest))
 
 
-def columns(plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes) -> list[Named]:
+def columns(context: Context, digest: bytes) -> list[Named]:
     """The same words column by column, each under its name, in the order of `Columns.v`."""
-    context = view_of(plan, permissions, donated)
-    when, steps = stays(context), plan.allocation.steps
+    plan, when, steps = context.plan, value_live_ranges(context), context.plan.allocation.steps
     members_at, members = grouped(plan.allocation.tensors.storage, len(plan.allocation.storages), when.written)
     counts = (len(plan.allocation.tensors), len(context.loops), len(steps.reads), len(steps.writes), len(steps.mutates))
     needed = np.minimum(when.last_needed, context.last)

@@ -16,8 +16,7 @@ from typing import Literal
 
 from proofs.kernel.evidence import words
 from proofs.kernel.memory import Memory, Words, lifetime_words
-from proofs.readers.sharing import Permissions
-from tmmu.plan.sections import Plan
+from proofs.obligations.context import Context
 
 PARTS = (
     "nothing", "placed", "no_live_overlap", "tensor_ok", "step_ok", "loop_ok", "sharing_is_sound", "kept_apart",
@@ -51,11 +50,9 @@ class Answer:
     least_footprint: tuple[bool | None, ...] = ()
 
 
-def ask(
-    program: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], digest: bytes, timeout_s: float
-) -> Answer:
+def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> Answer:
     """Ask about a plan that passed the gate; raises `NotExpressed`, never for what the program does. O(n log n)."""
-    return ask_words(program, words(plan, permissions, donated, digest), digest, timeout_s)
+    return ask_words(program, words(context, digest), digest, timeout_s)
 
 
 def ask_lifetimes(program: Path, memory: Memory, digest: bytes, timeout_s: float) -> Answer:

@@ -14,7 +14,6 @@ import numpy as np
 from proofs.obligations.context import Context, StorageContext
 from proofs.obligations.rows import Batch, Place, distinct, table
 
-NAME = "alignment"
 SENTENCE = "Every address is a multiple of the alignment that its tensor, storage, slot and arena require."
 LEMMAS: tuple[str, ...] = ()
 DEFINITIONS = """

@@ -42,7 +42,7 @@ def of_arena(context: StorageContext, found: Edges, arena: int) -> Iterator[Batc
     lower, upper = found.below, found.above
     nodes = np.arange(len(having))
     if not np.array_equal(found.storages, having) or not _ends(lower, found.floor) or not _ends(upper, found.floor, 1):
-        yield from false(Place())  # the evidence speaks of other storages, or of none
+        yield from false(Place())  # the evidence is about other storages, or about none
         return
     yield from _leading_up(context, found, arena)
     for side, extra in ((lower, found.floor), (upper, found.roof)):

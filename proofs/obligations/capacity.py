@@ -14,13 +14,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs.checker import arenas as homes
+from proofs.checker.arenas import places
 from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Place, distinct, listed
 from tmmu.plan.allocation import Arena
 from tmmu.plan.sections import Usage
 
-NAME = "capacity"
 SENTENCE = "Every storage ends within its arena's footprint, that within its capacity, and arenas within their memory."
 LEMMAS: tuple[str, ...] = ()
 TERMS = 50
@@ -70,7 +69,7 @@ def rows(context: StorageContext) -> Iterator[Batch]:
     if configuration is not None:
         strictest = np.array([arena.alignment for arena in arenas], np.uint64)
         np.maximum.at(strictest, s.arena, s.alignment)
-        for at_ in homes.places(configuration, needed, strictest.tolist()):
+        for at_ in places(configuration, needed, strictest.tolist()):
             row_ = f"{at_.before} {at_.needs} {at_.base} {at_.alignment} {needed[at_.arena]} {at_.capacity}"
             place = Place(storages=np.flatnonzero(s.arena == at_.arena)[:1].tolist())
             found.append((f"(lies_behind {row_})", place))

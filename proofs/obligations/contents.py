@@ -42,7 +42,7 @@ class Content(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stays:
+class ValueLiveRanges:
     """By tensor: when it is written; when it is first read, views included; when it is last needed, views apart.
 
     `by_root` are all tensors, sorted by the tensor whose bytes they show, and `roots` those.
@@ -61,7 +61,7 @@ class Stays:
         return tensors
 
 
-def stays(context: Context) -> Stays:
+def value_live_ranges(context: Context) -> ValueLiveRanges:
     """The stay of each tensor. O(accesses × depth of loops)."""
     written = context.writer.copy()
     for loop in context.loops:
@@ -81,10 +81,12 @@ def stays(context: Context) -> Stays:
     other = ~(scratch[tensor] & (written[tensor] == step))  # a step's use of its own scratch is no read of a value
     np.minimum.at(first, context.root[tensor[other]], step[other])
     by_root = np.argsort(context.root, kind="stable")
-    return Stays(written, np.where(first == _NEVER, written + 1, first), needed, by_root, context.root[by_root])
+    return ValueLiveRanges(
+        written, np.where(first == _NEVER, written + 1, first), needed, by_root, context.root[by_root]
+    )
 
 
-def shared(context: Context, when: Stays) -> Iterator[list[Content]]:
+def shared(context: Context, when: ValueLiveRanges) -> Iterator[list[Content]]:
     """The contents of each storage that has more than one, by window, size and write.
 
     Zero bytes hold nothing. What the caller writes and no step reads is a content too: it may be written last.
@@ -115,7 +117,7 @@ def clusters(contents: list[Content]) -> Iterator[list[Content]]:
     yield cluster
 
 
-def needed_where(context: Context, when: Stays, content: Content, other: Content) -> int:
+def needed_where(context: Context, when: ValueLiveRanges, content: Content, other: Content) -> int:
     """When the bytes that `content` has in common with `other` are last needed, by any tensor that shows them."""
     t = context.plan.allocation.tensors
     last = content.written

@@ -1,7 +1,7 @@
 """What all obligations look at: a plan, what may share bytes in it, its accesses as columns, and its loops.
 
 Computed once, by NumPy, from columns that passed the gate. The loops are found from the steps alone, as brackets of
-enter and leave whose operator iterates by the checker's own table; the plan's word on that does not count.
+enter and leave whose operator iterates by the checker's own table; what the plan declares of that does not count.
 spec: V2.1, V2.3, T8.1, T8.3, T8.4, X4.2
 """
 
@@ -78,13 +78,13 @@ class Context(StorageContext):
     ways: Ways
 
 
-def storages_of(plan: BufferPlan) -> StorageContext:
+def storage_context(plan: BufferPlan) -> StorageContext:
     """What the obligations about storages look at in a plan of lifetimes alone. O(storages log storages)."""
     evidence = certificate(plan.buffers, plan.claims)
     return StorageContext(plan.buffers, plan.claims, False, evidence, plan.buffers.last_step)
 
 
-def view_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
+def context_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Context:
     """Everything that the obligations share. O(plan × depth of bodies)."""
     t = plan.allocation.tensors
     reads, writes, mutations = (_accesses(plan, which) for which in ("reads", "writes", "mutates"))
@@ -158,7 +158,7 @@ def _roots(plan: Plan, permissions: Permissions) -> Rows:
 def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
     """The nodes that iterate, inner ones before outer ones, and the steps at which brackets do not match.
 
-    A body whose range is no bracket is a fault too: steps and bodies must tell the same story.
+    A body whose range is no bracket is a fault too: steps and bodies must agree.
     """
     part, op = plan.allocation.steps.part, plan.allocation.steps.op
     enter, leave = PARTS.index(Part.ENTER), PARTS.index(Part.LEAVE)

@@ -18,7 +18,6 @@ from proofs.obligations.rows import Batch, Place, false, table
 from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import IS_INPUT, ROLES
 
-NAME = "lifetimes_cover_accesses"
 SENTENCE = "Every access falls into the lifetime of its tensor, each read after its write."
 LEMMAS: tuple[str, ...] = ()
 DEFINITIONS = """
@@ -92,9 +91,9 @@ def _caller(context: Context) -> Iterator[Batch]:
     """The caller writes inputs, parameters and optimizer state, alone, before step 0; and reads to the last step."""
     t = context.plan.allocation.tensors
     caller, role = context.writer == CALLER, np.isin(t.role, GIVEN)
-    his = np.flatnonzero(caller | role | (t.flags & IS_INPUT != 0))
-    entitled = (caller & role)[his].astype(np.uint8)
-    yield from table("given", [t.birth[his], entitled], lambda i: Place((int(his[i]),), step=0))
+    caller_owned = np.flatnonzero(caller | role | (t.flags & IS_INPUT != 0))
+    entitled = (caller & role)[caller_owned].astype(np.uint8)
+    yield from table("given", [t.birth[caller_owned], entitled], lambda i: Place((int(caller_owned[i]),), step=0))
     returned = np.flatnonzero(context.returned)
     last = np.full(len(returned), context.last)
     yield from table(

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from proofs.obligations.context import Context, StorageContext
 from proofs.obligations.rows import Batch, Place, listed
 
-NAME = "must_not_alias"
 SENTENCE = "Tensors that must not alias lie in storages without a common byte."
 LEMMAS: tuple[str, ...] = ()
 DEFINITIONS = """

@@ -18,7 +18,6 @@ from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch, Chain, Place, calls, distinct, false, listed, walk
 from tmmu.plan.columns import Slots
 
-NAME = "no_live_overlap"
 SENTENCE = "No byte of an arena belongs to two storages that live at one step."
 LEMMAS: tuple[str, ...] = (
     "tenants_are_apart_in_time", "tenants_fit", "tenancies_join", "slots_are_apart_in_bytes", "slots_end_in_time",

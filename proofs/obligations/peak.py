@@ -12,7 +12,6 @@ from proofs.obligations import levels
 from proofs.obligations.context import StorageContext
 from proofs.obligations.rows import Batch
 
-NAME = "peak"
 SENTENCE = "The live bytes of each arena never exceed the stated peak, and reach it at the stated step."
 LEMMAS: tuple[str, ...] = levels.LEMMAS
 DEFINITIONS = ""

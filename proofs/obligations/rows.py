@@ -1,8 +1,8 @@
 """Rows: what an obligation asks of a plan, as SMT-LIB terms that a solver evaluates, in batches of about a thousand.
 
 A row is a call of a short function (a *macro*, or a chain of `proofs.lemmas.plan.chains`) on numbers of the plan. Every
-number comes from a Python int, so that nothing can be injected and nothing is rounded. A batch knows which tensors,
-storages and step each of its rows speaks of, for the case that one is false. spec: V4.1
+number comes from a Python int, so that nothing can be injected and nothing is rounded. A batch has which tensors,
+storages and step each of its rows is about, for the case that one is false. spec: V4.1
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Column = NDArray[np.integer[Any]]
 
 
 class Place(NamedTuple):
-    """What a row speaks of: rows of the plan's tables, and a step."""
+    """What a row is about: rows of the plan's tables, and a step."""
 
     tensors: Sequence[int] = ()
     storages: Sequence[int] = ()
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Rows for one query; `place(i)` tells what the i-th speaks of, `weight` is how many rows of the plan they are."""
+    """Rows for one query; `place(i)` is what the i-th is about, `weight` is how many rows of the plan they are."""
 
     rows: list[str]
     place: Callable[[int], Place]
@@ -97,7 +97,7 @@ def _nth(places: Sequence[Place]) -> Callable[[int], Place]:
 
 
 def false(*places: Place) -> Iterator[Batch]:
-    """Rows that say no: what the plan lacks so plainly that there is no number to ask about."""
+    """Rows that cannot hold: what the plan lacks so plainly that there is no number to ask about."""
     return listed([("false", place) for place in places])
 
 
@@ -144,7 +144,7 @@ class Chain(NamedTuple):
 def walk(chain: Chain, place: Callable[[int, int], Place]) -> Iterator[Batch]:
     """The lists of a chain in pieces of at most `PIECE` cells, each starting in the state in which the last one ended.
 
-    `place(lo, hi)` tells what cells lo to hi speak of. Empty lists ask nothing.
+    `place(lo, hi)` is what cells lo to hi are about. Empty lists ask nothing.
     """
     low, high, group = _pieces(chain.bounds)
     starts = chain.bounds[group] == low

@@ -16,11 +16,18 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from proofs.obligations.contents import Content, Stays, at_step, clusters, needed_where, shared, stays
+from proofs.obligations.contents import (
+    Content,
+    ValueLiveRanges,
+    at_step,
+    clusters,
+    needed_where,
+    shared,
+    value_live_ranges,
+)
 from proofs.obligations.context import CALLER, Context
 from proofs.obligations.rows import BATCH, Batch, Chain, Place, Unprovable, false, listed, number, table, walk
 
-NAME = "sharing_is_sound"
 SENTENCE = "Every byte of every read holds what is read, and a result takes an operand's bytes only in place."
 LEMMAS: tuple[str, ...] = ("every_content_is_kept", "holdings_join")
 DEFINITIONS = """
@@ -45,7 +52,7 @@ Asked = list[tuple[str, Place]]
 def rows(context: Context) -> Iterator[Batch]:
     """A row for each view; a cell for each content of the storages that have several."""
     yield from _views(context)
-    when = stays(context)
+    when = value_live_ranges(context)
     yield from _mutations(context, when)
     yield from _taken(context)
     chains: list[list[Content]] = []
@@ -85,7 +92,7 @@ def _views(context: Context) -> Iterator[Batch]:
     yield from false(*(Place((row,)) for row in endless))
 
 
-def _mutations(context: Context, when: Stays) -> Iterator[Batch]:
+def _mutations(context: Context, when: ValueLiveRanges) -> Iterator[Batch]:
     """A step mutates what the caller donated or a step made, never a view; and no older view of it is needed later."""
     step, tensor = context.writes.step[context.changes], context.writes.tensor[context.changes]
     links = context.permissions.views
@@ -147,7 +154,7 @@ def _ends_before(a: Content, b: Content) -> tuple[str, Place]:
     return f"(ends_before {a.window} {a.bytes} {b.window})", Place((a.tensor, b.tensor), step=max(0, b.written))
 
 
-def _pairs(context: Context, when: Stays, in_order: list[Content]) -> Iterator[tuple[str, Place]]:
+def _pairs(context: Context, when: ValueLiveRanges, in_order: list[Content]) -> Iterator[tuple[str, Place]]:
     """Contents that overlap in part, each against each: their common bytes are needed no more when overwritten."""
     for a, b in combinations(in_order, 2):
         if a.end <= b.window or b.end <= a.window:

@@ -16,7 +16,6 @@ from proofs.solvers import Solver
 from tmmu.core.dims.table import OPS, Row
 from tmmu.plan.sections import Plan
 
-NAME = "sizes_over_envelope"
 SENTENCE = "For every shape inside the envelope, every tensor has at most the bytes that are planned for it."
 
 

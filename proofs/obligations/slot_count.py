@@ -21,7 +21,6 @@ from proofs.obligations.rows import Batch, Place, distinct, listed, table
 from tmmu.plan.columns import Slots
 from tmmu.plan.sections import Usage
 
-NAME = "slot_count"
 SENTENCE = "Slots are as many as stated, and as the most storages live where that is claimed, and none is too large."
 LEMMAS: tuple[str, ...] = (
     "at_most_one_tenant", "tenancies_join", "no_assignment_has_fewer_slots_than_are_live", *levels.LEMMAS,

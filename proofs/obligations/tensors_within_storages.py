@@ -13,7 +13,6 @@ import numpy as np
 from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Column, Place, distinct, table
 
-NAME = "tensors_within_storages"
 SENTENCE = "Each tensor lies within its storage, in bytes and in steps."
 LEMMAS: tuple[str, ...] = ()
 DEFINITIONS = """

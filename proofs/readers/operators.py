@@ -1,4 +1,4 @@
-"""What the checker knows of the operators of ai.onnx: which show another tensor's bytes, which may overwrite them.
+"""The checker's tables of the operators of ai.onnx: which show another tensor's bytes, which may overwrite them.
 
 These tables are the checker's own, written from the operators' definitions and from nothing else: a planner has its
 own, and where the two differ the checker's decide. What is not listed neither views nor works in place. An operator
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 KNOWN_DOMAINS = frozenset({"", "ai.onnx"})
-"""The domains that the tables speak for. Of any other, an operator is what the model's own word says, or nothing."""
+"""The domains that the tables cover. Of any other, an operator is what the model declares, or nothing."""
 
 VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Result 0 shows the whole of operand 0 (Dropout: at inference) and no byte is written."""
@@ -79,7 +79,7 @@ COLLECTIVES = "tmmu.mesh/"
 
 
 def known(domain: str) -> bool:
-    """Whether the tables speak for the operators of `domain` (spec: V2.1)."""
+    """Whether the tables cover the operators of `domain` (spec: V2.1)."""
     return domain in KNOWN_DOMAINS or domain == GRADIENTS or domain.startswith(COLLECTIVES)
 
 
@@ -155,7 +155,7 @@ def iterates(domain: str, op: str, exclusive: bool = False) -> bool:
     >>> iterates("com.example", "Switch", exclusive=True), iterates("jax.lax", "while", exclusive=True)
     (False, True)
     """
-    return not is_branch(domain, op) and not (exclusive and not knows_bodies(domain, op))
+    return not is_branch(domain, op) and not (exclusive and not has_known_bodies(domain, op))
 
 
 def is_branch(domain: str, op: str) -> bool:
@@ -163,8 +163,8 @@ def is_branch(domain: str, op: str) -> bool:
     return (plain(domain), op) in BRANCHES
 
 
-def knows_bodies(domain: str, op: str) -> bool:
-    """Whether the tables say how often the operator runs its bodies."""
+def has_known_bodies(domain: str, op: str) -> bool:
+    """Whether the tables state how often the operator runs its bodies."""
     return known(domain) or is_branch(domain, op) or (domain, op) in REPEATING
 
 

@@ -9,12 +9,12 @@ spec: R7.24, R7.25
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from proofs.lemmas.plan.cover import DEFINITIONS, STATEMENTS
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension
 from proofs.solvers import Solver, refutation
+from proofs.violations import Obligation, Violation
 
 Parts = Mapping[str, tuple[Dimension, ...]]
 
@@ -22,17 +22,11 @@ ROWS = 2000
 """How many stated parts are evaluated in one query."""
 
 
-class Hole(NamedTuple):
-    """An element that no rank holds, or ranks in two places hold; or ranks that contradict each other."""
+def holes(mesh: Mesh, by_rank: Mapping[int, Parts], pipeline: str) -> Iterator[Violation]:
+    """Each element that no rank holds, or ranks in two places hold, and ranks that contradict each other.
 
-    tensor: str
-    element: tuple[int, ...] | None
-    ranks: tuple[int, ...]
-    text: str
-
-
-def holes(mesh: Mesh, by_rank: Mapping[int, Parts], pipeline: str) -> Iterator[Hole]:
-    """Everything that is not held exactly once, of the plans of all ranks. O(ranks x dimensions)."""
+    O(ranks x dimensions), of the plans of all ranks.
+    """
     holders: dict[str, list[int]] = {}
     for rank in sorted(by_rank):
         for name in by_rank[rank]:
@@ -49,18 +43,22 @@ def holes(mesh: Mesh, by_rank: Mapping[int, Parts], pipeline: str) -> Iterator[H
         absent = [rank for k in sorted(set(map(stage, ranks))) for rank in stages[k] if rank not in held]
         if absent:
             peer = next(rank for rank in ranks if stage(rank) == stage(absent[0]))
-            yield Hole(name, None, (absent[0], peer), f"rank {peer} holds a part of {name}, and rank {absent[0]} none")
+            yield _hole(name, (absent[0], peer), f"rank {peer} holds a part of {name}, and rank {absent[0]} none")
             continue
         shapes = {tuple((d.size, d.axis) for d in by_rank[rank][name]): rank for rank in reversed(ranks)}
         if len(shapes) > 1:
             pair = tuple(sorted(shapes.values())[:2])
-            yield Hole(name, None, pair, f"ranks {pair[0]} and {pair[1]} state other sizes or axes of {name}")
+            yield _hole(name, pair, f"ranks {pair[0]} and {pair[1]} state other sizes or axes of {name}")
             continue
         for d in range(len(by_rank[ranks[0]][name])):
             yield from _along(mesh, name, d, {rank: by_rank[rank][name] for rank in ranks})
 
 
-def _along(mesh: Mesh, name: str, d: int, dimensions: Mapping[int, tuple[Dimension, ...]]) -> Iterator[Hole]:
+def _hole(tensor: str, ranks: tuple[int, ...], text: str, element: tuple[int, ...] | None = None) -> Violation:
+    return Violation(Obligation.SHARDS_COVER, text, (tensor,), ranks=ranks, element=element)
+
+
+def _along(mesh: Mesh, name: str, d: int, dimensions: Mapping[int, tuple[Dimension, ...]]) -> Iterator[Violation]:
     """One dimension of one tensor: replicas are equal, and places side by side cover it."""
     n, axis, _ = next(iter(dimensions.values()))[d]
     at: dict[int, int] = {}
@@ -68,7 +66,7 @@ def _along(mesh: Mesh, name: str, d: int, dimensions: Mapping[int, tuple[Dimensi
         first = at.setdefault(mesh.at(rank, axis) if axis else 0, rank)
         if of[d].part != dimensions[first][d].part:
             text = f"ranks {first} and {rank} hold different parts of dimension {d} of {name} and must hold the same"
-            yield Hole(name, None, (first, rank), text)
+            yield _hole(name, (first, rank), text)
             return
     reached, last = 0, -1
     for start, end, rank in sorted((dimensions[r][d].part.start, _end(dimensions[r][d]), r) for r in at.values()):
@@ -77,11 +75,11 @@ def _along(mesh: Mesh, name: str, d: int, dimensions: Mapping[int, tuple[Dimensi
         if start != reached:
             element = min(start, reached)
             others = (last, rank) if start < reached else ()
-            yield Hole(name, _element(dimensions[rank], d, element), others, _said(name, d, element, others))
+            yield _hole(name, others, _held(name, d, element, others), _element(dimensions[rank], d, element))
             return
         reached, last = end, rank
     if reached != n:
-        yield Hole(name, _element(next(iter(dimensions.values())), d, reached), (), _said(name, d, reached, ()))
+        yield _hole(name, (), _held(name, d, reached, ()), _element(next(iter(dimensions.values())), d, reached))
 
 
 def _end(dimension: Dimension) -> int:
@@ -93,7 +91,7 @@ def _element(of: tuple[Dimension, ...], d: int, index: int) -> tuple[int, ...]:
     return tuple(index if k == d else dimension.part.start for k, dimension in enumerate(of))
 
 
-def _said(name: str, d: int, index: int, ranks: tuple[int, ...]) -> str:
+def _held(name: str, d: int, index: int, ranks: tuple[int, ...]) -> str:
     where = f"element {index} of dimension {d} of {name}"
     return f"{where} is held by ranks {ranks[0]} and {ranks[1]}" if ranks else f"no rank holds {where}"
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from proofs.readers.operators import COLLECTIVES
 from proofs.sharding.mesh import Mesh
+from proofs.violations import Obligation, Violation
 from tmmu.plan.sections import Plan
 
 NONE = -1
@@ -64,7 +65,7 @@ def meetings(plan: Plan) -> list[Meeting]:
             peer = rank + (there - here) * mesh.stride[axis]
             ends = (rank, peer) if kind == "Send" else (peer, rank)
             found.append(Meeting(("Send", axis, *(names[t] for t in tensors)), ends, node, carries))
-        elif kind != "Shard":  # each rank cuts its own part out of what it has, and waits for nobody
+        elif kind != "Shard":  # each rank cuts its own part out of what it has, and waits for no other
             found.append(Meeting((op, axis, node), (), node))
     return found
 
@@ -75,10 +76,10 @@ def _place(detail: str, places: int) -> int:
     return place if place < places else NONE
 
 
-def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> tuple[str, tuple[int, ...]] | None:
-    """Run all ranks until none can go on: who waits then, in words and as ranks; None where all come to the end.
+def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> Violation | None:
+    """Run all ranks until none can go on: which of them wait for each other; None where all come to the end.
 
-    Nobody meets where ranks come with other sizes or element types, or to a collective that there is not.
+    No collective takes place where ranks come with other sizes or element types, or to one that the mesh has not.
 
     O(meetings): each rank moves on at most once for each of its own.
     """
@@ -103,7 +104,7 @@ def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> tuple[str, tuple[int, ...
                         f"rank {rank} comes to {meeting.step} with {_load(meeting)}, "
                         f"and rank {other} to {its.step} with {_load(its)}"
                     )
-                    return text, tuple(sorted((rank, other)))
+                    return _unmet(text, rank, other)
             for other in meeting.ranks:
                 next_of[other] += 1
             ready.extend(other for other in meeting.ranks if other != rank)
@@ -113,14 +114,18 @@ def waits(by_rank: Mapping[int, Sequence[Meeting]]) -> tuple[str, tuple[int, ...
     at = by_rank[stuck[0]][next_of[stuck[0]]]
     if not at.ranks:
         text = f"rank {stuck[0]} comes to {at.step}: {at.what[0]} over {at.what[1]!r} is no collective of its mesh"
-        return text, (stuck[0],)
-    # Whoever the first one waits for and is not there: that one is somewhere else, at the end, or no rank.
+        return _unmet(text, stuck[0])
+    # The first rank that it waits for and that is not there: it is somewhere else, at the end, or no rank.
     other = next((other for other in at.ranks if not _is_at(by_rank, next_of, other, at)), stuck[0])
     where = "is no rank of the mesh"
     if other in by_rank:
         left = by_rank[other][next_of[other] :]
         where = f"waits in {left[0].step}" if left else "has come to its end"
-    return f"rank {stuck[0]} waits in {at.step} for rank {other}, which {where}", tuple(sorted({stuck[0], other}))
+    return _unmet(f"rank {stuck[0]} waits in {at.step} for rank {other}, which {where}", stuck[0], other)
+
+
+def _unmet(text: str, *ranks: int) -> Violation:
+    return Violation(Obligation.RANKS_MEET, text, ranks=tuple(sorted(set(ranks))))
 
 
 def _load(meeting: Meeting) -> str:

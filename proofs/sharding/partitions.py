@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from proofs.readers.models.reference import Expected
+from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.patterns import fits
 from proofs.sharding.mesh import Mesh
 from tmmu.core.dims.expressions import closed
@@ -29,7 +29,7 @@ def misfit(place: str, what: str) -> TmmuError:
 class Partitioning:
     """The partition spec of each tensor, decided at its first use; `known` holds what was decided."""
 
-    def __init__(self, model: Expected, spec: dict[str, Any]) -> None:
+    def __init__(self, model: ReferenceProgram, spec: dict[str, Any]) -> None:
         self.model, self.spec, self.mesh = model, spec, Mesh(spec)
         self.real = {axis for axis in self.mesh.axes if self.mesh.size[axis] > 1}
         self.known: dict[str, PartitionSpec] = {}

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from proofs.checker.claims import FalseField
-from proofs.readers.models.difference import Difference
+from proofs.readers.models.difference import difference
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.stages import RankModel
+from proofs.violations import Obligation, Violation, false_field
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.plan.sections import Plan
@@ -27,7 +27,7 @@ class Dimension(NamedTuple):
 
 
 def stated_parts(plan: Plan) -> dict[str, tuple[Dimension, ...]]:
-    """What a plan says that its rank holds, by the tensor's name. O(dimensions)."""
+    """What a plan states that its rank holds, by the tensor's name. O(dimensions)."""
     if plan.shards is None:
         return {}
     axes, s = Mesh(plan.origin.shard_spec).axes, plan.shards
@@ -42,47 +42,51 @@ def stated_parts(plan: Plan) -> dict[str, tuple[Dimension, ...]]:
     }  # fmt: skip
 
 
-def false_parts(plan: Plan) -> Iterator[FalseField]:
+def false_parts(plan: Plan) -> Iterator[Violation]:
     """Each part that is not the rank's chunk of its dimension, or has not the bytes of its tensor. O(dimensions)."""
     mesh, spec = Mesh(plan.origin.shard_spec), plan.origin.shard_spec
     rows = {name: row for row, name in enumerate(plan.allocation.tensors.name)}
     stated = stated_parts(plan)
     for name, writer in zip(plan.allocation.tensors.name, plan.allocation.tensors.writer.tolist(), strict=True):
         if writer == NONE and name not in stated:  # buffers are written by steps: this is the model's
-            yield FalseField("shards", f"part of {name}", "nothing", "a part of what the caller writes")
+            yield false_field(Obligation.SHARDS, f"part of {name}", "nothing", "a part of what the caller writes")
     for name, dimensions in stated.items():
         for d, (size, axis, part) in enumerate(dimensions):
             place = f"dimension {d} of {name}"
             right = mesh.part(size, axis, plan.origin.rank)
             if part != right:
-                yield FalseField("shards", place, _text(part), _text(right))
+                yield false_field(Obligation.SHARDS, place, _text(part), _text(right))
             if axis and size % mesh.size[axis] and not spec["pad"]:
-                yield FalseField("shards", place, f"{size} elements split by {axis}", "no padding is allowed")
+                yield false_field(Obligation.SHARDS, place, f"{size} elements split by {axis}", "no padding is allowed")
             if axis and axis == spec["pipeline_axis"]:
-                yield FalseField("shards", place, f"split by {axis}", "the axis of the pipeline splits no tensor")
+                yield false_field(
+                    Obligation.SHARDS, place, f"split by {axis}", "the axis of the pipeline splits no tensor"
+                )
         axes = [dimension.axis for dimension in dimensions if dimension.axis]
         if len(set(axes)) < len(axes):
-            yield FalseField("shards", name, f"split by {', '.join(axes)}", "each axis at most once")
+            yield false_field(Obligation.SHARDS, name, f"split by {', '.join(axes)}", "each axis at most once")
         row = rows[name]
         bits = BITS[plan.allocation.dtypes[int(plan.allocation.tensors.dtype[row])]]
         size = -(-prod(dimension.part.chunk for dimension in dimensions) * bits // 8)
         if size != int(plan.allocation.tensors.bytes[row]):
-            yield FalseField("shards", f"bytes of {name}", str(int(plan.allocation.tensors.bytes[row])), str(size))
+            yield false_field(
+                Obligation.SHARDS, f"bytes of {name}", str(int(plan.allocation.tensors.bytes[row])), str(size)
+            )
 
 
-def part_differences(plan: Plan, rank_model: RankModel) -> Iterator[Difference]:
-    """Each tensor of the model of which the plan's table says what the shard spec does not. O(dimensions)."""
+def part_differences(plan: Plan, rank_model: RankModel) -> Iterator[Violation]:
+    """Each tensor of the model of which the plan's table states what the shard spec does not. O(dimensions)."""
     if plan.provenance is None:
         return
     mesh, stated = Mesh(plan.origin.shard_spec), stated_parts(plan)
     for name, (shape, partition) in rank_model.held.items():
         right = tuple(Dimension(n, a, mesh.part(n, a, plan.origin.rank)) for n, a in zip(shape, partition, strict=True))
         if name not in stated:
-            yield Difference("shard", "", (name,), None, "no part of it", _texts(right))
+            yield difference("shard", "", (name,), None, "no part of it", _texts(right))
         elif stated[name] != right:
-            yield Difference("shard", "", (name,), None, _texts(stated[name]), _texts(right))
+            yield difference("shard", "", (name,), None, _texts(stated[name]), _texts(right))
     for name in stated.keys() - rank_model.held.keys():
-        yield Difference("shard", "", (name,), None, _texts(stated[name]), "not a tensor of the model on this rank")
+        yield difference("shard", "", (name,), None, _texts(stated[name]), "not a tensor of the model on this rank")
 
 
 def _text(part: Part) -> str:
@@ -90,5 +94,5 @@ def _text(part: Part) -> str:
 
 
 def _texts(dimensions: tuple[Dimension, ...]) -> str:
-    said = (f"{_text(d.part)} of {d.size}{f' by {d.axis}' if d.axis else ''}" for d in dimensions)
-    return "; ".join(said) or "a scalar"
+    texts = (f"{_text(d.part)} of {d.size}{f' by {d.axis}' if d.axis else ''}" for d in dimensions)
+    return "; ".join(texts) or "a scalar"

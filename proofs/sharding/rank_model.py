@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofs.readers.models.reference import Expected, ExpectedStep
+from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import COLLECTIVES, GRADIENTS
 from proofs.sharding.loops import Loops, Place, loops, of_update, stated
 from proofs.sharding.partitions import Partitioning, PartitionSpec, misfit
@@ -28,13 +28,13 @@ _RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uni
 class Spread:
     """The model as every rank runs it: `owner` is the model's step behind each step, `partitions` the spec of each."""
 
-    expected: Expected
+    reference: ReferenceProgram
     owner: dict[str, str]
     partitions: dict[str, PartitionSpec]
-    believed: set[str]
+    assumed: set[str]
 
 
-def spread(model: Expected, spec: dict[str, Any]) -> Spread:
+def spread(model: ReferenceProgram, spec: dict[str, Any]) -> Spread:
     """The steps of all ranks. INVALID_SHARDING where the spec does not fit the model. O(accesses x dimensions)."""
     for step in model.steps:
         if step.part is not Part.WHOLE:
@@ -53,17 +53,17 @@ def spread(model: Expected, spec: dict[str, Any]) -> Spread:
     return work.finish()
 
 
-def _is_gradient(step: ExpectedStep) -> bool:
+def _is_gradient(step: ReferenceStep) -> bool:
     return step.domain == GRADIENTS or step.domain.startswith(f"{GRADIENTS}/")
 
 
 class _Work:
-    def __init__(self, model: Expected, spec: dict[str, Any]) -> None:
+    def __init__(self, model: ReferenceProgram, spec: dict[str, Any]) -> None:
         self.model, self.spec, self.partitioning = model, spec, Partitioning(model, spec)
         self.mesh = self.partitioning.mesh
         self.by_name = {step.node: step for step in model.steps}
         self.owner: dict[str, str] = {}
-        self.believed: set[str] = set()
+        self.assumed: set[str] = set()
         self.shown: list[tuple[str, str]] = []  # what shows all of something
         m = model
         self.new = replace(
@@ -77,32 +77,32 @@ class _Work:
                 self._resize(name, name, self.partitioning.of(name))
         made = {name for step in self.model.steps for name in step.writes}
         for name, (base, _) in self.model.views.items():
-            if name not in made and self._is_split(name, base) and not self._lie_alike(name, base):
+            if name not in made and self._is_split(name, base) and not self._are_partitioned_alike(name, base):
                 raise misfit(name, f"the caller writes it as a view of {base}, which is partitioned otherwise")
         for name, base in self.shown:
             if self.new.sizes[name][0] != self.new.sizes[base][0]:
                 raise misfit(name, f"a view of {base}, of which a rank has another part")
-        return Spread(self.new, self.owner, self.partitioning.known, self.believed)
+        return Spread(self.new, self.owner, self.partitioning.known, self.assumed)
 
     # What a step walks.
 
-    def _loops(self, step: ExpectedStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
+    def _loops(self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
         shapes_in, shapes_out = ([closed(self.model.shapes[n]) for n in names] for names in (ins, outs))
         if self.model.phases.get(step.node) is Phase.OPTIMIZER and step.domain:
             changed = next(iter((*step.mutates, *outs)), None)
-            self.believed.add(f"{step.domain}::{step.op} updates element by element")
+            self.assumed.add(f"{step.domain}::{step.op} updates element by element")
             return of_update(() if changed is None else closed(self.model.shapes[changed]), shapes_in, shapes_out)
         if _is_gradient(step):
             return self._of_gradient(step, ins, outs)
-        said = next((entry for entry in self.spec["operators"] if entry["op"] == step.op), None)
-        if said is not None and not step.domain:
-            self.believed.add(
-                f"::{step.op} works across dimensions {', '.join(map(str, said['across'])) or 'none'} alone"
+        entry = next((each for each in self.spec["operators"] if each["op"] == step.op), None)
+        if entry is not None and not step.domain:
+            self.assumed.add(
+                f"::{step.op} works across dimensions {', '.join(map(str, entry['across'])) or 'none'} alone"
             )
-            return stated(said["across"], shapes_in, shapes_out)
+            return stated(entry["across"], shapes_in, shapes_out)
         return loops(step.domain, step.op, shapes_in, shapes_out)
 
-    def _of_gradient(self, step: ExpectedStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
+    def _of_gradient(self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
         """A gradient walks the loops of the forward step, where each of its tensors has one part in them."""
         forward = self.by_name.get(step.node[: -len(".grad")]) if step.node.endswith(".grad") else None
         if forward is None:
@@ -153,7 +153,7 @@ class _Work:
 
     # Steps.
 
-    def add(self, step: ExpectedStep) -> None:
+    def add(self, step: ReferenceStep) -> None:
         """A step of the model with what must come before and after it."""
         ins, outs = self._operands(step.reads), self._operands(step.writes)
         stored = [self.partitioning.of(name) for name in ins]
@@ -195,7 +195,7 @@ class _Work:
             raw = name if not way else self._hold(f"{step.node}.out{q}", name, made)
             self._move(step, f"{step.node}.out{q}", name, raw, way, final=name)
             writes.append(raw)
-        scratch = [name for name in step.writes if name not in outs]  # a step reads its own and nobody else's
+        scratch = [name for name in step.writes if name not in outs]  # a step reads its own and no other's
         self.new.steps[index] = step._replace(
             reads=(*reads, *scratch), writes=(*writes, *scratch), mutates=tuple(changed[n] for n in step.mutates)
         )
@@ -229,7 +229,7 @@ class _Work:
 
     def _move(
         self,
-        step: ExpectedStep,
+        step: ReferenceStep,
         prefix: str,
         name: str,
         source: str,
@@ -245,7 +245,7 @@ class _Work:
                 self.new.in_place.add((target, source))
             self._emit(
                 step,
-                ExpectedStep(
+                ReferenceStep(
                     node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", (source, target) if overwrites else (source,),
                     (target,), (target,) if overwrites else (),
                 ),
@@ -270,7 +270,7 @@ class _Work:
             elements *= n
         self.new.shapes[name], self.new.sizes[name] = shape, (-(-elements * bits // 8), bits)
 
-    def _emit(self, step: ExpectedStep, made: ExpectedStep) -> None:
+    def _emit(self, step: ReferenceStep, made: ReferenceStep) -> None:
         if made.node in self.owner:
             raise misfit(made.node, "the model has a node of this name already")
         self.owner[made.node] = step.node
@@ -279,7 +279,7 @@ class _Work:
         self.new.steps.append(made)
 
     def _share(
-        self, step: ExpectedStep, ins: Sequence[str], outs: Sequence[str], reads: Sequence[str], writes: Sequence[str]
+        self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str], reads: Sequence[str], writes: Sequence[str]
     ) -> None:
         """Views and in-place pairs of the step, of what stands in the places of its operands and results."""
         now = {name: reads[ins.index(name)] for name in ins}
@@ -306,7 +306,7 @@ class _Work:
     def _is_split(self, name: str, base: str) -> bool:
         return any((*self.partitioning.of(name), *self.partitioning.of(base)))
 
-    def _lie_alike(self, name: str, base: str) -> bool:
+    def _are_partitioned_alike(self, name: str, base: str) -> bool:
         shapes, sizes = self.model.shapes, self.model.sizes
         of = self.partitioning.of
         return (shapes[name], sizes[name], of(name)) == (shapes[base], sizes[base], of(base))

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofs.readers.models.reference import Expected, ExpectedStep
+from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import COLLECTIVES
 from proofs.readers.patterns import fits
 from proofs.sharding.mesh import Mesh
@@ -23,26 +23,26 @@ from tmmu.core.vocabulary import Part
 class RankModel:
     """What one rank must run; for each of the model's own tensors that it holds: its shape and partition spec."""
 
-    expected: Expected
+    reference: ReferenceProgram
     held: dict[str, tuple[tuple[int, ...], PartitionSpec]]
-    believed: frozenset[str] = frozenset()
+    assumed: frozenset[str] = frozenset()
 
 
-def of_rank(model: Expected, spec: dict[str, Any], rank: int) -> RankModel:
+def of_rank(model: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankModel:
     """What a rank must run of a model. INVALID_SHARDING where the spec does not fit. O(accesses x dimensions)."""
     whole = spread(model, spec)
     axis, mesh = spec["pipeline_axis"], Mesh(spec)
     stages = mesh.size.get(axis, 1)
-    cut = whole.expected
+    cut = whole.reference
     if stages > 1:
         cut = _cut(model, whole, assignment(model, spec, stages), mesh.at(rank, axis), axis)
     held = {
         name: (closed(model.shapes[name]), whole.partitions[name]) for name in whole.partitions if name in cut.sizes
     }
-    return RankModel(cut, held, frozenset(whole.believed))
+    return RankModel(cut, held, frozenset(whole.assumed))
 
 
-def assignment(model: Expected, spec: dict[str, Any], stages: int) -> dict[str, int]:
+def assignment(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> dict[str, int]:
     """The stage of each of the model's steps, by node."""
     maker = {name: step.node for step in model.steps for name in step.writes if name not in step.mutates}
     deep: dict[str, int] = {}
@@ -72,11 +72,11 @@ def assignment(model: Expected, spec: dict[str, Any], stages: int) -> dict[str, 
     return result
 
 
-def _cut(model: Expected, whole: Spread, stage_of: dict[str, int], stage: int, axis: str) -> Expected:
+def _cut(model: ReferenceProgram, whole: Spread, stage_of: dict[str, int], stage: int, axis: str) -> ReferenceProgram:
     """The steps of one stage, with a send for each other stage that reads a result of its own, and a receive for each
     result of another that it reads.
     """
-    steps = whole.expected.steps
+    steps = whole.reference.steps
     users: dict[str, set[int]] = defaultdict(set)
     home: dict[str, int] = {}
     for step in steps:
@@ -89,15 +89,15 @@ def _cut(model: Expected, whole: Spread, stage_of: dict[str, int], stage: int, a
         for name in step.mutates:
             if len(users[name] | ({home[name]} if name in home else set())) > 1:
                 raise misfit(name, "it is changed, and used in two stages")
-    kept: list[ExpectedStep] = []
-    phases = dict(whole.expected.phases)
-    views = dict(whole.expected.views)
+    kept: list[ReferenceStep] = []
+    phases = dict(whole.reference.phases)
+    views = dict(whole.reference.views)
     names = {step.node for step in steps}
 
-    def exchange(step: ExpectedStep, node: str, op: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
+    def exchange(step: ReferenceStep, node: str, op: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
         if node in names:
             raise misfit(node, "the model has a node of this name already")
-        kept.append(ExpectedStep(node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", reads, writes))
+        kept.append(ReferenceStep(node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", reads, writes))
         if step.node in phases:
             phases[node] = phases[step.node]
 
@@ -115,7 +115,7 @@ def _cut(model: Expected, whole: Spread, stage_of: dict[str, int], stage: int, a
     callers = {name: users[name] or {0} for name in whole.partitions if name not in home}
     here = {name for step in kept for name in (*step.reads, *step.writes)}
     here |= {name for name, stages in callers.items() if stage in stages}
-    e = whole.expected
+    e = whole.reference
     return replace(
         e,
         steps=kept,

@@ -16,7 +16,7 @@ from proofs.kernel import installed
 from proofs.solvers.option import solver_option
 from proofs.verify import formats, ranks
 from proofs.verify import judge as verify_plan
-from proofs.verify.judge import REQUIRABLE, Disagreement, Options
+from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
 from tmmu.core.errors import TmmuError, one_line
 from tmmu.core.flags import Folder, bound, dims, existing, shapes
@@ -39,7 +39,7 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
     help="The caller gives this input up: results may take its bytes; * is any text.",
 )
 @click.option("--mode", type=click.Choice(MODES), help="What is run of the model, for a plan that does not say it.")
-@click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
+@click.option("--trust-shapes", is_flag=True, help="Accept the shapes that the model file states without check.")
 @click.option("--require", default="", metavar="LIST", help=f"Make a missing one UNKNOWN: {', '.join(REQUIRABLE)}.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "junit", "sarif"]), default="text")
 @click.option(

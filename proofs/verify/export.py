@@ -9,41 +9,38 @@ from pathlib import Path
 
 from proofs import obligations, promises
 from proofs.obligations import sizes_over_envelope
-from proofs.obligations.context import view_of
+from proofs.obligations.context import Context
 from proofs.obligations.rows import Batch, Place, Unprovable, gathered
-from proofs.readers.sharing import Permissions
 from proofs.smt.script import CANARY, UNSAT, script, write
 from proofs.smt.unfold import Scope
+from proofs.violations import Obligation
 from tmmu.core import canonical
 from tmmu.core.errors import one_line
-from tmmu.plan.sections import Plan
 
 
 def clear(folder: Path) -> None:
-    """Remove what an earlier run wrote of a plan into `folder`: it may speak of another plan than this run does.
+    """Remove what an earlier run wrote of a plan into `folder`: it may be of another plan.
 
     Raises TmmuError where a file of such a name cannot be removed. spec: C4.4
     """
-    names = (*(obligation.NAME for obligation in obligations.OBLIGATIONS), sizes_over_envelope.NAME, promises.NAME)
-    for name in names:
+    for name in (*obligations.MODULES, Obligation.SIZES_OVER_ENVELOPE, promises.NAME):
         canonical.remove(folder / f"{name}.smt2")
 
 
-def write_plan(folder: Path, plan: Plan, permissions: Permissions, donated: frozenset[str], limit: int) -> list[Path]:
+def write_plan(folder: Path, context: Context, limit: int) -> list[Path]:
     """A file for each obligation of a plan, and up to `limit` storages one for the definition; the paths.
 
     For a plan whose every obligation was discharged: the status of each query is `unsat`. O(n log n) text.
     """
-    view, scope = view_of(plan, permissions, donated), Scope(obligations.PRELUDE)
+    plan, scope = context.plan, Scope(obligations.PRELUDE)
     written, named = [], obligations.naming(plan.allocation)
-    for obligation in obligations.OBLIGATIONS:
-        queries = _queries(obligation.rows(view), named)
-        path = folder / f"{obligation.NAME}.smt2"
-        written.append(write(path, obligation.SENTENCE, script(scope, queries)))
+    for name, module in obligations.MODULES.items():
+        queries = _queries(module.rows(context), named)
+        written.append(write(folder / f"{name}.smt2", module.SENTENCE, script(scope, queries)))
     if plan.envelope is not None:
         asked = (_with_statuses(query) for _, query in sizes_over_envelope.queries(plan))
         text = chain(["(set-logic ALL)\n"], asked)
-        path = folder / f"{sizes_over_envelope.NAME}.smt2"
+        path = folder / f"{Obligation.SIZES_OVER_ENVELOPE}.smt2"
         written.append(write(path, sizes_over_envelope.SENTENCE, text))
     if len(plan.allocation.storages) <= limit:
         parts = [

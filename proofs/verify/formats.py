@@ -51,7 +51,7 @@ def _text(verdict: Verdict, verbose: bool) -> Iterator[str]:
     if verdict.assumptions["donated"]:
         yield f"  donated: {_few(verdict.assumptions['donated'])}"
     if verdict.assumptions["believed_operators"]:
-        yield f"  believed operators: {', '.join(verdict.assumptions['believed_operators'])}"
+        yield f"  assumed operators: {', '.join(verdict.assumptions['believed_operators'])}"
     if verdict.assumptions["trusted_shapes"]:
         yield "  trusted: the shapes that the model file states"
     yield from (f"  note: {note}" for note in verdict.notes)
@@ -66,7 +66,7 @@ def _with_reasons(reasons: dict[str, str]) -> Iterator[str]:
 def _rows(obligations: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Each obligation with its verdict, its rows and the solvers that were asked."""
     for entry in obligations:
-        solvers = ", ".join(f"{name} {said}" for name, said in entry.get("solvers", {}).items())
+        solvers = ", ".join(f"{name} {answer}" for name, answer in entry.get("solvers", {}).items())
         rows = f", {entry['rows']} rows" if "rows" in entry else ""
         detail = f" ({entry['detail']})" if entry.get("detail") else ""
         yield f"{entry['name']}: {entry['verdict']}{rows}{f', {solvers}' if solvers else ''}{detail}"
@@ -119,9 +119,9 @@ def as_junit(verdicts: Sequence[Verdict]) -> str:
         errors = [c for c in cases if c["verdict"] not in ("PROVED", "REFUTED")]
         counts = {"tests": str(len(cases)), "failures": str(len(wrong)), "errors": str(len(errors))}
         suite = Xml.SubElement(suites, "testsuite", {"name": one_line(verdict.file), **counts})
-        said = {"verdict": verdict.verdict, "witness": json.dumps(verdict.witness)}
+        facts = {"verdict": verdict.verdict, "witness": json.dumps(verdict.witness)}
         properties = Xml.SubElement(suite, "properties")
-        for name, value in said.items():
+        for name, value in facts.items():
             Xml.SubElement(properties, "property", name=name, value=value)
         for case in cases:
             element = Xml.SubElement(suite, "testcase", classname=one_line(verdict.file), name=case["name"])

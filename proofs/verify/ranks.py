@@ -20,19 +20,20 @@ from proofs.sharding.exchange import Meeting, meetings, waits
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.parts import Dimension, stated_parts
 from proofs.solvers.process import SolverProcess, command_of
-from proofs.verify.judge import Options
-from proofs.verify.verdict import EXITS, PROVED, REFUTED, UNKNOWN, Verdict
+from proofs.verify.options import Options
+from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, refute
+from proofs.violations import Discharge, Obligation, Violation, discharged
 from tmmu.core.bindings import bindings_object
 from tmmu.plan.gate import Stated, StatedBuffers
 from tmmu.plan.sections import BufferPlan
 
-OBLIGATIONS = ("one_shard_spec", "every_rank_once", "layouts_agree", "shards_cover", "ranks_meet", "each_plan")
-"""What the verdict on all ranks lists, in this order."""
+OBLIGATIONS = discharged(Discharge.OF_ALL_RANKS)
+"""What the verdict on all ranks lists."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """What is kept of one plan: who it is, what it holds, whom it meets, and its own verdict."""
+    """What is kept of one plan: which rank it is of, what that holds and which ranks it meets, and its own verdict."""
 
     path: str
     rank: int
@@ -43,18 +44,6 @@ class Member:
     parts: dict[str, tuple[Dimension, ...]]
     meetings: list[Meeting]
     verdict: Verdict
-
-
-@dataclass(frozen=True)
-class _Contradiction:
-    obligation: str
-    text: str
-    tensors: tuple[str, ...] = ()
-    ranks: tuple[int, ...] = ()
-    field: str = ""
-    stated: str = ""
-    recomputed: str = ""
-    element: tuple[int, ...] | None = None
 
 
 def member(verdict: Verdict, stated: Stated | StatedBuffers) -> Member | None:
@@ -106,7 +95,8 @@ def _together(family: Sequence[Member], options: Options) -> Verdict:
     )  # fmt: skip
     found = next(_contradictions(family), None)
     if found is not None:
-        return _refuted(verdict, found)
+        refute(verdict, [found], OBLIGATIONS)
+        return verdict
     given = {one.rank for one in family}
     missing = _few((rank for rank in range(world) if rank not in given), world - len(given))
     unproved = [one for one in family if one.verdict.verdict != PROVED]
@@ -114,10 +104,10 @@ def _together(family: Sequence[Member], options: Options) -> Verdict:
     if not missing:
         reason = _uncovered(family, options)
     because = {
-        "every_rank_once": f"no plan of rank {missing} of {world}" if missing else "",
-        "shards_cover": "ranks are missing" if missing else reason or "",
-        "ranks_meet": "ranks are missing" if missing else "",
-        "each_plan": f"{unproved[0].path} is {unproved[0].verdict.verdict}" if unproved else "",
+        Obligation.EVERY_RANK_ONCE: f"no plan of rank {missing} of {world}" if missing else "",
+        Obligation.SHARDS_COVER: "ranks are missing" if missing else reason or "",
+        Obligation.RANKS_MEET: "ranks are missing" if missing else "",
+        Obligation.EACH_PLAN: f"{unproved[0].path} is {unproved[0].verdict.verdict}" if unproved else "",
     }
     verdict.obligations = [
         {"name": name, "verdict": UNKNOWN if because.get(name) else PROVED, "detail": because.get(name, "")}
@@ -146,13 +136,13 @@ def _few(ranks: Iterable[int], count: int) -> str:
     return shown if count <= 8 else f"{shown} and {count - 8} more"
 
 
-def _contradictions(family: Sequence[Member]) -> Iterator[_Contradiction]:
-    """What cannot be true of plans of one family, the most telling first."""
+def _contradictions(family: Sequence[Member]) -> Iterator[Violation]:
+    """What cannot be true of plans of one family, the coarsest first."""
     first, mesh = family[0], Mesh(family[0].spec)
     for one in family:
         if one.spec_hash != first.spec_hash or one.spec != first.spec:
-            yield _Contradiction(
-                "one_shard_spec", f"{one.path} and {first.path} are of different shard specs",
+            yield Violation(
+                Obligation.ONE_SHARD_SPEC, f"{one.path} and {first.path} are of different shard specs",
                 ranks=(first.rank, one.rank), field="shard_spec_hash", stated=one.spec_hash.hex(),
                 recomputed=first.spec_hash.hex(),
             )  # fmt: skip
@@ -162,44 +152,22 @@ def _contradictions(family: Sequence[Member]) -> Iterator[_Contradiction]:
         other = seen.setdefault(one.rank, one)
         if other is not one:
             text = f"{other.path} and {one.path} are both plans of rank {one.rank}"
-            yield _Contradiction("every_rank_once", text, ranks=(one.rank,))
+            yield Violation(Obligation.EVERY_RANK_ONCE, text, ranks=(one.rank,))
             return
     axis = first.spec["pipeline_axis"]
     by_stage: dict[int, Member] = {}
     for one in sorted(family, key=lambda member: member.rank):
         peer = by_stage.setdefault(mesh.at(one.rank, axis) if axis else 0, one)
         if one.layout_digest != peer.layout_digest:
-            yield _Contradiction(
-                "layouts_agree", f"ranks {peer.rank} and {one.rank} are of one stage and have different layouts",
+            text = f"ranks {peer.rank} and {one.rank} are of one stage and have different layouts"
+            yield Violation(
+                Obligation.LAYOUTS_AGREE, text,
                 ranks=(peer.rank, one.rank), field="layout_digest", stated=one.layout_digest.hex(),
                 recomputed=peer.layout_digest.hex(),
             )  # fmt: skip
     if len(seen) < mesh.ranks:
         return
-    for hole in cover.holes(mesh, {one.rank: one.parts for one in family}, axis):
-        yield _Contradiction("shards_cover", hole.text, (hole.tensor,), hole.ranks, element=hole.element)
+    yield from cover.holes(mesh, {one.rank: one.parts for one in family}, axis)
     waiting = waits({one.rank: one.meetings for one in family})
     if waiting is not None:
-        yield _Contradiction("ranks_meet", waiting[0], ranks=waiting[1])
-
-
-def _refuted(verdict: Verdict, found: _Contradiction) -> Verdict:
-    verdict.verdict, verdict.exit = REFUTED, EXITS[REFUTED]
-    verdict.obligations = [
-        {
-            "name": name,
-            "verdict": REFUTED if name == found.obligation else UNKNOWN,
-            "detail": found.text if name == found.obligation else "not reached",
-        }
-        for name in OBLIGATIONS
-    ]
-    witness: dict[str, Any] = {
-        "obligation": found.obligation, "text": found.text, "tensors": list(found.tensors), "steps": [],
-        "ranks": list(found.ranks),
-    }  # fmt: skip
-    if found.element is not None:
-        witness["element"] = list(found.element)
-    if found.field:
-        witness |= {"field": found.field, "stated": found.stated, "recomputed": found.recomputed}
-    verdict.witness = witness
-    return verdict
+        yield waiting

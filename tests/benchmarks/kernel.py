@@ -14,6 +14,7 @@ import time
 from proofs import obligations
 from proofs.kernel import installed
 from proofs.kernel.evidence import words
+from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from tests.support.synthetic import training_plan
 from tmmu.plan.sections import Plan, amended
@@ -33,7 +34,7 @@ print(said + f"{seconds} {used.ru_utime + used.ru_stime} {used.ru_maxrss / 1024}
 def of_program(plan: Plan) -> tuple[float, float, float, float]:
     """Seconds for the evidence, wall and processor seconds for the program, and its peak memory in MiB."""
     start = time.perf_counter()
-    row = words(plan, permitted(plan, None, NOBODY), NOBODY, bytes(32))
+    row = words(context_of(plan, permitted(plan, None, NOBODY), NOBODY), bytes(32))
     drawn = time.perf_counter() - start
     with tempfile.TemporaryFile() as file:
         row.astype("<u8").tofile(file)
@@ -48,7 +49,7 @@ def of_program(plan: Plan) -> tuple[float, float, float, float]:
 def of_z3(plan: Plan) -> float:
     """Seconds for every obligation of the plan, by two solver processes."""
     start = time.perf_counter()
-    outcomes = obligations.prove(plan, permitted(plan, None, NOBODY), definition_limit=0)
+    outcomes = obligations.prove(context_of(plan, permitted(plan, None, NOBODY)), definition_limit=0)
     assert all(outcome.verdict == obligations.PROVED for outcome in outcomes), outcomes
     return time.perf_counter() - start
 

@@ -41,8 +41,8 @@ def check(count: int, layout: str) -> float:
 
 def verify(count: int, layout: str) -> float:
     """Plan file to verdict, two solver processes."""
-    from proofs.verify.judge import Options
     from proofs.verify.judge import verify as verified
+    from proofs.verify.options import Options
     from tmmu.plan import file
 
     with tempfile.TemporaryDirectory() as folder:

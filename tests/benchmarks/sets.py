@@ -15,7 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Tensor
 from tmmu.plan import file
 from tmmu.planner import plan_memory

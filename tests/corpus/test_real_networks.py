@@ -14,7 +14,7 @@ from onnx import shape_inference
 from proofs.readers.models import onnx as reader
 from proofs.readers.models.compare import differences
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.reference import Expected
+from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.sharing import permitted
 from tests.support.onnx_files import IF, LIGHT, NESTED, model_of, written
 from tmmu.core.vocabulary import Bindings, Model, Part, Role, Shares
@@ -32,7 +32,7 @@ load = lru_cache(onnx.load)
 
 
 @lru_cache
-def read_onnx(path: Path) -> Expected:
+def read_onnx(path: Path) -> ReferenceProgram:
     return reader.read_onnx(path, Bindings())
 
 
@@ -99,9 +99,9 @@ def test_real_networks_are_read_whole(path: Path) -> None:
     assert expected.unproduced == masks
 
 
-def same(one: Expected, other: Expected) -> None:
+def same(one: ReferenceProgram, other: ReferenceProgram) -> None:
     """Two readings agree; of hints the reader of the file may know more (a Dropout is elementwise as well)."""
-    for field in fields(Expected):
+    for field in fields(ReferenceProgram):
         if field.name != "in_place":
             assert getattr(one, field.name) == getattr(other, field.name), field.name
     assert other.in_place <= one.in_place
@@ -136,7 +136,7 @@ def test_a_plan_of_a_real_network_differs_in_nothing_and_its_every_word_counts(p
     assert list(differences(plan, expected, frozenset())) == []
     against, alone = permitted(plan, expected, frozenset()), permitted(plan, None, frozenset())
     assert against == alone
-    assert against.believed == []
+    assert against.assumed == []
     words = plan.allocation.tensors.shares.tolist()
     assert len(against.views) == words.count(SHARES.index(Shares.VIEW)) > 0
     assert len(against.in_place) == words.count(SHARES.index(Shares.IN_PLACE)) > 0
@@ -144,5 +144,5 @@ def test_a_plan_of_a_real_network_differs_in_nothing_and_its_every_word_counts(p
 
 def test_a_plan_of_another_network_differs() -> None:
     plan = plan_memory(import_onnx(LIGHT[1])).plan
-    kinds = {difference.what for difference in differences(plan, read_onnx(LIGHT[0]), frozenset())}
+    kinds = {difference.field for difference in differences(plan, read_onnx(LIGHT[0]), frozenset())}
     assert {"extra-step", "operator", "reads", "extra-tensor", "source-digest"} <= kinds

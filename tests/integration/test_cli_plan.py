@@ -210,10 +210,11 @@ def with_false_claim(plan: Plan) -> Plan:
     ("change", "obligation"),
     [
         (lambda plan: changed(plan, "storages", 0, offset=64), "alignment"),
-        (lambda plan: changed(plan, "tensors", "y", role=1), "lifetimes_cover_accesses"),
+        (lambda plan: changed(plan, "tensors", "y", role=1), "steps_are_the_model"),
         (with_false_claim, "slot_count"),
+        (lambda plan: changed(plan, "tensors", "y", storage=9), "tensors.storage row 4"),
     ],
-    ids=["checker", "structure", "claims"],
+    ids=["checker", "model", "claims", "gate"],
 )
 def test_a_wrong_plan_of_the_planner_is_not_written(
     folder: Path,
@@ -232,13 +233,24 @@ def test_a_wrong_plan_of_the_planner_is_not_written(
     assert (entries(folder), (folder / "m.plan.cbor").read_bytes()) == (before, b"old")
 
 
+def test_a_plan_with_a_false_hash_is_not_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is checked are the bytes that would be written. spec: C2.1"""
+    right = file.encode
+    monkeypatch.setattr(file, "encode", lambda plan: right(plan, {"plan_hash": bytes(32)}))
+    code, _, err = ran(capsys, "plan", "m.ir.cbor")
+    assert (code, "m.plan.cbor" in entries(folder)) == (4, False)
+    assert err.startswith("error: m.ir.cbor: hashes: the planner made a wrong plan (plan_hash is stated as 0")
+
+
 def test_no_flag_goes_around_the_check() -> None:
     """Whatever the flags, `plan` calls `check` before it saves."""
     source = (ROOT / "tmmu/cli/commands.py").read_text()
     body = source[source.index("def plan(") : source.index("def _token(")]
-    assert body.count("check(planned.plan") == 1
-    assert body.index("check(planned.plan") < body.index("file.save(")
-    assert "if " not in body[body.index("check(planned.plan") : body.index("file.save(")]
+    assert body.count("check(one, graph") == 1
+    assert body.index("check(one, graph") < body.index("file.save(")
+    assert "if " not in body[body.index("check(one, graph") : body.index("file.save(")]
 
 
 def test_an_alias_group_that_the_model_does_not_keep_is_not_written(

@@ -11,7 +11,8 @@ import onnx
 import pytest
 from onnx import TensorProto, checker, helper
 
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Part, Role, Shares

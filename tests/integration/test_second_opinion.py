@@ -103,7 +103,7 @@ def test_where_solvers_disagree_nothing_is_proved(
     assert run([plan, "--solver", "both"]) == 3
     out = capsys.readouterr().out
     assert out.startswith("UNKNOWN")
-    assert "the solvers disagree: z3 says PROVED; cvc5 says VIOLATED: a, b: (row)" in out
+    assert "the solvers disagree: z3 answers PROVED; cvc5 answers VIOLATED: a, b: (row)" in out
 
 
 def test_a_solver_that_gives_no_answer_does_not_disagree(
@@ -120,7 +120,10 @@ def test_a_solver_that_gives_no_answer_does_not_disagree(
     monkeypatch.setitem(SOLVERS, "cvc5", Late)
     assert run([plan, "--solver", "both"]) == 3
     out = capsys.readouterr().out
-    assert "not every solver proves it: z3 says PROVED; cvc5 says UNKNOWN: the solver gave no answer within 1 s" in out
+    assert (
+        "not every solver proves it: z3 answers PROVED; cvc5 answers UNKNOWN: the solver gave no answer within 1 s"
+        in out
+    )
     assert "disagree" not in out
 
 

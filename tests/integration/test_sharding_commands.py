@@ -6,16 +6,22 @@ spec: R7.1, R7.2, R7.5, R7.8, R7.22, R7.23
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import tmmu.planner.sharding
 from proofs.verify import entry as verifier
 from tests.support.sharded import LAYERS
 from tmmu.cli import entry
 from tmmu.examples.shards import GPT2
 from tmmu.ir import files
 from tmmu.plan import file
+from tmmu.plan.columns import Shards
+from tmmu.planner.sharding import shards_of
 from tmmu.planner.sharding.spec import load
 
 DATA = '[mesh]\ndata = 2\n[[rules]]\nroles = ["input"]\nsplit = ["data"]\n'
@@ -51,6 +57,21 @@ def test_every_rank_has_a_file(folder: Path, capsys: pytest.CaptureFixture[str])
     assert "rank 3 of 4: mesh p=2, data=2" in capsys.readouterr().out
     assert entry.run(["show", names[3], "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["rank"] == 3
+
+
+def test_a_wrong_part_of_one_rank_leaves_every_file_unwritten(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: C2.1, R7.19"""
+
+    def wrong(local: Any, spec: dict[str, Any], rank: int) -> Shards:
+        right = shards_of(local, spec, rank)
+        return replace(right, start=np.maximum(right.start, 1) - np.uint64(1))
+
+    monkeypatch.setattr(tmmu.planner.sharding, "shards_of", wrong)
+    code, _, err = planned(capsys, DATA)
+    assert (code, list(folder.glob("out*"))) == (4, [])
+    assert err.startswith("error: m.ir.cbor: shards: the planner made a wrong plan (")
 
 
 def test_of_a_mesh_with_too_many_ranks_for_files_single_ranks_are_planned(

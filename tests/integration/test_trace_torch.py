@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from tests.support.traced import lines, proved
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError

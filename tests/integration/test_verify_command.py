@@ -29,7 +29,7 @@ from proofs.kernel import installed
 from proofs.verify import judge as verify_plan
 from proofs.verify.command import ORDER, _progress
 from proofs.verify.entry import run
-from proofs.verify.judge import Disagreement, Options
+from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import Verdict
 from tests.support.sharded import plans as ranks
 from tests.support.small import small

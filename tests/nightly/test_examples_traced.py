@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from tmmu import examples
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError

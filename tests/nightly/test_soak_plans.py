@@ -15,16 +15,14 @@ from typing import Any
 import pytest
 
 from proofs import obligations, promises
-from proofs.checker import envelope
 from proofs.checker import execute as checker
-from proofs.checker.execute import Problem
 from proofs.kernel.evidence import words
-from proofs.obligations.context import view_of
+from proofs.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
 from proofs.solvers import Answer, refutation
 from proofs.solvers.process import Z3, SolverProcess
 from proofs.verify import ranks
-from proofs.verify.verdict import OBLIGATIONS, OF_SHARDED
+from proofs.violations import Obligation, Violation
 from tests.nightly.soak import judge as judging
 from tests.nightly.soak import plans
 from tests.nightly.soak.cases import case
@@ -68,8 +66,7 @@ def soaked(folder: Path, solver: Z3, numbers: dict[str, int], tries: int = 1) ->
 
 def test_every_code_that_the_verifier_can_answer_with_has_faults() -> None:
     """Of the failure codes, those that it cannot print are listed with the reason. spec: R5.1"""
-    obligations = {*OBLIGATIONS, envelope.NAME, *OF_SHARDED, *ranks.OBLIGATIONS}
-    assert set(CODES) == obligations | (set(REGISTRY) - set(NOT_PRINTED))
+    assert set(CODES) == set(Obligation) | (set(REGISTRY) - set(NOT_PRINTED))
     assert not set(CODES) & set(NOT_PRINTED)
     assert set(NOT_PRINTED) <= set(REGISTRY)
     assert {code for codes in plans.KINDS.values() for code in codes} == set(CODES)
@@ -132,7 +129,7 @@ def test_a_checker_that_overlooks_overlaps_is_found_out(
 def test_a_checker_that_refuses_everything_is_found_out(
     tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = Problem("alignment", (), None, "", None, None, "it is wrong")
+    problem = Violation("alignment", "it is wrong", (), None, "", None, None)
     monkeypatch.setattr(checker, "placed", lambda run: iter([problem]))
     wrong = soaked(tmp_path, solver, {"plain": 1}).wrong
     assert ["right, and REFUTED" in line for line in wrong] == [True]
@@ -237,14 +234,16 @@ def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_fr
     assert rows(plan) != rows(changed(plan, "storages", 0, bytes=1 << 20))
     asked = [[one.tables for one in promises.questions(each.allocation, each.claims)] for each in (plan, other)]
     assert asked[0] == asked[1]
-    evidence = [words(each, Permissions(), frozenset(), bytes(32)).tolist() for each in (plan, other)]
+    evidence = [words(context_of(each, Permissions()), bytes(32)).tolist() for each in (plan, other)]
     assert evidence[0] == evidence[1]
 
 
 def rows(plan: Plan) -> list[list[str]]:
     """The rows of every obligation."""
-    view = view_of(plan, permitted(plan, None, frozenset()), frozenset())
-    return [[row for batch in obligation.rows(view) for row in batch.rows] for obligation in obligations.OBLIGATIONS]
+    view = context_of(plan, permitted(plan, None, frozenset()), frozenset())
+    return [
+        [row for batch in obligation.rows(view) for row in batch.rows] for obligation in obligations.MODULES.values()
+    ]
 
 
 def test_the_code_with_the_fewest_faults_comes_next() -> None:

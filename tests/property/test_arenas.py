@@ -16,6 +16,7 @@ from proofs.checker import arenas as homes
 from proofs.checker import claims, structure
 from proofs.checker import execute as checker
 from proofs.checker.program import program
+from proofs.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.patterns import fits
 from proofs.readers.sharing import permitted
@@ -95,7 +96,7 @@ def refused(plan: Plan, model: Model) -> list[object]:
     donated = frozenset(plan.bindings.donated)
     run = program(plan, permitted(plan, read_ir(model), donated), donated)
     assert plan.claims is not None
-    return [*checker.problems(run), *structure.problems(plan, run), *claims.false_claims(plan.claims, run)]
+    return [*checker.violations(run), *structure.violations(plan, run), *claims.false_claims(plan.claims, run)]
 
 
 @given(models(), configurations(), st.sampled_from(LAYOUTS), st.sampled_from((None, "packed")))
@@ -118,7 +119,7 @@ def test_what_fits_by_rules_and_memories_is_proved(
     plan = planned(model, config, layout)
     if plan is not None:
         donated = frozenset(plan.bindings.donated)
-        outcomes = obligations.prove(plan, permitted(plan, read_ir(model), donated), workers=1, donated=donated)
+        outcomes = obligations.prove(context_of(plan, permitted(plan, read_ir(model), donated), donated), workers=1)
         assert [(o.name, o.verdict) for o in outcomes if o.verdict != "PROVED"] == []
 
 

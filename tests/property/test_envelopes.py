@@ -20,7 +20,8 @@ from proofs.checker import execute as checker
 from proofs.checker.program import program
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.sharing import permitted
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED
 from tests.support.envelopes import Dynamic, dynamic, shapes_of
 from tmmu.core.columns import column
@@ -84,7 +85,7 @@ def test_a_plan_of_an_envelope_is_proved_and_holds_at_each_of_its_shapes(case: D
         permissions = permitted(small, expected, frozenset())
         shared = permitted(plan, read_onnx(path, plan.bindings), frozenset())
         assert (permissions.views, permissions.in_place) == (shared.views, shared.in_place)
-        assert list(checker.problems(program(small, permissions, frozenset()))) == []
+        assert list(checker.violations(program(small, permissions, frozenset()))) == []
 
 
 @settings(max_examples=settings.default.max_examples // 4)
@@ -106,7 +107,7 @@ def test_a_size_that_some_shape_exceeds_is_refuted_at_a_shape(case: Dynamic, dat
     lied = amended(
         plan, tensors=replace(plan.allocation.tensors, bytes=column(sizes, plan.allocation.tensors.bytes.dtype.type))
     )
-    found = next(envelope.problems(lied))
+    found = next(envelope.violations(lied))
     assert found.tensors[0] in plan.allocation.tensors.name
     assert found.sizes[0] == sizes[row] + 1
     assert (

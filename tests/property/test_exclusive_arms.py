@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.obligations import OBLIGATIONS, PRELUDE
-from proofs.obligations.context import view_of
+from proofs.obligations import MODULES, PRELUDE
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import discharge
 from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
@@ -24,7 +24,7 @@ from tests.support.objections import objections
 from tmmu.plan.sections import Plan
 
 SOLVER = Z3(PRELUDE)
-NAMES = {obligation.NAME for obligation in OBLIGATIONS}
+NAMES = set(MODULES)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,9 +35,9 @@ def _closing() -> Iterator[None]:
 
 def refuted(plan: Plan) -> set[str]:
     """The obligations that the solver does not discharge."""
-    view = view_of(plan, permitted(plan, None, frozenset()))
-    results = discharge([obligation.rows(view) for obligation in OBLIGATIONS], [SOLVER], 60)
-    return {o.NAME for o, result in zip(OBLIGATIONS, results, strict=True) if not result.proved}
+    view = context_of(plan, permitted(plan, None, frozenset()))
+    results = discharge([obligation.rows(view) for obligation in MODULES.values()], [SOLVER], 60)
+    return {o for o, result in zip(MODULES, results, strict=True) if not result.proved}
 
 
 def judged(chance: random.Random) -> str:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from proofs.checker import execute as checker
 from proofs.checker.program import program
-from proofs.obligations import OBLIGATIONS, PRELUDE
-from proofs.obligations.context import view_of
+from proofs.obligations import MODULES, PRELUDE
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import discharge
 from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
@@ -67,7 +67,7 @@ def opinions(plan: Plan, model: Model, seed: int) -> Opinions:
     donated = frozenset(model.bindings.donated)
     permissions = permitted(plan, None, donated)
     problems = checker.executed(program(plan, permissions, donated))
-    results = discharge([each.rows(view_of(plan, permissions, donated)) for each in OBLIGATIONS], [SOLVER], 60)
+    results = discharge([each.rows(context_of(plan, permissions, donated)) for each in MODULES.values()], [SOLVER], 60)
     return Opinions(
         any(" hold " in problem.text for problem in problems),
         next(stale(plan, permissions.views, donated), None) is not None,
@@ -129,7 +129,7 @@ def test_where_the_naive_checker_is_silent_all_others_are(
     if any(objections(plan, None, donated)):
         return
     permissions = permitted(plan, None, donated)
-    results = discharge([each.rows(view_of(plan, permissions, donated)) for each in OBLIGATIONS], [SOLVER], 60)
+    results = discharge([each.rows(context_of(plan, permissions, donated)) for each in MODULES.values()], [SOLVER], 60)
     assert all(result.proved for result in results)
     assert not by_running(plan, model, seed)
     assert not by_the_sanitizer(plan, model, seed)

@@ -19,7 +19,7 @@ from proofs.checker import claims, structure
 from proofs.checker import execute as checker
 from proofs.checker.program import placed_storages, program
 from proofs.obligations import PRELUDE, by_edges
-from proofs.obligations.context import Context, view_of
+from proofs.obligations.context import Context, context_of
 from proofs.obligations.discharge import discharge
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
@@ -61,7 +61,7 @@ def test_every_layout_of_every_model_passes_the_checker_and_all_pairs(
     run = program(plan, permitted(plan, read_ir(model), donated), donated)
     assert overlapping(plan) == []
     assert plan.claims is not None
-    assert [*checker.problems(run), *structure.problems(plan, run), *claims.false_claims(plan.claims, run)] == []
+    assert [*checker.violations(run), *structure.violations(plan, run), *claims.false_claims(plan.claims, run)] == []
 
 
 @given(models(), arenas())
@@ -158,7 +158,7 @@ def placed(rows: list[tuple[int, int, int, int]]) -> Context:
     footprint = max(o + z for *_, z, o in rows)
     plan = amended(BASE, storages=storages, usage=(BASE.usage[0]._replace(footprint=footprint),))
     return replace(
-        view_of(BASE, permitted(BASE, None, frozenset())), plan=plan, placement=plan.allocation, claims=plan.claims
+        context_of(BASE, permitted(BASE, None, frozenset())), plan=plan, placement=plan.allocation, claims=plan.claims
     )
 
 

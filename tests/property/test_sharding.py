@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from proofs.sharding.loops import loops
 from proofs.sharding.mesh import Mesh as CheckersMesh
 from proofs.verify import ranks
-from proofs.verify.judge import Options, judge, opened
+from proofs.verify.judge import judge, opened
+from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED
 from tests.support.both_ranks import agreed
 from tests.support.loop_notation import of_planner, of_verifier

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED
 from tests.support.differentiation import Run, loss
 from tmmu.core.errors import TmmuError

@@ -46,7 +46,7 @@ def _first_rank(spec: dict[str, Any], stage: int) -> int:
 
 
 def _same(local: Local, rank_model: RankModel) -> None:
-    tensors, expected = local.model.tensors, rank_model.expected
+    tensors, expected = local.model.tensors, rank_model.reference
 
     def names(rows: tuple[int, ...]) -> tuple[str, ...]:
         return tuple(tensors[t].name for t in rows)

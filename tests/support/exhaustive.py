@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from proofs.obligations import OBLIGATIONS, PRELUDE
-from proofs.obligations.context import view_of
+from proofs.obligations import MODULES, PRELUDE
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import discharge
 from proofs.obligations.rows import Place, listed
 from proofs.readers.models.ir import read_ir
@@ -63,8 +63,8 @@ def _lives(plan: Plan, results: Sequence[tuple[int, int]]) -> list[tuple[int, in
 
 
 def _rows(plan: Plan, model: Model) -> Iterator[str]:
-    view = view_of(plan, permitted(plan, read_ir(model), frozenset()), frozenset())
-    for obligation in OBLIGATIONS:
+    view = context_of(plan, permitted(plan, read_ir(model), frozenset()), frozenset())
+    for obligation in MODULES.values():
         for batch in obligation.rows(view):
             yield from batch.rows
 

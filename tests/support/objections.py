@@ -1,4 +1,4 @@
-"""All that the verifier's naive side has to say against a plan: what the solver is asked comes on top of it."""
+"""All that the verifier's naive side finds in a plan: what the solver is asked comes on top of it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,22 @@ from collections.abc import Iterable, Iterator
 
 from proofs.checker import claims, structure
 from proofs.checker import execute as checker
-from proofs.checker.claims import FalseField
-from proofs.checker.execute import Problem
 from proofs.checker.program import program
-from proofs.readers.models.compare import Difference, differences
+from proofs.readers.models.compare import differences
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
+from proofs.violations import Violation
 from tmmu.core.vocabulary import Model
 from tmmu.plan.sections import Plan
 
 
-def objections(
-    plan: Plan, model: Model | None, donated: Iterable[str] = ()
-) -> Iterator[Problem | FalseField | Difference]:
+def objections(plan: Plan, model: Model | None, donated: Iterable[str] = ()) -> Iterator[Violation]:
     """What is false in a plan, for the steps that it states or, where one is given, against the model."""
     given_up = frozenset(donated)
     expected = read_ir(model) if model is not None else None
     run = program(plan, permitted(plan, expected, given_up), given_up)
-    yield from checker.problems(run)
-    yield from structure.problems(plan, run)
+    yield from checker.violations(run)
+    yield from structure.violations(plan, run)
     if expected is not None:
         yield from differences(plan, expected, given_up, plan.origin.mode)
     if plan.claims is not None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
 
-from proofs.readers.models.reference import Expected, ExpectedBody, ExpectedStep
+from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
@@ -21,7 +21,7 @@ DTYPES = {bits: dtype for dtype, bits in reversed(BITS.items())}
 """A type for each width of an element."""
 
 
-def step(text: str, *, part: Part = Part.WHOLE, body: str = "", mutates: str = "") -> ExpectedStep:
+def step(text: str, *, part: Part = Part.WHOLE, body: str = "", mutates: str = "") -> ReferenceStep:
     """A step written as `node domain::op: reads -> writes`, the domain left out for ai.onnx.
 
     >>> step("n Add: a b -> c").reads
@@ -31,25 +31,25 @@ def step(text: str, *, part: Part = Part.WHOLE, body: str = "", mutates: str = "
     node, operator = head.split()
     domain, _, op = operator.rpartition("::")
     reads, _, writes = accesses.partition("->")
-    return ExpectedStep(
+    return ReferenceStep(
         node, domain, op, part, body, tuple(reads.split()), tuple(writes.split()), tuple(mutates.split())
     )
 
 
 def stated(
-    *steps: ExpectedStep,
+    *steps: ReferenceStep,
     inputs: str = "x",
     outputs: str = "y",
     parameters: str = "",
     sizes: Mapping[str, tuple[int, int]] | None = None,
-    bodies: Mapping[str, ExpectedBody] | None = None,
-) -> Expected:
+    bodies: Mapping[str, ReferenceBody] | None = None,
+) -> ReferenceProgram:
     """What a model of these steps says; a tensor has 64 bytes of 32-bit elements unless `sizes` says otherwise."""
     names = dict.fromkeys(f"{inputs} {parameters}".split())
     names.update(dict.fromkeys(name for s in steps for name in (*s.reads, *s.writes)))
     roles = dict.fromkeys(names, Role.ACTIVATION)
     roles |= dict.fromkeys(inputs.split(), Role.INPUT) | dict.fromkeys(parameters.split(), Role.PARAMETER)
-    return Expected(
+    return ReferenceProgram(
         steps=list(steps),
         bodies=dict(bodies or {}),
         sizes={name: (sizes or {}).get(name, (64, 32)) for name in names},
@@ -62,7 +62,7 @@ def stated(
 
 
 def plan_of(
-    expected: Expected,
+    expected: ReferenceProgram,
     *,
     shares: Mapping[str, tuple[Shares, str]] | None = None,
     inside: Mapping[str, tuple[str, int]] | None = None,
@@ -120,13 +120,13 @@ def plan_of(
     )  # fmt: skip
 
 
-def returned(expected: Expected, name: str, mode: str) -> bool:
+def returned(expected: ReferenceProgram, name: str, mode: str) -> bool:
     """Whether the caller reads a tensor at the end."""
     kept = expected.roles[name] in (Role.PARAMETER, Role.OPTIMIZER)
     return name in expected.outputs or kept or (mode == "forward" and name in expected.saved)
 
 
-def lines(expected: Expected) -> list[str]:
+def lines(expected: ReferenceProgram) -> list[str]:
     """The steps as text, a line each."""
     return [
         f"{s.node} {s.op} {s.part} [{s.body}] {' '.join(s.reads)} -> {' '.join(s.writes)}".replace(" whole", "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proofs.obligations import OBLIGATIONS, PRELUDE
-from proofs.obligations.context import view_of
+from proofs.obligations import MODULES, PRELUDE
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import discharge
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
@@ -14,7 +14,7 @@ from tmmu.core.vocabulary import Model
 from tmmu.plan.sections import Plan
 
 SOLVER = Z3(PRELUDE)
-NAMES = {obligation.NAME for obligation in OBLIGATIONS}
+NAMES = set(MODULES)
 
 
 def by_running(plan: Plan, model: Model, seed: int) -> bool:
@@ -34,6 +34,6 @@ def by_the_checker(plan: Plan, model: Model | None, donated: frozenset[str]) -> 
 def by_rows(plan: Plan, model: Model | None, donated: frozenset[str]) -> set[str]:
     """The obligations that Z3 does not discharge."""
     expected = read_ir(model) if model is not None else None
-    view = view_of(plan, permitted(plan, expected, donated), donated)
-    results = discharge([obligation.rows(view) for obligation in OBLIGATIONS], [SOLVER], 60)
-    return {o.NAME for o, result in zip(OBLIGATIONS, results, strict=True) if not result.proved}
+    view = context_of(plan, permitted(plan, expected, donated), donated)
+    results = discharge([obligation.rows(view) for obligation in MODULES.values()], [SOLVER], 60)
+    return {o for o, result in zip(MODULES, results, strict=True) if not result.proved}

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from tmmu.core.vocabulary import Model, Role
 from tmmu.importers.traced import Op, Trace, Value
 from tmmu.ir import files

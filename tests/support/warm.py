@@ -20,12 +20,11 @@ from proofs.kernel import installed, program
 from proofs.lemmas import at_use
 from proofs.lemmas.plan.cover import DEFINITIONS
 from proofs.obligations import PRELUDE
-from proofs.readers.sharing import Permissions
+from proofs.obligations.context import Context
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3, SolverProcess, command_of
 from proofs.verify import ranks
 from tmmu.plan import file
-from tmmu.plan.sections import Plan
 
 UNSEEN = ("model", "mode", "order", "replay_token", "ir_hash", "source_digest", "rank", "world_size", "shard_spec")
 """What a plan states of its provenance besides the layout, and so besides the program and where its tensors lie."""
@@ -86,15 +85,14 @@ class Kept:
 
     def __init__(self, function: Callable[..., Any], holds: Callable[[Any], bool]) -> None:
         self._function, self._holds = function, holds
-        self._known: dict[tuple[bytes, str | None, str, frozenset[str]], Any] = {}
+        self._known: dict[tuple[bytes, str | None, str, bytes], Any] = {}
 
-    def __call__(
-        self, plan: Plan, permissions: Permissions, donated: frozenset[str], call: Callable[[Callable[..., Any]], Any]
-    ) -> Any:
+    def __call__(self, context: Context, call: Callable[[Callable[..., Any]], Any]) -> Any:
         """What the function returns, or returned for a plan from which this one differs in nothing that it looks at."""
+        plan = context.plan
         layout = None if plan.provenance is None else plan.provenance.layout
         bare = file.encode(replace(plan, provenance=None, shards=None))
-        key = bare, layout, repr(permissions), donated
+        key = bare, layout, repr(context.permissions), context.donated.tobytes()
         if key in self._known:
             return self._known[key]
         result = call(self._function)
@@ -138,11 +136,11 @@ def warm() -> Iterator[Z3]:
 
     proved, accepted = Kept(obligations.prove_with, all_proved), Kept(program.ask, lambda answer: bool(answer.accepted))
 
-    def prove_with(solvers: Any, plan: Plan, permissions: Permissions, **named: Any) -> Any:
-        return proved(plan, permissions, named["donated"], lambda prove: prove(solvers, plan, permissions, **named))
+    def prove_with(solvers: Any, context: Context, **named: Any) -> Any:
+        return proved(context, lambda prove: prove(solvers, context, **named))
 
-    def ask(path: Any, plan: Plan, permissions: Permissions, donated: frozenset[str], *given: Any) -> Any:
-        return accepted(plan, permissions, donated, lambda ask: ask(path, plan, permissions, donated, *given))
+    def ask(path: Any, context: Context, *given: Any) -> Any:
+        return accepted(context, lambda ask: ask(path, context, *given))
 
     try:
         with (

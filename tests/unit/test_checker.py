@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from proofs.checker.execute import Problem, problems
+from proofs.checker.execute import violations
 from proofs.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep
+from proofs.violations import Violation
 
 Given = tuple[int, int, int, int | None]
 SIZE = 64
@@ -90,7 +91,7 @@ def run(
 
 def found(plan: Program) -> list[tuple[str, tuple[str, ...], int | None]]:
     """The obligations that are broken, with tensors and step."""
-    return [(problem.obligation, problem.tensors, problem.step) for problem in problems(plan)]
+    return [(problem.obligation, problem.tensors, problem.step) for problem in violations(plan)]
 
 
 CHAIN: dict[str, Given] = {"x": (0, 0, 0, None), "a": (64, 0, 1, 0), "y": (0, 1, 1, 1)}
@@ -161,10 +162,10 @@ PLACES: list[tuple[str, Program, list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("plan", "expected"), [row[1:] for row in PLACES], ids=[row[0] for row in PLACES])
 def test_places_and_sizes_are_checked(plan: Program, expected: list[tuple[str, str]]) -> None:
-    broken = [(p.obligation, p.tensors[0]) for p in problems(plan) if p.obligation in {o for o, _ in expected}]
+    broken = [(p.obligation, p.tensors[0]) for p in violations(plan) if p.obligation in {o for o, _ in expected}]
     assert broken == expected
     if not expected:
-        assert {p.obligation for p in problems(plan)} <= {"no_live_overlap"}
+        assert {p.obligation for p in violations(plan)} <= {"no_live_overlap"}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_places_and_sizes_are_checked(plan: Program, expected: list[tuple[str, s
 )
 def test_the_alignment_that_is_named_is_the_one_that_is_wrong(plan: Program, text: str) -> None:
     """Another one may well divide the address. spec: V1.2"""
-    assert next(p.text for p in problems(plan) if p.obligation == "alignment") == text
+    assert next(p.text for p in violations(plan) if p.obligation == "alignment") == text
 
 
 def test_a_tensor_born_before_its_storage_is_outside_it() -> None:
@@ -191,7 +192,7 @@ def test_a_tensor_born_before_its_storage_is_outside_it() -> None:
 # Overlap.
 
 
-def overlaps(*storages: tuple[int, int, int, int], arenas: Sequence[int] = ()) -> list[Problem]:
+def overlaps(*storages: tuple[int, int, int, int], arenas: Sequence[int] = ()) -> list[Violation]:
     """The overlaps of storages, each (first byte, end, birth, death)."""
     names = [chr(ord("a") + k) for k in range(len(storages))]
     tensors: dict[str, Given] = {
@@ -199,7 +200,7 @@ def overlaps(*storages: tuple[int, int, int, int], arenas: Sequence[int] = ()) -
     }
     sizes = {n: end - first for n, (first, end, _, _) in zip(names, storages, strict=True)}
     plan = run(tensors, [("", "")] * 10, sizes=sizes, arena_of=dict(zip(names, arenas, strict=False)))
-    return [problem for problem in problems(plan) if problem.obligation == "no_live_overlap"]
+    return [problem for problem in violations(plan) if problem.obligation == "no_live_overlap"]
 
 
 def test_one_shared_byte_at_one_shared_step_is_an_overlap() -> None:
@@ -562,7 +563,7 @@ def test_the_bytes_of_a_problem_are_the_first_and_the_last(size: int, last: int)
     """Of nothing both are where it would be. spec: C1.5"""
     plan = run({"a": (128, 0, 0, 0)}, [("", "a"), ("a", "")], sizes={"a": size}, completes=[0])
     late = with_storage(with_tensor(with_arena(plan, limit=1, capacity=1), 0, alignment=3), 0, alignment=3)
-    found = [p for p in problems(late) if p.obligation in ("alignment", "capacity", "lifetimes_cover_accesses")]
+    found = [p for p in violations(late) if p.obligation in ("alignment", "capacity", "lifetimes_cover_accesses")]
     assert {p.obligation for p in found} == {"alignment", "capacity", "lifetimes_cover_accesses"}
     assert {(p.arena, p.first_byte, p.last_byte) for p in found} == {("memory", 128, last)}
 
@@ -582,22 +583,22 @@ def test_a_stale_read_is_named_in_full() -> None:
     plan = run(
         {"a": (128, 0, 2, 0), "b": (160, 1, 1, 1)}, [("", "a"), ("", "b"), ("a", "")], together=["a b"], sizes={"b": 8}
     )
-    [problem] = problems(plan)
-    assert problem == Problem(
-        "sharing_is_sound", ("a", "b"), 2, "memory", 160, 167, "step 2 (node2) reads a, whose bytes hold b"
+    [problem] = violations(plan)
+    assert problem == Violation(
+        "sharing_is_sound", "step 2 (node2) reads a, whose bytes hold b", ("a", "b"), 2, "memory", 160, 167
     )
 
 
 def test_bytes_that_nobody_has_written_are_named_nothing() -> None:
     """A view of a tensor outside of whose bytes it lies: what is read there was written by nobody."""
     plan = run({"a": (0, 0, 2, 0), "v": (32, 1, 2, 1)}, [("", "a"), ("a", "v"), ("v", "")], views={"v": ("a", 32)})
-    last = list(problems(plan))[-1]
+    last = list(violations(plan))[-1]
     assert (last.obligation, last.tensors, last.first_byte) == ("sharing_is_sound", ("v", "nothing"), 64)
 
 
 def test_the_caller_is_named_after_the_last_step() -> None:
     plan = run({"a": (0, 0, 1, 0), "b": (0, 1, 1, 1)}, [("", "a"), ("", "b")], together=["a b"], returned="a")
-    [problem] = problems(plan)
+    [problem] = violations(plan)
     assert problem.text == "after the last step the caller reads a, whose bytes hold b"
 
 
@@ -638,7 +639,7 @@ def test_problems_come_one_by_one() -> None:
             raise AssertionError("the steps were read")
 
     plan = replace(with_storage(RIGHT, 0, alignment=3), steps=Unread())
-    stream = problems(plan)
+    stream = violations(plan)
     assert next(stream).obligation == "alignment"
     with pytest.raises(AssertionError, match="the steps were read"):
         list(stream)

@@ -10,9 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from proofs.checker.claims import FalseField, false_claims
+from proofs.checker.claims import false_claims
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
+from proofs.violations import Violation, false_field
 from tests.support.small import small
 from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
@@ -22,7 +23,7 @@ from tmmu.plan.sections import Claims, Plan, Usage, amended
 from tmmu.planner import plan_memory
 
 
-def false(plan: Plan) -> list[FalseField]:
+def false(plan: Plan) -> list[Violation]:
     assert plan.claims is not None
     return list(false_claims(plan.claims, program(plan, Permissions())))
 
@@ -73,7 +74,7 @@ def test_a_false_claim_is_found(
     claims: dict[str, int | bool], obligation: str, field: str, stated: str, recomputed: str
 ) -> None:
     found = false(claiming(chain(), **claims))
-    assert FalseField(obligation, f"usage[activations].{field}", stated, recomputed) in found
+    assert false_field(obligation, f"usage[activations].{field}", stated, recomputed) in found
     assert all(item.field.startswith("usage[activations].") for item in found)
 
 
@@ -86,7 +87,7 @@ def test_a_claimed_minimum_is_false_where_slots_outnumber_what_lives() -> None:
     kept = (ArenaConfiguration("activations", tuple(Role), reuse=False),)
     plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept).plan
     why = "false: 4 slots where 2 storages are live at once"
-    assert false(claiming(plan, minimal=True)) == [FalseField("slot_count", "usage[activations].minimal", "true", why)]
+    assert false(claiming(plan, minimal=True)) == [false_field("slot_count", "usage[activations].minimal", "true", why)]
 
 
 def conflicting(*pairs: tuple[str, str]) -> Model:
@@ -95,7 +96,7 @@ def conflicting(*pairs: tuple[str, str]) -> Model:
 
 def test_a_claimed_minimum_is_false_where_must_not_alias_joins_storages() -> None:
     plan = claiming(plan_memory(conflicting(("x", "b"))).plan, minimal=True, slots=3, max_live=3)
-    joined = FalseField("slot_count", "usage[activations].minimal", "true", "false: must_not_alias joins storages")
+    joined = false_field("slot_count", "usage[activations].minimal", "true", "false: must_not_alias joins storages")
     assert joined in false(plan)
     assert joined in false(claiming(plan_memory(conflicting(("b", "x"))).plan, minimal=True))
 
@@ -121,7 +122,7 @@ def test_a_slot_that_holds_nothing_is_found() -> None:
         plan.slots.of,
     )
     found = false(claiming(amended(plan, slots=more), slots=4))
-    assert FalseField("slot_count", "usage[activations].slots that hold a storage", "4", "3") in found
+    assert false_field("slot_count", "usage[activations].slots that hold a storage", "4", "3") in found
 
 
 @pytest.mark.parametrize("layout", ["slots", "packed", "pools"])
@@ -135,7 +136,7 @@ def test_a_slot_is_just_as_large_and_as_strict_as_what_it_holds_asks_for(
     """spec: T6.3, V5.1"""
     model = small("relu: x -> a", "add: a x -> b", "relu2: b -> y")
     plan = changed(plan_memory(model, layout=layout).plan, "slots", 1, **entries)
-    assert FalseField("slot_count", f"slots[1].{next(iter(entries))}", stated, holds) in false(plan)
+    assert false_field("slot_count", f"slots[1].{next(iter(entries))}", stated, holds) in false(plan)
 
 
 def test_a_slot_is_as_strict_as_its_strictest_storage_where_the_arena_is_laxer() -> None:
@@ -187,6 +188,6 @@ def test_a_packed_storage_of_no_bytes_takes_one() -> None:
 def test_a_claim_about_a_step_without_anything_live_is_false() -> None:
     plan = changed(chain(), "storages", 0, birth=1, death=2)
     plan = changed(plan, "storages", 1, birth=1)
-    assert FalseField("peak", "usage[activations].peak_live_bytes at peak_step", "192", "0") in false(
+    assert false_field("peak", "usage[activations].peak_live_bytes at peak_step", "192", "0") in false(
         claiming(plan, peak_step=0)
     )

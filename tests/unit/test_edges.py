@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from proofs.certificate.edges import Edges, _Column, edges
 from proofs.obligations import PRELUDE, by_edges
-from proofs.obligations.context import view_of
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions
@@ -42,7 +42,7 @@ def plan(lives: Lives | None = None, **sizes: int) -> Plan:
 
 def asked(of: Plan, found: Edges) -> Result:
     """What the solver says of the arena with these edges."""
-    [result] = discharge([by_edges.of_arena(view_of(of, Permissions()), found, 0)], [SOLVER], 60)
+    [result] = discharge([by_edges.of_arena(context_of(of, Permissions()), found, 0)], [SOLVER], 60)
     assert result.failure is None
     return result
 

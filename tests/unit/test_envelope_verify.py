@@ -23,6 +23,7 @@ from proofs.readers.envelope import apart
 from proofs.solvers import Answer
 from proofs.solvers.process import SolverProcess
 from proofs.verify.command import command
+from proofs.violations import Obligation
 from tests.support.growing import M, growing, plan, with_bytes
 from tests.support.onnx_files import model_of, written
 from tests.support.small import small
@@ -121,8 +122,8 @@ def test_a_size_that_some_shape_exceeds_is_refuted_with_the_shape(tmp_path: Path
 
 def test_a_size_that_no_shape_reaches_is_refuted(tmp_path: Path) -> None:
     """Larger than need be is safe, but no maximum."""
-    found = next(envelope.problems(with_bytes(plan(), "b", 65)))
-    assert "b is said to need its 65 bytes at m=1, where it has 64" in found.text
+    found = next(envelope.violations(with_bytes(plan(), "b", 65)))
+    assert "b is stated to need its 65 bytes at m=1, where it has 64" in found.text
 
 
 def test_a_negative_size_is_found() -> None:
@@ -135,7 +136,7 @@ def test_a_negative_size_is_found() -> None:
         name: column([getattr(row, name) for row in rows], getattr(terms, name).dtype.type) for name in Row._fields
     }
     changed = replace(found.envelope, terms=replace(terms, **columns), size=column([len(rows) - 1] * 4, np.uint32))
-    texts = [problem.text for problem in envelope.problems(replace(found, envelope=changed))]
+    texts = [problem.text for problem in envelope.violations(replace(found, envelope=changed))]
     assert texts[0] == "x has -64 bytes at m=64, and 64 are planned for it (-m)"
     assert obligations.over_envelope(replace(found, envelope=changed), 60.0).verdict == obligations.VIOLATED
 
@@ -153,7 +154,7 @@ def test_a_view_that_is_one_at_some_shapes_only_is_refuted() -> None:
     """spec: R6.6"""
     model = small("reshape: x -> v", "relu: v -> y", views={"v": ("x", 0)}, like={"x": {"shape": (M,), "bytes": 64}})
     model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
-    found = next(envelope.problems(plan_memory(model).plan))
+    found = next(envelope.violations(plan_memory(model).plan))
     assert found.text == "v is planned a view of x, but at m=1 they have 64 and 1 bytes"
     assert (found.tensors, found.shape, found.sizes) == (("v", "x"), {"m": 1}, (64, 1))
 
@@ -164,7 +165,7 @@ def test_a_window_inside_its_base_at_every_shape_is_none_of_these() -> None:
         like = {"x": {"shape": (base,), "bytes": 80 if inside else 64}, "v": {"shape": (9,), "bytes": 9}}
         model = small("window: x -> v", "relu: v -> y", like=like, **own)  # type: ignore[arg-type]  # fields by name
         model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
-        assert (list(envelope.problems(plan_memory(model).plan)) == []) == inside
+        assert (list(envelope.violations(plan_memory(model).plan)) == []) == inside
 
 
 def opened(model: Model) -> Plan:
@@ -174,7 +175,7 @@ def opened(model: Model) -> Plan:
 def said(found: Plan, tensor: str, word: Shares, of: str) -> list[tuple[tuple[str, ...], dict[str, int]]]:
     """What is wrong where the plan says that a tensor shares bytes so."""
     entry = {"shares": SHARES.index(word), "of": found.allocation.tensors.name.list().index(of)}
-    return [(p.tensors, p.shape) for p in envelope.problems(changed(found, "tensors", tensor, **entry))]
+    return [(p.tensors, p.shape) for p in envelope.violations(changed(found, "tensors", tensor, **entry))]
 
 
 @pytest.mark.parametrize(("op", "word"), [("relu", Shares.IN_PLACE), ("reshape", Shares.VIEW), ("own", Shares.VIEW)])
@@ -202,14 +203,12 @@ def test_a_window_of_a_window_begins_where_its_base_does() -> None:
         sizes = {"x": 99, "b": M + more, "v": 9}
         like = {name: {"shape": (dim,), "bytes": 64 + more if name == "b" else dim} for name, dim in sizes.items()}
         found = opened(small("w: x -> b", "w2: b -> v", "relu: v -> y", like=like, **own))  # type: ignore[arg-type]  # fields by name
-        assert [problem.tensors for problem in envelope.problems(found)] == wrong
+        assert [problem.tensors for problem in envelope.violations(found)] == wrong
 
 
 def test_a_size_that_several_tensors_have_is_shown_once() -> None:
     found = with_bytes(with_bytes(plan(), "x", 63), "a", 63)
-    assert [p.tensors for p in envelope.problems(found) if p.obligation == envelope.NAME and p.sizes[1] == 63] == [
-        ("x",), ("x",),
-    ]  # fmt: skip
+    assert [p.tensors for p in envelope.violations(found) if p.sizes[1] == 63] == [("x",), ("x",)]
 
 
 def test_two_sizes_are_apart_where_some_shape_tells_them_apart() -> None:
@@ -350,7 +349,7 @@ def test_a_plan_for_an_envelope_is_not_proved_without_that_question(
     """spec: R6.5, V4.6"""
     file.save(plan(), tmp_path / "p.cbor")
     asked = obligations.prove
-    rest = lambda *a, **k: [found for found in asked(*a, **k) if found.name != envelope.NAME]  # noqa: E731  # one line
+    rest = lambda *a, **k: [found for found in asked(*a, **k) if found.name != Obligation.SIZES_OVER_ENVELOPE]  # noqa: E731  # one line
     monkeypatch.setattr(obligations, "prove", rest)
     answer = verified(tmp_path / "p.cbor")
     assert answer["verdict"] == "UNKNOWN"

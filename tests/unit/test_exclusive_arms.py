@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from proofs import obligations
+from proofs.obligations.context import context_of
 from proofs.readers.arms import Arm, assumed, branches
 from proofs.readers.sharing import permitted
 from proofs.verify.judge import judge
@@ -29,7 +30,7 @@ from tmmu.simulator.simulate import simulate
 
 def refuted(plan: Plan) -> set[str]:
     """What the naive side finds and what the solver does not prove."""
-    outcomes = obligations.prove(plan, permitted(plan, None, frozenset()))
+    outcomes = obligations.prove(context_of(plan, permitted(plan, None, frozenset())))
     naive = {getattr(problem, "obligation", "") for problem in objections(plan, None)}
     return naive | {outcome.name for outcome in outcomes if outcome.verdict != obligations.PROVED}
 

@@ -15,11 +15,12 @@ import pycddl
 import pytest
 
 from proofs.checker import execute as checker
-from proofs.checker.execute import Problem
 from proofs.checker.program import program
 from proofs.readers.sharing import permitted
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED
+from proofs.violations import Violation
 from tests.support.objections import objections
 from tests.support.small import small
 from tmmu.cli.entry import run
@@ -104,9 +105,9 @@ def test_a_validator_of_schemas_takes_a_map_for_a_text() -> None:
         pycddl.Schema('root = { "name": tstr }').validate_cbor(cbor2.dumps({"name": 7}))
 
 
-def first_problem(plan: Plan) -> Problem:
+def first_problem(plan: Plan) -> Violation:
     """The first thing that the naive checker finds wrong with a plan, without a model."""
-    return next(checker.problems(program(plan, permitted(plan, None, frozenset()))))
+    return next(checker.violations(program(plan, permitted(plan, None, frozenset()))))
 
 
 def perceptron() -> Model:
@@ -128,7 +129,7 @@ def perceptron() -> Model:
 def test_an_input_and_the_result_of_the_layer_that_reads_it_cannot_share_a_pool() -> None:
     """spec: V1.1, V1.5, T2.1"""
     plan = plan_memory(perceptron()).plan
-    assert next(checker.problems(program(plan, permitted(plan, None, frozenset()))), None) is None
+    assert next(checker.violations(program(plan, permitted(plan, None, frozenset()))), None) is None
     pool = plan.allocation.storages.offset[plan.allocation.tensors.storage[0]]
     offset = plan.allocation.storages.offset.copy()
     offset[plan.allocation.tensors.storage[2]] = pool
@@ -175,9 +176,9 @@ def loop(*, iterates: bool) -> Model:
 def test_a_captured_value_that_dies_at_its_last_reader_is_overwritten_before_the_second_iteration() -> None:
     """spec: T8.3, V1.4, V2.1"""
     right, literal = (plan_memory(loop(iterates=word)).plan for word in (True, False))
-    assert next(checker.problems(program(right, permitted(right, None, frozenset()))), None) is None
+    assert next(checker.violations(program(right, permitted(right, None, frozenset()))), None) is None
     names = {
-        problem.tensors[0] for problem in checker.problems(program(literal, permitted(literal, None, frozenset())))
+        problem.tensors[0] for problem in checker.violations(program(literal, permitted(literal, None, frozenset())))
     }
     assert "captured" in names
     assert int(literal.allocation.tensors.death[0]) < int(right.allocation.tensors.death[0])
@@ -273,7 +274,7 @@ def test_what_a_step_wrote_is_not_said_to_be_unwritten() -> None:
     """The plan names another writer: that is what is wrong, and what the witness says. spec: V4.4"""
     plan = plan_memory(small("matmul: x -> a", "matmul2: a -> y")).plan
     found = [str(each) for each in objections(with_entries(plan, "tensors", "a", writer=1), None)]
-    assert any("a is said to be written by step 1; step 0 writes it" in each for each in found)
+    assert any("a is stated to be written by step 1; step 0 writes it" in each for each in found)
     assert not any("before it is written" in each for each in found)
 
 

@@ -103,7 +103,7 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
         "  bindings: n=4, m=1..8, x=1x3, rate=16",
         "  defaults: k=3",
         "  donated: x",
-        "  believed operators: own::Op",
+        "  assumed operators: own::Op",
         "  trusted: the shapes that the model file states",
     ]
 

@@ -9,9 +9,9 @@ import pytest
 
 from proofs.checker import arenas as homes
 from proofs.checker.arenas import Place
-from proofs.checker.execute import Problem
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
+from proofs.violations import Violation
 from tests.support.small import small
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
 from tmmu.examples.broken.editing import changed
@@ -42,9 +42,9 @@ def planned(capacity: int = 1 << 20, *rules: Rule, model: Model | None = None) -
     return amended(plan, policy=ArenaPolicy((device,), rules))
 
 
-def found(plan: Plan) -> list[Problem]:
+def found(plan: Plan) -> list[Violation]:
     run = program(plan, Permissions())
-    return [*homes.housed(plan, plan.configuration, run), *homes.overfull(plan.configuration, run)]
+    return [*homes.check_arena_assignment(plan, plan.configuration, run), *homes.overfull(plan.configuration, run)]
 
 
 def test_arenas_of_a_memory_lie_one_behind_the_other_as_their_strictest_slot_asks() -> None:
@@ -62,7 +62,7 @@ def test_a_memory_is_overfull_where_its_last_arena_ends_beyond_it(capacity: int,
     """The arena `kept` begins at 256 and needs 288; its highest storage is named, and the bytes that are too many."""
     problems = [problem for problem in found(planned(capacity)) if problem.arena == "kept"]
     text = f"kept begins at byte 256 of the memory npu/dram and ends at 544; it has {capacity}"
-    assert problems == ([] if first is None else [Problem("capacity", ("v",), None, "kept", first, 287, text)])
+    assert problems == ([] if first is None else [Violation("capacity", text, ("v",), None, "kept", first, 287)])
 
 
 def test_the_storage_that_ends_highest_is_named_wherever_it_begins() -> None:
@@ -84,10 +84,10 @@ def test_a_tensor_in_a_wrong_arena_is_shown_with_its_bytes(size: int, last: int)
     )
     assert found(plan) == []
     text = "a lies in rest; rule 2 allows kept"
-    assert found(forbidden) == [Problem("roles_have_arenas", ("a",), None, "rest", 64, last, text)]
+    assert found(forbidden) == [Violation("roles_have_arenas", text, ("a",), None, "rest", 64, last)]
     role = changed(plan, "tensors", "a", role=list(Role).index(Role.PARAMETER))
     text = "a has the role parameter, which rest does not hold"
-    assert found(role) == [Problem("roles_have_arenas", ("a",), None, "rest", 64, last, text)]
+    assert found(role) == [Violation("roles_have_arenas", text, ("a",), None, "rest", 64, last)]
 
 
 def test_a_rule_for_operators_speaks_of_the_node_that_writes_or_else_reads_first() -> None:

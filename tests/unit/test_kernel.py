@@ -14,12 +14,14 @@ import numpy as np
 import pytest
 
 from proofs.kernel import coq_file, install, installed
+from proofs.kernel.answer import NOT_ASKED, kernel_answer
 from proofs.kernel.evidence import columns, words
 from proofs.kernel.memory import VERSION
-from proofs.kernel.opinion import NOT_ASKED, opinion
 from proofs.kernel.program import PARTS, Answer, ask_words
+from proofs.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
-from proofs.verify.judge import Options, judge
+from proofs.verify.judge import judge
+from proofs.verify.options import Options
 from tests.support.small import small
 from tests.support.synthetic import training_plan
 from tests.support.written import Written
@@ -100,12 +102,12 @@ def test_a_second_run_does_nothing(
 
 def test_the_words_begin_with_the_version_the_digest_and_the_counts() -> None:
     plan = training_plan(20, seed=5, in_place=0.3, views=0.3)
-    row = words(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)
+    row = words(context_of(plan, permitted(plan, None, NOBODY), NOBODY), DIGEST)
     assert row[0] == VERSION
     assert row[1:5].astype(">u8").tobytes() == DIGEST
     counts = [0, 7, 20, len(plan.allocation.storages), len(plan.slots), 1, 0, 0, 21]
     assert row[5:14].tolist() == counts
-    named = columns(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)
+    named = columns(context_of(plan, permitted(plan, None, NOBODY)), DIGEST)
     assert np.array_equal(np.concatenate([column for _, column in named]), row)
     assert f"Definition VERSION : Z := {VERSION}." in (installed.SOURCES / "Columns.v").read_text()
 
@@ -115,12 +117,12 @@ def test_a_plan_of_nothing_and_a_plan_that_dies_before_it_is_born_have_words() -
         plan_memory(small(inputs="", outputs="")).plan,
         changed(plan_memory(small("relu: x -> y"), layout="packed").plan, "storages", 0, birth=9),
     ):
-        assert len(words(plan, permitted(plan, None, NOBODY), NOBODY, DIGEST)) > 17
+        assert len(words(context_of(plan, permitted(plan, None, NOBODY), NOBODY), DIGEST)) > 17
 
 
 def named(plan: Plan, permissions: Permissions, donated: frozenset[str] = NOBODY) -> dict[str, list[int]]:
     """The columns of a plan that have a name of their own."""
-    return {name: column.tolist() for name, column in columns(plan, permissions, donated, DIGEST)}
+    return {name: column.tolist() for name, column in columns(context_of(plan, permissions, donated), DIGEST)}
 
 
 def test_what_the_caller_does_with_a_tensor_and_what_is_scratch_are_bits_of_one_word() -> None:
@@ -191,7 +193,10 @@ def test_where_the_theorem_does_not_reach_the_kernel_is_not_asked(
     assert not (tmp_path / "coq").exists()
     for plan in (exclusive.RIGHT["nested"](), exclusive.inner_arms_write(last=f"{exclusive.INNER}/If/else_branch/two")):
         stated = file.decode(file.encode(plan))
-        assert opinion(stated, permitted(plan, None, NOBODY), NOBODY, 60)["answer"] == "no_answer"
+        assert (
+            kernel_answer(context_of(plan, permitted(plan, None, NOBODY)), stated.hashes["file_digest"], 60)["answer"]
+            == "no_answer"
+        )
 
 
 def test_a_slot_that_holds_nothing_is_in_no_arenas_order() -> None:
@@ -212,7 +217,7 @@ def test_a_coq_file_names_the_theory_and_holds_every_word_once_and_in_order(tmp_
     plan = training_plan(300)
     permissions = permitted(plan, None, NOBODY)
     for _ in range(2):  # what is there already is written over
-        coq_file.write(tmp_path / "a" / "b", "x*)y", plan, permissions, NOBODY, DIGEST, Path("/th"))
+        coq_file.write(tmp_path / "a" / "b", "x*)y", context_of(plan, permissions, NOBODY), DIGEST, Path("/th"))
     text = (tmp_path / "a/b/Plan.v").read_text()
     lists = re.findall(r"^Definition (w\d+) : list Z := \[(.*)\]\.$", text, re.MULTILINE)
     (joined,) = re.findall(
@@ -221,8 +226,8 @@ def test_a_coq_file_names_the_theory_and_holds_every_word_once_and_in_order(tmp_
     by_name = dict(lists)
     assert len(by_name) == len(lists)
     found = [int(word) for name in re.split(r";\s", joined) for word in by_name[name].split("; ")]
-    assert found == words(plan, permissions, NOBODY, DIGEST).tolist()
-    assert all(f"(* {name} *)\n" in text for name, _ in columns(plan, permissions, NOBODY, DIGEST))
+    assert found == words(context_of(plan, permissions, NOBODY), DIGEST).tolist()
+    assert all(f"(* {name} *)\n" in text for name, _ in columns(context_of(plan, permissions), DIGEST))
     assert "x__y" in text
     assert (tmp_path / "a/b/_CoqProject").read_text() == "-Q /th Tmmu\nPlan.v\n"
 
@@ -248,7 +253,9 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     plan = training_plan(1)
     (tmp_path / "file").touch()
     with pytest.raises(TmmuError, match="cannot be made"):
-        coq_file.write(tmp_path / "file" / "coq", "n", plan, permitted(plan, None, NOBODY), NOBODY, DIGEST, Path("/th"))
+        coq_file.write(
+            tmp_path / "file" / "coq", "n", context_of(plan, permitted(plan, None, NOBODY), NOBODY), DIGEST, Path("/th")
+        )
 
 
 # The program, which others play.
@@ -314,7 +321,9 @@ def said_of(plan: Plan, lines: str, folder: Path, monkeypatch: pytest.MonkeyPatc
     answer = lines.format(digest=stated.hashes["file_digest"].hex())
     path = playing(folder, "\n".join(f"echo {line}" for line in answer.splitlines()))
     monkeypatch.setattr(installed, "program", lambda: path)
-    return opinion(stated, permitted(stated.plan, None, NOBODY), NOBODY, 60)
+    return kernel_answer(
+        context_of(stated.plan, permitted(stated.plan, None, NOBODY)), stated.hashes["file_digest"], 60
+    )
 
 
 def test_the_opinion_is_what_the_program_said_of_arenas_that_hold_something(
@@ -349,4 +358,4 @@ def test_the_opinion_is_what_the_program_said_of_arenas_that_hold_something(
         assert said_of(plan, lines, tmp_path, monkeypatch) == sources | expected
     stated = file.load(tmp_path / "plan.cbor")
     monkeypatch.setattr(installed, "program", lambda: None)
-    assert opinion(stated, Permissions(), NOBODY, 60) == {"answer": "not installed", **sources}
+    assert kernel_answer(context_of(stated.plan, Permissions()), DIGEST, 60) == {"answer": "not installed", **sources}

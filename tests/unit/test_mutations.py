@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs.checker.execute import problems
+from proofs.checker.execute import violations
 from proofs.checker.program import program
 from proofs.readers.sharing import permitted
 from tests.support.small import small
@@ -65,7 +65,7 @@ def test_a_view_of_a_changed_tensor_is_stale_for_the_checker() -> None:
     """The naive checker says no where the plan was made for another order. spec: V1.5, V1.7"""
     plan = KINDS["view-read-after-its-base-was-changed"].build().plan
     run = program(plan, permitted(plan, None, frozenset()))
-    assert [(p.obligation, p.tensors, p.step) for p in problems(run)] == [("sharing_is_sound", ("v", "a"), 3)]
+    assert [(p.obligation, p.tensors, p.step) for p in violations(run)] == [("sharing_is_sound", ("v", "a"), 3)]
 
 
 def test_a_view_that_the_caller_reads_is_read_after_every_change() -> None:

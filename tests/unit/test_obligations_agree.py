@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from proofs.obligations import OBLIGATIONS, PRELUDE
-from proofs.obligations.context import view_of
+from proofs.obligations import MODULES, PRELUDE
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import discharge
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.reference import Expected
+from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.sharing import permitted
 from proofs.solvers.process import Z3
 from tests.support.effort import share
@@ -30,7 +30,7 @@ from tmmu.plan.sections import Plan
 from tmmu.planner.plan import plan_memory
 
 SOLVER = Z3(PRELUDE)
-NAMES = {obligation.NAME for obligation in OBLIGATIONS}
+NAMES = set(MODULES)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,11 +39,11 @@ def _closing() -> Iterator[None]:
     SOLVER.close()
 
 
-def refuted(plan: Plan, expected: Expected | None = None, donated: frozenset[str] = frozenset()) -> set[str]:
+def refuted(plan: Plan, expected: ReferenceProgram | None = None, donated: frozenset[str] = frozenset()) -> set[str]:
     """The obligations that the solver does not discharge."""
-    view = view_of(plan, permitted(plan, expected, donated), donated)
-    results = discharge([obligation.rows(view) for obligation in OBLIGATIONS], [SOLVER], 60)
-    return {o.NAME for o, result in zip(OBLIGATIONS, results, strict=True) if not result.proved}
+    view = context_of(plan, permitted(plan, expected, donated), donated)
+    results = discharge([obligation.rows(view) for obligation in MODULES.values()], [SOLVER], 60)
+    return {o for o, result in zip(MODULES, results, strict=True) if not result.proved}
 
 
 def objected(plan: Plan, model: Model | None = None, donated: frozenset[str] = frozenset()) -> set[str]:

@@ -12,18 +12,20 @@ import pytest
 
 from proofs import obligations
 from proofs.lemmas import at_use
-from proofs.obligations import OBLIGATIONS, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
+from proofs.obligations import MODULES, PROVED, UNKNOWN, VIOLATED, Outcome, sizes_over_envelope
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import Result
 from proofs.obligations.rows import Place
 from proofs.obligations.sizes_over_envelope import Shown
 from proofs.promises import Finding
 from proofs.readers.sharing import Permissions
 from proofs.solvers import Answer
+from proofs.violations import Obligation
 from tests.support.small import small
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
-NAMES = [obligation.NAME for obligation in OBLIGATIONS]
+NAMES = list(MODULES)
 
 
 def chain(links: int = 12) -> Plan:
@@ -73,7 +75,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Given:
 
 
 def outcomes(plan: Plan, **options: Any) -> dict[str, Outcome]:
-    return {outcome.name: outcome for outcome in obligations.prove(plan, Permissions(), **options)}
+    return {outcome.name: outcome for outcome in obligations.prove(context_of(plan, Permissions()), **options)}
 
 
 def test_every_obligation_is_proved_by_all_of_its_rows_and_lemmas(given: Given) -> None:
@@ -147,8 +149,8 @@ def test_of_several_solvers_each_has_to_prove_an_obligation(monkeypatch: pytest.
         "cvc5": [Outcome("alignment", PROVED, 3, 2.0), Outcome("capacity", PROVED, 2, 2.0)],
     }
     monkeypatch.setattr(obligations, "prove", lambda *_, solver, **__: said[solver])
-    both = obligations.prove_with(("z3", "cvc5"), chain(), Permissions())
-    note = "the solvers disagree: z3 says VIOLATED: a: row; cvc5 says PROVED"
+    both = obligations.prove_with(("z3", "cvc5"), context_of(chain(), Permissions()))
+    note = "the solvers disagree: z3 answers VIOLATED: a: row; cvc5 answers PROVED"
     assert both == [
         Outcome("alignment", PROVED, 3, 3.0, solvers={"z3": PROVED, "cvc5": PROVED}),
         Outcome("capacity", UNKNOWN, 2, 3.0, note=note, solvers={"z3": VIOLATED, "cvc5": PROVED}),
@@ -166,5 +168,5 @@ def test_sizes_over_an_envelope_are_proved_false_or_open(given: Given, monkeypat
     for shown, (verdict, rows, note, hint) in cases.items():
         monkeypatch.setattr(sizes_over_envelope, "ask", lambda *_, shown=shown: shown)
         assert obligations.over_envelope(chain(), 1.0) == Outcome(
-            sizes_over_envelope.NAME, verdict, rows, 1.0, note=note, hint=hint
+            Obligation.SIZES_OVER_ENVELOPE, verdict, rows, 1.0, note=note, hint=hint
         )

@@ -12,10 +12,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from proofs.obligations import OBLIGATIONS, PRELUDE, rows, sharing_is_sound
+from proofs.obligations import MODULES, PRELUDE, rows, sharing_is_sound
 from proofs.obligations import context as contexts
 from proofs.obligations.contents import Content
-from proofs.obligations.context import view_of
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import Result, discharge
 from proofs.obligations.rows import Place
 from proofs.readers.sharing import Permissions, permitted
@@ -42,9 +42,9 @@ def results(
 ) -> dict[str, Result]:
     """What the solver says of each obligation."""
     allowed = permitted(plan, None, donated) if permissions is None else permissions
-    view = view_of(plan, allowed, donated)
-    found = discharge([obligation.rows(view) for obligation in OBLIGATIONS], [SOLVER], 60)
-    return {obligation.NAME: result for obligation, result in zip(OBLIGATIONS, found, strict=True)}
+    view = context_of(plan, allowed, donated)
+    found = discharge([obligation.rows(view) for obligation in MODULES.values()], [SOLVER], 60)
+    return dict(zip(MODULES, found, strict=True))
 
 
 def violated(plan: Plan, permissions: Permissions | None = None, donated: frozenset[str] = frozenset()) -> set[str]:
@@ -340,7 +340,7 @@ def test_a_slot_begins_where_its_alignment_asks_even_if_what_lies_in_it_needs_le
 
 def test_every_obligation_has_plans_to_which_it_says_no() -> None:
     refuted = {obligation for obligation, _ in EDITS.values()} | {"sharing_is_sound"}
-    assert refuted == {obligation.NAME for obligation in OBLIGATIONS}
+    assert refuted == set(MODULES)
 
 
 def test_pairs_apart_in_bytes_or_arenas_or_without_bytes_do_not_alias() -> None:
@@ -746,7 +746,7 @@ def test_a_long_chain_in_place_is_one_storage() -> None:
 
 def test_the_writes_that_a_step_lists_as_mutations_are_those_and_no_others() -> None:
     made = Written("a = MatMul x\nb = MatMul a\n!a = Update a\ny = MatMul a b", given={"x": "input"})
-    assert view_of(made.plan(), Permissions()).changes.tolist() == [False, False, True, False]
+    assert context_of(made.plan(), Permissions()).changes.tolist() == [False, False, True, False]
 
 
 def test_what_a_step_mutates_it_reads() -> None:

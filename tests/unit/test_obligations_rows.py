@@ -16,8 +16,8 @@ import pytest
 from proofs import obligations
 from proofs.certificate.slots import Changes, certificate
 from proofs.lemmas import at_use
-from proofs.obligations import OBLIGATIONS, PRELUDE, UNKNOWN
-from proofs.obligations.context import view_of
+from proofs.obligations import MODULES, PRELUDE, UNKNOWN
+from proofs.obligations.context import context_of
 from proofs.obligations.discharge import discharge
 from proofs.obligations.rows import (
     BATCH,
@@ -346,7 +346,7 @@ def test_a_row_holds_up_to_its_bound_and_not_one_past_it() -> None:
 
 
 def test_every_definition_of_the_obligations_is_held_to_its_bounds() -> None:
-    texts = "".join(obligation.DEFINITIONS for obligation in OBLIGATIONS)
+    texts = "".join(obligation.DEFINITIONS for obligation in MODULES.values())
     assert set(re.findall(r"define-fun (\w+)", texts)) == BOUNDS.keys()
 
 
@@ -356,26 +356,28 @@ def test_every_definition_of_the_obligations_is_held_to_its_bounds() -> None:
 def test_a_right_plan_is_proved_by_one_solver_and_by_two(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = training_plan(60, in_place=0.3, views=0.3, arenas=2)
     permissions = permitted(plan, None, frozenset())
-    one = obligations.prove(plan, permissions, timeout_s=60)
+    one = obligations.prove(context_of(plan, permissions), timeout_s=60)
     monkeypatch.setattr(obligations, "MANY", 0)
-    two = obligations.prove(plan, permissions, timeout_s=60)
+    two = obligations.prove(context_of(plan, permissions), timeout_s=60)
     assert {outcome.verdict for outcome in one} == {"PROVED"}
     assert [(o.name, o.rows) for o in one] == [(o.name, o.rows) for o in two]
-    names = [obligation.NAME for obligation in OBLIGATIONS]
+    names = list(MODULES)
     assert [outcome.name for outcome in one] == [*names, "lemmas", "definition"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 51, 1100])
 def test_plans_of_all_sizes_are_proved(count: int) -> None:
     plan = training_plan(count, seed=count, in_place=0.2, views=0.2)
-    outcomes = obligations.prove(plan, permitted(plan, None, frozenset()), timeout_s=60, definition_limit=100)
+    outcomes = obligations.prove(
+        context_of(plan, permitted(plan, None, frozenset())), timeout_s=60, definition_limit=100
+    )
     assert {outcome.verdict for outcome in outcomes} == {"PROVED"}
     assert ("definition" in {outcome.name for outcome in outcomes}) == (len(plan.allocation.storages) <= 100)
 
 
 def test_a_false_row_names_its_tensors_and_its_step() -> None:
     plan = changed(training_plan(30), "tensors", 9, death=9)
-    found = {o.name: o for o in obligations.prove(plan, NOBODY, timeout_s=60, definition_limit=0)}
+    found = {o.name: o for o in obligations.prove(context_of(plan, NOBODY), timeout_s=60, definition_limit=0)}
     outcome = found["lifetimes_cover_accesses"]
     assert outcome.verdict == "VIOLATED"
     assert outcome.hint.startswith("t8 at step ")
@@ -384,22 +386,22 @@ def test_a_false_row_names_its_tensors_and_its_step() -> None:
 
 def test_an_unproved_lemma_opens_what_rests_on_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(at_use, "unproved", lambda *_, **__: {"level_reaches_its_end": "a reason"})
-    found = {o.name: o for o in obligations.prove(training_plan(5), NOBODY, timeout_s=60)}
+    found = {o.name: o for o in obligations.prove(context_of(training_plan(5), NOBODY), timeout_s=60)}
     assert {name for name, o in found.items() if o.verdict == UNKNOWN} == {"peak", "slot_count", "lemmas"}
     assert found["peak"].note == "it rests on the lemma level_reaches_its_end, which is not proved: a reason"
 
 
 def test_every_lemma_that_an_obligation_rests_on_exists() -> None:
-    named = {name for obligation in OBLIGATIONS for name in obligation.LEMMAS}
+    named = {name for obligation in MODULES.values() for name in obligation.LEMMAS}
     assert named <= at_use.FAMILY.requests().keys()
-    assert all(obligation.SENTENCE.endswith(".") for obligation in OBLIGATIONS)
+    assert all(obligation.SENTENCE.endswith(".") for obligation in MODULES.values())
 
 
 def test_a_solver_that_does_not_start_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = ("/nowhere/z3",)
     monkeypatch.setitem(obligations.SOLVERS, "z3", lambda *_: Z3(command=nowhere))
     monkeypatch.setattr(obligations, "command_of", lambda _: nowhere)
-    outcomes = obligations.prove(training_plan(5), NOBODY, timeout_s=60)
+    outcomes = obligations.prove(context_of(training_plan(5), NOBODY), timeout_s=60)
     proved = {outcome.name for outcome in outcomes if outcome.verdict == "PROVED"}
     assert proved == set()
     assert all("cannot be started" in o.note or "does not start" in o.note for o in outcomes)
@@ -407,7 +409,7 @@ def test_a_solver_that_does_not_start_proves_nothing(monkeypatch: pytest.MonkeyP
 
 def test_a_layout_of_no_known_rule_is_proved_by_its_edges() -> None:
     plan = amended(training_plan(5), layout="spiral")
-    assert {o.verdict for o in obligations.prove(plan, NOBODY, timeout_s=60)} == {"PROVED"}
+    assert {o.verdict for o in obligations.prove(context_of(plan, NOBODY), timeout_s=60)} == {"PROVED"}
 
 
 # The evidence is not trusted
@@ -415,7 +417,7 @@ def test_a_layout_of_no_known_rule_is_proved_by_its_edges() -> None:
 
 def test_evidence_that_leaves_something_out_proves_nothing() -> None:
     plan = training_plan(40, arenas=2)
-    right = view_of(plan, NOBODY)
+    right = context_of(plan, NOBODY)
     evidence = certificate(plan.allocation, plan.claims)
     first = evidence.changes[0]
     backwards = replace(first, step=first.step[::-1], storage=first.storage[::-1], frees=first.frees[::-1])
@@ -440,16 +442,16 @@ def test_evidence_that_leaves_something_out_proves_nothing() -> None:
     with Z3(PRELUDE) as solver:
         for name, changed in wrong.items():
             view = replace(right, certificate=changed)
-            results = discharge([o.rows(view) for o in OBLIGATIONS], [solver], 60)
+            results = discharge([o.rows(view) for o in MODULES.values()], [solver], 60)
             assert any(result.refuted for result in results), name
-        results = discharge([o.rows(right) for o in OBLIGATIONS], [solver], 60)
+        results = discharge([o.rows(right) for o in MODULES.values()], [solver], 60)
         assert all(result.proved for result in results)
 
 
 def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
     """Of each lie the rows of this one obligation are false, whatever others say."""
     plan = training_plan(40, arenas=2)
-    right, evidence = view_of(plan, NOBODY), certificate(plan.allocation, plan.claims)
+    right, evidence = context_of(plan, NOBODY), certificate(plan.allocation, plan.claims)
     first, second = evidence.slots
     crossed = evidence.tenants.copy()
     at = evidence.tenants_at[1]
@@ -479,10 +481,10 @@ def test_slots_whose_evidence_is_wrong_are_not_proved_apart() -> None:
 def test_a_storage_is_looked_at_in_the_slot_that_the_plan_says() -> None:
     """Two inputs are in one slot at once; the evidence has the second one elsewhere."""
     plan = amended(Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan(), layout="packed")
-    wrong = view_of(changed(plan, "storages", 1, slot=0), NOBODY)
+    wrong = context_of(changed(plan, "storages", 1, slot=0), NOBODY)
     lied = replace(wrong, certificate=certificate(plan.allocation, plan.claims))
     with Z3(PRELUDE) as solver:
-        for view, proved in ((view_of(plan, NOBODY), True), (wrong, False), (lied, False)):
+        for view, proved in ((context_of(plan, NOBODY), True), (wrong, False), (lied, False)):
             [result] = discharge([obligations.no_live_overlap.tenancies(view)], [solver], 60)
             assert result.proved == proved
 
@@ -498,7 +500,7 @@ def test_a_slot_is_looked_at_in_the_arena_that_the_plan_says() -> None:
     lied = replace(certificate(plan.allocation, plan.claims), slots=(np.array([0, 1]), np.array([2])))
     with Z3(PRELUDE) as solver:
         [result] = discharge(
-            [obligations.no_live_overlap.rows(replace(view_of(plan, NOBODY), certificate=lied))], [solver], 60
+            [obligations.no_live_overlap.rows(replace(context_of(plan, NOBODY), certificate=lied))], [solver], 60
         )
     assert result.refuted
 
@@ -514,7 +516,7 @@ def test_a_storage_that_the_evidence_hides_is_missed() -> None:
     hidden = replace(changes, step=changes.step[kept], storage=changes.storage[kept], frees=changes.frees[kept])
     with Z3(PRELUDE) as solver:
         for evidence in (changes, hidden):
-            view = view_of(larger, NOBODY)
+            view = context_of(larger, NOBODY)
             view = replace(view, certificate=replace(view.certificate, changes=(evidence,)))
             [result] = discharge([obligations.peak.rows(view)], [solver], 60)
             assert result.refuted
@@ -524,7 +526,7 @@ def test_a_storage_that_the_evidence_has_at_other_steps_is_found() -> None:
     """Three live at once, and the evidence lets them take turns."""
     plan = Written("y = MatMul a b", given={"a": "input", "b": "input"}).plan()
     turns = Changes(np.array([0, 1, 1, 2, 2, 3]), np.array([0, 0, 1, 1, 2, 2]), np.array([False, True] * 3))
-    view = view_of(claiming(plan, peak_live_bytes=8, max_live=1), NOBODY)
+    view = context_of(claiming(plan, peak_live_bytes=8, max_live=1), NOBODY)
     view = replace(view, certificate=replace(view.certificate, changes=(turns,)))
     with Z3(PRELUDE) as solver:
         results = discharge([obligations.peak.rows(view), obligations.slot_count.rows(view)], [solver], 60)
@@ -536,7 +538,7 @@ def test_a_storage_that_the_evidence_has_alive_at_the_fullest_step_is_named_if_i
     plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
     two = Slots(plan.slots.arena[:2], plan.slots.bytes[:2], plan.slots.alignment[:2], plan.slots.of)
     plan = changed(amended(plan, slots=two), "storages", 2, slot=0, offset=0)
-    view = view_of(claiming(plan, slots=2, footprint=24, minimal=True), NOBODY)
+    view = context_of(claiming(plan, slots=2, footprint=24, minimal=True), NOBODY)
     assert view.certificate.live.tolist() == [0, 1]
     lied = replace(view, certificate=replace(view.certificate, live=np.array([2, 1])))
     with Z3(PRELUDE) as solver:
@@ -553,7 +555,7 @@ def test_the_definition_names_the_pair_that_collides() -> None:
     live = np.flatnonzero((storages.birth <= 20) & (storages.death >= 20) & (storages.bytes > 0))
     a, b = live[:2].tolist()
     wrong = changed(plan, "storages", a, offset=int(storages.offset[b]))
-    outcome = obligations.prove(wrong, NOBODY, timeout_s=60)[-1]
+    outcome = obligations.prove(context_of(wrong, NOBODY), timeout_s=60)[-1]
     assert (outcome.name, outcome.verdict) == ("definition", "VIOLATED")
     assert plan.allocation.tensors.name[int(np.flatnonzero(plan.allocation.tensors.storage == a)[0])] in outcome.hint
 
@@ -561,5 +563,5 @@ def test_the_definition_names_the_pair_that_collides() -> None:
 def test_claims_that_are_not_made_are_not_asked() -> None:
     plan = claiming(training_plan(20), minimal=False)
     with Z3(PRELUDE) as solver:
-        results = discharge([o.rows(view_of(plan, NOBODY)) for o in OBLIGATIONS], [solver], 60)
+        results = discharge([o.rows(context_of(plan, NOBODY)) for o in MODULES.values()], [solver], 60)
     assert all(result.proved for result in results)

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from proofs.readers.models.compare import differences
-from proofs.readers.models.difference import Difference
 from proofs.readers.models.ir import read_ir
 from proofs.verify.command import command
+from proofs.violations import Violation
 from tests.support.example_models import BRANCHES
 from tests.support.small import small
 from tmmu import examples
@@ -48,7 +48,7 @@ def waits(model: Model, *, grouped: bool = False) -> set[tuple[str, str]]:
     return {(names[a], names[b]) for a, b in dependencies(model, grouped=grouped)}
 
 
-def found(plan: Plan, model: Model) -> list[Difference]:
+def found(plan: Plan, model: Model) -> list[Violation]:
     return list(differences(plan, read_ir(model), frozenset()))
 
 
@@ -223,7 +223,7 @@ def test_a_plan_in_another_order_is_the_models_and_one_against_an_edge_is_not() 
     )  # fmt: skip
     assert not found(plan_memory(model).plan, model)
     moved = reordered(plan_memory(model).plan, [0, 1, 3, 2, 4])
-    (difference,) = [d for d in found(moved, model) if d.what == "order" and d.tensors == ("v",)]
+    (difference,) = [d for d in found(moved, model) if d.field == "order" and d.tensors == ("v",)]
     assert difference.node == "read"
     assert (difference.stated, difference.recomputed) == ("v as change leaves it", "v as make leaves it")
 
@@ -233,7 +233,7 @@ def test_a_read_moved_over_a_change_is_not_the_models() -> None:
     model = small("make: x -> t", "read: t -> a", "change: t -> !t", "add: a t -> y")
     assert not found(plan_memory(model).plan, model)
     moved = reordered(plan_memory(model).plan, [0, 2, 1, 3])
-    (difference,) = [d for d in found(moved, model) if d.what == "order"]
+    (difference,) = [d for d in found(moved, model) if d.field == "order"]
     assert (difference.node, difference.tensors) == ("read", ("t",))
     assert (difference.stated, difference.recomputed) == ("t as change leaves it", "t as make leaves it")
 
@@ -251,7 +251,7 @@ def test_views_of_views_and_views_in_a_circle_come_to_an_end() -> None:
     plan, expected = plan_memory(model).plan, read_ir(model)
     assert not list(differences(plan, expected, frozenset()))
     expected.views["v0"] = ("v50", 0)
-    assert {difference.what for difference in differences(plan, expected, frozenset())} <= {"view", "order"}
+    assert {difference.field for difference in differences(plan, expected, frozenset())} <= {"view", "order"}
 
 
 @pytest.mark.parametrize("word", ["", "fast", "Given"])

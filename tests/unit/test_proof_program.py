@@ -71,28 +71,30 @@ def test_scratch_is_not_read_from_what_was_there_before() -> None:
     """spec: I1.10"""
     run = seen(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}}))
     assert (named(run, run.steps[0].reads), named(run, run.steps[0].writes)) == ("x", "y relu.scratch0")
-    assert list(checker.problems(run)) == []
+    assert list(checker.violations(run)) == []
 
 
 def test_scratch_that_is_read_before_it_is_written_is_a_read() -> None:
     plan = plan_memory(small("relu: x -> a", "relu2: a -> y", nodes={"relu2": {"scratch": (Scratch(8, 1),)}})).plan
     assert [plan.allocation.tensors.name[row] for row in plan.allocation.steps.reads] == ["x", "a", "relu2.scratch0"]
     early = amended(plan, steps=replace(plan.allocation.steps, reads=plan.allocation.steps.reads[[2, 1, 2]]))
-    found = [(p.obligation, p.tensors, p.step) for p in checker.problems(program(early, Permissions()))]
+    found = [(p.obligation, p.tensors, p.step) for p in checker.violations(program(early, Permissions()))]
     assert ("lifetimes_cover_accesses", ("relu2.scratch0",), 0) in found
 
 
 def test_scratch_that_its_step_does_not_write_is_read_as_it_was() -> None:
     plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
     steps = replace(plan.allocation.steps, writes=plan.allocation.steps.writes[[0, 0]])
-    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(amended(plan, steps=steps), Permissions()))]
+    found = [
+        (p.obligation, p.tensors[0]) for p in checker.violations(program(amended(plan, steps=steps), Permissions()))
+    ]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
 def test_only_scratch_is_exempt_from_being_read_in_the_step_that_writes_it() -> None:
     plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
     activation = changed(plan, "tensors", "relu.scratch0", role=3)
-    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(activation, Permissions()))]
+    found = [(p.obligation, p.tensors[0]) for p in checker.violations(program(activation, Permissions()))]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
@@ -101,7 +103,9 @@ def test_scratch_that_its_step_changes_is_read_as_it_was() -> None:
     steps = replace(
         plan.allocation.steps, mutates=plan.allocation.steps.writes[[1]], mutates_at=column([0, 1], np.uint32)
     )
-    found = [(p.obligation, p.tensors[0]) for p in checker.problems(program(amended(plan, steps=steps), Permissions()))]
+    found = [
+        (p.obligation, p.tensors[0]) for p in checker.violations(program(amended(plan, steps=steps), Permissions()))
+    ]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
@@ -118,7 +122,7 @@ def test_a_leave_reads_again_what_the_loop_is_given_captures_or_returns() -> Non
     assert set(named(run, leave.again).split()) == {"x", "i", "w", "a", "y", "z"}
     assert (named(run, enter.writes), enter.completes) == ("i y z", False)
     assert (named(run, leave.writes), leave.completes) == ("loop/body/a.copy1 y z", True)
-    assert list(checker.problems(run)) == []
+    assert list(checker.violations(run)) == []
 
 
 def test_an_if_of_the_known_domain_reads_nothing_again() -> None:
@@ -188,7 +192,7 @@ def test_a_captured_value_overwritten_in_the_body_is_found_at_the_leave() -> Non
 def test_a_swap_without_copies_is_found() -> None:
     """spec: T8.8"""
     plan = plan_memory(small("loop: x x -> y z", "loop/body*: i j => j i", outputs="y z")).plan
-    assert list(checker.problems(program(plan, Permissions()))) == []
+    assert list(checker.violations(program(plan, Permissions()))) == []
     y, i = (plan.allocation.tensors.name.list().index(name) for name in ("y", "i"))
     wrong = changed(plan, "tensors", y, storage=int(plan.allocation.tensors.storage[i]))
     assert list(checker.executed(program(wrong, Permissions())))

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from proofs.readers.models import compare_tensors
-from proofs.readers.models.compare import Difference, differences
-from proofs.readers.models.difference import WHAT
+from proofs.readers.models.compare import differences
+from proofs.readers.models.difference import WHAT, difference
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.reference import Expected, ExpectedBody
+from proofs.readers.models.reference import ReferenceBody, ReferenceProgram
+from proofs.violations import Violation
 from tests.support.reader_plans import plan_of, stated, step
 from tests.support.small import small
 from tmmu.core.columns import NONE, Names, column
@@ -26,7 +27,7 @@ from tmmu.planner import plan_memory
 NOBODY: frozenset[str] = frozenset()
 
 
-def branches() -> Expected:
+def branches() -> ReferenceProgram:
     """A skip connection around an If of two branches, the first of which has two steps."""
     model = stated(
         step("first MatMul: x w -> a"),
@@ -39,18 +40,18 @@ def branches() -> Expected:
         step("last Add: d e -> y"),
         parameters="w",
         bodies={
-            "pick/then_branch": ExpectedBody("pick", "", False),
-            "pick/else_branch": ExpectedBody("pick", "", False),
+            "pick/then_branch": ReferenceBody("pick", "", False),
+            "pick/else_branch": ReferenceBody("pick", "", False),
         },
     )
     return replace(model, saved=frozenset({"a"}), must_not_alias=frozenset({frozenset({"a", "e"})}))
 
 
-def kinds(plan: Plan, model: Expected, donated: frozenset[str] = NOBODY) -> list[str]:
+def kinds(plan: Plan, model: ReferenceProgram, donated: frozenset[str] = NOBODY) -> list[str]:
     found = list(differences(plan, model, donated))
-    assert all(difference.what in WHAT for difference in found)
+    assert all(difference.field in WHAT for difference in found)
     assert all(difference.stated != difference.recomputed for difference in found)
-    return [difference.what for difference in found]
+    return [difference.field for difference in found]
 
 
 def in_order(plan: Plan, order: Sequence[int]) -> Plan:
@@ -85,7 +86,7 @@ def in_order(plan: Plan, order: Sequence[int]) -> Plan:
 def test_a_plan_of_the_model_differs_in_nothing() -> None:
     """spec: V3.1, V3.2"""
     assert kinds(plan_of(branches()), branches()) == []
-    assert kinds(plan_of(Expected()), Expected()) == []
+    assert kinds(plan_of(ReferenceProgram()), ReferenceProgram()) == []
 
 
 @pytest.mark.parametrize("order", [(0, 6, 1, 2, 3, 4, 5, 7), (0, 1, 2, 3, 4, 5, 6, 7)])
@@ -110,8 +111,8 @@ def test_another_order_of_independent_nodes_is_no_difference(order: tuple[int, .
 def test_an_order_that_the_model_forbids_is_named(order: tuple[int, ...], what: str, node: str) -> None:
     """Reads before writes, nodes in another's body, steps before their enter, bodies mixed. spec: V3.1, T8.10"""
     found = list(differences(in_order(plan_of(branches()), order), branches(), NOBODY))
-    assert (what, node) in [(difference.what, difference.node) for difference in found]
-    first = next(difference for difference in found if difference.what == what)
+    assert (what, node) in [(difference.field, difference.node) for difference in found]
+    first = next(difference for difference in found if difference.field == what)
     assert first.step is not None
 
 
@@ -119,9 +120,9 @@ def test_a_step_left_out_is_named_with_all_that_comes_of_it() -> None:
     """spec: V3.1, V3.3"""
     plan = in_order(plan_of(branches()), (0, 1, 2, 3, 4, 5, 7))
     found = list(differences(plan, branches(), NOBODY))
-    assert found[0] == Difference("missing-step", "other", (), None, "no such step", "whole of Relu")
+    assert found[0] == difference("missing-step", "other", (), None, "no such step", "whole of Relu")
     # The tensor that it wrote is now said to be another step's.
-    assert [difference.what for difference in found[1:]] == ["writer"]
+    assert [difference.field for difference in found[1:]] == ["writer"]
 
 
 def test_a_missing_leave_is_named_and_the_bodies_do_not_end() -> None:
@@ -134,14 +135,14 @@ def test_a_step_too_many_is_named() -> None:
     more = replace(model, steps=[*model.steps, step("more Relu: y -> z")], sizes=model.sizes | {"z": (64, 32)},
                    roles=model.roles | {"z": Role.ACTIVATION}, alignments=model.alignments | {"z": 4})  # fmt: skip
     found = list(differences(plan_of(more), model, NOBODY))
-    assert found[0] == Difference("extra-step", "more", (), 8, "whole of Relu", "no such step")
-    assert found[1] == Difference("extra-tensor", "more", ("z",), 8, "64 bytes", "no such tensor")
+    assert found[0] == difference("extra-step", "more", (), 8, "whole of Relu", "no such step")
+    assert found[1] == difference("extra-tensor", "more", ("z",), 8, "64 bytes", "no such tensor")
     assert len(found) == 2
 
 
 def test_a_step_twice_is_named() -> None:
     found = list(differences(in_order(plan_of(branches()), (0, 1, 2, 3, 4, 5, 6, 6, 7)), branches(), NOBODY))
-    assert (found[0].what, found[0].node, found[0].step, found[0].stated) == (
+    assert (found[0].field, found[0].node, found[0].step, found[0].stated) == (
         "repeated-step",
         "other",
         7,
@@ -158,8 +159,8 @@ def test_a_node_entered_twice_is_not_out_of_place_as_well() -> None:
 def test_a_step_that_is_repeated_is_not_looked_at_again() -> None:
     """Nor is what it does the second time."""
     twice = changed(in_order(plan_of(branches()), (0, 1, 2, 3, 4, 5, 6, 6, 7)), "steps", 7, op=0)
-    found = [d for d in differences(twice, branches(), NOBODY) if d.node == "other" and d.what != "writer"]
-    assert [d.what for d in found] == ["repeated-step"]
+    found = [d for d in differences(twice, branches(), NOBODY) if d.node == "other" and d.field != "writer"]
+    assert [d.field for d in found] == ["repeated-step"]
 
 
 def test_a_body_stands_in_the_body_of_its_node() -> None:
@@ -172,11 +173,11 @@ def test_a_body_stands_in_the_body_of_its_node() -> None:
         step("in Loop: c -> h", part=Part.LEAVE, body="out/b"),
         step("behind Relu: h -> d", body="out/b"),
         step("out Loop: d -> y", part=Part.LEAVE),
-        bodies={"out/b": ExpectedBody("out", "", True), "in/b": ExpectedBody("in", "out/b", True)},
+        bodies={"out/b": ReferenceBody("out", "", True), "in/b": ReferenceBody("in", "out/b", True)},
     )
     assert kinds(plan_of(model), model) == []
     early = in_order(plan_of(model), (0, 1, 2, 3, 5, 4, 6))
-    assert [d.node for d in differences(early, model, NOBODY) if d.what == "nesting"] == ["behind"]
+    assert [d.node for d in differences(early, model, NOBODY) if d.field == "nesting"] == ["behind"]
 
 
 def test_scratch_is_read_at_the_step_that_writes_it() -> None:
@@ -193,7 +194,7 @@ def test_another_operator_or_body_is_named() -> None:
     model = branches()
     plan = plan_of(model)
     found = list(differences(changed(plan, "steps", 6, op=0), model, NOBODY))
-    assert found == [Difference("operator", "other", (), 6, "::MatMul", "::Relu")]
+    assert found == [difference("operator", "other", (), 6, "::MatMul", "::Relu")]
     assert kinds(changed(plan, "steps", 2, body=2), model) == ["body"]
     assert kinds(amended(plan, ops=tuple(("ai.onnx", op) for _, op in plan.allocation.ops)), model) == []
     assert "operator" in kinds(amended(plan, ops=tuple(("other", op) for _, op in plan.allocation.ops)), model)
@@ -203,15 +204,15 @@ def test_other_accesses_are_named_with_the_tensors_that_differ() -> None:
     """spec: V3.1"""
     model = branches()
 
-    def found(line: str, **fields: str) -> list[Difference]:
+    def found(line: str, **fields: str) -> list[Violation]:
         steps = [*model.steps[:-1], step(line, **fields)]  # type: ignore[arg-type]
         return list(differences(plan_of(replace(model, steps=steps)), model, NOBODY))
 
-    assert found("last Add: e d -> y") == [Difference("reads", "last", ("e", "d"), 7, "e, d", "d, e")]
-    assert found("last Add: d -> y") == [Difference("reads", "last", ("e",), 7, "d", "d, e")]
-    assert found("last Add: d d e -> y") == [Difference("reads", "last", ("d", "e"), 7, "d, d, e", "d, e")]
-    assert next((d.what, d.tensors) for d in found("last Add: d e -> y a")) == ("writes", ("a",))
-    assert [d.what for d in found("last Add: d e -> y a", mutates="a")] == ["writes", "mutates"]
+    assert found("last Add: e d -> y") == [difference("reads", "last", ("e", "d"), 7, "e, d", "d, e")]
+    assert found("last Add: d -> y") == [difference("reads", "last", ("e",), 7, "d", "d, e")]
+    assert found("last Add: d d e -> y") == [difference("reads", "last", ("d", "e"), 7, "d, d, e", "d, e")]
+    assert next((d.field, d.tensors) for d in found("last Add: d e -> y a")) == ("writes", ("a",))
+    assert [d.field for d in found("last Add: d e -> y a", mutates="a")] == ["writes", "mutates"]
 
 
 def test_what_a_step_mutates_is_a_set() -> None:
@@ -230,7 +231,7 @@ def test_accesses_to_what_is_overwritten_keep_their_order() -> None:
     plan = plan_of(model)
     assert kinds(plan, model) == []
     found = list(differences(in_order(plan, (1, 0, 2, 3, 4)), model, NOBODY))
-    assert [(d.what, d.node, d.tensors) for d in found] == [("order", "before", ("p",)), ("order", "update", ("p",))][
+    assert [(d.field, d.node, d.tensors) for d in found] == [("order", "before", ("p",)), ("order", "update", ("p",))][
         :1
     ]
     assert (found[0].stated, found[0].recomputed) == ("p as update leaves it", "p as the caller leaves it")
@@ -255,7 +256,7 @@ def test_what_is_overwritten_is_found_through_views_of_views_as_the_model_says()
         ((0, 1, 2, 3, 5, 4, 6), "after", "p", "the caller", "update"),
     ):
         [found] = differences(in_order(plan, order), model, NOBODY)
-        assert (found.what, found.node, found.tensors) == ("order", node, (name,))
+        assert (found.field, found.node, found.tensors) == ("order", node, (name,))
         assert (found.stated, found.recomputed) == (f"{name} as {said} leaves it", f"{name} as {says} leaves it")
         assert found.step == order.index([s.node for s in model.steps].index(node))
     circle = replace(model, views={"v": ("w", 0), "w": ("v", 0)})
@@ -265,7 +266,7 @@ def test_what_is_overwritten_is_found_through_views_of_views_as_the_model_says()
 def test_a_tensor_is_not_overwritten_before_it_is_written() -> None:
     model = stated(step("make MatMul: x -> a"), step("update Set: a -> a", mutates="a"), step("last Relu: a -> y"))
     plan = in_order(plan_of(model), (1, 0, 2))
-    assert [d.node for d in differences(plan, model, NOBODY) if d.what == "order"][:1] == ["update"]
+    assert [d.node for d in differences(plan, model, NOBODY) if d.field == "order"][:1] == ["update"]
 
 
 def test_a_tensor_left_out_or_made_up_is_named() -> None:
@@ -274,14 +275,14 @@ def test_a_tensor_left_out_or_made_up_is_named() -> None:
     more = replace(model, sizes=model.sizes | {"z": (64, 32)}, roles=model.roles | {"z": Role.PARAMETER},
                    alignments=model.alignments | {"z": 4})  # fmt: skip
     assert list(differences(plan_of(model), more, NOBODY)) == [
-        Difference("missing-tensor", "", ("z",), None, "no such tensor", "64 bytes")
+        difference("missing-tensor", "", ("z",), None, "no such tensor", "64 bytes")
     ]
     assert list(differences(plan_of(more), model, NOBODY)) == [
-        Difference("extra-tensor", "", ("z",), None, "64 bytes", "no such tensor")
+        difference("extra-tensor", "", ("z",), None, "64 bytes", "no such tensor")
     ]
     renamed = amended(plan_of(model), tensors=replace(plan_of(model).allocation.tensors, name=Names.of(
         ["E" if name == "e" else name for name in plan_of(model).allocation.tensors.name])))  # fmt: skip
-    missing = [d for d in differences(renamed, model, NOBODY) if d.what == "missing-tensor"]
+    missing = [d for d in differences(renamed, model, NOBODY) if d.field == "missing-tensor"]
     assert [(d.node, d.tensors) for d in missing] == [("other", ("e",))]
 
 
@@ -314,7 +315,7 @@ def test_a_tensor_that_is_not_the_models_is_named(
     plan = plan_of(branches())
     plan = changed(amended(plan, dtypes=(*plan.allocation.dtypes, "float16")), "tensors", tensor, **entries)
     what, node, at, said, says = expected
-    assert list(differences(plan, branches(), NOBODY)) == [Difference(what, node, (tensor,), at, said, says)]
+    assert list(differences(plan, branches(), NOBODY)) == [difference(what, node, (tensor,), at, said, says)]
 
 
 def test_sizes_over_an_envelope_are_told_at_a_shape_at_which_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,9 +354,9 @@ def test_a_view_is_the_models_or_named() -> None:
     assert kinds(plan_of(model), model) == []
     for of, said in (("x", "x"), ("", "nothing")):
         found = list(differences(plan_of(model, shares={"e": (Shares.VIEW, of)}), model, NOBODY))
-        assert found == [Difference("view", "other", ("e",), 6, f"a view of {said}", "a view of a")]
+        assert found == [difference("view", "other", ("e",), 6, f"a view of {said}", "a view of a")]
     caller = plan_of(model, shares={"w": (Shares.VIEW, "x")})
-    assert list(differences(caller, model, NOBODY)) == [Difference("view", "", ("w",), None, "a view of x", "no view")]
+    assert list(differences(caller, model, NOBODY)) == [difference("view", "", ("w",), None, "a view of x", "no view")]
     assert kinds(plan_of(model, shares={"w": (Shares.VIEW, "")}), model) == ["view"]
 
 
@@ -371,7 +372,7 @@ def test_a_body_that_is_not_the_models_is_named(entries: dict[str, int], what: s
 
 def test_a_body_at_other_steps_is_shown_at_the_enter_that_is_stated() -> None:
     [found] = differences(changed(plan_of(branches()), "bodies", 1, enter=0, leave=4), branches(), NOBODY)
-    assert found == Difference(
+    assert found == difference(
         "body-steps", "pick", (), 0, "pick/then_branch at (0, 4)", "pick/then_branch at (1, 5)"
     )  # fmt: skip
 
@@ -393,7 +394,7 @@ def test_what_is_unproduced_is_the_models() -> None:
     model = replace(branches(), unproduced=frozenset({"mask"}))
     assert kinds(plan_of(model), model) == []
     plan = amended(plan_of(model), unproduced=("other",))
-    assert [(d.what, d.tensors, d.stated) for d in differences(plan, model, NOBODY)] == [
+    assert [(d.field, d.tensors, d.stated) for d in differences(plan, model, NOBODY)] == [
         ("unproduced", ("mask",), "nothing of the kind"), ("unproduced", ("other",), "unproduced"),
     ]  # fmt: skip
 
@@ -401,10 +402,10 @@ def test_what_is_unproduced_is_the_models() -> None:
 def test_must_not_alias_is_the_models() -> None:
     model = branches()
     assert list(differences(amended(plan_of(model), must_not_alias=()), model, NOBODY)) == [
-        Difference("must-not-alias", "", ("a", "e"), None, "nothing of the kind", "must not alias")
+        difference("must-not-alias", "", ("a", "e"), None, "nothing of the kind", "must not alias")
     ]
     more = amended(plan_of(model), must_not_alias=(*plan_of(model).allocation.must_not_alias, (0, 1)))
-    assert [(d.what, d.stated) for d in differences(more, model, NOBODY)] == [("must-not-alias", "must not alias")]
+    assert [(d.field, d.stated) for d in differences(more, model, NOBODY)] == [("must-not-alias", "must not alias")]
     first, second = plan_of(model).allocation.must_not_alias[0]
     assert kinds(amended(plan_of(model), must_not_alias=((second, first),)), model) == []
 
@@ -422,7 +423,7 @@ def test_must_not_alias_is_the_models() -> None:
 def test_bindings_are_the_models(bindings: Bindings, said: str, says: str) -> None:
     model = replace(branches(), bindings=Bindings(dims={"batch": 1}))
     plan = amended(plan_of(model), bindings=bindings)
-    assert list(differences(plan, model, NOBODY)) == [Difference("binding", "", (), None, said, says)]
+    assert list(differences(plan, model, NOBODY)) == [difference("binding", "", (), None, said, says)]
 
 
 def test_trusted_shapes_are_the_users_word_and_no_difference() -> None:

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from proofs.readers.models.ir import read_ir, size_of
-from proofs.readers.models.reference import Expected, ExpectedBody
+from proofs.readers.models.reference import ReferenceBody, ReferenceProgram
 from tests.support.onnx_files import model_of
 from tests.support.reader_plans import lines
 from tests.support.small import small
@@ -79,9 +79,9 @@ def test_a_loop_is_entered_and_left_with_copies_of_what_it_did_not_make() -> Non
         " -> loop/body/r.copy0 loop/body/l.copy1 b c",
         "last Last [] b c -> y",
     ]
-    assert expected.bodies == {"loop/body": ExpectedBody("loop", "", True)}
+    assert expected.bodies == {"loop/body": ReferenceBody("loop", "", True)}
     assert expected.roles["loop/body/r.copy0"] is Role.SCRATCH
-    assert (expected.in_place, expected.believed) == ({("n", "m")}, [])
+    assert (expected.in_place, expected.assumed) == ({("n", "m")}, [])
 
 
 def test_bodies_nest_and_end_where_the_next_node_stands_elsewhere() -> None:
@@ -106,7 +106,7 @@ def test_bodies_nest_and_end_where_the_next_node_stands_elsewhere() -> None:
         "pick Pick leave [] s u -> a",
         "relu Relu [] a -> y",
     ]
-    assert expected.bodies["in/else"] == ExpectedBody("in", "pick/then", False)
+    assert expected.bodies["in/else"] == ReferenceBody("in", "pick/then", False)
 
 
 def test_an_empty_body_at_the_end_of_the_model_is_left() -> None:
@@ -117,11 +117,11 @@ def test_an_empty_body_at_the_end_of_the_model_is_left() -> None:
 def test_declared_views_and_in_place_pairs_count_and_are_listed_where_only_the_model_says_so() -> None:
     """spec: V2.2"""
     by_table = read_ir(small("reshape: x -> a", "relu: a -> y(a)", views={"a": ("x", 0)}))
-    assert (by_table.views, by_table.in_place, by_table.believed) == ({"a": ("x", 0)}, {("y", "a")}, [])
+    assert (by_table.views, by_table.in_place, by_table.assumed) == ({"a": ("x", 0)}, {("y", "a")}, [])
     model = small("slice: x -> a b", "transpose: a -> y(a)", views={"a": ("x", 0), "b": ("x", 16)}, sizes={"b": 48})
     expected = read_ir(model)
     assert (expected.views, expected.in_place) == ({"a": ("x", 0), "b": ("x", 16)}, {("y", "a")})
-    assert expected.believed == ["::Slice", "::Transpose"]
+    assert expected.assumed == ["::Slice", "::Transpose"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_the_tables_do_not_say_is_believed(model: Model, believed: list[str
     """spec: V2.2, V5.3"""
     expected = read_ir(model)
     assert len(expected.views) + len(expected.in_place) >= 1
-    assert expected.believed == believed
+    assert expected.assumed == believed
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def test_what_the_tables_do_not_say_is_believed(model: Model, believed: list[str
 def test_a_declaration_that_fits_no_pair_of_its_node_is_ignored(model: Model) -> None:
     """Another size, width or shape, an operand that is not read, a result that is mutated. spec: T3.3"""
     expected = read_ir(model)
-    assert (expected.views, expected.in_place, expected.believed) == ({}, set(), [])
+    assert (expected.views, expected.in_place, expected.assumed) == ({}, set(), [])
 
 
 def test_no_declaration_crosses_the_boundary_of_a_body() -> None:
     """spec: T8.6, T8.7"""
 
-    def inside(line: str, **more: Any) -> Expected:
+    def inside(line: str, **more: Any) -> ReferenceProgram:
         return read_ir(
             small(
                 "mul: x -> a",
@@ -218,9 +218,9 @@ def test_each_result_of_a_gradient_of_a_sum_needs_no_belief() -> None:
     grads = {"addgrad": {"domain": "tmmu.grad", "op": "AddGrad"}}
     views = {"a": ("x", 0), "b": ("x", 0)}
     model = small("addgrad: x -> a b", "concat: a b -> y", nodes=grads, views=views)
-    assert (read_ir(model).views, read_ir(model).believed) == (views, [])
+    assert (read_ir(model).views, read_ir(model).assumed) == (views, [])
     other = small("addgrad: x -> a b", "concat: a b -> y", views=views)
-    assert read_ir(other).believed == ["::Addgrad"]
+    assert read_ir(other).assumed == ["::Addgrad"]
 
 
 def test_a_shape_with_one_open_dimension_has_an_open_size() -> None:

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, parser
 
-from proofs.readers.models.onnx import expected_of, read_onnx
-from proofs.readers.models.reference import Expected, ExpectedBody
+from proofs.readers.models.onnx import read_onnx, reference_of
+from proofs.readers.models.reference import ReferenceBody, ReferenceProgram
 from tests.support.onnx_files import IF, NESTED, model_of
 from tests.support.reader_plans import lines
 from tmmu.core.errors import TmmuError
@@ -21,18 +21,18 @@ from tmmu.importers.shapes import Resolved, resolve
 UNBOUND = Bindings()
 
 
-def read(text: str | onnx.ModelProto, tmp_path: Path, bindings: Bindings = UNBOUND) -> Expected:
+def read(text: str | onnx.ModelProto, tmp_path: Path, bindings: Bindings = UNBOUND) -> ReferenceProgram:
     """What a model says, its sizes worked out by the real resolution."""
     path = tmp_path / "m.onnx"
     onnx.save(model_of(text) if isinstance(text, str) else text, path)
     return read_onnx(path, bindings)
 
 
-def guessed(text: str | onnx.ModelProto, *, unknown: str = "", ruled_out: str = "") -> Expected:
+def guessed(text: str | onnx.ModelProto, *, unknown: str = "", ruled_out: str = "") -> ReferenceProgram:
     """What a model says where every value but the `unknown` has two floats: for graphs that resolution refuses."""
     model = model_of(text) if isinstance(text, str) else text
     sizes = AnySize(frozenset(unknown.split()))
-    return expected_of(
+    return reference_of(
         Resolved("m.onnx", model, bytes(32), sizes, frozenset(ruled_out.split()), frozenset(), Bindings())
     )
 
@@ -79,7 +79,7 @@ def test_a_graph_is_read_step_by_step_with_sizes_and_roles(tmp_path: Path) -> No
     assert (expected.inputs, expected.outputs) == (("x",), ("y", "x"))
     assert (expected.views, expected.in_place) == ({}, {("y", "a")})
     assert expected.source_digest == resolve(tmp_path / "m.onnx").source_digest
-    assert (expected.saved, expected.believed, expected.must_not_alias) == (frozenset(), [], frozenset())
+    assert (expected.saved, expected.assumed, expected.must_not_alias) == (frozenset(), [], frozenset())
 
 
 def test_the_dims_shapes_and_values_of_the_plan_bind_the_model(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_shapes_are_trusted_only_where_the_bindings_say_so(tmp_path: Path) -> No
         read(model, tmp_path)
     expected = read(model, tmp_path, Bindings(trust_shapes=True))
     assert [(s.domain, s.op) for s in expected.steps] == [("my.domain", "Fuse")]
-    assert (expected.views, expected.in_place, expected.believed) == ({}, set(), [])
+    assert (expected.views, expected.in_place, expected.assumed) == ({}, set(), [])
 
 
 def test_a_nodes_own_name_counts_where_it_is_unique_in_its_graph() -> None:
@@ -148,7 +148,7 @@ def test_the_branches_of_an_if_stand_between_enter_and_leave_then_before_else(tm
         f"pick If leave [] {then}/b p {other}/p.copy0 -> {other}/p.copy0 y",
         "Relu#2 Relu [] y -> z",
     ]
-    assert expected.bodies == {then: ExpectedBody("pick", "", False), other: ExpectedBody("pick", "", False)}
+    assert expected.bodies == {then: ReferenceBody("pick", "", False), other: ReferenceBody("pick", "", False)}
     assert list(expected.bodies) == [then, other]
     assert (expected.roles[f"{other}/k"], expected.roles[f"{other}/p.copy0"]) == (Role.PARAMETER, Role.SCRATCH)
     assert expected.sizes[f"{other}/p.copy0"] == expected.sizes["p"] == (8, 32)
@@ -176,7 +176,7 @@ def test_a_loop_copies_what_it_hands_on_and_shares_nothing_over_its_boundary() -
         f"loop Loop leave [] {f}go {f}go.copy0 {f}v {f}v.copy1 {f}u {f}u.copy2 {f}r"
         f" -> {f}go.copy0 {f}v.copy1 {f}u.copy2 x y s",
     ]
-    assert expected.bodies == {"loop/body": ExpectedBody("loop", "", True)}
+    assert expected.bodies == {"loop/body": ReferenceBody("loop", "", True)}
     assert expected.views == {f"{f}r": (f"{f}q", 0)}
     assert expected.in_place == {("k", "a"), (f"{f}r", f"{f}q")}
 
@@ -227,7 +227,7 @@ def test_bodies_nest_and_capture_through_one_another(tmp_path: Path) -> None:
         "out/else_branch/Neg#0 Neg [out/else_branch] x -> out/else_branch/f",
         f"out If leave [] {then}/b out/else_branch/f -> y",
     ]
-    assert expected.bodies[f"{inner}/else_branch"] == ExpectedBody(inner, then, False)
+    assert expected.bodies[f"{inner}/else_branch"] == ReferenceBody(inner, then, False)
     assert expected.in_place == {(f"{inner}/then_branch/e", f"{inner}/then_branch/d")}
 
 
@@ -383,7 +383,7 @@ def test_a_dropout_is_a_view_where_it_certainly_does_not_train() -> None:
     def views(model: onnx.ModelProto, bound: str | None = None) -> bool:
         bindings = Bindings() if bound is None else Bindings(values={"on": bound})
         resolved = Resolved("m", model, bytes(32), AnySize(frozenset()), frozenset(), frozenset(), bindings)
-        return expected_of(resolved).views == {"y": ("x", 0)}
+        return reference_of(resolved).views == {"y": ("x", 0)}
 
     def given(*initializers: TensorProto, as_input: bool = False, nodes: tuple[onnx.NodeProto, ...] = ()) -> bool:
         model = model_of(DROPOUT)
@@ -443,7 +443,7 @@ def test_a_result_of_another_size_is_neither_view_nor_in_place(tmp_path: Path) -
     # A file whose sizes are wrong: Reshape does not make bytes.
     model = model_of("g (float[2] x) => (float[4] y) { y = Reshape(x) }")
     sizes = {"x": ((2,), "float32"), "y": ((4,), "float32")}
-    grown = expected_of(Resolved("m", model, bytes(32), sizes, frozenset(), frozenset(), Bindings()))
+    grown = reference_of(Resolved("m", model, bytes(32), sizes, frozenset(), frozenset(), Bindings()))
     assert grown.views == {}
     shaped = read("g (float[1,4] x, float[4] z) => (float[1,4] y) { y = Add(x, z) }", tmp_path)
     assert shaped.in_place == {("y", "x")}

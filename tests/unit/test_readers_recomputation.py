@@ -12,7 +12,7 @@ import pytest
 
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.recomputation import with_recomputation
-from proofs.readers.models.reference import Expected
+from proofs.readers.models.reference import ReferenceProgram
 from tests.support.small import small
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.plan.sections import Plan, amended
@@ -139,7 +139,7 @@ def test_what_shares_bytes_shares_those_of_what_stands_in_their_place() -> None:
     """Of a step of the model that reads a value computed again, and of one that is run again."""
     model = written(TANH, "relu: b -> c(b)", "reshape: c -> d", "sin: d -> y", inputs="a", views={"d": ("c", 0)})
 
-    def found(*forged: str) -> Expected:
+    def found(*forged: str) -> ReferenceProgram:
         return with_recomputation(read_ir(model), planned(written(TANH, *forged, inputs="a")), "backward")
 
     one = found(AGAIN, "relu: b.recompute0 -> c", "reshape: c -> d", "sin: d -> y")

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from proofs.readers.models.reference import Expected, ExpectedBody, ExpectedStep
-from proofs.readers.sharing import DROPOUT_BELIEVED, Permissions, permitted
+from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
+from proofs.readers.sharing import DROPOUT_ASSUMED, Permissions, permitted
 from tests.support.reader_plans import plan_of, stated, step
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
@@ -30,18 +30,18 @@ def named(plan: Plan, permissions: Permissions) -> tuple[dict[str, tuple[str, in
     )
 
 
-def through(*steps: str | ExpectedStep, **fields: object) -> Expected:
+def through(*steps: str | ReferenceStep, **fields: object) -> ReferenceProgram:
     """A model that makes `a` of the input before the given steps, so that `a` is a step's to overwrite."""
     rest = (step(s) if isinstance(s, str) else s for s in steps)
     return stated(step("first MatMul: x -> a"), *rest, **fields)  # type: ignore[arg-type]
 
 
 def judged(
-    model: Expected,
+    model: ReferenceProgram,
     word: Shares = IN_PLACE,
     of: str = "a",
     *,
-    against: Expected | None = None,
+    against: ReferenceProgram | None = None,
     donated: frozenset[str] = NOBODY,
     inside: dict[str, tuple[str, int]] | None = None,
     dtypes: dict[str, str] | None = None,
@@ -50,7 +50,7 @@ def judged(
     """What is permitted where the plan says that `y` shares bytes with `of`."""
     plan = plan_of(model, shares={"y": (word, of)}, inside=inside, dtypes=dtypes, mode=mode)
     permissions = permitted(plan, against, donated)
-    return *named(plan, permissions), permissions.believed
+    return *named(plan, permissions), permissions.assumed
 
 
 @pytest.mark.parametrize("op", ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"])
@@ -138,7 +138,7 @@ def test_a_dropout_with_training_mode_is_a_view_only_as_believed_and_at_inferenc
     """spec: V2.2, V5.3"""
     model, bools = through("n Dropout: a ratio on -> y", parameters="ratio on"), {"on": "bool"}
     model.sizes["on"] = (1, 8)
-    assert judged(model, VIEW, dtypes=bools) == ({"y": ("a", 0)}, {}, [DROPOUT_BELIEVED])
+    assert judged(model, VIEW, dtypes=bools) == ({"y": ("a", 0)}, {}, [DROPOUT_ASSUMED])
     assert judged(model, VIEW, dtypes=bools, mode="backward") == ({}, {}, [])
     assert judged(through("n Dropout: a ratio -> y", parameters="ratio"), VIEW) == ({"y": ("a", 0)}, {}, [])
     short = through("n Dropout: a on -> y", parameters="on")  # the ratio is left out
@@ -276,18 +276,18 @@ def test_each_result_of_a_gradient_of_a_sum_is_a_view() -> None:
     assert judged(through("n tmmu.grad::MulGrad: a -> z y"), VIEW) == ({}, {}, [])
 
 
-def in_a_loop(*steps: str, op: str = "Loop", formal: str = "loop/body/f", **fields: object) -> Expected:
+def in_a_loop(*steps: str, op: str = "Loop", formal: str = "loop/body/f", **fields: object) -> ReferenceProgram:
     """A node that captures `a`, whose body runs the given steps."""
     return through(
         step(f"loop {op}: x -> {formal}", part=Part.ENTER),
         *(step(s, body="loop/body") for s in steps),
         step(f"loop {op}: loop/body/z -> out", part=Part.LEAVE),
-        bodies={"loop/body": ExpectedBody("loop", "", op != "If")},
+        bodies={"loop/body": ReferenceBody("loop", "", op != "If")},
         **fields,
     )
 
 
-def in_body(model: Expected, word: Shares, of: str, donated: frozenset[str] = NOBODY) -> bool:
+def in_body(model: ReferenceProgram, word: Shares, of: str, donated: frozenset[str] = NOBODY) -> bool:
     """Whether `loop/body/z` may share the bytes of `of`."""
     plan = plan_of(model, shares={"loop/body/z": (word, of)})
     row = plan.allocation.tensors.name.list().index("loop/body/z")
@@ -307,7 +307,7 @@ def test_no_sharing_crosses_the_boundary_of_a_body(word: Shares, op: str) -> Non
 
 def test_a_nested_body_does_not_take_what_the_body_around_it_made() -> None:
     """spec: T8.6, T8.7"""
-    inner = {"loop/body": ExpectedBody("loop", "", True), "in/body": ExpectedBody("in", "loop/body", True)}
+    inner = {"loop/body": ReferenceBody("loop", "", True), "in/body": ReferenceBody("in", "loop/body", True)}
     model = through(
         step("loop Loop: x -> f", part=Part.ENTER),
         step("b MatMul: f -> b", body="loop/body"),
@@ -331,7 +331,7 @@ def test_a_bodys_own_initializer_is_shown_but_never_taken() -> None:
 @pytest.mark.parametrize("op", ["If", "my::Call"])
 def test_enter_and_leave_share_nothing(word: Shares, op: str) -> None:
     """spec: T8.6"""
-    donated, body = frozenset({"x"}), {"n/b": ExpectedBody("n", "", True)}
+    donated, body = frozenset({"x"}), {"n/b": ReferenceBody("n", "", True)}
     model = through(
         step(f"n {op}: x -> f", part=Part.ENTER), step("m MatMul: f -> b", body="n/b"),
         step(f"n {op}: b a -> c", part=Part.LEAVE), bodies=body,
@@ -361,7 +361,7 @@ def test_an_operator_is_listed_once_and_in_order_of_name() -> None:
     model = through("p b::P: a -> p", "q a::Q: p -> q", "r b::P: q -> y")
     plan = plan_of(model, shares={"p": (IN_PLACE, "a"), "q": (IN_PLACE, "p"), "y": (IN_PLACE, "q")})
     permissions = permitted(plan, None, NOBODY)
-    assert (len(permissions.in_place), permissions.believed) == (3, ["a::Q", "b::P"])
+    assert (len(permissions.in_place), permissions.assumed) == (3, ["a::Q", "b::P"])
 
 
 def test_a_believed_view_lies_where_the_plan_puts_it_if_that_is_in_its_base() -> None:
@@ -387,7 +387,7 @@ def test_a_model_is_believed_beyond_the_tables_only_for_the_operators_that_it_de
     """spec: V2.2, V5.3"""
     model = through("n MatMul: a -> y")
     claims = replace(model, in_place={("y", "a")}, views={"y": ("a", 0)})
-    declared = replace(claims, believed=["::MatMul"])
+    declared = replace(claims, assumed=["::MatMul"])
     assert judged(model, against=claims) == judged(model, VIEW, against=claims) == ({}, {}, [])
     assert judged(model, against=declared) == ({}, {"y": "a"}, ["::MatMul"])
     assert judged(model, VIEW, against=declared) == ({"y": ("a", 0)}, {}, ["::MatMul"])

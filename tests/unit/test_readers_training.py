@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proofs.readers.models.ir import read_ir
-from proofs.readers.models.reference import Expected
+from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode, read_by_backward
 from tests.support.small import small
 from tests.support.trainable import FLOAT, MLP, OPTIMIZER, floating
@@ -158,7 +158,7 @@ CHANGED = {
 }  # fmt: skip
 
 
-def said(model: Expected) -> dict[str, object]:
+def said(model: ReferenceProgram) -> dict[str, object]:
     """What a plan is compared with, of the tensors that the model still has."""
     there = model.sizes.keys()
     tables = {

@@ -17,7 +17,7 @@ from proofs.lemmas.engine import induction, record
 from proofs.lemmas.engine.induction import Lemma, NoInduction, Query
 from proofs.lemmas.engine.statements import Statement
 from proofs.lemmas.plan import chains, column, cover, shrinking, tiling
-from proofs.obligations import OBLIGATIONS, PRELUDE
+from proofs.obligations import MODULES, PRELUDE
 from proofs.smt import descent
 from proofs.smt.descent import Unfounded
 from proofs.smt.expressions import Expression, parse, parse_one, substitute, text_of, walk
@@ -506,7 +506,7 @@ def test_all_that_verdicts_rest_on_and_nothing_else_is_proved_at_use() -> None:
         if isinstance(lemma, induction.Lemma | Statement)
     }
     assert stated == REQUESTS.keys()
-    named = {name for obligation in OBLIGATIONS for name in obligation.LEMMAS}
+    named = {name for obligation in MODULES.values() for name in obligation.LEMMAS}
     named |= {lemma.name for lemma in (*cover.STATEMENTS, *shrinking.STATEMENTS)}
     assert "no_assignment_has_fewer_slots_than_are_live" in named
     assert named <= stated

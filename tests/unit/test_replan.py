@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED
 from tests.support.onnx_files import model_of, written
 from tests.support.small import small

@@ -12,11 +12,12 @@ import pytest
 
 from proofs.lemmas.plan.cover import DEFINITIONS, STATEMENTS
 from proofs.sharding import cover
-from proofs.sharding.cover import Hole, Parts
+from proofs.sharding.cover import Parts
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.parts import Dimension
 from proofs.solvers import DISCHARGED, Answer, refutation
 from proofs.solvers.process import Z3
+from proofs.violations import Obligation, Violation
 
 SQUARE = Mesh({"mesh": [["a", 2], ["b", 2]]})
 STAGES = Mesh({"mesh": [["pipe", 2], ["b", 2]]})
@@ -24,6 +25,10 @@ STAGES = Mesh({"mesh": [["pipe", 2], ["b", 2]]})
 
 def dimension(axis: str, start: int, held: int, size: int = 8) -> Dimension:
     return Dimension(size, axis, Part(start, held, 4))
+
+
+def hole(text: str, tensor: str = "w", **where: tuple[int, ...]) -> Violation:
+    return Violation(Obligation.SHARDS_COVER, text, (tensor,), **where)
 
 
 def grid(*of_rank: tuple[tuple[int, int], tuple[int, int]]) -> dict[int, Parts]:
@@ -43,22 +48,22 @@ def test_a_hole_in_one_dimension_is_an_element_of_all_of_them() -> None:
     """The element lies where a rank is that holds its neighbour; each dimension has a hole of its own."""
     late = grid((TOP, TOP), (TOP, (5, 3)), (BOTTOM, TOP), (BOTTOM, (5, 3)))
     assert list(cover.holes(SQUARE, late, "")) == [
-        Hole("w", (0, 4), (), "no rank holds element 4 of dimension 1 of w")
+        hole("no rank holds element 4 of dimension 1 of w", element=(0, 4))
     ]  # fmt: skip
     early = grid((TOP, TOP), (TOP, BOTTOM), ((3, 5), TOP), ((3, 5), BOTTOM))
     assert list(cover.holes(SQUARE, early, "")) == [
-        Hole("w", (3, 0), (0, 2), "element 3 of dimension 0 of w is held by ranks 0 and 2")
+        hole("element 3 of dimension 0 of w is held by ranks 0 and 2", ranks=(0, 2), element=(3, 0))
     ]
     short = grid(*[((start, 3), columns) for (start, _), columns in QUARTERS])
     assert [hole.element for hole in cover.holes(SQUARE, short, "")] == [(3, 0)]
     ends = grid((TOP, (0, 3)), (TOP, (3, 4)), (BOTTOM, (0, 3)), (BOTTOM, (3, 4)))
-    assert list(cover.holes(SQUARE, ends, "")) == [Hole("w", (0, 7), (), "no rank holds element 7 of dimension 1 of w")]
+    assert list(cover.holes(SQUARE, ends, "")) == [hole("no rank holds element 7 of dimension 1 of w", element=(0, 7))]
 
 
 def test_ranks_at_one_place_of_an_axis_hold_the_same_along_it() -> None:
     other = grid((TOP, TOP), (TOP, BOTTOM), (BOTTOM, TOP), ((5, 3), BOTTOM))
     text = "ranks 2 and 3 hold different parts of dimension 0 of w and must hold the same"
-    assert list(cover.holes(SQUARE, other, "")) == [Hole("w", None, (2, 3), text)]
+    assert list(cover.holes(SQUARE, other, "")) == [hole(text, ranks=(2, 3))]
 
 
 def test_places_that_hold_nothing_stand_anywhere() -> None:
@@ -102,10 +107,13 @@ def test_ranks_that_state_other_sizes_or_axes_are_named_and_other_tensors_looked
         return {rank: {"v": (one,), "w": (dimension("", 1, 7),)} for rank, one in enumerate(of)}
 
     text = "ranks {} and {} state other sizes or axes of v"
-    gap = Hole("w", (0,), (), "no rank holds element 0 of dimension 0 of w")
+    gap = hole("no rank holds element 0 of dimension 0 of w", element=(0,))
     larger, split = dimension("", 0, 9, 9), dimension("b", 0, 8)
     for of, pair in (((WHOLE, WHOLE, WHOLE, larger), (0, 3)), ((WHOLE, split, larger, WHOLE), (0, 1))):
-        assert list(cover.holes(SQUARE, found(*of), "")) == [Hole("v", None, pair, text.format(*pair)), gap]
+        assert list(cover.holes(SQUARE, found(*of), "")) == [
+            hole(text.format(*pair), "v", ranks=pair),
+            gap,
+        ]
 
 
 class Scripted:

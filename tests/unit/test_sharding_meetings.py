@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from proofs.sharding.exchange import Meeting, meetings, waits
+from proofs.violations import Obligation, Violation
 from tests.support.sharded import model, spec
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
@@ -67,7 +68,8 @@ def test_a_collective_that_the_mesh_does_not_have_meets_nobody(axis: str, op: st
     (found,) = meetings(plan(18, f"n {axis}::{op}: x -> y"))
     assert (found.what, list(found.ranks), found.step) == ((op, axis, "n"), [], "n")
     waiting = waits({18: [found]})
-    assert waiting == (f"rank 18 comes to n: {op} over '{axis}' is no collective of its mesh", (18,))
+    text = f"rank 18 comes to n: {op} over '{axis}' is no collective of its mesh"
+    assert waiting == Violation(Obligation.RANKS_MEET, text, ranks=(18,))
 
 
 def meeting(what: str, *ranks: int, size: int = 4) -> Meeting:
@@ -102,7 +104,7 @@ def meeting(what: str, *ranks: int, size: int = 4) -> Meeting:
 def test_who_waits_for_whom_and_where_is_said(by_rank: Any, text: str) -> None:
     found = waits(by_rank)
     assert found is not None
-    assert found[0] == text
+    assert found.text == text
 
 
 def test_ranks_that_had_to_wait_go_on_when_both_are_there() -> None:
@@ -119,4 +121,4 @@ def test_who_sends_to_itself_does_not_pass_over_what_comes_next() -> None:
     sender = plan(6, "n a::Send.0: x -> y", "m a::Send.1: x -> z")
     found = waits({6: meetings(sender), 18: []})
     assert found is not None
-    assert "Send.0 over 'a' is no collective of its mesh" in found[0]
+    assert "Send.0 over 'a' is no collective of its mesh" in found.text

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proofs.readers.models.difference import difference
 from proofs.readers.models.ir import read_ir
 from proofs.sharding.mesh import Mesh, Part
 from proofs.sharding.parts import Dimension, false_parts, part_differences, stated_parts
 from proofs.sharding.stages import of_rank
+from proofs.violations import Obligation, false_field
 from tests.support.sharded import LAYERS, SPEC, model, plans, spec
 from tmmu.core.columns import NONE, column
 from tmmu.plan.columns import Shards
@@ -105,7 +107,7 @@ def test_a_part_that_is_not_the_ranks_is_named_with_what_is(what: str) -> None:
     change, wrong = WRONG[what]
     plan = plans()[1]
     found = list(false_parts(restated(plan, {**stated_parts(plan), **change})))
-    assert [tuple(field) for field in found] == [("shards", *field) for field in wrong]
+    assert found == [false_field(Obligation.SHARDS, *field) for field in wrong]
 
 
 def test_padding_is_no_harm_where_the_spec_allows_it() -> None:
@@ -123,7 +125,7 @@ def test_what_the_caller_writes_is_a_part_of_a_tensor_of_the_model() -> None:
     assert plan.allocation.tensors.writer[plan.allocation.tensors.name.list().index("a")] != NONE
     assert list(false_parts(restated(plan, {k: v for k, v in stated.items() if k != "a"}))) == []
     (found,) = false_parts(restated(plan, {k: v for k, v in stated.items() if k != "x"}))
-    assert tuple(found) == ("shards", "part of x", "nothing", "a part of what the caller writes")
+    assert found == false_field(Obligation.SHARDS, "part of x", "nothing", "a part of what the caller writes")
 
 
 @pytest.mark.parametrize(("elements", "right"), [(6, 3), (5, 3), (4, 2)])
@@ -133,7 +135,7 @@ def test_elements_that_are_narrower_than_a_byte_fill_whole_bytes(elements: int, 
     by = spec({"data": 1})
     made = plan_memory(narrow).plan
     plan = amended(made, shard_spec=by, shards=shards_of(Local(narrow, [(0, (elements,), ("",))]), by, 0))
-    assert [tuple(field)[1:] for field in false_parts(plan)] == (
+    assert [(one.field, one.stated, one.recomputed) for one in false_parts(plan)] == (
         [] if right == 3 else [("bytes of x", "3", str(right))]
     )
 
@@ -144,11 +146,11 @@ def test_a_table_that_is_not_the_models_names_the_tensor() -> None:
     of_model, stated = of_rank(read_ir(LAYERS), SPEC, 1), stated_parts(plan)
     x = "2 elements from 2 on in 2 places of 4 by data; 6 elements from 0 on in 6 places of 6"
     (missing,) = part_differences(restated(plan, {k: v for k, v in stated.items() if k != "x"}), of_model)
-    assert tuple(missing) == ("shard", "", ("x",), None, "no part of it", x)
+    assert missing == difference("shard", "", ("x",), None, "no part of it", x)
     (other,) = part_differences(restated(plan, {**stated, **rows(Part(2, 2, 2), size=5)}), of_model)
-    assert tuple(other) == ("shard", "", ("x",), None, x.replace("of 4", "of 5"), x)
+    assert other == difference("shard", "", ("x",), None, x.replace("of 4", "of 5"), x)
     less = replace(of_model, held={k: v for k, v in of_model.held.items() if k != "x"})
     (more,) = part_differences(plan, less)
-    assert tuple(more) == ("shard", "", ("x",), None, x, "not a tensor of the model on this rank")
+    assert more == difference("shard", "", ("x",), None, x, "not a tensor of the model on this rank")
     (scalar,) = part_differences(restated(plan, {**stated, "x": ()}), of_model)
     assert scalar.stated == "a scalar"

@@ -142,7 +142,7 @@ def test_a_gradient_step_is_known_by_its_domain_and_its_forward_nodes_name(
 def believed(net: Model, **document: Any) -> frozenset[str]:
     by = resolve({"mesh": {"a": 2}, **document})
     agreed(net, by)
-    return of_rank(read_ir(net), by, 0).believed
+    return of_rank(read_ir(net), by, 0).assumed
 
 
 def test_what_is_believed_of_operators_is_listed() -> None:
@@ -360,7 +360,7 @@ def test_what_the_caller_writes_as_a_view_lies_as_its_base(
         with pytest.raises(TmmuError, match="view of w, which is partitioned otherwise"):
             of_rank(tied, by, 0)
     else:
-        assert of_rank(tied, by, 0).expected.views == {"w2": view}
+        assert of_rank(tied, by, 0).reference.views == {"w2": view}
 
 
 def test_a_view_of_what_its_step_does_not_read_is_refused() -> None:

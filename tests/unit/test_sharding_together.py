@@ -15,7 +15,7 @@ import pytest
 from proofs.sharding import cover
 from proofs.sharding.mesh import Mesh, Part
 from proofs.verify import ranks
-from proofs.verify.judge import Options
+from proofs.verify.options import Options
 from proofs.verify.ranks import Member
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tests.support.sharded import SPEC, WORLD, plans, spec

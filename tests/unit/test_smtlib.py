@@ -12,6 +12,7 @@ from pathlib import Path
 from proofs import obligations
 from proofs.lemmas.export import write_lemmas
 from proofs.lemmas.plan.chains import DEFINITIONS
+from proofs.obligations.context import context_of
 from proofs.obligations.rows import Batch, Place, Unprovable
 from proofs.readers.sharing import Permissions
 from proofs.smt.unfold import Scope
@@ -21,12 +22,12 @@ from tmmu.core.dims.expressions import symbol
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
-OBLIGATIONS = [f"{obligation.NAME}.smt2" for obligation in obligations.OBLIGATIONS]
+FILES = [f"{name}.smt2" for name in obligations.MODULES]
 
 
 def files(folder: Path, plan: Plan, limit: int) -> list[str]:
     """The names of the files of a plan; each is there, and begins with what it is about."""
-    written = smtlib.write_plan(folder, plan, Permissions(), frozenset(), limit)
+    written = smtlib.write_plan(folder, context_of(plan, Permissions()), limit)
     assert all(path.read_text().startswith("; ") for path in written)
     assert sorted(written) == sorted(folder.iterdir())
     return [path.name for path in written]
@@ -39,7 +40,7 @@ def test_a_plan_has_a_file_for_each_obligation_and_up_to_the_limit_one_for_the_d
         assert len(plan.allocation.storages) == storages
         for limit in (storages - 1, storages, storages + 1):
             asked = ["definition.smt2"] if storages <= limit else []
-            assert files(tmp_path / str(storages) / str(limit), plan, limit) == [*OBLIGATIONS, *asked]
+            assert files(tmp_path / str(storages) / str(limit), plan, limit) == [*FILES, *asked]
 
 
 def test_the_lemmas_that_are_named_have_files_and_no_others(tmp_path: Path) -> None:
@@ -92,6 +93,6 @@ def test_an_envelope_has_a_file_of_its_own(tmp_path: Path) -> None:
     m = symbol("m", 1, 64)
     model = small("relu: x -> y", like={name: {"shape": (m,), "bytes": 64} for name in "xy"})
     model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
-    assert files(tmp_path, plan_memory(model).plan, 1) == [*OBLIGATIONS, "sizes_over_envelope.smt2"]
+    assert files(tmp_path, plan_memory(model).plan, 1) == [*FILES, "sizes_over_envelope.smt2"]
     text = (tmp_path / "sizes_over_envelope.smt2").read_text()
     assert text.count(smtlib.UNSAT) == text.count(smtlib.CANARY) == 2

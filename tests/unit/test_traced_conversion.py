@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from tests.support.traced import STEP, F, dense, lines, op, proved, step, traced
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role, Tensor

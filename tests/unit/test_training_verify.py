@@ -12,10 +12,11 @@ from proofs.readers.models import compare
 from proofs.readers.models.derivatives import derivative
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.recomputation import with_recomputation
-from proofs.readers.models.reference import Expected
+from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode
 from proofs.readers.operators import GRADIENTS_IN_PLACE, is_floating, is_view, overwritable
-from proofs.verify.judge import Options, verify
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED
 from tests.support.trainable import FLOAT, MLP, OPTIMIZER, floating
 from tmmu import examples
@@ -43,7 +44,7 @@ def differences(plan: Plan, model: Model) -> list[str]:
     """What differs between a plan and the model, by the verifier's reading of the model."""
     expected = with_recomputation(in_mode(read_ir(model), plan.origin.mode), plan, plan.origin.mode)
     donated = frozenset(model.bindings.donated)
-    return [f"{d.what}: {d.node}" for d in compare.differences(plan, expected, donated, plan.origin.mode)]
+    return [f"{d.field}: {d.node}" for d in compare.differences(plan, expected, donated, plan.origin.mode)]
 
 
 def everything_again(model: Model, kept: tuple[str, ...] = (), held: tuple[str, ...] | None = None) -> Model:
@@ -267,5 +268,5 @@ def test_the_verifier_too_refuses_what_has_no_gradient() -> None:
 
 
 def test_an_empty_model_has_no_backward_half() -> None:
-    empty = Expected(bindings=Bindings())
+    empty = ReferenceProgram(bindings=Bindings())
     assert in_mode(empty, "backward") is empty

@@ -17,16 +17,18 @@ import pytest
 
 from proofs import obligations, promises
 from proofs.checker import execute as checker
-from proofs.checker.execute import Problem
 from proofs.kernel import coq_file, installed
-from proofs.kernel.opinion import NOT_INSTALLED
+from proofs.kernel.answer import NOT_INSTALLED
 from proofs.lemmas import export
 from proofs.obligations import Outcome
-from proofs.readers.models.compare import Difference
+from proofs.obligations.context import context_of
+from proofs.readers.models.difference import difference
 from proofs.readers.sharing import permitted
 from proofs.verify import judge as verify_plan
-from proofs.verify.judge import REQUIRABLE, Disagreement, Options, verify
-from proofs.verify.verdict import BY_COMPARISON, OBLIGATIONS, Verdict, refute
+from proofs.verify.judge import verify
+from proofs.verify.options import REQUIRABLE, Disagreement, Options
+from proofs.verify.verdict import Verdict, refute
+from proofs.violations import Discharge, Obligation, Violation, discharged
 from tests.support.example_models import full
 from tests.support.growing import growing, with_bytes
 from tests.support.growing import plan as open_plan
@@ -62,7 +64,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome]) -> li
     """Let the solver's side answer `outcomes`; the list is what it was asked."""
     asked: list[dict[str, Any]] = []
 
-    def prove(_plan: Plan, _permissions: object, **options: Any) -> list[Outcome]:
+    def prove(_context: object, **options: Any) -> list[Outcome]:
         asked.append(options)
         return list(outcomes)
 
@@ -70,6 +72,8 @@ def answered(monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome]) -> li
     return asked
 
 
+BY_COMPARISON, BY_ROWS = discharged(Discharge.BY_COMPARISON), discharged(Discharge.BY_ROWS)
+OBLIGATIONS = (*BY_COMPARISON, *BY_ROWS)
 LISTED = [name for name in OBLIGATIONS if name != "must_not_alias"]
 """What a verdict lists of a plan without pairs that must not alias."""
 ALL = [Outcome(name, "PROVED", 3, 0.1) for name in LISTED if name not in BY_COMPARISON]
@@ -114,7 +118,7 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     installed. spec: V5.2, V6.2
     """
     answered(monkeypatch, [*ALL, Outcome("lemmas", "PROVED", 1, 0.1)])
-    monkeypatch.setattr(verify_plan, "opinion", lambda *_: {"answer": NOT_INSTALLED})
+    monkeypatch.setattr(verify_plan, "kernel_answer", lambda *_: {"answer": NOT_INSTALLED})
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
     alone, against = verify(plan), verify(plan, Options(model=path))
     assert (alone.verdict, against.verdict) == ("PROVED", "PROVED")
@@ -164,7 +168,7 @@ def test_what_the_user_asks_for_reaches_the_solver(tmp_path: Path, monkeypatch: 
     model = replace(CHAIN, bindings=Bindings(donated=("x",)))
     options = Options(timeout=7.0, workers=3, definition_limit=11, donated=frozenset({"x"}))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
-    expected = {"solver": "z3", "timeout_s": 7.0, "workers": 3, "definition_limit": 11, "donated": frozenset({"x"})}
+    expected = {"solver": "z3", "timeout_s": 7.0, "workers": 3, "definition_limit": 11}
     assert asked == [expected]
 
 
@@ -213,6 +217,9 @@ def test_a_false_claim_is_refuted_with_its_field(tmp_path: Path) -> None:
         {
             "obligation": "peak",
             "text": "usage[activations].peak_live_bytes is stated as 64; it is 128",
+            "tensors": [],
+            "steps": [],
+            "node": "",
             "field": "usage[activations].peak_live_bytes",
             "stated": "64",
             "recomputed": "128",
@@ -226,9 +233,9 @@ def test_a_difference_from_the_model_is_shown_with_its_step_if_the_plan_has_one(
 ) -> None:
     """spec: C1.4"""
     verdict = Verdict("p.cbor", "UNKNOWN", 3, "for the steps it states")
-    refute(verdict, plan_memory(CHAIN).plan, [Difference("reads", "relu", ("x", "a"), step, "x", "a")])
+    refute(verdict, [difference("reads", "relu", ("x", "a"), step, "x", "a")], tuple(Obligation))
     assert verdict.witness == {
-        "obligation": "steps_are_the_model", "text": "reads of relu: stated x; the model says a",
+        "obligation": "steps_are_the_model", "text": "reads of relu: stated x; the model has a",
         "tensors": ["x", "a"], "node": "relu", "steps": steps, "field": "reads", "stated": "x", "recomputed": "a",
     }  # fmt: skip
 
@@ -307,10 +314,10 @@ def test_a_plan_with_endless_problems_is_refuted_by_the_first_hundred(
 ) -> None:
     seen = count()
 
-    def endless(_: object) -> Iterator[Problem]:
-        return (Problem("alignment", (f"t{k}",), 0, "activations", 0, 0, f"t{k}") for k in seen)
+    def endless(_: object) -> Iterator[Violation]:
+        return (Violation(Obligation.ALIGNMENT, f"t{k}", (f"t{k}",), 0, "activations", 0, 0) for k in seen)
 
-    monkeypatch.setattr(checker, "problems", endless)
+    monkeypatch.setattr(checker, "violations", endless)
     verdict = verify(saved(plan_memory(CHAIN).plan, tmp_path))
     assert (verdict.verdict, verdict.notes) == ("REFUTED", ["t1", "t2", "t3", "t4", "t5"])
     assert next(seen) == 100
@@ -337,7 +344,7 @@ def test_a_solver_that_disagrees_with_the_checker_is_named(tmp_path: Path, monke
     bad = [replace(o, verdict="VIOLATED", hint="a, b") if o.name == "peak" else o for o in ALL]
     answered(monkeypatch, bad)
     found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
-    assert found.notes == ["peak: the solver says no where the naive checker finds nothing (a, b)"]
+    assert found.notes == ["peak: the solver rejects a row where the naive checker finds nothing (a, b)"]
 
 
 def test_an_obligation_that_the_solver_was_not_asked_is_not_proved(
@@ -368,7 +375,7 @@ def test_a_kernel_that_does_not_accept_leaves_all_unknown(tmp_path: Path, monkey
         ("rejected", "placed", disagree),
         ("no_answer", "it ended without an answer", "the kernel gave no answer: it ended without an answer"),
     ):
-        monkeypatch.setattr(verify_plan, "opinion", lambda *_, w=said, r=reason: {"answer": w, "reason": r})
+        monkeypatch.setattr(verify_plan, "kernel_answer", lambda *_, w=said, r=reason: {"answer": w, "reason": r})
         found = verify(saved(plan_memory(CHAIN).plan, tmp_path))
         assert (found.verdict, found.exit, found.notes) == ("UNKNOWN", 3, [note])
         assert found.obligations[-1] == {"name": "kernel", "verdict": "UNKNOWN", "detail": reason}
@@ -381,7 +388,7 @@ def test_a_kernel_that_is_required_must_have_accepted(tmp_path: Path, monkeypatc
         ("accepted", "PROVED", []),
         (NOT_INSTALLED, "UNKNOWN", ["required but missing: kernel"]),
     ):
-        monkeypatch.setattr(verify_plan, "opinion", lambda *_, w=said: {"answer": w})
+        monkeypatch.setattr(verify_plan, "kernel_answer", lambda *_, w=said: {"answer": w})
         found = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(require=("kernel",)))
         assert (found.verdict, found.notes) == (verdict, missing)
         assert ("kernel" in [entry["name"] for entry in found.obligations]) == (said == "accepted")
@@ -467,8 +474,8 @@ def test_the_verdict_on_one_rank_says_which_and_that_it_is_not_about_all(
     found = verify(saved(plan, tmp_path), Options(donated=frozenset({"x", "w2"}), require=("ranks",)))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["w2"])
     assert (found.assumptions["rank"], found.assumptions["world_size"]) == (2, 4)
-    assert found.notes == ["rank 2 of 4: whether ranks fit together, all plans at once show"]
-    for size, said in ((2, ["rank 0 of 2: whether ranks fit together, all plans at once show"]), (1, [])):
+    assert found.notes == ["rank 2 of 4: verify all rank plans together to show that they fit"]
+    for size, said in ((2, ["rank 0 of 2: verify all rank plans together to show that they fit"]), (1, [])):
         assert verify(saved(ranks(spec({"data": size}, ("x", ["data"])))[0], tmp_path)).notes == said
     assert "rank" not in verify(saved(plan_memory(CHAIN).plan, tmp_path)).assumptions
 
@@ -573,7 +580,7 @@ def test_a_binding_that_is_not_the_plans_is_an_error_of_the_user(
 def test_what_an_earlier_run_wrote_is_removed_before_the_plan_is_read(tmp_path: Path) -> None:
     """spec: C4.4"""
     plan = plan_memory(CHAIN).plan
-    coq_file.write(tmp_path / "coq", "p", plan, permitted(plan, None, frozenset()), frozenset(), bytes(32), tmp_path)
+    coq_file.write(tmp_path / "coq", "p", context_of(plan, permitted(plan, None, frozenset())), bytes(32), tmp_path)
     (tmp_path / "smt" / "p").mkdir(parents=True)
     (tmp_path / "smt" / "p" / "capacity.smt2").touch()
     (tmp_path / "p.cbor").write_bytes(b"no plan")
@@ -694,6 +701,6 @@ def test_an_onnx_model_is_read_with_the_plans_bindings(tmp_path: Path) -> None:
 def test_the_verdict_lists_no_obligation_twice() -> None:
     assert len(set(OBLIGATIONS)) == len(OBLIGATIONS)
     assert set(BY_COMPARISON) < set(OBLIGATIONS)
-    assert {o.NAME for o in obligations.OBLIGATIONS} == set(OBLIGATIONS) - set(BY_COMPARISON)
+    assert set(obligations.MODULES) == set(OBLIGATIONS) - set(BY_COMPARISON)
     assert isinstance(Verdict("p", "ERROR", 4, "").line, str)
     assert verify_plan.EXITS == {"PROVED": 0, "REFUTED": 1, "UNKNOWN": 3}

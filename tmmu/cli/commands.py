@@ -139,7 +139,7 @@ def plan(
 
         log = None if events is None else EventLog(events)
 
-        def planned_and_checked(graph: Model) -> planner.Planned:
+        def planned_within_budget(graph: Model) -> planner.Planned:
             planned = planner.plan_memory(
                 graph, config, mode=run_mode, layout=layout, order=order, token=token, address_token=secret,
                 fallback=fallback, is_stage=spec is not None or has_backward(loaded), policy=policy,
@@ -147,10 +147,12 @@ def plan(
             )  # fmt: skip
             if budget is not None:
                 check_budget(planned.plan, budget)
-            check(planned.plan, graph, is_ir=kind.is_ir(model))
             return planned
 
-        made = list(sharding.plans(graph, spec, rank, planned_and_checked))
+        made = list(sharding.plans(graph, spec, rank, planned_within_budget))
+        for _, _, plans in made:
+            for one in plans:
+                check(one, graph, is_ir=kind.is_ir(model))
     except TmmuError as error:
         error.in_file(model)
         raise

@@ -80,7 +80,8 @@ def survey(networks: tuple[str, ...], style: str) -> int:
 
 def measured(name: str) -> Iterator[Row]:
     """The rows of a network, one for each arena that holds anything."""
-    from proofs.verify.judge import Options, verify
+    from proofs.verify.judge import verify
+    from proofs.verify.options import Options
     from proofs.verify.verdict import PROVED
     from tmmu import examples, planner
     from tmmu.cli.models import load

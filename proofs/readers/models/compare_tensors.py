@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofs.readers.envelope import apart
-from proofs.readers.models.difference import Difference, Key, Pairing
-from proofs.readers.models.reference import Expected
+from proofs.readers.models.difference import Key, Pairing, difference
+from proofs.readers.models.reference import ReferenceProgram
+from proofs.violations import Violation
 from tmmu.core.columns import NONE
 from tmmu.core.dims.expressions import Dim, evaluate
 from tmmu.core.dtypes import BITS
@@ -21,48 +22,48 @@ _FACTS = ("element-bits", "role", "input", "output", "saved", "writer")
 """What plan and model must agree on of one tensor, besides its size."""
 
 
-def tensor_differences(plan: Plan, expected: Expected, pairs: Pairing) -> Iterator[Difference]:
+def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
     """Tensors missing, extra, or not of the model's size, role, use or alignment.
 
     An alignment may be stricter than the model's, by a whole factor. O(tensors). spec: V3.2
     """
     t, keys, writers = plan.allocation.tensors, pairs.keys, pairs.writers
     stated_names = set(t.name)
-    for name, (size, _) in expected.sizes.items():
+    for name, (size, _) in reference.sizes.items():
         if name not in stated_names:
             node = writers[name][0] if name in writers else ""
-            yield Difference("missing-tensor", node, (name,), None, "no such tensor", f"{size} bytes")
-    inputs, outputs = set(expected.inputs), set(expected.outputs)
+            yield difference("missing-tensor", node, (name,), None, "no such tensor", f"{size} bytes")
+    inputs, outputs = set(reference.inputs), set(reference.outputs)
     bits = [BITS[dtype] for dtype in plan.allocation.dtypes]
     columns = (plan.sizes(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
     for name, alignment, size, dtype, role, flags, writer in zip(t.name, t.alignment.tolist(), *columns, strict=True):
         at, key = (None, None) if writer == NONE else (writer, keys[writer])
         node = key[0] if key is not None else ""
-        if name not in expected.sizes:
-            yield Difference("extra-tensor", node, (name,), at, f"{size} bytes", "no such tensor")
+        if name not in reference.sizes:
+            yield difference("extra-tensor", node, (name,), at, f"{size} bytes", "no such tensor")
             continue
-        (model_size, model_bits), model_role, is_input = expected.sizes[name], expected.roles[name], name in inputs
+        (model_size, model_bits), model_role, is_input = reference.sizes[name], reference.roles[name], name in inputs
         if size != model_size:
-            yield Difference("bytes", node, (name,), at, *_sizes(size, model_size, plan, expected))
-        # Of parameters and optimizer state the role already says that the caller writes them, whatever the flag.
-        said_input = is_input if model_role in _PERSISTENT else flags & IS_INPUT != 0
-        stated = (bits[dtype], ROLES[role], said_input, flags & IS_OUTPUT != 0, flags & IS_SAVED != 0, key)
-        recomputed = (model_bits, model_role, is_input, name in outputs, name in expected.saved, writers.get(name))
+            yield difference("bytes", node, (name,), at, *_sizes(size, model_size, plan, reference))
+        # Of parameters and optimizer state the role already states that the caller writes them, whatever the flag.
+        stated_input = is_input if model_role in _PERSISTENT else flags & IS_INPUT != 0
+        stated = (bits[dtype], ROLES[role], stated_input, flags & IS_OUTPUT != 0, flags & IS_SAVED != 0, key)
+        recomputed = (model_bits, model_role, is_input, name in outputs, name in reference.saved, writers.get(name))
         if stated != recomputed:
-            for fact, said, says in zip(_FACTS, stated, recomputed, strict=True):
-                if said != says:
-                    yield Difference(fact, node, (name,), at, _text(said), _text(says))
-        least = expected.alignments[name]
+            for fact, ours, theirs in zip(_FACTS, stated, recomputed, strict=True):
+                if ours != theirs:
+                    yield difference(fact, node, (name,), at, _text(ours), _text(theirs))
+        least = reference.alignments[name]
         if alignment < least or alignment % least:
-            yield Difference("alignment", node, (name,), at, str(alignment), f"a multiple of {least}")
+            yield difference("alignment", node, (name,), at, str(alignment), f"a multiple of {least}")
 
 
-def _sizes(stated: Dim, recomputed: Dim, plan: Plan, expected: Expected) -> tuple[str, str]:
+def _sizes(stated: Dim, recomputed: Dim, plan: Plan, reference: ReferenceProgram) -> tuple[str, str]:
     """Two sizes for people; over an envelope also what they are at a shape at which they differ."""
     texts = str(stated), str(recomputed)
     if isinstance(stated, int) and isinstance(recomputed, int):
         return texts
-    if plan.ranges != expected.bindings.ranges:  # no shape is one of both
+    if plan.ranges != reference.bindings.ranges:  # no shape is one of both
         return f"{texts[0]} of the plan's dimensions", f"{texts[1]} of the model's"
     shape = apart(stated, recomputed, plan.ranges)
     if shape is None:

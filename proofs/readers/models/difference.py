@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from proofs.readers.models.reference import Expected, ExpectedStep
+from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
+from proofs.violations import Obligation, Violation
 from tmmu.core.vocabulary import Part
 from tmmu.plan.columns import PARTS
 from tmmu.plan.sections import Plan
-
-
-class Difference(NamedTuple):
-    """What differs, where, what the plan states and what the model says.
-
-    `what` is one of `WHAT`; `node` and `tensors` are the user's own names; `step` is the plan's, None where the
-    plan has none.
-    """
-
-    what: str
-    node: str
-    tensors: tuple[str, ...]
-    step: int | None
-    stated: str
-    recomputed: str
-
 
 WHAT = (
     "binding", "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes", "mutates",
@@ -33,6 +17,16 @@ WHAT = (
     "unproduced", "must-not-alias", "donated", "source-digest", "sharding", "shard",
 )  # fmt: skip
 """Every kind of difference, coarse ones first."""
+
+
+def difference(
+    what: str, node: str, tensors: tuple[str, ...], step: int | None, stated: str, recomputed: str
+) -> Violation:
+    """A kind of `WHAT`, the plan's step (None where it has none), what the plan states and what the model declares."""
+    obligation = Obligation.SHARDS if what in ("shard", "sharding") else Obligation.STEPS_ARE_THE_MODEL
+    place = f"{what} of {node}" if node else what
+    text = f"{place}: stated {stated or 'nothing'}; the model has {recomputed or 'nothing'}"
+    return Violation(obligation, text, tensors, step, field=what, stated=stated, recomputed=recomputed, node=node)
 
 
 Key = tuple[str, Part]
@@ -49,16 +43,16 @@ class Pairing:
 
     keys: list[Key]
     positions: dict[Key, int]
-    steps: dict[Key, ExpectedStep]
+    steps: dict[Key, ReferenceStep]
     writers: dict[str, Key]
 
 
-def pairing(plan: Plan, expected: Expected) -> Pairing:
+def pairing(plan: Plan, reference: ReferenceProgram) -> Pairing:
     """Bring a plan's steps and a model's together. O(steps + writes)."""
     keys = list(
         zip(plan.allocation.steps.node, map(PARTS.__getitem__, plan.allocation.steps.part.tolist()), strict=True)
     )
     positions = {key: at for at, key in zip(range(len(keys) - 1, -1, -1), reversed(keys), strict=True)}
-    steps = {(step.node, step.part): step for step in expected.steps}
+    steps = {(step.node, step.part): step for step in reference.steps}
     writers = {name: key for key, step in steps.items() for name in step.writes if name not in step.mutates}
     return Pairing(keys, positions, steps, writers)

@@ -1,7 +1,7 @@
-"""A model of our own form as the steps that it says must be run, read by the checker itself.
+"""A model of our own form as the steps that must be run of it, read by the checker itself.
 
-Such a model declares its views and in-place operands, and its word counts: an operator of which the checker's tables
-do not say the same is listed in `believed`. All else is worked out here again, from the nodes and bodies alone:
+Such a model declares its views and in-place operands, and what it declares counts: an operator of which the checker's
+tables do not state the same is listed in `assumed`. All else is worked out here again, from the nodes and bodies alone:
 which steps a node with bodies takes, what is copied on leaving, whether every read comes after its write and finds
 a tensor that is in scope.
 """
@@ -14,7 +14,7 @@ from functools import partial
 
 from proofs.readers.models.bodies import Handed, handed_out, leave_accesses
 from proofs.readers.models.ir_tables import body_names, check_indices, check_names, inner_bodies, invalid
-from proofs.readers.models.reference import Expected, ExpectedBody, ExpectedStep
+from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from proofs.readers.operators import is_floating, is_view, overwritable, plain, qualified, shows_in_every_result
 from tmmu.core.dims.expressions import Dim, Expression
 from tmmu.core.dims.maxima import is_negative
@@ -24,8 +24,8 @@ from tmmu.core.vocabulary import MAIN, Model, Node, Part, Phase, Role, Tensor, V
 _CALLERS = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
 
-def read_ir(model: Model) -> Expected:
-    """Read what a model says must be run, in the order of its nodes.
+def read_ir(model: Model) -> ReferenceProgram:
+    """Read what must be run of a model, in the order of its nodes.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def read_ir(model: Model) -> Expected:
 
     Returns
     -------
-    Expected
+    ReferenceProgram
         A node's k-th scratch request is the tensor `<node>.scratch<k>`, which its step writes and reads after all
         else; of a node with bodies `enter` does, and `leave` reads it again. Neither scratch nor the copies of T8
         are tensors of the model.
@@ -54,14 +54,14 @@ def read_ir(model: Model) -> Expected:
     check_names(model)
     reading = _Reading(model)
     reading.run()
-    return reading.expected
+    return reading.reference
 
 
 class _Reading:
-    """The walk over one model's nodes: an `Expected` being filled, and a stack of what is still to be read."""
+    """The walk over one model's nodes: an `ReferenceProgram` being filled, and a stack of what is still to be read."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.expected = model, Expected(bindings=model.bindings, source_digest=model.source_digest)
+        self.model, self.reference = model, ReferenceProgram(bindings=model.bindings, source_digest=model.source_digest)
         self.name = [tensor.name for tensor in model.tensors]
         self.body_name = body_names(model)
         self.owned: dict[int, list[int]] = {}
@@ -94,25 +94,25 @@ class _Reading:
 
     def _finish(self) -> None:
         """What the caller gives, takes and forbids; and nothing may be left that neither it nor a step writes."""
-        model, expected = self.model, self.expected
-        expected.inputs = tuple(self.name[row] for row in model.inputs)
-        expected.outputs = self._read(model.outputs, MAIN, "the model's outputs")
-        for name, count in Counter(expected.outputs).items():
+        model, reference = self.model, self.reference
+        reference.inputs = tuple(self.name[row] for row in model.inputs)
+        reference.outputs = self._read(model.outputs, MAIN, "the model's outputs")
+        for name, count in Counter(reference.outputs).items():
             if count > 1:
                 raise invalid(f"the output is listed {count} times", name)
-        run = {step.node for step in expected.steps}
+        run = {step.node for step in reference.steps}
         for node in model.nodes:
             if node.name not in run:
                 raise invalid("the node stands in a body that no step enters", node.name, "give the body an owner")
-        written = {name for step in expected.steps for name in step.writes}
+        written = {name for step in reference.steps for name in step.writes}
         for row, name in enumerate(self.name):
             if name not in written and not self._is_callers(row):
                 raise invalid("nothing writes the tensor", name, "list it among the inputs, or give it a node")
-        expected.phases = {node.name: node.phase for node in model.nodes if node.phase is not Phase.FORWARD}
-        expected.grouped = frozenset(tensor.name for tensor in model.tensors if tensor.alias_group is not None)
-        expected.saved = frozenset(tensor.name for tensor in model.tensors if tensor.saved_for_backward)
-        expected.must_not_alias = frozenset(frozenset((self.name[a], self.name[b])) for a, b in model.must_not_alias)
-        expected.unproduced = frozenset(model.unproduced)
+        reference.phases = {node.name: node.phase for node in model.nodes if node.phase is not Phase.FORWARD}
+        reference.grouped = frozenset(tensor.name for tensor in model.tensors if tensor.alias_group is not None)
+        reference.saved = frozenset(tensor.name for tensor in model.tensors if tensor.saved_for_backward)
+        reference.must_not_alias = frozenset(frozenset((self.name[a], self.name[b])) for a, b in model.must_not_alias)
+        reference.unproduced = frozenset(model.unproduced)
 
     def _whole(self, index: int) -> None:
         node = self.model.nodes[index]
@@ -130,7 +130,7 @@ class _Reading:
         for body in self.owned[index]:
             entry = self.model.bodies[body]
             parent = self.body_name[node.body]
-            self.expected.bodies[self.body_name[body]] = ExpectedBody(node.name, parent, entry.iterates)
+            self.reference.bodies[self.body_name[body]] = ReferenceBody(node.name, parent, entry.iterates)
             formal.extend(self._make(row, body, node.name) for row in entry.inputs)
             self.formal.update(entry.inputs)
         scratch = self._scratch(node)
@@ -160,7 +160,9 @@ class _Reading:
         self, node: Node, part: Part, reads: tuple[str, ...], writes: tuple[str, ...], mutates: tuple[str, ...] = ()
     ) -> None:
         body = self.body_name[node.body]
-        self.expected.steps.append(ExpectedStep(node.name, _domain(node), node.op, part, body, reads, writes, mutates))
+        self.reference.steps.append(
+            ReferenceStep(node.name, _domain(node), node.op, part, body, reads, writes, mutates)
+        )
 
     def _read(self, rows: Iterable[int], body: int, place: str) -> tuple[str, ...]:
         """The names of what is read in a body; each was written before, by a step in scope or by the caller."""
@@ -207,15 +209,15 @@ class _Reading:
 
     def _copy(self, copy: str, tensor: str) -> None:
         """Record a copy of T8: scratch, like the tensor that it copies."""
-        expected = self.expected
+        reference = self.reference
         self._check_new(copy)
-        expected.sizes[copy], expected.roles[copy] = expected.sizes[tensor], Role.SCRATCH
-        expected.shapes[copy], expected.alignments[copy] = expected.shapes[tensor], expected.alignments[tensor]
-        if tensor in expected.floating:
-            expected.floating.add(copy)
+        reference.sizes[copy], reference.roles[copy] = reference.sizes[tensor], Role.SCRATCH
+        reference.shapes[copy], reference.alignments[copy] = reference.shapes[tensor], reference.alignments[tensor]
+        if tensor in reference.floating:
+            reference.floating.add(copy)
 
     def _check_new(self, name: str) -> None:
-        if name in self.expected.sizes:
+        if name in self.reference.sizes:
             raise invalid("two tensors would have this name", name, "rename one of them")
 
     def _record(self, name: str, size: Dim, dtype: str, role: Role, alignment: int, shape: tuple[Dim, ...]) -> None:
@@ -225,10 +227,10 @@ class _Reading:
             raise invalid(f"the element type {dtype!r} is unknown", name)
         if is_negative(size) or alignment < 1:
             raise invalid("bytes and alignment must be positive", name)
-        self.expected.sizes[name], self.expected.shapes[name] = (size, BITS[dtype]), shape
-        self.expected.roles[name], self.expected.alignments[name] = role, alignment
+        self.reference.sizes[name], self.reference.shapes[name] = (size, BITS[dtype]), shape
+        self.reference.roles[name], self.reference.alignments[name] = role, alignment
         if is_floating(dtype):
-            self.expected.floating.add(name)
+            self.reference.floating.add(name)
 
     def _caller_views(self) -> None:
         """Note the views that no step makes: windows in bytes that the caller writes. Each chain of them must end."""
@@ -242,7 +244,7 @@ class _Reading:
         for start, view in windows.items():
             if view.base in self.to_come:
                 raise invalid(f"the caller cannot write it as a view of {self.name[view.base]!r}", self.name[start])
-            self.expected.views[self.name[start]] = (self.name[view.base], view.offset)
+            self.reference.views[self.name[start]] = (self.name[view.base], view.offset)
             followed, row = set(), start
             while row in windows and row not in ended:
                 if row in followed:
@@ -258,8 +260,8 @@ class _Reading:
 
     def _note_sharing(self, node: Node) -> None:
         """Note the views and in-place pairs that a node declares of tensors in its own body (T3, T8)."""
-        tensors, expected = self.model.tensors, self.expected
-        believed = False
+        tensors, reference = self.model.tensors, self.reference
+        assumed = False
         for position, row in enumerate(node.writes):
             view = tensors[row].view
             if (
@@ -269,21 +271,21 @@ class _Reading:
                 or not self._is_local(view.base, node)
             ):
                 continue
-            expected.views[self.name[row]] = (self.name[view.base], view.offset)
+            reference.views[self.name[row]] = (self.name[view.base], view.offset)
             whole = (
                 size_of(tensors[row]) == size_of(tensors[view.base]) and tensors[row].dtype == tensors[view.base].dtype
             )
             first = node.reads[0] == view.base and (position == 0 or shows_in_every_result(_domain(node), node.op))
-            believed |= not (whole and first and is_view(_domain(node), node.op))
+            assumed |= not (whole and first and is_view(_domain(node), node.op))
         for result, operand in node.in_place:
             if not self._may_take(node, result, operand):
                 continue
-            expected.in_place.add((self.name[result], self.name[operand]))
+            reference.in_place.add((self.name[result], self.name[operand]))
             listed = overwritable(_domain(node), node.op, node.reads)
-            believed |= not (result == node.writes[0] and operand in listed)
+            assumed |= not (result == node.writes[0] and operand in listed)
         name = qualified(_domain(node), node.op)
-        if believed and name not in expected.believed:
-            expected.believed.append(name)
+        if assumed and name not in reference.assumed:
+            reference.assumed.append(name)
 
     def _may_take(self, node: Node, result: int, operand: int) -> bool:
         """Whether a declared in-place pair is one: a fresh result and a read operand of one shape, in one body."""

@@ -1,6 +1,6 @@
-"""An ONNX model as the steps that it says must be run, read by the checker itself.
+"""An ONNX model as the steps that must be run of it, read by the checker itself.
 
-The importer turns the same file into a model for the planner; this module knows nothing of how. Both take the sizes
+The importer turns the same file into a model for the planner; this module shares no code with it. Both take the sizes
 of values and the branches that a binding rules out from `tmmu.importers.shapes`, which is trusted for these two and
 nothing else: names, captured values, bodies, unproduced outputs, views and in-place operands are worked out here
 from the graph itself. Bodies nest to any depth that protobuf parses; the walk keeps its own stack.
@@ -26,7 +26,7 @@ from proofs.readers.models.onnx_graph import (
     opsets,
     short_domain,
 )
-from proofs.readers.models.reference import Expected, ExpectedBody, ExpectedStep
+from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from proofs.readers.operators import is_floating, is_view, iterates, overwritable, plain
 from tmmu.core.dtypes import BITS, element_alignment, nbytes
 from tmmu.core.errors import TmmuError
@@ -37,8 +37,8 @@ DROPOUT_IDENTITY_SINCE = 7
 """The opset since which Dropout without training_mode passes its operand on; before, an attribute decided."""
 
 
-def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Expected:
-    """Read what an ONNX model says must be run, under the bindings that a plan was made for.
+def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> ReferenceProgram:
+    """Read what must be run of an ONNX model, under the bindings that a plan was made for.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Expected
         The model file; the data of its weights is not needed.
     plan_bindings
         Dimensions, shapes and values to bind, and whether the shapes that the file states are trusted.
-        Its `donated` is not read: the plan's word on donation does not count.
+        Its `donated` is not read: what the plan states of donation does not count.
 
     Returns
     -------
-    Expected
+    ReferenceProgram
         Its `bindings` are those that resolving the shapes took, the defaults that decided something included.
 
     Raises
@@ -71,17 +71,17 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Expected
         ranges=plan_bindings.ranges,
         trust_shapes=plan_bindings.trust_shapes,
     )
-    return expected_of(resolved)
+    return reference_of(resolved)
 
 
-def expected_of(resolved: shapes.Resolved) -> Expected:
+def reference_of(resolved: shapes.Resolved) -> ReferenceProgram:
     """What a model of resolved shapes says must be run; see `read_onnx`."""
     reading = _Reading(resolved)
     try:
         reading.run()
     except TmmuError as refusal:
         raise refusal.in_file(str(resolved.path)) from None
-    return reading.expected
+    return reading.reference
 
 
 @dataclass
@@ -106,11 +106,11 @@ class _Scope:
 
 
 class _Reading:
-    """The walk over one model: an `Expected` being filled, and a stack of what is still to be read."""
+    """The walk over one model: an `ReferenceProgram` being filled, and a stack of what is still to be read."""
 
     def __init__(self, resolved: shapes.Resolved) -> None:
         self.resolved, self.graph = resolved, resolved.graph.graph
-        self.expected = Expected(bindings=resolved.bindings, source_digest=resolved.source_digest)
+        self.reference = ReferenceProgram(bindings=resolved.bindings, source_digest=resolved.source_digest)
         self.opset = opsets(resolved.graph)
         self.nodes: set[str] = set()
         self.unproduced: set[str] = set()
@@ -130,8 +130,8 @@ class _Reading:
         for name, count in Counter(outputs).items():
             if count > 1:
                 raise _invalid(f"graph output {name!r} is listed {count} times", name)
-        self.expected.inputs, self.expected.outputs = tuple(inputs), tuple(outputs)
-        self.expected.unproduced = frozenset(self.unproduced)
+        self.reference.inputs, self.reference.outputs = tuple(inputs), tuple(outputs)
+        self.reference.unproduced = frozenset(self.unproduced)
 
     def _open(self, scope: _Scope) -> None:
         """Take in a graph's initializers and line up its nodes."""
@@ -159,22 +159,22 @@ class _Reading:
             writes = self._outputs(scope, node, name)
             self._note_constant(scope, node)
             self._note_sharing(scope, node, domain)
-            self._step(ExpectedStep(name, domain, node.op_type, Part.WHOLE, scope.body, reads, writes))
+            self._step(ReferenceStep(name, domain, node.op_type, Part.WHOLE, scope.body, reads, writes))
             return
         kept = [(body, graph) for body, graph in bodies if body not in self.resolved.ruled_out]
         if len(kept) < len(bodies) and (len(kept) != 1 or iterates(domain, node.op_type)):
             raise _invalid("only one branch of an If can be ruled out", name)
-        inner = [self._body(scope, body, graph, ExpectedBody(name, scope.body, iterates(domain, node.op_type)))
+        inner = [self._body(scope, body, graph, ReferenceBody(name, scope.body, iterates(domain, node.op_type)))
                  for body, graph in kept]  # fmt: skip
         formal = tuple(within.values[value.name] for within in inner for value in within.graph.input)
-        self._step(ExpectedStep(name, domain, node.op_type, Part.ENTER, scope.body, reads, formal))
+        self._step(ReferenceStep(name, domain, node.op_type, Part.ENTER, scope.body, reads, formal))
         self.work.append(partial(self._leave, scope, node, name, domain, inner))
         for within in reversed(inner):
             self.work.append(partial(self._open, within))
 
-    def _body(self, scope: _Scope, body: str, graph: GraphProto, entry: ExpectedBody) -> _Scope:
+    def _body(self, scope: _Scope, body: str, graph: GraphProto, entry: ReferenceBody) -> _Scope:
         """A body's scope with its formal inputs, which `enter` writes."""
-        self.expected.bodies[body] = entry
+        self.reference.bodies[body] = entry
         within = _Scope(body, scope, graph)
         for value in graph.input:
             self._define(within, value.name, Role.ACTIVATION)
@@ -192,7 +192,7 @@ class _Reading:
                     self._tensor(output.copy, Role.SCRATCH, like=output.tensor)
                 handed.append(output)
         reads, writes = leave_accesses(handed, self._outputs(scope, node, name))
-        self._step(ExpectedStep(name, domain, node.op_type, Part.LEAVE, scope.body, reads, writes))
+        self._step(ReferenceStep(name, domain, node.op_type, Part.LEAVE, scope.body, reads, writes))
 
     def _outputs(self, scope: _Scope, node: NodeProto, name: str) -> tuple[str, ...]:
         """The tensors that a node writes: its outputs, but for those that are absent or unproduced (T9)."""
@@ -221,7 +221,7 @@ class _Reading:
 
     def _tensor(self, name: str, role: Role, like: str | None = None) -> None:
         """Record a tensor's size and role."""
-        if name in self.expected.roles:
+        if name in self.reference.roles:
             raise _invalid("two tensors would have this name", name, "rename one of the values")
         if (like or name) not in self.resolved.sizes:
             raise TmmuError(
@@ -231,12 +231,12 @@ class _Reading:
                 fix="bind its dims with --dim or --shape",
             )
         shape, dtype = self.resolved.sizes[like or name]
-        self.expected.shapes[name] = shape
-        self.expected.sizes[name] = (nbytes(shape, dtype), BITS[dtype])
-        self.expected.alignments[name] = element_alignment(dtype)
-        self.expected.roles[name] = role
+        self.reference.shapes[name] = shape
+        self.reference.sizes[name] = (nbytes(shape, dtype), BITS[dtype])
+        self.reference.alignments[name] = element_alignment(dtype)
+        self.reference.roles[name] = role
         if is_floating(dtype):
-            self.expected.floating.add(name)
+            self.reference.floating.add(name)
 
     def _look_up(self, scope: _Scope, value: str, reader: str) -> str:
         """The tensor that a name stands for: this graph's own, or one captured from a graph around it."""
@@ -251,8 +251,8 @@ class _Reading:
             around = around.parent
         raise _invalid(f"value {value!r} is read but nothing defines it", reader)
 
-    def _step(self, step: ExpectedStep) -> None:
-        self.expected.steps.append(step)
+    def _step(self, step: ReferenceStep) -> None:
+        self.reference.steps.append(step)
 
     def _note_constant(self, scope: _Scope, node: NodeProto) -> None:
         """Remember the value of a Constant: a Dropout may take its training_mode from it."""
@@ -266,19 +266,19 @@ class _Reading:
         value, first = (next(iter(names), "") for names in (node.output, node.input))
         if value not in scope.made:
             return
-        result, expected = scope.values[value], self.expected
+        result, reference = scope.values[value], self.reference
         if is_view(domain, node.op_type) and self._is_local(scope, first):
             base = scope.values[first]
-            whole = expected.sizes[base] == expected.sizes[result]
+            whole = reference.sizes[base] == reference.sizes[result]
             if whole and (node.op_type != "Dropout" or self._at_inference(scope, node)):
-                expected.views[result] = (base, 0)
+                reference.views[result] = (base, 0)
         for operand in overwritable(domain, node.op_type, node.input):
             # A body's own initializer is written once, by the caller, and needed whenever the body runs again.
             if self._is_local(scope, operand) and (not scope.body or operand in scope.made):
                 tensor = scope.values[operand]
-                same_shape = expected.shapes[tensor] == expected.shapes[result]
-                if same_shape and expected.sizes[tensor] == expected.sizes[result]:
-                    expected.in_place.add((result, tensor))
+                same_shape = reference.shapes[tensor] == reference.shapes[result]
+                if same_shape and reference.sizes[tensor] == reference.sizes[result]:
+                    reference.in_place.add((result, tensor))
 
     def _is_local(self, scope: _Scope, value: str) -> bool:
         """Whether a value is this graph's own: neither captured nor a body's formal input."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from proofs.readers.models.reference import Expected, ExpectedStep
+from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.models.training import read_by_backward
 from proofs.readers.operators import known, qualified
 from tmmu.core.vocabulary import Part, Phase, Role
@@ -23,11 +23,11 @@ _CLONE = re.compile(r"(?P<node>.+)\.(?P<suffix>recompute[0-9]+)", re.DOTALL)
 _DRAWS = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
 
 
-def with_recomputation(expected: Expected, plan: Plan, mode: str) -> Expected:
+def with_recomputation(reference: ReferenceProgram, plan: Plan, mode: str) -> ReferenceProgram:
     """The model with the steps added that a plan of mode backward rightly runs again. O(steps + accesses)."""
     if mode != "backward":
-        return expected
-    again = _Again(expected, plan)
+        return reference
+    again = _Again(reference, plan)
     again.run()
     return again.result()
 
@@ -35,16 +35,17 @@ def with_recomputation(expected: Expected, plan: Plan, mode: str) -> Expected:
 class _Again:
     """`origin` maps each tensor that was computed again to the model's tensor whose value it has."""
 
-    def __init__(self, expected: Expected, plan: Plan) -> None:
-        self.expected, self.plan = expected, plan
-        self.model = {(step.node, step.part): step for step in expected.steps}
+    def __init__(self, reference: ReferenceProgram, plan: Plan) -> None:
+        self.reference, self.plan = reference, plan
+        self.model = {(step.node, step.part): step for step in reference.steps}
         self.origin: dict[str, str] = {}
-        self.clones: dict[str, list[ExpectedStep]] = {}
+        self.clones: dict[str, list[ReferenceStep]] = {}
         self.reads: dict[str, tuple[str, ...]] = {}
         self.facts = replace(
-            expected, sizes=dict(expected.sizes), shapes=dict(expected.shapes), alignments=dict(expected.alignments),
-            roles=dict(expected.roles), views=dict(expected.views), in_place=set(expected.in_place),
-            phases=dict(expected.phases), repeated=set(),
+            reference, sizes=dict(reference.sizes), shapes=dict(reference.shapes),
+            alignments=dict(reference.alignments), roles=dict(reference.roles), views=dict(reference.views),
+            in_place=set(reference.in_place),
+            phases=dict(reference.phases), repeated=set(),
         )  # fmt: skip
 
     def run(self) -> None:
@@ -60,15 +61,15 @@ class _Again:
                 if original is not None:
                     self._repeat(original, found["suffix"], given, tuple(names[row] for row in written))
 
-    def _follow(self, step: ExpectedStep, given: tuple[str, ...]) -> None:
+    def _follow(self, step: ReferenceStep, given: tuple[str, ...]) -> None:
         """A step of the model that reads values computed again in the places of the first ones, of some or of none."""
         if self._same(step.reads, given):
             self.reads[step.node] = given
             self._note_sharing(step, given, step.writes)
 
-    def _repeat(self, step: ExpectedStep, suffix: str, given: tuple[str, ...], written: tuple[str, ...]) -> None:
+    def _repeat(self, step: ReferenceStep, suffix: str, given: tuple[str, ...], written: tuple[str, ...]) -> None:
         """A step that runs `step` again, if it does."""
-        roles, clone = self.expected.roles, f"{step.node}.{suffix}"
+        roles, clone = self.reference.roles, f"{step.node}.{suffix}"
         renamed = {
             name: f"{clone}{name.removeprefix(step.node)}" if roles[name] is Role.SCRATCH else f"{name}.{suffix}"
             for name in step.writes
@@ -76,7 +77,7 @@ class _Again:
         scratch = {name: new for name, new in renamed.items() if roles[name] is Role.SCRATCH}
         reads = tuple(scratch.get(name, name) for name in step.reads)
         fits = (
-            step.node not in self.expected.phases
+            step.node not in self.reference.phases
             and not step.body
             and not step.mutates
             and not self._draws(step)
@@ -98,10 +99,10 @@ class _Again:
         self.clones.setdefault(step.node, []).append(step._replace(node=clone, reads=given, writes=written))
         self._note_sharing(step, given, written)
 
-    def _draws(self, step: ExpectedStep) -> bool:
+    def _draws(self, step: ReferenceStep) -> bool:
         """Whether a step may give other values each time."""
         if step.op == "Dropout" and not step.domain:
-            return step.writes[0] not in self.expected.views
+            return step.writes[0] not in self.reference.views
         return _DRAWS.search(step.op) is not None
 
     def _same(self, model: Sequence[str], given: Sequence[str]) -> bool:
@@ -110,26 +111,26 @@ class _Again:
             a == b or self.origin.get(b) == a for a, b in zip(model, given, strict=True)
         )
 
-    def _note_sharing(self, step: ExpectedStep, given: tuple[str, ...], written: tuple[str, ...]) -> None:
+    def _note_sharing(self, step: ReferenceStep, given: tuple[str, ...], written: tuple[str, ...]) -> None:
         """Views and in-place pairs of a step, of what stands in the places of its operands and results."""
         places: dict[str, list[str]] = {}
         for name, new in zip(step.reads, given, strict=True):
             places.setdefault(name, []).append(new)
         for result, new in zip(step.writes, written, strict=True):
-            if result in self.expected.views:
-                base, offset = self.expected.views[result]
+            if result in self.reference.views:
+                base, offset = self.reference.views[result]
                 if base in places:
                     self.facts.views[new] = (places[base][0], offset)
             for operand, others in places.items():
-                if (result, operand) in self.expected.in_place:
+                if (result, operand) in self.reference.in_place:
                     self.facts.in_place.update((new, other) for other in others)
 
-    def result(self) -> Expected:
+    def result(self) -> ReferenceProgram:
         """The model with the repeated steps, each directly after the one that it repeats."""
         if not self.clones:
-            return self.expected
+            return self.reference
         steps = []
-        for step in self.expected.steps:
+        for step in self.reference.steps:
             steps.append(step._replace(reads=self.reads.get(step.node, step.reads)))
             steps += self.clones.get(step.node, ())
         both = replace(self.facts, steps=steps)

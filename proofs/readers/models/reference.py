@@ -1,4 +1,4 @@
-"""What a model says must be run: the steps, the tensors and what may share bytes, by name.
+"""What must be run of a model: the steps, the tensors and what may share bytes, by name.
 
 Every reader of models returns this, and a plan is compared with it (`compare`). It is worked out from the model
 alone: how the planner orders, groups or places anything is not asked.
@@ -13,7 +13,7 @@ from tmmu.core.dims.expressions import Dim
 from tmmu.core.vocabulary import Bindings, Part, Phase, Role
 
 
-class ExpectedStep(NamedTuple):
+class ReferenceStep(NamedTuple):
     """A step of the model: its node, operator, part and body, and the tensors it reads, writes and mutates.
 
     Names are scoped (`node/attribute/value`), in the operator's order, duplicates kept, absent operands left out.
@@ -30,7 +30,7 @@ class ExpectedStep(NamedTuple):
     mutates: tuple[str, ...] = ()
 
 
-class ExpectedBody(NamedTuple):
+class ReferenceBody(NamedTuple):
     """The inside of a node with bodies: the node that owns it, the body in which that stands, and T8's `iterates`."""
 
     owner: str
@@ -39,20 +39,20 @@ class ExpectedBody(NamedTuple):
 
 
 @dataclass
-class Expected:
+class ReferenceProgram:
     """Steps in an order that the model allows, and what the plan must say of each tensor.
 
     `sizes` gives (bytes, bits of an element) of every tensor, `alignments` the least alignment of each; inside an
     envelope bytes and shapes are expressions. `views` maps a result to its base and the byte offset in it; `in_place`
     holds (result, operand) pairs: both are what the tables of `operators` or a declaring model permit, never across a
-    body's boundary. `believed` are the operators (`domain::op`) for which that is the model's word alone. `floating`
+    body's boundary. `assumed` are the operators (`domain::op`) for which the model alone states it. `floating`
     are the tensors that can have a gradient, `grouped` those in a declared alias group, and `phases` gives the phase of
     each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that they give the
-    same values is believed.
+    same values is assumed.
     """
 
-    steps: list[ExpectedStep] = field(default_factory=list)
-    bodies: dict[str, ExpectedBody] = field(default_factory=dict)
+    steps: list[ReferenceStep] = field(default_factory=list)
+    bodies: dict[str, ReferenceBody] = field(default_factory=dict)
     sizes: dict[str, tuple[Dim, int]] = field(default_factory=dict)
     shapes: dict[str, tuple[Dim, ...]] = field(default_factory=dict)
     alignments: dict[str, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Expected:
     in_place: set[tuple[str, str]] = field(default_factory=set)
     must_not_alias: frozenset[frozenset[str]] = frozenset()
     unproduced: frozenset[str] = frozenset()
-    believed: list[str] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
     floating: set[str] = field(default_factory=set)
     grouped: frozenset[str] = frozenset()
     phases: dict[str, Phase] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 from proofs.readers.models.derivatives import Uses, derivative
-from proofs.readers.models.reference import Expected, ExpectedStep
+from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import GRADIENTS, overwritable, shows_in_every_result
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Part, Phase, Role
@@ -21,24 +21,24 @@ _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 _SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
-def in_mode(expected: Expected, mode: str) -> Expected:
-    """What a model says must be run in a mode; a model with a backward half of its own is taken as it is.
+def in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
+    """What must be run of a model in a mode; a model with a backward half of its own is taken as it is.
 
     Raises MODE_VIOLATION where a backward half is needed and the model has none and none can be made.
     """
-    own = Phase.BACKWARD in expected.phases.values()
+    own = Phase.BACKWARD in reference.phases.values()
     if mode == "inference":
-        return _forward_half(expected)
+        return _forward_half(reference)
     if mode == "forward":
-        if expected.saved and not own:
-            return _forward_half(expected)
-        both = expected if own or not expected.steps else joint(expected)
+        if reference.saved and not own:
+            return _forward_half(reference)
+        both = reference if own or not reference.steps else joint(reference)
         _refuse_changes(both)
-        return _forward_half(replace(both, saved=expected.saved | read_by_backward(both)))
-    return expected if own or not expected.steps else joint(expected)
+        return _forward_half(replace(both, saved=reference.saved | read_by_backward(both)))
+    return reference if own or not reference.steps else joint(reference)
 
 
-def read_by_backward(both: Expected) -> frozenset[str]:
+def read_by_backward(both: ReferenceProgram) -> frozenset[str]:
     """What the backward steps read of the forward half, but for parameters and optimizer state. O(accesses)."""
     touched, read, written = set[str](), set[str](), set[str]()
     for step in both.steps:
@@ -51,8 +51,8 @@ def read_by_backward(both: Expected) -> frozenset[str]:
     return frozenset(name for name in (read & touched) - written if both.roles[name] not in _PERSISTENT)
 
 
-def _refuse_changes(both: Expected) -> None:
-    """MODE_VIOLATION where a forward step changes what a backward step before it reads: nobody keeps it. spec: M1.12"""
+def _refuse_changes(both: ReferenceProgram) -> None:
+    """MODE_VIOLATION where a forward step changes what a backward step before it reads: it is not kept. spec: M1.12"""
     read = set[str]()
     for step in both.steps:
         phase = _phase(both, step)
@@ -62,14 +62,14 @@ def _refuse_changes(both: Expected) -> None:
             raise _no_gradient(step.node, f"it changes {lost[0]!r}, which a backward step before it reads")
 
 
-def _shown(both: Expected, name: str) -> str:
+def _shown(both: ReferenceProgram, name: str) -> str:
     """What a view is of in the end; of any other tensor itself."""
     while name in both.views:
         name = both.views[name][0]
     return name
 
 
-def _phase(both: Expected, step: ExpectedStep) -> Phase:
+def _phase(both: ReferenceProgram, step: ReferenceStep) -> Phase:
     """The half that a step is of: that of the outermost node around it that is no forward one, or its own."""
     phase, body = both.phases.get(step.node, Phase.FORWARD), step.body
     while body:
@@ -79,36 +79,36 @@ def _phase(both: Expected, step: ExpectedStep) -> Phase:
     return phase
 
 
-def _forward_half(expected: Expected) -> Expected:
+def _forward_half(reference: ReferenceProgram) -> ReferenceProgram:
     """The model without the steps of its other phases, and without what they alone touch."""
-    if not expected.phases:
-        return expected
+    if not reference.phases:
+        return reference
     gone = set[str]()
-    for name, body in expected.bodies.items():  # outer ones first
-        if body.owner in expected.phases or body.parent in gone:
+    for name, body in reference.bodies.items():  # outer ones first
+        if body.owner in reference.phases or body.parent in gone:
             gone.add(name)
-    kept = [step for step in expected.steps if step.node not in expected.phases and step.body not in gone]
-    everywhere = {name for step in expected.steps for name in (*step.reads, *step.writes)}
-    stays = (expected.sizes.keys() - everywhere) | {name for step in kept for name in (*step.reads, *step.writes)}
+    kept = [step for step in reference.steps if step.node not in reference.phases and step.body not in gone]
+    everywhere = {name for step in reference.steps for name in (*step.reads, *step.writes)}
+    stays = (reference.sizes.keys() - everywhere) | {name for step in kept for name in (*step.reads, *step.writes)}
     for name in list(stays):
-        while name in expected.views:
-            name = expected.views[name][0]
+        while name in reference.views:
+            name = reference.views[name][0]
             stays.add(name)
     return replace(
-        expected,
+        reference,
         steps=kept,
-        bodies={name: body for name, body in expected.bodies.items() if name not in gone},
-        sizes={name: size for name, size in expected.sizes.items() if name in stays},
-        roles={name: role for name, role in expected.roles.items() if name in stays},
-        inputs=tuple(name for name in expected.inputs if name in stays),
-        outputs=tuple(name for name in expected.outputs if name in stays),
-        saved=expected.saved & stays,
-        must_not_alias=frozenset(pair for pair in expected.must_not_alias if pair <= stays),
+        bodies={name: body for name, body in reference.bodies.items() if name not in gone},
+        sizes={name: size for name, size in reference.sizes.items() if name in stays},
+        roles={name: role for name, role in reference.roles.items() if name in stays},
+        inputs=tuple(name for name in reference.inputs if name in stays),
+        outputs=tuple(name for name in reference.outputs if name in stays),
+        saved=reference.saved & stays,
+        must_not_alias=frozenset(pair for pair in reference.must_not_alias if pair <= stays),
         phases={},
     )
 
 
-def joint(forward: Expected) -> Expected:
+def joint(forward: ReferenceProgram) -> ReferenceProgram:
     """The joint graph of a model that has only a forward half (and optimizer steps, at most). O(steps + accesses)."""
     for step in forward.steps:
         if step.part is not Part.WHOLE or (step.mutates and step.node not in forward.phases):
@@ -138,7 +138,7 @@ class _Term:
 class _Joint:
     """The joint graph in the making; `terms` gives the terms of each tensor's gradient in the order of the steps."""
 
-    forward: Expected
+    forward: ReferenceProgram
     terms: dict[str, list[_Term]] = field(default_factory=lambda: defaultdict(list))
     of_step: dict[int, list[tuple[str, _Term]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -251,7 +251,7 @@ class _Joint:
             if self.terms[name][0].step == index:
                 self._add_up(name)
 
-    def _keeps_elements(self, step: ExpectedStep) -> bool:
+    def _keeps_elements(self, step: ReferenceStep) -> bool:
         """Whether the result has the operand's elements in their order, so that the gradient is reshaped back."""
         f = self.forward
         if step.domain:
@@ -287,10 +287,10 @@ class _Joint:
         if node in self.named:
             raise _no_gradient(node, "the model has a node of this name already")
         self.result.phases[node] = Phase.BACKWARD
-        self.result.steps.append(ExpectedStep(node, domain, op, Part.WHOLE, "", reads, writes))
+        self.result.steps.append(ReferenceStep(node, domain, op, Part.WHOLE, "", reads, writes))
 
 
-def replace_scratch(step: ExpectedStep, roles: dict[str, Role]) -> ExpectedStep:
+def replace_scratch(step: ReferenceStep, roles: dict[str, Role]) -> ReferenceStep:
     """A step without its scratch, which is no operand."""
     reads, writes = (
         tuple(name for name in names if roles[name] is not Role.SCRATCH) for names in (step.reads, step.writes)
@@ -298,6 +298,6 @@ def replace_scratch(step: ExpectedStep, roles: dict[str, Role]) -> ExpectedStep:
     return step._replace(reads=reads, writes=writes)
 
 
-def _uses(step: ExpectedStep, position: int) -> Uses | None:
+def _uses(step: ReferenceStep, position: int) -> Uses | None:
     """What the gradient of one operand is computed from; of an operator of another domain everything."""
     return derivative(step.op, position) if not step.domain else derivative("", position)

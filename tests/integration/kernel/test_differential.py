@@ -21,6 +21,7 @@ from proofs.checker.program import program
 from proofs.kernel import installed
 from proofs.kernel.arms import NotExpressed
 from proofs.kernel.program import Answer, ask
+from proofs.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import Permissions, permitted
 from tests.support import branching
@@ -69,7 +70,7 @@ def objections(plan: Plan, permissions: Permissions, donated: frozenset[str] = f
     a layout, not a matter of safety.
     """
     run = program(plan, permissions, donated)
-    said = [p for part in (checker.problems(run), structure.problems(plan, run)) for p in part]
+    said = [p for part in (checker.violations(run), structure.violations(plan, run)) for p in part]
     if any(p.obligation == "bodies_nest" or any(map(p.text.count, RULES_OF_LAYOUTS)) for p in said):
         return None
     return [p.text for p in said if p.obligation not in OUT_OF_SCOPE and not any(map(p.text.count, NOT_ASKED))]
@@ -79,7 +80,7 @@ def answer_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = fr
     """What the kernel's program answers; raises `NotExpressed` where it is not asked."""
     path = installed.program()
     assert path is not None
-    answer = ask(path, plan, permissions, donated, bytes(32), 60)
+    answer = ask(path, context_of(plan, permissions, donated), bytes(32), 60)
     assert not answer.failure
     return answer
 

@@ -16,6 +16,7 @@ from proofs.kernel import installed
 from proofs.kernel.evidence import words
 from proofs.kernel.memory import ArenaRange, Memory, lifetime_words
 from proofs.kernel.program import Answer, ask, ask_lifetimes, ask_words
+from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from tests.support.small import small
 from tests.support.synthetic import training_plan
@@ -34,7 +35,7 @@ def program() -> Path:
 
 
 def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> Answer:
-    return ask(program(), plan, permitted(plan, None, donated), donated, DIGEST, 60)
+    return ask(program(), context_of(plan, permitted(plan, None, donated), donated), DIGEST, 60)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 300])
@@ -180,7 +181,7 @@ def test_lifetimes_are_no_plan_with_accesses() -> None:
 
 
 def test_an_answer_for_another_file_does_not_count() -> None:
-    row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), bytes(32))
+    row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), bytes(32))
     assert ask_words(program(), row, bytes(32), 60).accepted
     answer = ask_words(program(), row, DIGEST, 60)
     assert (answer.accepted, answer.rejected) == (False, False)
@@ -189,7 +190,7 @@ def test_an_answer_for_another_file_does_not_count() -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 4, 22, 23, 200])
 def test_words_that_are_cut_short_give_no_acceptance(length: int) -> None:
-    row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), DIGEST)
+    row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), DIGEST)
     answer = ask_words(program(), row[:length], DIGEST, 60)
     assert not answer.accepted
     assert answer.rejected or answer.failure
@@ -198,7 +199,7 @@ def test_words_that_are_cut_short_give_no_acceptance(length: int) -> None:
 @pytest.mark.parametrize("position", [0, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18])
 def test_a_count_or_version_that_is_not_true_gives_no_acceptance(position: int) -> None:
     packed = in_layout(PLAN, "packed")  # the edges count there
-    row = words(packed, permitted(packed, None, frozenset()), frozenset(), DIGEST)
+    row = words(context_of(packed, permitted(packed, None, frozenset()), frozenset()), DIGEST)
     for value in (row[position] + 1, np.uint64((1 << 64) - 1)):
         changed = row.copy()
         changed[position] = value
@@ -208,7 +209,7 @@ def test_a_count_or_version_that_is_not_true_gives_no_acceptance(position: int) 
 @pytest.mark.parametrize("position", [12, 14])
 def test_counts_of_what_is_not_there_do_not_take_the_machines_memory(position: int) -> None:
     """Loops and pairs are listed before the first of them is looked at."""
-    row = words(PLAN, permitted(PLAN, None, frozenset()), frozenset(), DIGEST)
+    row = words(context_of(PLAN, permitted(PLAN, None, frozenset()), frozenset()), DIGEST)
     row[position] = np.uint64((1 << 64) - 1)
     assert "more memory" in ask_words(program(), row, DIGEST, 60).failure
 

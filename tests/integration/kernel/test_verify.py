@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from proofs.kernel import coq_file, installed
+from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from proofs.verify.command import command
 from tests.support.small import small
@@ -123,7 +124,7 @@ def test_the_file_of_a_wrong_plan_does_not_compile(tmp_path: Path) -> None:
     theory = installed.theory()
     assert theory is not None
     name = 'a*) Ad(*"\nb'  # nothing in a name ends the comment that it stands in
-    coq_file.write(tmp_path, name, plan, permitted(plan, None, frozenset()), frozenset(), DIGEST, theory)
+    coq_file.write(tmp_path, name, context_of(plan, permitted(plan, None, frozenset()), frozenset()), DIGEST, theory)
     done = compiled(tmp_path)
     assert done.returncode != 0
     assert "The term" in done.stderr or "Unable to unify" in done.stderr, done.stderr

@@ -17,15 +17,15 @@ from typing import Any
 from proofs import obligations
 from proofs.kernel import installed
 from proofs.kernel.program import ask
-from proofs.obligations import OBLIGATIONS, Obligation
-from proofs.obligations.context import Context, view_of
+from proofs.obligations import MODULES, PlanRows
+from proofs.obligations.context import Context, context_of
 from proofs.obligations.rows import Unprovable, gathered
 from proofs.readers.sharing import permitted
 from proofs.solvers import refutation
 from proofs.solvers.process import Z3
 from proofs.verify import judge as verify_plan
 from proofs.verify import ranks
-from proofs.verify.judge import Options
+from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED, Verdict
 from tests.nightly.soak.figures import Figures
 from tests.nightly.soak.witness import confirmed, shows_ranks
@@ -33,7 +33,6 @@ from tmmu.core.errors import TmmuError
 from tmmu.examples.broken.faults import Case, Fault, Injected
 from tmmu.plan.gate import Stated
 
-BY_ROWS = {obligation.NAME: obligation for obligation in OBLIGATIONS}
 BY_KERNEL = (
     "no_live_overlap", "alignment", "tensors_within_storages", "lifetimes_cover_accesses", "sharing_is_sound",
     "must_not_alias",
@@ -180,9 +179,10 @@ class Judge:
             return
         if fault.code == "sizes_over_envelope":
             proved = obligations.over_envelope(plan, 60).verdict == PROVED
-        elif fault.code in BY_ROWS:
-            view = view_of(plan, permitted(plan, None, donated), donated)
-            proved = self._discharged(BY_ROWS[fault.code], view) and all(self._discharged(o, view) for o in OBLIGATIONS)
+        elif fault.code in MODULES:
+            view = context_of(plan, permitted(plan, None, donated), donated)
+            every = (MODULES[fault.code], *MODULES.values())
+            proved = all(self._discharged(module, view) for module in every)
         else:
             return
         self.figures.count(fault.title, "rows")
@@ -191,7 +191,7 @@ class Judge:
         else:
             self.figures.count(fault.title, "no rows")
 
-    def _discharged(self, obligation: Obligation, view: Context) -> bool:
+    def _discharged(self, obligation: PlanRows, view: Context) -> bool:
         """Whether the solver discharges every row; where it does not, which row it is does not matter here."""
         try:
             batches = gathered(obligation.rows(view))
@@ -210,7 +210,7 @@ class Judge:
         if not self._is_turn(fault, self.kernel_every):
             return
         permissions = permitted(stated.plan, None, donated)
-        answer = ask(self.kernel, stated.plan, permissions, donated, bytes(32), 60)
+        answer = ask(self.kernel, context_of(stated.plan, permissions, donated), bytes(32), 60)
         self.figures.count(fault.title, "kernel")
         if answer.accepted and answer.slots is not False and answer.footprints is not False:
             self.figures.wrong.append(f"{where}: the kernel accepts it")

@@ -8,9 +8,7 @@ from proofs.kernel import installed, program
 from proofs.kernel.arms import NotExpressed
 from proofs.kernel.evidence import memory_of
 from proofs.kernel.program import Answer
-from proofs.readers.sharing import Permissions
-from tmmu.plan.gate import Stated, StatedBuffers
-from tmmu.plan.sections import BufferPlan
+from proofs.obligations.context import Context, StorageContext
 
 NOT_INSTALLED = "not installed"
 NOT_ASKED = "not asked"
@@ -18,9 +16,7 @@ NOT_ASKED = "not asked"
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 
-def opinion(
-    stated: Stated | StatedBuffers, permissions: Permissions | None, donated: frozenset[str], timeout_s: float
-) -> dict[str, Any]:
+def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: float) -> dict[str, Any]:
     """The kernel's answer about a plan that passed the gate, for the steps or the lifetimes that it states.
 
     `answer` is accepted, rejected, no_answer, `NOT_ASKED` or `NOT_INSTALLED`, with `reason` where it is rejected,
@@ -29,20 +25,16 @@ def opinion(
     cannot show is rejected.
     """
     found: dict[str, Any] = {"answer": NOT_INSTALLED, "sources": installed.digest()}
-    path, plan = installed.program(), stated.plan
+    path, placement, claims = installed.program(), context.placement, context.claims
     if path is None:
         return found
-    digest = stated.hashes["file_digest"]
-    if isinstance(plan, BufferPlan):
-        memory = memory_of(plan.buffers, plan.buffers.must_not_alias)
-        answer = program.ask_lifetimes(path, memory, digest, timeout_s)
-    else:
-        assert permissions is not None  # a plan with accesses has them
-        try:
-            answer = program.ask(path, plan, permissions, donated, digest, timeout_s)
-        except NotExpressed as error:
-            return {**found, "answer": NOT_ASKED, "reason": str(error)}
-    placement, claims = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation, plan.claims
+    try:
+        if isinstance(context, Context):
+            answer = program.ask(path, context, digest, timeout_s)
+        else:
+            answer = program.ask_lifetimes(path, memory_of(placement, placement.must_not_alias), digest, timeout_s)
+    except NotExpressed as error:
+        return {**found, "answer": NOT_ASKED, "reason": str(error)}
     usages = [None] * len(placement.arenas) if claims is None else claims.usage
     names = [arena.name if usage and usage.slots else "" for arena, usage in zip(placement.arenas, usages, strict=True)]
     reason = answer.part or answer.failure

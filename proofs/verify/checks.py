@@ -1,0 +1,108 @@
+"""Everything that is checked of a plan without a solver, for `verify-plan`, and for `tmmu plan` before it writes.
+
+A `Subject` holds what several checks look at: the sharing that counts, the program that the naive checker runs, and
+what rows and kernel are drawn from. Each is built once, when it is first needed. spec: V4.4, C2.1, V1.8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from proofs.checker import claims, envelope, execute, structure
+from proofs.checker.program import PlacedStorages, Program, placed_storages, program
+from proofs.obligations.context import Context, StorageContext, context_of, storage_context
+from proofs.readers.models import compare
+from proofs.readers.sharing import Permissions, permitted
+from proofs.sharding.parts import false_parts, part_differences
+from proofs.sharding.stages import RankModel
+from proofs.violations import Obligation, Violation, false_field
+from tmmu.plan import file
+from tmmu.plan.gate import Stated, StatedBuffers
+from tmmu.plan.sections import Plan
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A plan with steps that passed the gate, and what it is checked against.
+
+    `model` is what its rank must run, in `mode`; None where no model is given. `donated` are the names of the
+    caller's tensors that the user gave up, whatever the plan states of it.
+    """
+
+    stated: Stated
+    model: RankModel | None = None
+    donated: frozenset[str] = frozenset()
+    mode: str = "inference"
+
+    @property
+    def plan(self) -> Plan:
+        """The plan itself."""
+        return self.stated.plan
+
+    @cached_property
+    def permissions(self) -> Permissions:
+        """The sharing that counts."""
+        return permitted(self.plan, None if self.model is None else self.model.reference, self.donated)
+
+    @cached_property
+    def run(self) -> Program:
+        """What the naive checker runs."""
+        return program(self.plan, self.permissions, self.donated)
+
+    @cached_property
+    def context(self) -> Context:
+        """What rows and kernel are drawn from."""
+        return context_of(self.plan, self.permissions, self.donated)
+
+
+@dataclass(frozen=True)
+class BufferSubject:
+    """The same of a plan that states lifetimes without accesses."""
+
+    stated: StatedBuffers
+
+    @cached_property
+    def run(self) -> PlacedStorages:
+        """The storages in their arenas."""
+        return placed_storages(self.stated.plan.buffers, self.stated.plan.claims)
+
+    @cached_property
+    def context(self) -> StorageContext:
+        """What rows and kernel are drawn from."""
+        return storage_context(self.stated.plan)
+
+
+def violations(subject: Subject) -> Iterator[Violation]:
+    """Everything false that is found without a solver, coarse things first, lazily."""
+    plan = subject.plan
+    if subject.model is not None:
+        yield from compare.differences(plan, subject.model.reference, subject.donated, subject.mode)
+        yield from part_differences(plan, subject.model)
+    yield from envelope.violations(plan)
+    yield from execute.violations(subject.run)
+    yield from structure.violations(plan, subject.run)
+    if plan.claims is not None:
+        yield from claims.false_claims(plan.claims, subject.run)
+    if plan.shards is not None:
+        yield from false_parts(plan)
+    yield from _false_hashes(subject.stated)
+
+
+def buffer_violations(subject: BufferSubject) -> Iterator[Violation]:
+    """The same of lifetimes without accesses."""
+    plan, run = subject.stated.plan, subject.run
+    yield from execute.stored(run)
+    yield from execute.overlapping(run)
+    yield from structure.kept_apart(run)
+    if plan.claims is not None:
+        yield from structure.claimed(plan.claims, run, addressed=False)
+        yield from claims.false_claims(plan.claims, run)
+    yield from structure.never_reused(run)
+    yield from _false_hashes(subject.stated)
+
+
+def _false_hashes(stated: Stated | StatedBuffers) -> Iterator[Violation]:
+    for name, old, new in file.false_hashes(stated):
+        yield false_field(Obligation.HASHES, name, old.hex(), new.hex())

@@ -1,0 +1,143 @@
+"""What is concluded of the answers of solvers and kernel: PROVED, or UNKNOWN with the reason.
+
+spec: P2.5, V4.6, V5.2, V5.3, V5.4, V5.6, V6.1, X1.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from proofs.checker.layouts import SCATTERED
+from proofs.kernel.answer import NOT_ASKED, NOT_INSTALLED
+from proofs.obligations import MODULES, VIOLATED, Outcome
+from proofs.verify.options import Options
+from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, absent, entry_of, obligations_of
+from proofs.violations import Obligation
+from tmmu.plan.sections import BufferPlan, Plan, Usage
+
+
+def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcome], options: Options) -> None:
+    """PROVED if the solver discharged everything and nothing required is missing; else UNKNOWN with the reason."""
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    names = obligations_of(plan, options.model is not None)
+    unasked = [name for name in names if name not in by_name and not name.is_compared]
+    for name in names:
+        outcome = by_name.pop(name, None)
+        if name in unasked:
+            result.obligations.append({"name": name, "verdict": UNKNOWN, "detail": "the solver was not asked"})
+        elif outcome is None:
+            result.obligations.append({"name": name, "verdict": PROVED, "detail": "by comparison"})
+        else:
+            result.obligations.append(entry_of(outcome))
+    # The lemmas, and the query straight from the definition; what has no occasion has no row.
+    result.obligations += [entry_of(o) for o in by_name.values() if o.verdict != PROVED or o.name not in MODULES]
+    agrees = _record_kernel_result(result)
+    unproved = [o for o in outcomes if o.verdict != PROVED]
+    missing = [name for name in options.require if not _holds(name, plan, options, result)]
+    for outcome in unproved:
+        rejects = outcome.verdict == VIOLATED
+        answer = "rejects a row where the naive checker finds nothing" if rejects else "gave no answer"
+        result.notes.append(f"{outcome.name}: the solver {answer} ({outcome.note or outcome.hint})")
+    result.notes += [f"{name}: the solver was not asked" for name in unasked]
+    result.notes += [f"required but missing: {name}" for name in missing]
+    if agrees and not (unproved or unasked or missing):
+        result.verdict, result.exit = PROVED, EXITS[PROVED]
+    _sort(result, plan, options)
+    _optimal(result, {outcome.name for outcome in outcomes if outcome.verdict == PROVED})
+    result.notes += _remarks(plan)
+
+
+def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
+    """Which obligations were proved, which compared, and what was not looked at. spec: P2.5"""
+    holding = [entry for entry in result.obligations if entry["verdict"] == PROVED]
+    compared = {name for name in Obligation if name.is_compared}
+    result.compared = [entry["name"] for entry in holding if entry["name"] in compared]
+    result.proved = [entry["name"] for entry in holding if entry["name"] not in compared and entry.get("rows") != 0]
+    result.not_looked_at = absent(plan, options.model is not None)
+    result.not_looked_at |= {e["name"]: "it has no rows" for e in holding if e.get("rows") == 0}
+    if isinstance(plan, BufferPlan) or plan.provenance is None:
+        result.not_looked_at["provenance"] = "the plan states none"
+    if plan.claims is None:
+        result.not_looked_at["claims"] = "the plan states none"
+    if result.kernel["answer"] in (NOT_INSTALLED, NOT_ASKED):
+        result.not_looked_at["kernel"] = result.kernel.get("reason", result.kernel["answer"])
+
+
+def _remarks(plan: Plan | BufferPlan) -> Iterator[str]:
+    """What a reader of the verdict should know of the plan."""
+    if isinstance(plan, Plan) and plan.provenance is not None:
+        origin = plan.provenance
+        if origin.world_size > 1:
+            yield f"rank {origin.rank} of {origin.world_size}: verify all rank plans together to show that they fit"
+        if origin.layout in SCATTERED:
+            yield f"layout {origin.layout}: addresses are no offsets, so the plan does not conform to 001 II.F"
+    for name, usage in _usage(plan):
+        if not usage.minimal:
+            yield f"slot count == max live is not claimed for arena {name}"
+
+
+def _record_kernel_result(result: Verdict) -> bool:
+    """Whether the kernel, where it was asked, accepts the plan; its answer and reason go into the verdict."""
+    answer, reason = result.kernel["answer"], result.kernel.get("reason", "")
+    if answer in (NOT_INSTALLED, NOT_ASKED):
+        return True
+    accepted = bool(answer == "accepted")
+    result.obligations.append({"name": "kernel", "verdict": PROVED if accepted else UNKNOWN, "detail": reason})
+    if answer == "rejected":
+        result.notes.append(
+            f"CHECKERS DISAGREE: the kernel rejects it ({reason}) where the naive checker finds nothing"
+        )
+    elif not accepted:
+        result.notes.append(f"the kernel gave no answer: {reason}")
+    return accepted
+
+
+def _optimal(result: Verdict, proved: set[str]) -> None:
+    """No placement needs fewer bytes than are live at one step: a footprint of just these is the least. spec: V5.6"""
+    if not {"capacity", "peak"} <= proved:
+        return
+    for claimed in result.claims.values():
+        if claimed["footprint"] is not None and claimed["footprint"] == claimed["peak_live_bytes"]:
+            claimed["footprint_is_optimal"] = "proved"
+
+
+def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: Verdict) -> bool:
+    if requirement == "slot-count":
+        return _minimal(plan)
+    has_steps = isinstance(plan, Plan)
+    origin = plan.provenance if isinstance(plan, Plan) else None
+    return {
+        "model": options.model is not None,
+        "ranks": origin is not None and bool(origin.shard_spec),  # the verdict on them together says if all are there
+        "kernel": bool(result.kernel["answer"] == "accepted"),
+        "provenance": origin is not None,
+        "claims": plan.claims is not None,
+        "accesses": has_steps,
+    }[requirement]
+
+
+def _minimal(plan: Plan | BufferPlan) -> bool:
+    """Whether of every arena that holds a storage it is claimed that no fewer slots would do."""
+    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
+    used = set(placement.storages.arena.tolist())
+    return plan.claims is not None and all(plan.claims.usage[a].minimal for a in used)
+
+
+def claims_of(plan: Plan | BufferPlan) -> dict[str, Any]:
+    """What is claimed of each arena of which anything is claimed, but for those that claim to be empty."""
+    return {
+        name: {
+            **usage._asdict(),
+            "slot_count": "minimal" if usage.minimal else "not claimed",
+            "footprint_is_optimal": "not proved",
+        }
+        for name, usage in _usage(plan)
+    }
+
+
+def _usage(plan: Plan | BufferPlan) -> list[tuple[str, Usage]]:
+    """The claims of each arena that is not claimed to be empty, with its name."""
+    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
+    usage = () if plan.claims is None else zip(placement.arenas, plan.claims.usage, strict=True)
+    return [(arena.name, used) for arena, used in usage if used.slots != 0 and used != Usage()]

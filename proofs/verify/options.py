@@ -1,0 +1,99 @@
+"""What the user asks of a verification, and how that and what a plan's provenance states go together.
+
+spec: C1.6, V5.3, V5.5, P2.5
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofs.readers import donation
+from tmmu.core.vocabulary import Bindings
+from tmmu.plan.sections import Plan
+
+REQUIRABLE = ("model", "slot-count", "ranks", "kernel", "provenance", "claims", "accesses")
+"""What `--require` may name."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asks of a verification; bindings given here must agree with the plan's (C1.6)."""
+
+    model: str | None = None
+    dims: dict[str, int] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+    donated: frozenset[str] = frozenset()
+    """Names and patterns of what the user gives up; what they fit is worked out for each plan."""
+    trust_shapes: bool = False
+    require: tuple[str, ...] = ()
+    timeout: float = 600.0
+    definition_limit: int = 500
+    workers: int = 2
+    solvers: tuple[str, ...] = ("z3",)
+    smt2: str | None = None
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    mode: str | None = None
+    """What is run of the model, for a plan whose provenance does not say it."""
+    coq: str | None = None
+    """The folder for a file in which Coq itself proves the plan."""
+
+
+DEFAULTS = Options()
+
+
+class Disagreement(Exception):
+    """A binding given on the command line is not the plan's: an error of the command line, exit 2."""
+
+
+def check_agreement(plan: Plan, options: Options) -> None:
+    """A binding given on the command line must be the plan's own, and what is donated be what the caller writes.
+
+    Raises `Disagreement`.
+    """
+    origin = plan.provenance
+    if origin is None or not origin.shard_spec:  # of a rank's plan, all plans that are given must be asked
+        for name in donation.unfit(options.donated, donation.given_up(plan, options.donated)):
+            raise Disagreement(f"--donate {name}: the plan has no graph input or parameter of this name")
+    if origin is None:
+        return
+    bindings, stated_mode = origin.bindings, [("--mode", "", options.mode, origin.mode)] if options.mode else []
+    given: list[tuple[str, str, Any, Any]] = [
+        *(
+            ("--dim", f" {name}", value, bindings.dims.get(name, ranges_text(plan).get(name)))
+            for name, value in options.dims.items()
+        ),
+        *(("--dim", f" {name}", _range(ends), ranges_text(plan).get(name)) for name, ends in options.ranges.items()),
+        *(("--shape", f" {name}", value, bindings.shapes.get(name)) for name, value in options.shapes.items()),
+        *(("--value", f" {name}", value, bindings.values.get(name)) for name, value in options.values.items()),
+        *stated_mode,
+    ]
+    for flag, name, value, planned in given:
+        if value != planned:
+            raise Disagreement(
+                f"{flag}{name}={value}: the plan was made with {'nothing' if planned is None else planned}"
+            )
+
+
+def ranges_text(plan: Plan) -> dict[str, str]:
+    """The ranges of a plan's envelope, as they are written on a command line."""
+    return {name: _range(ends) for name, ends in plan.ranges.items()}
+
+
+def _range(ends: tuple[int, int]) -> str:
+    return f"{ends[0]}..{ends[1]}"
+
+
+def mode_of(plan: Plan, options: Options) -> str:
+    """What is run of the model: by the plan's provenance, else by the user."""
+    return plan.provenance.mode if plan.provenance is not None else options.mode or "inference"
+
+
+def bound_by(plan: Plan, options: Options) -> Bindings:
+    """What shapes are bound with: by the plan's provenance, else by the user."""
+    if plan.provenance is not None:
+        return plan.bindings
+    return Bindings(
+        options.dims, options.shapes, options.values, {}, (), options.trust_shapes, plan.ranges or options.ranges
+    )
