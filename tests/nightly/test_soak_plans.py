@@ -129,7 +129,7 @@ def test_a_checker_that_overlooks_overlaps_is_found_out(
 def test_a_checker_that_refuses_everything_is_found_out(
     tmp_path: Path, solver: Z3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = Violation("alignment", "it is wrong", (), None, "", None, None)
+    problem = Violation(Obligation.ALIGNMENT, "it is wrong")
     monkeypatch.setattr(checker, "placed", lambda run: iter([problem]))
     wrong = soaked(tmp_path, solver, {"plain": 1}).wrong
     assert ["right, and REFUTED" in line for line in wrong] == [True]
