@@ -46,7 +46,7 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
     return {**found, **({"reason": reason} if reason else {})}
 
 
-def _false_claim(answer: Answer, names: list[str]) -> str:
+def _false_claim(answer: KernelAnswer, names: list[str]) -> str:
     """The first claim that the kernel cannot show, of an arena that holds something; empty if there is none."""
     for what in ("slots", "footprints"):
         if getattr(answer, what) is False:

@@ -23,7 +23,7 @@ AT_ONCE = 200
 OURS = re.compile(rb"\(\* The plan .*, whose file has the digest\n")
 OUR_PROJECT = re.compile(rb"-Q .* Tmmu\nPlan\.v\n\Z")
 MARK = 1 << 16
-"""How far into a file it is looked at to tell whether it was written here."""
+"""The bytes at the beginning of a file that are searched for the mark of a file that was written here."""
 
 HEAD = """\
 (* The plan {name}, whose file has the digest

@@ -1,9 +1,9 @@
 """A plan as the row of 64-bit words that the kernel reads, with the evidence that makes its check linear.
 
 The words are the plan's own columns, the permissions that the checker's tables give (views, in-place operands), what
-the caller gives and takes, which nodes iterate and which have exclusive arms: that is the program of which the kernel's
-theorem speaks. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order to
-look at the rows of each group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1
+the caller gives and takes, which nodes iterate and which have exclusive arms: that is the program that the kernel's
+theorem is about. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order
+to look at the rows of each group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1
 added. spec: V6.2
 """
 

@@ -125,8 +125,10 @@ def _count(reports: Sequence[Report], of_verdicts: bool) -> tuple[int, int]:
 
 
 def _lines(report: Report, cases: bool) -> list[str]:
-    said = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
-    lines = [f"{report.verdict} {report.name} ({report.file}): {len(report.mutants_refuted)} mutants refuted, {said}"]
+    answers = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
+    lines = [
+        f"{report.verdict} {report.name} ({report.file}): {len(report.mutants_refuted)} mutants refuted, {answers}"
+    ]
     if report.proof is not None:
         lines[0] += f", proof {report.proof.verdict}: {report.proof.detail}"
     lines += [f"    open: {what}" for what in report.open]

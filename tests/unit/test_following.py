@@ -143,7 +143,7 @@ SCAN = '{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0, 1]]}'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "nothing in it that a module speaks of"),
+        ("", "it has no event that belongs to a module"),
         ('{"event": "open", "storage": 0, "slot": 0}', "line 2: 'open' outside of a scan"),
         (f'{SCAN}\n{{"event": "open", "storage": 1, "slot": 0}}', "line 3: storage 1 is none of this scan"),
         (SCAN.replace("]]", '], [0, "y", 0, 0, 1]]'), "line 2: a storage is listed twice"),
@@ -321,7 +321,7 @@ def test_following_from_the_command_line(
     recorded.plan(EventLog(good))
     bad.write_bytes(START)
     assert entry.run(["--follow", str(bad)]) == 4
-    assert capsys.readouterr().err == f"error: {bad}: nothing in it that a module speaks of\n"
+    assert capsys.readouterr().err == f"error: {bad}: it has no event that belongs to a module\n"
     assert entry.run(["--follow", str(good), "--mutants"]) == 2
     capsys.readouterr()
 

@@ -58,7 +58,7 @@ def document() -> dict[str, Any]:
     return {
         "modules": [
             {
-                "module": "Toy", "folder": "toys", "says": "A toy.",
+                "module": "Toy", "folder": "toys", "statement": "A toy.",
                 "models": [
                     {"name": "Toy", "root": "Toy", "distinct_states": 3, "depth": 2},
                     {"name": "Toy-wrong", "root": "Toy", "config": "Toy.cfg", "expected": "Held", "size": "full"},
@@ -111,7 +111,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (changed("models/0/root", ""), "is no name"),
         (changed("twins/0/file", "../../x"), "is no name"),
         ({"models": []}, "lacks modules"),
-        (changed("says", None), "lacks says"),
+        (changed("statement", None), "lacks statement"),
         (changed("extra", 1), "unknown extra"),
         (changed("models/0/depth", None), "depth pinned"),
         (changed("models/0/distinct_states", "3"), "distinct_states is no int"),

@@ -64,7 +64,7 @@ def remarks(plan: Plan) -> Iterator[str]:
         return
     if plan.origin.layout == "hashed":
         digest = (plan.origin.address_token_digest or b"").hex()
-        yield "  hashed addresses do not conform to 001 II.F, which wants offsets; footprint is the sum of all slots"
+        yield "  hashed addresses do not conform to 001 II.F, which requires offsets; footprint is the sum of all slots"
         yield f"  address token: SHA-256 {digest}"
     loose = [
         a

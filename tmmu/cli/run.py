@@ -65,8 +65,8 @@ class Wanted:
 @bound("--dim", "A binding to plan with, or the plan's own; of a plan for ranges, a size inside [the largest].")
 @bound("--shape", "The same for a whole input shape.")
 @bound("--value", "The same for an input's value.")
-@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this up: it does not look at it again.")
-@click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
+@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this up and does not read it again.")
+@click.option("--trust-shapes", is_flag=True, help="Use the shapes that the model file states.")
 @click.option("-o", "--output", type=written, help="Where to write the outputs of the last batch (.npz).")
 @click.option("--trace", "trace_file", type=written, metavar="FILE", help="Where to write the trace of the run.")
 @click.option("--ledger", type=written, metavar="FILE", help="Where to write the resource counters of each step.")
@@ -142,7 +142,7 @@ def run(
 
 
 def _is_plan(target: str) -> bool:
-    """Whether what is to be run is a plan: by its content, or, where that says nothing, by the suffix `.cbor`."""
+    """Whether what is to be run is a plan: by its content, or, where that is unclear, by the suffix `.cbor`."""
     found = kind_of(target)
     return found == PLAN or (found is None and target.endswith(".cbor"))
 

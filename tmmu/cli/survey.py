@@ -99,8 +99,8 @@ def measured(name: str) -> Iterator[Row]:
             plan = planner.plan_memory(graph, mode=network.mode, layout=layout).plan
             file.save(plan, os.path.join(folder, "plan.cbor"))
             options = Options(model=path, require=("model", "slot-count"))
-            said = verify(os.path.join(folder, "plan.cbor"), options).verdict
-            verdict = said if verdict == PROVED else verdict
+            latest = verify(os.path.join(folder, "plan.cbor"), options).verdict
+            verdict = latest if verdict == PROVED else verdict
             found[layout] = metrics.arenas(plan)
     for slots, packed in zip(found["slots"], found["packed"], strict=True):
         if slots["tensors"]:

@@ -1,4 +1,4 @@
-"""How `tmmu plan` is told what to plan of training: --mode, --preset and --budget. spec: C2.7, M1.5, M1.7"""
+"""The options of `tmmu plan` for training: --mode, --preset and --budget. spec: C2.7, M1.5, M1.7"""
 
 from __future__ import annotations
 

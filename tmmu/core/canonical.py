@@ -191,15 +191,15 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """What the system says where a folder may be written to, and there is no room."""
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes, tell: Callable[[str], None] | None = None) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes, observe: Callable[[str], None] | None = None) -> None:
     """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
 
-    `tell` hears of each of the three as soon as it is done: "written", "synced", "renamed".
+    `observe` is called with each of the three as soon as it is done: "written", "synced", "renamed".
 
     A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
     folder cannot be written, or `path` is a device or folder; nothing is left behind then.
     """
-    tell = tell or _silent
+    observe = observe or _silent
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not target.is_file():
         raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is no regular file", file=str(path), fix="choose another name")
@@ -209,9 +209,9 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, tell: Callable[[
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                tell("written")
+                observe("written")
                 os.fsync(file.fileno())
-                tell("synced")
+                observe("synced")
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:
@@ -222,7 +222,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, tell: Callable[[
             os.fsync(folder)
         finally:
             os.close(folder)
-        tell("renamed")
+        observe("renamed")
     except OSError as error:
         raise TmmuError(
             "TMMU_ALLOCATION_FAILURE",
@@ -251,7 +251,7 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 
 def _silent(what: str) -> None:
-    """Nobody is told."""
+    """The observer that does nothing."""
 
 
 def _umask() -> int:

@@ -39,7 +39,7 @@ REGISTRY: dict[str, Code] = {
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
     "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }
-"""Every failure code of the project; `spec/errors.md` says what each means and how to mend it."""
+"""Every failure code of the project; `spec/errors.md` says what each means and how to fix it."""
 
 
 LONGEST = 1000
@@ -75,7 +75,7 @@ class ErrorRecord:
 
 
 class TmmuError(Exception):
-    """A refusal: `code_id` of the registry, what is wrong, where, and how to mend it.
+    """A refusal: `code_id` of the registry, what is wrong, where, and how to fix it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The words of a memory plan, one sentence each; every other module speaks these words.
+"""The words of a memory plan, one sentence each; every other module uses these words.
 
 A *model* is a graph of *nodes* that read and write *tensors*. Its execution order turns nodes into
 *steps*, numbered from 0. A tensor lives over a *lifetime*; tensors that share bytes form one *storage*;
@@ -70,7 +70,7 @@ class Part(enum.StrEnum):
 
 
 class Shares(enum.StrEnum):
-    """A plan's word on why a tensor shares bytes with the tensor `of` (T2, T3)."""
+    """Why a tensor shares bytes with the tensor `of`, as a plan states it (T2, T3)."""
 
     NONE = "none"
     VIEW = "view"
@@ -88,7 +88,7 @@ class View(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Bytes that a node needs while it runs and that nobody reads afterwards."""
+    """Bytes that a node needs while it runs and that no other node reads."""
 
     bytes: int
     alignment: int
@@ -172,7 +172,7 @@ class Model:
     """A graph whose every tensor has a known size: nodes in a valid order, bodies flat, body 0 the main graph.
 
     `must_not_alias` are pairs of tensors that may never share a byte (T5); `unproduced` names optional
-    outputs that nobody reads and that have no shape (T9); `source_digest` is the SHA-256 of the file it came from.
+    outputs that no node reads and that have no shape (T9); `source_digest` is the SHA-256 of the file it came from.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 A value whose storage is new is a tensor of its own. One that shows an older storage is a view of the operand that it
 came from: the same bytes where it is dense, else the flat window that it spans (a slice of columns, an expansion).
-Where any operation changes a storage there are no views of it: whoever reads one reads the changed tensor itself, as
+Where any operation changes a storage there are no views of it: what reads one reads the changed tensor itself, as
 an older view would be stale. What then does nothing (a view that is left out) has no node.
 spec: T2.4, T2.5, T8.6, M2.2, M2.14, I1.6, I1.11, I2.1, I2.2, I2.3, I2.6
 """
@@ -68,7 +68,7 @@ def bad(place: str, what: str, fix: str) -> TmmuError:
 
 
 def _check_described(trace: Trace) -> None:
-    """Every name that the trace speaks of is a value of it."""
+    """Check that every name in the trace is a value of it."""
     listed = [*trace.given, *trace.seeds, *trace.outputs, *trace.gradients, *filter(None, trace.gradients.values())]
     for op in trace.ops:
         listed += (*op.reads, *op.results, *op.changes)
@@ -144,7 +144,7 @@ class _Conversion:
         return self.trace.values[name]
 
     def _storage(self, name: str) -> Hashable:
-        """What tells the storage of a value apart: its own name where it shares with nobody."""
+        """The identity of a value's storage: the value's own name where it shares with no other."""
         storage = self._value(name).storage
         return ("own", name) if storage is None else ("shared", storage)
 

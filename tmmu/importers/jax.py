@@ -1,6 +1,6 @@
 """Training steps of JAX functions, traced on shapes alone: jaxprs as plain traces.
 
-A jaxpr is functional and knows no storages: every result has bytes of its own, but for those that show an operand's
+A jaxpr is functional and has no storages: every result has bytes of its own, but for those that show an operand's
 bytes in row-major order (reshape, squeeze, an expansion by dimensions of one). XLA fuses and lays out anew, so what is
 planned from a jaxpr is above what XLA needs. Calls (pjit, custom_vjp, checkpoint) are inlined; scan, while and cond
 keep their bodies, what these are given as constants becomes a capture. jax is imported when a trace is asked for.

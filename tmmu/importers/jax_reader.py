@@ -1,6 +1,6 @@
 """Jaxprs as plain traces: equations, calls that are inlined, and loops and branches with their bodies.
 
-A jaxpr is functional and knows no storages: every result has bytes of its own, but for those that show an operand's
+A jaxpr is functional and has no storages: every result has bytes of its own, but for those that show an operand's
 bytes in row-major order. spec: T8.2, T8.3, T8.6, T8.9, I2.7
 """
 

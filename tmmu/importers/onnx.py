@@ -181,7 +181,7 @@ class _Import:
         return self._row(scope, position, name)
 
     def _at_inference(self, scope: Scope, position: int) -> bool:
-        """Whether a Dropout certainly passes its operand on: it is not told to train, or told not to by a constant."""
+        """Whether a Dropout certainly passes its operand on: `training_mode` is absent, or a constant that is false."""
         node = scope.nodes[position]
         if len(node.input) < 3 or not node.input[2]:
             return True

@@ -160,7 +160,7 @@ class Template:
         self.prefix, self.storages = prefix, storages
 
     def key(self, tensor: Any) -> object:
-        """What tells the storage of a template's tensor apart in the trace."""
+        """The key in the trace of the storage of a template's tensor."""
         own = tensor.untyped_storage()._cdata
         return self.storages.setdefault(own, (self.prefix, own))
 

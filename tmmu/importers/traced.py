@@ -1,7 +1,7 @@
-"""A traced training graph in plain words: what the importers of torch and JAX say, and `conversion` makes a model of.
+"""A traced training graph: what the importers of torch and JAX produce, and `conversion` makes a model of.
 
-Nothing here knows a framework. A value is a tensor with the storage that it lies in; two values that name one storage
-share its bytes. Operations stand in the order in which they were traced.
+Nothing here depends on a framework. A value is a tensor with the storage that it lies in; two values that name one
+storage share its bytes. Operations stand in the order in which they were traced.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tmmu.core.vocabulary import MAIN, Role
 class Value:
     """A tensor of a trace: which elements of which storage it shows.
 
-    `strides` and `offset` count elements of `dtype` (no strides: dense, the last dimension fastest). `storage` tells
-    storages apart and has `storage_bytes` bytes; a value without one has bytes of its own.
+    `strides` and `offset` count elements of `dtype` (no strides: dense, the last dimension fastest). `storage`
+    identifies a storage of `storage_bytes` bytes; a value without one has bytes of its own.
     """
 
     shape: tuple[int, ...]

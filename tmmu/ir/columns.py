@@ -144,7 +144,7 @@ def from_object(value: Any) -> Model:
     """The model that `to_object` wrote. Raises INVALID_IR at the first thing that is not as the schema says.
 
     Indices are checked here; whether the graph makes sense is `tmmu.ir.validate`'s question. What reads alike and is
-    not what `to_object` would write (a table that nobody refers to, rows in another order) is refused: one model has
+    not what `to_object` would write (a table that no row refers to, rows in another order) is refused: one model has
     one digest.
     """
     try:

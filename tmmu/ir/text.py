@@ -1,7 +1,7 @@
 """A model as text, a statement a line (`spec/text-ir.md`): what `.ir.txt` files hold, read here and written by
 `tmmu.ir.text_writer`.
 
-Statements are gathered first and resolved then, so that they may stand in any order where order says nothing.
+Statements are gathered first and resolved then, so that they may stand in any order where order has no meaning.
 spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10
 """
 

@@ -1,7 +1,7 @@
-"""The shard spec as an object in the plan: what it must look like, whoever reads it (R7).
+"""The shard spec as an object in the plan: its form, for planner and verifier (R7).
 
-Planner and verifier both begin here and share nothing after it: this says that names are known and numbers in range,
-not what follows from them. The empty object is the spec of one rank.
+Both begin here and share nothing after it: this checks that names are known and numbers in range, not what follows
+from them. The empty object is the spec of one rank.
 spec: R7.1, R7.2, R7.3, R7.4
 """
 

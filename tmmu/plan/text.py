@@ -67,7 +67,7 @@ class Row(NamedTuple):
     shift: int
 
 
-class Home(NamedTuple):
+class Location(NamedTuple):
     """Where a tensor lies: the row whose storage it is in, and the byte there."""
 
     root: int
@@ -263,10 +263,10 @@ class _Reading:
         callers = [row.role in CALLERS for row in tensors]
         kept = [row.role in KEPT or bool(row.flags & IS_RETURNED) for row in tensors]
         live = lives(self.accesses, self.arms, callers, kept)
-        homes = _homes(tensors, self.found["tensor"])
+        locations = _locations(tensors, self.found["tensor"])
         ops, op = index_of([op for _, op, _ in self.steps])
         types, dtype = index_of([row.dtype for row in tensors])
-        storages, storage = _formed(tensors, homes, live)
+        storages, storage = _formed(tensors, locations, live)
         lists = [[getattr(a, name) for a in self.accesses] for name in ("reads", "writes")]
         u8, u32, u64 = np.uint8, np.uint32, np.uint64
         return Allocation(
@@ -276,7 +276,7 @@ class _Reading:
                 column([ROLES.index(row.role) for row in tensors], u8), column([row.flags for row in tensors], u8),
                 column([row.bytes for row in tensors], u64), column([row.alignment for row in tensors], u64),
                 column(live.birth, u32), column(live.death, u32), column(storage, u32),
-                column([home.window for home in homes], u64), _or_none(live.writer),
+                column([location.window for location in locations], u64), _or_none(live.writer),
                 column([SHARES.index(row.shares) for row in tensors], u8), column([row.of for row in tensors], u32),
             ),
             Steps(
@@ -298,42 +298,42 @@ class _Reading:
         )  # fmt: skip
 
 
-def _homes(tensors: list[Row], lines: list[TextLine]) -> list[Home]:
-    """Where each tensor lies: with what it shares with, if it lies where that says it does, else by itself.
+def _locations(tensors: list[Row], lines: list[TextLine]) -> list[Location]:
+    """Where each tensor lies: in the storage of its base, if its address is that of base and window, else in its own.
 
-    A tensor elsewhere than its base is a storage of its own with the word on sharing that it states, as it would be in
-    a binary plan; the checker says what is wrong with it. O(tensors).
+    A tensor elsewhere than its base is a storage of its own with the sharing that it states, as it would be in a
+    binary plan; the checker reports what is wrong with it. O(tensors).
     """
-    homes: list[Home | None] = [None] * len(tensors)
+    locations: list[Location | None] = [None] * len(tensors)
     for start in range(len(tensors)):
         chain, t = [], start
-        while homes[t] is None and tensors[t].of != NONE:
+        while locations[t] is None and tensors[t].of != NONE:
             chain.append(t)
             if len(chain) > len(tensors):
                 raise lines[start].refuse("it shares with itself, by way of others", "share with what is not shared", 1)
             t = tensors[t].of
-        homes[t] = homes[t] or Home(t, 0)
+        locations[t] = locations[t] or Location(t, 0)
         for t in reversed(chain):
             row = tensors[t]
-            base = homes[row.of]
-            assert base is not None  # the chain ends where a home is known
+            base = locations[row.of]
+            assert base is not None  # the chain ends where an address is known
             window = base.window + row.shift
             root = tensors[base.root]
             if window + row.bytes >= UINT64_END:
                 raise lines[t].refuse("it ends beyond 64 bits", "correct its shift")
             fits = (row.arena, row.offset) == (root.arena, root.offset + window)
-            homes[t] = Home(base.root, window) if fits else Home(t, 0)
-    return [home for home in homes if home is not None]
+            locations[t] = Location(base.root, window) if fits else Location(t, 0)
+    return [location for location in locations if location is not None]
 
 
-def _formed(tensors: list[Row], homes: list[Home], live: Lives) -> tuple[Storages, list[int]]:
+def _formed(tensors: list[Row], locations: list[Location], live: Lives) -> tuple[Storages, list[int]]:
     """The storages in the order of their first members, and the one of each tensor. spec: T2.1"""
     number: dict[int, int] = {}
-    storage = [number.setdefault(home.root, len(number)) for home in homes]
+    storage = [number.setdefault(location.root, len(number)) for location in locations]
     rows = [[tensors[t].arena, 0, 1, live.birth[t], 0, tensors[t].offset] for t in number]
-    for t, (k, home) in enumerate(zip(storage, homes, strict=True)):
+    for t, (k, location) in enumerate(zip(storage, locations, strict=True)):
         row = rows[k]
-        row[1], row[2] = max(row[1], home.window + tensors[t].bytes), max(row[2], tensors[t].alignment)
+        row[1], row[2] = max(row[1], location.window + tensors[t].bytes), max(row[2], tensors[t].alignment)
         row[3], row[4] = min(row[3], live.birth[t]), max(row[4], live.death[t])
     return _storages([tuple(row) for row in rows]), storage
 

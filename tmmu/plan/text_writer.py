@@ -97,10 +97,10 @@ def _buffers(body: Buffers, names: list[str]) -> Iterator[str]:
 
 def _tensors(body: Allocation, names: list[str]) -> Iterator[str]:
     t, arenas = body.tensors, [_name(arena.name) for arena in body.arenas]
-    homes = body.storages.arena[t.storage].tolist()
+    arena_of = body.storages.arena[t.storage].tolist()
     columns = (t.bytes, body.addresses(), t.role, t.flags, t.dtype, t.alignment, t.shares, t.of, t.window)
     windows = t.window.tolist()
-    for name, arena, row in zip(names, homes, zip(*(c.tolist() for c in columns), strict=True), strict=True):
+    for name, arena, row in zip(names, arena_of, zip(*(c.tolist() for c in columns), strict=True), strict=True):
         size, address, role, flags, dtype, alignment, shares, of, window = row
         words = _marks(ROLES[role], flags)
         kind = body.dtypes[dtype]

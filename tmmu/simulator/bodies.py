@@ -1,6 +1,6 @@
 """The steps of a plan as a tree: bodies as lists of steps within the nodes that own them.
 
-Steps that make no program, a body that is entered and never left, a value that nobody returns, end the run.
+Steps that make no program, a body that is entered and never left, a value that no body returns, end the run.
 spec: SIM1.6, T8.1, T8.9
 """
 
@@ -14,7 +14,7 @@ from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import MAIN, Part, Role
 from tmmu.plan.columns import PARTS, ROLES
 from tmmu.plan.sections import Plan
-from tmmu.simulator.operators import iterates, knows_bodies
+from tmmu.simulator.operators import has_body_rule, iterates
 from tmmu.simulator.witness import malformed
 
 DEEPEST = 100
@@ -158,7 +158,7 @@ class Tree:
         copies = {copy for body in inner.values() for _, copy in body.returns}
         results = tuple(t for t in last.results if t not in copies)
         exclusive = bool(owned) and all(self.exclusive[b] for b in owned)
-        again = iterates(*step.op) and not (exclusive and not knows_bodies(*step.op))
+        again = iterates(*step.op) and not (exclusive and not has_body_rule(*step.op))
         return Holder(enter, leave, list(inner.values()), step.results, results, again, exclusive)
 
     def inside(self, body: int, around: int) -> bool:

@@ -51,7 +51,7 @@ def _elementwise(key: str, columns: Sequence[Raw], others: Sequence[Raw], size: 
     result = mixed(key, others, size)
     for k, column in enumerate(columns):
         length = min(size, len(column))
-        # An odd factor and a rotation keep every byte of a column telling, whatever the columns before it hold.
+        # An odd factor and a rotation: every byte of a column changes the result, whatever the columns before it hold.
         result[:length] = (result[:length] * np.uint8(5)) ^ (column[:length] * np.uint8(2 * k + 3))
     return result
 
@@ -93,7 +93,7 @@ class HashKernels:
     def _columns(self, step: Step) -> list[int]:
         """The positions of operands that a result depends on element by element, each tensor once.
 
-        Of operators that nobody knows these are the operands that the plan says are overwritten.
+        Of operators that no table has these are the operands that the plan states as overwritten.
         """
         program = self.program
         if known(step.op[0]) and not step.mutates:

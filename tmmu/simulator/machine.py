@@ -1,6 +1,6 @@
-"""Running the steps of a program in a memory, and telling at which moments which tensor must be what it should be.
+"""Running the steps of a program in a memory, and yielding at which moments which tensor must have its value.
 
-`run` is a generator of looks: whenever a step has read, or has written, it says which tensor, and waits. So a run in
+`run` is a generator of looks: whenever a step has read, or has written, it yields which tensor. So a run in
 private memory and one in arenas go side by side, and their bytes are compared at every look, before anything is
 computed from them. spec: SIM1.1, SIM1.2, T8.1, T8.2, T8.9, V1.10
 """
@@ -98,7 +98,7 @@ class _Machine:
                 self.memory.release(t)
         writer = self.program.writer
         for t in self.program.returned:
-            # What is saved in a branch that is not taken is not written, and nobody looks for it.
+            # What is saved in a branch that is not taken is not written, and not looked at.
             if writer[t] == NONE or not self.executed.isdisjoint(self.writers.get(t, (writer[t],))):
                 yield Look(None, t)
 
@@ -222,7 +222,7 @@ class _Machine:
 
 
 def _deaths(program: Program) -> dict[int, list[int]]:
-    """The tensors that nobody needs after each step of the main graph; what bodies touch is needed to their end."""
+    """The tensors last needed by each step of the main graph; what bodies touch is needed to their end."""
     last: dict[int, int] = {}
     for n, step in enumerate(program.steps):
         for t in (*step.operands, *step.results, *step.scratch):

@@ -124,7 +124,7 @@ class Private:
         self.prepare(tensors)
 
     def unprobe(self) -> None:
-        """Nobody reads these bytes before they are written."""
+        """Forbid reads of these bytes before they are written."""
 
     def store(self, t: int, content: Raw) -> None:
         """Give a tensor new bytes."""

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-NOBODY = -1
+NO_OWNER = -1
 
 
 class Owned(NamedTuple):
@@ -32,7 +32,7 @@ class Owners:
 
     def __init__(self) -> None:
         self._start = [0]
-        self._owner = [(NOBODY, 0)]
+        self._owner = [(NO_OWNER, 0)]
 
     def write(self, first: int, end: int, value: int) -> None:
         """Bytes [first, end) now hold `value`, beginning with its byte 0."""

@@ -18,7 +18,7 @@ from tmmu.runtime.births import Births
 from tmmu.runtime.memory import Memory
 from tmmu.simulator.bodies import Step
 from tmmu.simulator.memories import PATTERN, Kernel, Raw
-from tmmu.simulator.owners import NOBODY, Owners
+from tmmu.simulator.owners import NO_OWNER, Owners
 from tmmu.simulator.program import Program
 from tmmu.simulator.witness import Corrupted, Corruption
 
@@ -38,8 +38,7 @@ class Placed:
     careful
         Compute in-place results piece by piece in both directions. Otherwise each is computed once and written whole.
     births, begun
-        What zeroes storages at their births, and what tells it, or the execution that it is part of, that a step
-        begins. Without them nothing is zeroed.
+        What zeroes storages at their births, and what is called when a step begins. Without them nothing is zeroed.
     """
 
     def __init__(
@@ -195,9 +194,9 @@ class Placed:
     def check(self, n: int | None, t: int) -> None:
         """Raise `Corrupted` where a byte of a tensor belongs to another, though it may hold the same. spec: SIM3.1"""
         name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
-        value, first_byte = self.shown.get(t, (NOBODY, 0))
+        value, first_byte = self.shown.get(t, (NO_OWNER, 0))
         for run in self.owners[arena].read(address, address + self.program.sizes[t]):
-            if (run.value, run.first - run.origin) == (value, run.first - address + first_byte) and value != NOBODY:
+            if (run.value, run.first - run.origin) == (value, run.first - address + first_byte) and value != NO_OWNER:
                 continue
             other = self._owner(run.value)
             what = "an earlier value of it" if other == name else other
@@ -206,7 +205,7 @@ class Placed:
             raise Corrupted(Corruption(text, (name, other), n, where, run.first, run.end - 1))
 
     def _owner(self, value: int) -> str:
-        if value == NOBODY:
+        if value == NO_OWNER:
             return "nothing"
         return "the zeros of a birth" if self.values[value] == NONE else self.program.names[self.values[value]]
 

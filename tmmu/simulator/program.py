@@ -1,6 +1,6 @@
 """A plan as a program that can be run: its steps, where its tensors are, and its words on sharing that are tried.
 
-Nothing is believed of lifetimes, storages and slots: a run needs the steps, and where each tensor's bytes are.
+Lifetimes, storages and slots are not used: a run needs the steps, and where each tensor's bytes are.
 spec: SIM1.2, SIM2.1, SIM2.2
 """
 

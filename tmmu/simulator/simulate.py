@@ -73,7 +73,7 @@ class Batches:
             What operators compute, and what the caller writes. From the second batch on it writes no more what it
             keeps in persistent arenas: that must have stayed what it was.
         progress
-            Is told the step that is run.
+            Called with the step that is run.
 
         Raises
         ------

@@ -59,7 +59,7 @@ def stored(tensor: onnx.TensorProto, folder: str) -> Array | None:
             external_data_helper.load_external_data_for_tensor(copy, folder)
             tensor = copy
         return numpy_helper.to_array(tensor)
-    except Exception as error:  # onnx raises what it likes over data that do not fit
+    except Exception as error:  # onnx raises exceptions of any kind over data that do not fit
         what = f"its data cannot be read ({error})"
         raise TmmuError("INVALID_IR", what, place=place, fix="write its weights again", node_id=tensor.name) from error
 

@@ -29,5 +29,5 @@ class Corrupted(Exception):
 
 
 def malformed(text: str, *tensors: str, step: int | None = None) -> Corrupted:
-    """What is said of steps that no runtime could execute."""
+    """The witness of steps that no runtime could execute."""
     return Corrupted(Corruption(f"the steps make no program: {text}", tensors, step))

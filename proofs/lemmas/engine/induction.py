@@ -28,7 +28,7 @@ class Lemma(NamedTuple):
     `sentence` is the same in English. `variables` gives the sorts of all variables, the list included. `hypotheses` are
     instances at which the step may use the lemma itself at the rest of the list: each gives terms for other variables
     (what it does not name stays). `using` are lemmas proved before, each with terms for its variables. Terms may
-    speak of the variables, of the cell's fields as `its_<field>`, and of `rest_of_list`. Without `over` there is no
+    use the variables, the cell's fields as `its_<field>`, and `rest_of_list`. Without `over` there is no
     induction. `mutants` change one place of the definitions or of the claim, `(prove claim)`, and make it false.
     """
 

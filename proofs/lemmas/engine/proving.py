@@ -28,7 +28,7 @@ PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 
 @dataclass
 class Report:
-    """What came of one lemma: in which file it stands, and what each solver said of its proof under so many seeds.
+    """The result for one lemma: its file, and what each solver answered to its proof under so many seeds.
 
     `twin` is a case in which hypotheses and goal hold, `mutants_refuted` a case for each mutant in which it is false,
     `open` what is not as it must be; `proof` whether a proof was written down and checked, where that was asked for.

@@ -48,7 +48,7 @@ LEMMAS = (
         "align_up_gives_a_multiple",
         "Rounding up gives a multiple of the alignment.",
         _INTEGERS, _VALID, "(= 0 (mod (align_up offset alignment) alignment))",
-        (Mutant("adds and forgets to round", "(* alignment (div (+ offset alignment (- 1)) alignment))",
+        (Mutant("adds and does not round", "(* alignment (div (+ offset alignment (- 1)) alignment))",
                 "(+ offset alignment (- 1))"),),
     ),
     Statement(

@@ -2,7 +2,7 @@
 
 The place of a token of a head is `head * capacity + position`. By the first statement no two tokens share a place,
 whatever the capacity; so a place at a capacity has one head and one position, and the machine has functions of a
-capacity that say no more than that: `place`, `head_of` and `position_of`. spec: V4.9
+capacity for just that: `place`, `head_of` and `position_of`. spec: V4.9
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ MACHINE = Machine(
             f"""(any x Region) (< 0 (size x)) (not (pinned x)) (set (size x) 0) (set (pages x) 0) (set (base x) 0)
             (set (first x) 0) (set used (- used (size x))) {_FOLLOWS} (gives (< used' used))""",
             (Without("evicts what is pinned", "(not (pinned x))"),
-             Mutant("forgets to count", "(set used (- used (size x)))", "(set used (- used 1))"),
+             Mutant("does not count down", "(set used (- used (size x)))", "(set used (- used 1))"),
              Without("what is not mapped is unmapped", "(< 0 (size x))")),
             module=("Evict", "GiveBack"),
         ),

@@ -97,7 +97,7 @@ MACHINE = Machine(
             "What was mapped is zeroed before anything runs.",
             f"{_APPLIED} (set phase Safepoint) {_NONE_STANDS_BY}",
             (Mutant("runs on dirty memory", _APPLIED, f"(or {_PLANNED} {_APPLIED})"),
-             Without("forgets what stands by", "(set stands_by false)")),
+             Without("drops the plan that stands by", "(set stands_by false)")),
         ),
         Rule(
             "Ask",

@@ -23,7 +23,7 @@ _DIVIDES, _SAME = "(divides (spec x))", "(forall ((b Rank)) (= (spec x) (spec b)
 _LAST = "(- (parts (spec x)) 1)"
 _NEXT = "(+ (got x) 1)"
 _ARRIVED = f"(shard (before x) {_NEXT})"
-_TELLS = f"(set (sent x) (ite (< {_NEXT} {_LAST}) (+ (sent x) 1) (sent x)))"
+_PASSES_ON = f"(set (sent x) (ite (< {_NEXT} {_LAST}) (+ (sent x) 1) (sent x)))"
 _ON_ITS_WAY = "(< (got x) (sent (before x)))"
 _NEIGHBOUR = """(=> (= (spec x) (spec (before x)))
   (= (at x) (ite (= (+ (at (before x)) 1) (parts (spec x))) 0 (+ (at (before x)) 1))))"""
@@ -87,7 +87,7 @@ MACHINE = Machine(
             (Without("one whose spec does", f"(not {_DIVIDES})"),),
         ),
         Rule(
-            "Hear",
+            "Exchange",
             "A rank that has planned is informed of the specs of all, when all have read theirs.",
             f"{_PLANNED} (forall ((b Rank)) (distinct Read (phase b))) (set (informed x) true)",
             (Without("of some alone", "(forall ((b Rank)) (distinct Read (phase b)))"),),
@@ -111,9 +111,9 @@ MACHINE = Machine(
         Rule(
             "Receive",
             "A rank that has begun puts the next shard that arrives beside its own, and passes it on but for the last.",
-            f"""{_AGREED} {_NEIGHBOUR} {_ON_ITS_WAY} (set (holds x {_ARRIVED}) true) (set (got x) {_NEXT}) {_TELLS}
+            f"""{_AGREED} {_NEIGHBOUR} {_ON_ITS_WAY} (set (holds x {_ARRIVED}) true) (set (got x) {_NEXT}) {_PASSES_ON}
             (set (shard x (+ {_NEXT} 1)) {_ARRIVED})""",
-            (Without("passes nothing on", _TELLS),
+            (Without("passes nothing on", _PASSES_ON),
              Mutant("passes on too much", f"(< {_NEXT} {_LAST})", f"(<= {_NEXT} {_LAST})"),
              Mutant("passes on its own", f"(set (shard x (+ {_NEXT} 1)) {_ARRIVED})",
                     f"(set (shard x (+ {_NEXT} 1)) (at x))"),

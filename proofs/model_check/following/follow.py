@@ -24,7 +24,7 @@ READERS: tuple[Callable[[Sequence[Event]], Iterator[Path]], ...] = (
 def read(file: File) -> tuple[list[Event], list[Path]]:
     """The events of a log, and every path in it.
 
-    Raises `WrongLog`, also where there is nothing to follow: a log that no module speaks of was not checked.
+    Raises `WrongLog`, also where there is nothing to follow: a log without an event of any module was not checked.
     """
     try:
         events = log.read(file)
@@ -32,7 +32,7 @@ def read(file: File) -> tuple[list[Event], list[Path]]:
     except WrongLog as error:
         raise WrongLog(None, f"{file}: {error}") from error
     if not paths:
-        raise WrongLog(None, f"{file}: nothing in it that a module speaks of")
+        raise WrongLog(None, f"{file}: it has no event that belongs to a module")
     return events, paths
 
 

@@ -1,7 +1,7 @@
-"""Did TLC take every line of a path for a step of its module? Exit code 0 alone does not tell.
+"""Did TLC take every line of a path for a step of its module? Exit code 0 alone does not show it.
 
-A path is accepted only with TLC's own word for success, and exactly one state more than lines, one behind the other:
-no first state, several, a follower that leaves a choice, or a question that forgot deadlock would give another number.
+A path is accepted only with TLC's message of success, and exactly one state more than lines, one behind the other:
+no first state, several, a follower that leaves a choice, or a question without deadlock would give another number.
 It is rejected at a line where TLC stops there: no successor (the line is no step of the module), or a check that fails
 after it. Anything else is no answer.
 """
@@ -38,7 +38,7 @@ def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: O
                 found = None
                 objections.append(f"no answer: {judge.ended(outcome, None)[:300]}")
             else:
-                objections.append(_says(path, at, found, events, report.printed))
+                objections.append(_described(path, at, found, events, report.printed))
     checks = (NOT_A_STEP, *(check.removeprefix("After") for check in (*run.config.invariants, *run.config.properties)))
     return Result(
         f"{name}: {path.module}, {path.subject}", path.module, "followed", checks, run.expected, found, not objections,
@@ -71,17 +71,17 @@ def _stopped(path: Path, outcome: Outcome) -> tuple[Line | None, str | None]:
     return done, failed.removeprefix("After")
 
 
-def _says(path: Path, at: Line, failed: str, events: Sequence[Event], printed: str) -> str:
-    """One line for a person: the line of the log, what it says, what the module has to say to that."""
+def _described(path: Path, at: Line, failed: str, events: Sequence[Event], printed: str) -> str:
+    """One line for a person: the line of the log, its event, and what the module allows there."""
     by_line = {event.line: event for event in events}
     event = by_line[at.source]
-    said = json.dumps({"event": event.kind, **event.fields}, ensure_ascii=False)
-    said = said if len(said) <= 160 else said[:159] + "…"
+    shown = json.dumps({"event": event.kind, **event.fields}, ensure_ascii=False)
+    shown = shown if len(shown) <= 160 else shown[:159] + "…"
     if failed != NOT_A_STEP:
-        return f"line {at.source}: after {at.action}, {failed} of {path.module} is violated; {said}"
+        return f"line {at.source}: after {at.action}, {failed} of {path.module} is violated; {shown}"
     words = re.search(r'<<\s*"allowed",\s*\{([^}]*)\}', printed)
     allowed = ", ".join(re.findall(r"\w+", words[1])) if words else ""
     if at is path.end:
-        return f"line {at.source}: {path.module} does not end so; {said}"
+        return f"line {at.source}: {path.module} does not end so; {shown}"
     expected = f" (it allows {allowed})" if words and allowed else " (it allows nothing more)" if words else ""
-    return f"line {at.source}: {at.action} is no step of {path.module} here{expected}; {said}"
+    return f"line {at.source}: {at.action} is no step of {path.module} here{expected}; {shown}"

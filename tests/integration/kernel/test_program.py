@@ -43,7 +43,7 @@ def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> Answer:
 def test_right_plans_are_accepted_in_every_layout(count: int, layout: str) -> None:
     plan = training_plan(count, seed=count, in_place=0.3, views=0.3, arenas=2)
     answer = asked(in_layout(plan, layout))
-    assert answer == Answer(
+    assert answer == KernelAnswer(
         True, slots=True, footprints=True, fewest_slots=(True, True), least_footprint=answer.least_footprint
     )
     assert False not in answer.least_footprint
@@ -88,7 +88,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("plan", "part"), WRONG.values(), ids=WRONG)
 def test_wrong_plans_are_refused_and_the_part_that_says_no_is_named(plan: Plan, part: str) -> None:
-    assert asked(plan) == Answer(rejected=True, part=part)
+    assert asked(plan) == KernelAnswer(rejected=True, part=part)
 
 
 @pytest.mark.parametrize("given", ["x u", "u x"])
@@ -98,7 +98,7 @@ def test_an_input_over_another_is_refused_also_where_no_step_reads_it(given: str
     names = plan.allocation.tensors.name.list()
     assert asked(plan).accepted
     onto = int(plan.allocation.tensors.storage[names.index("x")])
-    assert asked(changed(plan, "tensors", names.index("u"), storage=onto)) == Answer(
+    assert asked(changed(plan, "tensors", names.index("u"), storage=onto)) == KernelAnswer(
         rejected=True, part="sharing_is_sound"
     )
 

@@ -159,7 +159,7 @@ def _agreed(
             if (_is_name(stated_dim) or stated_dim in given) and known.setdefault(stated_dim, dim) != dim:
                 raise _contradiction(flag, name, f"{stated_dim!r} is {_given(known[stated_dim])} and {dim}")
         elif stated_dim is not None and stated_dim != dim:
-            raise _contradiction(flag, name, f"{_shown(shape)} where the model says {stated_dim}, not {dim}")
+            raise _contradiction(flag, name, f"{_shown(shape)} where the model states {stated_dim}, not {dim}")
     return shape
 
 

@@ -1,4 +1,4 @@
-"""The shapes that a file states of its own results: believed only where the user says so, and only what is unknown.
+"""The shapes that a file states of its own results: used only with `--trust-shapes`, and only for what is unknown.
 
 spec: T10.6
 """
@@ -34,7 +34,7 @@ class StatedShapes:
         }
 
     def fill(self, scope: Scope, name: str, known: Type, place: str) -> Size | None:
-        """The size that `known` and the file's word on `name` give together; None where they do not suffice.
+        """The size that `known` and the shape stated of `name` give together; None where they do not suffice.
 
         Raises INVALID_IR_SHAPES where the file contradicts what is known.
         """

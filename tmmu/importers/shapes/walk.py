@@ -2,7 +2,7 @@
 
 When a node is reached, the sizes of all its operands are known; its own follow from the operator alone, or, where
 an operand's value decides them, from that value, worked out on demand. So each size is established once, nothing that
-the file states of a result is believed, and the first tensor that stays unknown is refused by name.
+the file states of a result is used unchecked, and the first tensor that stays unknown is refused by name.
 spec: T9.1, T10.1, T10.2, T10.5, T10.6
 """
 
@@ -47,8 +47,8 @@ MOST_GIVEN = 64
 class Walk:
     """One execution of the model with sizes in the place of tensors."""
 
-    def __init__(self, operators: Operators, found: Structure, bound: Bound, believed: StatedShapes | None) -> None:
-        self.operators, self.structure, self.believed = operators, found, believed
+    def __init__(self, operators: Operators, found: Structure, bound: Bound, stated: StatedShapes | None) -> None:
+        self.operators, self.structure, self.stated = operators, found, stated
         self.sizes: dict[str, Size] = dict(bound.sizes)
         self.values = Values(operators, self.sizes, bound.values)
         self.ruled_out: set[str] = set()
@@ -196,7 +196,7 @@ class Walk:
         )
 
     def _needless(self, scope: Scope, node: onnx.NodeProto, output: int) -> bool:
-        """Whether an output is one of T9: optional by the operator's definition, and nobody reads it."""
+        """Whether an output is one of T9: optional by the operator's definition, and read by no node."""
         unread = scope.scoped(node.output[output]) not in self.structure.read
         return unread and self.operators.may_be_left_out(node, output)
 
@@ -223,8 +223,8 @@ class Walk:
                 continue
             tensor = f"tensor {scope.scoped(name)!r} of {place}"
             size = type_.size()
-            if size is None and self.believed is not None:
-                size = self.believed.fill(scope, name, type_, tensor)
+            if size is None and self.stated is not None:
+                size = self.stated.fill(scope, name, type_, tensor)
             if size is not None:
                 self.sizes[scope.scoped(name)] = checked(size, tensor)
             elif self._needless(scope, node, k):
@@ -287,14 +287,14 @@ class Walk:
         return ""
 
     def _trust(self) -> str:
-        if self.believed is None:
+        if self.stated is None:
             return "--trust-shapes takes the shape that the file states"
         return "the file states none either; export the model with fixed shapes"
 
     def _stated_input(self, body: Scope, value: onnx.ValueInfoProto) -> Size:
         """The size of a formal input of an operator that is not known: what the file states, if it is trusted."""
         place = f"input {value.name!r} of body {body.name!r}"
-        size = self.believed.fill(body, value.name, UNKNOWN, place) if self.believed is not None else None
+        size = self.stated.fill(body, value.name, UNKNOWN, place) if self.stated is not None else None
         if size is None:
             what = "its shape is not known, as the operator that holds the body is not"
             raise refuse("INVALID_IR_SHAPES", place, what, self._trust())
