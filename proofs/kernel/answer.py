@@ -12,7 +12,7 @@ from proofs.obligations.context import Context, StorageContext
 
 NOT_INSTALLED = "not installed"
 NOT_ASKED = "not asked"
-"""The kernel would reject what may be right, since its theorem does not reach as far; `reason` says where."""
+"""The kernel would reject what may be right, since its theorem does not cover it; `reason` says where."""
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 

@@ -1,4 +1,4 @@
-"""A plan as a file that Coq itself can check, for those who trust nothing but its kernel: `verify-plan --coq DIR`.
+"""A plan as a file that Coq itself can check, so that only Coq's kernel need be trusted: `verify-plan --coq DIR`.
 
 `Plan.v` holds the words of the plan, column by column, and proves by computation that this plan is safe and runs as
 if every tensor had memory of its own. `_CoqProject` names the compiled theory by its absolute path. spec: V6.4

@@ -69,7 +69,7 @@ def _zarith() -> bool:
 
 
 def build(whole: Path, sources: Path = SOURCES) -> None:
-    """Make the folder that is installed: `kernel`, `theory/*.vo`, and what Coq says of assumptions."""
+    """Make the folder that is installed: `kernel`, `theory/*.vo`, and Coq's list of assumptions."""
     theory = whole / THEORY
     theory.mkdir(parents=True)
     for name in ORDER:

@@ -55,7 +55,7 @@ def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> Ans
     return ask_words(program, words(context, digest), digest, timeout_s)
 
 
-def ask_lifetimes(program: Path, memory: Memory, digest: bytes, timeout_s: float) -> KernelAnswer:
+def ask_lifetimes(program: Path, memory: KernelMemory, digest: bytes, timeout_s: float) -> KernelAnswer:
     """Ask about lifetimes without accesses: nothing follows about runs. O(n log n). spec: V6.6"""
     return ask_words(program, lifetime_words(memory, digest), digest, timeout_s, "lifetimes")
 

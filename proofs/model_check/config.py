@@ -96,7 +96,7 @@ def _config(found: dict[str, list[str]]) -> Config:
     if "SPECIFICATION" not in found:
         raise WrongConfig("there is no SPECIFICATION")
     if found.get("CHECK_DEADLOCK") not in (["TRUE"], ["FALSE"]):
-        raise WrongConfig("CHECK_DEADLOCK must be said: TRUE or FALSE")
+        raise WrongConfig("CHECK_DEADLOCK is missing: state TRUE or FALSE")
     constants, invariants, properties = (tuple(found.get(key, ())) for key in ("CONSTANTS", "INVARIANTS", "PROPERTIES"))
     deadlock = found["CHECK_DEADLOCK"] == ["TRUE"]
     config = Config(found["SPECIFICATION"][0], constants, invariants, properties, deadlock)

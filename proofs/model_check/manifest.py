@@ -175,16 +175,16 @@ def _nonproperty(model: Run, row: Any) -> Run:
 
 def _keys(entry: Any, what: str, needed: set[str], allowed: set[str] | None = None) -> dict[str, Any]:
     if not isinstance(entry, dict):
-        raise WrongManifest(f"{what} is no object")
+        raise WrongManifest(f"{what} is not an object")
     missing, unknown = needed - set(entry), set(entry) - needed - (allowed or set())
     if missing or unknown:
         wrong = f"lacks {', '.join(sorted(missing))}" if missing else f"has the unknown {', '.join(sorted(unknown))}"
         raise WrongManifest(f"{what} {wrong}")
     for key, value in entry.items():
         if not isinstance(value, KINDS.get(key, str)):
-            raise WrongManifest(f"{what}: {key} is no {KINDS.get(key, str).__name__}")
+            raise WrongManifest(f"{what}: {key} is not of type {KINDS.get(key, str).__name__}")
         if key in NAMES and not NAME.fullmatch(str(value)):
-            raise WrongManifest(f"{what}: {key} {value!r} is no name of letters, digits, '_', '-' and '.'")
+            raise WrongManifest(f"{what}: {key} {value!r} is not a name of letters, digits, '_', '-' and '.'")
     return entry
 
 

@@ -16,7 +16,7 @@ from proofs.sharding.mesh import Mesh
 from proofs.sharding.partitions import PartitionSpec, misfit
 from proofs.sharding.rank_model import Spread, spread
 from tmmu.core.dims.expressions import closed
-from tmmu.core.vocabulary import Part
+from tmmu.core.vocabulary import NodePart
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def _end_kept() -> None:
 
 
 def _judge(reply: str) -> tuple[str, str | None]:
-    """What a reply says: solvers report some errors as text, and after any of them its context cannot be relied on."""
+    """The text of a reply, or the failure: some errors come as text, after any of which the context is unreliable."""
     kind, text = reply[:1], reply[1:].strip()
     if kind != "=":
         return "", f"the solver raised: {text[:200]}"

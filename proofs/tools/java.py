@@ -49,7 +49,7 @@ def candidates(environment: dict[str, str]) -> Iterator[str]:
 
 
 def version(path: str) -> int | None:
-    """The feature release (8, 11, 17, …) of a Java; None where it does not say one."""
+    """The feature release (8, 11, 17, …) of a Java; None where it does not print one."""
     try:
         done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -111,7 +111,7 @@ def test_bodies_nest_and_end_where_the_next_node_stands_elsewhere() -> None:
 
 def test_an_empty_body_at_the_end_of_the_model_is_left() -> None:
     expected = read_ir(small("if: x -> y", "if/then: => x"))
-    assert [s.part for s in expected.steps] == [Part.ENTER, Part.LEAVE]
+    assert [s.part for s in expected.steps] == [NodePart.ENTER, NodePart.LEAVE]
 
 
 def test_declared_views_and_in_place_pairs_count_and_are_listed_where_only_the_model_says_so() -> None:

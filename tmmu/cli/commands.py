@@ -208,7 +208,7 @@ def compare(
     known, ranges = dims(dim)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
     secret = layouts.read_token(address_token)
-    found: dict[str, list[layouts.Row]] = {}
+    found: dict[str, list[layouts.ComparisonRow]] = {}
     for model in models:
         loaded = load(model, known, shapes("--shape", shape), value, donate, trust_shapes, ranges)
         try:

@@ -149,7 +149,7 @@ def _loaded(path: str) -> Plan:
             f"the file states {found.hex()[:16]}…, it is {expected.hex()[:16]}…",
             file=path,
             place=field,
-            fix="write the plan again; `verify-plan` says what is wrong with it",
+            fix="write the plan again; `verify-plan` reports what is wrong with it",
             operator="UML_OS.TMMU.ApplyPlan_v1",
             expected=expected,
             found=found,

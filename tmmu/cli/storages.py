@@ -64,7 +64,7 @@ def rows(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _members(plan: Plan) -> dict[int, int]:
-    """The first tensor of each storage that is no view: what rules said of it holds for the storage."""
+    """The first tensor of each storage that is not a view: the rule that matches it holds for the storage."""
     views = SHARES.index(Shares.VIEW)
     first: dict[int, int] = {}
     for wanted in (False, True):

@@ -58,12 +58,12 @@ def _command(framework: str, returns: str) -> click.Command:
 torch = _command(
     "torch",
     "It is called without arguments under FakeTensorMode and returns (module, arguments), or (module, arguments, "
-    "update), where module(*arguments) is the loss: see tmmu.importers.torch.Training.",
+    "update), where module(*arguments) is the loss: see tmmu.importers.torch.TorchTraining.",
 )
 jax = _command(
     "jax",
     "It is called without arguments and returns (loss, parameters, arguments), shapes for arrays, where "
-    "loss(parameters, *arguments) is a number: see tmmu.importers.jax.Training.",
+    "loss(parameters, *arguments) is a number: see tmmu.importers.jax.JaxTraining.",
 )
 
 

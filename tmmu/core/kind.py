@@ -52,9 +52,9 @@ def is_text(head: bytes) -> str | None:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
-    """The kind of the file at `path`; None also for what cannot be opened or is no regular file: its reader says so."""
+    """The kind of the file at `path`; None also for what its reader will refuse: unreadable, or not a regular file."""
     try:
-        # Asked what it is before it is opened: a named pipe would have one wait for ever.
+        # Its type is checked before it is opened: opening a named pipe would block.
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
         with open(path, "rb") as file:

@@ -43,7 +43,7 @@ ORDERS = ("given", "memory")
 
 
 class Role(enum.StrEnum):
-    """What a tensor is for; the arena configuration says which arena holds which role (M3)."""
+    """What a tensor is for; the arena configuration assigns each role an arena (M3)."""
 
     INPUT = "input"
     PARAMETER = "parameter"
@@ -61,7 +61,7 @@ class Phase(enum.StrEnum):
     OPTIMIZER = "optimizer"
 
 
-class Part(enum.StrEnum):
+class NodePart(enum.StrEnum):
     """Which part of its node a step executes: all of it, or the enter or leave of a node with bodies (T8)."""
 
     WHOLE = "whole"
@@ -240,9 +240,9 @@ class Device(NamedTuple):
 class Rule(NamedTuple):
     """Where tensors may lie: the arenas that they may use, the first one first; one arena pins them.
 
-    A tensor is meant if it has one of the `roles`, its name one of the patterns `names`, and its node (the one that
-    writes it, or the first that reads what the caller writes) an operator in `ops` and a device in `devices`. What
-    is empty asks nothing. In a pattern `*` stands for any text, every other character for itself.
+    A rule matches a tensor that has one of the `roles`, its name one of the patterns `names`, and its node (the one
+    that writes it, or the first that reads what the caller writes) an operator in `ops` and a device in `devices`. What
+    is empty matches everything. In a pattern `*` stands for any text, every other character for itself.
     """
 
     arenas: tuple[str, ...]
@@ -253,7 +253,7 @@ class Rule(NamedTuple):
 
 
 class ArenaPolicy(NamedTuple):
-    """The devices, and the rules that say which arenas a tensor may use; where none does, its role says it (M3)."""
+    """The devices, and the rules for which arenas a tensor may use; where none matches, its role decides (M3)."""
 
     devices: tuple[Device, ...] = ()
     rules: tuple[Rule, ...] = ()

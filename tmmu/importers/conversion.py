@@ -17,12 +17,12 @@ from tmmu.core.dtypes import BITS, element_alignment, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.importers.phases import phases
-from tmmu.importers.traced import Op, Trace, Value
+from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.importers.windows import Window, row_major, window
 from tmmu.ir.validate import validate
 
 
-def convert(trace: Trace) -> Model:
+def convert(trace: TrainingTrace) -> Model:
     """The model of a traced graph.
 
     Parameters
@@ -67,7 +67,7 @@ def bad(place: str, what: str, fix: str) -> TmmuError:
     )
 
 
-def _check_described(trace: Trace) -> None:
+def _check_described(trace: TrainingTrace) -> None:
     """Check that every name in the trace is a value of it."""
     listed = [*trace.given, *trace.seeds, *trace.outputs, *trace.gradients, *filter(None, trace.gradients.values())]
     for op in trace.ops:
@@ -90,7 +90,7 @@ class _Row(NamedTuple):
 class _Conversion:
     """A model in the making: rows of tensors in the order in which a run comes by them."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TrainingTrace) -> None:
         self.trace = trace
         self.tensors: list[Tensor] = []
         self.facts: list[_Row] = []
@@ -140,7 +140,7 @@ class _Conversion:
                 raise bad(place, f"it reads {name!r} before it is written", "report the graph")
         return tuple(self.row[name] for name in names)
 
-    def _value(self, name: str) -> Value:
+    def _value(self, name: str) -> TracedValue:
         return self.trace.values[name]
 
     def _storage(self, name: str) -> Hashable:

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from tmmu.core.columns import U8, U32, U64, Names, Table
 from tmmu.core.dims.table import Row
-from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.core.vocabulary import NodePart, Role, Shares
 
 ROLES: tuple[Role, ...] = tuple(Role)
-PARTS: tuple[Part, ...] = tuple(Part)
+PARTS: tuple[NodePart, ...] = tuple(NodePart)
 SHARES: tuple[Shares, ...] = tuple(Shares)
 
 IS_INPUT, IS_OUTPUT, IS_SAVED, IS_RETURNED = 1, 2, 4, 8

@@ -15,7 +15,7 @@ import numpy as np
 from tmmu.core.columns import NONE, U32, Names, column, index_of, ragged
 from tmmu.core.dtypes import TYPES, element_alignment
 from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
-from tmmu.core.vocabulary import MAIN, UINT64_END, Part, Role, Shares
+from tmmu.core.vocabulary import MAIN, UINT64_END, NodePart, Role, Shares
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.columns import (
     IS_INPUT,
@@ -51,7 +51,7 @@ CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
 KEPT = (Role.PARAMETER, Role.OPTIMIZER)
 
 
-class Row(NamedTuple):
+class TextTensor(NamedTuple):
     """A tensor as it is stated; `of` is the row that it shares with, `shift` the byte of it at which it begins."""
 
     name: str
@@ -97,7 +97,7 @@ class _Reading:
         self.arenas: list[Arena] = []
         self.arena_rows: dict[str, int] = {}
         self.rows: dict[str, int] = {}
-        self.steps: list[tuple[str, tuple[str, str], Part]] = []
+        self.steps: list[tuple[str, tuple[str, str], NodePart]] = []
         self.accesses: list[Access] = []
         self.mutates: list[tuple[int, ...]] = []
         self.arms = [BodySpan(MAIN, NO_STEP, NO_STEP, 0, 0, False, False)]
@@ -130,7 +130,7 @@ class _Reading:
         """`BYTES ARENA OFFSET`."""
         return statement.integer("bytes"), statement.row(self.arena_rows, "arena"), statement.integer("an offset")
 
-    def tensor(self, name: str, statement: TextLine) -> Row:
+    def tensor(self, name: str, statement: TextLine) -> TextTensor:
         """One line. spec: X2.2"""
         size, arena, offset = self.placed(statement)
         role: Role | None = None
@@ -149,10 +149,10 @@ class _Reading:
                     raise statement.refuse("it shares with two tensors", "write one of view, inplace and alias")
                 of = statement.row(self.rows, "tensor")
                 link = LINKS[word], of, statement.integer("a byte of the base") if word == "view" else 0
-        # What the caller keeps it reads again at the end, unless it gives it up; that it does is for it to say.
+        # What the caller keeps it reads again at the end, unless it gives it up, which only the caller can state.
         flags |= IS_RETURNED if role in KEPT and not donated else 0
         alignment = element_alignment(dtype) if alignment is None else alignment
-        return Row(name, size, arena, offset, role or Role.ACTIVATION, flags, dtype, alignment, *link)
+        return TextTensor(name, size, arena, offset, role or Role.ACTIVATION, flags, dtype, alignment, *link)
 
     def buffers(self) -> Buffers:
         """Lifetimes without accesses. spec: X2.6"""
@@ -193,7 +193,7 @@ class _Reading:
             if word in ("step", "begin"):
                 self.nodes.add(name := statement.new(self.nodes, "step"))
                 op = operator(statement.name("an operator"))
-                self.step(statement, name, op, Part.WHOLE if word == "step" else Part.ENTER, body)
+                self.step(statement, name, op, NodePart.WHOLE if word == "step" else NodePart.ENTER, body)
                 if word == "begin":
                     opened.append((statement, body, []))
                     words = {"loop": False, "exclusive": False}
@@ -222,7 +222,7 @@ class _Reading:
                 raise statement.refuse(f"{ended!r} is ended, {name!r} is open")
             for b in mine:
                 self.arms[b] = self.arms[b]._replace(leave=len(self.steps))
-            self.step(statement, name, op, Part.LEAVE, outer)
+            self.step(statement, name, op, NodePart.LEAVE, outer)
             statement.end()
             opened.pop()
             body = outer
@@ -244,7 +244,7 @@ class _Reading:
         self.arms.append(BodySpan(outer, enter, NO_STEP, len(self.steps), NO_STEP, iterates, exclusive))
         return mine[-1]
 
-    def step(self, statement: TextLine, name: str, op: tuple[str, str], part: Part, body: int) -> None:
+    def step(self, statement: TextLine, name: str, op: tuple[str, str], part: NodePart, body: int) -> None:
         """`READS -> WRITES [changes NAMES]`, the name and the operator apart."""
         reads = statement.rows(self.rows, "tensor")
         statement.expect(ARROW)
@@ -258,7 +258,7 @@ class _Reading:
         self.accesses.append(Access(body, reads, writes))
         self.mutates.append(changed)
 
-    def allocation(self, tensors: list[Row]) -> Allocation:
+    def allocation(self, tensors: list[TextTensor]) -> Allocation:
         """The tables. spec: X2.5"""
         callers = [row.role in CALLERS for row in tensors]
         kept = [row.role in KEPT or bool(row.flags & IS_RETURNED) for row in tensors]
@@ -298,7 +298,7 @@ class _Reading:
         )  # fmt: skip
 
 
-def _locations(tensors: list[Row], lines: list[TextLine]) -> list[Location]:
+def _locations(tensors: list[TextTensor], lines: list[TextLine]) -> list[Location]:
     """Where each tensor lies: in the storage of its base, if its address is that of base and window, else in its own.
 
     A tensor elsewhere than its base is a storage of its own with the sharing that it states, as it would be in a
@@ -326,7 +326,7 @@ def _locations(tensors: list[Row], lines: list[TextLine]) -> list[Location]:
     return [location for location in locations if location is not None]
 
 
-def _formed(tensors: list[Row], locations: list[Location], live: Lives) -> tuple[Storages, list[int]]:
+def _formed(tensors: list[TextTensor], locations: list[Location], live: Lives) -> tuple[Storages, list[int]]:
     """The storages in the order of their first members, and the one of each tensor. spec: T2.1"""
     number: dict[int, int] = {}
     storage = [number.setdefault(location.root, len(number)) for location in locations]

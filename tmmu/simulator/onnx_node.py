@@ -117,7 +117,7 @@ class NodeKernel:
         try:
             with np.errstate(all="ignore"):
                 made = self.evaluator.run(self.outputs, feeds)
-        except Exception as error:  # kernels raise what they like
+        except Exception as error:  # kernels raise exceptions of any kind
             raise self._failed(f"its kernel fails ({_first_line(error)})") from error
         sizes = [size for size in self.wanted if size is not None]
         return [self._planned(array, size) for array, size in zip(made, sizes, strict=True)]
@@ -143,5 +143,5 @@ class NodeKernel:
 
 
 def _first_line(error: Exception) -> str:
-    """What an exception says, in short."""
+    """The message of an exception, in short."""
     return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""Who owns each byte of an arena: the value that was last written there, and which of its bytes it is.
+"""The owner of each byte of an arena: the value that was last written there, and which of its bytes it is.
 
 Neighbouring bytes of one value are one run, so that a tensor of a gigabyte costs as much as one of a byte. spec: SIM3.1
 """

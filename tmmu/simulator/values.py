@@ -95,7 +95,7 @@ def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:
                 found[name] = array
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise TmmuError(
-            "INVALID_BINDING", f"it is no .npz file of arrays ({error})", file=path, fix="write it with numpy.savez",
-            binding="--inputs",
+            "INVALID_BINDING", f"it is not an .npz file of arrays ({error})", file=path,
+            fix="write it with numpy.savez", binding="--inputs",
         ) from error  # fmt: skip
     return found

@@ -57,7 +57,7 @@ def _parts(negated_goal: str) -> list[Expression]:
         case ["assert", ["not", goal]]:
             return [goal]
         case _:
-            raise AssertionError(f"{negated_goal[:60]!r} is no negated goal")
+            raise AssertionError(f"{negated_goal[:60]!r} is not a negated goal")
 
 
 def evidence(family: Family, lemma: AnyLemma, tool: SMTInterpol, folder: Path, timeout_s: float) -> Evidence:

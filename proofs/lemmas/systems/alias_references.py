@@ -8,7 +8,7 @@ spec: T2.1, T3.4, T3.6, V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 _ALL_LIVE = "(forall ((t Tensor)) (=> (live t) (<= now (death t))))"
@@ -26,7 +26,7 @@ MACHINE = Machine(
     """
     (live (Tensor) Bool) (count (Storage) Int) (changed (Tensor) Bool) (now () Int) (holder () Storage)
     (place (Tensor) Int) (member (Storage Int) Tensor)""",
-    Rule(
+    MachineRule(
         "Init",
         "No tensor lives, all counts are zero, and the bytes are free.",
         """
@@ -54,7 +54,7 @@ MACHINE = Machine(
     ; SharedIsKept: nor what another member shows later.
     (forall ((t Tensor) (u Tensor)) (=> (and (changed t) (= (home t) (home u))) (<= (death u) (death t))))""",
     (
-        Rule(
+        MachineRule(
             "Make",
             "A member is made, where the bytes are free or its storage's.",
             f"""(any x Tensor) {_AVAILABLE} (= now (birth x)) (not (live x))
@@ -63,7 +63,7 @@ MACHINE = Machine(
             (Without("whichever storage has the bytes", _AVAILABLE),
              Without("views are not counted", "(set (count (home x))")),
         ),
-        Rule(
+        MachineRule(
             "Die",
             "A member dies and is counted down; the bytes are freed with the last one.",
             f"""(any x Tensor) (live x) (< (death x) now)
@@ -73,7 +73,7 @@ MACHINE = Machine(
             (Mutant("freed with the first", "(ite (= 1 (count (home x))) free holder)", "free"),
              Without("never freed", "(set holder")),
         ),
-        Rule(
+        MachineRule(
             "WriteOver",
             "A result is written over a member that is not saved, where no member is read later.",
             """(any x Tensor) (live x) (= now (death x)) (not (saved x))
@@ -83,7 +83,7 @@ MACHINE = Machine(
              Mutant("a count of one will do", "(forall ((t Tensor)) (=> (= (home t) (home x)) (<= (death t) now)))",
                     "(= 1 (count (home x)))")),
         ),
-        Rule(
+        MachineRule(
             "Proceed",
             "The next step begins, where every tensor that died before this one is counted down.",
             f"{_ALL_LIVE} (set now (+ now 1))",
@@ -96,7 +96,7 @@ MACHINE = Machine(
     ; Bytes are free between two storages that have them.
     (or (= holder' holder) (= free holder) (= free holder'))""",
     promises=(
-        Rule(
+        MachineRule(
             "a_tensor_that_is_made_finds_its_bytes_available",
             "Once dead tensors are counted down, a member that is made at its birth finds the bytes free or its"
             " storage's,"
@@ -111,7 +111,7 @@ MACHINE = Machine(
              Without("storages that live at one step", "(v Tensor)"),
              Mutant("a storage dies with its first member", "(<= now (death u))", "(< now (death t))")),
         ),
-        Rule(
+        MachineRule(
             "a_count_that_is_not_zero_is_covered",
             "Where a count is not zero and dead tensors are counted down, the step lies between the birth of one member"
             " and the death of one.",

@@ -13,7 +13,7 @@ from proofs.model_check.following.generate import run_of
 from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import Event, WrongLog
 from proofs.model_check.following.verdict import verdict
-from proofs.model_check.judge import Result
+from proofs.model_check.judge import RunResult
 
 READERS: tuple[Callable[[Sequence[Event]], Iterator[Path]], ...] = (
     scans.paths, lifecycle.paths, quota.paths, zeroing.paths,
@@ -38,7 +38,7 @@ def read(file: File) -> tuple[list[Event], list[Path]]:
 
 def follow(
     logs: Sequence[tuple[File, list[Event], list[Path]]], java: str, archive: File, timeout_s: float, workers: int
-) -> Iterator[Result]:
+) -> Iterator[RunResult]:
     """A result for each path of each log, in order; `workers` runs of TLC at one time."""
     tla = manifest.installed()
     with ThreadPoolExecutor(workers) as pool:

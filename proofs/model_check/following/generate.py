@@ -1,8 +1,8 @@
 """The TLA+ module that follows one path, and the run of TLC that it is for.
 
-The lines are a constant sequence; a variable says which is the next. `LogStep` takes it by the follower's `Follow`,
-which conjoins an action of the module with what was observed. After the last line the run stands still, where it has
-ended as the log says, and TLC looks for deadlock: a line that is no step leaves a state without a successor.
+The lines are a constant sequence; a variable holds the number of the next. `LogStep` takes it by the follower's
+`Follow`, which conjoins an action of the module with what was observed. After the last line the run stands still, where
+it has ended as the log states, and TLC looks for deadlock: a line that is no step leaves a state without a successor.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Path:
         self.lines.append(line(source, action, observed))
 
     def ends(self, source: int, **observed: Any) -> None:
-        """What the log says in the end."""
+        """What the log states of the end."""
         self.end = line(source, "the end", observed)
 
 

@@ -16,15 +16,15 @@ from proofs.model_check import judge
 from proofs.model_check.following.generate import STEPS
 from proofs.model_check.following.lines import Line, Path
 from proofs.model_check.following.log import Event
-from proofs.model_check.judge import Result
+from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
-from proofs.model_check.tlc import Outcome
+from proofs.model_check.tlc import TLCOutcome
 
 NOT_A_STEP = "Step"
 """The name of the check that fails where a line is no step of the module."""
 
 
-def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: Outcome) -> Result:
+def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: TLCOutcome) -> RunResult:
     """The result for one path of the log `name`; `violated` names the check, the objections begin with the line."""
     report = outcome.report
     found: str | None = None
@@ -40,20 +40,20 @@ def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: O
             else:
                 objections.append(_described(path, at, found, events, report.printed))
     checks = (NOT_A_STEP, *(check.removeprefix("After") for check in (*run.config.invariants, *run.config.properties)))
-    return Result(
+    return RunResult(
         f"{name}: {path.module}, {path.subject}", path.module, "followed", checks, run.expected, found, not objections,
         report.distinct_states, report.depth, round(outcome.seconds, 2), tuple(objections), (),
     )  # fmt: skip
 
 
-def _counted(run: Run, outcome: Outcome) -> Iterator[str]:
+def _counted(run: Run, outcome: TLCOutcome) -> Iterator[str]:
     for what in ("distinct_states", "depth"):
         due, counted = getattr(run, what), getattr(outcome.report, what)
         if counted != due:
             yield f"no answer: {what.replace('_', ' ')} {counted}, not {due}, which is one a line and the first"
 
 
-def _stopped(path: Path, outcome: Outcome) -> tuple[Line | None, str | None]:
+def _stopped(path: Path, outcome: TLCOutcome) -> tuple[Line | None, str | None]:
     """The line at which TLC stopped, and the check that failed there."""
     last = outcome.report.states[-1].values.get("line", "") if outcome.report.states else ""
     if not last.isdecimal():
@@ -84,4 +84,4 @@ def _described(path: Path, at: Line, failed: str, events: Sequence[Event], print
     if at is path.end:
         return f"line {at.source}: {path.module} does not end so; {shown}"
     expected = f" (it allows {allowed})" if words and allowed else " (it allows nothing more)" if words else ""
-    return f"line {at.source}: {at.action} is no step of {path.module} here{expected}; {shown}"
+    return f"line {at.source}: {at.action} is not a step of {path.module} here{expected}; {shown}"

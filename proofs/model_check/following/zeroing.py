@@ -87,7 +87,7 @@ def _of_arena(asked: Event, arena: str, rows: list[tuple[Any, ...]], events: Seq
         elif event.kind == "born":
             storage = event.fields["storage"]
             if storage >= len(asked.fields["storages"]):
-                raise WrongLog(event.line, f"storage {storage} is none of the plan")
+                raise WrongLog(event.line, f"storage {storage} is not one of the plan")
             if storage in number:
                 observed = {key: event.fields[key] for key in ("zeroed", "is_zero")}
                 path.add(event.line, "Bear", storage=number[storage], **observed)

@@ -16,7 +16,7 @@ from proofs.readers.models.difference import Pairing, difference, pairing
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.violations import Violation
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plan.columns import IS_RETURNED, SHARES
 from tmmu.plan.sections import Plan
 

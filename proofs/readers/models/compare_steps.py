@@ -149,7 +149,7 @@ def _nesting(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]
         if owner != around:
             yield difference("nesting", step.node, (), at, f"inside {around}", f"inside {owner}")
             return
-        if step.part is Part.LEAVE:
+        if step.part is NodePart.LEAVE:
             frames.pop()
             continue
         if step.body:
@@ -157,5 +157,5 @@ def _nesting(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]
                 yield difference("nesting", step.node, (), at, f"{step.body} resumed", "bodies do not interleave")
                 return
             frames[-1] = (around, rank[step.body])
-        if step.part is Part.ENTER:
+        if step.part is NodePart.ENTER:
             frames.append((step.node, 0))

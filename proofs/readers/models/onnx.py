@@ -30,7 +30,7 @@ from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, Ref
 from proofs.readers.operators import is_floating, is_view, iterates, overwritable, plain
 from tmmu.core.dtypes import BITS, element_alignment, nbytes
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Part, Role
+from tmmu.core.vocabulary import Bindings, NodePart, Role
 from tmmu.importers import shapes
 
 DROPOUT_IDENTITY_SINCE = 7

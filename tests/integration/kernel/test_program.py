@@ -129,7 +129,7 @@ def test_a_false_claim_leaves_a_plan_safe_and_is_named(plan: Plan, claims: tuple
 
 # Lifetimes without accesses.
 
-BUFFERS = Memory(
+BUFFERS = KernelMemory(
     10, *(np.array(column, np.uint64) for column in (
         [0, 0, 0, 1, 1], [8, 8, 0, 16, 16], [8, 8, 8, 16, 16], [0, 3, 0, 0, 5], [3, 9, 9, 2, 9], [8, 0, 8, 0, 16],
     )), [ArenaRange(16, 8), ArenaRange(32, 16, reuse=False)],
@@ -137,7 +137,7 @@ BUFFERS = Memory(
 APART = ((0, 1), (0, 4))
 
 
-def moved(row: int, **columns: int) -> Memory:
+def moved(row: int, **columns: int) -> KernelMemory:
     changed = {name: getattr(BUFFERS, name).copy() for name in columns}
     for name, value in columns.items():
         changed[name][row] = value
@@ -163,7 +163,7 @@ def moved(row: int, **columns: int) -> Memory:
         (replace(BUFFERS, steps=1 << 40), ""),
     ],
 )
-def test_lifetimes_are_accepted_where_no_two_overlap(memory: Memory, part: str) -> None:
+def test_lifetimes_are_accepted_where_no_two_overlap(memory: KernelMemory, part: str) -> None:
     """In the second arena, which does not reuse, bytes are kept beyond the lifetime. spec: V6.6"""
     answer = ask_lifetimes(program(), memory, DIGEST, 60)
     assert (answer.accepted, answer.part, answer.failure) == (not part, part, "")

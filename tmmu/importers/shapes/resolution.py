@@ -32,7 +32,7 @@ class Resolved:
     `graph` is the user's own model with its local functions inlined (and without the data of large weights);
     `source_digest` the SHA-256 of the file. `sizes` gives shape and element type by scoped name; `ruled_out` the bodies
     that a folded condition rules out, which have no steps; `unproduced` the outputs of T9 by scoped name; `bindings`
-    what the user and the defaults fixed, where `trust_shapes` says whether a stated shape was indeed needed.
+    what the user and the defaults fixed, where `trust_shapes` is whether a stated shape was indeed needed.
     """
 
     path: str

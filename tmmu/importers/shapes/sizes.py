@@ -78,7 +78,7 @@ def dtype_of(number: int, place: str) -> str | None:
 
 
 def from_proto(proto: TypeProto, place: str, dims: Mapping[str, Dim] = {}) -> Type:
-    """What a stated or inferred type says; a negative dimension is refused. `dims` are what names in it stand for."""
+    """What a stated or inferred type gives; a negative dimension is refused. `dims` are what names in it stand for."""
     kind = proto.WhichOneof("value")
     if kind is None:
         return UNKNOWN

@@ -11,11 +11,11 @@ import onnx
 
 from tmmu.core.dims.expressions import Dim
 from tmmu.importers.shapes.sizes import Size, Type, from_proto, refuse
-from tmmu.importers.shapes.structure import Scope, Structure
+from tmmu.importers.shapes.structure import GraphScope, Structure
 
 
 class StatedShapes:
-    """What value_info, outputs and formal inputs of a file say; `used` once one of them was needed."""
+    """What value_info, outputs and formal inputs of a file state; `used` once one of them was needed."""
 
     def __init__(self, dims: Mapping[str, Dim]) -> None:
         self._dims = dims
@@ -33,7 +33,7 @@ class StatedShapes:
             if dim.dim_param
         }
 
-    def fill(self, scope: Scope, name: str, known: Type, place: str) -> Size | None:
+    def fill(self, scope: GraphScope, name: str, known: Type, place: str) -> Size | None:
         """The size that `known` and the shape stated of `name` give together; None where they do not suffice.
 
         Raises INVALID_IR_SHAPES where the file contradicts what is known.
