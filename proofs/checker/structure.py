@@ -152,7 +152,13 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
 
 
 def _scoped(
-    plan: Plan, run: Program, part: list[Part], body: list[int], parent: list[int], enter: list[int], leave: list[int]
+    plan: Plan,
+    run: Program,
+    part: list[NodePart],
+    body: list[int],
+    parent: list[int],
+    enter: list[int],
+    leave: list[int],
 ) -> Iterator[Violation]:
     """A tensor written inside a body is read there, in bodies inside it, or by the leave of the node that owns it."""
     if len(parent) == 1:
@@ -179,7 +185,7 @@ def _scoped(
             if w is None:
                 continue
             # What an enter writes belongs to the bodies of its node (a scratch of the node is read by itself).
-            within = shared.get(r) or (formal_bodies[w] if part[w] is Part.ENTER else [body[w]])
+            within = shared.get(r) or (formal_bodies[w] if part[w] is NodePart.ENTER else [body[w]])
             owner_leaves = [leave[h] for h in within if h != MAIN]
             if not any(h in around for h in within) and n not in owner_leaves and n != w:
                 text = f"{run.at(n)} reads {run.tensors[r].name} from inside another body"

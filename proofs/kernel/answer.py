@@ -7,7 +7,7 @@ from typing import Any
 from proofs.kernel import installed, program
 from proofs.kernel.arms import NotExpressed
 from proofs.kernel.evidence import memory_of
-from proofs.kernel.program import Answer
+from proofs.kernel.program import KernelAnswer
 from proofs.obligations.context import Context, StorageContext
 
 NOT_INSTALLED = "not installed"

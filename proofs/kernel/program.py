@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from proofs.kernel.evidence import words
-from proofs.kernel.memory import Memory, Words, lifetime_words
+from proofs.kernel.memory import KernelMemory, Words, lifetime_words
 from proofs.obligations.context import Context
 
 PARTS = (
@@ -50,7 +50,7 @@ class KernelAnswer:
     least_footprint: tuple[bool | None, ...] = ()
 
 
-def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> Answer:
+def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> KernelAnswer:
     """Ask about a plan that passed the gate; raises `NotExpressed`, never for what the program does. O(n log n)."""
     return ask_words(program, words(context, digest), digest, timeout_s)
 

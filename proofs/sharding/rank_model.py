@@ -246,7 +246,7 @@ class _Work:
             self._emit(
                 step,
                 ReferenceStep(
-                    node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", (source, target) if overwrites else (source,),
+                    node, f"{COLLECTIVES}{axis}", op, NodePart.WHOLE, "", (source, target) if overwrites else (source,),
                     (target,), (target,) if overwrites else (),
                 ),
             )  # fmt: skip

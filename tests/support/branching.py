@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import ArenaConfiguration, Part, Role
+from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role
 from tmmu.examples.broken.editing import counted
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plan.sections import Plan, Usage

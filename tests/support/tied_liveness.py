@@ -66,7 +66,7 @@ def _loop_reads(run: ModelProgram) -> Iterator[tuple[int, int, int, int]]:
             yield from ((s, enter, leave, t) for t in step.reads)
 
 
-def _in_loops(run: Program) -> set[int]:
+def _in_loops(run: ModelProgram) -> set[int]:
     """What a loop may keep live: all that is touched in one, by its enter or by its leave."""
     found = set()
     for s, step in enumerate(run.steps):

@@ -17,7 +17,7 @@ from proofs.kernel import coq_file, install, installed
 from proofs.kernel.answer import NOT_ASKED, kernel_answer
 from proofs.kernel.evidence import columns, words
 from proofs.kernel.memory import VERSION
-from proofs.kernel.program import PARTS, Answer, ask_words
+from proofs.kernel.program import PARTS, KernelAnswer, ask_words
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify.judge import judge

@@ -18,7 +18,7 @@ from tests.support.reader_plans import plan_of, stated, step
 from tests.support.small import small
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.dims.expressions import Dim, symbol
-from tmmu.core.vocabulary import Bindings, Part, Role, Shares
+from tmmu.core.vocabulary import Bindings, NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES
 from tmmu.plan.sections import Plan, amended
@@ -172,7 +172,7 @@ def test_a_body_stands_in_the_body_of_its_node() -> None:
         step("m Relu: g -> c", body="in/b"),
         step("in Loop: c -> h", part=NodePart.LEAVE, body="out/b"),
         step("behind Relu: h -> d", body="out/b"),
-        step("out Loop: d -> y", part=Part.LEAVE),
+        step("out Loop: d -> y", part=NodePart.LEAVE),
         bodies={"out/b": ReferenceBody("out", "", True), "in/b": ReferenceBody("in", "out/b", True)},
     )
     assert kinds(plan_of(model), model) == []

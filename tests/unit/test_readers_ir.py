@@ -17,7 +17,7 @@ from tests.support.reader_plans import lines
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Body, Model, Part, Phase, Role, Scratch, Tensor, View
+from tmmu.core.vocabulary import Bindings, Body, Model, NodePart, Phase, Role, Scratch, Tensor, View
 
 
 def refused(model: Model) -> str:

@@ -11,7 +11,7 @@ from proofs.readers.sharing import DROPOUT_ASSUMED, Permissions, permitted
 from tests.support.reader_plans import plan_of, stated, step
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
-from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan, amended
@@ -281,7 +281,7 @@ def in_a_loop(*steps: str, op: str = "Loop", formal: str = "loop/body/f", **fiel
     return through(
         step(f"loop {op}: x -> {formal}", part=NodePart.ENTER),
         *(step(s, body="loop/body") for s in steps),
-        step(f"loop {op}: loop/body/z -> out", part=Part.LEAVE),
+        step(f"loop {op}: loop/body/z -> out", part=NodePart.LEAVE),
         bodies={"loop/body": ReferenceBody("loop", "", op != "If")},
         **fields,
     )

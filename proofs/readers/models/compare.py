@@ -91,7 +91,7 @@ def _bodies(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator
         held_by = names[parent] if parent != NONE else "nothing"
         if held_by != model.parent:
             yield difference("body-parent", model.owner, (), None, held_by, model.parent)
-        recomputed = tuple(pairs.positions.get((model.owner, part), NONE) for part in (Part.ENTER, Part.LEAVE))
+        recomputed = tuple(pairs.positions.get((model.owner, part), NONE) for part in (NodePart.ENTER, NodePart.LEAVE))
         if stated != recomputed:
             yield difference("body-steps", model.owner, (), stated[0], f"{name} at {stated}", f"{name} at {recomputed}")
         if bool(b.iterates[row]) != model.iterates:

@@ -12,7 +12,7 @@ from proofs.readers.models.difference import Key, Pairing, difference
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import plain
 from proofs.violations import Violation
-from tmmu.core.vocabulary import Part
+from tmmu.core.vocabulary import NodePart
 from tmmu.plan.sections import Plan
 
 
@@ -144,7 +144,7 @@ def _nesting(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]
             continue
         around, reached = frames[-1]
         owner = reference.bodies[step.body].owner if step.body else main
-        if step.part is Part.LEAVE:
+        if step.part is NodePart.LEAVE:
             owner = step.node
         if owner != around:
             yield difference("nesting", step.node, (), at, f"inside {around}", f"inside {owner}")

@@ -287,7 +287,7 @@ class _Joint:
         if node in self.named:
             raise _no_gradient(node, "the model has a node of this name already")
         self.result.phases[node] = Phase.BACKWARD
-        self.result.steps.append(ReferenceStep(node, domain, op, Part.WHOLE, "", reads, writes))
+        self.result.steps.append(ReferenceStep(node, domain, op, NodePart.WHOLE, "", reads, writes))
 
 
 def replace_scratch(step: ReferenceStep, roles: dict[str, Role]) -> ReferenceStep:

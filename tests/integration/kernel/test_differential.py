@@ -20,7 +20,7 @@ from proofs.checker import structure
 from proofs.checker.program import program
 from proofs.kernel import installed
 from proofs.kernel.arms import NotExpressed
-from proofs.kernel.program import Answer, ask
+from proofs.kernel.program import KernelAnswer, ask
 from proofs.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import Permissions, permitted

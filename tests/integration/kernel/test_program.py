@@ -14,8 +14,8 @@ import pytest
 
 from proofs.kernel import installed
 from proofs.kernel.evidence import words
-from proofs.kernel.memory import ArenaRange, Memory, lifetime_words
-from proofs.kernel.program import Answer, ask, ask_lifetimes, ask_words
+from proofs.kernel.memory import ArenaRange, KernelMemory, lifetime_words
+from proofs.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from tests.support.small import small
@@ -34,7 +34,7 @@ def program() -> Path:
     return path
 
 
-def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> Answer:
+def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> KernelAnswer:
     return ask(program(), context_of(plan, permitted(plan, None, donated), donated), DIGEST, 60)
 
 

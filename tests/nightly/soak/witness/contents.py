@@ -11,7 +11,7 @@ from tests.support.execution import ELEMENTWISE
 from tests.support.recipes import WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
-from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.examples.broken.faults.reading import address, is_callers, is_kept, is_view, meet, returned
 from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan
