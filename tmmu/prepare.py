@@ -40,7 +40,7 @@ def prepare_memory_v2(
     base: Mapping[str, Any] | None = None,
     trace: Trace | None = None,
 ) -> Prepared:
-    """PlanMemory, then ApplyPlan: the documents' wrapper, with the results that its callers know.
+    """PlanMemory, then ApplyPlan: the documents' wrapper, with the results that they state.
 
     The nodes of `model` stand in execution order. Parameters, errors and costs are those of `plan_memory` and
     `apply_plan`. Nothing measured is in the metrics: `allocation_time_ns` is the time around the call.

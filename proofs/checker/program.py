@@ -19,7 +19,7 @@ from proofs.readers.arms import Branches, branches, declared
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plan.allocation import Allocation, Arena, Placement
 from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
 from tmmu.plan.sections import Claims, Plan
@@ -216,7 +216,7 @@ def loops(allocation: Allocation) -> list[tuple[int, int]]:
     exclusive = declared(allocation)
     for b in range(len(bodies)):
         enter, leave = int(bodies.enter[b]), int(bodies.leave[b])
-        if b != MAIN and enter < leave < len(steps) and PARTS[steps.part[enter]] is Part.ENTER:
+        if b != MAIN and enter < leave < len(steps) and PARTS[steps.part[enter]] is NodePart.ENTER:
             domain, op = allocation.ops[steps.op[enter]]
             if iterates(domain, op, enter in exclusive):
                 found[enter, leave] = None

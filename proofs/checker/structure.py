@@ -20,7 +20,7 @@ from proofs.readers.arms import declared
 from proofs.readers.operators import iterates, qualified
 from proofs.violations import Obligation, Violation
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, Slots
 from tmmu.plan.sections import Claims, Plan
 
@@ -102,7 +102,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
         if (
             v == NONE
             or not e < v  # a missing enter is above every step
-            or (part[e], part[v]) != (Part.ENTER, Part.LEAVE)
+            or (part[e], part[v]) != (NodePart.ENTER, NodePart.LEAVE)
             or nodes[e] != nodes[v]
             or steps.op[e] != steps.op[v]
         ):
@@ -126,7 +126,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
     # Walk the steps with a stack of open nodes: which body may the next step stand in?
     open_nodes: list[tuple[int, list[int]]] = []  # (enter step, bodies of it that may still come)
     for n, (p, b) in enumerate(zip(part, body, strict=True)):
-        if p is Part.LEAVE:
+        if p is NodePart.LEAVE:
             if not open_nodes or leave[owned[open_nodes[-1][0]][0]] != n:
                 yield _misnested(run, n, f"{run.at(n)} leaves a node that it did not enter")
                 return
@@ -142,7 +142,7 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
         if not inside:
             yield _misnested(run, n, f"{run.at(n)} stands in body {bodies.name[b]!r}, which is not open there")
             return
-        if p is Part.ENTER:
+        if p is NodePart.ENTER:
             if n not in owned:
                 yield _misnested(run, n, f"{run.at(n)} enters a node without bodies")
                 return
@@ -152,7 +152,13 @@ def nested(plan: Plan, run: Program) -> Iterator[Violation]:
 
 
 def _scoped(
-    plan: Plan, run: Program, part: list[Part], body: list[int], parent: list[int], enter: list[int], leave: list[int]
+    plan: Plan,
+    run: Program,
+    part: list[NodePart],
+    body: list[int],
+    parent: list[int],
+    enter: list[int],
+    leave: list[int],
 ) -> Iterator[Violation]:
     """A tensor written inside a body is read there, in bodies inside it, or by the leave of the node that owns it."""
     if len(parent) == 1:
@@ -179,7 +185,7 @@ def _scoped(
             if w is None:
                 continue
             # What an enter writes belongs to the bodies of its node (a scratch of the node is read by itself).
-            within = shared.get(r) or (formal_bodies[w] if part[w] is Part.ENTER else [body[w]])
+            within = shared.get(r) or (formal_bodies[w] if part[w] is NodePart.ENTER else [body[w]])
             owner_leaves = [leave[h] for h in within if h != MAIN]
             if not any(h in around for h in within) and n not in owner_leaves and n != w:
                 text = f"{run.at(n)} reads {run.tensors[r].name} from inside another body"

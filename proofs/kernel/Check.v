@@ -199,7 +199,7 @@ Definition takes_place (t : tensor) : bool :=
     (home t =? home o) &&& (window t =? window o) &&& (bytes t =? bytes o).
 
 (** A tensor lies in its storage, in bytes and in steps, aligned, with all that touches it in its lifetime, and the
-    step that is said to write it does. T2.10, V1.2, V1.4, T1.3 to T1.6 *)
+    step that is stated as its writer does write it. T2.10, V1.2, V1.4, T1.3 to T1.6 *)
 Definition tensor_ok (i : Z) : bool :=
   let t := tensor_at p i in
   let s := storage_at p (home t) in

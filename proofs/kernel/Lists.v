@@ -42,6 +42,6 @@ Definition run (start stop : Z) : list Z :=
 (** Rows gathered into groups: those of group [g] are [order x] for [x] from [at_ g] to [at_ (g + 1)] - 1. *)
 Record groups := Groups { at_ : Z -> Z; order : Z -> Z }.
 Definition group (g : groups) (k : Z) : list Z := map (order g) (run (at_ g k) (at_ g (k + 1))).
-(** Whether row [i] stands in group [k], at the place that is said. *)
+(** Whether row [i] stands in group [k], at [place]. *)
 Definition listed (g : groups) (k place i : Z) : bool :=
   (at_ g k <=? place) && (place <? at_ g (k + 1)) && (order g place =? i).

@@ -5,7 +5,7 @@ Import ListNotations.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
-(** Turns a check that said yes into what it says. *)
+(** Turns a check that succeeded into the facts that it checked. *)
 Ltac facts := repeat (match goal with
   | H : _ && _ = true |- _ => apply andb_prop in H; destruct H
   | H : (if ?c then _ else false) = true |- _ => destruct c eqn:?; [|discriminate H]

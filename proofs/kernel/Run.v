@@ -88,7 +88,7 @@ Definition RunsAsPrivate : Prop := forall s t, begins s -> reaches s t -> forall
 
 (** * That reads find values
 
-    Whoever runs all of each step, and steps in order or back from a leave to its enter, always has what it reads. *)
+    A run that does all of each step, and takes steps in order or back from a leave to its enter, reads defined values only. *)
 
 Inductive acts_on : state -> state -> Prop :=
   | idle : forall s, acts_on s s

@@ -75,9 +75,9 @@ Definition enter_of (x : Z) : Z := enter (exclusive_at p x).
 Definition leave_of (x : Z) : Z := leave (exclusive_at p x).
 (** Two steps in different arms of one node. *)
 Definition Siblings (n m : Z) : Prop := exists x a b, is_arm x a /\ is_arm x b /\ a <> b /\ in_arm a n /\ in_arm b m.
-(** Every arm that holds step [z] holds step [n]: whoever comes to [n] from before [z] without going back passed [z]. *)
+(** Every arm that holds step [z] holds step [n]: a run that comes to [n] from before [z] without going back passed [z]. *)
 Definition Covers (z n : Z) : Prop := forall x a, is_arm x a -> in_arm a z -> in_arm a n.
-(** Whoever comes to the end of arm [a] passed its step [z]. *)
+(** A run that comes to the end of arm [a] passed its step [z]. *)
 Definition Directly (a : Z * Z) (z : Z) : Prop := in_arm a z /\ forall n, in_arm a n -> Covers z n.
 
 (** Arm [a] writes tensor [i]: by a step, or by a node each of whose arms does. *)
@@ -148,7 +148,7 @@ Definition ViewsShow : Prop := forall v, is_tensor v -> is_view v ->
   (writer (tensor_at p v) <> -1 -> Stays b (made (tensor_at p v)) /\ In b (reads p (made (tensor_at p v)))) /\
   (forall n, is_step p n -> step_writes n v -> n = made (tensor_at p v)).
 
-(** T3: an in-place result takes the identical slice of an operand that nobody needs any more. *)
+(** T3: an in-place result takes the identical slice of an operand that no later step reads, and that the caller does not. *)
 Definition InPlaceIsLast : Prop := forall w, is_tensor w -> operand (tensor_at p w) <> -1 ->
   let o := operand (tensor_at p w) in
   is_tensor o /\ home (tensor_at p w) = home (tensor_at p o) /\ address_of w = address_of o /\

@@ -7,12 +7,12 @@ from typing import Any
 from proofs.kernel import installed, program
 from proofs.kernel.arms import NotExpressed
 from proofs.kernel.evidence import memory_of
-from proofs.kernel.program import Answer
+from proofs.kernel.program import KernelAnswer
 from proofs.obligations.context import Context, StorageContext
 
 NOT_INSTALLED = "not installed"
 NOT_ASKED = "not asked"
-"""The kernel would reject what may be right, since its theorem does not reach as far; `reason` says where."""
+"""The kernel would reject what may be right, since its theorem does not cover it; `reason` says where."""
 PER_ARENA = ("fewest_slots", "least_footprint")
 
 
@@ -46,7 +46,7 @@ def kernel_answer(context: Context | StorageContext, digest: bytes, timeout_s: f
     return {**found, **({"reason": reason} if reason else {})}
 
 
-def _false_claim(answer: Answer, names: list[str]) -> str:
+def _false_claim(answer: KernelAnswer, names: list[str]) -> str:
     """The first claim that the kernel cannot show, of an arena that holds something; empty if there is none."""
     for what in ("slots", "footprints"):
         if getattr(answer, what) is False:

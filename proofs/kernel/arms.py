@@ -1,4 +1,4 @@
-"""What the kernel reads of exclusive arms: their nodes, which arm each step lies in, who else writes, what leaves take.
+"""What the kernel reads of exclusive arms: their nodes, the arm of each step, other writers, what leaves take.
 
 The nodes and the pairs of a result with the output that becomes it are the program (`proofs.readers.arms`); of these
 pairs only those count that lie in the same bytes. All else is evidence, and not trusted. spec: V6.2, X4.1, X4.6
@@ -19,7 +19,7 @@ from tmmu.core.columns import NONE
 
 
 class NotExpressed(Exception):
-    """The plan may be right, but the kernel's theorem does not reach as far: it is not asked. The message says why."""
+    """The plan may be right, but the kernel's theorem does not cover it: it is not asked. The message says why."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A plan as a file that Coq itself can check, for those who trust nothing but its kernel: `verify-plan --coq DIR`.
+"""A plan as a file that Coq itself can check, so that only Coq's kernel need be trusted: `verify-plan --coq DIR`.
 
 `Plan.v` holds the words of the plan, column by column, and proves by computation that this plan is safe and runs as
 if every tensor had memory of its own. `_CoqProject` names the compiled theory by its absolute path. spec: V6.4
@@ -23,7 +23,7 @@ AT_ONCE = 200
 OURS = re.compile(rb"\(\* The plan .*, whose file has the digest\n")
 OUR_PROJECT = re.compile(rb"-Q .* Tmmu\nPlan\.v\n\Z")
 MARK = 1 << 16
-"""How far into a file it is looked at to tell whether it was written here."""
+"""The bytes at the beginning of a file that are searched for the mark of a file that was written here."""
 
 HEAD = """\
 (* The plan {name}, whose file has the digest

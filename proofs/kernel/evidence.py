@@ -1,9 +1,9 @@
 """A plan as the row of 64-bit words that the kernel reads, with the evidence that makes its check linear.
 
 The words are the plan's own columns, the permissions that the checker's tables give (views, in-place operands), what
-the caller gives and takes, which nodes iterate and which have exclusive arms: that is the program of which the kernel's
-theorem speaks. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order to
-look at the rows of each group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1
+the caller gives and takes, which nodes iterate and which have exclusive arms: that is the program that the kernel's
+theorem is about. The rest is evidence and *not trusted*: when the bytes of each tensor are its own, and in which order
+to look at the rows of each group. The order of the columns is that of `Columns.v`; what may be absent is stored with 1
 added. spec: V6.2
 """
 
@@ -21,7 +21,7 @@ from proofs.kernel.memory import (
     WITH_ACCESSES,
     ArenaRange,
     ClaimedSlots,
-    Memory,
+    KernelMemory,
     Named,
     Size,
     Words,
@@ -44,7 +44,7 @@ NONE = -1
 def words(context: Context, digest: bytes) -> Words:
     """The row of words for a plan that passed the gate; `digest` is that of its file. O(n log n).
 
-    Raises `NotExpressed` where the kernel's theorem does not reach as far as the plan may be right.
+    Raises `NotExpressed` where the kernel's theorem does not cover what the plan does.
     """
     return joined(columns(context, digest))
 
@@ -67,7 +67,7 @@ def columns(context: Context, digest: bytes) -> list[Named]:
     return [(name, column.astype(np.uint64)) for name, column in named]
 
 
-def _memory(context: Context) -> Memory:
+def _memory(context: Context) -> KernelMemory:
     """The storages and arenas of a plan, with what it claims of their slots and footprints."""
     plan, claimed = context.plan, None
     if plan.claims is not None and plan.claims.slots is not None:
@@ -79,12 +79,12 @@ def _memory(context: Context) -> Memory:
     return replace(placed, steps=len(plan.allocation.steps), slots=claimed, sizes=_sizes(plan.claims))
 
 
-def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> Memory:
+def memory_of(placement: Placement, pairs: Sequence[tuple[int, int]]) -> KernelMemory:
     """Storages and arenas without claims."""
     s = placement.storages
     arenas = [ArenaRange(a.capacity, a.alignment, a.reuse, a.scattered) for a in placement.arenas]
     columns = s.arena, s.bytes, s.alignment, s.birth, s.death, s.offset
-    return Memory(placement.last_step + 1, *columns, arenas, pairs)
+    return KernelMemory(placement.last_step + 1, *columns, arenas, pairs)
 
 
 def _sizes(claims: Claims | None) -> list[Size] | None:

@@ -40,7 +40,7 @@ def main() -> int:
         try:
             os.rename(whole, target)
         except OSError:
-            if not (target / PROGRAM).exists():  # somebody else was faster otherwise
+            if not (target / PROGRAM).exists():  # otherwise another process has installed the same
                 raise
     print(f"the kernel is installed in {target} ({time.monotonic() - start:.0f} s)")
     return 0
@@ -69,15 +69,15 @@ def _zarith() -> bool:
 
 
 def build(whole: Path, sources: Path = SOURCES) -> None:
-    """Make the folder that is installed: `kernel`, `theory/*.vo`, and what Coq says of assumptions."""
+    """Make the folder that is installed: `kernel`, `theory/*.vo`, and Coq's list of assumptions."""
     theory = whole / THEORY
     theory.mkdir(parents=True)
     for name in ORDER:
         shutil.copy(sources / f"{name}.v", theory)
-    said = "".join(compile_file(theory, name) for name in ORDER)
-    (whole / "assumptions.txt").write_text(said)
-    if CLOSED not in said or re.search(r"^Ax", said, re.MULTILINE):
-        raise SystemExit(f"the theorem rests on assumptions:\n{said}")
+    stated = "".join(compile_file(theory, name) for name in ORDER)
+    (whole / "assumptions.txt").write_text(stated)
+    if CLOSED not in stated or re.search(r"^Ax", stated, re.MULTILINE):
+        raise SystemExit(f"the theorem rests on assumptions:\n{stated}")
     with tempfile.TemporaryDirectory(dir=whole) as name:
         work = Path(name)
         for file in ("Extract.v", "main.ml"):

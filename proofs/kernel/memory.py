@@ -1,7 +1,7 @@
 """Storages, arenas and addresses as the words that the kernel reads, with the evidence that storages are disjoint.
 
-A `Memory` is what can be checked without any access: lifetimes, addresses, arenas, pairs that must not alias; and what
-is claimed of its slots and footprints. `evidence.words` puts the tensors and accesses of a plan behind it,
+A `KernelMemory` is what can be checked without any access: lifetimes, addresses, arenas, pairs that must not alias; and
+what is claimed of its slots and footprints. `evidence.words` puts the tensors and accesses of a plan behind it,
 `lifetime_words` nothing. The evidence is *not trusted*: in which order to look at rows, and what shows that storages
 are disjoint: ranges of slots one behind the other, or edges between neighbours. spec: V6.2, V6.6
 """
@@ -43,7 +43,7 @@ class ArenaRange(NamedTuple):
 class ClaimedSlots:
     """Claimed slots: that of each storage, and the arena, bytes, alignment and first byte of each slot.
 
-    `ranges` says that no two slots of an arena have a byte in common, so that they show storages to be disjoint.
+    `ranges` states that no two slots of an arena have a byte in common, so that they show storages to be disjoint.
     """
 
     of_storage: Column
@@ -65,7 +65,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Memory:
+class KernelMemory:
     """Storages as columns: arena (row), bytes, alignment, birth and death (steps, both included), offset (bytes).
 
     `steps` is the number of steps, `pairs` the rows that must not alias: of storages, or of a plan's tensors.
@@ -88,7 +88,7 @@ class Memory:
         return len(self.arena)
 
 
-def lifetime_words(memory: Memory, digest: bytes) -> Words:
+def lifetime_words(memory: KernelMemory, digest: bytes) -> Words:
     """The words of lifetimes without accesses, in a file with this digest (32 bytes). O(n log n) for n storages.
 
     What the kernel concludes of them is `SafeMemory` of `Safe.v`, never that anything runs. spec: V6.6
@@ -101,7 +101,7 @@ def joined(named: Sequence[Named]) -> Words:
     return np.concatenate([column.astype(np.uint64) for _, column in named])
 
 
-def columns(memory: Memory, digest: bytes, kind: int, counts: Sequence[int]) -> list[Named]:
+def columns(memory: KernelMemory, digest: bytes, kind: int, counts: Sequence[int]) -> list[Named]:
     """The columns of header and memory, in the order of `Columns.v`; `counts` are those of what comes behind."""
     m, slots = memory, memory.slots
     table = np.empty((0, 4), np.int64) if slots is not None and slots.ranges else _edges(m)
@@ -132,7 +132,7 @@ def inverse(order: Column) -> Rows:
     return place
 
 
-def _slots(m: Memory) -> list[Named]:
+def _slots(m: KernelMemory) -> list[Named]:
     """ClaimedSlots and arenas, and the orders of the storages of each slot and of the slots of each arena.
 
     A slot that holds nothing is in no arena's order, which is padded to the number of slots.
@@ -156,7 +156,7 @@ def _slots(m: Memory) -> list[Named]:
     ]  # fmt: skip
 
 
-def _arenas(m: Memory) -> list[Named]:
+def _arenas(m: KernelMemory) -> list[Named]:
     names = ("arenas: capacity", "alignment", "scattered", "footprint", "max live step + 1", "peak step + 1", "reuse")
     sizes = m.sizes or [Size(0, None, None)] * len(m.arenas)
     rows = [
@@ -167,7 +167,7 @@ def _arenas(m: Memory) -> list[Named]:
     return [*zip(names, np.array(rows, np.uint64).reshape(len(rows), len(names)).T, strict=True)]
 
 
-def _edges(m: Memory) -> Rows:
+def _edges(m: KernelMemory) -> Rows:
     """The edges of all arenas by lower end, then first step; the floor of arena a is row `len(m) + a`.
 
     A storage of an arena that does not reuse keeps its bytes at all steps.
@@ -188,7 +188,7 @@ def _edges(m: Memory) -> Rows:
     return table[np.lexsort((table[:, 2], table[:, 0]))]
 
 
-def _edge_columns(m: Memory, table: Rows) -> list[Named]:
+def _edge_columns(m: KernelMemory, table: Rows) -> list[Named]:
     downs_at, downs = grouped(table[:, 1], len(m), table[:, 2])
     return [
         *zip(("edges: below", "above", "first", "last"), table.T, strict=True),

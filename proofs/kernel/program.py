@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from proofs.kernel.evidence import words
-from proofs.kernel.memory import Memory, Words, lifetime_words
+from proofs.kernel.memory import KernelMemory, Words, lifetime_words
 from proofs.obligations.context import Context
 
 PARTS = (
@@ -32,7 +32,7 @@ HOLDS = {"true": True, "false": False, "unclaimed": None}
 
 
 @dataclass(frozen=True)
-class Answer:
+class KernelAnswer:
     """What the kernel answered: accepted, rejected (and `part` names which part of the check failed), or neither, with
     `failure` as the reason.
 
@@ -50,17 +50,17 @@ class Answer:
     least_footprint: tuple[bool | None, ...] = ()
 
 
-def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> Answer:
+def ask(program: Path, context: Context, digest: bytes, timeout_s: float) -> KernelAnswer:
     """Ask about a plan that passed the gate; raises `NotExpressed`, never for what the program does. O(n log n)."""
     return ask_words(program, words(context, digest), digest, timeout_s)
 
 
-def ask_lifetimes(program: Path, memory: Memory, digest: bytes, timeout_s: float) -> Answer:
+def ask_lifetimes(program: Path, memory: KernelMemory, digest: bytes, timeout_s: float) -> KernelAnswer:
     """Ask about lifetimes without accesses: nothing follows about runs. O(n log n). spec: V6.6"""
     return ask_words(program, lifetime_words(memory, digest), digest, timeout_s, "lifetimes")
 
 
-def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float, kind: Kind = "accesses") -> Answer:
+def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float, kind: Kind = "accesses") -> KernelAnswer:
     """Ask about a row of words as it is, which should be of this kind."""
     with tempfile.TemporaryFile() as file:
         row.astype("<u8").tofile(file)  # the program maps it, from its first byte
@@ -69,27 +69,27 @@ def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float, kind: 
                 [str(program)], stdin=file, capture_output=True, text=True, timeout=timeout_s, check=False
             )
         except subprocess.TimeoutExpired:
-            return Answer(failure=f"no answer within {timeout_s:g} s")
+            return KernelAnswer(failure=f"no answer within {timeout_s:g} s")
         except OSError as error:
-            return Answer(failure=f"it cannot be run: {error.strerror}")
+            return KernelAnswer(failure=f"it cannot be run: {error.strerror}")
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return Answer(failure=f"it ended without an answer: {said[:200]}")
+        last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return KernelAnswer(failure=f"it ended without an answer: {last_line[:200]}")
     return _parsed(done.stdout.splitlines(), digest, kind)
 
 
-def _parsed(lines: list[str], digest: bytes, kind: Kind) -> Answer:
+def _parsed(lines: list[str], digest: bytes, kind: Kind) -> KernelAnswer:
     first = FIRST.fullmatch(lines[0]) if lines else None
     if first is None or (first[1] == "rejected") != (first[4] is not None):
-        return Answer(failure="its answer is not understood")
+        return KernelAnswer(failure="its answer is not understood")
     if (first[2], first[3]) != (kind, digest.hex()):
-        return Answer(failure="its answer is for another file")
+        return KernelAnswer(failure="its answer is for another file")
     if first[4] is not None:
-        return Answer(rejected=True, part=PARTS[int(first[4])])
+        return KernelAnswer(rejected=True, part=PARTS[int(first[4])])
     whole = [pattern.fullmatch(line) for pattern, line in zip(WHOLE, lines[1:], strict=False)]
     arenas = [ARENA.fullmatch(line) for line in lines[1 + len(WHOLE) :]]
     if len(whole) < len(WHOLE) or None in whole or any(a is None or int(a[1]) != i for i, a in enumerate(arenas)):
-        return Answer(failure="its claims are not understood")
+        return KernelAnswer(failure="its claims are not understood")
     slots, footprints = (HOLDS[match[1]] for match in whole if match is not None)
     fewest, least = (tuple(HOLDS[match[k]] for match in arenas if match is not None) for k in (2, 3))
-    return Answer(True, slots=slots, footprints=footprints, fewest_slots=fewest, least_footprint=least)
+    return KernelAnswer(True, slots=slots, footprints=footprints, fewest_slots=fewest, least_footprint=least)

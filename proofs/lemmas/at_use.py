@@ -14,7 +14,7 @@ from proofs.solvers.process import Z3
 from proofs.tools import users_folders
 
 FAMILY = Family("plan", (*plan.LISTS, *plan.STATEMENTS), plan.TEXT, plan.LISTS)
-"""All that a verdict may rest on."""
+"""Every lemma that a verdict can use."""
 COUNT = len(FAMILY.lemmas)
 _requests = functools.cache(FAMILY.requests)  # they depend on no plan
 

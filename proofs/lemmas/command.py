@@ -11,7 +11,7 @@ import click
 
 from proofs.lemmas import export, families
 from proofs.lemmas.engine import checked, proving
-from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, Report
+from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, LemmaReport
 from proofs.solvers import smtinterpol
 from proofs.solvers.option import solver_option
 from proofs.tools import java, maven
@@ -75,7 +75,7 @@ def command(
             export.write_lemmas(Path(smt2), [report.name for report in reports])
     except ValueError as error:
         raise click.UsageError(f"{error}; `prove-lemmas --list` prints the names") from error
-    except TmmuError as error:  # it reads nothing, it could not write
+    except TmmuError as error:  # it reads no file: it could not write one
         flag = " or ".join(name for name, given in (("--smt2", smt2), ("--proofs", proofs)) if given is not None)
         raise click.BadParameter(str(error), param_hint=flag) from error
     worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
@@ -99,15 +99,15 @@ def command(
     return worst
 
 
-def _with_proofs(reports: Iterator[Report], folder: Path, timeout_s: float) -> Iterator[Report]:
-    """The reports, each with what came of its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
+def _with_proofs(reports: Iterator[LemmaReport], folder: Path, timeout_s: float) -> Iterator[LemmaReport]:
+    """The reports, each with the result for its lemma's proof in the folder, two at a time. spec: V4.12, V4.13"""
     try:
         tool = smtinterpol.find()
     except (java.JavaMissing, maven.Unfetchable) as error:
         raise click.BadParameter(str(error), param_hint="--proofs") from error
     known = families.by_name()
 
-    def look(report: Report) -> Report:
+    def look(report: LemmaReport) -> LemmaReport:
         report.proof = checked.evidence(*known[report.name], tool, folder, timeout_s)
         if report.proof.verdict == checked.REFUSED:
             report.open.append(f"its proof by SMTInterpol is refused: {report.proof.detail}")
@@ -118,15 +118,17 @@ def _with_proofs(reports: Iterator[Report], folder: Path, timeout_s: float) -> I
         yield from pool.map(look, reports)
 
 
-def _count(reports: Sequence[Report], of_verdicts: bool) -> tuple[int, int]:
+def _count(reports: Sequence[LemmaReport], of_verdicts: bool) -> tuple[int, int]:
     """How many lemmas are proved, and of how many: of those that verdicts rest on, or of the others."""
     mine = [report for report in reports if report.file.startswith(f"{families.VERDICTS}/") is of_verdicts]
     return sum(report.verdict == PROVED for report in mine), len(mine)
 
 
-def _lines(report: Report, cases: bool) -> list[str]:
-    said = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
-    lines = [f"{report.verdict} {report.name} ({report.file}): {len(report.mutants_refuted)} mutants refuted, {said}"]
+def _lines(report: LemmaReport, cases: bool) -> list[str]:
+    answers = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
+    lines = [
+        f"{report.verdict} {report.name} ({report.file}): {len(report.mutants_refuted)} mutants refuted, {answers}"
+    ]
     if report.proof is not None:
         lines[0] += f", proof {report.proof.verdict}: {report.proof.detail}"
     lines += [f"    open: {what}" for what in report.open]
@@ -136,7 +138,7 @@ def _lines(report: Report, cases: bool) -> list[str]:
     return lines
 
 
-def _object(report: Report) -> dict[str, object]:
+def _object(report: LemmaReport) -> dict[str, object]:
     return {
         "name": report.name,
         "file": f"proofs/lemmas/{report.file}.py",

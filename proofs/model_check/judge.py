@@ -1,6 +1,6 @@
-"""Did a run end as the manifest says? TLC's exit code alone does not tell.
+"""Did a run end as the manifest expects? TLC's exit code alone does not show it.
 
-A success counts only with TLC's own word for it, at least one initial state (trap 6), every action taken, the pinned
+A success counts only with TLC's message of it, at least one initial state (trap 6), every action taken, the pinned
 numbers of states, no warning (trap 9), and modules that came from the run's own folder (trap 2). A violation counts
 only of the check that is named, which is then the only one that was checked.
 """
@@ -14,13 +14,13 @@ from pathlib import Path
 from proofs.model_check import messages
 from proofs.model_check.config import DEADLOCK
 from proofs.model_check.manifest import SUCCESS, Run
-from proofs.model_check.tlc import MEANING, Outcome
+from proofs.model_check.tlc import MEANING, TLCOutcome
 
 INVARIANT_EXIT, PROPERTY_EXIT, DEADLOCK_EXIT = 12, 13, 11
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """A run with its verdict. `violated` is the check that was violated, None where none was or none can be named."""
 
     name: str
@@ -37,18 +37,18 @@ class Result:
     trace: tuple[str, ...]
 
 
-def judge(run: Run, outcome: Outcome) -> Result:
+def judge(run: Run, outcome: TLCOutcome) -> RunResult:
     """Compare a run's end with what was expected of it."""
     found = violated(run, outcome)
     objections = tuple(_objections(run, outcome, found))
     report = outcome.report
-    return Result(
+    return RunResult(
         run.name, run.module, run.kind, run.checks, run.expected, found, not objections, report.distinct_states,
         report.depth, round(outcome.seconds, 2), objections, tuple(messages.trace(report)),
     )  # fmt: skip
 
 
-def violated(run: Run, outcome: Outcome) -> str | None:
+def violated(run: Run, outcome: TLCOutcome) -> str | None:
     """The check that the run violated, where TLC names it or it is the only one that it can be."""
     if outcome.exit == INVARIANT_EXIT and outcome.report.invariant in run.config.invariants:
         return outcome.report.invariant
@@ -59,7 +59,7 @@ def violated(run: Run, outcome: Outcome) -> str | None:
     return run.config.properties[0] if temporal and alone else None
 
 
-def _objections(run: Run, outcome: Outcome, found: str | None) -> Iterator[str]:
+def _objections(run: Run, outcome: TLCOutcome, found: str | None) -> Iterator[str]:
     report = outcome.report
     yield from untrusted(run, outcome)
     if outcome.exit is None:
@@ -84,13 +84,13 @@ def _objections(run: Run, outcome: Outcome, found: str | None) -> Iterator[str]:
             yield f"{what.replace('_', ' ')}: {counted} instead of {pinned}"
 
 
-def succeeded(outcome: Outcome) -> bool:
+def succeeded(outcome: TLCOutcome) -> bool:
     """Did TLC end with success, in its exit code and in words, and without an error?"""
     return outcome.exit == 0 and outcome.report.succeeded and not outcome.report.errors
 
 
-def untrusted(run: Run, outcome: Outcome) -> Iterator[str]:
-    """Why nothing that the run says can be trusted: it did not end, TLC warns, or it read other modules."""
+def untrusted(run: Run, outcome: TLCOutcome) -> Iterator[str]:
+    """Why the run's result cannot be trusted: it did not end, TLC warns, or it read other modules."""
     if outcome.exit is None:
         yield outcome.failure
         return
@@ -105,12 +105,12 @@ def untrusted(run: Run, outcome: Outcome) -> Iterator[str]:
         yield f"{run.root}.tla was not read"
 
 
-def ended(outcome: Outcome, found: str | None) -> str:
+def ended(outcome: TLCOutcome, found: str | None) -> str:
     """How the run ended, in a line."""
     if found is not None:
         return f"{found} is violated"
     if outcome.report.invariant is not None:
         return f"{outcome.report.invariant} is violated"
     meaning = MEANING.get(outcome.exit or 0, f"TLC ended with {outcome.exit}")
-    said = [" ".join(text.split()) for text in (*outcome.report.errors, outcome.failure) if text.strip()]
-    return f"{meaning}{': ' + said[0] if said and outcome.exit else ''}"
+    reported = [" ".join(text.split()) for text in (*outcome.report.errors, outcome.failure) if text.strip()]
+    return f"{meaning}{': ' + reported[0] if reported and outcome.exit else ''}"

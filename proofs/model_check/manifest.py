@@ -3,7 +3,7 @@
 A *model* is a module under one configuration; it succeeds with pinned numbers of states, or is one that must fail.
 A *twin* is a model with one place of one of its files replaced: that alone makes TLC refute the check that it names.
 A *non-property* is a statement that the right model must violate, since otherwise it would be able to do too little.
-Twins and non-properties are run with the one check that they name, so that a violation can be nobody else's.
+Twins and non-properties are run with the one check that they name, so that a violation can only be of that one.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Module:
-    """A system: its TLA+ module, the sentence that it says, and the runs that check it."""
+    """A system: its TLA+ module, what that states in a sentence, and the runs that check it."""
 
     name: str
     folder: Path
-    says: str
+    statement: str
     runs: tuple[Run, ...]
 
     @property
@@ -118,7 +118,7 @@ def read(folder: Path) -> tuple[Module, ...]:
 
 
 def _module(folder: Path, entry: Any) -> Module:
-    _keys(entry, "a module", {"module", "folder", "says", "models", "twins"}, {"nonproperties"})
+    _keys(entry, "a module", {"module", "folder", "statement", "models", "twins"}, {"nonproperties"})
     name, place = entry["module"], folder / entry["folder"]
     models = {run.name: run for run in (_model(name, place, model) for model in _list(entry, "models"))}
     runs = [*models.values()]
@@ -128,7 +128,7 @@ def _module(folder: Path, entry: Any) -> Module:
             if of not in models:
                 raise WrongManifest(f"{name}: there is no model {of!r} for {row!r}")
             runs.append(make(models[of], row))
-    return Module(name, place, entry["says"], tuple(runs))
+    return Module(name, place, entry["statement"], tuple(runs))
 
 
 def _model(module: str, folder: Path, row: Any) -> Run:
@@ -175,16 +175,16 @@ def _nonproperty(model: Run, row: Any) -> Run:
 
 def _keys(entry: Any, what: str, needed: set[str], allowed: set[str] | None = None) -> dict[str, Any]:
     if not isinstance(entry, dict):
-        raise WrongManifest(f"{what} is no object")
+        raise WrongManifest(f"{what} is not an object")
     missing, unknown = needed - set(entry), set(entry) - needed - (allowed or set())
     if missing or unknown:
         wrong = f"lacks {', '.join(sorted(missing))}" if missing else f"has the unknown {', '.join(sorted(unknown))}"
         raise WrongManifest(f"{what} {wrong}")
     for key, value in entry.items():
         if not isinstance(value, KINDS.get(key, str)):
-            raise WrongManifest(f"{what}: {key} is no {KINDS.get(key, str).__name__}")
+            raise WrongManifest(f"{what}: {key} is not of type {KINDS.get(key, str).__name__}")
         if key in NAMES and not NAME.fullmatch(str(value)):
-            raise WrongManifest(f"{what}: {key} {value!r} is no name of letters, digits, '_', '-' and '.'")
+            raise WrongManifest(f"{what}: {key} {value!r} is not a name of letters, digits, '_', '-' and '.'")
     return entry
 
 

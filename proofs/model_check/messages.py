@@ -1,4 +1,4 @@
-"""What TLC prints with `-tool`: framed messages with a code and a class, read into one `Report`.
+"""What TLC prints with `-tool`: framed messages with a code and a class, read into one `TLCReport`.
 
 A frame is `@!@!@STARTMSG code:class @!@!@`, text, `@!@!@ENDMSG code @!@!@`; frames may nest. The meaning of the codes
 is in TLC's `EC.java`. TLC 2.18 names a violated invariant, and no violated temporal property.
@@ -23,7 +23,7 @@ ERROR, BUG, WARNING = 1, 2, 3
 
 
 @dataclass(frozen=True)
-class State:
+class TLCState:
     """A state of a counterexample: the action that led to it and the value of each variable, as TLC writes it."""
 
     number: int
@@ -32,8 +32,8 @@ class State:
 
 
 @dataclass
-class Report:
-    """What one run of TLC said."""
+class TLCReport:
+    """What one run of TLC printed."""
 
     codes: list[int] = field(default_factory=list)
     parsed: list[str] = field(default_factory=list)
@@ -44,19 +44,19 @@ class Report:
     distinct_states: int | None = None
     depth: int | None = None
     invariant: str | None = None
-    states: list[State] = field(default_factory=list)
+    states: list[TLCState] = field(default_factory=list)
     ending: str = ""
     printed: str = ""
 
     @property
     def succeeded(self) -> bool:
-        """Did TLC itself say that it found no error?"""
+        """Whether TLC itself reports that it found no error."""
         return SUCCESS in self.codes and FINISHED in self.codes
 
 
-def read(output: str) -> Report:
+def read(output: str) -> TLCReport:
     """Read the standard output of a run; what is cut off or unknown is left out, and never taken for success."""
-    report = Report()
+    report = TLCReport()
     frames: list[tuple[int, int, list[str]]] = []
     for line in output.splitlines():
         if (start := START.match(line)) is not None:
@@ -73,7 +73,7 @@ def read(output: str) -> Report:
     return report
 
 
-def _take(report: Report, code: int, kind: int, text: str) -> None:
+def _take(report: TLCReport, code: int, kind: int, text: str) -> None:
     report.codes.append(code)
     if kind in (ERROR, BUG):
         report.errors.append(text)
@@ -93,7 +93,7 @@ def _take(report: Report, code: int, kind: int, text: str) -> None:
     elif code == DEPTH and (depth := re.search(r"graph search is (\d+)", text)) is not None:
         report.depth = int(depth[1])
     elif code == STATE_PRINTED and (state := STATE.match(text)) is not None:
-        report.states.append(State(int(state[1]), _action(state[2]), _values(state[3])))
+        report.states.append(TLCState(int(state[1]), _action(state[2]), _values(state[3])))
     elif code == STUTTERING:
         report.ending = "and nothing more happens"
     elif code == BACK_TO and (back := re.search(r"(\d+): <([^\n]*)>", text)) is not None:
@@ -114,7 +114,7 @@ def _values(text: str) -> dict[str, str]:
     return values
 
 
-def trace(report: Report) -> list[str]:
+def trace(report: TLCReport) -> list[str]:
     """The counterexample for a person: each step with what it changed, all values in the first state."""
     lines: list[str] = []
     before: dict[str, str] = {}

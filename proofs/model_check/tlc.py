@@ -17,7 +17,7 @@ from pathlib import Path
 
 from proofs.model_check import messages
 from proofs.model_check.manifest import SUCCESS, Run, WrongManifest
-from proofs.model_check.messages import Report
+from proofs.model_check.messages import TLCReport
 
 MEANING = {
     0: "success", 10: "an assumption is false", 11: "deadlock", 12: "an invariant is violated",
@@ -29,11 +29,11 @@ MEANING = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TLCOutcome:
     """How a run ended. `exit` is None where it was stopped at its time limit, or the files could not be made."""
 
     exit: int | None
-    report: Report
+    report: TLCReport
     seconds: float
     folder: str
     failure: str = ""
@@ -42,7 +42,7 @@ class Outcome:
 def command(run: Run, java: str, archive: Path, folder: Path) -> list[str]:
     """The command line of a run in `folder`.
 
-    Coverage is asked for where it is judged. A short run is over before Java's second compiler has paid for itself.
+    Coverage is asked for where it is judged. A short run ends before Java's second compiler is worthwhile.
     """
     short = ["-XX:TieredStopAtLevel=1"] if run.size == "ci" else []
     covered = ["-coverage", "1"] if run.expected == SUCCESS and run.kind == "model" else []
@@ -68,14 +68,14 @@ def lay_out(run: Run, folder: Path) -> None:
     (folder / f"{run.root}.cfg").write_text(run.config.text())
 
 
-def check(run: Run, java: str, archive: Path, timeout_s: float) -> Outcome:
+def check(run: Run, java: str, archive: Path, timeout_s: float) -> TLCOutcome:
     """Run TLC once. Never raises for what the run does; costs a second for the smallest model."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tmmu-tlc-") as name:
         folder = Path(name).resolve()
 
-        def outcome(exit_code: int | None, output: str, failure: str = "") -> Outcome:
-            return Outcome(exit_code, messages.read(output), time.perf_counter() - start, str(folder), failure)
+        def outcome(exit_code: int | None, output: str, failure: str = "") -> TLCOutcome:
+            return TLCOutcome(exit_code, messages.read(output), time.perf_counter() - start, str(folder), failure)
 
         try:
             lay_out(run, folder)

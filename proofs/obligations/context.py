@@ -19,7 +19,7 @@ from proofs.readers.arms import Branches, branches, declared
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import Part, Role
+from tmmu.core.vocabulary import NodePart, Role
 from tmmu.plan.allocation import Placement
 from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
 from tmmu.plan.sections import BufferPlan, Claims, Plan
@@ -161,7 +161,7 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
     A body whose range is no bracket is a fault too: steps and bodies must agree.
     """
     part, op = plan.allocation.steps.part, plan.allocation.steps.op
-    enter, leave = PARTS.index(Part.ENTER), PARTS.index(Part.LEAVE)
+    enter, leave = PARTS.index(NodePart.ENTER), PARTS.index(NodePart.LEAVE)
     exclusive = declared(plan.allocation)
     opened: list[int] = []
     brackets: set[Loop] = set()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from proofs.readers.operators import is_branch, iterates, qualified
 from tmmu.core.columns import NONE, U32
-from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plan.allocation import Allocation
 from tmmu.plan.columns import PARTS, ROLES
 
@@ -70,8 +70,8 @@ def branches(allocation: Allocation) -> list[Branches]:
         if (
             enter < leave < len(steps)
             and all(int(b.leave[row]) == leave for row in rows)
-            and PARTS[steps.part[enter]] is Part.ENTER
-            and PARTS[steps.part[leave]] is Part.LEAVE
+            and PARTS[steps.part[enter]] is NodePart.ENTER
+            and PARTS[steps.part[leave]] is NodePart.LEAVE
             and not iterates(*allocation.ops[int(steps.op[enter])], exclusive=True)
             and (arms := _arms(allocation, rows, enter, leave)) is not None
         ):

@@ -19,7 +19,7 @@ from proofs.readers.operators import is_view, known, overwritable, qualified, sh
 from tmmu.core.columns import NONE, U32
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS
-from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plan.columns import PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan
 
@@ -28,7 +28,7 @@ DROPOUT_ASSUMED = "::Dropout with training_mode false"
 
 _VIEW, _IN_PLACE = SHARES.index(Shares.VIEW), SHARES.index(Shares.IN_PLACE)
 _SCRATCH = ROLES.index(Role.SCRATCH)
-_WHOLE, _ENTER = PARTS.index(Part.WHOLE), PARTS.index(Part.ENTER)
+_WHOLE, _ENTER = PARTS.index(NodePart.WHOLE), PARTS.index(NodePart.ENTER)
 
 
 @dataclass

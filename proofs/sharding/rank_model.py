@@ -19,7 +19,7 @@ from proofs.readers.operators import COLLECTIVES, GRADIENTS
 from proofs.sharding.loops import Loops, Place, loops, of_update, stated
 from proofs.sharding.partitions import Partitioning, PartitionSpec, misfit
 from tmmu.core.dims.expressions import Expression, closed
-from tmmu.core.vocabulary import Part, Phase, Role
+from tmmu.core.vocabulary import NodePart, Phase, Role
 
 _RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
 
@@ -37,7 +37,7 @@ class Spread:
 def spread(model: ReferenceProgram, spec: dict[str, Any]) -> Spread:
     """The steps of all ranks. INVALID_SHARDING where the spec does not fit the model. O(accesses x dimensions)."""
     for step in model.steps:
-        if step.part is not Part.WHOLE:
+        if step.part is not NodePart.WHOLE:
             raise misfit(step.node, "a body is not sharded")
         random = not _is_gradient(step) and _RANDOM.search(step.op)
         if random and (step.op != "Dropout" or not step.writes or step.writes[0] not in model.views):
@@ -246,7 +246,7 @@ class _Work:
             self._emit(
                 step,
                 ReferenceStep(
-                    node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", (source, target) if overwrites else (source,),
+                    node, f"{COLLECTIVES}{axis}", op, NodePart.WHOLE, "", (source, target) if overwrites else (source,),
                     (target,), (target,) if overwrites else (),
                 ),
             )  # fmt: skip

@@ -16,7 +16,7 @@ from proofs.sharding.mesh import Mesh
 from proofs.sharding.partitions import PartitionSpec, misfit
 from proofs.sharding.rank_model import Spread, spread
 from tmmu.core.dims.expressions import closed
-from tmmu.core.vocabulary import Part
+from tmmu.core.vocabulary import NodePart
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _cut(model: ReferenceProgram, whole: Spread, stage_of: dict[str, int], stage
     def exchange(step: ReferenceStep, node: str, op: str, reads: tuple[str, ...], writes: tuple[str, ...]) -> None:
         if node in names:
             raise misfit(node, "the model has a node of this name already")
-        kept.append(ReferenceStep(node, f"{COLLECTIVES}{axis}", op, Part.WHOLE, "", reads, writes))
+        kept.append(ReferenceStep(node, f"{COLLECTIVES}{axis}", op, NodePart.WHOLE, "", reads, writes))
         if step.node in phases:
             phases[node] = phases[step.node]
 

@@ -83,14 +83,14 @@ def check(text: str) -> Definitions:
                     _descends(function, known)
                 known.functions[name] = function
             case _:
-                raise Unfounded(f"{text_of(form)[:60]!r} is no definition of a list type or a function")
+                raise Unfounded(f"{text_of(form)[:60]!r} is not the definition of a list type or a function")
     return known
 
 
 def _new(name: str, known: Definitions) -> None:
     """A name means one thing: it must not be defined yet."""
     if name in known.names() or not name[0].isalpha():
-        raise Unfounded(f"{name!r} cannot be defined: it has a meaning already, or is no name")
+        raise Unfounded(f"{name!r} cannot be defined: it is defined already, or is not a name")
 
 
 def _list_type(form: Expression, known: Definitions) -> ListType:
@@ -100,7 +100,7 @@ def _list_type(form: Expression, known: Definitions) -> ListType:
             pairs = _pairs(selectors)
             (*fields, (rest, sort)) = pairs
             if sort != name or any(kind not in SORTS for _, kind in fields):
-                raise Unfounded(f"{name} is no list of plain values: its last field must be the rest of the list")
+                raise Unfounded(f"{name} is not a list of plain values: its last field must be the rest of the list")
             for symbol in (name, empty, cell, *dict(pairs)):
                 _new(symbol, known)
             if len({name, empty, cell, *dict(pairs)}) != 3 + len(pairs):
@@ -130,7 +130,7 @@ def _pairs(items: list[Expression]) -> list[tuple[str, str]]:
             case [str(name), str(sort)]:
                 result.append((name, sort))
             case _:
-                raise Unfounded(f"{text_of(item)[:60]!r} is no name with its sort")
+                raise Unfounded(f"{text_of(item)[:60]!r} is not a name with its sort")
     return result
 
 
@@ -159,7 +159,7 @@ def _known_symbols(function: Function, known: Definitions, *, recursive: bool) -
 
 def _plain(symbol: str, function: Function, plain: frozenset[str] | set[str]) -> None:
     if symbol not in plain and not symbol.isdecimal():
-        raise Unfounded(f"{function.name} speaks of {symbol!r}, which it does not know")
+        raise Unfounded(f"{function.name} uses {symbol!r}, which is not defined")
 
 
 def _descends(function: Function, known: Definitions) -> None:

@@ -1,8 +1,8 @@
 """Recursive calls on lists that are written out, unfolded: what remains needs no recursion where nothing else does.
 
-A solver that knows recursive functions only as quantified axioms takes seconds for what one rewriting step at a time
-takes none. Only calls whose list is a constructor's term are unfolded, by the text of the definition itself, so that an
-expression keeps its meaning. spec: V4.10
+A solver that has recursive functions only as quantified axioms takes seconds for what takes none with one rewriting
+step at a time. Only calls whose list is a constructor's term are unfolded, by the text of the definition itself, so
+that an expression keeps its meaning. spec: V4.10
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Scope:
         self._plain = "".join(text_of(form) for form in parse(definitions) if called(form) != "define-fun-rec")
 
     def unfolded(self, commands: str) -> tuple[str, str]:
-        """The definitions that commands speak of once their calls are unfolded, and the commands so unfolded."""
+        """The definitions that commands use once their calls are unfolded, and the commands so unfolded."""
         asked = [unfolded(form, self._by) for form in parse(commands)]
         definitions = self._all if any(recurs(form, self._by) for form in asked) else self._plain
         return definitions, "\n".join(text_of(form) for form in asked)

@@ -1,4 +1,4 @@
-"""Solvers as the proofs see them: text goes in, text comes out, and whatever goes wrong is said so.
+"""The interface of solvers: text goes in, text comes out, and whatever goes wrong is reported as a failure.
 
 An answer counts only where `failure` is None and `text` is exactly what the caller expects. A solver never raises for
 what the solver program does: a crash, a timeout or an exception is an answer that cannot be mistaken for a proof.
@@ -29,7 +29,7 @@ class Answer:
 
     @property
     def counterexample(self) -> bool:
-        """Whether the negation has a model and the canary is alive: the query is false."""
+        """Whether the negation has a model and the canary is sat: the query is false."""
         return self.failure is None and self.text == "sat\nsat"
 
 

@@ -19,7 +19,7 @@ MEMORY_MIB = 2048
 RESET = b"\0"
 """The request to forget everything: a new context takes the place of the old one."""
 FRAME_LIMIT = 1 << 28
-"""Bytes beyond which a frame is no frame: whoever sent its length is out of step."""
+"""Bytes beyond which a frame is refused: what was read as its length is no length."""
 
 
 def read_frame(stream: IO[bytes]) -> bytes | None:

@@ -121,7 +121,7 @@ class SolverProcess:
         return failure
 
     def _ask(self, text: str | None, timeout_s: float) -> tuple[str, str | None]:
-        """Send a request (None: nothing, the child speaks first) and return what it prints, or why it does not."""
+        """Send a request (None: nothing, the child prints first) and return what it prints, or why it does not."""
         process = self._process
         assert process is not None
         assert process.stdin is not None
@@ -158,7 +158,7 @@ class Z3(SolverProcess):
 
 
 class CVC5(SolverProcess):
-    """cvc5, the second opinion: it shares no code with Z3.
+    """cvc5, the second solver: it shares no code with Z3.
 
     It takes recursive functions as axioms with quantifiers, unfolds them slowly, and looks for models in vain. So
     definitions are kept here. What can be unfolded in a refutation is; the definitions are given with it where calls
@@ -214,7 +214,7 @@ def _end_kept() -> None:
 
 
 def _judge(reply: str) -> tuple[str, str | None]:
-    """What a reply says: solvers report some errors as text, and after any of them its context cannot be relied on."""
+    """The text of a reply, or the failure: some errors come as text, after any of which the context is unreliable."""
     kind, text = reply[:1], reply[1:].strip()
     if kind != "=":
         return "", f"the solver raised: {text[:200]}"

@@ -2,7 +2,7 @@
 
 Solver and checker come in one archive, by other people than Z3 and cvc5. The solver writes its proof of each query; the
 checker reads the query and the proof, and looks at every step: a resolution, or an instance of one of a few axioms. A
-step that is taken on trust is a hole, and a proof with a hole counts for nothing here. Each runs in a process of its
+step that is not checked is a hole, and a proof with a hole counts for nothing here. Each runs in a process of its
 own, with a limit on its time and memory. spec: V4.12
 """
 
@@ -34,8 +34,8 @@ VALID = re.compile(r"valid\nholes=0\nassertions=\d+\ndefinefuns=\d+\naxioms=(\d+
 """What the checker prints of one proof without a hole that ends in a contradiction."""
 
 
-class Said(NamedTuple):
-    """What the checker says of proofs: how many steps they have; or why they do not count, and whether one is wrong."""
+class ProofCheck(NamedTuple):
+    """The checker's result: how many steps the proofs have; or why they do not count, and whether one is wrong."""
 
     steps: int
     failure: str = ""
@@ -54,7 +54,7 @@ class SMTInterpol(NamedTuple):
         Parameters
         ----------
         script
-            A file that sets `:produce-proofs` and says `(get-proof)` after each `(check-sat)`.
+            A file that sets `:produce-proofs` and has `(get-proof)` after each `(check-sat)`.
         queries
             How many times it does.
         timeout_s
@@ -74,7 +74,7 @@ class SMTInterpol(NamedTuple):
             return f"SMTInterpol answers {unproved[:60]!r}"
         return "" if len(answers) == queries else f"SMTInterpol answers {len(answers)} of {queries} queries"
 
-    def check(self, script: Path, queries: int, proofs: Path) -> Said:
+    def check(self, script: Path, queries: int, proofs: Path) -> ProofCheck:
         """Let the checker read a script and the proofs of its queries.
 
         A failure where any of them is wrong, has a hole, is not there, or proves another query.
@@ -82,14 +82,14 @@ class SMTInterpol(NamedTuple):
         with open(f"{proofs}.checked", "w+", encoding="utf-8") as file:
             failure = self._run(("-cp", str(self.archive), CHECKER, str(script), str(proofs)), file, CHECK_S)
             file.seek(0)
-            said = file.read()
+            printed = file.read()
         os.unlink(file.name)
-        found = VALID.findall(said)
-        if failure or len(found) != queries or VALID.sub("", said):
-            wrong = "invalid\n" in said
-            verdict = "invalid" if wrong else "holey" if "holey\n" in said else "nothing that counts"
-            return Said(0, failure or f"the checker says {verdict}", wrong)
-        return Said(sum(int(axioms) + int(resolutions) for axioms, resolutions in found))
+        found = VALID.findall(printed)
+        if failure or len(found) != queries or VALID.sub("", printed):
+            wrong = "invalid\n" in printed
+            verdict = "invalid" if wrong else "holey" if "holey\n" in printed else "nothing that counts"
+            return ProofCheck(0, failure or f"the checker answers {verdict}", wrong)
+        return ProofCheck(sum(int(axioms) + int(resolutions) for axioms, resolutions in found))
 
     def _run(self, arguments: tuple[str, ...], out: IO[str], timeout_s: float) -> str:
         """Run the archive with its output going to a file; "" or what went wrong."""

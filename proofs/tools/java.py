@@ -49,10 +49,10 @@ def candidates(environment: dict[str, str]) -> Iterator[str]:
 
 
 def version(path: str) -> int | None:
-    """The feature release (8, 11, 17, …) of a Java; None where it does not say one."""
+    """The feature release (8, 11, 17, …) of a Java; None where it does not print one."""
     try:
         done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    said = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(said[1]) if said and done.returncode == 0 else None
+    printed = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(printed[1]) if printed and done.returncode == 0 else None

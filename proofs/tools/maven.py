@@ -116,11 +116,11 @@ def by_maven(artifact: Artifact, scratch: Path) -> Path:
     command = ["mvn", "-q", "-B", "dependency:copy", *options]
     try:
         done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=FETCH_S, check=False)
-        said = (done.stdout + done.stderr).strip().splitlines()
+        printed = (done.stdout + done.stderr).strip().splitlines()
     except subprocess.TimeoutExpired:
-        said = [f"no answer within {FETCH_S} s"]
+        printed = [f"no answer within {FETCH_S} s"]
     found = scratch / artifact.file
     if not found.is_file():
-        why = said[0] if said else "Maven gave no reason"
+        why = printed[0] if printed else "Maven gave no reason"
         raise Unfetchable(f"{artifact.coordinates} cannot be fetched by Maven ({why}); is there a network?")
     return found

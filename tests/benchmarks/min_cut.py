@@ -17,8 +17,8 @@ from tmmu.core.vocabulary import Model, Phase
 from tmmu.examples.traced import recipes
 from tmmu.importers.conversion import convert
 from tmmu.importers.torch import _tracing
-from tmmu.importers.torch_reader import Reader, Template
-from tmmu.importers.traced import Trace
+from tmmu.importers.torch_reader import Template, TorchReader
+from tmmu.importers.traced import TrainingTrace
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import rematerialise
 from tmmu.planner.remat.choose import peak
@@ -35,7 +35,7 @@ def compare() -> None:
     with _tracing(torch), FakeTensorMode(allow_non_fake_inputs=True), contextlib.ExitStack() as stack:
         training = recipes.gpt2_124m()
         joint = aot_export_joint_with_descriptors(stack, training.module, training.arguments).graph_module
-        whole = Reader(Trace("joint"))
+        whole = TorchReader(TrainingTrace("joint"))
         whole.joint(joint.graph, {})
         print(f"{training.note}\n{'':14} {'saved GiB':>10} {'peak GiB':>9} {'repeated':>9} {'seconds':>8}")
         base = convert(whole.trace)
@@ -74,7 +74,7 @@ def saved(model: Model) -> int:
 
 def _together(forward: Any, backward: Any) -> tuple[Model, int, list[str]]:
     """Both halves as one model, the bytes that cross the cut, and the names of what is computed again."""
-    reader, known = Reader(Trace("halves")), dict[str, str]()
+    reader, known = TorchReader(TrainingTrace("halves")), dict[str, str]()
     for node in forward.nodes:
         if node.op == "placeholder":
             known[node.name] = reader._given(node)

@@ -18,8 +18,8 @@ from tmmu import examples
 from tmmu.cli.models import load
 from tmmu.importers.shapes import resolve
 from tmmu.planner import plan_memory
-from tmmu.runtime.memory import Memory
-from tmmu.simulator import Program, simulate
+from tmmu.runtime.memory import MappedMemory
+from tmmu.simulator import PlanProgram, simulate
 from tmmu.simulator.machine import run
 from tmmu.simulator.memories import Private, Store
 from tmmu.simulator.onnx_kernels import OnnxKernels
@@ -35,7 +35,7 @@ CASES: dict[str, dict[str, Any]] = {
 TURNS = 3
 
 
-def _seconds(program: Program, memory: Store, kernels: OnnxKernels, given: dict[int, Any]) -> float:
+def _seconds(program: PlanProgram, memory: Store, kernels: OnnxKernels, given: dict[int, Any]) -> float:
     """Wall time of all steps, the caller's writes apart."""
     looks = run(program, memory, kernels, given.__getitem__)
     start = 0.0
@@ -51,13 +51,13 @@ def measure(name: str, bindings: dict[str, Any]) -> None:
         path = os.path.join(folder, "model.onnx")
         examples.write(name, path)
         model = load(path, bindings.get("dims", {}), {}, {}, (), False)
-        program = Program(plan_memory(model, layout="packed").plan)
+        program = PlanProgram(plan_memory(model, layout="packed").plan)
         source = OnnxModel(resolve(path, **bindings))
         source.bind(program)
     kernels = OnnxKernels(program, source)
     given = {t: kernels.given(t) for t in program.given}
     plain, arena = [], []
-    with Memory.map(program.plan) as memory:
+    with MappedMemory.map(program.plan) as memory:
         for _ in range(TURNS):
             plain.append(_seconds(program, Private(program), kernels, given))
             arena.append(_seconds(program, Placed(program, memory, careful=False), kernels, given))

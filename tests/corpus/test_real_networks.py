@@ -17,7 +17,7 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.sharing import permitted
 from tests.support.onnx_files import IF, LIGHT, NESTED, model_of, written
-from tmmu.core.vocabulary import Bindings, Model, Part, Role, Shares
+from tmmu.core.vocabulary import Bindings, Model, NodePart, Role, Shares
 from tmmu.importers import onnx as importer
 from tmmu.importers import shapes
 from tmmu.importers.shapes.sizes import DTYPES
@@ -92,7 +92,7 @@ def test_real_networks_are_imported_node_by_node(path: Path) -> None:
 def test_real_networks_are_read_whole(path: Path) -> None:
     """Every node of the list is one step, every view is whole, and what is unproduced is an optional mask."""
     expected, graph = read_onnx(path), load(path).graph
-    assert [(s.op, s.part) for s in expected.steps] == [(node.op_type, Part.WHOLE) for node in graph.node]
+    assert [(s.op, s.part) for s in expected.steps] == [(node.op_type, NodePart.WHOLE) for node in graph.node]
     kinds = {"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
     assert expected.views == {n.output[0]: (n.input[0], 0) for n in graph.node if n.op_type in kinds}
     masks = {n.output[1] for n in graph.node if n.op_type == "Dropout" and len(n.output) > 1}

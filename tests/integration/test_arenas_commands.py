@@ -234,8 +234,8 @@ BAD: dict[str, tuple[str, str]] = {
     ),
     "a capacity of 0": ("[arenas.a]\ncapacity = 0\n", "arena 'a': capacity 0 is not from 1"),
     "a memory of 0": ("[devices.d.memories]\nm = 0\n[arenas.a]\n", "memory 'd/m': capacity 0 is not from 1"),
-    "an odd alignment": ("[arenas.a]\nalignment = 96\n", "arena 'a': alignment 96 is no power of two"),
-    "an arena twice in the file": ("[arenas.a]\n[arenas.a]\n", "no TOML"),
+    "an odd alignment": ("[arenas.a]\nalignment = 96\n", "arena 'a': alignment 96 is not a power of two"),
+    "an arena twice in the file": ("[arenas.a]\n[arenas.a]\n", "not TOML"),
 }
 
 

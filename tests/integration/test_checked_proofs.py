@@ -1,4 +1,4 @@
-"""`prove-lemmas --proofs`: a proof counts where the checker says so of all of it, and nowhere else.
+"""`prove-lemmas --proofs`: a proof counts where the checker answers so of all of it, and nowhere else.
 
 What solver and checker really say is tested in `quality`; here others play them. spec: V4.12, C4.5
 """
@@ -18,7 +18,7 @@ from proofs.lemmas.plan import TEXT
 from proofs.smt.descent import Unfounded
 from proofs.solvers import smtinterpol
 from proofs.solvers.process import Z3
-from proofs.solvers.smtinterpol import Said, SMTInterpol
+from proofs.solvers.smtinterpol import ProofCheck, SMTInterpol
 from proofs.tools import maven
 from tests.support.commands import program
 from tmmu.core.process import code_of
@@ -95,11 +95,11 @@ def test_each_query_has_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_only_what_is_accepted_has_steps_and_only_what_is_invalid_is_wrong(tmp_path: Path) -> None:
     for checker, said in (
-        (ONE, Said(7)), (ONE + "holey\n", Said(0, "the checker says holey")),
-        ("invalid\n", Said(0, "the checker says invalid", wrong=True)),
+        (ONE, ProofCheck(7)), (ONE + "holey\n", ProofCheck(0, "the checker answers holey")),
+        ("invalid\n", ProofCheck(0, "the checker answers invalid", wrong=True)),
     ):  # fmt: skip
         assert playing(tmp_path, "", checker).check(tmp_path / "asked", 1, tmp_path / "proofs") == said
-    assert Said(7) == (7, "", False)
+    assert ProofCheck(7) == (7, "", False)
 
 
 def test_the_tool_is_the_archive_with_the_java_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +118,8 @@ def test_a_refused_proof_makes_its_lemma_unknown_and_no_other(
     assert run([*arguments, "--format", "json"]) == 3
     lemmas = {lemma["name"]: lemma for lemma in json.loads(capsys.readouterr().out)["lemmas"]}
     assert lemmas["tenants_fit"]["verdict"] == "UNKNOWN"
-    assert lemmas["tenants_fit"]["proof"] == {"verdict": "REFUSED", "detail": "the checker says invalid"}
-    assert "is refused: the checker says invalid" in lemmas["tenants_fit"]["open"][0]
+    assert lemmas["tenants_fit"]["proof"] == {"verdict": "REFUSED", "detail": "the checker answers invalid"}
+    assert "is refused: the checker answers invalid" in lemmas["tenants_fit"]["open"][0]
     other = lemmas["no_index_has_two_ranks"]
     assert (other["verdict"], other["proof"]["verdict"]) == ("PROVED", "NONE")
     playing(tmp_path, "unsat\n(! p)\nunsat\n(! p)\n", ONE + ONE)

@@ -46,7 +46,7 @@ BAD: list[tuple[tuple[str, ...], int, str]] = [
     (("broken/nothing-like-it", "-o", "c.cbor"), 2, "there is no example 'broken/nothing-like-it'"),
     (("chain", "-o", "."), 2, "is a directory"),
     (("chain", "-o", "missing/c.onnx"), 4, "missing/c.onnx: cannot be written (No such file or directory)"),
-    (("chain", "-o", "/dev/null"), 4, "/dev/null: it is no regular file"),
+    (("chain", "-o", "/dev/null"), 4, "/dev/null: it is not a regular file"),
 ]
 
 

@@ -301,7 +301,7 @@ BAD_LINES: list[tuple[tuple[str, ...], str]] = [
     (("m.onnx", "-o", "m.onnx"), "m.onnx is the model itself; choose another file with -o"),
     (("m.onnx", "-o", "../{name}/m.onnx"), "is the model itself"),
     (("m.onnx", "--dim", "n"), "'n' is not NAME=VALUE"),
-    (("m.onnx", "--dim", "n=-1"), "'-1' is no size"),
+    (("m.onnx", "--dim", "n=-1"), "'-1' is not a size"),
     (("m.onnx", "--dim", "n=1", "--dim", "n=2"), "'n' is bound twice"),
     (("m.onnx", "--shape", "x=ax8"), "write sizes with x between them"),
     (("m.onnx", "--mode", "sideways"), "'sideways' is not one of"),
@@ -370,7 +370,11 @@ BAD_FILES: dict[str, tuple[dict[str, bytes], tuple[str, ...], str]] = {
     ),
     "a size that overflows": ({}, ("m.onnx", "--dim", f"n={1 << 62}"), "[ALLOCATION_OVERFLOW]"),
     "a negative dimension": ({"m.onnx": network(dims=[-3, 8])}, (), "m.onnx: "),
-    "a configuration that is no TOML": ({"a.toml": b"[arenas"}, ("m.ir.cbor", "--arenas", "a.toml"), "a.toml: no TOML"),
+    "a configuration that is no TOML": (
+        {"a.toml": b"[arenas"},
+        ("m.ir.cbor", "--arenas", "a.toml"),
+        "a.toml: not TOML",
+    ),
     "an arena of no capacity": (
         {"a.toml": b"[arenas.one]\ncapacity = 0\n"},
         ("m.ir.cbor", "--arenas", "a.toml"),
@@ -388,7 +392,7 @@ BAD_FILES: dict[str, tuple[dict[str, bytes], tuple[str, ...], str]] = {
     ),
     "a folder that is not there": ({}, ("m.ir.cbor", "-o", "missing/out.cbor"), "missing/out.cbor: cannot be written"),
     "a folder that is a file": ({}, ("m.ir.cbor", "-o", "m.onnx/out.cbor"), "m.onnx/out.cbor: cannot be written"),
-    "a device": ({}, ("m.ir.cbor", "-o", "/dev/null"), "/dev/null: it is no regular file"),
+    "a device": ({}, ("m.ir.cbor", "-o", "/dev/null"), "/dev/null: it is not a regular file"),
 }
 
 

@@ -172,7 +172,7 @@ BAD = [
     (("run", "i.plan.cbor", "-o", "y.npz"), 2, "go with --kernels onnx"),
     (("run", "m.onnx", "-o", "m.onnx"), 2, "is named twice"),
     (("run", "m.onnx", "--batches", "0"), 2, "--batches"),
-    (("run", "m.onnx", "--inputs", "m.onnx"), 2, "it is no .npz file of arrays"),
+    (("run", "m.onnx", "--inputs", "m.onnx"), 2, "it is not an .npz file of arrays"),
     (("run", "m.onnx", "--plan", "m.onnx"), 4, "[INVALID_PLAN]"),
     (("run", "m.onnx", "--plan", "i.ir.cbor"), 4, "[INVALID_PLAN]"),
     (("run", "empty.cbor"), 4, "[INVALID_PLAN]"),

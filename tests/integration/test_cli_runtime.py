@@ -278,7 +278,7 @@ def test_the_first_difference_is_named_with_its_key_and_both_values(
     text = said(capsys, "trace", "diff", "a", "b", code=1)
     assert text == (
         "comparable, and different\n  record 0, allocation_header: layout: slots and hashed\n"
-        "  the plans were made with different layouts; the first tensor that they do not place alike is 'a'\n"
+        "  the plans were made with different layouts; the first tensor that they place differently is 'a'\n"
     )
 
 
@@ -286,10 +286,16 @@ def test_a_tensor_that_lies_elsewhere_is_named() -> None:
     first, second = full(), full()
     second[2] = second[2] | {"logical_address": ["activations", 256]}
     found = compare.first_difference(first, second)
-    assert found == compare.Difference(2, "tensor 'b'", "logical_address", ["activations", 128], ["activations", 256])
+    assert found == compare.TraceDifference(
+        2, "tensor 'b'", "logical_address", ["activations", 128], ["activations", 256]
+    )
     assert compare.first_difference(first, full()) is None
-    assert compare.first_difference(first, first[:-1]) == compare.Difference(len(first) - 1, "end", "kind", "end", None)
-    assert compare.first_difference(first[:-1], first) == compare.Difference(len(first) - 1, "end", "kind", None, "end")
+    assert compare.first_difference(first, first[:-1]) == compare.TraceDifference(
+        len(first) - 1, "end", "kind", "end", None
+    )
+    assert compare.first_difference(first[:-1], first) == compare.TraceDifference(
+        len(first) - 1, "end", "kind", None, "end"
+    )
 
 
 INCOMPARABLE: list[tuple[str, Plan, str]] = [

@@ -12,7 +12,7 @@ from tests.support.traced import step
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.importers import torch as tracer
-from tmmu.importers.traced import Trace
+from tmmu.importers.traced import TrainingTrace
 from tmmu.ir import files
 
 MODULE = """
@@ -39,7 +39,7 @@ def framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "torch", type(sys)("torch"))
 
-    def trace(make: Callable[[], object], name: str) -> Trace:
+    def trace(make: Callable[[], object], name: str) -> TrainingTrace:
         assert make() == "a step"
         trace = step()
         trace.name = name
@@ -103,7 +103,7 @@ def test_the_traceback_is_shown_where_it_is_asked_for(framework: Path, capsys: p
 def test_a_refusal_of_the_importer_names_the_callable(
     framework: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuses(*_: object) -> Trace:
+    def refuses(*_: object) -> TrainingTrace:
         raise TmmuError("INVALID_IR", "no", place="parameter 'w'")
 
     monkeypatch.setattr(tracer, "trace", refuses)

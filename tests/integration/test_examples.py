@@ -15,7 +15,7 @@ from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from tmmu import examples
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples import gpt2, llama_block, resnet50, unet
 from tmmu.examples.graph import OPSET, Graph
 from tmmu.importers.onnx import import_onnx
@@ -178,7 +178,7 @@ def test_the_detector_needs_its_shape_and_its_rate(tmp_path: Path) -> None:
 def test_the_loop_keeps_what_it_captures_for_its_next_iteration(tmp_path: Path) -> None:
     """spec: T8.5"""
     plan = planned("loop", tmp_path)
-    leaves = [step for step, part in enumerate(plan.allocation.steps.part.tolist()) if PARTS[part] is Part.LEAVE]
+    leaves = [step for step, part in enumerate(plan.allocation.steps.part.tolist()) if PARTS[part] is NodePart.LEAVE]
     assert len(leaves) == 2
     assert rows(plan)["bias"][2] == leaves[1]
     assert any(name.endswith(".copy1") for name in plan.allocation.tensors.name)

@@ -37,7 +37,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     document = {
         "modules": [
             {
-                "module": "Toy", "folder": "toys", "says": "A toy.",
+                "module": "Toy", "folder": "toys", "statement": "A toy.",
                 "models": [
                     {"name": "Toy-right", "root": "Toy", "config": "Toy.cfg", "distinct_states": 3, "depth": 2},
                     {"name": "Toy-wrong", "root": "Toy", "config": "Toy.cfg", "expected": "Held"},

@@ -20,7 +20,7 @@ from proofs.lemmas.engine import checked, proving
 from proofs.lemmas.engine.checked import Evidence
 from proofs.lemmas.engine.family import Family, mutants_of, statements_of
 from proofs.lemmas.engine.induction import Lemma
-from proofs.lemmas.engine.proving import Report
+from proofs.lemmas.engine.proving import LemmaReport
 from proofs.lemmas.engine.statements import Mutant, Statement, World, expanded
 from proofs.lemmas.planner import zeroing
 from proofs.smt.expressions import parse_one, text_of
@@ -129,7 +129,7 @@ def test_text_names_each_lemma_and_counts(capsys: pytest.CaptureFixture[str]) ->
     ]  # fmt: skip
 
 
-ONE = Report(
+ONE = LemmaReport(
     "one", "planner/zeroing", "One is one.", 3, verdict="PROVED", twin="x = 1",
     solvers={"z3": "PROVED", "cvc5": "tired"}, mutants_refuted={"two": "x = 2", "three": "x = 3"},
 )  # fmt: skip
@@ -141,10 +141,10 @@ FALSE_MUTANT = replace(ONE, name="three", verdict="REFUTED", mutants_refuted={},
 def reported(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, object]]:
     """Reports instead of proofs; what was asked for is noted."""
 
-    def set_to(*reports: Report) -> dict[str, object]:
+    def set_to(*reports: LemmaReport) -> dict[str, object]:
         asked: dict[str, object] = {}
 
-        def prove_all(chosen: list[Family], **options: object) -> Iterator[Report]:
+        def prove_all(chosen: list[Family], **options: object) -> Iterator[LemmaReport]:
             asked.update(options, files=[family.file for family in chosen])
             yield from reports
 
@@ -162,7 +162,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, object]
     ],
 )  # fmt: skip
 def test_the_worst_verdict_is_the_exit_code(
-    reports: tuple[Report, ...], code: int, reported: Callable[..., dict[str, object]]
+    reports: tuple[LemmaReport, ...], code: int, reported: Callable[..., dict[str, object]]
 ) -> None:
     """spec: C4.2"""
     reported(*reports)

@@ -111,19 +111,19 @@ def test_a_mesh_of_one_rank_plans_what_no_mesh_does(folder: Path, capsys: pytest
 
 
 WRONG = {
-    "no TOML": ("mesh =", "s.toml: shard spec: no TOML"),
-    "not UTF-8 at all": ("\udcff", "s.toml: shard spec: no TOML"),
+    "not TOML": ("mesh =", "s.toml: shard spec: not TOML"),
+    "not UTF-8 at all": ("\udcff", "s.toml: shard spec: not TOML"),
     "an unknown key": ("[mesh]\na = 2\n[zeros]\n", "unknown key 'zeros' in the file"),
     "no mesh": ("pad = true", "the mesh has no axis"),
-    "a size of zero": ("[mesh]\na = 0\n", "the size of the axis 'a' is no integer from 1"),
-    "a mesh that is no table": ("mesh = 3", "[mesh] is no table"),
-    "rules that are no list": ("rules = 3\n[mesh]\na = 2\n", "rules is no list of tables"),
+    "a size of zero": ("[mesh]\na = 0\n", "the size of the axis 'a': expected an integer from 1"),
+    "a mesh that is no table": ("mesh = 3", "[mesh]: expected a table"),
+    "rules that are no list": ("rules = 3\n[mesh]\na = 2\n", "rules: expected a list of tables"),
     "an unknown key of a rule": ('[mesh]\na = 2\n[[rules]]\nname = "x"\n', "unknown key 'name' in [[rules]]"),
-    "an unknown axis": ('[mesh]\na = 2\n[[rules]]\nsplit = ["b"]\n', "splits by 'b', which is no axis"),
-    "an unknown role": ('[mesh]\na = 2\n[[rules]]\nroles = ["weight"]\n', "names the role 'weight'"),
-    "a role that is no text": ("[mesh]\na = 2\n[[rules]]\nroles = [[1]]\n", "names the role [1]"),
+    "an unknown axis": ('[mesh]\na = 2\n[[rules]]\nsplit = ["b"]\n', "splits by 'b': expected an axis"),
+    "an unknown role": ('[mesh]\na = 2\n[[rules]]\nroles = ["weight"]\n', "expected a role, got 'weight'"),
+    "a role that is no text": ("[mesh]\na = 2\n[[rules]]\nroles = [[1]]\n", "the roles of a rule: expected a role"),
     "ZeRO without an axis": ("[mesh]\na = 2\n[zero]\nstage = 2\n", "a ZeRO stage and its axis belong together"),
-    "ZeRO 4": ('[mesh]\na = 2\n[zero]\nstage = 4\naxis = "a"\n', "zero_stage is no integer from 0 to 3"),
+    "ZeRO 4": ('[mesh]\na = 2\n[zero]\nstage = 4\naxis = "a"\n', "zero_stage: expected an integer from 0 to 3, got 4"),
     "too few stages": ('[mesh]\na = 2\n[pipeline]\naxis = "a"\nstages = [["*"]]\n', "1 stages where"),
     "a dimension that does not divide": (
         DATA.replace("2", "3"),

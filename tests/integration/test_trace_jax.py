@@ -18,8 +18,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role
 from tmmu.importers import jax as tracer
 from tmmu.importers.conversion import convert
-from tmmu.importers.jax_reader import Reader
-from tmmu.importers.traced import Trace
+from tmmu.importers.jax_reader import JaxprReader
+from tmmu.importers.traced import TrainingTrace
 from tmmu.ir import files
 
 
@@ -60,8 +60,8 @@ W, X, SEED, LOSS, GRADIENT = Var(4, 4), Var(4, 4), Var(), Var(), Var(4, 4)
 ENDS = (eqn("reduce_sum", [X], LOSS, jaxpr=closed([], [])), eqn("broadcast_in_dim", [SEED], GRADIENT))
 
 
-def read(*eqns: Thing, consts: tuple[Var, ...] = (), outvars: list[Any] | None = None) -> Trace:
-    reader = Reader(Trace("hand"))
+def read(*eqns: Thing, consts: tuple[Var, ...] = (), outvars: list[Any] | None = None) -> TrainingTrace:
+    reader = JaxprReader(TrainingTrace("hand"))
     outvars = [LOSS, GRADIENT] if outvars is None else outvars
     reader.main(closed([W, X, SEED], outvars, *ENDS, *eqns, consts=consts), ["w"], ["input0"])
     return reader.trace
@@ -170,10 +170,10 @@ def test_what_is_not_understood_is_refused_by_name(equation: Thing, message: str
 
 
 def test_names_that_meet_are_refused() -> None:
-    reader = Reader(Trace("hand"))
+    reader = JaxprReader(TrainingTrace("hand"))
     with pytest.raises(TmmuError, match="two leaves have this name"):
         reader.main(closed([W, X, SEED], [LOSS, GRADIENT]), ["w"], ["w"])
-    reader = Reader(Trace("hand"))
+    reader = JaxprReader(TrainingTrace("hand"))
     result = closed([W, X, SEED], [], eqn("scan", [X], Var(1), num_consts=0, jaxpr=closed([Var()], [])))
     with pytest.raises(TmmuError, match=r"value 'scan.0': a parameter or an input has the name"):
         reader.main(result, ["scan.0"], ["x"])
@@ -247,7 +247,7 @@ def test_a_function_is_traced_planned_and_proved(tmp_path: Path) -> None:
     [
         (counts, "parameter 'parameter0': its elements are int32, which has no gradient"),
         (vector, "its loss is not one number"),
-        (number, "parameter 'parameter0': it is float, no array"),
+        (number, "parameter 'parameter0': it is float, not an array"),
     ],
 )
 def test_a_step_without_gradients_is_refused(make: Any, message: str) -> None:

@@ -20,8 +20,8 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Phase, Role
 from tmmu.importers import torch as tracer
 from tmmu.importers.conversion import convert
-from tmmu.importers.torch_reader import Reader
-from tmmu.importers.traced import Trace
+from tmmu.importers.torch_reader import TorchReader
+from tmmu.importers.traced import TrainingTrace
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import plan_memory
@@ -53,10 +53,10 @@ def called(name: str, op: str, value: Any, *args: Any, tags: tuple[str, ...] = (
     return Thing(op="call_function", name=name, target=target, args=args, kwargs=kwargs, meta={"val": value})
 
 
-def joint(*nodes: Thing, out: list[tuple[Thing | None, Thing]], trainable: dict[str, int]) -> Trace:
+def joint(*nodes: Thing, out: list[tuple[Thing | None, Thing]], trainable: dict[str, int]) -> TrainingTrace:
     results, descs = zip(*out, strict=True)
     output = Thing(op="output", name="output", args=(results,), kwargs={}, meta={"desc": descs})
-    reader = Reader(Trace("hand"))
+    reader = TorchReader(TrainingTrace("hand"))
     reader.joint(Thing(nodes=[*nodes, output]), trainable)
     return reader.trace
 

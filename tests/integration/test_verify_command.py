@@ -163,11 +163,11 @@ BAD_LINES: list[tuple[tuple[str, ...], str]] = [
     (("right.cbor", "--dim", "=4"), "--dim: '=4' is not NAME=VALUE"),
     (("right.cbor", "--dim", "n="), "--dim: 'n=' is not NAME=VALUE"),
     (("right.cbor", "--dim", "n=4", "--dim", "n=5"), "--dim: 'n' is bound twice"),
-    (("right.cbor", "--dim", "n=-4"), "--dim: n=-4: '-4' is no size"),
-    (("right.cbor", "--dim", "n=4.0"), "'4.0' is no size"),
-    (("right.cbor", "--dim", "n=٤"), "is no size"),
-    (("right.cbor", "--dim", "n=18446744073709551616"), "is no size"),
-    (("right.cbor", "--dim", "n=" + "9" * 5000), "is no size"),
+    (("right.cbor", "--dim", "n=-4"), "--dim: n=-4: '-4' is not a size"),
+    (("right.cbor", "--dim", "n=4.0"), "'4.0' is not a size"),
+    (("right.cbor", "--dim", "n=٤"), "is not a size"),
+    (("right.cbor", "--dim", "n=18446744073709551616"), "is not a size"),
+    (("right.cbor", "--dim", "n=" + "9" * 5000), "is not a size"),
     (("right.cbor", "--shape", "x=1x"), "--shape: x=1x: write sizes with x between them"),
     (("right.cbor", "--shape", "x=1,3"), "write sizes with x between them"),
     (("right.cbor", "--shape", "x=" + "9" * 5000), "write sizes with x between them"),
@@ -362,10 +362,10 @@ def test_help_and_version_are_no_verdict(capsys: pytest.CaptureFixture[str], mon
         (TmmuError("INVALID_BINDING", "no name"), 2, "error: no name [INVALID_BINDING]\n"),
         (click.Abort(), 70, "interrupted\n"),
         (KeyboardInterrupt(), 70, "interrupted\n"),
-        (BrokenPipeError(), 70, "error: nobody reads the output\n"),
+        (BrokenPipeError(), 70, "error: stdout closed before output was written\n"),
         (OSError(28, "No space left on device"), 70, "error: the output cannot be written (No space left on device)\n"),
         (OSError(13, "Permission denied"), 70, None),
-        (SystemExit(1), 70, "error: nobody reads the output\n"),
+        (SystemExit(1), 70, "error: stdout closed before output was written\n"),
         (MemoryError(), 70, None),
         (RecursionError(), 70, None),
         (Disagreement("x"), 70, None),
@@ -447,7 +447,7 @@ def test_a_command_ends_with_its_code_also_where_its_output_goes_nowhere(monkeyp
         monkeypatch.setattr(sys, "stderr", stream)
         with pytest.raises(Ended, match="1"):
             entry.leave(1)
-        entry.say("nobody hears it")
+        entry.print_error("never shown")
 
 
 def test_a_name_that_the_terminal_cannot_show_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,7 +563,7 @@ def test_output_that_nobody_reads_is_no_verdict(folder: Path) -> None:
     command = [sys.executable, "-m", "proofs.verify.entry", "right.cbor"]
     with os.fdopen(writer, "wb") as deaf:
         done = subprocess.run(command, stdout=deaf, stderr=subprocess.PIPE, check=False, timeout=120, env=environment)
-    assert (done.returncode, done.stderr) == (70, b"error: nobody reads the output\n")
+    assert (done.returncode, done.stderr) == (70, b"error: stdout closed before output was written\n")
 
 
 def test_output_that_cannot_be_written_is_no_verdict(folder: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tmmu.planner.orders.depth_first import depth_first
 from tmmu.planner.orders.exact import _bits, _Moves, search
-from tmmu.planner.orders.graph import Graph, Order, loads, part, unavoidable
+from tmmu.planner.orders.graph import Order, OrderGraph, loads, part, unavoidable
 from tmmu.planner.orders.greedy import backwards, from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
 from tmmu.planner.orders.portfolio import _heuristics, _live_before, _made, lowered
@@ -23,7 +23,7 @@ SIZES = (1, 2, 3, 5, 8, 13)
 
 
 @st.composite
-def unit_graphs(draw: st.DrawFn, most: int = 6) -> Graph:
+def unit_graphs(draw: st.DrawFn, most: int = 6) -> OrderGraph:
     """Graphs of a few units: buffers that are given, kept or read by several, edges without one, in-place pairs."""
     count = draw(st.integers(1, 2)) if draw(st.integers(0, 9)) == 0 else draw(st.integers(3, most))
     size = st.sampled_from(SIZES)
@@ -59,7 +59,7 @@ def _graph(
     users: list[list[int]],
     opened: list[bool],
     kept: list[bool],
-) -> Graph:
+) -> OrderGraph:
     """The graph, its buffers numbered anew: what one unit alone touches is inside that unit."""
     count = len(before)
     inner = [draw(st.sampled_from((0, 0, 4))) for _ in before]
@@ -69,7 +69,7 @@ def _graph(
             inner[found[0]] += sizes[k]
         elif found and not (opened[k] and kept[k]):
             number[k] = len(number)
-    return Graph(
+    return OrderGraph(
         [sorted(waits) for waits in before],
         [[m for m in range(count) if n in before[m]] for n in range(count)],
         [[row for k, row in number.items() if n in users[k]] for n in range(count)],
@@ -84,14 +84,14 @@ def _graph(
     )
 
 
-def orders(graph: Graph) -> Iterator[list[int]]:
+def orders(graph: OrderGraph) -> Iterator[list[int]]:
     """Every order of the units in which each comes after what it waits for."""
     for order in permutations(range(len(graph))):
         if all(order.index(m) < place for place, n in enumerate(order) for m in graph.before[n]):
             yield list(order)
 
 
-def alive(graph: Graph, order: list[int]) -> list[int]:
+def alive(graph: OrderGraph, order: list[int]) -> list[int]:
     """`loads` from its words: each buffer is alive from its first user to its last, or before or after them all."""
     place = {n: p for p, n in enumerate(order)}
     first = [-1 if graph.opened[k] else min(place[n] for n in users) for k, users in enumerate(graph.users)]
@@ -111,7 +111,7 @@ def alive(graph: Graph, order: list[int]) -> list[int]:
 
 
 @given(unit_graphs(4))
-def test_what_is_alive_follows_from_the_first_and_the_last_user_of_each_buffer(graph: Graph) -> None:
+def test_what_is_alive_follows_from_the_first_and_the_last_user_of_each_buffer(graph: OrderGraph) -> None:
     for order in orders(graph):
         found = loads(graph, order)
         assert found == alive(graph, order)
@@ -119,7 +119,7 @@ def test_what_is_alive_follows_from_the_first_and_the_last_user_of_each_buffer(g
 
 
 @given(unit_graphs(6))
-def test_what_is_alive_between_two_units_is_what_was_made_and_is_not_gone(graph: Graph) -> None:
+def test_what_is_alive_between_two_units_is_what_was_made_and_is_not_gone(graph: OrderGraph) -> None:
     order = list(range(len(graph)))
     places, running = Order.of(graph, order), _live_before(graph)
     for start in range(len(graph) + 1):
@@ -132,7 +132,7 @@ def test_what_is_alive_between_two_units_is_what_was_made_and_is_not_gone(graph:
 
 
 @given(unit_graphs(5), st.data())
-def test_a_part_of_an_order_needs_what_the_whole_needs_there(graph: Graph, data: st.DataObject) -> None:
+def test_a_part_of_an_order_needs_what_the_whole_needs_there(graph: OrderGraph, data: st.DataObject) -> None:
     order = data.draw(st.sampled_from(list(orders(graph))))
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(graph))] * 2)))
     places = Order.of(graph, order)
@@ -145,7 +145,7 @@ def test_a_part_of_an_order_needs_what_the_whole_needs_there(graph: Graph, data:
 
 
 @given(unit_graphs(5))
-def test_the_search_moves_among_sets_as_an_order_does(graph: Graph) -> None:
+def test_the_search_moves_among_sets_as_an_order_does(graph: OrderGraph) -> None:
     """After each unit of an order the units that may come next are known, and so is what the next one needs."""
     moves = _Moves(graph)
     for order in orders(graph):
@@ -165,7 +165,7 @@ def test_the_search_moves_among_sets_as_an_order_does(graph: Graph) -> None:
 
 @given(unit_graphs(5), st.integers(0, 30), st.integers(1, 40))
 def test_the_search_finds_the_least_peak_below_its_bound_or_that_there_is_none(
-    graph: Graph, floor: int, above: int
+    graph: OrderGraph, floor: int, above: int
 ) -> None:
     least = min(max(loads(graph, order)) for order in orders(graph))
     order, complete, _ = search(graph, floor, floor + above, 1 << 20)
@@ -177,13 +177,13 @@ def test_the_search_finds_the_least_peak_below_its_bound_or_that_there_is_none(
 
 
 @given(unit_graphs(5))
-def test_no_order_of_a_graph_has_a_lower_peak_than_the_one_that_is_found(graph: Graph) -> None:
+def test_no_order_of_a_graph_has_a_lower_peak_than_the_one_that_is_found(graph: OrderGraph) -> None:
     least = min(max(loads(graph, order)) for order in orders(graph))
     assert max(loads(graph, lowered(graph))) == least
 
 
 @given(unit_graphs(5))
-def test_units_that_can_wait_cost_nothing_where_they_wait_longest(graph: Graph) -> None:
+def test_units_that_can_wait_cost_nothing_where_they_wait_longest(graph: OrderGraph) -> None:
     """Left out and put back right before whoever needs them, in any order of the others, they lose no byte."""
     left, smaller = without_lazy(graph)
     every = list(orders(graph))
@@ -197,7 +197,7 @@ def test_units_that_can_wait_cost_nothing_where_they_wait_longest(graph: Graph) 
 
 
 @given(unit_graphs(8))
-def test_a_stretch_ends_where_a_unit_has_one_place_in_every_order(graph: Graph) -> None:
+def test_a_stretch_ends_where_a_unit_has_one_place_in_every_order(graph: OrderGraph) -> None:
     reach: list[set[int]] = []
     for waits in graph.before:
         reach.append(set(waits).union(*(reach[m] for m in waits)))
@@ -209,7 +209,7 @@ def test_a_stretch_ends_where_a_unit_has_one_place_in_every_order(graph: Graph) 
     assert all(start < end and {start - 1, end} <= {-1, count, *fixed} for start, end in found)
 
 
-def scheduled(graph: Graph, *, recent: bool, largest: bool, turned: bool) -> list[int]:
+def scheduled(graph: OrderGraph, *, recent: bool, largest: bool, turned: bool) -> list[int]:
     """The rule of list scheduling, worked out for every ready unit anew; `turned` fills the order from its end."""
     count = len(graph)
     waits, opened, kept = graph.before, graph.opened, graph.kept
@@ -240,7 +240,7 @@ def scheduled(graph: Graph, *, recent: bool, largest: bool, turned: bool) -> lis
 
 
 @given(unit_graphs(7))
-def test_list_scheduling_takes_the_unit_that_leaves_the_least_alive(graph: Graph) -> None:
+def test_list_scheduling_takes_the_unit_that_leaves_the_least_alive(graph: OrderGraph) -> None:
     tried = _heuristics(graph)
     for recent, largest in product((False, True), repeat=2):
         for turned, found in ((False, greedy), (True, from_the_end)):
@@ -251,28 +251,28 @@ def test_list_scheduling_takes_the_unit_that_leaves_the_least_alive(graph: Graph
 
 
 @given(unit_graphs(8))
-def test_a_graph_run_backwards_has_the_same_units_from_its_end(graph: Graph) -> None:
+def test_a_graph_run_backwards_has_the_same_units_from_its_end(graph: OrderGraph) -> None:
     turned = backwards(graph)
     last = len(graph) - 1
     for n in range(len(graph)):
         assert {last - m for m in turned.before[last - n]} == set(graph.after[n])
         assert (turned.inner[last - n], turned.hints[last - n]) == (graph.inner[n], graph.hints[n])
     plain, there = (
-        Graph(**vars(found) | {"hints": [[] for _ in found.inner], "unread": 0}) for found in (graph, turned)
+        OrderGraph(**vars(found) | {"hints": [[] for _ in found.inner], "unread": 0}) for found in (graph, turned)
     )
     forth, back = loads(plain, range(last + 1)), loads(there, range(last + 1))
     assert len({a - b for a, b in zip(forth, back[::-1], strict=True)}) == 1
 
 
 @st.composite
-def trees(draw: st.DrawFn, most: int = 7) -> Graph:
+def trees(draw: st.DrawFn, most: int = 7) -> OrderGraph:
     """Graphs in which each unit but the last makes one buffer, for one unit after it."""
     count = draw(st.integers(2, most))
     reader = [draw(st.integers(n + 1, count - 1)) for n in range(count - 1)]
     sizes = [draw(st.sampled_from(SIZES)) for _ in range(count)]
     inner = [draw(st.sampled_from((0, 0, 4, 9))) for _ in range(count)]
     before = [[m for m in range(n) if reader[m] == n] for n in range(count)]
-    return Graph(
+    return OrderGraph(
         before,
         [[m] for m in reader] + [[]],
         [[n, *before[n]] for n in range(count)],
@@ -285,7 +285,7 @@ def trees(draw: st.DrawFn, most: int = 7) -> Graph:
     )
 
 
-def finishing(graph: Graph, n: int) -> Iterator[list[int]]:
+def finishing(graph: OrderGraph, n: int) -> Iterator[list[int]]:
     """Every order of a unit and what it waits for that finishes one operand before it begins the next."""
     for operands in permutations(graph.before[n]):
         found: list[list[int]] = [[]]
@@ -295,7 +295,7 @@ def finishing(graph: Graph, n: int) -> Iterator[list[int]]:
 
 
 @given(trees())
-def test_of_the_orders_of_a_tree_that_finish_each_operand_none_needs_less(graph: Graph) -> None:
+def test_of_the_orders_of_a_tree_that_finish_each_operand_none_needs_less(graph: OrderGraph) -> None:
     """Liu's rule."""
     found = depth_first(graph, by_need=True)
     every = list(finishing(graph, len(graph) - 1))
@@ -305,5 +305,5 @@ def test_of_the_orders_of_a_tree_that_finish_each_operand_none_needs_less(graph:
 
 
 @given(unit_graphs(6), st.booleans())
-def test_depth_first_orders_keep_the_edges_of_any_graph(graph: Graph, by_need: bool) -> None:
+def test_depth_first_orders_keep_the_edges_of_any_graph(graph: OrderGraph, by_need: bool) -> None:
     assert depth_first(graph, by_need=by_need) in list(orders(graph))

@@ -22,7 +22,7 @@ from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.ledger import Ledger, of_steps
@@ -61,7 +61,7 @@ def test_every_view_lies_in_its_arena_and_they_reach_to_the_footprint(
 ) -> None:
     """spec: U1.2, U1.4, U1.7, U1.9"""
     made = planned(model, config, layout)
-    with Memory.map(made) as memory:
+    with MappedMemory.map(made) as memory:
         for row in range(len(made.allocation.tensors)):
             arena = memory.arenas[int(made.allocation.storages.arena[made.allocation.tensors.storage[row]])]
             view = memory.tensor(row)

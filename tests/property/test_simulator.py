@@ -21,7 +21,7 @@ from tmmu.planner import plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
-from tmmu.simulator import Batches, Corrupted, HashKernels, Program
+from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram
 
 modes = st.sampled_from(("inference", "forward"))
 layouts = st.sampled_from(("packed", "slots", "pools"))
@@ -60,7 +60,7 @@ def test_two_recorded_runs_of_a_plan_have_the_same_trace(
 ) -> None:
     """In memory of their own, one of them with the sanitizer. spec: SIM8.5, SIM8.6, SIM8.8"""
     plan = plan_memory(model, config, layout=layout).plan
-    program = Program(plan, frozenset(model.bindings.donated))
+    program = PlanProgram(plan, frozenset(model.bindings.donated))
     left = []
     for sanitize in (False, True):
         trace = Trace()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmmu.core.columns import NONE, Names, column, index_of, ragged
-from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, Bindings, Part, Role, Shares
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, Bindings, NodePart, Role, Shares
 from tmmu.plan.allocation import Allocation, Arena
 from tmmu.plan.columns import PARTS, ROLES, SHARES, Bodies, Slots, Steps, Storages, Tensors
 from tmmu.plan.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
@@ -40,7 +40,7 @@ class StepRow(NamedTuple):
     reads: Sequence[int]
     writes: Sequence[int]
     mutates: Sequence[int] = ()
-    part: Part = Part.WHOLE
+    part: NodePart = NodePart.WHOLE
     body: int = 0
 
 

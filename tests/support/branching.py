@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import ArenaConfiguration, Part, Role
+from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role
 from tmmu.examples.broken.editing import counted
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plan.sections import Plan, Usage
@@ -39,13 +39,15 @@ class Program:
 
     reads: list[list[int]] = field(default_factory=list)
     writes: list[list[int]] = field(default_factory=list)
-    rows: list[tuple[str, str, Part, int]] = field(default_factory=list)  # node, operator, part, body
+    rows: list[tuple[str, str, NodePart, int]] = field(default_factory=list)  # node, operator, part, body
     bodies: list[tuple[str, int, Node | None]] = field(default_factory=lambda: [("", NONE, None)])
     tree: list[int | Node] = field(default_factory=list)
     tensors: int = 1
     output: int = 0
 
-    def step(self, op: str, part: Part, body: int, reads: Sequence[int], writes: Sequence[int], node: str = "") -> int:
+    def step(
+        self, op: str, part: NodePart, body: int, reads: Sequence[int], writes: Sequence[int], node: str = ""
+    ) -> int:
         """Add a step."""
         n = len(self.reads)
         self.reads.append(list(dict.fromkeys(reads)))
@@ -65,7 +67,7 @@ def program(chance: random.Random) -> Program:
     seen = [0]
     made.tree = _sequence(made, chance, 0, "", seen, 0)
     made.output = made.tensor()
-    made.tree.append(made.step("MatMul", Part.WHOLE, 0, chance.sample(seen, min(len(seen), 2)), [made.output]))
+    made.tree.append(made.step("MatMul", NodePart.WHOLE, 0, chance.sample(seen, min(len(seen), 2)), [made.output]))
     return made
 
 
@@ -88,14 +90,14 @@ def _whole(made: Program, chance: random.Random, body: int, seen: list[int], int
     pool = list(range(made.tensors)) if chance.random() < 0.02 else seen
     reads = chance.sample(pool, min(len(pool), chance.randrange(1, 3)))
     wrote = made.tensor() if into is None else into
-    n = made.step("MatMul", Part.WHOLE, body, [t for t in reads if t != wrote], [wrote])
+    n = made.step("MatMul", NodePart.WHOLE, body, [t for t in reads if t != wrote], [wrote])
     seen.append(wrote)
     return n
 
 
 def _branches(made: Program, chance: random.Random, body: int, scope: str, seen: list[int], depth: int) -> Node:
     name = f"{scope}if{len(made.reads)}"
-    node = Node(made.step("If", Part.ENTER, body, [chance.choice(seen)], [], name))
+    node = Node(made.step("If", NodePart.ENTER, body, [chance.choice(seen)], [], name))
     shared = [made.tensor() for _ in range(chance.choice((0, 1, 1, 2)))]
     count = chance.choice((0, 1, 2))
     for arm in range(2):
@@ -112,14 +114,14 @@ def _branches(made: Program, chance: random.Random, body: int, scope: str, seen:
         node.outputs.append(own)
     node.results = [made.tensor() for _ in range(count)]
     taken = [t for outputs in node.outputs for t in outputs]
-    node.leave = made.step("If", Part.LEAVE, body, taken, node.results, name)
+    node.leave = made.step("If", NodePart.LEAVE, body, taken, node.results, name)
     seen += [*shared, *node.results]
     return node
 
 
 def _loop(made: Program, chance: random.Random, body: int, scope: str, seen: list[int], depth: int) -> Node:
     name, formal = f"{scope}loop{len(made.reads)}", made.tensor()
-    node = Node(made.step("Loop", Part.ENTER, body, [chance.choice(seen)], [formal], name), formals=(formal,))
+    node = Node(made.step("Loop", NodePart.ENTER, body, [chance.choice(seen)], [formal], name), formals=(formal,))
     node.is_loop, row = True, len(made.bodies)
     made.bodies.append((f"{name}/body", body, node))
     inside = [*seen, formal]
@@ -127,7 +129,7 @@ def _loop(made: Program, chance: random.Random, body: int, scope: str, seen: lis
     own = made.tensor()
     items.append(_whole(made, chance, row, inside, own))
     node.bodies, node.outputs, node.results = [items], [[own]], [made.tensor()]
-    node.leave = made.step("Loop", Part.LEAVE, body, [own], node.results, name)
+    node.leave = made.step("Loop", NodePart.LEAVE, body, [own], node.results, name)
     seen += node.results
     return node
 
@@ -145,7 +147,7 @@ def lifetimes(made: Program) -> tuple[list[int], list[int]]:
             births[t], deaths[t] = min(births[t], n), max(deaths[t], n)
         for t in reads:
             part = made.rows[n][2]
-            deaths[t] = max(deaths[t], arm_ends[t] if part is Part.LEAVE and t in arm_ends else n)
+            deaths[t] = max(deaths[t], arm_ends[t] if part is NodePart.LEAVE and t in arm_ends else n)
     loops = [node for _, _, node in made.bodies if node and node.is_loop]
     for node in reversed(loops):  # inner ones first
         inside = range(node.enter, node.leave + 1)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from tests.support.machine import Meaning, NotRunnable, Seen, Step, observe, steps_of
 from tests.support.recipes import DECLARED, WHOLE_VIEWS
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, SHARES
 from tmmu.plan.sections import Plan
 
@@ -64,7 +64,7 @@ def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
     views: dict[str, tuple[str, int]] = {}
     overwritten: dict[str, set[str]] = {}
     for step in steps_of(plan):
-        for w in step.writes if step.part is Part.WHOLE else ():
+        for w in step.writes if step.part is NodePart.WHOLE else ():
             of, word = int(t.of[w]), SHARES[int(t.shares[w])]
             if of not in step.reads or w in step.mutates:
                 continue

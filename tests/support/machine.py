@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import Part
+from tmmu.core.vocabulary import NodePart
 from tmmu.plan.columns import PARTS
 from tmmu.plan.sections import Plan
 
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
     node: str
     op: tuple[str, str]
-    part: Part
+    part: NodePart
     body: int
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -225,13 +225,13 @@ class Run:
             step = self.steps[n]
             self.times[step.node] = self.times.get(step.node, 0) + 1
             chance = random.Random(f"{self.seed} {step.node} {self.times[step.node]}")
-            if step.part is Part.WHOLE:
+            if step.part is NodePart.WHOLE:
                 self.kernel(step, chance)
                 at += 1
                 continue
             owned = self.bodies_at.get(n, [])
             leave = int(self.plan.allocation.bodies.leave[owned[0]]) if owned else -1
-            if step.part is not Part.ENTER or leave not in numbers[at:]:
+            if step.part is not NodePart.ENTER or leave not in numbers[at:]:
                 raise NotRunnable(f"{step.node} is not entered and left")
             end = numbers.index(leave)
             self.holder(step, self.steps[leave], self.inside(numbers[at + 1 : end], owned, leave), chance)
@@ -267,9 +267,9 @@ class Run:
 
     def scratch(self, step: Step) -> list[int]:
         """The scratch of a step: what it reads and writes without changing it; of a leave what its enter made so."""
-        if step.part is not Part.LEAVE:
+        if step.part is not NodePart.LEAVE:
             return [t for t in step.reads if t in step.writes and t not in step.mutates]
-        enters = [other for other in self.steps if other.node == step.node and other.part is Part.ENTER]
+        enters = [other for other in self.steps if other.node == step.node and other.part is NodePart.ENTER]
         return [t for enter in enters for t in self.scratch(enter) if t in step.reads]
 
     def write(

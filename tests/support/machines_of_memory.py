@@ -129,14 +129,14 @@ DELTA_ENCODING = Tie(
 
 def _locks(constants: Values, state: State) -> Values:
     return {
-        **{name: lambda t, a, name=name: a in state[name][t] for name in ("wants", "locks", "writes")},
+        **{name: lambda t, a, name=name: a in state[name][t] for name in ("needs", "locks", "writes")},
         "queued": lambda t, a: 1 <= a <= constants["Tiles"] and t in at(state["queue"], a),
     }
 
 
 def _coming(constants: Values, step: Step) -> Iterator[Values]:
     for values in named(x=constants["Threads"], tile=range(1, constants["Tiles"] + 1)):
-        yield {**values, "tiles": lambda a, x=values["x"]: a in step.after["wants"][x]}
+        yield {**values, "tiles": lambda a, x=values["x"]: a in step.after["needs"][x]}
 
 
 WRITE_LOCKS = Tie(
@@ -228,7 +228,7 @@ POOL_GENERATIONS = Tie(
     pool_generations.MACHINE,
     _handles, _pool,
     lambda constants, state: {"Handle": range(constants["Handles"] + 1), "Int": range(-1, 5)},
-    "PoolGenerations-forgets-to-bump",
+    "PoolGenerations-omits-the-bump",
     lambda constants, step: named(x=range(1, constants["Handles"] + 1)), ("Read", "Refuse"),
 )  # fmt: skip
 

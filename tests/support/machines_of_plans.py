@@ -59,14 +59,14 @@ def _counts(constants: Values, state: State) -> Values:
     home = state["home"]
 
     def members(s: int) -> list[int]:
-        return sorted(t for t in state["alive"] if at(home, t) == s)
+        return sorted(t for t in state["live"] if at(home, t) == s)
 
     def member(s: int, k: int) -> int:
         return members(s)[k - 1] if 1 <= k <= len(members(s)) else 1
 
     return {
-        "place": lambda t: members(at(home, t)).index(t) + 1 if t in state["alive"] else 0, "member": member,
-        "alive": lambda t: t in state["alive"], "count": lambda s: at(state["references"], s) if s else 0,
+        "place": lambda t: members(at(home, t)).index(t) + 1 if t in state["live"] else 0, "member": member,
+        "live": lambda t: t in state["live"], "count": lambda s: at(state["references"], s) if s else 0,
         "changed": lambda t: t in state["changed"], "now": state["at"], "holder": state["holder"],
     }  # fmt: skip
 
@@ -186,7 +186,7 @@ def _ranks(constants: Values, state: State) -> Values:
         return next((c for c in range(parts) if elements(rank, c) == piece), -1)
 
     return {
-        "phase": lambda r: (phase[r].capitalize(),), "informed": lambda r: bool(state["heard"][r]),
+        "phase": lambda r: (phase[r].capitalize(),), "informed": lambda r: bool(state["received"][r]),
         "holds": lambda r, c: 0 <= c < _parts(constants, spec[r]) and set() < elements(r, c) <= state["holds"][r],
         "sent": sent, "shard": shard, "got": lambda r: got[r],
     }  # fmt: skip

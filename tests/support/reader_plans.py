@@ -13,7 +13,7 @@ from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, Ref
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
-from tmmu.core.vocabulary import ArenaConfiguration, Part, Role, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
 from tmmu.plan.sections import Plan, Usage
 
@@ -21,7 +21,7 @@ DTYPES = {bits: dtype for dtype, bits in reversed(BITS.items())}
 """A type for each width of an element."""
 
 
-def step(text: str, *, part: Part = Part.WHOLE, body: str = "", mutates: str = "") -> ReferenceStep:
+def step(text: str, *, part: NodePart = NodePart.WHOLE, body: str = "", mutates: str = "") -> ReferenceStep:
     """A step written as `node domain::op: reads -> writes`, the domain left out for ai.onnx.
 
     >>> step("n Add: a b -> c").reads
@@ -104,7 +104,7 @@ def plan_of(
     ]  # fmt: skip
     nested = [
         BodyRow(
-            name, bodies.index(b.parent), parts[b.owner, Part.ENTER], parts[b.owner, Part.LEAVE], b.iterates
+            name, bodies.index(b.parent), parts[b.owner, NodePart.ENTER], parts[b.owner, NodePart.LEAVE], b.iterates
         )
         for name, b in expected.bodies.items()
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from tmmu.importers.shapes import resolve
 from tmmu.ir import order
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
-from tmmu.simulator import Program, Report, simulate
+from tmmu.simulator import PlanProgram, SimulationReport, simulate
 from tmmu.simulator.elements import Array, decode
 from tmmu.simulator.onnx_kernels import OnnxKernels
 from tmmu.simulator.onnx_model import OnnxModel
@@ -40,11 +40,11 @@ class Simulated:
         bound = bindings or {}
         graph = order.stable_topological(import_onnx(path, **bound))
         self.plan = plan or plan_memory(graph, **options).plan
-        program = Program(self.plan)
+        program = PlanProgram(self.plan)
         source = OnnxModel(resolve(path, **bound))
         source.bind(program)
         kernels = OnnxKernels(program, source, inputs, seed)
-        self.report: Report = simulate(program, kernels, sanitize=sanitize)
+        self.report: SimulationReport = simulate(program, kernels, sanitize=sanitize)
         arrays = kernels.arrays(self.report.outputs)
         self.outputs = {name: arrays[name] for name in source.outputs if name in arrays}
         rows = {name: t for t, name in enumerate(program.names)}

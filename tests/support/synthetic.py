@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.support.assembled import assembled
 from tmmu.core.columns import NONE, Names, column
-from tmmu.core.vocabulary import ArenaConfiguration, Part, Role, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.plan.columns import (
     IS_INPUT,
     IS_OUTPUT,
@@ -104,7 +104,7 @@ def training_plan(count: int, seed: int = 0, *, in_place: float = 0.0, views: fl
     steps = Steps(
         node=Names.of([f"n{i}" for i in range(count)]),
         op=column(kind, np.uint32),
-        part=column(np.full(count, PARTS.index(Part.WHOLE)), np.uint8),
+        part=column(np.full(count, PARTS.index(NodePart.WHOLE)), np.uint8),
         body=column(np.zeros(count), np.uint32),
         reads_at=column(np.cumsum([0, *map(len, reads)]), np.uint32),
         reads=column([tensor for listed in reads for tensor in listed], np.uint32),

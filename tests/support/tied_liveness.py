@@ -10,7 +10,7 @@ from proofs.smt.expressions import parse, walk
 from tests.support.ground import Ground
 from tests.support.ties import Texts, split
 from tmmu.core.vocabulary import MAIN, Model, Role
-from tmmu.ir.program import Program, program
+from tmmu.ir.program import ModelProgram, program
 
 
 def lives(texts: Texts, code: ModuleType, example: tuple[Model, str]) -> str | None:
@@ -42,7 +42,7 @@ def lives(texts: Texts, code: ModuleType, example: tuple[Model, str]) -> str | N
     return None
 
 
-def _passed(dies: str, run: Program) -> dict[int, int]:
+def _passed(dies: str, run: ModelProgram) -> dict[int, int]:
     """The deaths after the lemma's pass over all accesses."""
     death: dict[int, int] = {}
     for now, step in enumerate(run.steps):
@@ -51,7 +51,7 @@ def _passed(dies: str, run: Program) -> dict[int, int]:
     return death
 
 
-def _loops(run: Program, body: int) -> Iterator[tuple[int, int]]:
+def _loops(run: ModelProgram, body: int) -> Iterator[tuple[int, int]]:
     """Enter and leave of each iterating body around a body, itself included."""
     while body != MAIN:
         if run.model.bodies[body].iterates:
@@ -59,14 +59,14 @@ def _loops(run: Program, body: int) -> Iterator[tuple[int, int]]:
         body = run.parents[body]
 
 
-def _loop_reads(run: Program) -> Iterator[tuple[int, int, int, int]]:
+def _loop_reads(run: ModelProgram) -> Iterator[tuple[int, int, int, int]]:
     """Every read inside of a loop: its step, the loop's enter and leave, and the tensor."""
     for s, step in enumerate(run.steps):
         for enter, leave in _loops(run, step.body):
             yield from ((s, enter, leave, t) for t in step.reads)
 
 
-def _in_loops(run: Program) -> set[int]:
+def _in_loops(run: ModelProgram) -> set[int]:
     """What a loop may keep live: all that is touched in one, by its enter or by its leave."""
     found = set()
     for s, step in enumerate(run.steps):

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from proofs.lemmas.engine.machine import NEXT, Machine, Rule
+from proofs.lemmas.engine.machine import NEXT, Machine, MachineRule
 from proofs.lemmas.engine.statements import Statement
 from proofs.smt.expressions import Expression, parse_one, text_of
 from tests.support.ground import Ground
@@ -50,7 +50,7 @@ class Tie:
         return found
 
 
-def actions_of(rule: Rule) -> tuple[str, ...]:
+def actions_of(rule: MachineRule) -> tuple[str, ...]:
     """The actions of the module that a rule is."""
     return rule.module or (rule.name,)
 

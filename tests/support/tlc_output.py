@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from proofs.model_check.config import Config
-from proofs.model_check.judge import Result, judge
+from proofs.model_check.judge import RunResult, judge
 from proofs.model_check.manifest import SUCCESS, Run
 from proofs.model_check.messages import read
-from proofs.model_check.tlc import Outcome
+from proofs.model_check.tlc import TLCOutcome
 
 HERE = "/fresh"
 
@@ -59,6 +59,6 @@ def run(expected: str = SUCCESS, question: Config = QUESTION) -> Run:
     return Run("toy", "Toy", "model", Path("models"), "Toy", alone, expected, *pinned)
 
 
-def judged(exit_code: int | None, output: str, expected: str = SUCCESS, question: Config = QUESTION) -> Result:
+def judged(exit_code: int | None, output: str, expected: str = SUCCESS, question: Config = QUESTION) -> RunResult:
     """The judgement on a run that ended so."""
-    return judge(run(expected, question), Outcome(exit_code, read(output), 1.0, HERE, ""))
+    return judge(run(expected, question), TLCOutcome(exit_code, read(output), 1.0, HERE, ""))

@@ -9,7 +9,7 @@ from typing import Any
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from tmmu.core.vocabulary import Model, Role
-from tmmu.importers.traced import Op, Trace, Value
+from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import DEFAULT, plan_memory
@@ -18,12 +18,12 @@ from tmmu.planner.modes import prepare
 F = "float32"
 
 
-def dense(*shape: int, storage: object = None, dtype: str = F, offset: int = 0, of: int | None = None) -> Value:
-    return Value(shape, dtype, None, offset, storage, of)
+def dense(*shape: int, storage: object = None, dtype: str = F, offset: int = 0, of: int | None = None) -> TracedValue:
+    return TracedValue(shape, dtype, None, offset, storage, of)
 
 
-def traced(values: dict[str, Value], *ops: Op, **more: Any) -> Trace:
-    trace = Trace("hand", dict(values), given={"x": Role.INPUT, "w": Role.PARAMETER}, ops=list(ops))
+def traced(values: dict[str, TracedValue], *ops: Op, **more: Any) -> TrainingTrace:
+    trace = TrainingTrace("hand", dict(values), given={"x": Role.INPUT, "w": Role.PARAMETER}, ops=list(ops))
     for key, value in more.items():
         setattr(trace, key, value)
     return trace
@@ -54,13 +54,13 @@ def proved(model: Model, folder: Path, mode: str = "backward") -> None:
 
 
 STEP = {
-    "x": dense(4, 8), "w": dense(8, 8), "wt": Value((8, 8), F, (1, 8), 0, None, 256), "h": dense(4, 8),
+    "x": dense(4, 8), "w": dense(8, 8), "wt": TracedValue((8, 8), F, (1, 8), 0, None, 256), "h": dense(4, 8),
     "r": dense(4, 8), "y": dense(), "seed": dense(), "dr": dense(4, 8), "dh": dense(4, 8), "dw": dense(8, 8),
 }  # fmt: skip
 """The values of a layer's training step: y = sum(relu(x w)), and backward from the seed."""
 
 
-def step(**more: Any) -> Trace:
+def step(**more: Any) -> TrainingTrace:
     values = dict(STEP)
     values["w"] = replace(values["w"], storage="W", storage_bytes=256)
     values["wt"] = replace(values["wt"], storage="W")

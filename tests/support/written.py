@@ -17,7 +17,7 @@ from itertools import accumulate
 from proofs.readers.sharing import Permissions
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
 from tmmu.core.columns import NONE, index_of
-from tmmu.core.vocabulary import ArenaConfiguration, Part, Role
+from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED
 from tmmu.plan.sections import Plan, Usage
 
@@ -105,7 +105,7 @@ class Written:
         lists = zip(self.lists["reads"], self.lists["writes"], self.lists["mutates"], strict=True)
         made = tables(
             tensors, [StorageRow(*row) for row in zip(size, first, final, at, strict=True)],
-            [StepRow(f"n{n}", self.ops[n], *row, Part(self.parts[n])) for n, row in enumerate(lists)],
+            [StepRow(f"n{n}", self.ops[n], *row, NodePart(self.parts[n])) for n, row in enumerate(lists)],
             _bodies(self.parts),
         )  # fmt: skip
         slots = own_slots([max(1, z) for z in size], 16)

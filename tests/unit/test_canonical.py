@@ -262,7 +262,7 @@ def test_what_cannot_be_written_is_refused_by_its_own_name(tmp_path: Path) -> No
 
 
 def test_a_device_is_never_replaced() -> None:
-    with pytest.raises(TmmuError, match="no regular file"):
+    with pytest.raises(TmmuError, match="not a regular file"):
         canonical.write_atomically("/dev/null", b"content")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
@@ -292,7 +292,7 @@ def test_a_file_up_to_the_limit_is_read_and_a_larger_one_is_refused_unread(tmp_p
 
 
 def test_a_device_without_end_is_not_read() -> None:
-    with pytest.raises(TmmuError, match="no regular file"):
+    with pytest.raises(TmmuError, match="not a regular file"):
         canonical.read_bounded("/dev/zero", 1 << 34)
 
 

@@ -24,7 +24,7 @@ from tmmu.plan import file
 from tmmu.plan.sections import Plan, amended
 from tmmu.simulator.hashed import HashKernels
 from tmmu.simulator.memories import Raw
-from tmmu.simulator.program import Program
+from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.simulate import simulate
 
 
@@ -102,7 +102,7 @@ def runs(plan: Plan, seeds: range = range(8)) -> set[tuple[int, ...]]:
     """The steps of arms that runs with these seeds take, each a run that is identical to private memory."""
     found = set()
     for seed in seeds:
-        program = Program(plan)
+        program = PlanProgram(plan)
         kernels = Noting(program, seed)
         report = simulate(program, kernels, sanitize=True)
         assert report.corruption is None
@@ -113,7 +113,7 @@ def runs(plan: Plan, seeds: range = range(8)) -> set[tuple[int, ...]]:
 class Noting(HashKernels):
     """Stand-in kernels that note the steps that they compute."""
 
-    def __init__(self, program: Program, seed: int) -> None:
+    def __init__(self, program: PlanProgram, seed: int) -> None:
         super().__init__(program, seed)
         self.steps: set[int] = set()
 

@@ -75,7 +75,7 @@ def test_a_size_is_a_number_of_64_bits(text: str, size: int) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_size_is_refused_wherever_one_is_due(text: str) -> None:
-    assert refusal(sizes, "--dim", {"n": text}) == f"Invalid value for --dim: n={text}: {text!r} is no size"
+    assert refusal(sizes, "--dim", {"n": text}) == f"Invalid value for --dim: n={text}: {text!r} is not a size"
     for value in (text, f"{text}x1", f"1x{text}"):
         assert "write sizes with x between them" in refusal(shapes, "--shape", {"x": value})
     for value in (f"{text}..4", f"1..{text}", f"{text}..{text}"):

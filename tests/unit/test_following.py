@@ -18,8 +18,8 @@ from proofs.model_check import entry, manifest
 from proofs.model_check.following import follow, generate, lifecycle, lines, log, quota, scans, zeroing
 from proofs.model_check.following.log import WrongLog
 from proofs.model_check.following.verdict import verdict
-from proofs.model_check.messages import Report, State
-from proofs.model_check.tlc import Outcome
+from proofs.model_check.messages import TLCReport, TLCState
+from proofs.model_check.tlc import TLCOutcome
 from proofs.tools import java
 from tests.support import recorded
 from tests.support.small import small
@@ -36,25 +36,25 @@ from tmmu.runtime.records.trace import Trace
 READERS = (lifecycle, quota, scans, zeroing)
 
 
-def told() -> dict[str, set[str]]:
-    """Every event that code of `tmmu` tells, with its fields, from its text: calls of an `EventLog`, by its names."""
+def events_of_the_code() -> dict[str, set[str]]:
+    """Every event that code of `tmmu` emits, with its fields, from its text: calls of an `EventLog`, by its names."""
     found: dict[str, set[str]] = {"start": {"format"}}
     for path in Path(tmmu.__file__).parent.rglob("*.py"):
         for call in nodes(path.read_text()):
             if isinstance(call, ast.Call) and call.args:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 words = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
-                for word in words if name in ("events", "tell", "scanned", "observer") else ():
+                for word in words if name in ("events", "observe", "scanned", "observer") else ():
                     found.setdefault(str(word), set()).update(k.arg for k in call.keywords if k.arg)
     return found
 
 
-def test_no_event_that_the_code_tells_is_unknown_to_who_follows_logs() -> None:
-    """A new event needs a line in `log.EVENTS` and a reader; one that nobody tells any more needs neither.
+def test_every_event_of_the_code_is_known_to_the_readers_of_logs() -> None:
+    """A new event needs a line in `log.EVENTS` and a reader; one that is not emitted any more needs neither.
 
-    A checkpoint's writer tells its three words as `what` of one event; a file is damaged by nobody here.
+    A checkpoint's writer emits its three words as `what` of one event; no code of `tmmu` damages a file.
     """
-    code = told()
+    code = events_of_the_code()
     for word in ("written", "synced", "renamed"):
         assert code.pop(word) == set()
     assert set(code) == set(log.EVENTS) - {"damaged"}
@@ -108,18 +108,21 @@ def test_a_log_that_cannot_be_written_is_a_failure_that_names_it(tmp_path: Path)
     ("data", "says"),
     [
         (b"", "it holds no event"),
-        (b"\n", "line 1: it is no JSON object"),
-        (START + b"[" * 100_000 + b"\n", "line 2: it is no JSON object"),
+        (b"\n", "line 1: it is not a JSON object"),
+        (START + b"[" * 100_000 + b"\n", "line 2: it is not a JSON object"),
         (START + b"9" * 100_000 + b"\n", "line 2: it is no"),
-        (START + b"\xff\n", "line 2: it is no JSON object"),
-        (START + b"[1]\n", "line 2: it is no event that is known"),
-        (START + b'{"event": ["start"]}\n', "line 2: it is no event that is known"),
+        (START + b"\xff\n", "line 2: it is not a JSON object"),
+        (START + b"[1]\n", "line 2: it is not a known event"),
+        (START + b'{"event": ["start"]}\n', "line 2: it is not a known event"),
         (START + b'{"event": "closed", "t": 1}\n', "line 2: 'closed' has no fields"),
         (START + b'{"event": "step"}\n', "line 2: 'step' has step"),
-        (START + b'{"event": "step", "step": -1}\n', "line 2: step of 'step' is none"),
-        (START + b'{"event": "step", "step": true}\n', "line 2: step of 'step' is none"),
-        (START + b'{"event": "step", "step": 2147483648}\n', "line 2: step of 'step' is none"),
-        (START + b'{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0]]}\n', "storages of 'scan' is none"),
+        (START + b'{"event": "step", "step": -1}\n', "line 2: step of 'step' has a wrong value"),
+        (START + b'{"event": "step", "step": true}\n', "line 2: step of 'step' has a wrong value"),
+        (START + b'{"event": "step", "step": 2147483648}\n', "line 2: step of 'step' has a wrong value"),
+        (
+            START + b'{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0]]}\n',
+            "storages of 'scan' has a wrong value",
+        ),
         (b'{"event": "closed"}\n', "line 1: a log begins with 'start'"),
     ],
 )
@@ -143,9 +146,9 @@ SCAN = '{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0, 1]]}'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "nothing in it that a module speaks of"),
+        ("", "it has no event that belongs to a module"),
         ('{"event": "open", "storage": 0, "slot": 0}', "line 2: 'open' outside of a scan"),
-        (f'{SCAN}\n{{"event": "open", "storage": 1, "slot": 0}}', "line 3: storage 1 is none of this scan"),
+        (f'{SCAN}\n{{"event": "open", "storage": 1, "slot": 0}}', "line 3: storage 1 is not one of this scan"),
         (SCAN.replace("]]", '], [0, "y", 0, 0, 1]]'), "line 2: a storage is listed twice"),
     ],
 )
@@ -221,7 +224,7 @@ def test_zeroing_passes_over_what_it_does_not_speak_of() -> None:
     for more in ({}, {"is_restored": True}, {"is_fresh": False}, {"iterates": True}):
         assert list(zeroing.paths([asked(**({"storages": apart} if more else {}), **more), ready])) == []
     born = log.Event(4, "born", {"storage": 2, "zeroed": False, "is_zero": True})
-    with pytest.raises(WrongLog, match="line 4: storage 2 is none of the plan"):
+    with pytest.raises(WrongLog, match="line 4: storage 2 is not one of the plan"):
         list(zeroing.paths([asked(storages=apart), ready, born]))
 
 
@@ -239,9 +242,9 @@ def test_a_run_ends_with_its_process_and_the_module_with_a_refusal() -> None:
     ]  # fmt: skip
 
 
-def outcome(exit_code: int | None, line: str | None = None, **report: Any) -> Outcome:
-    states = [] if line is None else [State(1, "LogStep", {"line": line})]
-    return Outcome(exit_code, Report(states=states, parsed=["/here/Followed.tla"], **report), 1.0, "/here")
+def outcome(exit_code: int | None, line: str | None = None, **report: Any) -> TLCOutcome:
+    states = [] if line is None else [TLCState(1, "LogStep", {"line": line})]
+    return TLCOutcome(exit_code, TLCReport(states=states, parsed=["/here/Followed.tla"], **report), 1.0, "/here")
 
 
 @pytest.mark.parametrize(
@@ -255,9 +258,9 @@ def outcome(exit_code: int | None, line: str | None = None, **report: Any) -> Ou
         (
             outcome(11, "2", printed='<<"allowed", {}>>'),
             "Step",
-            "Advance is no step of LinearScan here (it allows nothing",
+            "Advance is not a step of LinearScan here (it allows nothing",
         ),
-        (outcome(11, "2"), "Step", "Advance is no step of LinearScan here;"),
+        (outcome(11, "2"), "Step", "Advance is not a step of LinearScan here;"),
         (outcome(11, "4"), "Step", "line 4: LinearScan does not end so"),
         (outcome(11, "5"), None, "no answer: deadlock"),
         (outcome(11), None, "no answer: deadlock"),
@@ -271,7 +274,7 @@ def outcome(exit_code: int | None, line: str | None = None, **report: Any) -> Ou
         (dataclasses.replace(outcome(11, "2"), folder="/there"), None, "which is not in this run's folder"),
     ],
 )
-def test_only_a_state_for_each_line_is_acceptance(ended: Outcome, violated: str | None, says: str) -> None:
+def test_only_a_state_for_each_line_is_acceptance(ended: TLCOutcome, violated: str | None, says: str) -> None:
     path = lines.Path("LinearScan", "arena a", 1)
     path.add(2, "Open", storage=1, slot=1)
     path.add(3, "Advance", step=1)
@@ -321,7 +324,7 @@ def test_following_from_the_command_line(
     recorded.plan(EventLog(good))
     bad.write_bytes(START)
     assert entry.run(["--follow", str(bad)]) == 4
-    assert capsys.readouterr().err == f"error: {bad}: nothing in it that a module speaks of\n"
+    assert capsys.readouterr().err == f"error: {bad}: it has no event that belongs to a module\n"
     assert entry.run(["--follow", str(good), "--mutants"]) == 2
     capsys.readouterr()
 

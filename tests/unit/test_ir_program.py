@@ -12,10 +12,10 @@ import pytest
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Role, Scratch
-from tmmu.ir.program import Program, Range, defining_body, program
+from tmmu.ir.program import ModelProgram, Range, defining_body, program
 
 
-def steps(run: Program) -> list[str]:
+def steps(run: ModelProgram) -> list[str]:
     """Each step as text: node, part, body, reads and writes."""
     names = [tensor.name for tensor in run.tensors]
 

@@ -17,7 +17,7 @@ from proofs.kernel import coq_file, install, installed
 from proofs.kernel.answer import NOT_ASKED, kernel_answer
 from proofs.kernel.evidence import columns, words
 from proofs.kernel.memory import VERSION
-from proofs.kernel.program import PARTS, Answer, ask_words
+from proofs.kernel.program import PARTS, KernelAnswer, ask_words
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify.judge import judge
@@ -300,22 +300,22 @@ def test_a_program_that_dies_or_is_not_understood_gives_no_answer(script: str, s
 
 def test_a_program_that_is_late_or_not_there_gives_no_answer(tmp_path: Path) -> None:
     late = ask_words(playing(tmp_path, "exec sleep 20"), NO_WORDS, DIGEST, 0.2)
-    assert late == Answer(failure="no answer within 0.2 s")
+    assert late == KernelAnswer(failure="no answer within 0.2 s")
     assert "cannot be run" in ask_words(tmp_path / "none", NO_WORDS, DIGEST, 1).failure
 
 
 def test_what_is_understood_says_which_part_or_what_is_shown_of_which_arena(tmp_path: Path) -> None:
     for number, part in enumerate(PARTS):
         script = f"echo rejected accesses {DIGEST.hex()} {number}"
-        assert ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60) == Answer(rejected=True, part=part)
+        assert ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60) == KernelAnswer(rejected=True, part=part)
     script = f"{ACCEPTED}; echo arena 0 fewest_slots true least_footprint false"
     script += "; echo arena 1 fewest_slots false least_footprint unclaimed"
     answer = ask_words(playing(tmp_path, script), NO_WORDS, DIGEST, 60)
-    assert answer == Answer(True, slots=True, fewest_slots=(True, False), least_footprint=(False, None))
+    assert answer == KernelAnswer(True, slots=True, fewest_slots=(True, False), least_footprint=(False, None))
 
 
 def said_of(plan: Plan, lines: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """The opinion on a plan where the program answers with some lines."""
+    """The kernel's answer on a plan where the program answers with some lines."""
     file.save(plan, folder / "plan.cbor")
     stated = file.load(folder / "plan.cbor")
     answer = lines.format(digest=stated.hashes["file_digest"].hex())
@@ -326,7 +326,7 @@ def said_of(plan: Plan, lines: str, folder: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
-def test_the_opinion_is_what_the_program_said_of_arenas_that_hold_something(
+def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec: V6.1, V6.5"""

@@ -11,7 +11,7 @@ import pytest
 
 from proofs.lemmas import families
 from proofs.lemmas.engine.family import Family
-from proofs.lemmas.engine.machine import Inductive, Machine, Rule, Without
+from proofs.lemmas.engine.machine import Inductive, Machine, MachineRule, Without
 from proofs.lemmas.engine.proving import prove_all
 from proofs.lemmas.engine.statements import Mutant, World
 
@@ -20,21 +20,23 @@ POOL = Machine(
     "No more is taken than there is.",
     "(declare-sort Client 0)(declare-const room Int)",
     "(taken (Client) Bool) (held (Client Int) Bool) (used () Int) (last () Client)",
-    Rule("Init", "Nothing.", "(= used 0) (forall ((c Client)) (not (taken c)))",
+    MachineRule("Init", "Nothing.", "(= used 0) (forall ((c Client)) (not (taken c)))",
          (Mutant("some", "(= used 0)", "(= used 1)"),)),
     "; Within.\n(<= 0 used) (<= used room) (forall ((c Client)) (=> (taken c) (<= 1 used)))",
     (
-        Rule("Take", "One is taken.", """
+        MachineRule("Take", "One is taken.", """
             (any x Client) (< used room) (set used (+ used 1)) (set (taken x) true) (set (held x ?k) (= ?k used'))
             (any last')""",
             (Without("all", "(< used room)"), Without("not counted", "(set used"))),
-        Rule("Stay", "Nothing.", "(gives (= used' used))", (Mutant("more", "(= used' used)", "(< used used')"),)),
+        MachineRule(
+            "Stay", "Nothing.", "(gives (= used' used))", (Mutant("more", "(= used' used)", "(< used used')"),)
+        ),
     ),
     World({"Client": 2}, 0, 2),
     assumed="(<= 0 room)",
     step="(<= used used')",
     promises=(
-        Rule("what_is_taken_is_used", "It is.", "(any x Client) (taken x) (gives (< 0 used))",
+        MachineRule("what_is_taken_is_used", "It is.", "(any x Client) (taken x) (gives (< 0 used))",
              (Without("it need not be taken", "(taken x)"),)),
     ),
 )  # fmt: skip
@@ -75,7 +77,7 @@ def test_a_machine_is_one_lemma_and_its_promises() -> None:
 
 def acting(text: str, *mutants: Without) -> Machine:
     """The machine with another first action."""
-    return replace(POOL, actions=(Rule("Take", "Another.", text, mutants), POOL.actions[1]))
+    return replace(POOL, actions=(MachineRule("Take", "Another.", text, mutants), POOL.actions[1]))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_a_machine_with_a_wrong_place_is_not_proved(wrong: Machine) -> None:
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"variable|formula|closed"):
-        POOL.statement(Rule("Take", "", text, ()))
+        POOL.statement(MachineRule("Take", "", text, ()))
 
 
 @pytest.mark.parametrize(

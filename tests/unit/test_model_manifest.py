@@ -132,7 +132,7 @@ def row_of(module: Module) -> str:
     states = ", ".join(str(run.distinct_states or "must fail") for run in models)
     link = f"{module.folder.name}/{module.name}.tla"
     checks, names = (", ".join(f"`{word}`" for word in words) for words in (module.checks, twins))
-    return f"| [`{module.name}`]({link}) | {module.says} | {checks} | {states} | {names} |"
+    return f"| [`{module.name}`]({link}) | {module.statement} | {checks} | {states} | {names} |"
 
 
 def test_the_page_has_a_row_for_each_module() -> None:

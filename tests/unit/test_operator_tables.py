@@ -142,7 +142,7 @@ def test_all_tables_say_alike_whether_an_operator_iterates(domain: str, op: str)
     """spec: T8.3, T8.13, X4.2"""
     answers = {table.iterates(domain, op) for table in (importer, verifier, simulator)}  # type: ignore[attr-defined]
     assert answers == {(domain, op) not in (("", "If"), ("ai.onnx", "If"), ("jax.lax", "cond"))}
-    assert verifier.has_known_bodies(domain, op) == simulator.knows_bodies(domain, op)
+    assert verifier.has_known_bodies(domain, op) == simulator.has_body_rule(domain, op)
 
 
 @pytest.mark.parametrize("position", range(4))

@@ -25,14 +25,14 @@ from tmmu.core.vocabulary import Model, Role, Scratch
 from tmmu.examples.broken.editing import reordered
 from tmmu.ir import files
 from tmmu.ir.order import dependencies
-from tmmu.ir.program import Program
+from tmmu.ir.program import ModelProgram
 from tmmu.plan import file, gate
 from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.aliasing import Aliasing
 from tmmu.planner.liveness import Liveness
 from tmmu.planner.orders import REORDER, graph, portfolio
-from tmmu.planner.orders.graph import Graph
+from tmmu.planner.orders.graph import OrderGraph
 
 
 def ordered(model: Model) -> list[str]:
@@ -122,13 +122,13 @@ def test_what_is_inside_nodes_is_ordered_before_what_is_around_them_and_each_way
     tried: list[tuple[frozenset[int], bool, list[int]]] = []
 
     def bodies(
-        run: Program, live: Liveness, alias: Aliasing, weighed: frozenset[int], mode: str, hinted: bool
-    ) -> list[tuple[list[int], Graph]]:
+        run: ModelProgram, live: Liveness, alias: Aliasing, weighed: frozenset[int], mode: str, hinted: bool
+    ) -> list[tuple[list[int], OrderGraph]]:
         assert len(alias.storages) == len(run.tensors)
         tried.append((weighed, hinted, []))
         return graph.bodies(run, live, alias, weighed, mode, hinted)
 
-    def lowered(graph: Graph) -> list[int]:
+    def lowered(graph: OrderGraph) -> list[int]:
         tried[-1][-1].append(len(graph))
         return list(range(len(graph)))
 

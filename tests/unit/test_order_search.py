@@ -15,7 +15,7 @@ from tmmu.planner import DEFAULT, aliasing, liveness
 from tmmu.planner.orders import exact, portfolio
 from tmmu.planner.orders.depth_first import depth_first
 from tmmu.planner.orders.exact import search
-from tmmu.planner.orders.graph import Graph, bodies, loads, unavoidable
+from tmmu.planner.orders.graph import OrderGraph, bodies, loads, unavoidable
 from tmmu.planner.orders.greedy import from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
 from tmmu.planner.orders.portfolio import lowered
@@ -31,21 +31,21 @@ def graph_of(
     mode: str = "inference",
     in_place: bool = False,
     weighed: frozenset[int] = ACTIVATIONS,
-) -> Graph:
+) -> OrderGraph:
     run = program(model)
     live = liveness.analyze(run, mode)
     alias = aliasing.form(run, live, DEFAULT, mode, False)
     return bodies(run, live, alias, weighed, mode, in_place)[body][1]
 
 
-def allowed(graph: Graph, order: list[int]) -> bool:
+def allowed(graph: OrderGraph, order: list[int]) -> bool:
     place = {n: p for p, n in enumerate(order)}
     return sorted(order) == list(range(len(graph))) and all(
         place[m] < place[n] for n in range(len(graph)) for m in graph.before[n]
     )
 
 
-def wide(branches: int) -> Graph:
+def wide(branches: int) -> OrderGraph:
     """Branches of two units between a first and a last one: what the first of each makes is large."""
     lines = ["first: x -> a", *(f"up{k}: a -> u{k}" for k in range(branches))]
     lines += [*(f"down{k}: u{k} -> d{k}" for k in range(branches))]
@@ -424,7 +424,7 @@ class Searches:
         monkeypatch.setattr(portfolio, "_heuristics", lambda graph: ())
         monkeypatch.setattr(portfolio, "MOVES", 100)
 
-    def __call__(self, graph: Graph, floor: int, bound: int, limit: int) -> exact.Found:
+    def __call__(self, graph: OrderGraph, floor: int, bound: int, limit: int) -> exact.Found:
         assert max(loads(graph, range(len(graph)))) == bound
         self.asked.append((len(graph), floor, bound, limit))
         return exact.Found(self.answers.pop(0) if self.answers else None, False, 30)

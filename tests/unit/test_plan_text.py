@@ -10,7 +10,7 @@ import pytest
 from tests.support.small import small
 from tmmu.core.columns import NONE, Names
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.plan import file, text, text_writer
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
@@ -88,11 +88,11 @@ unproduced mask
     assert a.storages.alignment.tolist() == [1, 16, 1, 8, 1]
     assert a.ops == (("jax.lax", "add"), ("", "Loop"), ("", "Cut"), ("", "Relu"))
     assert [PARTS[part] for part in a.steps.part.tolist()] == [
-        Part.WHOLE,
-        Part.ENTER,
-        Part.WHOLE,
-        Part.LEAVE,
-        Part.WHOLE,
+        NodePart.WHOLE,
+        NodePart.ENTER,
+        NodePart.WHOLE,
+        NodePart.LEAVE,
+        NodePart.WHOLE,
     ]
     assert (a.steps.body.tolist(), list(a.bodies.name)) == ([0, 0, 1, 0, 0], ["", "b/inner", "b/1"])
     assert (a.bodies.iterates.tolist(), a.bodies.leave.tolist()) == ([0, 1, 1], [NONE, 3, 3])
@@ -167,7 +167,7 @@ def test_lifetimes_alone_are_buffers() -> None:
         ("arena act 64\ntensor x 8 acts 0", "3:12", "did you mean act"),
         ("arena m 64\ntensor x 8 m", "3:13", "the end of the line"),
         ("arena m 64\ntensor x 8 m 0 view x", "3:22", "the end of the line"),
-        ("arena m 64\ntensor x 8 m 0 inplace y", "3:24", "'y' is no tensor"),
+        ("arena m 64\ntensor x 8 m 0 inplace y", "3:24", "'y' is not a tensor"),
         ("arena m 64\ntensor x 8 m 0 inplace x", "3:8", "shares with itself"),
         ("arena m 64\ntensor x 8 m 0 alias y\ntensor y 8 m 0 alias x", "3:8", "shares with itself"),
         ("arena m 64\ntensor x 8 m 0\ntensor y 8 m 0 alias x inplace x", "4:24", "shares with two"),
@@ -177,7 +177,7 @@ def test_lifetimes_alone_are_buffers() -> None:
         (PAIR + "tensor x 8 m 0", "6:8", "tensor 'x' twice"),
         (PAIR + "step s Relu x -> y", "6:6", "step 's' twice"),
         (PAIR + "step t Relu x y", "6:16", "expected ->"),
-        (PAIR + "step t Relu z -> y", "6:13", "'z' is no tensor"),
+        (PAIR + "step t Relu z -> y", "6:13", "'z' is not a tensor"),
         (PAIR + "step t Relu x -> y changes x", "6:28", "changes tensors that it writes"),
         (PAIR + "step t Relu x -> y live", "6:20", "expected the end"),
         (PAIR + "arm", "6:1", "arm without begin"),

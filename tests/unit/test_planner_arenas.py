@@ -18,7 +18,7 @@ from tmmu.plan.memories import Division, divide, strictest
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.arenas import configuration
 from tmmu.planner.arenas import file as file_of
-from tmmu.planner.arenas.permitted import ROLE, Asked, Directory
+from tmmu.planner.arenas.permitted import ROLE, Directory, RuleSubject
 from tmmu.planner.patterns import matches
 
 
@@ -51,12 +51,12 @@ WRONG: list[tuple[tuple[ArenaConfiguration, ...], str]] = [
     ((replace(GOOD, roles=(Role.INPUT, Role.INPUT)),), "the role input belongs to 'a' already"),
     ((replace(GOOD, capacity=0),), "capacity 0 is not from 1"),
     ((replace(GOOD, capacity=1 << 64),), "capacity 18446744073709551616"),
-    ((replace(GOOD, alignment=0),), "alignment 0 is no power of two"),
-    ((replace(GOOD, alignment=96),), "alignment 96 is no power of two"),
-    ((replace(GOOD, alignment=-2),), "alignment -2 is no power of two"),
-    ((replace(GOOD, alignment=1 << 64),), "alignment 18446744073709551616 is no power of two"),
-    ((replace(GOOD, page_size=3000),), "page_size 3000 is no power of two"),
-    ((replace(GOOD, page_size=1 << 64),), "page_size 18446744073709551616 is no power of two"),
+    ((replace(GOOD, alignment=0),), "alignment 0 is not a power of two"),
+    ((replace(GOOD, alignment=96),), "alignment 96 is not a power of two"),
+    ((replace(GOOD, alignment=-2),), "alignment -2 is not a power of two"),
+    ((replace(GOOD, alignment=1 << 64),), "alignment 18446744073709551616 is not a power of two"),
+    ((replace(GOOD, page_size=3000),), "page_size 3000 is not a power of two"),
+    ((replace(GOOD, page_size=1 << 64),), "page_size 18446744073709551616 is not a power of two"),
 ]
 
 
@@ -163,35 +163,41 @@ def test_the_example_in_the_documentation_is_a_configuration(tmp_path: Path) -> 
 
 
 BAD_FILES: list[tuple[str | bytes, str]] = [
-    ("[arenas", "no TOML"),
-    (b"\xff\xfe", "no TOML"),
-    ("a = " + "[" * 5000 + "]" * 5000, "no TOML"),
-    ("a = " + "9" * 5000, "no TOML"),
+    ("[arenas", "not TOML"),
+    (b"\xff\xfe", "not TOML"),
+    ("a = " + "[" * 5000 + "]" * 5000, "not TOML"),
+    ("a = " + "9" * 5000, "not TOML"),
     ("", r"no \[arenas.NAME\] tables"),
     ("arenas = 5", r"no \[arenas.NAME\] tables"),
     ("[arenas]\n", "there is no arena"),
     ("[arena.a]\n[arenas.a]\n", "unknown key 'arena'"),
-    ("[arenas]\na = 5\n", "arena 'a': it is no table"),
+    ("[arenas]\na = 5\n", "arena 'a': expected a table"),
     ("[arenas.a]\nsize = 5\n", "arena 'a': unknown key 'size'"),
-    ("[arenas.a]\nroles = 'input'\n", "arena 'a': roles 'input'"),
+    ("[arenas.a]\nroles = 'input'\n", "arena 'a': roles: expected a list, got 'input'"),
     ("[arenas.a]\nroles = ['weights']\n", r"arena 'a': roles \['weights'\]"),
     ("[arenas.a]\nroles = [['input']]\n", "arena 'a': roles"),
-    ("[arenas.a]\ncapacity = 1.5\n", "arena 'a': capacity 1.5 is no int"),
-    ("[arenas.a]\ncapacity = true\n", "arena 'a': capacity True is no int"),
+    ("[arenas.a]\ncapacity = 1.5\n", "arena 'a': capacity: expected an integer, got 1.5"),
+    ("[arenas.a]\ncapacity = true\n", "arena 'a': capacity: expected an integer, got True"),
     ("[arenas.a]\ncapacity = 0\n", "arena 'a': capacity 0"),
-    ("[arenas.a]\nalignment = '128'\n", "arena 'a': alignment '128' is no int"),
-    ("[arenas.a]\nreuse = 1\n", "arena 'a': reuse 1 is no bool"),
-    ("[arenas.a]\ndevice = 1\n", "arena 'a': device 1 is no str"),
+    ("[arenas.a]\nalignment = '128'\n", "arena 'a': alignment: expected an integer, got '128'"),
+    ("[arenas.a]\nreuse = 1\n", "arena 'a': reuse: expected a boolean, got 1"),
+    ("[arenas.a]\ndevice = 1\n", "arena 'a': device: expected a text, got 1"),
     (" " * (file_of.LIMIT + 1), "more than the limit"),
-    ("devices = 5\n[arenas.a]\n", "devices are no tables"),
-    ("rules = 5\n[arenas.a]\n", "rules are no list of tables"),
-    ("rules = [5]\n[arenas.a]\n", "rule 1: it is no table"),
-    ("[devices]\nnpu = 5\n[arenas.a]\n", "device 'npu': it is no table"),
+    ("devices = 5\n[arenas.a]\n", "expected tables of devices"),
+    ("rules = 5\n[arenas.a]\n", "expected a list of tables of rules"),
+    ("rules = [5]\n[arenas.a]\n", "rule 1: expected a table"),
+    ("[devices]\nnpu = 5\n[arenas.a]\n", "device 'npu': expected a table"),
     ("[devices.npu]\nmemory = 5\n[arenas.a]\n", "device 'npu': unknown key 'memory'"),
-    ("[devices.npu.memories]\nsram = '1 MiB'\n[arenas.a]\n", "device 'npu': the capacity '1 MiB' of memory 'sram'"),
-    ("[devices.npu.memories]\nsram = true\n[arenas.a]\n", "device 'npu': the capacity True of memory 'sram'"),
-    ("[devices.npu]\nops = [5]\n[arenas.a]\n", r"device 'npu': ops \[5\] is no list of names"),
-    ("[[rules]]\narenas = ['']\n[arenas.a]\n", r"rule 1: arenas \[''\] is no list of names"),
+    (
+        "[devices.npu.memories]\nsram = '1 MiB'\n[arenas.a]\n",
+        "device 'npu': the capacity of memory 'sram': expected an integer, got '1 MiB'",
+    ),
+    (
+        "[devices.npu.memories]\nsram = true\n[arenas.a]\n",
+        "device 'npu': the capacity of memory 'sram': expected an integer, got True",
+    ),
+    ("[devices.npu]\nops = [5]\n[arenas.a]\n", r"device 'npu': ops: expected a list of names, got \[5\]"),
+    ("[[rules]]\narenas = ['']\n[arenas.a]\n", r"rule 1: arenas: expected a list of names, got \[''\]"),
     ("[[rules]]\nroles = ['weights']\n[arenas.a]\n", r"rule 1: roles \['weights'\]"),
     ("[[rules]]\narena = ['a']\n[arenas.a]\n", "rule 1: unknown key 'arena'"),
     ("[[rules]]\n[arenas.a]\n", "rule 1: it lists no arena"),
@@ -252,14 +258,14 @@ def test_the_first_rule_that_matches_in_all_that_it_asks_for_counts_and_else_the
     )  # fmt: skip
     directory = Directory(arenas, ArenaPolicy(devices, rules))
     for asked, choices, rule in (
-        (Asked(Role.INPUT, "x1", "n", "Relu"), (1, 0), 0),
-        (Asked(Role.INPUT, "z", None, None), (1, 0), 0),
-        (Asked(Role.ACTIVATION, "x1", "n", "Relu"), (1,), ROLE),
-        (Asked(Role.INPUT, "y", "n", "Relu"), (0,), ROLE),
-        (Asked(Role.ACTIVATION, "op", "n", "Relu"), (0,), 1),
-        (Asked(Role.ACTIVATION, "op", None, None), (1,), ROLE),  # no step touches it: no operator is asked for
-        (Asked(Role.INPUT, "y", "encoder/1", "MatMul"), (1,), 2),  # the first device that fits
-        (Asked(Role.ACTIVATION, "y", "decoder/1", "MatMul"), (0,), 3),
-        (Asked(Role.GRADIENT, "y", "n", "Relu"), (), ROLE),
+        (RuleSubject(Role.INPUT, "x1", "n", "Relu"), (1, 0), 0),
+        (RuleSubject(Role.INPUT, "z", None, None), (1, 0), 0),
+        (RuleSubject(Role.ACTIVATION, "x1", "n", "Relu"), (1,), ROLE),
+        (RuleSubject(Role.INPUT, "y", "n", "Relu"), (0,), ROLE),
+        (RuleSubject(Role.ACTIVATION, "op", "n", "Relu"), (0,), 1),
+        (RuleSubject(Role.ACTIVATION, "op", None, None), (1,), ROLE),  # no step touches it: no operator is asked for
+        (RuleSubject(Role.INPUT, "y", "encoder/1", "MatMul"), (1,), 2),  # the first device that fits
+        (RuleSubject(Role.ACTIVATION, "y", "decoder/1", "MatMul"), (0,), 3),
+        (RuleSubject(Role.GRADIENT, "y", "n", "Relu"), (), ROLE),
     ):
         assert directory.look_up(asked) == (choices, rule), asked

@@ -21,7 +21,7 @@ from tests.support.example_models import full
 from tests.support.small import small
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Part, Phase, Role, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, NodePart, Phase, Role, Shares
 from tmmu.ir import columns as ir_columns
 from tmmu.plan import file
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
@@ -102,7 +102,14 @@ def test_a_plan_holds_the_models_own_facts() -> None:
     assert plan.allocation.dtypes[t.dtype[row["z"]]] == "float16"
     assert (t.bytes[row["z"]], t.alignment[row["z"]]) == (128, 2)
     assert list(s.node) == ["add", "reshape", "loop", "relu", "loop", "update"]
-    assert [PARTS[part] for part in s.part] == [Part.WHOLE, Part.WHOLE, Part.ENTER, Part.WHOLE, Part.LEAVE, Part.WHOLE]
+    assert [PARTS[part] for part in s.part] == [
+        NodePart.WHOLE,
+        NodePart.WHOLE,
+        NodePart.ENTER,
+        NodePart.WHOLE,
+        NodePart.LEAVE,
+        NodePart.WHOLE,
+    ]
     assert [plan.allocation.ops[op] for op in s.op][-1] == ("com.example", "Update")
     assert (list(plan.allocation.bodies.name), plan.allocation.bodies.enter.tolist()) == (["", "loop/body"], [NONE, 2])
     assert (plan.allocation.bodies.leave.tolist(), plan.allocation.bodies.iterates.tolist()) == ([NONE, 4], [0, 1])

@@ -14,7 +14,7 @@ from proofs.lemmas import families
 from proofs.lemmas.engine import proving
 from proofs.lemmas.engine.family import Family
 from proofs.lemmas.engine.induction import Lemma
-from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, Report
+from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, LemmaReport
 from proofs.lemmas.engine.statements import Mutant, Statement, World
 from proofs.solvers import Answer
 from proofs.solvers.process import Z3
@@ -32,10 +32,10 @@ Says = Callable[[str], Answer]
 
 
 @pytest.fixture
-def proved(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]:
+def proved(monkeypatch: pytest.MonkeyPatch) -> Callable[..., LemmaReport]:
     """Proves one statement, or lemma about lists, and no other."""
 
-    def prove(lemma: Statement | Lemma, says: Says | None = None, **options: int) -> Report:
+    def prove(lemma: Statement | Lemma, says: Says | None = None, **options: int) -> LemmaReport:
         of_lists = isinstance(lemma, Lemma)
         here = Family("here", (lemma,), LISTS if of_lists else "", (lemma,) if isinstance(lemma, Lemma) else ())
         if says is not None:
@@ -67,7 +67,7 @@ def answering(proof: str = "unsat\nsat", twin: str = "sat", mutant: str = "sat",
     return says
 
 
-def test_a_lemma_is_proved_with_a_case_of_its_twin_and_of_each_mutant(proved: Callable[..., Report]) -> None:
+def test_a_lemma_is_proved_with_a_case_of_its_twin_and_of_each_mutant(proved: Callable[..., LemmaReport]) -> None:
     for says in (None, answering()):
         report = proved(ONE, says)
         assert (report.verdict, report.solvers, report.twin, report.open) == (PROVED, {"z3": PROVED}, "x = 2", [])
@@ -80,7 +80,7 @@ def test_a_lemma_is_proved_with_a_case_of_its_twin_and_of_each_mutant(proved: Ca
     [
         (answering(proof="sat\nsat"), UNKNOWN, ["z3, seed 0: the solver answers 'sat\\nsat'"]),
         (answering(proof="unsat"), UNKNOWN, ["z3, seed 0: the solver answers 'unsat'"]),
-        (answering(twin="unsat"), REFUTED, ["its hypotheses and its goal have no model: it may say nothing"]),
+        (answering(twin="unsat"), REFUTED, ["its hypotheses and its goal have no model: it may be vacuous"]),
         (answering(twin="unknown"), UNKNOWN, ["its twin: the solver answers 'unknown'"]),
         (answering(mutant="unsat"), REFUTED, ["the mutant 'less than two' is not false in any case that was found"]),
         (answering(mutant="unknown"), UNKNOWN, ["the mutant 'less than two': the solver answers 'unknown'"]),
@@ -94,7 +94,7 @@ def test_a_lemma_is_proved_with_a_case_of_its_twin_and_of_each_mutant(proved: Ca
     ],
 )
 def test_whatever_is_not_as_it_must_be_is_told(
-    says: Says, verdict: str, told: list[str], proved: Callable[..., Report]
+    says: Says, verdict: str, told: list[str], proved: Callable[..., LemmaReport]
 ) -> None:
     """An answer that comes with a failure counts for nothing."""
     report = proved(ONE, says)
@@ -103,12 +103,12 @@ def test_whatever_is_not_as_it_must_be_is_told(
     assert all(found.startswith(expected) for found, expected in zip(report.open, told, strict=True))
 
 
-def test_a_lemma_without_mutants_may_say_nothing(proved: Callable[..., Report]) -> None:
+def test_a_lemma_without_mutants_may_say_nothing(proved: Callable[..., LemmaReport]) -> None:
     report = proved(ONE._replace(mutants=()), answering())
     assert (report.verdict, report.open) == (REFUTED, ["it has no mutant"])
 
 
-def test_every_seed_counts_and_of_those_that_fail_the_first_is_told(proved: Callable[..., Report]) -> None:
+def test_every_seed_counts_and_of_those_that_fail_the_first_is_told(proved: Callable[..., LemmaReport]) -> None:
     def says(text: str) -> Answer:
         tired = any(f"smt.random_seed {seed})" in text for seed in (1, 2))
         answer = answering()(text)
@@ -137,7 +137,7 @@ def test_names_of_lemmas_of_files_and_of_folders_choose(monkeypatch: pytest.Monk
         families.chosen(["here", "elsewhere"])
 
 
-def test_a_case_has_the_constants_and_the_functions_of_one_element(proved: Callable[..., Report]) -> None:
+def test_a_case_has_the_constants_and_the_functions_of_one_element(proved: Callable[..., LemmaReport]) -> None:
     """No table has room for functions of more arguments, of none, or of integers."""
     statement = Statement(
         "tables", "What is four of both is eight in all.",
@@ -161,7 +161,7 @@ def test_a_case_has_the_constants_and_the_functions_of_one_element(proved: Calla
     ],
 )
 def test_the_twin_of_a_lemma_about_lists_has_a_cell_in_each_where_that_can_be(
-    claim: str, parts: list[str], absent: list[str], proved: Callable[..., Report]
+    claim: str, parts: list[str], absent: list[str], proved: Callable[..., LemmaReport]
 ) -> None:
     """Its premise holds there, and is not only false."""
     lemma = Lemma(

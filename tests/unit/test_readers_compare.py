@@ -18,7 +18,7 @@ from tests.support.reader_plans import plan_of, stated, step
 from tests.support.small import small
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.dims.expressions import Dim, symbol
-from tmmu.core.vocabulary import Bindings, Part, Role, Shares
+from tmmu.core.vocabulary import Bindings, NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES
 from tmmu.plan.sections import Plan, amended
@@ -31,11 +31,11 @@ def branches() -> ReferenceProgram:
     """A skip connection around an If of two branches, the first of which has two steps."""
     model = stated(
         step("first MatMul: x w -> a"),
-        step("pick If: x -> f", part=Part.ENTER),
+        step("pick If: x -> f", part=NodePart.ENTER),
         step("pick/then_branch/m Relu: a -> pick/then_branch/b", body="pick/then_branch"),
         step("pick/then_branch/n Relu: pick/then_branch/b -> pick/then_branch/c", body="pick/then_branch"),
         step("pick/else_branch/m Relu: a -> pick/else_branch/b", body="pick/else_branch"),
-        step("pick If: pick/then_branch/c pick/else_branch/b -> d", part=Part.LEAVE),
+        step("pick If: pick/then_branch/c pick/else_branch/b -> d", part=NodePart.LEAVE),
         step("other Relu: a -> e"),
         step("last Add: d e -> y"),
         parameters="w",
@@ -166,13 +166,13 @@ def test_a_step_that_is_repeated_is_not_looked_at_again() -> None:
 def test_a_body_stands_in_the_body_of_its_node() -> None:
     """After the inner node's leave the outer body goes on. spec: T8.10"""
     model = stated(
-        step("out Loop: x -> f", part=Part.ENTER),
+        step("out Loop: x -> f", part=NodePart.ENTER),
         step("before Relu: f -> a", body="out/b"),
-        step("in Loop: a -> g", part=Part.ENTER, body="out/b"),
+        step("in Loop: a -> g", part=NodePart.ENTER, body="out/b"),
         step("m Relu: g -> c", body="in/b"),
-        step("in Loop: c -> h", part=Part.LEAVE, body="out/b"),
+        step("in Loop: c -> h", part=NodePart.LEAVE, body="out/b"),
         step("behind Relu: h -> d", body="out/b"),
-        step("out Loop: d -> y", part=Part.LEAVE),
+        step("out Loop: d -> y", part=NodePart.LEAVE),
         bodies={"out/b": ReferenceBody("out", "", True), "in/b": ReferenceBody("in", "out/b", True)},
     )
     assert kinds(plan_of(model), model) == []

@@ -17,7 +17,7 @@ from tests.support.reader_plans import lines
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Body, Model, Part, Phase, Role, Scratch, Tensor, View
+from tmmu.core.vocabulary import Bindings, Body, Model, NodePart, Phase, Role, Scratch, Tensor, View
 
 
 def refused(model: Model) -> str:
@@ -111,7 +111,7 @@ def test_bodies_nest_and_end_where_the_next_node_stands_elsewhere() -> None:
 
 def test_an_empty_body_at_the_end_of_the_model_is_left() -> None:
     expected = read_ir(small("if: x -> y", "if/then: => x"))
-    assert [s.part for s in expected.steps] == [Part.ENTER, Part.LEAVE]
+    assert [s.part for s in expected.steps] == [NodePart.ENTER, NodePart.LEAVE]
 
 
 def test_declared_views_and_in_place_pairs_count_and_are_listed_where_only_the_model_says_so() -> None:

@@ -11,7 +11,7 @@ from proofs.readers.sharing import DROPOUT_ASSUMED, Permissions, permitted
 from tests.support.reader_plans import plan_of, stated, step
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
-from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan, amended
@@ -279,9 +279,9 @@ def test_each_result_of_a_gradient_of_a_sum_is_a_view() -> None:
 def in_a_loop(*steps: str, op: str = "Loop", formal: str = "loop/body/f", **fields: object) -> ReferenceProgram:
     """A node that captures `a`, whose body runs the given steps."""
     return through(
-        step(f"loop {op}: x -> {formal}", part=Part.ENTER),
+        step(f"loop {op}: x -> {formal}", part=NodePart.ENTER),
         *(step(s, body="loop/body") for s in steps),
-        step(f"loop {op}: loop/body/z -> out", part=Part.LEAVE),
+        step(f"loop {op}: loop/body/z -> out", part=NodePart.LEAVE),
         bodies={"loop/body": ReferenceBody("loop", "", op != "If")},
         **fields,
     )
@@ -309,12 +309,12 @@ def test_a_nested_body_does_not_take_what_the_body_around_it_made() -> None:
     """spec: T8.6, T8.7"""
     inner = {"loop/body": ReferenceBody("loop", "", True), "in/body": ReferenceBody("in", "loop/body", True)}
     model = through(
-        step("loop Loop: x -> f", part=Part.ENTER),
+        step("loop Loop: x -> f", part=NodePart.ENTER),
         step("b MatMul: f -> b", body="loop/body"),
-        step("in Loop: f -> g", part=Part.ENTER, body="loop/body"),
+        step("in Loop: f -> g", part=NodePart.ENTER, body="loop/body"),
         step("n Relu: b -> y", body="in/body"),
-        step("in Loop: y -> h", part=Part.LEAVE, body="loop/body"),
-        step("loop Loop: h -> out", part=Part.LEAVE),
+        step("in Loop: y -> h", part=NodePart.LEAVE, body="loop/body"),
+        step("loop Loop: h -> out", part=NodePart.LEAVE),
         bodies=inner,
     )
     assert judged(model, of="b") == ({}, {}, [])
@@ -333,8 +333,8 @@ def test_enter_and_leave_share_nothing(word: Shares, op: str) -> None:
     """spec: T8.6"""
     donated, body = frozenset({"x"}), {"n/b": ReferenceBody("n", "", True)}
     model = through(
-        step(f"n {op}: x -> f", part=Part.ENTER), step("m MatMul: f -> b", body="n/b"),
-        step(f"n {op}: b a -> c", part=Part.LEAVE), bodies=body,
+        step(f"n {op}: x -> f", part=NodePart.ENTER), step("m MatMul: f -> b", body="n/b"),
+        step(f"n {op}: b a -> c", part=NodePart.LEAVE), bodies=body,
     )  # fmt: skip
     for result, operand in (("f", "x"), ("c", "b"), ("c", "a")):
         plan = plan_of(model, shares={result: (word, operand)}, inside={result: (operand, 0)})

@@ -267,7 +267,7 @@ def test_the_policy_of_a_plan_is_asked_for_when_it_is_made(folder: Path) -> None
     ("flags", "message"),
     [
         (("--dim", "width=3"), "the plan has no dimension 'width'"),
-        (("--dim", "seq=1..9"), "'1..9' is no size"),
+        (("--dim", "seq=1..9"), "'1..9' is not a size"),
         (("--dim", "seq=18446744073709551615", "--policy", "replan_at_safepoint"), "no dimension can be"),
         (("--dim", "seq=9", "-o", "p.cbor"), "is an input of this command"),
     ],

@@ -26,10 +26,10 @@ from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
-from tmmu.simulator import Batches, HashKernels, Program
+from tmmu.simulator import Batches, HashKernels, PlanProgram
 from tmmu.simulator.memories import PATTERN, Raw
 
 Captured = pytest.CaptureFixture[str]
@@ -69,7 +69,7 @@ def compared(capsys: Captured, first: tuple[str, ...], second: tuple[str, ...]) 
 class Peeking(HashKernels):
     """Kernels that look at the bytes of their results in the arenas before they write them, and keep what they saw."""
 
-    def __init__(self, program: Program, memory: Memory, seed: int = 0) -> None:
+    def __init__(self, program: PlanProgram, memory: MappedMemory, seed: int = 0) -> None:
         super().__init__(program, seed)
         self.memory, self.seen = memory, [bytearray() for _ in program.steps]
         self.calls = 0
@@ -95,24 +95,24 @@ def test_a_kernel_that_reads_its_uninitialised_result_finds_zeros_in_every_batch
     plan = chain(layout=layout, address_token=bytes(64) if layout == "hashed" else None)
     assert len(plan.allocation.storages) > len(plan.slots)
     for recorded in (False, True):
-        with apply_plan(plan) if recorded else Memory.map(plan) as where:
-            batches = Batches(Program(plan), where)
+        with apply_plan(plan) if recorded else MappedMemory.map(plan) as where:
+            batches = Batches(PlanProgram(plan), where)
             assert [seen(batches, number) for number in range(3)] == [{0}] * 3
 
 
 def test_without_zeroing_it_would_find_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail. spec: SIM8.1"""
     monkeypatch.setattr("tmmu.runtime.births.zero_tensor", lambda *_: None)
-    with Memory.map(chain()) as memory:
-        batches = Batches(Program(chain()), memory)
+    with MappedMemory.map(chain()) as memory:
+        batches = Batches(PlanProgram(chain()), memory)
         seen(batches, 0)
         assert len(seen(batches, 1)) > 1
 
 
 def test_with_the_sanitizer_it_finds_the_pattern() -> None:
     """spec: SIM8.2"""
-    with Memory.map(chain()) as memory:
-        batches = Batches(Program(chain()), memory, sanitize=True)
+    with MappedMemory.map(chain()) as memory:
+        batches = Batches(PlanProgram(chain()), memory, sanitize=True)
         assert [seen(batches, number) for number in range(2)] == [{PATTERN}] * 2
 
 
@@ -122,8 +122,8 @@ def test_a_birth_that_is_stated_too_late_destroys_what_was_written() -> None:
     names = plan.allocation.tensors.name.list()
     late = changed(plan, "storages", int(plan.allocation.tensors.storage[names.index("b")]), birth=2)
     for sanitize, owner in ((True, "whose bytes hold the zeros of a birth"), (False, "is 0x00 where")):
-        with Memory.map(late) as memory:
-            report = Batches(Program(late), memory, sanitize=sanitize).run(HashKernels(Program(late)))
+        with MappedMemory.map(late) as memory:
+            report = Batches(PlanProgram(late), memory, sanitize=sanitize).run(HashKernels(PlanProgram(late)))
         assert report.corruption is not None
         assert owner in report.corruption.text
 
@@ -133,8 +133,8 @@ def test_a_storage_to_be_zeroed_outside_of_its_arena_is_a_witness() -> None:
     plan = chain(layout="slots")
     k = int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index("y")])
     beyond = changed(plan, "storages", k, bytes=1 << 40)
-    with Memory.map(beyond) as memory:
-        batches = Batches(Program(beyond), memory)
+    with MappedMemory.map(beyond) as memory:
+        batches = Batches(PlanProgram(beyond), memory)
         corruption = batches.run(HashKernels(batches.program)).corruption
     assert corruption is not None
     assert "finds a storage to zero that lies outside of its arena" in corruption.text
@@ -152,8 +152,8 @@ def test_what_the_caller_keeps_in_persistent_arenas_is_written_once() -> None:
             given.append(self.program.names[t])
             return super().given(t)
 
-    program = Program(chain())
-    with Memory.map(program.plan) as memory:
+    program = PlanProgram(chain())
+    with MappedMemory.map(program.plan) as memory:
         batches = Batches(program, memory)
         for number in range(2):
             assert batches.run(Counted(program, number)).identical
@@ -162,8 +162,8 @@ def test_what_the_caller_keeps_in_persistent_arenas_is_written_once() -> None:
 
 def test_weights_that_something_has_changed_between_two_batches_are_noticed() -> None:
     """spec: SIM8.4"""
-    program = Program(chain())
-    with Memory.map(program.plan) as memory:
+    program = PlanProgram(chain())
+    with MappedMemory.map(program.plan) as memory:
         batches = Batches(program, memory)
         assert batches.run(HashKernels(program)).identical
         memory.tensor(program.names.index("w"))[5] ^= 1
@@ -175,8 +175,8 @@ def test_weights_that_something_has_changed_between_two_batches_are_noticed() ->
 def test_weights_in_an_arena_that_reuses_are_written_again() -> None:
     """spec: SIM8.3, SIM8.4"""
     plan = chain(arenas=(ArenaConfiguration("all", tuple(Role)),))
-    with Memory.map(plan) as memory:
-        batches = Batches(Program(plan), memory, sanitize=True)
+    with MappedMemory.map(plan) as memory:
+        batches = Batches(PlanProgram(plan), memory, sanitize=True)
         assert all(batches.run(HashKernels(batches.program, number)).identical for number in range(3))
 
 
@@ -184,8 +184,8 @@ def test_what_a_batch_leaves_is_no_value_of_the_next(folder: Path) -> None:
     """spec: SIM8.3"""
     plan = chain()
     names = plan.allocation.tensors.name.list()
-    program = Program(changed(plan, "steps", 0, reads=names.index("b")))
-    with Memory.map(plan) as memory:
+    program = PlanProgram(changed(plan, "steps", 0, reads=names.index("b")))
+    with MappedMemory.map(plan) as memory:
         batches = Batches(program, memory)
         batches.count = 1
         batches.private.content[names.index("w")] = memory.tensor(names.index("w")).copy()
@@ -212,7 +212,7 @@ def test_a_trace_holds_the_values_of_each_batch_and_its_commit(folder: Path, cap
     ]  # fmt: skip
     assert (events[0]["values_hash"], len({record["content"] for record in events if "content" in record})) == (None, 5)
     plan_hash = file.hashes(chain())["plan_hash"]
-    assert journal.load("j", plan_hash) == journal.State(3, events[-1]["state_hash"])
+    assert journal.load("j", plan_hash) == journal.JournalState(3, events[-1]["state_hash"])
     assert [record["step"] for record in sequence.read("l")] == [None, 0, 1, 2, 0, 1, 2]
 
 
@@ -247,7 +247,7 @@ def test_another_base_address_gives_the_same_chain() -> None:
         buffer = whole[-whole.ctypes.data % (1 << 14) + shift :][: plan.usage[2].footprint]
         trace = Trace()
         with apply_plan(plan, trace=trace, base={"activations": buffer}, hash_contents=True) as execution:
-            batches = Batches(Program(plan), execution)
+            batches = Batches(PlanProgram(plan), execution)
             assert batches.run(HashKernels(batches.program)).identical
             bases.add(execution.memory.arena("activations").base % (1 << 14))
         chains.add(trace.end()[-1]["trace_final_hash"])
@@ -291,7 +291,7 @@ def test_one_byte_that_a_kernel_computes_otherwise_gives_another_chain(folder: P
     for name, kernels in (("one", HashKernels), ("two", Flipped)):
         trace = Trace()
         with apply_plan(chain(), trace=trace) as execution:
-            batches = Batches(Program(chain()), execution)
+            batches = Batches(PlanProgram(chain()), execution)
             assert batches.run(kernels(batches.program)).identical
             states.append(execution.state.state_hash)
         trace.save(name)

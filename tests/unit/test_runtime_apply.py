@@ -23,7 +23,7 @@ from tmmu.runtime import apply as module
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.handles import Handle, TensorMap, generations
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger, of_steps
 from tmmu.runtime.records.trace import Trace
@@ -50,13 +50,13 @@ def row(made: Plan, name: str) -> int:
 def never(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is mapped from now on."""
     mapped: list[str] = []
-    original = Memory.map.__func__  # type: ignore[attr-defined]  # a class method has one
+    original = MappedMemory.map.__func__  # type: ignore[attr-defined]  # a class method has one
 
-    def map_(cls: Any, made: Plan, **more: Any) -> Memory:
+    def map_(cls: Any, made: Plan, **more: Any) -> MappedMemory:
         mapped.append(made.origin.model)
-        return original(cls, made, **more)  # type: ignore[no-any-return]  # it is Memory.map itself
+        return original(cls, made, **more)  # type: ignore[no-any-return]  # it is MappedMemory.map itself
 
-    monkeypatch.setattr(Memory, "map", classmethod(map_))
+    monkeypatch.setattr(MappedMemory, "map", classmethod(map_))
     return mapped
 
 
@@ -105,7 +105,12 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("a death after the end", lambda p: changed(p, "storages", 1, death=4), "CONTRACT_VIOLATION", "to 4 of a run"),
     ("a birth after death", lambda p: changed(p, "storages", 1, birth=3, death=2), "CONTRACT_VIOLATION", "from step 3"),
     ("a tensor after the end", lambda p: changed(p, "tensors", "a", death=4), "CONTRACT_VIOLATION", "tensor 'a' lives"),
-    ("no power of two", lambda p: changed(p, "storages", 1, alignment=100), "ALIGNMENT_VIOLATION", "no power of two"),
+    (
+        "no power of two",
+        lambda p: changed(p, "storages", 1, alignment=100),
+        "ALIGNMENT_VIOLATION",
+        "not a power of two",
+    ),
     (
         "an arena beyond its capacity",
         lambda p: amended(
@@ -144,8 +149,8 @@ def test_where_the_commit_fails_the_memory_is_given_back(monkeypatch: pytest.Mon
     def fail(_: object) -> None:
         raise TmmuError("TMMU_ALLOCATION_FAILURE", "no", arena="", peak_required_bytes=0)
 
-    closed: list[Memory] = []
-    monkeypatch.setattr(Memory, "close", lambda self: closed.append(self))
+    closed: list[MappedMemory] = []
+    monkeypatch.setattr(MappedMemory, "close", lambda self: closed.append(self))
     monkeypatch.setattr(module, "commit_execution", fail)
     with refused("TMMU_ALLOCATION_FAILURE"):
         apply_plan(plan())

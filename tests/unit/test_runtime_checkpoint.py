@@ -242,17 +242,17 @@ def test_what_does_not_follow_from_the_plan_aborts(change: Any, place: str, tmp_
 
 
 NO_RECORD: list[tuple[str, Any, str]] = [
-    ("another format", put("format", "tmmu-plan"), "no checkpoint that is known"),
-    ("another version", put("spec_version", "3.0"), "no checkpoint that is known"),
+    ("another format", put("format", "tmmu-plan"), "not a known format of checkpoints"),
+    ("another version", put("spec_version", "3.0"), "not a known format of checkpoints"),
     ("a key too many", put("comment", ""), "its keys"),
     ("a key too few", lambda v: v.pop("metrics"), "its keys"),
     ("a plan that is none", put("plan", b"\xa0"), "plan: the key"),
     ("a plan of text", put("plan", "text"), "plan: a value of another kind"),
     ("batches of text", put("batches", "1"), "batches: a value of another kind"),
     ("a truth for a number", put("batches", True), "batches: a value of another kind"),
-    ("fewer than no batches", put("batches", -1), "no state of this plan"),
-    ("a state at the beginning", put("batches", 0), "no state of this plan"),
-    ("a short state hash", put("state_hash", b""), "no state of this plan"),
+    ("fewer than no batches", put("batches", -1), "not a state of this plan"),
+    ("a state at the beginning", put("batches", 0), "not a state of this plan"),
+    ("a short state hash", put("state_hash", b""), "not a state of this plan"),
     ("memory of an arena too few", lambda v: v["memory"].pop(), "one byte string for each arena"),
     ("memory of numbers", put("memory", [1, 2, 3, 4]), "one byte string for each arena"),
     ("memory of another size", lambda v: v["memory"].__setitem__(2, b"12"), "2 bytes for an arena of"),

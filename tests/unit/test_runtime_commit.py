@@ -26,7 +26,7 @@ from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
-from tmmu.runtime.journal import MARK, MARK_END, Journal, State, genesis
+from tmmu.runtime.journal import MARK, MARK_END, Journal, JournalState, genesis
 from tmmu.runtime.records.trace import Trace
 
 
@@ -43,7 +43,7 @@ def plan_hash(made: Plan) -> bytes:
     return file.hashes(made)["plan_hash"]
 
 
-def batch(execution: Execution, value: int = 1) -> State:
+def batch(execution: Execution, value: int = 1) -> JournalState:
     execution.begin()
     for step in range(len(execution.plan.allocation.steps)):
         execution.step(step)
@@ -64,11 +64,11 @@ def test_a_state_hash_is_the_commitment_of_the_record_and_chains_the_states() ->
         encoded = cbor2.dumps(["tmmu_state_v1", rest], canonical=True)
         previous = record["state_hash"]
         assert previous == hashlib.sha256(encoded).digest()
-    assert execution.state == State(3, previous)
+    assert execution.state == JournalState(3, previous)
 
 
 def test_the_state_is_the_same_in_every_run_and_another_for_another_plan_or_content() -> None:
-    def run(made: Plan, value: int, contents: bool) -> State:
+    def run(made: Plan, value: int, contents: bool) -> JournalState:
         with apply_plan(made, hash_contents=contents) as execution:
             return batch(execution, value)
 
@@ -156,7 +156,7 @@ def test_a_journal_goes_on_where_it_ended(tmp_path: Path) -> None:
     with apply_plan(plan(), journal=path) as execution:
         state = batch(execution)
     with Journal.open(path, hash_of(0)) as journal:
-        assert journal.state == state == State(2, state.state_hash)
+        assert journal.state == state == JournalState(2, state.state_hash)
     assert journals.load(path, hash_of(0)) == state
     with apply_plan(plan(), journal=path) as execution:
         assert execution.state.batches == 3
@@ -237,7 +237,7 @@ def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert journals.load(tmp_path / "j", hash_of(0)) == state
 
 
-def written(path: Path, batches: int = 3) -> tuple[bytes, list[int], list[State]]:
+def written(path: Path, batches: int = 3) -> tuple[bytes, list[int], list[JournalState]]:
     """A journal's bytes, where each of its commits ends, and the states."""
     with apply_plan(plan(), journal=path) as execution:
         states = [genesis(hash_of(0)), execution.state, *(batch(execution) for _ in range(batches - 1))]

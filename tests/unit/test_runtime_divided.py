@@ -18,9 +18,9 @@ from tmmu.plan import file
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.runtime.apply import apply_plan
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import trace as traces
-from tmmu.simulator import Batches, HashKernels, Program
+from tmmu.simulator import Batches, HashKernels, PlanProgram
 
 WEIGHTS = (Role.PARAMETER, Role.OPTIMIZER)
 OTHERS = (Role.INPUT, Role.ACTIVATION, Role.GRADIENT, Role.SCRATCH)
@@ -42,7 +42,7 @@ def plan(capacity: int = 1 << 20, layout: str = "packed", **arena: Any) -> Plan:
 @pytest.mark.parametrize("layout", ["packed", "slots", "pools", "hashed"])
 def test_the_arenas_of_a_memory_lie_one_behind_the_other(layout: str) -> None:
     made = plan(layout=layout)
-    with Memory.map(made) as memory:
+    with MappedMemory.map(made) as memory:
         weights, fast, work = memory.arenas
         dram, sram = memory.mappings
         assert (dram.name, dram.arenas, dram.at, sram.reserved) == ("npu/dram", [0, 2], [0, 256], 0)
@@ -52,12 +52,12 @@ def test_the_arenas_of_a_memory_lie_one_behind_the_other(layout: str) -> None:
         for row in range(len(made.allocation.tensors)):
             assert weights.base <= memory.pointer(row) < weights.base + dram.size
             memory.tensor(row)[:] = row
-        batches = Batches(Program(made), memory)
+        batches = Batches(PlanProgram(made), memory)
         assert batches.run(HashKernels(batches.program)).identical
 
 
 def test_a_write_in_one_arena_reaches_no_other() -> None:
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         memory.arena("weights").content[:] = 7
         assert not memory.arena("work").content.any()
         with refused("INVALID_ADDRESS", "not within its memory"):
@@ -71,7 +71,7 @@ def test_the_budget_counts_a_memory_once() -> None:
     with refused("CONTRACT_VIOLATION", "take 4096 bytes of memory"):
         apply_plan(plan(), memory_bytes_budget=4095)
     large = plan(page_size=1 << 21)
-    with Memory.map(large) as memory:
+    with MappedMemory.map(large) as memory:
         assert memory.bytes_allocated == 1 << 21
 
 
@@ -99,11 +99,11 @@ def test_a_buffer_is_given_for_the_whole_memory() -> None:
         assert (execution.memory.arena("weights").content == 9).all()
         assert not execution.memory.arena("work").content.any()
     with refused("INVALID_ADDRESS", f"it has {size - 1} bytes", "memory 'npu/dram'"):
-        Memory.map(made, base={"npu/dram": buffer[:-1]})
-    with refused("ALIGNMENT_VIOLATION", "no multiple of"):
-        Memory.map(made, base={"npu/dram": whole[-whole.ctypes.data % 256 + 1 :][:size]})
+        MappedMemory.map(made, base={"npu/dram": buffer[:-1]})
+    with refused("ALIGNMENT_VIOLATION", "not a multiple of"):
+        MappedMemory.map(made, base={"npu/dram": whole[-whole.ctypes.data % 256 + 1 :][:size]})
     with refused("INVALID_BINDING", "'work', which lies in the memory 'npu/dram'; use one of npu/dram, npu/sram"):
-        Memory.map(made, base={"work": buffer})
+        MappedMemory.map(made, base={"work": buffer})
 
 
 def test_apply_says_which_arenas_lie_in_which_memory(

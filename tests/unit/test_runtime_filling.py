@@ -16,7 +16,7 @@ from tmmu.runtime import philox
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.filling import EXECUTION_MODES, debug_fill_tensor, storage_seed, zero_tensor
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 
 # The generator. The vectors are those of Random123 (kat_vectors, philox4x32 10).
 
@@ -100,7 +100,7 @@ def test_a_long_pattern_comes_in_pieces_and_is_one_pattern(monkeypatch: pytest.M
 def test_a_seed_of_more_than_128_bits_is_refused(seed: int) -> None:
     with pytest.raises(ValueError, match="is not in"):
         list(philox.pattern(seed, 1))
-    with Memory.map(plan()) as memory, refused("INVALID_BINDING", "pattern seed"):
+    with MappedMemory.map(plan()) as memory, refused("INVALID_BINDING", "pattern seed"):
         debug_fill_tensor(memory, ("activations", 0), 8, seed, "local")
 
 
@@ -112,7 +112,7 @@ def plan() -> Any:
 
 
 def test_zeros_go_to_the_bytes_at_the_address_and_to_no_other() -> None:
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         content = memory.arenas[2].content
         for offset, size in ((0, 1), (5, 100), (len(content) - 1, 1), (7, 0), (0, len(content))):
             content[:] = 0xFF
@@ -123,7 +123,7 @@ def test_zeros_go_to_the_bytes_at_the_address_and_to_no_other() -> None:
 
 
 def test_a_fill_outside_the_arena_writes_nothing() -> None:
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         content = memory.arenas[2].content
         content[:] = 0xFF
         end = len(content)
@@ -136,7 +136,7 @@ def test_a_fill_outside_the_arena_writes_nothing() -> None:
 
 
 def test_a_refusal_names_the_operator_that_failed() -> None:
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         for fill, operator in (
             (lambda: zero_tensor(memory, ("heap", 0), 1), "UML_OS.TMMU.ZeroTensor_v1"),
             (lambda: debug_fill_tensor(memory, ("heap", 0), 1, 1, "local"), "UML_OS.TMMU.DebugFillTensor_v1"),
@@ -147,7 +147,7 @@ def test_a_refusal_names_the_operator_that_failed() -> None:
 
 
 def test_the_pattern_goes_to_the_bytes_at_the_address_and_is_the_same_again() -> None:
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         content = memory.arenas[2].content
         for _ in range(2):
             content[:] = 0
@@ -159,7 +159,7 @@ def test_the_pattern_goes_to_the_bytes_at_the_address_and_is_the_same_again() ->
 @pytest.mark.parametrize("mode", EXECUTION_MODES)
 def test_a_debug_fill_is_refused_in_confidential_and_regulated_mode(mode: str) -> None:
     allowed = mode in ("local", "managed")
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         content = memory.arenas[2].content
         if allowed:
             debug_fill_tensor(memory, ("activations", 0), 64, 1, mode)

@@ -19,7 +19,7 @@ from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 from tmmu.runtime import memory as module
 from tmmu.runtime.backing import HUGE_PAGE
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 
 LAYOUTS = ("packed", "slots", "pools", "hashed")
 
@@ -41,7 +41,7 @@ def address(view: np.ndarray[Any, Any]) -> int:
 def test_every_view_lies_within_the_mapping_of_its_arena(layout: str) -> None:
     """No traced tensor owns memory outside of its arena."""
     made = plan(layout)
-    with Memory.map(made) as memory:
+    with MappedMemory.map(made) as memory:
         for row in range(len(made.allocation.tensors)):
             view = memory.tensor(row)
             arena = memory.arenas[int(made.allocation.storages.arena[made.allocation.tensors.storage[row]])]
@@ -55,7 +55,7 @@ def test_every_view_lies_within_the_mapping_of_its_arena(layout: str) -> None:
 @pytest.mark.parametrize("layout", ["packed", "slots", "pools"])
 def test_an_offset_is_a_distance_from_the_base(layout: str) -> None:
     made = plan(layout)
-    with Memory.map(made) as memory:
+    with MappedMemory.map(made) as memory:
         for row, offset in enumerate(made.allocation.addresses().tolist()):
             arena = int(made.allocation.storages.arena[made.allocation.tensors.storage[row]])
             assert memory.pointer(row) == memory.arenas[arena].base + offset
@@ -63,7 +63,7 @@ def test_an_offset_is_a_distance_from_the_base(layout: str) -> None:
 
 def test_hashed_slots_have_bytes_of_their_own_in_the_order_of_their_first_storages() -> None:
     made = plan("hashed")
-    extent = Memory.map(made).arenas[2].extent
+    extent = MappedMemory.map(made).arenas[2].extent
     slots = {
         int(s): int(o) for s, o in zip(made.slots.of, made.allocation.storages.offset, strict=True) if int(o) > 1 << 32
     }
@@ -77,7 +77,7 @@ def test_hashed_slots_have_bytes_of_their_own_in_the_order_of_their_first_storag
 def test_what_tensors_hold_is_kept_apart_where_they_live_together() -> None:
     for layout in LAYOUTS:
         made = plan(layout)
-        with Memory.map(made) as memory:
+        with MappedMemory.map(made) as memory:
             for step in range(len(made.allocation.steps)):
                 t = made.allocation.tensors
                 live = [row for row in range(len(t)) if t.birth[row] <= step <= t.death[row]]
@@ -88,7 +88,7 @@ def test_what_tensors_hold_is_kept_apart_where_they_live_together() -> None:
 
 def test_fresh_memory_is_zero_and_the_bases_are_aligned() -> None:
     arenas = (ArenaConfiguration("all", tuple(Role), alignment=1 << 16),)
-    with Memory.map(plan_memory(small("relu: x -> y"), arenas).plan) as memory:
+    with MappedMemory.map(plan_memory(small("relu: x -> y"), arenas).plan) as memory:
         assert memory.arenas[0].base % (1 << 16) == 0
         assert not memory.arenas[0].content.any()
 
@@ -96,7 +96,7 @@ def test_fresh_memory_is_zero_and_the_bases_are_aligned() -> None:
 def test_the_high_water_mark_is_the_footprint_once_every_tensor_was_used() -> None:
     for layout in LAYOUTS:
         made = plan(layout)
-        with Memory.map(made) as memory:
+        with MappedMemory.map(made) as memory:
             assert [memory.high_water(arena.name) for arena in made.allocation.arenas] == [0, 0, 0, 0]
             for row in range(len(made.allocation.tensors)):
                 memory.tensor(row)
@@ -105,14 +105,14 @@ def test_the_high_water_mark_is_the_footprint_once_every_tensor_was_used() -> No
 
 def test_zero_bytes_count_as_one() -> None:
     made = plan_memory(small("relu: x -> y", sizes={"x": 0, "y": 0})).plan
-    with Memory.map(made) as memory:
+    with MappedMemory.map(made) as memory:
         assert [len(memory.tensor(row)) for row in range(2)] == [0, 0]
         assert memory.high_water("activations") == made.usage[2].footprint == 129
 
 
 def test_a_view_of_no_bytes_at_the_end_of_its_base_reaches_no_further() -> None:
     made = plan_memory(small("view: x -> v", "relu: v -> y", views={"v": ("x", 64)}, sizes={"v": 0, "y": 0})).plan
-    with Memory.map(made) as memory:
+    with MappedMemory.map(made) as memory:
         for row in range(len(made.allocation.tensors)):
             memory.tensor(row)
         assert memory.high_water("activations") == made.usage[2].footprint
@@ -120,12 +120,12 @@ def test_a_view_of_no_bytes_at_the_end_of_its_base_reaches_no_further() -> None:
 
 def test_a_plan_of_nothing_maps_nothing() -> None:
     made = plan_memory(small(inputs="", outputs="")).plan
-    with Memory.map(made) as memory:
+    with MappedMemory.map(made) as memory:
         assert [(arena.base, len(arena.content)) for arena in memory.arenas] == [(0, 0)] * 4
 
 
 def test_an_address_outside_is_refused() -> None:
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         end = memory.arenas[2].extent.size
         assert len(memory.bytes("activations", end - 1, 1)) == 1
         for offset, size in ((end, 1), (0, end + 1), (-1, 1), (0, -1), (1 << 70, 1)):
@@ -137,7 +137,7 @@ def test_an_address_outside_is_refused() -> None:
 
 
 def test_an_address_between_hashed_slots_is_refused() -> None:
-    with Memory.map(plan("hashed")) as memory:
+    with MappedMemory.map(plan("hashed")) as memory:
         extent = memory.arenas[2].extent
         assert len(memory.bytes(2, extent.start[0], extent.end[0] - extent.start[0]))
         for address_, size in ((extent.end[0], 1), (extent.start[0], extent.end[0] - extent.start[0] + 1), (0, 1)):
@@ -152,7 +152,7 @@ def test_hashed_slots_that_touch_are_refused() -> None:
     other = next(int(k) for k, slot in zip(mine, slots, strict=True) if slot != slots[0])
     touching = changed(made, "storages", other, offset=int(made.allocation.storages.offset[mine[0]]) + 1)
     with refused("ADDRESS_COLLISION", "bytes in common"):
-        Memory.map(touching)
+        MappedMemory.map(touching)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_buffer_of_the_callers_is_used_as_it_is(make: Any) -> None:
         made, storages=replace(made.allocation.storages, alignment=np.ones_like(made.allocation.storages.alignment))
     )
     buffer = make(made.usage[2].footprint)
-    memory = Memory.map(made, base={"activations": buffer})
+    memory = MappedMemory.map(made, base={"activations": buffer})
     memory.tensor(0)[:] = 7
     at = int(made.allocation.addresses()[0])
     assert bytes(memoryview(buffer).cast("B"))[at : at + 64] == b"\7" * 64
@@ -187,39 +187,39 @@ def aligned(size: int, extra: int = 0) -> np.ndarray[Any, Any]:
 def test_a_buffer_that_cannot_hold_the_arena_is_refused() -> None:
     made = plan()
     size = made.usage[2].footprint
-    Memory.map(made, base={"activations": aligned(size)}).close()
-    with refused("ALIGNMENT_VIOLATION", "no multiple of 128"):
-        Memory.map(made, base={"activations": aligned(size, 64)})
+    MappedMemory.map(made, base={"activations": aligned(size)}).close()
+    with refused("ALIGNMENT_VIOLATION", "not a multiple of 128"):
+        MappedMemory.map(made, base={"activations": aligned(size, 64)})
     with refused("INVALID_ADDRESS", f"it has {size - 1} bytes"):
-        Memory.map(made, base={"activations": aligned(size - 1)})
+        MappedMemory.map(made, base={"activations": aligned(size - 1)})
     read_only = aligned(size)
     read_only.flags.writeable = False
     with refused("INVALID_ADDRESS", "read-only"):
-        Memory.map(made, base={"activations": read_only})
+        MappedMemory.map(made, base={"activations": read_only})
     for wrong in (np.zeros((size, 2), np.uint8)[:, 0], bytes(size), "text", 7, np.zeros(0, np.uint8)):
         with refused("INVALID_ADDRESS", "cannot hold it"):
-            Memory.map(made, base={"activations": wrong})
-    with refused("INVALID_BINDING", "'heap', which is no arena"):
-        Memory.map(made, base={"heap": aligned(size)})
+            MappedMemory.map(made, base={"activations": wrong})
+    with refused("INVALID_BINDING", "'heap', which is not an arena"):
+        MappedMemory.map(made, base={"heap": aligned(size)})
 
 
 def test_two_arenas_share_no_byte_of_memory() -> None:
     made = plan()
     both = aligned(made.usage[2].footprint + 128)
     apart = {"parameters": both[:128], "activations": both[128:]}
-    Memory.map(made, base=apart).close()
+    MappedMemory.map(made, base=apart).close()
     with refused("INVALID_ADDRESS", "in common with that of"):
-        Memory.map(made, base={"parameters": both[:128], "activations": both})
+        MappedMemory.map(made, base={"parameters": both[:128], "activations": both})
 
 
 def test_all_alignments_must_be_powers_of_two() -> None:
     made = plan()
     for wrong in (0, 3):
-        with refused("ALIGNMENT_VIOLATION", "no power of two"):
-            Memory.map(changed(made, "storages", 0, alignment=wrong))
+        with refused("ALIGNMENT_VIOLATION", "not a power of two"):
+            MappedMemory.map(changed(made, "storages", 0, alignment=wrong))
     arenas = (replace(made.allocation.arenas[0], alignment=192), *made.allocation.arenas[1:])
     with refused("ALIGNMENT_VIOLATION", "192"):
-        Memory.map(amended(made, arenas=arenas))
+        MappedMemory.map(amended(made, arenas=arenas))
 
 
 @pytest.mark.parametrize("footprint", [1 << 50, 1 << 62, (1 << 64) - 1])
@@ -232,12 +232,12 @@ def test_memory_that_cannot_be_had_is_a_refusal_and_nothing_stays_mapped(
     monkeypatch.setattr(module.ArenaMemory, "close", lambda self: (closed.append(self.arena.name), close(self))[1])
     usage = (*made.usage[:2], made.usage[2]._replace(footprint=footprint), made.usage[3])
     with refused("TMMU_ALLOCATION_FAILURE", "cannot be had", "arena 'activations'"):
-        Memory.map(amended(made, usage=usage))
+        MappedMemory.map(amended(made, usage=usage))
     assert sorted(closed) == ["optimizer", "parameters"]
 
 
 def test_memory_is_rounded_to_the_arenas_pages() -> None:
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         parameters, _, activations, empty = memory.mappings
         assert (activations.reserved, activations._replace(page_size=1 << 21).reserved) == (4096, 1 << 21)
         assert (parameters.size, parameters.reserved, empty.reserved) == (7, 4096, 0)
@@ -245,16 +245,16 @@ def test_memory_is_rounded_to_the_arenas_pages() -> None:
 
 
 def test_huge_pages_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Memory.map(plan(), huge_pages=True) as memory:
+    with MappedMemory.map(plan(), huge_pages=True) as memory:
         start = memory.arenas[2].base
         assert start % HUGE_PAGE == 0
         flags = flags_of(start)
     assert "hg" in flags
-    with Memory.map(plan()) as memory:
+    with MappedMemory.map(plan()) as memory:
         assert "hg" not in flags_of(memory.arenas[2].base)
     monkeypatch.delattr(mmap, "MADV_HUGEPAGE")
     with refused("TMMU_ALLOCATION_FAILURE", "no huge pages"):
-        Memory.map(plan(), huge_pages=True)
+        MappedMemory.map(plan(), huge_pages=True)
 
 
 def flags_of(at: int) -> list[str]:
@@ -272,7 +272,7 @@ def flags_of(at: int) -> list[str]:
 
 
 def test_closed_memory_is_refused_and_views_that_are_held_stay_valid() -> None:
-    memory = Memory.map(plan())
+    memory = MappedMemory.map(plan())
     view = memory.tensor(0)
     view[:] = 5
     memory.close()

@@ -70,7 +70,7 @@ def test_an_input_of_unknown_rank_is_bound_by_its_shape(tmp_path: Path) -> None:
         ({"shapes": {"x": (2, 1 << 63)}}, "--shape x", "that no tensor can have"),
         ({"shapes": {"x": (2, 7, 1)}}, "--shape x", "2x7x1 for an input of 2 dimensions"),
         ({"shapes": {"x": ()}}, "--shape x", "scalar for an input of 2 dimensions"),
-        ({"shapes": {"z": (2, 5)}}, "--shape z", "2x5 where the model says 4, not 5"),
+        ({"shapes": {"z": (2, 5)}}, "--shape z", "2x5 where the model states 4, not 5"),
         ({"shapes": {"x": (2, 7), "z": (3, 4)}}, "--shape z", "'batch' is 2 and 3"),
         ({"shapes": {"x": (2, 7)}, "dims": {"batch": 3}}, "--shape x", "'batch' is 3 and 2"),
         ({"values": {"x": "1"}, "shapes": {"x": (1, 1)}}, "--value x", "an input of 2 dimensions takes no value"),
@@ -153,17 +153,17 @@ def test_a_value_is_read_in_the_type_of_its_input(
 @pytest.mark.parametrize(
     ("dtype", "dims", "text", "words"),
     [
-        (TensorProto.INT64, (), "1.5", "'1.5' is no int64"),
-        (TensorProto.INT64, (), "", "'' is no int64"),
-        (TensorProto.INT64, (), str(1 << 63), "is no int64"),
-        (TensorProto.UINT8, (), "-1", "'-1' is no uint8"),
-        (TensorProto.UINT8, (), "256", "'256' is no uint8"),
-        (TensorProto.FLOAT16, (), "1e6", "'1e6' is no float16"),
-        (TensorProto.FLOAT, (), "fast", "'fast' is no float32"),
-        (TensorProto.BOOL, (), "yes", "'yes' is no bool"),
+        (TensorProto.INT64, (), "1.5", "expected a value of type int64, got '1.5'"),
+        (TensorProto.INT64, (), "", "expected a value of type int64, got ''"),
+        (TensorProto.INT64, (), str(1 << 63), "expected a value of type int64"),
+        (TensorProto.UINT8, (), "-1", "expected a value of type uint8, got '-1'"),
+        (TensorProto.UINT8, (), "256", "expected a value of type uint8, got '256'"),
+        (TensorProto.FLOAT16, (), "1e6", "expected a value of type float16, got '1e6'"),
+        (TensorProto.FLOAT, (), "fast", "expected a value of type float32, got 'fast'"),
+        (TensorProto.BOOL, (), "yes", "expected a value of type bool, got 'yes'"),
         (TensorProto.BFLOAT16, (), "1", "values of bfloat16 cannot be given"),
         (TensorProto.INT64, (), "1,2", "2 for an input of 0 dimensions"),
-        (TensorProto.INT64, (3,), "1,2", "2 where the model says 3, not 2"),
+        (TensorProto.INT64, (3,), "1,2", "2 where the model states 3, not 2"),
         (TensorProto.INT64, (1, 1), "1", "an input of 2 dimensions takes no value"),
     ],
 )
@@ -187,7 +187,7 @@ def test_an_initializer_gives_its_input_the_shape(tmp_path: Path) -> None:
     model = inputs(tensor("x", 3), tensor("w", "open"))
     model.graph.initializer.append(helper.make_tensor("w", TensorProto.FLOAT, [5], [0.0] * 5))
     assert resolved(tmp_path, model).sizes["w"] == ((5,), "float32")
-    assert "where the model says 5, not 6" in str(refusal(tmp_path, model, shapes={"w": (6,)}))
+    assert "where the model states 5, not 6" in str(refusal(tmp_path, model, shapes={"w": (6,)}))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from tmmu.examples.broken.faults.entries import corrupted as changed_by
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
-from tmmu.runtime.memory import Memory
-from tmmu.simulator import Corrupted, Corruption, HashKernels, Program, Report, simulate
+from tmmu.runtime.memory import MappedMemory
+from tmmu.simulator import Corrupted, Corruption, HashKernels, PlanProgram, SimulationReport, simulate
 from tmmu.simulator.bodies import DEEPEST
 from tmmu.simulator.memories import PATTERN, Private, Raw
 from tmmu.simulator.owners import Owners
@@ -31,8 +31,10 @@ def planned(model: Model, **options: str) -> Plan:
     return plan_memory(model, **options).plan
 
 
-def simulated(plan: Plan, seed: int = 0, donated: frozenset[str] = frozenset(), *, sanitize: bool = False) -> Report:
-    program = Program(plan, donated)
+def simulated(
+    plan: Plan, seed: int = 0, donated: frozenset[str] = frozenset(), *, sanitize: bool = False
+) -> SimulationReport:
+    program = PlanProgram(plan, donated)
     return simulate(program, HashKernels(program, seed), sanitize=sanitize)
 
 
@@ -184,7 +186,7 @@ def test_arenas_beyond_all_memory_are_refused() -> None:
 
 def test_private_memory_has_a_limit() -> None:
     """spec: SIM1.8"""
-    program = Program(planned(CHAIN))
+    program = PlanProgram(planned(CHAIN))
     private = Private(program, limit=100)
     private.prepare([0])
     with pytest.raises(TmmuError, match="the limit is 100"):
@@ -199,7 +201,7 @@ def test_a_copy_that_cannot_hold_its_value_is_a_corruption() -> None:
     model = small("loop: x -> y", "loop/body*: f g => g f", "  matmul: f -> h")
     plan = planned(model)
     found = corruption(changed(plan, "tensors", "loop/body/g.copy0", bytes=32), seed=1)
-    assert "is no copy of g: it has another size" in found.text
+    assert "is not a copy of g: it has another size" in found.text
 
 
 def body_of_bodies(depth: int) -> Model:
@@ -225,15 +227,15 @@ def test_steps_that_make_no_program_are_named() -> None:
     }
     for text, each in wrong.items():
         with pytest.raises(Corrupted, match=text):
-            Program(each)
+            PlanProgram(each)
     with pytest.raises(Corrupted, match=f"nest deeper than {DEEPEST}"):
-        Program(planned(body_of_bodies(DEEPEST + 2)))
+        PlanProgram(planned(body_of_bodies(DEEPEST + 2)))
 
 
 class Counted(HashKernels):
     """Stand-in kernels that count how often each step was computed, in both memories together."""
 
-    def __init__(self, program: Program, seed: int) -> None:
+    def __init__(self, program: PlanProgram, seed: int) -> None:
         super().__init__(program, seed)
         self.ran: dict[int, int] = {}
 
@@ -246,7 +248,7 @@ def test_an_if_runs_both_branches_and_a_loop_every_number_of_rounds_in_four_seed
     """spec: SIM4.3"""
     lines = ("if: x -> a", "if/then: => b", "  relu1: x -> b", "if/else: => c", "  relu2: x -> c", "loop: a -> y",
              "loop/body*: f => g", "  relu3: f -> g")  # fmt: skip
-    program = Program(planned(small(*lines)))
+    program = PlanProgram(planned(small(*lines)))
     for first in (0, 5, 1 << 40):
         counts: list[dict[int, int]] = []
         for seed in range(first, first + 4):
@@ -262,7 +264,7 @@ def test_an_if_runs_both_branches_and_a_loop_every_number_of_rounds_in_four_seed
 def test_stand_in_kernels_depend_on_every_byte_and_where_they_may_on_no_other() -> None:
     """spec: SIM4.1, SIM4.2"""
     model = small("add: x w -> a", "matmul: x w -> b", "add2: a b -> y", parameters="w")
-    program = Program(planned(model))
+    program = PlanProgram(planned(model))
     kernels = HashKernels(program)
     x, w = (kernels.given(t) for t in program.given)
     for t, n in ((0, 0), (1, 0), (0, 1), (1, 1)):
@@ -283,7 +285,7 @@ def test_stand_in_kernels_depend_on_every_byte_and_where_they_may_on_no_other() 
 def test_a_long_result_depends_on_its_operands_as_well() -> None:
     """spec: SIM4.1"""
     model = small("matmul: x -> y", sizes={"y": 1 << 17})
-    program = Program(planned(model))
+    program = PlanProgram(planned(model))
     kernels = HashKernels(program)
     x = kernels.given(program.given[0])
     one = kernels.compute(0, [x])[0]
@@ -295,9 +297,9 @@ def test_results_in_place_can_be_computed_at_once() -> None:
     """For measuring: without the pieces, and without private memory. spec: SIM2.3"""
     from tmmu.simulator.machine import run
 
-    program = Program(planned(CHAIN))
+    program = PlanProgram(planned(CHAIN))
     kernels = HashKernels(program)
-    with Memory.map(program.plan) as memory:
+    with MappedMemory.map(program.plan) as memory:
         placed = Placed(program, memory, careful=False)
         for _ in run(program, placed, kernels):
             pass

@@ -270,10 +270,10 @@ def test_inputs_of_types_that_numpy_does_not_have_are_read(tmp_path: Path) -> No
     np.savez(path, x=np.array([1.5, 2], ml_dtypes.bfloat16))
     assert read_inputs(str(path), {"x": ((2,), "bfloat16")})["x"].tolist() == [1.5, 2]
     path.write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(TmmuError, match=r"is no \.npz file"):
+    with pytest.raises(TmmuError, match=r"is not an \.npz file"):
         read_inputs(str(path), {})
     np.savez(path, x=np.array([object()], object))
-    with pytest.raises(TmmuError, match=r"is no \.npz file"):
+    with pytest.raises(TmmuError, match=r"is not an \.npz file"):
         read_inputs(str(path), {"x": ((1,), "float32")})
 
 

@@ -16,14 +16,14 @@ from proofs.readers.sharing import Permissions, permitted
 from proofs.violations import Violation
 from tests.support.small import small
 from tmmu.core.columns import NONE, Names
-from tmmu.core.vocabulary import ArenaConfiguration, Part, Role, Scratch, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Scratch, Shares
 from tmmu.examples.broken import editing
 from tmmu.examples.broken.editing import changed, listed
 from tmmu.plan.columns import PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
 
-WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (Part.WHOLE, Part.ENTER, Part.LEAVE))
+WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (NodePart.WHOLE, NodePart.ENTER, NodePart.LEAVE))
 Change = Callable[[Plan], Plan]
 SCRATCH = (Scratch(8, 1),)
 

@@ -14,7 +14,7 @@ from tests.support.traced import STEP, F, dense, lines, op, proved, step, traced
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role, Tensor
 from tmmu.importers.conversion import convert
-from tmmu.importers.traced import Op, Region, Trace, Value
+from tmmu.importers.traced import Op, Region, TracedValue, TrainingTrace
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import plan_memory
@@ -68,10 +68,11 @@ def test_a_transpose_shows_its_base_and_a_slice_of_columns_the_window_that_it_sp
     """spec: T2.4, T2.5, I2.1"""
     shared = {"storage": "A", "storage_bytes": 128}
     values = {
-        "x": dense(4, 8), "w": dense(2), "a": Value((4, 8), F, (8, 1), 0, **shared),
-        "t": Value((8, 4), F, (1, 8), 0, "A"), "rows": Value((2, 8), F, (8, 1), 8, "A"),
-        "columns": Value((4, 2), F, (8, 1), 6, "A"), "again": Value((2, 2), F, (8, 1), 14, "A"),
-        "wide": Value((3, 4, 8), F, (0, 8, 1), 0, "A"), "flat": Value((128,), "uint8", (1,), 0, "A"), "y": dense(4),
+        "x": dense(4, 8), "w": dense(2), "a": TracedValue((4, 8), F, (8, 1), 0, **shared),
+        "t": TracedValue((8, 4), F, (1, 8), 0, "A"), "rows": TracedValue((2, 8), F, (8, 1), 8, "A"),
+        "columns": TracedValue((4, 2), F, (8, 1), 6, "A"), "again": TracedValue((2, 2), F, (8, 1), 14, "A"),
+        "wide": TracedValue((3, 4, 8), F, (0, 8, 1), 0, "A"), "flat": TracedValue((128,), "uint8", (1,), 0, "A"),
+        "y": dense(4),
     }  # fmt: skip
     trace = traced(
         values, op("make", "x w", "a"), op("t", "a", "t"), op("rows", "a", "rows"), op("columns", "t", "columns"),
@@ -90,8 +91,8 @@ def test_a_transpose_shows_its_base_and_a_slice_of_columns_the_window_that_it_sp
 
 def test_a_view_beyond_its_operand_is_a_view_of_the_root(tmp_path: Path) -> None:
     values = {
-        "x": dense(4, 8), "w": dense(2), "a": Value((32,), F, (1,), 0, "A", 128),
-        "half": Value((16,), F, (1,), 0, "A"), "other": Value((16,), F, (1,), 16, "A"), "y": dense(1),
+        "x": dense(4, 8), "w": dense(2), "a": TracedValue((32,), F, (1,), 0, "A", 128),
+        "half": TracedValue((16,), F, (1,), 0, "A"), "other": TracedValue((16,), F, (1,), 16, "A"), "y": dense(1),
     }  # fmt: skip
     ops = (op("make", "x", "a"), op("half", "a", "half"), op("as_strided", "half", "other"), op("use", "other", "y"))
     model = convert(traced(values, *ops, outputs=["y"]))
@@ -104,15 +105,15 @@ def test_a_view_beyond_its_operand_is_a_view_of_the_root(tmp_path: Path) -> None
 
 def test_a_value_that_does_not_fill_its_storage_has_all_of_it() -> None:
     values = {
-        "x": Value((3,), F, (2,), 1, "X", 100), "w": dense(2),
-        "odd": Value((3,), F, (1,), 0, "O", 14), "y": dense(3),
+        "x": TracedValue((3,), F, (2,), 1, "X", 100), "w": dense(2),
+        "odd": TracedValue((3,), F, (1,), 0, "O", 14), "y": dense(3),
     }  # fmt: skip
     model = convert(traced(values, op("odd", "x", "odd"), op("use", "x odd", "y"), outputs=["y"]))
     assert (tensor(model, "x").shape, tensor(model, "x").bytes) == ((25,), 100)
     assert (tensor(model, "odd").dtype, tensor(model, "odd").bytes) == ("uint8", 14)
 
 
-def update(*ops: Op, **values: Value) -> Trace:
+def update(*ops: Op, **values: TracedValue) -> TrainingTrace:
     trace = step()
     trace.values |= {"m": dense(8, 8, storage="M"), "m1": dense(8, 8, storage="M"), **values}
     trace.given["m"] = Role.OPTIMIZER
@@ -126,7 +127,7 @@ def test_what_is_changed_has_no_views_and_is_read_as_it_was_left(tmp_path: Path)
     trace = update(
         op("mul_", "m", "m1", changes=("m",), elementwise=True, optimizer=True),
         op("addcdiv_", "w m1 dw", "w1", changes=("w",), elementwise=True, optimizer=True),
-        w1=Value((8, 8), F, (8, 1), 0, "W"),
+        w1=TracedValue((8, 8), F, (8, 1), 0, "W"),
     )
     model = convert(trace)
     assert lines(model)[-2:] == ["o mul_: m -> m", "o addcdiv_: w m w.grad -> w"]
@@ -169,7 +170,7 @@ def test_tied_weights_are_one_tensor() -> None:
 def test_a_result_takes_an_operand_in_place_only_where_its_elements_lie_at_the_same_places() -> None:
     """spec: T3.2, T3.3, I2.6"""
     values = {
-        "x": dense(4, 8), "w": dense(8), "a": dense(4, 8), "t": Value((4, 8), F, (1, 4)),
+        "x": dense(4, 8), "w": dense(8), "a": dense(4, 8), "t": TracedValue((4, 8), F, (1, 4)),
         "half": dense(4, 8, dtype="float16"), "y": dense(4, 8),
     }  # fmt: skip
     made = [op("make", "x", "a t half"), op("add", "a t half x w a", "y", elementwise=True)]
@@ -182,7 +183,7 @@ def test_a_result_takes_an_operand_in_place_only_where_its_elements_lie_at_the_s
     assert plain.nodes[1].in_place == ()
 
 
-def loop(iterates: bool = True) -> Trace:
+def loop(iterates: bool = True) -> TrainingTrace:
     """A scan over a carry: the body views what it is given and what it captures, and returns a swap."""
     values = {
         "x": dense(4), "w": dense(4, storage="W"), "s.0": dense(4), "s.1": dense(4), "c": dense(4, storage="C"),
@@ -255,12 +256,12 @@ def test_the_body_of_a_backward_loop_is_backward(tmp_path: Path) -> None:
         (lambda t: t.ops.pop(), "parameter 'w': it reads 'dw' before it is written|the caller: it reads 'dw'"),
         (lambda t: t.ops.reverse(), "operation 'mm1': it reads 'dh' before it is written"),
         (
-            lambda t: t.values.update(h=Value((4, 8), F, None, 0, "H", 64)),
+            lambda t: t.values.update(h=TracedValue((4, 8), F, None, 0, "H", 64)),
             "it shows bytes up to 128 of a storage of 64",
         ),
-        (lambda t: t.values.update(h=Value((4, 8), F, (8,))), "shows no bytes"),
+        (lambda t: t.values.update(h=TracedValue((4, 8), F, (8,))), "shows no bytes"),
         (lambda t: t.ops.append(t.ops[0]), "the name is used twice|written already"),
-        (lambda t: t.values.update(y=Value((1 << 40, 1 << 40), F)), "do not fit 64 bits"),
+        (lambda t: t.values.update(y=TracedValue((1 << 40, 1 << 40), F)), "do not fit 64 bits"),
     ],
 )
 def test_a_trace_that_is_no_graph_is_refused(change: Any, message: str) -> None:

@@ -3,10 +3,10 @@
 (* Foundry's pool: a bump allocator over chunks, emptied as a whole. A     *)
 (* request takes the first chunk with room, or opens the next, larger one; *)
 (* beyond the last it is refused. A reset makes all bytes free again and   *)
-(* raises the generation. Handles from before it stay in the hands of      *)
-(* their users: each access of any kind compares generations first, and a  *)
-(* stale one is refused. So no access reads or writes what now belongs to  *)
-(* somebody else.                                                          *)
+(* raises the generation. Handles from before it remain with their users:  *)
+(* each access of any kind compares generations first, and a stale one is  *)
+(* refused. So no access reads or writes what now belongs to another       *)
+(* allocation.                                                             *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -82,7 +82,7 @@ Write(n) == /\ n \in Numbers
             /\ content' = [b \in Bytes |-> IF b \in Range(handles[n]) THEN n ELSE content[b]]
             /\ UNCHANGED <<generation, cursor, handles, granted, refused>>
 
-(* reads what he has written, *)
+(* reads what was written, *)
 Read(n) == /\ n \in Numbers
            /\ IsCurrent(n)
            /\ \E b \in Range(handles[n]) : content[b] = n
@@ -113,7 +113,7 @@ InBounds == \A n \in Numbers : IsCurrent(n) =>
 CurrentAreDisjoint == \A m, n \in Numbers : m # n /\ IsCurrent(m) /\ IsCurrent(n) =>
                          Range(handles[m]) \cap Range(handles[n]) = {}
 
-(* An access that is granted finds nobody else's bytes. *)
+(* An access that is granted finds the bytes of its own handle. *)
 ReadsFindTheirOwn == granted # <<>> => granted[2] = {granted[1]}
 
 (* Only a handle from before a reset is refused. *)
@@ -125,7 +125,7 @@ OnlyStaleIsRefused == refused # 0 => handles[refused].generation < generation
 (* No generation comes again. *)
 GenerationsRise == [][generation' # generation => generation' > generation]_vars
 
-(* Nobody writes over bytes of another handle of now. *)
+(* No write changes bytes of another handle of now. *)
 WritesKeepToTheirOwn ==
     [][\A m \in Numbers, b \in Bytes :
           (IsCurrent(m) /\ b \in Range(handles[m]) /\ content[b] = m) => content'[b] = m]_vars

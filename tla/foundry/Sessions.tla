@@ -96,7 +96,7 @@ Stage(w) == /\ phase = "provisioning"
             /\ staging' = w
             /\ UNCHANGED <<phase, made, copying, private, run, refusals>>
 
-(* The device is told to copy it, *)
+(* The device is requested to copy it, *)
 BeginCopy == /\ staging # 0
              /\ copying = 0
              /\ private[staging] = 0

@@ -60,7 +60,7 @@ Fits(s, p) == \A t \in Joined : pool[t] = p => ~Overlap(s, t)
 
 First(pools) == CHOOSE p \in pools : \A other \in pools : p <= other
 
-(* The next storage joins the first pool in which it meets nobody. *)
+(* The next storage joins the first pool in which it meets no storage. *)
 Join(s) == /\ IsNext(s)
            /\ \E p \in Opened : Fits(s, p)
            /\ pool' = [pool EXCEPT ![s] = First({p \in Opened : Fits(s, p)})]
@@ -92,7 +92,7 @@ PoolsFit == /\ \A s \in Joined : size[s] <= bytes[pool[s]]
 (* Storages of one pool never live at one step. *)
 PoolsDisjoint == \A s, t \in Joined : s # t /\ pool[s] = pool[t] => ~Overlap(s, t)
 
-(* Each storage joined the first pool in which it met nobody placed before. *)
+(* Each storage joined the first pool in which it met no storage placed before. *)
 FirstFit == \A s \in Joined : \A p \in 1..(pool[s] - 1) :
                \E t \in Joined : pool[t] = p /\ Overlap(s, t) /\ Before(t, s)
 
@@ -101,10 +101,10 @@ FirstFit == \A s \in Joined : \A p \in 1..(pool[s] - 1) :
 
 (* Every storage gets a place, and keeps it. *)
 AllJoin == <>(Waiting = {})
-NobodyMoves == [][\A s \in Joined : pool'[s] = pool[s]]_vars
+NoStorageMoves == [][\A s \in Joined : pool'[s] = pool[s]]_vars
 
 THEOREM Spec => [](TypeOK /\ InOrder /\ PoolsFit /\ PoolsDisjoint /\ FirstFit)
-THEOREM Spec => AllJoin /\ NobodyMoves
+THEOREM Spec => AllJoin /\ NoStorageMoves
 
 -----------------------------------------------------------------------------
 (* Non-properties: each must be violated, or the model would say too little. *)

@@ -108,7 +108,7 @@ Dominates(p, q) == /\ last[p] >= last[q]
                    /\ weight[p] >= weight[q]
                    /\ last[p] > last[q] \/ weight[p] > weight[q]
 
-(* Nobody goes before a page that he dominates. *)
+(* No page is evicted before a page that it dominates. *)
 Dominance == [][\A p \in resident \ resident' : \A q \in resident' : ~Dominates(p, q)]_vars
 
 (* A page that is asked for comes in. *)

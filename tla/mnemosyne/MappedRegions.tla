@@ -1,13 +1,13 @@
 --------------------------- MODULE MappedRegions ----------------------------
 (***************************************************************************)
 (* Mnemosyne's regions: ranges of whole tiles, mapped from files into the  *)
-(* address space and unmapped again. The system's word on where a range    *)
-(* may lie is good to a page only, so a region is placed at the first tile *)
-(* inside what was reserved, one tile longer.                              *)
+(* address space and unmapped again. The system reserves ranges aligned    *)
+(* to a page only, so a region is placed at the first tile inside what was *)
+(* reserved, one tile longer.                                              *)
 (*                                                                         *)
 (* A region is admitted if the mapped bytes stay within 7/10 of memory     *)
 (* with it; if not, others are unmapped first, and if that cannot be, it   *)
-(* is refused. A region whose bytes somebody looks at is pinned, and       *)
+(* is refused. A region whose bytes are in use is pinned, and              *)
 (* stays. Memory may shrink under what is mapped: then nothing is admitted *)
 (* until enough is unmapped, and enough will be.                           *)
 (*                                                                         *)
@@ -25,7 +25,7 @@ CONSTANTS Regions,   \* names of regions
 
 VARIABLES size,      \* tiles of each region, 0 where it is not mapped
           base,      \* its first page
-          pinned,    \* regions that somebody looks at
+          pinned,    \* regions whose bytes are in use
           used,      \* tiles that are mapped, as they are counted
           memory,    \* tiles of memory now
           wanted,    \* tiles of the region that is asked for, 0 for none
@@ -102,7 +102,7 @@ Refuse == /\ wanted > 0
           /\ refused' = TRUE
           /\ UNCHANGED <<size, base, pinned, used, memory>>
 
-(* Somebody looks at the bytes of a region, and looks away again. *)
+(* The bytes of a region are taken into use, and released again. *)
 Pin(r) == /\ r \in Mapped \ pinned
           /\ Within(used)
           /\ pinned' = pinned \cup {r}
@@ -151,7 +151,7 @@ Inv_2 == \A r \in Mapped : base[r] % TilePages = 0
 AdmissionKeepsTheBound ==
     [][\A r \in Regions : size'[r] > size[r] => 10 * used' <= 7 * memory']_vars
 
-(* What somebody looks at stays where it is. *)
+(* What is in use stays where it is. *)
 PinnedStays == [][\A r \in pinned : size'[r] = size[r] /\ base'[r] = base[r]]_vars
 
 (* Over the bound leads to within. *)

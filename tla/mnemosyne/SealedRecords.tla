@@ -1,6 +1,6 @@
 --------------------------- MODULE SealedRecords ----------------------------
 (***************************************************************************)
-(* Records sealed with AES-GCM, and who may read them. A file is opened    *)
+(* Records sealed with AES-GCM, and what a reader accepts. A file is opened*)
 (* for writing with a salt that is drawn at random and never comes twice;  *)
 (* its key is derived from the master key and that salt. Inside, the       *)
 (* initialization vector is a random prefix and a counter. A prefix is     *)
@@ -9,7 +9,7 @@
 (* of key and vector is ever used twice.                                   *)
 (*                                                                         *)
 (* Each record binds the salt of its file and its place in it, and closing *)
-(* adds a trailer with their number. Whoever holds the disk may copy,      *)
+(* adds a trailer with their number. An attacker with the disk may copy,   *)
 (* move, repeat and cut off records, and put back an old file whole. A     *)
 (* reader accepts what a writer closed, and refuses everything else.       *)
 (***************************************************************************)
@@ -17,9 +17,9 @@ EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS Openings,  \* how often a file is opened for writing
           Records,   \* how many records a file may have
-          Tokens,    \* what a record may say
+          Tokens,    \* what a record may contain
           Prefixes,  \* the random prefixes that may be drawn
-          Attacks    \* how often the disk is changed by somebody else
+          Attacks    \* how often the disk is changed by an attacker
 
 VARIABLES opened,    \* openings so far; the next one's number is its salt
           writing,   \* the openings that are being written
@@ -41,7 +41,7 @@ None == -1
 Key(file) == file
 Vector(file, place) == <<prefix[file], place>>
 
-(* A sealed record shows what it binds only to who opens it with the key. *)
+(* What a sealed record binds is readable with the key only. *)
 Sealed(file, place, token) == [salt |-> file, place |-> place, token |-> token]
 
 TypeOK == /\ opened \in 0..Openings
@@ -99,7 +99,7 @@ Crash(f) == /\ f \in writing
             /\ UNCHANGED <<opened, prefix, written, closed, disk, used, reused, read, attacks>>
 
 -----------------------------------------------------------------------------
-(* What somebody else may do to files that nobody is writing. *)
+(* What an attacker may do to files that are not being written. *)
 
 Attacked(f, records) == /\ attacks < Attacks
                         /\ f \in (1..opened) \ writing
@@ -159,7 +159,7 @@ AcceptedIsWritten == \A f \in Files : read[f] = "accepted" =>
     /\ Len(disk[f].records) = Len(written[f])
     /\ \A i \in 1..Len(written[f]) : disk[f].records[i].token = written[f][i]
 
-(* A closed file that nobody touched is accepted. *)
+(* A closed file that was not changed since is accepted. *)
 UntouchedIsAccepted == \A f \in closed : attacks = 0 => read[f] # "refused"
 
 -----------------------------------------------------------------------------

@@ -1,33 +1,33 @@
 ----------------------------- MODULE WriteLocks -----------------------------
 (***************************************************************************)
-(* Threads that write tiles. Each wants a set of tiles, takes the lock of  *)
-(* each in ascending order, writes, and gives the locks back. Who waits    *)
-(* for a lock stands in its queue, and gets it in turn. No two threads     *)
-(* write one tile at a time (Inv_3 of the document), nobody waits in a     *)
-(* circle, and every thread that waits for a lock gets it.                 *)
+(* Threads that write tiles. Each needs a set of tiles, takes the lock of  *)
+(* each in ascending order, writes, and releases the locks. A thread that  *)
+(* waits for a lock stands in its queue, and gets it in turn. No two       *)
+(* threads write one tile at a time (Inv_3 of the document), none wait in  *)
+(* a circle, and every thread that waits for a lock gets it.               *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
-CONSTANTS Threads,   \* who writes
+CONSTANTS Threads,   \* the threads, by name
           Tiles      \* tiles are 1..Tiles, each with its lock
 
-VARIABLES wants,     \* the tiles that each thread will write
+VARIABLES needs,     \* the tiles that each thread will write
           locks,     \* the locks that it holds
           writes,    \* the tiles that it is writing
-          queue      \* who waits for the lock of each tile, first come first
+          queue      \* the threads that wait for the lock of each tile, first come first
 
-vars == <<wants, locks, writes, queue>>
+vars == <<needs, locks, writes, queue>>
 
 TileSet == 1..Tiles
 
 Queued(t, tile) == \E i \in 1..Len(queue[tile]) : queue[tile][i] = t
 
-TypeOK == /\ wants \in [Threads -> SUBSET TileSet]
+TypeOK == /\ needs \in [Threads -> SUBSET TileSet]
           /\ locks \in [Threads -> SUBSET TileSet]
           /\ writes \in [Threads -> SUBSET TileSet]
           /\ \A tile \in TileSet : Len(queue[tile]) <= Cardinality(Threads)
 
-Init == /\ wants = [t \in Threads |-> {}]
+Init == /\ needs = [t \in Threads |-> {}]
         /\ locks = [t \in Threads |-> {}]
         /\ writes = [t \in Threads |-> {}]
         /\ queue = [tile \in TileSet |-> <<>>]
@@ -35,12 +35,12 @@ Init == /\ wants = [t \in Threads |-> {}]
 -----------------------------------------------------------------------------
 
 (* A thread comes with the tiles that it will write. *)
-Begin(t, tiles) == /\ wants[t] = {}
+Begin(t, tiles) == /\ needs[t] = {}
                    /\ tiles # {}
-                   /\ wants' = [wants EXCEPT ![t] = tiles]
+                   /\ needs' = [needs EXCEPT ![t] = tiles]
                    /\ UNCHANGED <<locks, writes, queue>>
 
-Missing(t) == wants[t] \ locks[t]
+Missing(t) == needs[t] \ locks[t]
 Lowest(tiles) == CHOOSE tile \in tiles : \A other \in tiles : tile <= other
 
 (* It asks for the lowest lock that it lacks, *)
@@ -48,7 +48,7 @@ Request(t) == /\ Missing(t) # {}
               /\ LET tile == Lowest(Missing(t)) IN
                     /\ ~Queued(t, tile)
                     /\ queue' = [queue EXCEPT ![tile] = Append(@, t)]
-              /\ UNCHANGED <<wants, locks, writes>>
+              /\ UNCHANGED <<needs, locks, writes>>
 
 (* and takes it when it is free and its turn has come. *)
 Take(t, tile) == /\ Queued(t, tile)
@@ -56,20 +56,20 @@ Take(t, tile) == /\ Queued(t, tile)
                  /\ \A other \in Threads : tile \notin locks[other]
                  /\ locks' = [locks EXCEPT ![t] = @ \cup {tile}]
                  /\ queue' = [queue EXCEPT ![tile] = SelectSeq(@, LAMBDA x : x # t)]
-                 /\ UNCHANGED <<wants, writes>>
+                 /\ UNCHANGED <<needs, writes>>
 
 (* With all its locks it writes, *)
-Write(t) == /\ wants[t] # {}
+Write(t) == /\ needs[t] # {}
             /\ Missing(t) = {}
             /\ writes[t] = {}
-            /\ writes' = [writes EXCEPT ![t] = wants[t]]
-            /\ UNCHANGED <<wants, locks, queue>>
+            /\ writes' = [writes EXCEPT ![t] = needs[t]]
+            /\ UNCHANGED <<needs, locks, queue>>
 
 (* and ends. *)
 End(t) == /\ writes[t] # {}
           /\ writes' = [writes EXCEPT ![t] = {}]
           /\ locks' = [locks EXCEPT ![t] = {}]
-          /\ wants' = [wants EXCEPT ![t] = {}]
+          /\ needs' = [needs EXCEPT ![t] = {}]
           /\ UNCHANGED queue
 
 Next == \E t \in Threads : \/ Request(t) \/ Write(t) \/ End(t)
@@ -94,7 +94,7 @@ WritesUnderLock == \A t \in Threads : writes[t] \subseteq locks[t]
 Inv_3 == \A s, t \in Threads : s # t =>
             writes[s] \cap writes[t] = {} \/ locks[s] \cap locks[t] # {}
 
-(* Nobody waits for a lock below one that he holds: no circle can close. *)
+(* No thread waits for a lock below one that it holds: no circle can close. *)
 Ascending == \A t \in Threads, tile \in TileSet :
                 Queued(t, tile) => \A held \in locks[t] : held < tile
 
@@ -102,13 +102,13 @@ Ascending == \A t \in Threads, tile \in TileSet :
 (* Properties. *)
 
 (* Every thread that waits for a lock gets it. *)
-WhoWaitsGetsIt == \A t \in Threads, tile \in TileSet : Queued(t, tile) ~> tile \in locks[t]
+EveryWaiterGetsItsLock == \A t \in Threads, tile \in TileSet : Queued(t, tile) ~> tile \in locks[t]
 
-(* Every thread that wants to write does. *)
-WhoWantsWrites == \A t \in Threads : wants[t] # {} ~> writes[t] # {}
+(* Every thread that begins writes. *)
+EveryThreadWrites == \A t \in Threads : needs[t] # {} ~> writes[t] # {}
 
 THEOREM Spec => [](TypeOK /\ LocksExclude /\ WritesUnderLock /\ Inv_3 /\ Ascending)
-THEOREM Spec => WhoWaitsGetsIt /\ WhoWantsWrites
+THEOREM Spec => EveryWaiterGetsItsLock /\ EveryThreadWrites
 
 -----------------------------------------------------------------------------
 (* Non-properties: each must be violated, or the model would say too little. *)

@@ -96,7 +96,7 @@ Write(t) == /\ Ready(<<"write", t>>)
             /\ done' = done \cup {<<"write", t>>}
             /\ UNCHANGED <<program, plan, at, seen>>
 
-(* It reads an operand from where the plan says that it is. *)
+(* It reads an operand from its slot in the plan. *)
 Read(t) == /\ Ready(<<"read", t>>)
            /\ seen' = <<t, content[slot[t]]>>
            /\ done' = done \cup {<<"read", t>>}

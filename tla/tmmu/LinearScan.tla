@@ -23,7 +23,7 @@ VARIABLES birth,     \* the first step of each storage
           now,       \* the step that the scan has reached
           slot,      \* the slot that it was given, 0 before that
           active,    \* the storages that hold their slot now
-          free,      \* slots that were opened and are held by nobody
+          free,      \* slots that were opened and are held by no storage
           opened     \* slots are 1..opened
 
 given == <<birth, death, size>>

@@ -25,10 +25,10 @@ VARIABLES policy,      \* what is done about a shape outside of the envelope
           former,      \* the one that stands by while a new one is applied
           asked,       \* the shape of the iteration to come, 0 for none
           iteration,   \* iterations that have ended since the start
-          traced,      \* the hash of the plan that the trace says is in force
+          traced,      \* the hash of the plan that is in force by the trace
           partial,     \* the checkpoint that is being written, under another name
           disk,        \* the checkpoint
-          committed,   \* the iteration up to which the caller was told that all is safe
+          committed,   \* the last iteration that was reported to the caller as safe
           crashes,     \* crashes so far
           damaged      \* has the checkpoint been damaged?
 
@@ -136,7 +136,7 @@ Replan == /\ phase = "safepoint"
           /\ UNCHANGED <<policy, asked, iteration, files, world>>
 
 (* Where the new plan's memory cannot be had, the old plan is in force again, *)
-(* and who asked is told so.                                               *)
+(* and the caller gets a refusal.                                          *)
 StandBy == /\ phase \in {"planned", "applied"}
            /\ former # NoPlan
            /\ loaded' = former
@@ -184,7 +184,7 @@ Rename == /\ phase = "safepoint"
           /\ UNCHANGED <<policy, memory, traced, crashes>>
 
 -----------------------------------------------------------------------------
-(* What the world does. *)
+(* What the environment does. *)
 
 (* Everything in memory is lost, and so is a file that was not yet renamed. *)
 Crash == /\ phase \notin {"down", "refused"}
@@ -244,7 +244,7 @@ FormerIsGood == former # NoPlan => /\ phase \in {"planned", "applied"}
 (* A checkpoint is whole. *)
 CheckpointIsWhole == disk # None => disk.whole
 
-(* What the caller was told is safe is in the checkpoint. *)
+(* What was reported to the caller as safe is in the checkpoint. *)
 CommittedIsDurable == committed <= disk.iteration
 
 -----------------------------------------------------------------------------
@@ -265,7 +265,7 @@ CheckpointsTheCurrentPlan == [][disk' # disk /\ ~damaged' => disk'.hash = loaded
 (* After a crash the run is ready again, or refuses a damaged checkpoint. *)
 CrashIsSurvived == phase = "down" ~> phase \in {"safepoint", "refused"}
 
-(* Who asks for an iteration gets it, or a refusal, if no crash comes between. *)
+(* A request for an iteration is granted or refused, if no crash comes between. *)
 AskedIsAnswered == asked # 0 ~> asked = 0 \/ phase = "refused"
 
 THEOREM Spec => [](/\ TypeOK /\ HashIsChecked /\ FitsItsShape /\ TraceIsCurrent /\ FormerIsGood

@@ -20,7 +20,7 @@ Init == /\ birth \in [Storages -> Steps]
         /\ now = 0
         /\ held = [s \in Storages |-> {}]
 
-(* A storage comes to life in a slot that nobody holds. *)
+(* A storage is born in a slot that no other storage holds. *)
 Take(s, k) == /\ birth[s] = now
               /\ held[s] = {}
               /\ \A other \in Storages : k \notin held[other]

@@ -10,7 +10,7 @@
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
-CONSTANTS Clients,   \* who asks for memory
+CONSTANTS Clients,   \* the clients that request memory
           Arenas,    \* names of the arenas of a plan
           MaxBytes,  \* an arena takes 0..MaxBytes bytes
           Budget,    \* what all clients together may have
@@ -99,7 +99,7 @@ Fail(c) == /\ phase[c] = "failing"
            /\ failures' = failures + 1
            /\ UNCHANGED <<size, mapped, allocated, peak, refusals>>
 
-(* When all arenas are mapped, the plan is committed and the ledger told. *)
+(* When all arenas are mapped, the plan is committed and the ledger updated. *)
 Commit(c) == /\ phase[c] = "mapping"
              /\ mapped[c] = Arenas
              /\ Move(c, "committed")
@@ -152,7 +152,7 @@ LedgerIsExact ==
 -----------------------------------------------------------------------------
 (* Properties. *)
 
-(* Who asks is answered. *)
+(* Every request is answered. *)
 AskedIsAnswered == \A c \in Clients : phase[c] \in {"mapping", "failing"} ~> phase[c] \in {"committed", "failed"}
 
 (* The peak never falls. *)

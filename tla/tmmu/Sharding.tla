@@ -1,12 +1,13 @@
 ------------------------------ MODULE Sharding ------------------------------
 (***************************************************************************)
 (* One tensor over a mesh of ranks. Ranks stand at coordinates of two      *)
-(* axes, data and tensor. A shard spec says which axis splits the tensor,  *)
-(* or none. Each rank reads the spec for itself and plans by itself; then  *)
-(* all tell each other the hash of what they have read, and a rank begins  *)
-(* only when it has heard the same hash from every other. Begun, they      *)
-(* gather the tensor in a ring: each sends its shard to its neighbour on   *)
-(* the axis, and passes on what arrives, unless it was the neighbour's.    *)
+(* axes, data and tensor. A shard spec names the axis that splits the      *)
+(* tensor, or none. Each rank reads the spec for itself and plans by       *)
+(* itself; then all send each other the hash of what they have read, and a *)
+(* rank begins only when it has received the same hash from every other.   *)
+(* Then they gather the tensor in a ring: each sends its shard to its      *)
+(* neighbour on the axis, and passes on what arrives, unless it was the    *)
+(* neighbour's.                                                            *)
 (*                                                                         *)
 (* Every element lies on exactly one coordinate of the axis that splits    *)
 (* the tensor, and the other axis holds replicas that are equal. A number  *)
@@ -22,12 +23,12 @@ CONSTANTS Sizes,     \* numbers of elements that the tensor may have
 VARIABLES size,      \* elements of the tensor
           spec,      \* the spec that each rank has read
           phase,     \* where each rank stands
-          heard,     \* the ranks of which a rank has heard the hash
+          received,  \* the ranks of which a rank has received the hash
           holds,     \* the elements that a rank has
           mail,      \* shards on their way to a rank, the oldest first
           got        \* how many shards have arrived at a rank
 
-vars == <<size, spec, phase, heard, holds, mail, got>>
+vars == <<size, spec, phase, received, holds, mail, got>>
 given == <<size, spec>>
 ring == <<mail, got>>
 
@@ -55,7 +56,7 @@ Neighbour(rank) ==
 TypeOK == /\ size \in Sizes
           /\ spec \in [Ranks -> Specs]
           /\ phase \in [Ranks -> {"read", "planned", "agreed", "refused", "gathered"}]
-          /\ heard \in [Ranks -> SUBSET Ranks]
+          /\ received \in [Ranks -> SUBSET Ranks]
           /\ holds \in [Ranks -> SUBSET Elements]
           /\ mail \in [Ranks -> Seq(SUBSET Elements)]
           /\ got \in [Ranks -> 0..(Cardinality(Ranks) - 1)]
@@ -65,7 +66,7 @@ Init == /\ size \in Sizes
         /\ \E most, other \in Specs, odd \in Ranks :
               spec = [rank \in Ranks |-> IF rank = odd THEN other ELSE most]
         /\ phase = [rank \in Ranks |-> "read"]
-        /\ heard = [rank \in Ranks |-> {}]
+        /\ received = [rank \in Ranks |-> {}]
         /\ holds = [rank \in Ranks |-> {}]
         /\ mail = [rank \in Ranks |-> <<>>]
         /\ got = [rank \in Ranks |-> 0]
@@ -74,25 +75,25 @@ Init == /\ size \in Sizes
 
 Move(rank, to) == phase' = [phase EXCEPT ![rank] = to]
 
-(* A rank plans its shard, and tells the hash of its spec to all. *)
+(* A rank plans its shard, and sends the hash of its spec to all. *)
 Plan(rank) == /\ phase[rank] = "read"
               /\ Divides(spec[rank])
               /\ Move(rank, "planned")
               /\ holds' = [holds EXCEPT ![rank] = Shard(rank, spec[rank])]
-              /\ UNCHANGED <<given, heard, ring>>
+              /\ UNCHANGED <<given, received, ring>>
 
 (* It refuses a size that does not divide. *)
 RefuseSize(rank) == /\ phase[rank] = "read"
                     /\ ~Divides(spec[rank])
                     /\ Move(rank, "refused")
-                    /\ UNCHANGED <<given, heard, holds, ring>>
+                    /\ UNCHANGED <<given, received, holds, ring>>
 
-(* It hears the hashes of the others. *)
-Hear(rank) == /\ phase[rank] = "planned"
-              /\ \A other \in Ranks : phase[other] # "read"
-              /\ heard[rank] # Ranks
-              /\ heard' = [heard EXCEPT ![rank] = Ranks]
-              /\ UNCHANGED <<given, phase, holds, ring>>
+(* It receives the hashes of the others. *)
+Exchange(rank) == /\ phase[rank] = "planned"
+                  /\ \A other \in Ranks : phase[other] # "read"
+                  /\ received[rank] # Ranks
+                  /\ received' = [received EXCEPT ![rank] = Ranks]
+                  /\ UNCHANGED <<given, phase, holds, ring>>
 
 (* How many shards come to a rank, all but its own. *)
 Last(rank) == Parts(spec[rank]) - 1
@@ -101,19 +102,19 @@ Same(rank) == \A other \in Ranks : spec[other] = spec[rank]
 
 (* If all are its own, it begins: it sends its shard on. *)
 Agree(rank) == /\ phase[rank] = "planned"
-               /\ heard[rank] = Ranks
+               /\ received[rank] = Ranks
                /\ Same(rank)
                /\ Move(rank, "agreed")
                /\ mail' = IF Last(rank) = 0 THEN mail
                            ELSE [mail EXCEPT ![Neighbour(rank)] = Append(@, holds[rank])]
-               /\ UNCHANGED <<given, heard, holds, got>>
+               /\ UNCHANGED <<given, received, holds, got>>
 
 (* If not, it refuses, with the rank whose spec is another. *)
 RefuseSpec(rank) == /\ phase[rank] = "planned"
-                    /\ heard[rank] = Ranks
+                    /\ received[rank] = Ranks
                     /\ ~Same(rank)
                     /\ Move(rank, "refused")
-                    /\ UNCHANGED <<given, heard, holds, ring>>
+                    /\ UNCHANGED <<given, received, holds, ring>>
 
 (* What arrives is put beside its own, and passed on but for the last. *)
 Receive(rank) ==
@@ -126,15 +127,15 @@ Receive(rank) ==
                       THEN [rest EXCEPT ![Neighbour(rank)] = Append(@, piece)]
                       ELSE rest
     /\ got' = [got EXCEPT ![rank] = @ + 1]
-    /\ UNCHANGED <<given, phase, heard>>
+    /\ UNCHANGED <<given, phase, received>>
 
 (* When as many have come as there are others, it is whole. *)
 End(rank) == /\ phase[rank] = "agreed"
              /\ got[rank] = Last(rank)
              /\ Move(rank, "gathered")
-             /\ UNCHANGED <<given, heard, holds, ring>>
+             /\ UNCHANGED <<given, received, holds, ring>>
 
-Next == \E rank \in Ranks : \/ Plan(rank) \/ RefuseSize(rank) \/ Hear(rank)
+Next == \E rank \in Ranks : \/ Plan(rank) \/ RefuseSize(rank) \/ Exchange(rank)
                             \/ Agree(rank) \/ RefuseSpec(rank) \/ Receive(rank) \/ End(rank)
 
 Fairness == WF_vars(Next)
@@ -156,7 +157,7 @@ ReplicasAgree == Planned => \A a, b \in Ranks :
 CoveredOnce == Planned /\ Same(<<0, 0>>) => \A e \in Elements :
     Cardinality({Coordinate(rank, spec[rank]) : rank \in {r \in Ranks : e \in holds[r]}}) = 1
 
-(* Nobody begins beside a rank that has read another spec, or has refused. *)
+(* No rank begins beside one that has read another spec, or has refused. *)
 BeginsOnlyTogether == \A a, b \in Ranks :
     phase[a] \in {"agreed", "gathered"} => spec[a] = spec[b] /\ phase[b] # "refused"
 
@@ -183,5 +184,5 @@ THEOREM Spec => AllEndAlike
 
 NeverGathered == \A rank \in Ranks : phase[rank] # "gathered"
 NeverPassedOn == \A rank \in Ranks : got[rank] < 2
-NeverSpecRefused == \A rank \in Ranks : heard[rank] = {} \/ phase[rank] # "refused"
+NeverSpecRefused == \A rank \in Ranks : received[rank] = {} \/ phase[rank] # "refused"
 =============================================================================

@@ -8,7 +8,7 @@
 (* Applying a plan zeroes the reused arena whole, and parameters only when *)
 (* they are first made. In a run, a storage is zeroed at its birth unless  *)
 (* the arena is still fresh: zeroed whole, with no death in it since. In   *)
-(* the second execution it is fresh no more, though nobody has died yet.   *)
+(* the second execution it is not fresh, though no storage has died yet.   *)
 (***************************************************************************)
 EXTENDS Integers
 
@@ -56,7 +56,7 @@ Accepted == /\ \A s \in Storages : birth[s] <= death[s]
             /\ \A s, t \in Storages :
                   s = t \/ slot[s] # slot[t] \/ Before(s, t) \/ Before(t, s)
 
-(* Memory comes as it was left by somebody else: here, by storage 1. *)
+(* Memory comes with bytes from an earlier use: here, of storage 1. *)
 Init == /\ birth \in [Storages -> Steps]
         /\ death \in [Storages -> Steps]
         /\ slot \in [Storages -> Slots]

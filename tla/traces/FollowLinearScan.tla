@@ -1,8 +1,8 @@
 -------------------------- MODULE FollowLinearScan --------------------------
 (***************************************************************************)
-(* Follows the moves that the planner's scan has told through LinearScan.  *)
-(* A line says which action the code took and what came of it: the slot    *)
-(* that a storage was given, the slot that was given back and by whom.     *)
+(* Follows the events of the planner's scan through LinearScan. A line     *)
+(* names the action that the code took and its result: the slot that a     *)
+(* storage was given, the slot that was given back and by which storage.   *)
 (* Sizes are given by their rank, since only their order matters.          *)
 (***************************************************************************)
 EXTENDS LinearScan
@@ -20,7 +20,7 @@ Follow(e) == \/ e.action = "Advance" /\ Advance /\ now' = e.step
 
 ModuleNext == Next
 
-(* The planner says at the end how many slots it opened. *)
+(* The planner reports at the end how many slots it opened. *)
 Ends(e) == Waiting = {} /\ opened = e.slots
 (* The actions of the module that could be taken now. *)
 Allowed == {a \in {"Advance", "Expire", "Reuse", "Open"} :

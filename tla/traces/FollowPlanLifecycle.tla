@@ -8,7 +8,7 @@
 (* A plan that takes another's place is asked for by its own shape, and    *)
 (* goes on with the old one's number.                                      *)
 (* A process that ends, ends like one that crashes: what was in memory is  *)
-(* lost. That a file was damaged is told by whoever damaged it.            *)
+(* lost. That a file was damaged is logged by the test that damaged it.    *)
 (***************************************************************************)
 EXTENDS PlanLifecycle
 

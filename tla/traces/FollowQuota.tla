@@ -27,7 +27,7 @@ ModuleNext == \/ Ask(1, size'[1]) /\ size'[1] \in [Arenas -> 0..MaxBytes]
 
 (* Where a plan was refused at once, the ledger has counted that. *)
 Ends(e) == phase[1] = e.phase /\ failures = e.failures
-(* The actions of the module that could be taken now; anybody who is idle may ask. *)
+(* The actions of the module that could be taken now; any idle client may ask. *)
 Allowed == {a \in {"Ask", "Map", "Refuse", "Unmap", "Fail", "Commit", "Release"} :
               CASE a = "Ask" -> phase[1] = "idle"
                 [] a = "Map" -> \E x \in Arenas : ENABLED Map(1, x)

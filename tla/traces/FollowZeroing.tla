@@ -1,9 +1,9 @@
 --------------------------- MODULE FollowZeroing ----------------------------
 (***************************************************************************)
 (* Follows the executions of one applied plan, in one arena that is        *)
-(* reused, through Zeroing. At a birth the log says whether the runtime    *)
-(* zeroed the bytes, and what it then found in memory. Nobody logs what    *)
-(* the caller does: that it loads its parameters before the first batch    *)
+(* reused, through Zeroing. At a birth the log states whether the runtime  *)
+(* zeroed the bytes, and what it then found in memory. What the caller     *)
+(* does is not logged: that it loads its parameters before the first batch *)
 (* and writes what is born are lines that the reader of the log puts in.   *)
 (***************************************************************************)
 EXTENDS Zeroing

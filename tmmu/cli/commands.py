@@ -59,9 +59,7 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
     metavar="NAME",
     help="The caller gives this input up: a result may take its bytes; * is any text.",
 )
-@click.option(
-    "--trust-shapes", is_flag=True, help="Believe the shapes that the file states where none can be inferred."
-)
+@click.option("--trust-shapes", is_flag=True, help="Use the shapes that the file states where none can be inferred.")
 @training.options
 @layouts.options
 @click.option(
@@ -179,7 +177,7 @@ def plan(
 @bound("--shape", "The shape of an input, as in images=1x3x640x640.")
 @bound("--value", "The value of an input that decides a shape or a branch.")
 @click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this input up; * is any text.")
-@click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the file states.")
+@click.option("--trust-shapes", is_flag=True, help="Use the shapes that the file states.")
 @training.options
 @layouts.address_token
 @click.option("--order", type=click.Choice(ORDERS), default="given", show_default=True)
@@ -210,7 +208,7 @@ def compare(
     known, ranges = dims(dim)
     config, policy = arena_file.load(arenas) if arenas is not None else (planner.DEFAULT, ANYWHERE)
     secret = layouts.read_token(address_token)
-    found: dict[str, list[layouts.Row]] = {}
+    found: dict[str, list[layouts.ComparisonRow]] = {}
     for model in models:
         loaded = load(model, known, shapes("--shape", shape), value, donate, trust_shapes, ranges)
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tmmu.core.process import explain, leave, make_printable, unheard
+from tmmu.core.process import explain, is_closed_output, leave, make_printable
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def run(arguments: list[str] | None = None) -> int:
         print(end="", flush=True)
         return code
     except BaseException as error:
-        return 0 if unheard(error) else explain(error)  # who reads the first lines alone has what he wanted
+        return 0 if is_closed_output(error) else explain(error)  # as `| head` does once it has its lines
 
 
 if __name__ == "__main__":

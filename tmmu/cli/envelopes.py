@@ -1,4 +1,4 @@
-"""What `tmmu plan` and `tmmu show` say of an envelope: its ranges, its policy, what is largest where. spec: R6.11"""
+"""What `tmmu plan` and `tmmu show` print of an envelope: its ranges, its policy, what is largest where. spec: R6.11"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands say of layouts: their flags, what another layout would need, and `tmmu compare`, all side by side.
+"""What the commands print of layouts: their flags, what another layout would need, and `tmmu compare`.
 
 spec: A2.5, A2.6, A8.7, A9.4, C3.1, C3.2
 """
@@ -64,7 +64,7 @@ def remarks(plan: Plan) -> Iterator[str]:
         return
     if plan.origin.layout == "hashed":
         digest = (plan.origin.address_token_digest or b"").hex()
-        yield "  hashed addresses do not conform to 001 II.F, which wants offsets; footprint is the sum of all slots"
+        yield "  hashed addresses do not conform to 001 II.F, which requires offsets; footprint is the sum of all slots"
         yield f"  address token: SHA-256 {digest}"
     loose = [
         a
@@ -89,7 +89,7 @@ def remarks(plan: Plan) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One arena under one layout; `places` are its slots, or its pools, and `before` the bytes of all its storages."""
 
     layout: str
@@ -105,11 +105,11 @@ class Row:
         return metrics.ratio(self.footprint, self.peak)
 
 
-def rows(plan: Plan) -> list[Row]:
+def rows(plan: Plan) -> list[ComparisonRow]:
     """A row for each reused arena that holds anything."""
     s = plan.allocation.storages
     return [
-        Row(
+        ComparisonRow(
             plan.origin.layout, arena.name, pools(plan, a) if plan.origin.layout == "pools" else usage.slots or 0,
             usage.footprint or 0, usage.peak_live_bytes or 0, sum(s.bytes[s.arena == a].tolist()),
         )
@@ -127,7 +127,7 @@ def kib(count: int) -> str:
     return f"{count / 1024:.2f} KiB"
 
 
-def table(found: list[Row]) -> Iterator[str]:
+def table(found: list[ComparisonRow]) -> Iterator[str]:
     """All layouts side by side, then MiCo's own table: before, after, saved."""
     width = max((len(row.arena) for row in found), default=0)
     yield f"{'layout':8} {'arena':{width}} {'slots or pools':>14} {'footprint':>14} {'peak live':>14} {'ratio':>7}"
@@ -145,7 +145,7 @@ def table(found: list[Row]) -> Iterator[str]:
             )
 
 
-def document(found: list[Row]) -> list[dict[str, Any]]:
+def document(found: list[ComparisonRow]) -> list[dict[str, Any]]:
     """The same as JSON."""
     return [
         {

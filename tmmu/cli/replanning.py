@@ -76,8 +76,8 @@ def replan(
     try:
         graph = prepare(loaded, old.origin.mode, configured(old), budget, old.configuration.policy)
         token = layouts.read_token(address_token)
-        made, said = policies.replan(old, graph, shape, chosen, t=iteration, address_token=token)
-        assert said is not None  # the shape is outside
+        made, change = policies.replan(old, graph, shape, chosen, t=iteration, address_token=token)
+        assert change is not None  # the shape is outside
         if budget is not None:
             check_budget(made, budget)
         check(made, graph, is_ir=kind.is_ir(model))
@@ -87,9 +87,9 @@ def replan(
     file.save(made, output)
     click.echo(f"wrote {output}")
     if record is not None:
-        canonical.write_atomically(record, canonical.encode(said.to_object()))
+        canonical.write_atomically(record, canonical.encode(change.to_object()))
         click.echo(f"wrote {record}")
     for line in shown.summary(made):
         click.echo(one_line(line))
-    click.echo(f"  replanned before iteration {said.t}: {said.old_plan_hash.hex()} -> {said.new_plan_hash.hex()}")
+    click.echo(f"  replanned before iteration {change.t}: {change.old_plan_hash.hex()} -> {change.new_plan_hash.hex()}")
     return 0

@@ -25,12 +25,12 @@ from tmmu.plan import metrics
 
 if TYPE_CHECKING:
     from tmmu.plan.sections import Plan
-    from tmmu.simulator import Program
+    from tmmu.simulator import PlanProgram
     from tmmu.simulator.onnx_kernels import OnnxKernels
     from tmmu.simulator.onnx_model import OnnxModel
 
 BATCHES = {"onnx": 1, "hash": 4}
-"""How often a plan is run where --batches does not say it: four seeds show every branch and number of rounds."""
+"""How often a plan is run without --batches: four seeds reach every branch and number of rounds."""
 
 written = click.Path(dir_okay=False)
 
@@ -65,8 +65,8 @@ class Wanted:
 @bound("--dim", "A binding to plan with, or the plan's own; of a plan for ranges, a size inside [the largest].")
 @bound("--shape", "The same for a whole input shape.")
 @bound("--value", "The same for an input's value.")
-@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this up: it does not look at it again.")
-@click.option("--trust-shapes", is_flag=True, help="Believe the shapes that the model file states.")
+@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this up and does not read it again.")
+@click.option("--trust-shapes", is_flag=True, help="Use the shapes that the model file states.")
 @click.option("-o", "--output", type=written, help="Where to write the outputs of the last batch (.npz).")
 @click.option("--trace", "trace_file", type=written, metavar="FILE", help="Where to write the trace of the run.")
 @click.option("--ledger", type=written, metavar="FILE", help="Where to write the resource counters of each step.")
@@ -142,7 +142,7 @@ def run(
 
 
 def _is_plan(target: str) -> bool:
-    """Whether what is to be run is a plan: by its content, or, where that says nothing, by the suffix `.cbor`."""
+    """Whether what is to be run is a plan: by its content, or, where that is unclear, by the suffix `.cbor`."""
     found = kind_of(target)
     return found == PLAN or (found is None and target.endswith(".cbor"))
 
@@ -211,7 +211,7 @@ def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...
 
 
 def _check_bindings(path: str, plan: Plan, wanted: Wanted) -> None:
-    """INVALID_BINDING where the command line binds something else than the plan, if that says what it is bound to."""
+    """INVALID_BINDING where the command line binds something else than the plan, if that states its bindings."""
     if plan.provenance is None:
         return
     pairs: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
@@ -239,16 +239,16 @@ def _runs(
     sanitize: bool,
     name: str,
     files: Files,
-) -> Iterator[run_report.Run]:
+) -> Iterator[run_report.BatchResult]:
     """One batch for each seed, up to the first that shows a corruption."""
-    from tmmu.simulator import Batches, Corrupted, HashKernels, Program, Report
+    from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
 
     needed = metrics.footprints(plan.allocation)
     try:
-        program = Program(plan, frozenset(donate))
+        program = PlanProgram(plan, frozenset(donate))
         model = _bound(target, program) if kernels == "onnx" else None
     except Corrupted as error:
-        yield run_report.Run(Report(error.corruption, 0, [0] * len(needed), needed), {})
+        yield run_report.BatchResult(SimulationReport(error.corruption, 0, [0] * len(needed), needed), {})
         return
     with recording(plan, files) as record:
         batches = Batches(program, record.where, sanitize=sanitize)
@@ -263,14 +263,14 @@ def _runs(
                 arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
             step(None)
             record.corruption = report.corruption
-            yield run_report.Run(report, arrays, record)
+            yield run_report.BatchResult(report, arrays, record)
             if not report.identical:
                 return
         if record.refused is not None:
             raise record.refused
 
 
-def _bound(target: str, program: Program) -> OnnxModel:
+def _bound(target: str, program: PlanProgram) -> OnnxModel:
     """The ONNX model of a program, with which it agrees."""
     from tmmu.importers.shapes import resolve
     from tmmu.simulator.onnx_model import OnnxModel
@@ -286,7 +286,7 @@ def _bound(target: str, program: Program) -> OnnxModel:
     return model
 
 
-def _onnx(program: Program, model: OnnxModel, inputs: str | None, seed: int) -> OnnxKernels:
+def _onnx(program: PlanProgram, model: OnnxModel, inputs: str | None, seed: int) -> OnnxKernels:
     from tmmu.simulator.onnx_kernels import OnnxKernels
     from tmmu.simulator.values import read_inputs
 
@@ -295,7 +295,7 @@ def _onnx(program: Program, model: OnnxModel, inputs: str | None, seed: int) -> 
 
 
 def _progress(path: str, steps: int) -> Callable[[int | None], None]:
-    """One line on a terminal that says which step is run, wiped at the end; nothing in a pipe."""
+    """One line on a terminal with the step that is run, wiped at the end; nothing in a pipe."""
 
     def show(step: int | None) -> None:
         if sys.stderr is not None and sys.stderr.isatty():

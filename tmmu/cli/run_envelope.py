@@ -33,7 +33,7 @@ def shape_of(plan: Plan, asked: Mapping[str, int]) -> dict[str, int]:
 def at_shape(plan: Plan, shape: Mapping[str, int]) -> Plan:
     """The plan with `shape` bound: tensors have the sizes there, in the places that were planned. O(terms + tensors).
 
-    A size that is none (of a wrong plan) is brought into the range of sizes; no model has a tensor of such a size.
+    An impossible size (of a wrong plan) is brought into the range of sizes; no model has a tensor of such a size.
     """
     if plan.envelope is None:
         return plan

@@ -15,7 +15,7 @@ from tmmu.core.errors import TmmuError
 if TYPE_CHECKING:
     from tmmu.plan.sections import Plan
     from tmmu.runtime.execution import Execution
-    from tmmu.runtime.memory import Memory
+    from tmmu.runtime.memory import MappedMemory
     from tmmu.runtime.records.ledger import Ledger
     from tmmu.runtime.records.trace import Trace
     from tmmu.simulator import Corruption
@@ -48,13 +48,13 @@ class Files:
 
 @dataclass
 class Recording:
-    """A run that is recorded, or not: where its arenas are, and what became of it.
+    """A run that is recorded, or not: where its arenas are, and how it ended.
 
     `refused` is why ApplyPlan refuses the plan; then it is run for a witness alone. `state` and `chain` are the hashes
     that the run ended with, None where nothing was sealed or traced.
     """
 
-    where: Memory | Execution
+    where: MappedMemory | Execution
     refused: TmmuError | None = None
     corruption: Corruption | None = None
     state: bytes | None = None
@@ -65,15 +65,16 @@ class Recording:
 def recording(plan: Plan, files: Files) -> Iterator[Recording]:
     """Map the arenas of a plan; what was asked for is written when the run is over, also where it failed.
 
-    Raises what `apply_plan` and `Memory.map` raise, MODE_VIOLATION for a checkpoint in confidential or regulated mode.
+    Raises what `apply_plan` and `MappedMemory.map` raise, MODE_VIOLATION for a checkpoint in confidential or
+    regulated mode.
     """
     from tmmu.runtime.checkpoint import check_contents
-    from tmmu.runtime.memory import Memory
+    from tmmu.runtime.memory import MappedMemory
 
     if files.checkpoint is not None:
         check_contents(files.mode)
     if not files.is_recorded:
-        with Memory.map(plan) as memory:
+        with MappedMemory.map(plan) as memory:
             yield Recording(memory)
         return
     from tmmu.runtime.apply import apply_plan
@@ -88,7 +89,7 @@ def recording(plan: Plan, files: Files) -> Iterator[Recording]:
         )  # fmt: skip
     except TmmuError as error:
         _write(plan, files, trace, ledger, error)
-        with Memory.map(plan) as memory:
+        with MappedMemory.map(plan) as memory:
             yield Recording(memory, refused=error)
         return
     with execution:
@@ -119,7 +120,7 @@ def corrupted(corruption: Corruption) -> TmmuError:
     return TmmuError(
         "CONTRACT_VIOLATION",
         corruption.text,
-        fix="`verify-plan` says what is wrong with the plan",
+        fix="`verify-plan` reports what is wrong with the plan",
         operator=APPLY,
         failure_operator=APPLY,
         **{key: value for key, value in fields.items() if value is not None},

@@ -1,4 +1,4 @@
-"""What `tmmu run` says: text, JSON, and the outputs as a file. spec: SIM1.7, SIM6.2, SIM6.4, SIM6.6, SIM8.5"""
+"""What `tmmu run` prints: text, JSON, and the outputs as a file. spec: SIM1.7, SIM6.2, SIM6.4, SIM6.6, SIM8.5"""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tmmu.plan.metrics import footprints
 if TYPE_CHECKING:
     from tmmu.cli.run_records import Recording
     from tmmu.plan.sections import Plan
-    from tmmu.simulator import Report
+    from tmmu.simulator import SimulationReport
 
 
 @dataclass(frozen=True)
-class Run:
+class BatchResult:
     """One batch: what it showed, the outputs as arrays where there are kernels for them, and how it was recorded."""
 
-    report: Report
+    report: SimulationReport
     outputs: Mapping[str, Any]
     record: Recording | None = None
 
 
-def _used(found: list[Run]) -> list[int]:
+def _used(found: list[BatchResult]) -> list[int]:
     """The most bytes of each arena that a run used."""
     return [max(used) for used in zip(*(each.report.touched for each in found), strict=True)]
 
 
-def text(name: str, plan: Plan, kernels: str, seed: int, found: list[Run], made: bool) -> Iterator[str]:
+def text(name: str, plan: Plan, kernels: str, seed: int, found: list[BatchResult], made: bool) -> Iterator[str]:
     """The answer in lines: the verdict, then the witness or how much of each arena was used."""
     corruption = found[-1].report.corruption
     if corruption is not None:
@@ -69,7 +69,9 @@ def _hex(value: bytes | None) -> str | None:
     return None if value is None else value.hex()
 
 
-def document(name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, found: list[Run]) -> dict[str, Any]:
+def document(
+    name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, found: list[BatchResult]
+) -> dict[str, Any]:
     """The same as an object of JSON."""
     corruption, record = found[-1].report.corruption, found[-1].record
     witness = corruption and {

@@ -69,7 +69,7 @@ def apply(plan: str, huge_pages: bool, debug_fill: int | None, **flags: Any) -> 
         with _applied(
             plan, flags, lambda **given: apply_plan(loaded, huge_pages=huge_pages, debug_seed=debug_fill, **given)
         ) as execution:
-            _say(plan, execution, flags)
+            _print(plan, execution, flags)
     return 0
 
 
@@ -112,7 +112,7 @@ def restore(file: str, against: str | None, target: str | None, **flags: Any) ->
         with _applied(file, flags, lambda **given: checkpoints.resume(found, **given)) as execution:
             if target is not None:
                 plans.save(found.plan, target)
-            _say(file, execution, flags)
+            _print(file, execution, flags)
     if target is not None:
         click.echo(f"wrote {target}", err=flags["style"] == "json")
     return 0
@@ -149,7 +149,7 @@ def _loaded(path: str) -> Plan:
             f"the file states {found.hex()[:16]}…, it is {expected.hex()[:16]}…",
             file=path,
             place=field,
-            fix="write the plan again; `verify-plan` says what is wrong with it",
+            fix="write the plan again; `verify-plan` reports what is wrong with it",
             operator="UML_OS.TMMU.ApplyPlan_v1",
             expected=expected,
             found=found,
@@ -209,12 +209,12 @@ def _applied(name: str, flags: dict[str, Any], make: Callable[..., Execution]) -
         yield execution
 
 
-def _say(name: str, execution: Execution, flags: dict[str, Any]) -> None:
-    said = _document(execution)
+def _print(name: str, execution: Execution, flags: dict[str, Any]) -> None:
+    document = _document(execution)
     if flags["style"] == "json":
-        click.echo(json.dumps(said, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(document, indent=1, ensure_ascii=False))
     else:
-        for text in _text(name, said):
+        for text in _text(name, document):
             click.echo(one_line(text))
 
 
@@ -255,15 +255,15 @@ def _document(execution: Execution) -> dict[str, Any]:
     }
 
 
-def _text(name: str, said: dict[str, Any]) -> Iterator[str]:
-    yield f"applied {name}: {said['bytes_allocated']} bytes ({size(said['bytes_allocated'])}) in memory"
-    for arena in said["arenas"]:
+def _text(name: str, document: dict[str, Any]) -> Iterator[str]:
+    yield f"applied {name}: {document['bytes_allocated']} bytes ({size(document['bytes_allocated'])}) in memory"
+    for arena in document["arenas"]:
         if arena["bytes"]:
-            kind = said["reused_arenas"] if arena["reuse"] else "persistent"
+            kind = document["reused_arenas"] if arena["reuse"] else "persistent"
             yield f"  {arena['name']}: {arena['bytes']} bytes, aligned to {arena['alignment']}, {kind}"
-    for mapping in said["mappings"]:
+    for mapping in document["mappings"]:
         if mapping["is_memory"] and mapping["bytes"]:
             parts = ", ".join(f"{name} at {at}" for name, at in mapping["arenas"].items())
             yield f"  memory {mapping['name']}: {mapping['bytes']} bytes in one mapping: {parts}"
-    yield f"  plan {said['plan_hash']}"
-    yield f"  {said['batches']} batches, state {said['state_hash']}"
+    yield f"  plan {document['plan_hash']}"
+    yield f"  {document['batches']} batches, state {document['state_hash']}"

@@ -1,7 +1,7 @@
-"""Why each storage lies where it does: worked out from the plan, so that what is said is true of it.
+"""Why each storage lies where it does: worked out from the plan, so that each reason given is true of it.
 
-A plan states the arena of a storage and the rules, not the reasons of whoever chose. For each choice that was passed
-over this looks at what lies there in the plan: at which step the storage would be too much, and by how many bytes.
+A plan states the arena of a storage and the rules, not why the planner chose it. For each choice that was passed over
+this looks at what lies there in the plan: at which step the storage would be too much, and by how many bytes.
 spec: M3.14, M3.15
 """
 
@@ -64,7 +64,7 @@ def rows(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _members(plan: Plan) -> dict[int, int]:
-    """The first tensor of each storage that is no view: what rules said of it holds for the storage."""
+    """The first tensor of each storage that is not a view: the rule that matches it holds for the storage."""
     views = SHARES.index(Shares.VIEW)
     first: dict[int, int] = {}
     for wanted in (False, True):

@@ -39,7 +39,7 @@ NETWORKS = {
 
 
 @dataclass(frozen=True)
-class Row:
+class SurveyRow:
     """One arena of one network; bytes are those of the layouts `slots` and `packed`.
 
     `verdict` is PROVED where both plans are, against their model and with a slot count that is proved to be minimal.
@@ -78,7 +78,7 @@ def survey(networks: tuple[str, ...], style: str) -> int:
     return 0 if all(row.verdict == "PROVED" for row in rows) else 3
 
 
-def measured(name: str) -> Iterator[Row]:
+def measured(name: str) -> Iterator[SurveyRow]:
     """The rows of a network, one for each arena that holds anything."""
     from proofs.verify.judge import verify
     from proofs.verify.options import Options
@@ -99,12 +99,12 @@ def measured(name: str) -> Iterator[Row]:
             plan = planner.plan_memory(graph, mode=network.mode, layout=layout).plan
             file.save(plan, os.path.join(folder, "plan.cbor"))
             options = Options(model=path, require=("model", "slot-count"))
-            said = verify(os.path.join(folder, "plan.cbor"), options).verdict
-            verdict = said if verdict == PROVED else verdict
+            latest = verify(os.path.join(folder, "plan.cbor"), options).verdict
+            verdict = latest if verdict == PROVED else verdict
             found[layout] = metrics.arenas(plan)
     for slots, packed in zip(found["slots"], found["packed"], strict=True):
         if slots["tensors"]:
-            yield Row(
+            yield SurveyRow(
                 name, network.mode, slots["name"], slots["tensors"], slots["storages"], slots["slots"],
                 slots["max_live"], slots["memory_reuse_ratio"], slots["storage_reuse_ratio"], slots["peak_live_bytes"],
                 slots["footprint_bytes"], packed["footprint_bytes"], verdict,
@@ -118,7 +118,7 @@ HEADER = (
 """The head of the table; ÷ is footprint ÷ peak live bytes."""
 
 
-def line(row: Row) -> str:
+def line(row: SurveyRow) -> str:
     """A row of the table."""
     from tmmu.cli.units import size
     from tmmu.plan.metrics import ratio

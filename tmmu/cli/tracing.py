@@ -1,7 +1,7 @@
 """`tmmu trace torch` and `tmmu trace jax`: a training step that a callable describes, written as an IR file.
 
-The callable is the user's own code and is run. What it or the framework raises is told in one line; `--traceback` shows
-where. spec: C2.6, I2.8
+The callable is the user's own code and is run. What it or the framework raises is reported in one line; `--traceback`
+shows where. spec: C2.6, I2.8
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _command(framework: str, returns: str) -> click.Command:
 torch = _command(
     "torch",
     "It is called without arguments under FakeTensorMode and returns (module, arguments), or (module, arguments, "
-    "update), where module(*arguments) is the loss: see tmmu.importers.torch.Training.",
+    "update), where module(*arguments) is the loss: see tmmu.importers.torch.TorchTraining.",
 )
 jax = _command(
     "jax",
     "It is called without arguments and returns (loss, parameters, arguments), shapes for arrays, where "
-    "loss(parameters, *arguments) is a number: see tmmu.importers.jax.Training.",
+    "loss(parameters, *arguments) is a number: see tmmu.importers.jax.JaxTraining.",
 )
 
 
@@ -122,6 +122,6 @@ def _explained(framework: str, loud: bool) -> Iterator[None]:
 def _failed(error: Exception, loud: bool) -> TmmuError:
     if loud:
         traceback.print_exception(error)
-    said = str(error).strip().splitlines()
-    what = f"it cannot be traced: {type(error).__name__}{': ' + said[0] if said else ''}"
+    lines = str(error).strip().splitlines()
+    what = f"it cannot be traced: {type(error).__name__}{': ' + lines[0] if lines else ''}"
     return TmmuError("INVALID_IR", what, fix="run it again with --traceback to see where")

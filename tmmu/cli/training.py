@@ -1,4 +1,4 @@
-"""How `tmmu plan` is told what to plan of training: --mode, --preset and --budget. spec: C2.7, M1.5, M1.7"""
+"""The options of `tmmu plan` for training: --mode, --preset and --budget. spec: C2.7, M1.5, M1.7"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def memory(_context: object, _parameter: object, text: str | None) -> int | None
     found = re.fullmatch(r"([0-9]{1,20})([KMGT]iB|B|)", text, re.IGNORECASE)
     size = int(found[1]) * UNITS[found[2].upper()] if found else UINT64_END
     if not size < UINT64_END:
-        raise click.BadParameter(f"{text!r} is no number of bytes; write it as in 24GiB", param_hint="--budget")
+        raise click.BadParameter(f"{text!r} is not a number of bytes; write it as in 24GiB", param_hint="--budget")
     return size
 
 

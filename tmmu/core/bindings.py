@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tmmu.core.fields import shown
 from tmmu.core.vocabulary import UINT64_END, Bindings
 
 
+def expected(what: str, value: Any, where: str) -> ValueError:
+    """The error over a value of the wrong kind."""
+    return ValueError(f"{where}: expected {what}, got {shown(value)}")
+
+
 def only(value: Any, keys: Sequence[str], where: str) -> None:
-    """Raise ValueError where `value` is no map of just these keys."""
+    """Raise ValueError unless `value` is a map of just these keys."""
     if not isinstance(value, dict):
-        raise ValueError(f"{where} is no map")
+        raise expected("a map", value, where)
     unknown = sorted(set(value) - set(keys))
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r} in {where}")
 
 
 def text(value: Any, where: str) -> str:
-    """The text `value`; ValueError where it is none."""
+    """The text `value`; ValueError for anything else."""
     if not isinstance(value, str):
-        raise ValueError(f"{where} is no text")
+        raise expected("a text", value, where)
     return value
 
 
@@ -39,17 +45,17 @@ def bindings_object(bindings: Bindings) -> dict[str, Any]:
 
 
 def read_bindings(value: Any) -> Bindings:
-    """The bindings that `bindings_object` wrote; ValueError, KeyError or TypeError says what is wrong."""
+    """The bindings that `bindings_object` wrote; ValueError, KeyError or TypeError names what is wrong."""
     only(value, ("dims", "shapes", "values", "defaults", "donated", "trust_shapes", "ranges"), "bindings")
     integer: Callable[[Any], bool] = lambda x: type(x) is int and 0 <= x < UINT64_END  # noqa: E731  # a local predicate
     if not all(map(integer, value["dims"].values())):
-        raise ValueError("bindings.dims are no sizes")
+        raise expected("integers from 0 to 2^64 - 1", list(value["dims"].values()), "bindings.dims")
     if not all(type(shape) is list and all(map(integer, shape)) for shape in value["shapes"].values()):
-        raise ValueError("bindings.shapes are no shapes")
+        raise expected("arrays of integers from 0 to 2^64 - 1", list(value["shapes"].values()), "bindings.shapes")
     if type(value["trust_shapes"]) is not bool:
-        raise ValueError("bindings.trust_shapes is no boolean")
+        raise expected("a boolean", value["trust_shapes"], "bindings.trust_shapes")
     if type(value["donated"]) is not list:
-        raise ValueError("bindings.donated is no array")
+        raise expected("an array", value["donated"], "bindings.donated")
     ranges = value.get("ranges", {})
     for name, ends in ranges.items():
         if type(ends) is not list or len(ends) != 2 or not all(map(integer, ends)) or not ends[0] < ends[1]:

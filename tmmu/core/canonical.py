@@ -116,7 +116,7 @@ def _column(tag: Any, *_: Any) -> Any:
         _refuse(tag)
     dtype = TYPED_ARRAYS[tag.tag]
     if len(tag.value) % dtype.itemsize:
-        raise cbor2.CBORDecodeError(f"a typed array of {len(tag.value)} bytes is no multiple of {dtype.itemsize}")
+        raise cbor2.CBORDecodeError(f"a typed array of {len(tag.value)} bytes is not a multiple of {dtype.itemsize}")
     return np.frombuffer(tag.value, dtype)
 
 
@@ -127,7 +127,7 @@ ITEMS_LIMIT = 1_000_000
 def _refuse_many_items(data: bytes) -> None:
     """Walk the heads of the items, without building any, and stop at the limit: memory stays that of the input.
 
-    Malformed input ends the walk; the decoder says what is wrong with it.
+    Malformed input ends the walk; the decoder reports what is wrong with it.
     """
     if len(data) <= ITEMS_LIMIT:  # an item has a byte at least
         return
@@ -188,30 +188,32 @@ def commitment(tag: str, value: Any) -> bytes:
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-"""What the system says where a folder may be written to, and there is no room."""
+"""The system's errors where a folder may be written to, and there is no room."""
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes, tell: Callable[[str], None] | None = None) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes, observe: Callable[[str], None] | None = None) -> None:
     """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
 
-    `tell` hears of each of the three as soon as it is done: "written", "synced", "renamed".
+    `observe` is called with each of the three as soon as it is done: "written", "synced", "renamed".
 
     A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
     folder cannot be written, or `path` is a device or folder; nothing is left behind then.
     """
-    tell = tell or _silent
+    observe = observe or _silent
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not target.is_file():
-        raise TmmuError("TMMU_ALLOCATION_FAILURE", "it is no regular file", file=str(path), fix="choose another name")
+        raise TmmuError(
+            "TMMU_ALLOCATION_FAILURE", "it is not a regular file", file=str(path), fix="choose another name"
+        )
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmmu.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
-                tell("written")
+                observe("written")
                 os.fsync(file.fileno())
-                tell("synced")
+                observe("synced")
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
         except BaseException:
@@ -222,7 +224,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, tell: Callable[[
             os.fsync(folder)
         finally:
             os.close(folder)
-        tell("renamed")
+        observe("renamed")
     except OSError as error:
         raise TmmuError(
             "TMMU_ALLOCATION_FAILURE",
@@ -251,7 +253,7 @@ def remove(path: str | os.PathLike[str]) -> None:
 
 
 def _silent(what: str) -> None:
-    """Nobody is told."""
+    """The observer that does nothing."""
 
 
 def _umask() -> int:
@@ -265,7 +267,7 @@ def read_bounded(path: str | os.PathLike[str], limit: int, code_id: str = "INVAL
     found = os.stat(path)
     size = found.st_size
     if not stat.S_ISREG(found.st_mode):
-        raise TmmuError(code_id, "it is no regular file", file=str(path), fix="copy its content to a file first")
+        raise TmmuError(code_id, "it is not a regular file", file=str(path), fix="copy its content to a file first")
     if size > limit:
         raise TmmuError(
             code_id, f"{size} bytes, more than the limit of {limit}", file=str(path), fix="use a smaller file"

@@ -33,13 +33,13 @@ REGISTRY: dict[str, Code] = {
     "LIVENESS_CYCLE": Code(1305, "ERROR", "tmmu", "Liveness analysis cycle detected", ("ir_hash", "node_id")),
     "INVALID_IR_SHAPES": Code(1306, "ERROR", "tmmu", "Invalid static shapes for allocation", ("ir_hash", "node_id")),
     "ADDRESS_COLLISION": Code(1307, "FATAL", "tmmu", "Virtual address collision", ("arena", "logical_slot")),
-    "INVALID_PLAN": Code(1308, "ERROR", "tmmu", "The bytes are no plan", ("place",)),
+    "INVALID_PLAN": Code(1308, "ERROR", "tmmu", "The bytes are not a plan", ("place",)),
     "INVALID_ADDRESS": Code(1309, "FATAL", "tmmu", "Address outside its arena", ("arena", "offset")),
-    "INVALID_RECORD": Code(1502, "ERROR", "trace", "The bytes are no record", ("place",)),
+    "INVALID_RECORD": Code(1502, "ERROR", "trace", "The bytes are not a record", ("place",)),
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
     "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }
-"""Every failure code of the project; `spec/errors.md` says what each means and how to mend it."""
+"""Every failure code of the project; `spec/errors.md` says what each means and how to fix it."""
 
 
 LONGEST = 1000
@@ -75,7 +75,7 @@ class ErrorRecord:
 
 
 class TmmuError(Exception):
-    """A refusal: `code_id` of the registry, what is wrong, where, and how to mend it.
+    """A refusal: `code_id` of the registry, what is wrong, where, and how to fix it.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class TmmuError(Exception):
         return one_line(f"{where}{what}{f'; {self.fix}' if self.fix else ''} [{self.code_id}]")
 
     def in_file(self, file: str) -> TmmuError:
-        """The same refusal with the file named, where the raiser did not know it."""
+        """The same refusal with the file named, if it names none yet."""
         self.file = self.file or file
         return self
 

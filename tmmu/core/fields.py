@@ -24,7 +24,7 @@ def refuse(place: str, what: str) -> TmmuError:
 
 
 def unexpected(place: str, wanted: str, value: Any) -> TmmuError:
-    """The refusal of a value that is not what stands there in a plan."""
+    """The refusal of a value of the wrong kind in a plan."""
     return refuse(place, f"expected {wanted}, got {shown(value)}")
 
 
@@ -47,7 +47,7 @@ def shown(value: Any) -> str:
 
 
 def integer(value: Any, place: str, end: int = UINT64_END, least: int = 0) -> int:
-    """An integer from `least` up to, but without, `end`; a boolean is none."""
+    """An integer from `least` up to, but without, `end`; a boolean is refused."""
     if type(value) is not int or not least <= value < end:
         raise unexpected(place, f"an integer from {least} to {end - 1}", value)
     return value

@@ -91,7 +91,7 @@ def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
     """The values of --dim as sizes."""
     for name, value in pairs.items():
         if not _is_size(value):
-            raise click.BadParameter(f"{name}={value}: {value!r} is no size", param_hint=flag)
+            raise click.BadParameter(f"{name}={value}: {value!r} is not a size", param_hint=flag)
     return {name: int(value) for name, value in pairs.items()}
 
 

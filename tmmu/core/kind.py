@@ -1,9 +1,9 @@
-"""Is a file a plan, a model or a checkpoint? Told by its first bytes, whatever the file is called. spec: C2.9
+"""Is a file a plan, a model or a checkpoint? Decided by its first bytes, whatever the file is called. spec: C2.9
 
 A text begins with its title. All else but ONNX is a map of CBOR whose shortest key stands first: `ops` in an IR file,
 `plan` in a checkpoint, `claims` or `format` in a plan. An ONNX file begins with the version of its format, where one
 byte begins no map.
-Nothing is concluded from this but who reads the file, and that says whether it is what it looks like.
+This only selects the reader of the file; that reader decides whether it is what it looks like.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def is_text(head: bytes) -> str | None:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
-    """The kind of the file at `path`; None also for what cannot be opened or is no regular file: its reader says so."""
+    """The kind of the file at `path`; None also for what its reader will refuse: unreadable, or not a regular file."""
     try:
-        # Asked what it is before it is opened: a named pipe would have one wait for ever.
+        # Its type is checked before it is opened: opening a named pipe would block.
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
         with open(path, "rb") as file:
@@ -64,8 +64,8 @@ def kind_of(path: str | os.PathLike[str]) -> str | None:
 
 
 def is_ir(path: str) -> bool:
-    """Whether a model is read as an IR file: by its content, or, where that says nothing, by its suffix: `.cbor`,
-    or `.ir.txt`, of which the reader says what its first line lacks.
+    """Whether a model is read as an IR file: by its content, or, where that is unclear, by its suffix: `.cbor`,
+    or `.ir.txt`, of which the reader reports what its first line lacks.
 
     Raises INVALID_IR for a plan and for a checkpoint.
     """

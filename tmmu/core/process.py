@@ -1,7 +1,7 @@
 """The outermost layer of the commands: no crash may look like a verdict (C1.1).
 
 Whatever ends a command but its own answer ends in `explain`, which gives each kind of end a code of its own: 2 for the
-command line, 4 for a refusal, 70 for everything that nobody expected. spec: C1.1, C1.7
+command line, 4 for a refusal, 70 for everything unexpected. spec: C1.1, C1.7
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def say(line: str) -> None:
+def print_error(line: str) -> None:
     """Print to the standard error, where there is one that takes it."""
     with contextlib.suppress(OSError, ValueError):
         if sys.stderr is not None:
@@ -56,7 +56,7 @@ def say(line: str) -> None:
 
 
 def explain(error: BaseException) -> int:
-    """One line for what the user can mend, all that is known for what he cannot; and the exit code."""
+    """Print one line for an error that the user can fix, a traceback for any other; returns the exit code."""
     try:
         import click
 
@@ -65,27 +65,27 @@ def explain(error: BaseException) -> int:
         if isinstance(error, click.exceptions.Exit):
             return error.exit_code
         if isinstance(error, click.UsageError):
-            said = error.format_message()  # of several lines where it is the help text
-            say(said if "\n" in said else f"error: {said} (--help lists the options)")
+            message = error.format_message()  # of several lines where it is the help text
+            print_error(message if "\n" in message else f"error: {message} (--help lists the options)")
             return 2
         if isinstance(error, TmmuError):
-            say(f"error: {error}")
+            print_error(f"error: {error}")
             return 2 if error.code_id == "INVALID_BINDING" else 4
         if isinstance(error, (click.Abort, KeyboardInterrupt)):
-            say("interrupted")
+            print_error("interrupted")
             return INTERNAL
     except ImportError:
         pass
-    if unheard(error):
-        say("error: nobody reads the output")
+    if is_closed_output(error):
+        print_error("error: stdout closed before output was written")
         return INTERNAL
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
-        say(f"error: the output cannot be written ({error.strerror})")
+        print_error(f"error: the output cannot be written ({error.strerror})")
         return INTERNAL
-    say("".join(traceback.format_exception(error)) + "internal error: this is a bug, and no verdict")
+    print_error("".join(traceback.format_exception(error)) + "internal error: this is a bug, and no verdict")
     return INTERNAL
 
 
-def unheard(error: BaseException) -> bool:
-    """Has the reader of the output gone? (Click exits with 1 over a closed pipe, which would look like a verdict.)"""
+def is_closed_output(error: BaseException) -> bool:
+    """Whether the output was closed. (Click exits with 1 over a closed pipe, which would look like a verdict.)"""
     return isinstance(error, (BrokenPipeError, SystemExit))

@@ -69,7 +69,7 @@ def items(data: bytes) -> Iterator[Item]:
         try:
             end = item_end(data, at)
         except ValueError as error:
-            raise refusal(place, f"it is no record ({error})") from error
+            raise refusal(place, f"it is not a record ({error})") from error
         if end is None:
             raise refusal(place, f"it is cut off at byte {len(data)}")
         try:

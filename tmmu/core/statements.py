@@ -123,7 +123,9 @@ class TextLine:
         name = self.name(what)
         if name not in rows:
             close = difflib.get_close_matches(name, islice(rows, COMPARED), n=1)
-            raise self.refuse(f"{name!r} is no {what}", f"did you mean {close[0]}?" if close else f"state the {what}")
+            raise self.refuse(
+                f"{name!r} is not a {what}", f"did you mean {close[0]}?" if close else f"state the {what}"
+            )
         return rows[name]
 
     def rows(self, rows: Mapping[str, int], what: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The words of a memory plan, one sentence each; every other module speaks these words.
+"""The words of a memory plan, one sentence each; every other module uses these words.
 
 A *model* is a graph of *nodes* that read and write *tensors*. Its execution order turns nodes into
 *steps*, numbered from 0. A tensor lives over a *lifetime*; tensors that share bytes form one *storage*;
@@ -43,7 +43,7 @@ ORDERS = ("given", "memory")
 
 
 class Role(enum.StrEnum):
-    """What a tensor is for; the arena configuration says which arena holds which role (M3)."""
+    """What a tensor is for; the arena configuration assigns each role an arena (M3)."""
 
     INPUT = "input"
     PARAMETER = "parameter"
@@ -61,7 +61,7 @@ class Phase(enum.StrEnum):
     OPTIMIZER = "optimizer"
 
 
-class Part(enum.StrEnum):
+class NodePart(enum.StrEnum):
     """Which part of its node a step executes: all of it, or the enter or leave of a node with bodies (T8)."""
 
     WHOLE = "whole"
@@ -70,7 +70,7 @@ class Part(enum.StrEnum):
 
 
 class Shares(enum.StrEnum):
-    """A plan's word on why a tensor shares bytes with the tensor `of` (T2, T3)."""
+    """Why a tensor shares bytes with the tensor `of`, as a plan states it (T2, T3)."""
 
     NONE = "none"
     VIEW = "view"
@@ -88,7 +88,7 @@ class View(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Bytes that a node needs while it runs and that nobody reads afterwards."""
+    """Bytes that a node needs while it runs and that no other node reads."""
 
     bytes: int
     alignment: int
@@ -172,7 +172,7 @@ class Model:
     """A graph whose every tensor has a known size: nodes in a valid order, bodies flat, body 0 the main graph.
 
     `must_not_alias` are pairs of tensors that may never share a byte (T5); `unproduced` names optional
-    outputs that nobody reads and that have no shape (T9); `source_digest` is the SHA-256 of the file it came from.
+    outputs that no node reads and that have no shape (T9); `source_digest` is the SHA-256 of the file it came from.
     """
 
     name: str
@@ -240,9 +240,9 @@ class Device(NamedTuple):
 class Rule(NamedTuple):
     """Where tensors may lie: the arenas that they may use, the first one first; one arena pins them.
 
-    A tensor is meant if it has one of the `roles`, its name one of the patterns `names`, and its node (the one that
-    writes it, or the first that reads what the caller writes) an operator in `ops` and a device in `devices`. What
-    is empty asks nothing. In a pattern `*` stands for any text, every other character for itself.
+    A rule matches a tensor that has one of the `roles`, its name one of the patterns `names`, and its node (the one
+    that writes it, or the first that reads what the caller writes) an operator in `ops` and a device in `devices`. What
+    is empty matches everything. In a pattern `*` stands for any text, every other character for itself.
     """
 
     arenas: tuple[str, ...]
@@ -253,7 +253,7 @@ class Rule(NamedTuple):
 
 
 class ArenaPolicy(NamedTuple):
-    """The devices, and the rules that say which arenas a tensor may use; where none does, its role says it (M3)."""
+    """The devices, and the rules for which arenas a tensor may use; where none matches, its role decides (M3)."""
 
     devices: tuple[Device, ...] = ()
     rules: tuple[Rule, ...] = ()

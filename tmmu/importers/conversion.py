@@ -2,7 +2,7 @@
 
 A value whose storage is new is a tensor of its own. One that shows an older storage is a view of the operand that it
 came from: the same bytes where it is dense, else the flat window that it spans (a slice of columns, an expansion).
-Where any operation changes a storage there are no views of it: whoever reads one reads the changed tensor itself, as
+Where any operation changes a storage there are no views of it: what reads one reads the changed tensor itself, as
 an older view would be stale. What then does nothing (a view that is left out) has no node.
 spec: T2.4, T2.5, T8.6, M2.2, M2.14, I1.6, I1.11, I2.1, I2.2, I2.3, I2.6
 """
@@ -17,12 +17,12 @@ from tmmu.core.dtypes import BITS, element_alignment, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Bindings, Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.importers.phases import phases
-from tmmu.importers.traced import Op, Trace, Value
+from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.importers.windows import Window, row_major, window
 from tmmu.ir.validate import validate
 
 
-def convert(trace: Trace) -> Model:
+def convert(trace: TrainingTrace) -> Model:
     """The model of a traced graph.
 
     Parameters
@@ -67,8 +67,8 @@ def bad(place: str, what: str, fix: str) -> TmmuError:
     )
 
 
-def _check_described(trace: Trace) -> None:
-    """Every name that the trace speaks of is a value of it."""
+def _check_described(trace: TrainingTrace) -> None:
+    """Check that every name in the trace is a value of it."""
     listed = [*trace.given, *trace.seeds, *trace.outputs, *trace.gradients, *filter(None, trace.gradients.values())]
     for op in trace.ops:
         listed += (*op.reads, *op.results, *op.changes)
@@ -90,7 +90,7 @@ class _Row(NamedTuple):
 class _Conversion:
     """A model in the making: rows of tensors in the order in which a run comes by them."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TrainingTrace) -> None:
         self.trace = trace
         self.tensors: list[Tensor] = []
         self.facts: list[_Row] = []
@@ -140,11 +140,11 @@ class _Conversion:
                 raise bad(place, f"it reads {name!r} before it is written", "report the graph")
         return tuple(self.row[name] for name in names)
 
-    def _value(self, name: str) -> Value:
+    def _value(self, name: str) -> TracedValue:
         return self.trace.values[name]
 
     def _storage(self, name: str) -> Hashable:
-        """What tells the storage of a value apart: its own name where it shares with nobody."""
+        """The identity of a value's storage: the value's own name where it shares with no other."""
         storage = self._value(name).storage
         return ("own", name) if storage is None else ("shared", storage)
 

@@ -1,6 +1,6 @@
 """Training steps of JAX functions, traced on shapes alone: jaxprs as plain traces.
 
-A jaxpr is functional and knows no storages: every result has bytes of its own, but for those that show an operand's
+A jaxpr is functional and has no storages: every result has bytes of its own, but for those that show an operand's
 bytes in row-major order (reshape, squeeze, an expansion by dimensions of one). XLA fuses and lays out anew, so what is
 planned from a jaxpr is above what XLA needs. Calls (pjit, custom_vjp, checkpoint) are inlined; scan, while and cond
 keep their bodies, what these are given as constants becomes a capture. jax is imported when a trace is asked for.
@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tmmu.importers.conversion import bad
-from tmmu.importers.jax_reader import Reader
-from tmmu.importers.traced import Trace
+from tmmu.importers.jax_reader import JaxprReader
+from tmmu.importers.traced import TrainingTrace
 
 
-class Training(NamedTuple):
+class JaxTraining(NamedTuple):
     """What a callable that is traced returns; a plain tuple will do as well.
 
     `loss(parameters, *arguments)` is a scalar. `parameters` is any tree of arrays or `jax.ShapeDtypeStruct`, as is
@@ -30,13 +30,13 @@ class Training(NamedTuple):
     note: str = ""
 
 
-def trace(make: Callable[[], Training | Sequence[Any]], name: str) -> Trace:
+def trace(make: Callable[[], JaxTraining | Sequence[Any]], name: str) -> TrainingTrace:
     """The forward and backward graph of one training step, from the jaxpr of the loss and its pull-back.
 
     Parameters
     ----------
     make
-        Called once. It returns `Training`, or a tuple of its fields.
+        Called once. It returns `JaxTraining`, or a tuple of its fields.
     name
         The model's name.
 
@@ -71,7 +71,7 @@ def trace(make: Callable[[], Training | Sequence[Any]], name: str) -> Trace:
         )
     closed = jax.make_jaxpr(step)(training.parameters, tuple(training.arguments), result)
     note = f"{training.note}; " if training.note else ""
-    reader = Reader(Trace(name=f"{name} ({note}jax {jax.__version__})"))
+    reader = JaxprReader(TrainingTrace(name=f"{name} ({note}jax {jax.__version__})"))
     reader.main(closed, [place for place, _ in parameters], [f"input{place}" for place, _ in arguments])
     return reader.trace
 
@@ -82,14 +82,14 @@ def _leaves(jax: Any, tree: Any, what: str) -> list[tuple[str, Any]]:
     for k, (path, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(tree)[0]):
         place = jax.tree_util.keystr(path, simple=True, separator=".") or f"{what}{k}"
         if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
-            raise bad(f"{what} {place!r}", f"it is {type(leaf).__name__}, no array", "give a jax.ShapeDtypeStruct")
+            raise bad(f"{what} {place!r}", f"it is {type(leaf).__name__}, not an array", "give a jax.ShapeDtypeStruct")
         found.append((place, leaf))
     return found
 
 
-def _training(made: Any) -> Training:
+def _training(made: Any) -> JaxTraining:
     if isinstance(made, (tuple, list)) and 2 <= len(made) <= 4 and callable(made[0]):
-        training = Training(*made)
+        training = JaxTraining(*made)
         if isinstance(training.arguments, (tuple, list)):
             return training
     what = f"it returned {type(made).__name__}, not a loss with its parameters"

@@ -1,6 +1,6 @@
 """Jaxprs as plain traces: equations, calls that are inlined, and loops and branches with their bodies.
 
-A jaxpr is functional and knows no storages: every result has bytes of its own, but for those that show an operand's
+A jaxpr is functional and has no storages: every result has bytes of its own, but for those that show an operand's
 bytes in row-major order. spec: T8.2, T8.3, T8.6, T8.9, I2.7
 """
 
@@ -14,7 +14,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Role
 from tmmu.importers.conversion import bad
 from tmmu.importers.operators import iterates
-from tmmu.importers.traced import Op, Region, Trace, Value
+from tmmu.importers.traced import Op, Region, TracedValue, TrainingTrace
 
 DTYPES = {
     **{name: name for name in (
@@ -50,13 +50,13 @@ ELEMENTWISE = frozenset({
 """Primitives of whose result an element depends on the operands at the same index alone (or on a scalar)."""
 
 
-class Reader:
+class JaxprReader:
     """A trace that is being filled.
 
     In every method `env` maps the variables of the jaxpr at hand to names of values, None a literal.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TrainingTrace) -> None:
         self.trace = trace
         self.count: Counter[str] = Counter()
         self.home: dict[str, int] = {}
@@ -91,7 +91,7 @@ class Reader:
         if name in self.trace.values:
             raise bad(f"value {name!r}", "a parameter or an input has the name of a result", "rename it")
         storage = name if shows is None else self.trace.values[shows].storage
-        self.trace.values[name] = Value(shape, DTYPES[str(dtype)], storage=storage)
+        self.trace.values[name] = TracedValue(shape, DTYPES[str(dtype)], storage=storage)
         self.home[name] = region
         return name
 

@@ -1,6 +1,6 @@
 """ONNX files as models: every node of the user's own graph, with the sizes that `shapes` establishes.
 
-Nodes, tensors and bodies follow the file: nothing is folded, fused or reordered. What the file does not say is
+Nodes, tensors and bodies follow the file: nothing is folded, fused or reordered. What the file does not state is
 added from the operators' definitions: which results are views, and which may be computed in place. Both stay
 within one body, since what enters or leaves a body is a copy.
 spec: T8.6, T8.12, T9.1, T10.1, T10.5, M3.2
@@ -20,7 +20,7 @@ from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
 from tmmu.importers.operators import VIEWS, iterates, takeable
 from tmmu.importers.shapes import Resolved, resolve
 from tmmu.importers.shapes.naming import domain_of
-from tmmu.importers.shapes.structure import GIVEN, Scope, structure
+from tmmu.importers.shapes.structure import GIVEN, GraphScope, structure
 from tmmu.importers.shapes.values import stored_value
 from tmmu.ir.validate import validate
 
@@ -88,7 +88,7 @@ class _Import:
         self.tensors: list[Tensor] = []
         self.rows: dict[str, int] = {}
         self.nodes: list[Node] = []
-        self.scopes: list[Scope] = []
+        self.scopes: list[GraphScope] = []
         self.owners: list[int] = []
 
     def model(self, donated: tuple[str, ...]) -> Model:
@@ -119,7 +119,7 @@ class _Import:
             source_digest=self.resolved.source_digest,
         )
 
-    def _open(self, scope: Scope, owner: int) -> int:
+    def _open(self, scope: GraphScope, owner: int) -> int:
         """Add what a body is given and what it stores; the number of the body."""
         for name in (*scope.inputs, *scope.initializers):
             if scope.scoped(name) not in self.rows:
@@ -137,19 +137,19 @@ class _Import:
         self.tensors.append(Tensor(name, shape, dtype, role, size, element_alignment(dtype), view))
         return self.rows[name]
 
-    def _node(self, scope: Scope, body: int, position: int) -> Node:
+    def _node(self, scope: GraphScope, body: int, position: int) -> Node:
         """A node that as yet writes nothing."""
         node = scope.nodes[position]
         reads = tuple(self._row(scope, position, name) for name in node.input if name)
         return Node(scope.ids[position], node.op_type, reads, (), domain_of(node), body)
 
-    def _row(self, scope: Scope, position: int, name: str) -> int:
+    def _row(self, scope: GraphScope, position: int, name: str) -> int:
         home = scope.find(name, position)
         assert home is not None  # `resolve` has read the same graph
         return self.rows[home.scoped(name)]
 
-    def _finish(self, scope: Scope, position: int) -> None:
-        """Add the results of the node that was added last, and say what they may share."""
+    def _finish(self, scope: GraphScope, position: int) -> None:
+        """Add the results of the node that was added last, with what they may share."""
         node, added = scope.nodes[position], self.nodes[-1]
         in_place: tuple[tuple[int, int], ...] = ()
         base = self._viewed(scope, position)
@@ -160,7 +160,7 @@ class _Import:
             in_place = tuple((writes[0], row) for row in rows if self._interchangeable(writes[0], row))
         self.nodes[-1] = replace(added, writes=writes, in_place=in_place)
 
-    def _results(self, scope: Scope, position: int, view: View | None = None) -> tuple[int, ...]:
+    def _results(self, scope: GraphScope, position: int, view: View | None = None) -> tuple[int, ...]:
         """The tensors that a node writes: all outputs but absent and unproduced ones; `view` is that of the first."""
         written = []
         for k, name in enumerate(scope.nodes[position].output):
@@ -168,7 +168,7 @@ class _Import:
                 written.append(self._tensor(scope.scoped(name), Role.ACTIVATION, view if k == 0 else None))
         return tuple(written)
 
-    def _viewed(self, scope: Scope, position: int) -> int | None:
+    def _viewed(self, scope: GraphScope, position: int) -> int | None:
         """The tensor that the first output shows, where it is a view and its base belongs to the same body (T8)."""
         node = scope.nodes[position]
         if node.op_type not in VIEWS or domain_of(node):
@@ -180,8 +180,8 @@ class _Import:
             return None
         return self._row(scope, position, name)
 
-    def _at_inference(self, scope: Scope, position: int) -> bool:
-        """Whether a Dropout certainly passes its operand on: it is not told to train, or told not to by a constant."""
+    def _at_inference(self, scope: GraphScope, position: int) -> bool:
+        """Whether a Dropout certainly passes its operand on: `training_mode` is absent, or a constant that is false."""
         node = scope.nodes[position]
         if len(node.input) < 3 or not node.input[2]:
             return True
@@ -205,13 +205,13 @@ class _Import:
         a, b = self.tensors[result], self.tensors[operand]
         return a.shape == b.shape and BITS[a.dtype] == BITS[b.dtype]
 
-    def _body(self, scope: Scope, owner: int) -> Body:
+    def _body(self, scope: GraphScope, owner: int) -> Body:
         inputs = tuple(self.rows[scope.scoped(name)] for name in scope.inputs if self._is_given(scope, name))
         outputs = tuple(self._row(scope, scope.end, name) for name in scope.outputs)
         again = owner >= 0 and iterates(self.nodes[owner].domain, self.nodes[owner].op)
         return Body(owner, scope.attribute, inputs, outputs, again)
 
     @staticmethod
-    def _is_given(scope: Scope, name: str) -> bool:
+    def _is_given(scope: GraphScope, name: str) -> bool:
         """Whether an input is one: an initializer that is listed as an input is a parameter."""
         return name not in scope.initializers

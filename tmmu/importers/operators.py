@@ -1,4 +1,4 @@
-"""What importers know of operators: which results of ai.onnx share bytes with an operand, and which bodies iterate.
+"""The importers' table of operators: which results of ai.onnx share bytes with an operand, and which bodies iterate.
 
 A *view* shows all of its operand's bytes in another shape. An *elementwise* result depends, at each index, on its
 operands at that index alone, so that a kernel which reads an element before it writes it may write over an operand

@@ -8,10 +8,10 @@ spec: M2.1, M2.2, I2.5
 from __future__ import annotations
 
 from tmmu.core.vocabulary import MAIN, Phase
-from tmmu.importers.traced import Op, Trace
+from tmmu.importers.traced import Op, TrainingTrace
 
 
-def phases(trace: Trace) -> tuple[dict[str, Phase], set[str]]:
+def phases(trace: TrainingTrace) -> tuple[dict[str, Phase], set[str]]:
     """The phase of each operation, and the names of those whose results depend on a seed. O(accesses).
 
     The operations of a region have the phase of its owner.
@@ -38,7 +38,7 @@ def phases(trace: Trace) -> tuple[dict[str, Phase], set[str]]:
     return found, late
 
 
-def _inside(trace: Trace) -> dict[str, list[Op]]:
+def _inside(trace: TrainingTrace) -> dict[str, list[Op]]:
     """For each operation of the main graph that owns regions, all operations in them, however deep."""
     holder = {op.name: op for op in trace.ops}
     found: dict[str, list[Op]] = {}
@@ -51,7 +51,7 @@ def _inside(trace: Trace) -> dict[str, list[Op]]:
     return found
 
 
-def _needed(trace: Trace, groups: list[list[Op]], late: set[str]) -> set[str]:
+def _needed(trace: TrainingTrace, groups: list[list[Op]], late: set[str]) -> set[str]:
     """The operations that an output which depends on no seed needs, and those that change what the caller gave."""
     wanted = set(trace.outputs)
     needed = set[str]()

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tmmu.importers.conversion import bad
-from tmmu.importers.torch_reader import Optimizer, Reader
-from tmmu.importers.traced import Trace
+from tmmu.importers.torch_reader import Optimizer, TorchReader
+from tmmu.importers.traced import TrainingTrace
 
 
 class Update(NamedTuple):
@@ -28,7 +28,7 @@ class Update(NamedTuple):
     step: Callable[..., None]
 
 
-class Training(NamedTuple):
+class TorchTraining(NamedTuple):
     """What a callable that is traced returns: `module(*arguments)` is the loss; a plain tuple will do as well.
 
     `note` is kept in the model's name: what the module is, at which sizes.
@@ -55,14 +55,14 @@ def adamw() -> Update:
     return Update(state, step)
 
 
-def trace(make: Callable[[], Training | Sequence[Any]], name: str) -> Trace:
+def trace(make: Callable[[], TorchTraining | Sequence[Any]], name: str) -> TrainingTrace:
     """The joint forward and backward graph of one training step, and the update of the parameters if there is one.
 
     Parameters
     ----------
     make
-        Called once under FakeTensorMode; what it builds has shapes and no bytes. It returns `Training`, or a tuple of
-        its fields.
+        Called once under FakeTensorMode; what it builds has shapes and no bytes. It returns `TorchTraining`, or a tuple
+        of its fields.
     name
         The model's name.
 
@@ -90,8 +90,8 @@ def trace(make: Callable[[], Training | Sequence[Any]], name: str) -> Trace:
                     what = "it is on the device meta, on which a trace loses its backward half"
                     raise bad(f"{kind} {place!r}", what, "build the module on the CPU: its tensors are fake already")
         graph = aot_export_joint_with_descriptors(stack, module, arguments).graph_module.graph
-        reader = Reader(
-            Trace(name=f"{name} ({training.note + '; ' if training.note else ''}torch {torch.__version__})")
+        reader = TorchReader(
+            TrainingTrace(name=f"{name} ({training.note + '; ' if training.note else ''}torch {torch.__version__})")
         )
         trainable = {place: id(tensor) for place, tensor in parameters.items() if tensor.requires_grad}
         reader.joint(graph, trainable)
@@ -115,9 +115,9 @@ def _tracing(torch: Any) -> Iterator[None]:
             setattr(torch.compiler, flag, value)
 
 
-def _training(made: Any) -> Training:
+def _training(made: Any) -> TorchTraining:
     if isinstance(made, (tuple, list)) and 2 <= len(made) <= 4:
-        training = Training(*made)
+        training = TorchTraining(*made)
         if callable(getattr(training.module, "named_parameters", None)) and isinstance(
             training.arguments, (tuple, list)
         ):

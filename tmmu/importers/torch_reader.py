@@ -12,7 +12,7 @@ from typing import Any
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 from tmmu.importers.conversion import bad
-from tmmu.importers.traced import Op, Trace, Value
+from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 
 DTYPES = {
     **{name: name for name in (
@@ -25,7 +25,7 @@ DTYPES = {
 """Our name of each element type of torch."""
 
 
-def _value(place: str, tensor: Any, key: object = None) -> Value:
+def _value(place: str, tensor: Any, key: object = None) -> TracedValue:
     """A fake tensor in plain words; its storage stands for itself unless a key is given."""
     sizes = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     if str(tensor.layout) != "torch.strided" or any(type(size) is not int for size in sizes):
@@ -34,21 +34,21 @@ def _value(place: str, tensor: Any, key: object = None) -> Value:
     if dtype not in DTYPES:
         raise TmmuError("INVALID_IR_SHAPES", f"unknown dtype {dtype!r}", place=f"value {place!r}", node_id=place)
     storage = tensor.untyped_storage()
-    return Value(
+    return TracedValue(
         tuple(tensor.shape), DTYPES[dtype], tuple(tensor.stride()), tensor.storage_offset(),
         storage._cdata if key is None else key, storage.nbytes(),
     )  # fmt: skip
 
 
-class Reader:
+class TorchReader:
     """A trace that is being filled from graphs of torch.fx."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TrainingTrace) -> None:
         self.trace = trace
         self.parameter: dict[str, Any] = {}
 
     def joint(self, graph: Any, trainable: dict[str, int]) -> None:
-        """Read a joint graph: its placeholders and outputs say what they are by descriptors."""
+        """Read a joint graph; descriptors state what its placeholders and outputs are."""
         known: dict[str, str] = {}
         gradients: dict[str, str | None] = {}
         for node in graph.nodes:
@@ -76,7 +76,7 @@ class Reader:
                 total = f"{places[0]}.accumulate{k}"
                 before = trace.gradients[places[0]] or ""
                 value = trace.values[before]
-                trace.values[total] = Value(value.shape, value.dtype, value.strides)
+                trace.values[total] = TracedValue(value.shape, value.dtype, value.strides)
                 trace.ops.append(Op(total, "aten", "add.Tensor", (before, part), (total,), elementwise=True))
                 trace.outputs = [name for name in trace.outputs if name not in (before, part)] + [total]
                 trace.gradients[places[0]] = total
@@ -160,7 +160,7 @@ class Template:
         self.prefix, self.storages = prefix, storages
 
     def key(self, tensor: Any) -> object:
-        """What tells the storage of a template's tensor apart in the trace."""
+        """The key in the trace of the storage of a template's tensor."""
         own = tensor.untyped_storage()._cdata
         return self.storages.setdefault(own, (self.prefix, own))
 
@@ -168,7 +168,7 @@ class Template:
 class Optimizer:
     """The update of every parameter that has a gradient, traced once for each kind of parameter and gradient."""
 
-    def __init__(self, reader: Reader, update: Any) -> None:
+    def __init__(self, reader: TorchReader, update: Any) -> None:
         self.reader, self.update = reader, update
         self.graphs: dict[object, tuple[Any, list[Any]]] = {}
 
@@ -199,7 +199,7 @@ class Optimizer:
             if node.op not in ("placeholder", "output"):
                 self.reader.operation(node, known, template)
 
-    def _traced(self, parameter: Value, gradient: Value, place: str) -> tuple[Any, list[Any]]:
+    def _traced(self, parameter: TracedValue, gradient: TracedValue, place: str) -> tuple[Any, list[Any]]:
         """The graph of one update and its states, from the cache where a parameter like this was updated before."""
         import torch
         from torch.fx.experimental.proxy_tensor import make_fx

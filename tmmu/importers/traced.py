@@ -1,7 +1,7 @@
-"""A traced training graph in plain words: what the importers of torch and JAX say, and `conversion` makes a model of.
+"""A traced training graph: what the importers of torch and JAX produce, and `conversion` makes a model of.
 
-Nothing here knows a framework. A value is a tensor with the storage that it lies in; two values that name one storage
-share its bytes. Operations stand in the order in which they were traced.
+Nothing here depends on a framework. A value is a tensor with the storage that it lies in; two values that name one
+storage share its bytes. Operations stand in the order in which they were traced.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tmmu.core.vocabulary import MAIN, Role
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class TracedValue:
     """A tensor of a trace: which elements of which storage it shows.
 
-    `strides` and `offset` count elements of `dtype` (no strides: dense, the last dimension fastest). `storage` tells
-    storages apart and has `storage_bytes` bytes; a value without one has bytes of its own.
+    `strides` and `offset` count elements of `dtype` (no strides: dense, the last dimension fastest). `storage`
+    identifies a storage of `storage_bytes` bytes; a value without one has bytes of its own.
     """
 
     shape: tuple[int, ...]
@@ -34,8 +34,8 @@ class Op:
 
     `results` are what it returns, in its order; one of them may share the storage of an operand: then it is a view,
     or the operand itself where the operation changes it. `changes` are the operands into whose bytes it writes.
-    `elementwise` says that an element of each result depends on the operands at the same index alone. `region` is the
-    body that the operation stands in; `optimizer` says that it belongs to the update of the parameters.
+    `elementwise` states that an element of each result depends on the operands at the same index alone. `region` is the
+    body that the operation stands in; `optimizer` states that it belongs to the update of the parameters.
     """
 
     name: str
@@ -61,16 +61,16 @@ class Region:
 
 
 @dataclass
-class Trace:
+class TrainingTrace:
     """A whole graph.
 
     `given` names what the caller writes, with its role. `gradients` names for each trainable parameter the value that
     is its gradient, None where the trace found none. `seeds` are the inputs at which backward begins. `regions` are
-    the bodies but for the main graph, which is region 0; `dims` says at which sizes the graph was traced.
+    the bodies but for the main graph, which is region 0; `dims` are the sizes at which the graph was traced.
     """
 
     name: str
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, TracedValue] = field(default_factory=dict)
     given: dict[str, Role] = field(default_factory=dict)
     ops: list[Op] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)

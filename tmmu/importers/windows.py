@@ -1,6 +1,6 @@
 """Which bytes of a shared storage a strided tensor shows: the arithmetic that views of traced graphs need.
 
-A framework describes a tensor by its shape, its strides and its first element in a storage. A memory plan knows
+A framework describes a tensor by its shape, its strides and its first element in a storage. A memory plan has
 windows: contiguous ranges of bytes. A tensor that shows every byte of its range once, in whatever order (a transpose
 of a dense one, a slice of rows) is that window; one that skips bytes or shows them twice (a slice of columns, an
 expansion) spans a window. spec: T2.5

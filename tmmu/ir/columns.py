@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tmmu.core import canonical, dtypes
-from tmmu.core.bindings import bindings_object, only, read_bindings, text
+from tmmu.core.bindings import bindings_object, expected, only, read_bindings, text
 from tmmu.core.columns import NONE, Names, column, index_of, ragged
 from tmmu.core.dims import table
 from tmmu.core.dims.expressions import Dim, Expression, Unwieldy, upper
@@ -42,7 +42,7 @@ def terms_object(rows: Sequence[table.Row]) -> dict[str, Any]:
 
 
 def read_terms(value: Any) -> list[table.Row]:
-    """The rows that `terms_object` wrote; ValueError says what is wrong."""
+    """The rows that `terms_object` wrote; ValueError names what is wrong."""
     only(value, ("op", "left", "right", "value"), "terms")
     kinds: dict[str, type[np.unsignedinteger[Any]]] = {
         "op": np.uint8,
@@ -141,11 +141,11 @@ def digest(model: Model) -> bytes:
 
 
 def from_object(value: Any) -> Model:
-    """The model that `to_object` wrote. Raises INVALID_IR at the first thing that is not as the schema says.
+    """The model that `to_object` wrote. Raises INVALID_IR at the first deviation from the schema.
 
-    Indices are checked here; whether the graph makes sense is `tmmu.ir.validate`'s question. What reads alike and is
-    not what `to_object` would write (a table that nobody refers to, rows in another order) is refused: one model has
-    one digest.
+    Indices are checked here; whether the graph is valid `tmmu.ir.validate` decides. An equivalent encoding that
+    `to_object` would not write (a table that no row refers to, rows in another order) is refused: one model has one
+    digest.
     """
     try:
         model = _read(value)
@@ -160,7 +160,7 @@ def from_object(value: Any) -> Model:
 
 def _typed(value: Any, dtype: type[np.unsignedinteger[Any]], where: str) -> list[int]:
     if not isinstance(value, np.ndarray) or value.dtype != np.dtype(dtype):
-        raise ValueError(f"{where} is no column of {np.dtype(dtype)}")
+        raise expected(f"a column of {np.dtype(dtype)}", value, where)
     result: list[int] = value.tolist()
     return result
 
@@ -173,7 +173,7 @@ def _below(values: list[int], end: int, where: str, absent: int | None = None) -
 
 def _names(blob: Any, count: int, where: str) -> list[str]:
     if not isinstance(blob, bytes):
-        raise ValueError(f"{where} is no byte string")
+        raise expected("a byte string", blob, where)
     names = Names(blob, count).list()
     if len(names) != count:
         raise ValueError(f"{where} has {len(names)} names for {count} rows")
@@ -186,7 +186,7 @@ def _rows(table: Any, name: str, count: int, end: int, where: str, dtype: Any = 
         _typed(table[name], dtype, f"{where}.{name}"),
     )
     if len(at) != count + 1 or at[0] != 0 or at[-1] != len(flat) or any(lo > hi for lo, hi in pairwise(at)):
-        raise ValueError(f"{where}.{name}_at are no bounds of {count} rows")
+        raise ValueError(f"{where}.{name}_at: expected the {count + 1} bounds of {count} rows, in order")
     if any(value >= end for value in flat):
         raise ValueError(f"{where}.{name} points beyond {end} rows")
     return [tuple(flat[lo:hi]) for lo, hi in pairwise(at)]
@@ -207,7 +207,7 @@ def _read(value: Any) -> Model:
     bodies = _bodies(value["bodies"], len(tensors), len(nodes))
     source = value["source_digest"]
     if source is not None and (not isinstance(source, bytes) or len(source) != 32):
-        raise ValueError("source_digest is no SHA-256")
+        raise expected("a SHA-256 of 32 bytes", source, "source_digest")
     pairs = tuple((int(a), int(b)) for a, b in value["must_not_alias"])
     if any(not 0 <= x < len(tensors) for pair in pairs for x in pair):
         raise ValueError("must_not_alias points beyond the tensors")

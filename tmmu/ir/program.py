@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, Model, Part, Role, Tensor
+from tmmu.core.vocabulary import MAIN, Model, NodePart, Role, Tensor
 
 
 class Step(NamedTuple):
     """One step: its node, which part of it, the body it stands in, and the tensors that it touches."""
 
     node: int
-    part: Part
+    part: NodePart
     body: int
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -35,7 +35,7 @@ class Range(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Program:
+class ModelProgram:
     """A model's steps in order, its tensors with copies and scratch appended, and where each body runs.
 
     `scratch_arena` names the arena that a scratch request asks for, by tensor.
@@ -57,7 +57,7 @@ def shown(tensors: Sequence[Tensor], t: int) -> int:
     return t
 
 
-def program(model: Model) -> Program:
+def program(model: Model) -> ModelProgram:
     """The steps of `model`, in the order of its nodes. O(nodes + accesses); depth of bodies is no concern.
 
     Raises INVALID_IR where a tensor of the model has the name of a scratch or copy that has to be made.
@@ -88,24 +88,24 @@ def program(model: Model) -> Program:
             for b in bodies:
                 ranges[b] = Range(entered[n], len(steps))
             made = (t for t in steps[entered[n]].writes if t >= len(model.tensors))  # its scratch, made on entering
-            steps.append(Step(n, Part.LEAVE, node.body, (*reads, *made), (*copies, *node.writes), node.mutates))
+            steps.append(Step(n, NodePart.LEAVE, node.body, (*reads, *made), (*copies, *node.writes), node.mutates))
             continue
         if not bodies and not node.scratch:
-            steps.append(Step(n, Part.WHOLE, node.body, node.reads, node.writes, node.mutates))
+            steps.append(Step(n, NodePart.WHOLE, node.body, node.reads, node.writes, node.mutates))
             continue
         scratch = _scratch(model, n, tensors, scratch_arena)
         if not bodies:
             accesses = (*node.reads, *scratch), (*node.writes, *scratch)
-            steps.append(Step(n, Part.WHOLE, node.body, *accesses, node.mutates))
+            steps.append(Step(n, NodePart.WHOLE, node.body, *accesses, node.mutates))
             continue
         formals = tuple(t for b in bodies for t in model.bodies[b].inputs)
         entered[n] = len(steps)
-        steps.append(Step(n, Part.ENTER, node.body, (*node.reads, *scratch), (*formals, *scratch), ()))
+        steps.append(Step(n, NodePart.ENTER, node.body, (*node.reads, *scratch), (*formals, *scratch), ()))
         work.append((n, True))
         for b in reversed(bodies):
             work.extend((inner, False) for inner in reversed(inside[b]))
     _check_made_names(tensors, len(model.tensors))
-    return Program(model, tuple(tensors), tuple(steps), tuple(ranges), tuple(names), parents, scratch_arena)
+    return ModelProgram(model, tuple(tensors), tuple(steps), tuple(ranges), tuple(names), parents, scratch_arena)
 
 
 def _check_made_names(tensors: list[Tensor], stated: int) -> None:

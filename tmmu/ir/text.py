@@ -1,7 +1,7 @@
 """A model as text, a statement a line (`spec/text-ir.md`): what `.ir.txt` files hold, read here and written by
 `tmmu.ir.text_writer`.
 
-Statements are gathered first and resolved then, so that they may stand in any order where order says nothing.
+Statements are gathered first and resolved then, so that they may stand in any order where order has no meaning.
 spec: X3.1, X3.2, X3.3, X3.4, X3.5, X3.6, X3.7, X3.8, X3.9, X3.10
 """
 
@@ -44,7 +44,7 @@ def read(data: bytes, file: str) -> Model:
         word = statement.take("a statement")
         if word not in found:
             raise statement.refuse(f"unknown statement {word}", f"use one of {', '.join(STATEMENTS)}")
-        # What makes up the graph is one list: the order of its lines says what is inside what.
+        # What makes up the graph is one list: the order of its lines decides what is inside what.
         found["node" if word in GRAPH else word].append(statement)
     return _Reading(found).model()
 
@@ -154,7 +154,7 @@ class _Reading:
                 view = View(statement.row(self.rows, "tensor"), statement.integer("a byte of the base"), size)
             elif word == "strides":
                 if view is None:
-                    raise statement.refuse("strides of what is no view", "write them after view BASE SHIFT")
+                    raise statement.refuse("strides of a tensor that is not a view", "write them after view BASE SHIFT")
                 view = view._replace(strides=_strides(statement))
         return Tensor(name, shape, dtype, role or Role.ACTIVATION, size, alignment, view, None, saved)
 
@@ -273,7 +273,7 @@ def _all_of(statement: TextLine, rows: dict[str, int], wanted: list[int], what: 
     while statement.peek() is not None:
         row = statement.row(rows, what)
         if row not in left:
-            raise statement.refuse(f"it is listed twice, or it is no {what}")
+            raise statement.refuse(f"it is listed twice, or it is not a {what}")
         left.remove(row)
         found.append(row)
     if left:

@@ -1,8 +1,8 @@
 """Is a model a graph that can be planned? Every rule has an error of its own that names the node or tensor.
 
-Indices are taken to be in range (`tmmu.ir.columns` checks a file's). What is checked here: names, sizes, who
+Indices are taken to be in range (`tmmu.ir.columns` checks a file's). What is checked here: names, sizes, which node
 writes what, that bodies nest and keep their values to themselves, and that views, alias groups and in-place
-hints say something that can be true. The order of the nodes is `tmmu.ir.order`'s business.
+hints can be granted. The order of the nodes is checked by `tmmu.ir.order`.
 spec: I1.3, I1.4, I1.5, T2.5, T2.6
 """
 
@@ -77,10 +77,12 @@ def _check_size(tensor: Tensor) -> None:
     if size >= UINT64_END:
         raise _bad("ALLOCATION_OVERFLOW", place, f"{size} bytes do not fit 64 bits", "use smaller dimensions")
     if size != tensor.bytes:
-        raise _bad("INVALID_IR_SHAPES", place, f"{tensor.bytes} bytes stated, shape and dtype say {size}", "correct it")
+        raise _bad(
+            "INVALID_IR_SHAPES", place, f"{tensor.bytes} bytes stated, shape and dtype give {size}", "correct it"
+        )
     if not _is_power_of_two(tensor.alignment):
         raise _bad(
-            "ALIGNMENT_VIOLATION", place, f"alignment {tensor.alignment} is no power of two", "use a power of two"
+            "ALIGNMENT_VIOLATION", place, f"alignment {tensor.alignment} is not a power of two", "use a power of two"
         )
 
 

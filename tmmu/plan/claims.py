@@ -1,7 +1,7 @@
 """What a plan claims beyond safety: read from a file, and written into it. What is absent is not claimed.
 
-The configuration's names are unique and every name that is used is there, so that what reads a plan needs to ask no
-more. spec: P1.2, P2.2, R2.4, M3.8
+The configuration's names are unique and every name that is used is there, so that readers need not check it again.
+spec: P1.2, P2.2, R2.4, M3.8
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from tmmu.core.columns import U8, U32, U64, Names, Table
 from tmmu.core.dims.table import Row
-from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.core.vocabulary import NodePart, Role, Shares
 
 ROLES: tuple[Role, ...] = tuple(Role)
-PARTS: tuple[Part, ...] = tuple(Part)
+PARTS: tuple[NodePart, ...] = tuple(NodePart)
 SHARES: tuple[Shares, ...] = tuple(Shares)
 
 IS_INPUT, IS_OUTPUT, IS_SAVED, IS_RETURNED = 1, 2, 4, 8
@@ -25,10 +25,10 @@ the last step. (What is donated is the user's decision at verification and no fl
 
 @dataclass(frozen=True, eq=False)
 class Tensors(Table):
-    """A row for each tensor: where its bytes lie in its storage, when it lives, who writes it, what it shares.
+    """A row for each tensor: where its bytes lie in its storage, when it lives, which step writes it, what it shares.
 
     `window` is the byte offset in the storage; `writer` the step that writes it (NONE: the caller, before step
-    0); `shares` and `of` the plan's word on sharing; `dtype` indexes the plan's `dtypes`.
+    0); `shares` and `of` how the plan states that it shares bytes; `dtype` indexes the plan's `dtypes`.
     """
 
     name: Names

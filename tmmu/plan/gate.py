@@ -1,7 +1,7 @@
-"""The gate: is a decoded object a plan? What passes here is trusted by every proof (P1.2).
+"""The gate: is a decoded object a plan? Every proof rests on what passes here (P1.2).
 
 Every key is known and every key that is no section is there, every column has its type and its table's length, every
-index is in range, names are unique, integers are exact. Whether the plan is *right* is not asked. Each refusal names
+index is in range, names are unique, integers are exact. Whether the plan is *right* is not checked. Each refusal names
 the place. spec: P1.1, P1.2, P2.1, P2.2, R8.1, O1.1
 """
 

@@ -31,7 +31,7 @@ class Usage(NamedTuple):
 
     `footprint` bytes are needed, `peak_live_bytes` are live at `peak_step`. `slots` is the number of its logical slots
     and `max_live` the most storages live at one step, reached at `max_live_step`; `minimal` claims that the two are
-    equal (T5 says where that is not claimed).
+    equal (T5 states where that is not claimed).
     """
 
     footprint: int | None = None
@@ -167,7 +167,7 @@ class Plan:
     def sizes(self) -> list[Dim]:
         """The bytes of each tensor: a number, or an expression over the envelope. O(terms + tensors).
 
-        Raises ValueError where the terms are none; the gate has looked.
+        Raises ValueError for malformed terms, which the gate refuses.
         """
         if self.envelope is None:
             known: list[Dim] = self.allocation.tensors.bytes.tolist()

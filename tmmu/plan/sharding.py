@@ -1,7 +1,7 @@
-"""The shard spec as an object in the plan: what it must look like, whoever reads it (R7).
+"""The shard spec as an object in the plan: its form, for planner and verifier (R7).
 
-Planner and verifier both begin here and share nothing after it: this says that names are known and numbers in range,
-not what follows from them. The empty object is the spec of one rank.
+Both begin here and share nothing after it: this checks that names are known and numbers in range, not what follows
+from them. The empty object is the spec of one rank.
 spec: R7.1, R7.2, R7.3, R7.4
 """
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tmmu.core.bindings import expected
+from tmmu.core.fields import shown
 from tmmu.core.vocabulary import Role
 
 KEYS = ("mesh", "pad", "zero_axis", "zero_stage", "pipeline_axis", "stages", "rules", "operators")
@@ -28,9 +30,9 @@ def ranks(spec: dict[str, Any]) -> int:
 
 
 def read(value: Any) -> dict[str, Any]:
-    """`value` if it is a shard spec; ValueError says what is wrong with it. O(spec)."""
+    """`value` if it is a shard spec; ValueError names what is wrong with it. O(spec)."""
     if not isinstance(value, dict):
-        raise ValueError("no map")
+        raise ValueError(f"expected a map, got {shown(value)}")
     if not value:
         return {}
     for key in KEYS:
@@ -41,13 +43,13 @@ def read(value: Any) -> dict[str, Any]:
             raise ValueError(f"the key {key!r} is unknown")
     axes = _axes(value["mesh"])
     if type(value["pad"]) is not bool:
-        raise ValueError("pad is no boolean")
+        raise expected("a boolean", value["pad"], "pad")
     stage = value["zero_stage"]
     if type(stage) is not int or not 0 <= stage <= 3:
-        raise ValueError("zero_stage is no integer from 0 to 3")
+        raise expected("an integer from 0 to 3", stage, "zero_stage")
     for key in ("zero_axis", "pipeline_axis"):
         if _text(value[key], key) and value[key] not in axes:
-            raise ValueError(f"{key} {value[key]!r} is no axis of the mesh")
+            raise ValueError(f"{key}: expected an axis of the mesh, got {value[key]!r}")
     if (stage > 0) != bool(value["zero_axis"]):
         raise ValueError("a ZeRO stage and its axis belong together")
     if value["zero_axis"] and value["zero_axis"] == value["pipeline_axis"]:
@@ -63,13 +65,13 @@ def read(value: Any) -> dict[str, Any]:
 
 def _text(value: Any, where: str) -> str:
     if type(value) is not str or "\0" in value or len(value) > MAX_TEXT:
-        raise ValueError(f"{where} is no text of at most {MAX_TEXT} characters")
+        raise expected(f"a text of at most {MAX_TEXT} characters", value, where)
     return value
 
 
 def _list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list) or len(value) > MAX_ENTRIES:
-        raise ValueError(f"{where} is no array of at most {MAX_ENTRIES} entries")
+        raise expected(f"an array of at most {MAX_ENTRIES} entries", value, where)
     return value
 
 
@@ -83,12 +85,12 @@ def _axes(value: Any) -> dict[str, int]:
     found: dict[str, int] = {}
     for entry in _list(value, "mesh"):
         if len(_list(entry, "an axis of the mesh")) != 2:
-            raise ValueError("an axis of the mesh is no pair of name and size")
+            raise expected("a pair of name and size", entry, "an axis of the mesh")
         name, size = _text(entry[0], "the name of an axis"), entry[1]
         if not name or name in found or "/" in name or "." in name:
             raise ValueError(f"the name of the axis {name!r} is empty, used twice, or holds a slash or a point")
         if type(size) is not int or not 1 <= size < 1 << 32:
-            raise ValueError(f"the size of the axis {name!r} is no integer from 1 to 2^32 - 1")
+            raise expected("an integer from 1 to 2^32 - 1", size, f"the size of the axis {name!r}")
         found[name] = size
     if not found or len(found) > MAX_AXES or math.prod(found.values()) >= 1 << 32:
         raise ValueError(f"the mesh has no axis, more than {MAX_AXES}, or 2^32 ranks or more")
@@ -107,13 +109,13 @@ def _rule(value: Any, split_by: set[str]) -> None:
     rule = _map(value, ("roles", "names", "split"), "a rule")
     for role in _list(rule["roles"], "the roles of a rule"):
         if role not in tuple(Role):
-            raise ValueError(f"a rule names the role {role!r}, which is none")
+            raise expected("a role", role, "the roles of a rule")
     for pattern in _list(rule["names"], "the names of a rule"):
         _text(pattern, "a pattern of a rule")
     used = [axis for axis in _list(rule["split"], "the split of a rule") if axis]
     for axis in rule["split"]:
         if type(axis) is not str or axis not in split_by:
-            raise ValueError(f"a rule splits by {axis!r}, which is no axis, or the pipeline's")
+            raise ValueError(f"a rule splits by {axis!r}: expected an axis of the mesh, but not the pipeline's")
     if len(set(used)) != len(used):
         raise ValueError(f"a rule splits two dimensions by the axis {used[0]!r}")
 

@@ -15,7 +15,7 @@ import numpy as np
 from tmmu.core.columns import NONE, U32, Names, column, index_of, ragged
 from tmmu.core.dtypes import TYPES, element_alignment
 from tmmu.core.statements import ARROW, Format, TextLine, operator, statements
-from tmmu.core.vocabulary import MAIN, UINT64_END, Part, Role, Shares
+from tmmu.core.vocabulary import MAIN, UINT64_END, NodePart, Role, Shares
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.columns import (
     IS_INPUT,
@@ -51,7 +51,7 @@ CALLERS = (Role.INPUT, Role.PARAMETER, Role.OPTIMIZER)
 KEPT = (Role.PARAMETER, Role.OPTIMIZER)
 
 
-class Row(NamedTuple):
+class TextTensor(NamedTuple):
     """A tensor as it is stated; `of` is the row that it shares with, `shift` the byte of it at which it begins."""
 
     name: str
@@ -67,7 +67,7 @@ class Row(NamedTuple):
     shift: int
 
 
-class Home(NamedTuple):
+class Location(NamedTuple):
     """Where a tensor lies: the row whose storage it is in, and the byte there."""
 
     root: int
@@ -97,7 +97,7 @@ class _Reading:
         self.arenas: list[Arena] = []
         self.arena_rows: dict[str, int] = {}
         self.rows: dict[str, int] = {}
-        self.steps: list[tuple[str, tuple[str, str], Part]] = []
+        self.steps: list[tuple[str, tuple[str, str], NodePart]] = []
         self.accesses: list[Access] = []
         self.mutates: list[tuple[int, ...]] = []
         self.arms = [BodySpan(MAIN, NO_STEP, NO_STEP, 0, 0, False, False)]
@@ -130,7 +130,7 @@ class _Reading:
         """`BYTES ARENA OFFSET`."""
         return statement.integer("bytes"), statement.row(self.arena_rows, "arena"), statement.integer("an offset")
 
-    def tensor(self, name: str, statement: TextLine) -> Row:
+    def tensor(self, name: str, statement: TextLine) -> TextTensor:
         """One line. spec: X2.2"""
         size, arena, offset = self.placed(statement)
         role: Role | None = None
@@ -149,10 +149,10 @@ class _Reading:
                     raise statement.refuse("it shares with two tensors", "write one of view, inplace and alias")
                 of = statement.row(self.rows, "tensor")
                 link = LINKS[word], of, statement.integer("a byte of the base") if word == "view" else 0
-        # What the caller keeps it reads again at the end, unless it gives it up; that it does is for it to say.
+        # What the caller keeps it reads again at the end, unless it gives it up, which only the caller can state.
         flags |= IS_RETURNED if role in KEPT and not donated else 0
         alignment = element_alignment(dtype) if alignment is None else alignment
-        return Row(name, size, arena, offset, role or Role.ACTIVATION, flags, dtype, alignment, *link)
+        return TextTensor(name, size, arena, offset, role or Role.ACTIVATION, flags, dtype, alignment, *link)
 
     def buffers(self) -> Buffers:
         """Lifetimes without accesses. spec: X2.6"""
@@ -193,7 +193,7 @@ class _Reading:
             if word in ("step", "begin"):
                 self.nodes.add(name := statement.new(self.nodes, "step"))
                 op = operator(statement.name("an operator"))
-                self.step(statement, name, op, Part.WHOLE if word == "step" else Part.ENTER, body)
+                self.step(statement, name, op, NodePart.WHOLE if word == "step" else NodePart.ENTER, body)
                 if word == "begin":
                     opened.append((statement, body, []))
                     words = {"loop": False, "exclusive": False}
@@ -222,7 +222,7 @@ class _Reading:
                 raise statement.refuse(f"{ended!r} is ended, {name!r} is open")
             for b in mine:
                 self.arms[b] = self.arms[b]._replace(leave=len(self.steps))
-            self.step(statement, name, op, Part.LEAVE, outer)
+            self.step(statement, name, op, NodePart.LEAVE, outer)
             statement.end()
             opened.pop()
             body = outer
@@ -244,7 +244,7 @@ class _Reading:
         self.arms.append(BodySpan(outer, enter, NO_STEP, len(self.steps), NO_STEP, iterates, exclusive))
         return mine[-1]
 
-    def step(self, statement: TextLine, name: str, op: tuple[str, str], part: Part, body: int) -> None:
+    def step(self, statement: TextLine, name: str, op: tuple[str, str], part: NodePart, body: int) -> None:
         """`READS -> WRITES [changes NAMES]`, the name and the operator apart."""
         reads = statement.rows(self.rows, "tensor")
         statement.expect(ARROW)
@@ -258,15 +258,15 @@ class _Reading:
         self.accesses.append(Access(body, reads, writes))
         self.mutates.append(changed)
 
-    def allocation(self, tensors: list[Row]) -> Allocation:
+    def allocation(self, tensors: list[TextTensor]) -> Allocation:
         """The tables. spec: X2.5"""
         callers = [row.role in CALLERS for row in tensors]
         kept = [row.role in KEPT or bool(row.flags & IS_RETURNED) for row in tensors]
         live = lives(self.accesses, self.arms, callers, kept)
-        homes = _homes(tensors, self.found["tensor"])
+        locations = _locations(tensors, self.found["tensor"])
         ops, op = index_of([op for _, op, _ in self.steps])
         types, dtype = index_of([row.dtype for row in tensors])
-        storages, storage = _formed(tensors, homes, live)
+        storages, storage = _formed(tensors, locations, live)
         lists = [[getattr(a, name) for a in self.accesses] for name in ("reads", "writes")]
         u8, u32, u64 = np.uint8, np.uint32, np.uint64
         return Allocation(
@@ -276,7 +276,7 @@ class _Reading:
                 column([ROLES.index(row.role) for row in tensors], u8), column([row.flags for row in tensors], u8),
                 column([row.bytes for row in tensors], u64), column([row.alignment for row in tensors], u64),
                 column(live.birth, u32), column(live.death, u32), column(storage, u32),
-                column([home.window for home in homes], u64), _or_none(live.writer),
+                column([location.window for location in locations], u64), _or_none(live.writer),
                 column([SHARES.index(row.shares) for row in tensors], u8), column([row.of for row in tensors], u32),
             ),
             Steps(
@@ -298,42 +298,42 @@ class _Reading:
         )  # fmt: skip
 
 
-def _homes(tensors: list[Row], lines: list[TextLine]) -> list[Home]:
-    """Where each tensor lies: with what it shares with, if it lies where that says it does, else by itself.
+def _locations(tensors: list[TextTensor], lines: list[TextLine]) -> list[Location]:
+    """Where each tensor lies: in the storage of its base, if its address is that of base and window, else in its own.
 
-    A tensor elsewhere than its base is a storage of its own with the word on sharing that it states, as it would be in
-    a binary plan; the checker says what is wrong with it. O(tensors).
+    A tensor elsewhere than its base is a storage of its own with the sharing that it states, as it would be in a
+    binary plan; the checker reports what is wrong with it. O(tensors).
     """
-    homes: list[Home | None] = [None] * len(tensors)
+    locations: list[Location | None] = [None] * len(tensors)
     for start in range(len(tensors)):
         chain, t = [], start
-        while homes[t] is None and tensors[t].of != NONE:
+        while locations[t] is None and tensors[t].of != NONE:
             chain.append(t)
             if len(chain) > len(tensors):
                 raise lines[start].refuse("it shares with itself, by way of others", "share with what is not shared", 1)
             t = tensors[t].of
-        homes[t] = homes[t] or Home(t, 0)
+        locations[t] = locations[t] or Location(t, 0)
         for t in reversed(chain):
             row = tensors[t]
-            base = homes[row.of]
-            assert base is not None  # the chain ends where a home is known
+            base = locations[row.of]
+            assert base is not None  # the chain ends where an address is known
             window = base.window + row.shift
             root = tensors[base.root]
             if window + row.bytes >= UINT64_END:
                 raise lines[t].refuse("it ends beyond 64 bits", "correct its shift")
             fits = (row.arena, row.offset) == (root.arena, root.offset + window)
-            homes[t] = Home(base.root, window) if fits else Home(t, 0)
-    return [home for home in homes if home is not None]
+            locations[t] = Location(base.root, window) if fits else Location(t, 0)
+    return [location for location in locations if location is not None]
 
 
-def _formed(tensors: list[Row], homes: list[Home], live: Lives) -> tuple[Storages, list[int]]:
+def _formed(tensors: list[TextTensor], locations: list[Location], live: Lives) -> tuple[Storages, list[int]]:
     """The storages in the order of their first members, and the one of each tensor. spec: T2.1"""
     number: dict[int, int] = {}
-    storage = [number.setdefault(home.root, len(number)) for home in homes]
+    storage = [number.setdefault(location.root, len(number)) for location in locations]
     rows = [[tensors[t].arena, 0, 1, live.birth[t], 0, tensors[t].offset] for t in number]
-    for t, (k, home) in enumerate(zip(storage, homes, strict=True)):
+    for t, (k, location) in enumerate(zip(storage, locations, strict=True)):
         row = rows[k]
-        row[1], row[2] = max(row[1], home.window + tensors[t].bytes), max(row[2], tensors[t].alignment)
+        row[1], row[2] = max(row[1], location.window + tensors[t].bytes), max(row[2], tensors[t].alignment)
         row[3], row[4] = min(row[3], live.birth[t]), max(row[4], live.death[t])
     return _storages([tuple(row) for row in rows]), storage
 

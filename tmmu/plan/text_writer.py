@@ -1,8 +1,8 @@
 """The text of a plan: the inverse of `tmmu.plan.text` on allocations.
 
-Storages and lifetimes are not written: they follow. So a text is read again before it is given out, and a plan that
-says other than what follows (a lifetime that no access asks for, bytes shared without a reason) is refused with the
-column where it does. spec: X2.8
+Storages and lifetimes are not written: they follow. So a text is read again before it is returned, and a plan that
+states other than what follows (a lifetime without an access for it, bytes shared without a reason) is refused with the
+column that differs. spec: X2.8
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tmmu.core.columns import NONE, Table
 from tmmu.core.dtypes import SHORT, element_alignment
 from tmmu.core.errors import TmmuError
 from tmmu.core.statements import operator_text, written
-from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plan import text
 from tmmu.plan.allocation import Allocation, Arena, Buffers, Placement
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
@@ -97,10 +97,10 @@ def _buffers(body: Buffers, names: list[str]) -> Iterator[str]:
 
 def _tensors(body: Allocation, names: list[str]) -> Iterator[str]:
     t, arenas = body.tensors, [_name(arena.name) for arena in body.arenas]
-    homes = body.storages.arena[t.storage].tolist()
+    arena_of = body.storages.arena[t.storage].tolist()
     columns = (t.bytes, body.addresses(), t.role, t.flags, t.dtype, t.alignment, t.shares, t.of, t.window)
     windows = t.window.tolist()
-    for name, arena, row in zip(names, homes, zip(*(c.tolist() for c in columns), strict=True), strict=True):
+    for name, arena, row in zip(names, arena_of, zip(*(c.tolist() for c in columns), strict=True), strict=True):
         size, address, role, flags, dtype, alignment, shares, of, window = row
         words = _marks(ROLES[role], flags)
         kind = body.dtypes[dtype]
@@ -141,15 +141,15 @@ def _steps(body: Allocation, names: list[str]) -> Iterator[str]:
         part = PARTS[p]
         while opened and opened[-1][2] + 1 < len(opened[-1][1]):
             owner, mine, at = opened[-1]
-            if part is not Part.LEAVE and b == mine[at]:
+            if part is not NodePart.LEAVE and b == mine[at]:
                 break
             opened[-1] = owner, mine, at + 1
             yield " ".join(("arm", *_body_name(bodies.name[mine[at + 1]], owner, at + 1)))
-        word = {Part.WHOLE: "step", Part.ENTER: "begin", Part.LEAVE: "end"}[part]
-        operation = () if part is Part.LEAVE else (_name(operator_text(*body.ops[op])),)
+        word = {NodePart.WHOLE: "step", NodePart.ENTER: "begin", NodePart.LEAVE: "end"}[part]
+        operation = () if part is NodePart.LEAVE else (_name(operator_text(*body.ops[op])),)
         changes = ("changes", *(names[t] for t in mutates)) if mutates else ()
         line = (word, _name(node), *operation, *(names[t] for t in reads), "->", *(names[t] for t in writes), *changes)
-        if part is Part.LEAVE and opened:
+        if part is NodePart.LEAVE and opened:
             opened.pop()
         if s in owned:
             first = owned[s][0]

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Part, Shares, Tensor
-from tmmu.ir.program import Program, defining_body
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, NodePart, Shares, Tensor
+from tmmu.ir.program import ModelProgram, defining_body
 from tmmu.ir.validate import CALLERS
 from tmmu.planner.arenas import permitted
 from tmmu.planner.liveness import Liveness
@@ -52,7 +52,7 @@ class Aliasing:
 class _Classes:
     """Alias classes under union; a class's facts stand at its root."""
 
-    def __init__(self, program: Program, live: Liveness, mode: str, donated: frozenset[int]) -> None:
+    def __init__(self, program: ModelProgram, live: Liveness, mode: str, donated: frozenset[int]) -> None:
         self.parent = list(range(len(program.tensors)))
         self.death = list(live.death)
         self.alignment = [tensor.alignment for tensor in program.tensors]
@@ -86,7 +86,7 @@ class _Classes:
 
 
 def form(
-    program: Program,
+    program: ModelProgram,
     live: Liveness,
     arenas: tuple[ArenaConfiguration, ...],
     mode: str,
@@ -148,7 +148,7 @@ def _join_groups(
 
 
 def _walk(
-    program: Program, arena: list[Choices], classes: _Classes, shares: list[Shares], of: list[int], in_place: bool
+    program: ModelProgram, arena: list[Choices], classes: _Classes, shares: list[Shares], of: list[int], in_place: bool
 ) -> tuple[list[int], list[Refused]]:
     """The window of each tensor in its storage, and the hints that were refused; granted ones join classes.
 
@@ -173,14 +173,14 @@ def _walk(
                         place=f"tensor {tensors[t].name!r}",
                         fix="move the view, or align the tensors that it shows",
                     )
-        if step.part is Part.LEAVE:
+        if step.part is NodePart.LEAVE:
             continue
         place = {t: k for k, t in enumerate(node.writes)}
         for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
             x, o = classes.find(operand), classes.find(result)
             if not in_place:
                 reason = "layout: it gives every result bytes of its own"
-            elif step.part is not Part.WHOLE:
+            elif step.part is not NodePart.WHOLE:
                 reason = "the node has bodies"
             elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in step.mutates:
                 reason = "the result shares other bytes already"
@@ -223,7 +223,7 @@ def _touch(tensors: tuple[Tensor, ...], window: list[int], a: int, b: int) -> bo
 class _Conflicts:
     """Which classes must not be joined (T5), kept as members and partners by root; empty for most models."""
 
-    def __init__(self, program: Program, classes: _Classes) -> None:
+    def __init__(self, program: ModelProgram, classes: _Classes) -> None:
         self.members: dict[int, set[int]] = {}
         self.partners: dict[int, set[int]] = {}
         for a, b in program.model.must_not_alias:
@@ -243,7 +243,7 @@ class _Conflicts:
 
 
 def _storages(
-    program: Program,
+    program: ModelProgram,
     live: Liveness,
     permitted: list[Choices],
     window: list[int],

@@ -37,7 +37,7 @@ def of(tensors: Sequence[Tensor], ranges: Mapping[str, tuple[int, int]], policy:
         if most is None or most.value != tensor.bytes:
             raise TmmuError(
                 "INVALID_IR_SHAPES",
-                f"{tensor.bytes} bytes are no maximum of {size}",
+                f"{tensor.bytes} bytes are not the maximum of {size}",
                 place=f"tensor {tensor.name!r}",
                 fix="bind one of its dimensions to a single size",
             )

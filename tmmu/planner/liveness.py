@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tmmu.core.vocabulary import MAIN, Role
-from tmmu.ir.program import Program
+from tmmu.ir.program import ModelProgram
 from tmmu.ir.validate import CALLERS
 
 NO_STEP = -1
@@ -25,7 +25,7 @@ class Liveness:
     writer: list[int]
 
 
-def analyze(program: Program, mode: str) -> Liveness:
+def analyze(program: ModelProgram, mode: str) -> Liveness:
     """The lifetimes of all tensors, `mode` being "inference", "forward" or "backward". O(steps + accesses).
 
     Memory is three integers a tensor. A program without steps gives every tensor the lifetime [0, 0].
@@ -55,7 +55,7 @@ def analyze(program: Program, mode: str) -> Liveness:
     return Liveness(birth, death, writer)
 
 
-def _extend_over_loops(program: Program, writer: list[int], birth: list[int], death: list[int]) -> None:
+def _extend_over_loops(program: ModelProgram, writer: list[int], birth: list[int], death: list[int]) -> None:
     """What a node that iterates is given, captures or returns lives from its enter to its leave (T8)."""
     model, steps = program.model, program.steps
     for b, body in enumerate(model.bodies):

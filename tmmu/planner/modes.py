@@ -1,4 +1,4 @@
-"""Modes and presets: which part of training is planned, and what becomes of a model for it (M1).
+"""Modes and presets: which part of training is planned, and how a model is changed for it (M1).
 
 `inference` runs the forward nodes and retains nothing; `forward` runs them and keeps for the caller what backward will
 read; `backward` runs both halves, and the optimizer nodes if there are any. A preset decides how training is planned:
@@ -18,7 +18,7 @@ from tmmu.planner.training.expand import expand, mark_saved
 
 
 def chosen(mode: str | None, preset: str | None, budget: int | None) -> tuple[str, str]:
-    """The mode and preset that are meant; either may be left out. MODE_VIOLATION for a pair that is none.
+    """The mode and preset that are requested; either may be left out. MODE_VIOLATION for an impossible pair.
 
     >>> chosen(None, None, None), chosen("backward", None, None), chosen(None, "remat_enabled", 1 << 30)
     (('inference', 'inference'), ('backward', 'train_full'), ('backward', 'remat_enabled'))

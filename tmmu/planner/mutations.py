@@ -6,11 +6,11 @@ spec: V1.10, I1.11
 from __future__ import annotations
 
 from tmmu.core.errors import TmmuError
-from tmmu.ir.program import Program, shown
+from tmmu.ir.program import ModelProgram, shown
 from tmmu.ir.validate import CALLERS
 
 
-def check_mutations(run: Program, mode: str) -> None:
+def check_mutations(run: ModelProgram, mode: str) -> None:
     """Raise INVALID_IR or INVALID_BINDING for a step that may not change a tensor. O(steps + accesses).
 
     No view may be changed, nor what the caller did not donate; and once a tensor is changed, no view that was made of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether `name` is as `pattern` says, in which `*` stands for any text and everything else for itself.
+    """Whether `name` matches `pattern`, in which `*` stands for any text and everything else for itself.
 
     The pieces between the stars are looked for from left to right, each as early as it can stand: O(name).
 

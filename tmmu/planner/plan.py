@@ -21,7 +21,7 @@ from tmmu.core.columns import NONE, Names, column, index_of, ragged
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, MAIN, MODES, ArenaConfiguration, ArenaPolicy, Model, Phase, Role
 from tmmu.ir import columns as ir_columns
-from tmmu.ir.program import Program, program
+from tmmu.ir.program import ModelProgram, program
 from tmmu.plan import columns as table
 from tmmu.plan.allocation import Allocation, Arena
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
@@ -260,7 +260,7 @@ def _running(born: np.ndarray, gone: np.ndarray, amount: list[int], steps: int, 
 
 
 def _allocation(
-    run: Program, live: liveness.Liveness, alias: Aliasing, found: Solution, mode: str, layout: str
+    run: ModelProgram, live: liveness.Liveness, alias: Aliasing, found: Solution, mode: str, layout: str
 ) -> Allocation:
     """What is run and where it lies, as columns. spec: O1.7, P2.3"""
     model, tensors, steps, problem = run.model, run.tensors, run.steps, alias.storages

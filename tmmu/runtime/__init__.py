@@ -1,1 +1,1 @@
-"""A plan at work: arenas in real memory, zeroing, batches and their commits, records, checkpoints."""
+"""Executing a plan: arenas in real memory, zeroing, batches and their commits, records, checkpoints."""

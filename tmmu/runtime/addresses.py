@@ -1,4 +1,4 @@
-"""Can a plan be put into memory at all? Its addresses, sizes and lifetimes are looked at, before anything is mapped.
+"""Whether a plan can be put into memory: its addresses, sizes and lifetimes are checked before anything is mapped.
 
 spec: U2.4
 """
@@ -14,7 +14,7 @@ from tmmu.runtime.extents import OPERATOR as APPLY
 
 
 def check_addresses(plan: Plan) -> None:
-    """Does every storage lie, aligned, within its arena, every tensor within its storage, every lifetime in the run?
+    """Check that every storage lies, aligned, in its arena, every tensor in its storage, every lifetime in the run.
 
     Raises INVALID_ADDRESS, ALIGNMENT_VIOLATION, ARENA_TOO_SMALL, CONTRACT_VIOLATION for lifetimes, and what
     `extents.of_plan` raises. Overlap is not checked: that is what `verify-plan` proves. O(plan).
@@ -47,7 +47,8 @@ def check_addresses(plan: Plan) -> None:
         if offset % max(alignment, plan.allocation.arenas[a].alignment) or at % alignment:
             raise TmmuError(
                 "ALIGNMENT_VIOLATION",
-                f"storage {k} lies at {offset}, no multiple of {max(alignment, plan.allocation.arenas[a].alignment)}",
+                f"storage {k} lies at {offset}, not at a multiple of "
+                f"{max(alignment, plan.allocation.arenas[a].alignment)}",
                 place=f"arena {plan.allocation.arenas[a].name!r}",
                 fix="plan again",
                 operator=APPLY,

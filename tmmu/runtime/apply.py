@@ -19,13 +19,13 @@ from tmmu.runtime.divided import mappings
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import APPLY, Execution
 from tmmu.runtime.filling import check_fill, check_mode, debug_fill
-from tmmu.runtime.journal import Journal, State, genesis
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.journal import Journal, JournalState, genesis
+from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.schema import END
 from tmmu.runtime.records.trace import Trace, header
 
-Contents = Sequence[bytes] | Callable[[Memory], None]
+Contents = Sequence[bytes] | Callable[[MappedMemory], None]
 """What arenas hold when they are applied: the bytes of each, or what fills those that persist."""
 
 
@@ -41,7 +41,7 @@ def apply_plan(
     ledger: Ledger | None = None,
     trace: Trace | None = None,
     journal: str | os.PathLike[str] | None = None,
-    start: State | None = None,
+    start: JournalState | None = None,
     contents: Contents | None = None,
     events: EventLog | None = None,
 ) -> Execution:
@@ -79,7 +79,7 @@ def apply_plan(
     TmmuError
         CONTRACT_VIOLATION over budget; MODE_VIOLATION; INVALID_ADDRESS, ALIGNMENT_VIOLATION, ADDRESS_COLLISION or
         ARENA_TOO_SMALL for a plan whose addresses cannot be; TMMU_ALLOCATION_FAILURE where memory or the journal cannot
-        be had; what `Memory.map` and `Journal.open` raise. Nothing is mapped or written to the journal then.
+        be had; what `MappedMemory.map` and `Journal.open` raise. Nothing is mapped or written to the journal then.
 
     Notes
     -----
@@ -109,7 +109,7 @@ def apply_plan(
                 required=needed,
             )
         plan_hash = file.identity(plan)
-        memory = Memory.map(plan, huge_pages=huge_pages, base=base, events=events)
+        memory = MappedMemory.map(plan, huge_pages=huge_pages, base=base, events=events)
         opened = None
         try:
             if events is not None:
@@ -162,7 +162,7 @@ def _failures_recorded(
 
 
 def _asked(
-    plan: Plan, sizes: list[int], budget: int | None, is_fresh: bool, start: State | None, failures: int
+    plan: Plan, sizes: list[int], budget: int | None, is_fresh: bool, start: JournalState | None, failures: int
 ) -> dict[str, Any]:
     """What is logged of a plan that is to be applied: what it needs, and the storages of each arena."""
     s = plan.allocation.storages
@@ -187,7 +187,7 @@ def _asked(
     }
 
 
-def _fill(memory: Memory, contents: Contents | None) -> None:
+def _fill(memory: MappedMemory, contents: Contents | None) -> None:
     """Zeros in reused arenas that were not made here (what is mapped here is zero), or what a checkpoint held."""
     for a, found in enumerate(memory.arenas):
         if contents is not None and not callable(contents):

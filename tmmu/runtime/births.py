@@ -10,7 +10,7 @@ import numpy as np
 
 from tmmu.plan.sections import Plan
 from tmmu.runtime.filling import fill_storage, zero_tensor
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 
 
 class Births:
@@ -31,7 +31,7 @@ class Births:
     """
 
     def __init__(
-        self, plan: Plan, memory: Memory, debug_seed: int | None = None, execution_mode: str = "local"
+        self, plan: Plan, memory: MappedMemory, debug_seed: int | None = None, execution_mode: str = "local"
     ) -> None:
         self.plan, self.memory, self.debug_seed, self.execution_mode = plan, memory, debug_seed, execution_mode
         s = plan.allocation.storages

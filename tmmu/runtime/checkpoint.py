@@ -25,8 +25,8 @@ from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution, violation
 from tmmu.runtime.filling import UNFILLED
 from tmmu.runtime.handles import generations
-from tmmu.runtime.journal import State, genesis
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.journal import JournalState, genesis
+from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.trace import Trace
@@ -48,7 +48,7 @@ class Checkpoint(NamedTuple):
 
     plan: Plan
     plan_hash: bytes
-    state: State
+    state: JournalState
     memory: list[bytes] | None
 
 
@@ -70,7 +70,7 @@ def tensor_columns(plan: Plan) -> dict[str, Any]:
     }
 
 
-def encode(plan: Plan, state: State | None = None, memory: Memory | None = None) -> bytes:
+def encode(plan: Plan, state: JournalState | None = None, memory: MappedMemory | None = None) -> bytes:
     """The bytes of a checkpoint; without a state it is that of a plan of which nothing has run."""
     plan_hash = file.identity(plan)
     state = state or genesis(plan_hash)
@@ -148,7 +148,7 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
         if type(value[key]) not in types:
             raise refusal(key, "a value of another kind")
     if (value["format"], value["spec_version"]) != (FORMAT, SPEC_VERSION):
-        raise refusal("format", f"{value['format']!r} {value['spec_version']!r} is no checkpoint that is known")
+        raise refusal("format", f"{value['format']!r} {value['spec_version']!r} is not a known format of checkpoints")
     body = {key: item for key, item in value.items() if key != "checkpoint_hash"}
     if value["checkpoint_hash"] != canonical.digest(body):
         raise refusal("checkpoint_hash", "it is not that of the other keys: the file is damaged")
@@ -169,9 +169,9 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
         now = file.identity(current)
         if now != plan_hash:
             raise _diverged("plan_hash of the current plan", plan_hash, now)
-    state = State(value["batches"], value["state_hash"])
+    state = JournalState(value["batches"], value["state_hash"])
     if state.batches < 0 or len(state.state_hash) != 32 or (state.batches == 0 and state != genesis(plan_hash)):
-        raise refusal("state_hash", "it is no state of this plan")
+        raise refusal("state_hash", "it is not a state of this plan")
     return Checkpoint(plan, plan_hash, state, _memory(value["memory"], plan))
 
 

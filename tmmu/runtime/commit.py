@@ -11,10 +11,10 @@ from typing import Any
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.runtime.execution import COMMIT, Execution
-from tmmu.runtime.journal import State, sealed
+from tmmu.runtime.journal import JournalState, sealed
 
 
-def commit_execution(execution: Execution) -> State:
+def commit_execution(execution: Execution) -> JournalState:
     """Seal the open batch and return the new state; where no batch is open, return the sealed one and change nothing.
 
     The pending operations of each arena are run, arena by arena in the plan's order, and waited for. Then the batch's
@@ -39,7 +39,7 @@ def commit_execution(execution: Execution) -> State:
     if execution.journal is not None:
         state = execution.journal.append(record)
     else:
-        state = State(execution.state.batches + 1, record["state_hash"])
+        state = JournalState(execution.state.batches + 1, record["state_hash"])
     execution.state, execution.is_open = state, False
     execution.visible = {arena.name: state.batches for arena in execution.plan.allocation.arenas}
     execution.ledger.seal()

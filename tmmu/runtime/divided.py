@@ -102,7 +102,7 @@ def buffers(made: Sequence[Mapping], plan: Plan, names: Sequence[str]) -> dict[i
         if name in own:
             found[own[name]] = name
             continue
-        what = f"which lies in the memory {inside[name]!r}" if name in inside else "which is no arena of the plan"
+        what = f"which lies in the memory {inside[name]!r}" if name in inside else "which is not an arena of the plan"
         raise TmmuError(
             "INVALID_BINDING",
             f"a buffer for {name!r}, {what}",

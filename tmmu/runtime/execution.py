@@ -1,4 +1,4 @@
-"""A plan at work: its arenas in memory, batch after batch, each sealed by a commit.
+"""An execution of a plan: its arenas in memory, batch after batch, each sealed by a commit.
 
 A storage of a reused arena holds zeros when it is born (`births`). spec: U2.8 to U2.12, U4.11
 """
@@ -20,8 +20,8 @@ from tmmu.runtime.backing import Bytes
 from tmmu.runtime.births import Births
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.handles import TensorMap
-from tmmu.runtime.journal import Journal, State
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.journal import Journal, JournalState
+from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records.ledger import Ledger, of_steps
 from tmmu.runtime.records.trace import Trace
 
@@ -53,11 +53,11 @@ class Execution:
     def __init__(
         self,
         plan: Plan,
-        memory: Memory,
+        memory: MappedMemory,
         *,
         plan_hash: bytes,
         execution_mode: str,
-        state: State,
+        state: JournalState,
         debug_seed: int | None = None,
         hash_contents: bool = False,
         ledger: Ledger | None = None,

@@ -62,10 +62,10 @@ def _extents(allocation: Allocation, a: int, footprint: int) -> Extents:
     arena, s = allocation.arenas[a], allocation.storages
     for row, alignment in enumerate(s.alignment.tolist()):
         if alignment < 1 or alignment & (alignment - 1):
-            raise _unaligned(arena.name, f"the alignment {alignment} of storage {row} is no power of two", row)
+            raise _unaligned(arena.name, f"the alignment {alignment} of storage {row} is not a power of two", row)
     strictest = max([arena.alignment, *s.alignment[s.arena == a].tolist()])
     if strictest & (strictest - 1):
-        raise _unaligned(arena.name, f"its alignment {strictest} is no power of two", 0)
+        raise _unaligned(arena.name, f"its alignment {strictest} is not a power of two", 0)
     if not arena.scattered:
         return Extents(arena.name, (0,), (footprint,), (0,), footprint, strictest)
     longest: dict[int, int] = {}

@@ -12,7 +12,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import EXECUTION_MODES
 from tmmu.plan.sections import Plan
 from tmmu.runtime import philox
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 
 """How a plan is run; it is an input of ApplyPlan alone (M4)."""
 
@@ -24,7 +24,7 @@ LogicalAddress = tuple[str, int]
 """An arena's name and an address in it: an offset, or a hashed address."""
 
 
-def zero_tensor(memory: Memory, logical_address: LogicalAddress, size_bytes: int) -> None:
+def zero_tensor(memory: MappedMemory, logical_address: LogicalAddress, size_bytes: int) -> None:
     """Write zeros over `size_bytes` bytes at an address, or INVALID_ADDRESS and nothing. O(size)."""
     try:
         memory.arena(logical_address[0]).unused(logical_address[1], size_bytes)[:] = 0
@@ -34,7 +34,7 @@ def zero_tensor(memory: Memory, logical_address: LogicalAddress, size_bytes: int
 
 
 def debug_fill_tensor(
-    memory: Memory, logical_address: LogicalAddress, size_bytes: int, pattern_seed: int, execution_mode: str
+    memory: MappedMemory, logical_address: LogicalAddress, size_bytes: int, pattern_seed: int, execution_mode: str
 ) -> None:
     """Write the Philox4x32-10 pattern of a seed over `size_bytes` bytes at an address: for diagnostics alone. O(size).
 
@@ -59,7 +59,7 @@ def storage_seed(plan: Plan, seed: int, storage: int) -> int:
     return int.from_bytes(canonical.commitment("tmmu_debug_fill_v1", value)[:16], "little")
 
 
-def fill_storage(plan: Plan, memory: Memory, seed: int, storage: int, execution_mode: str) -> None:
+def fill_storage(plan: Plan, memory: MappedMemory, seed: int, storage: int, execution_mode: str) -> None:
     """Write the pattern of one storage over it."""
     s = plan.allocation.storages
     address = plan.allocation.arenas[int(s.arena[storage])].name, int(s.offset[storage])
@@ -67,7 +67,7 @@ def fill_storage(plan: Plan, memory: Memory, seed: int, storage: int, execution_
     debug_fill_tensor(memory, address, int(s.bytes[storage]), seed, execution_mode)
 
 
-def debug_fill(plan: Plan, memory: Memory, seed: int, execution_mode: str) -> None:
+def debug_fill(plan: Plan, memory: MappedMemory, seed: int, execution_mode: str) -> None:
     """Fill the storages of all reused arenas, in the order of the tensor map, each once."""
     storage, names = plan.allocation.tensors.storage.tolist(), plan.allocation.tensors.name.list()
     order = dict.fromkeys(storage[row] for row in sorted(range(len(names)), key=lambda row: names[row].encode()))

@@ -28,16 +28,16 @@ MARK_END = 16
 """How far from the beginning of a commit the mark begins at most."""
 
 
-class State(NamedTuple):
+class JournalState(NamedTuple):
     """What has been sealed: how many batches, and the hash of the last one's state."""
 
     batches: int
     state_hash: bytes
 
 
-def genesis(plan_hash: bytes) -> State:
+def genesis(plan_hash: bytes) -> JournalState:
     """The state of a plan of which nothing has run."""
-    return State(0, canonical.commitment("tmmu_state_v1", [plan_hash]))
+    return JournalState(0, canonical.commitment("tmmu_state_v1", [plan_hash]))
 
 
 def sealed(record: dict[str, Any]) -> bytes:
@@ -61,12 +61,12 @@ class Journal:
         What is sealed on the disk.
     """
 
-    def __init__(self, path: str, descriptor: int, state: State, end: int) -> None:
+    def __init__(self, path: str, descriptor: int, state: JournalState, end: int) -> None:
         self.path, self.state = path, state
         self._descriptor, self._end = descriptor, end
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], plan_hash: bytes, start: State | None = None) -> Self:
+    def open(cls, path: str | os.PathLike[str], plan_hash: bytes, start: JournalState | None = None) -> Self:
         """Open the journal at `path`, or begin one that starts at `start` (by default nothing has run).
 
         Raises REPLAY_DIVERGENCE where the journal is of another plan, or does not end at a `start` that is given,
@@ -100,7 +100,7 @@ class Journal:
             raise
         return cls(name, descriptor, state, end)
 
-    def append(self, record: dict[str, Any]) -> State:
+    def append(self, record: dict[str, Any]) -> JournalState:
         """Add a commit and sync it. Where that fails the state stays what it was, and the journal takes no more."""
         if self._descriptor < 0:
             raise _failure(self.path, "the journal is closed, or a write to it failed", "open it again")
@@ -117,7 +117,7 @@ class Journal:
             what = f"cannot be written ({error.strerror})"
             raise _failure(self.path, what, "make room, then open it again") from error
         self._end += len(data)
-        self.state = State(self.state.batches + 1, record["state_hash"])
+        self.state = JournalState(self.state.batches + 1, record["state_hash"])
         return self.state
 
     def close(self) -> None:
@@ -153,14 +153,14 @@ def _begun(name: str, descriptor: int, header: bytes) -> bytes:
     return header
 
 
-def _header(plan_hash: bytes, start: State) -> dict[str, Any]:
+def _header(plan_hash: bytes, start: JournalState) -> dict[str, Any]:
     return {
         "format": FORMAT, "spec_version": SPEC_VERSION, "tmmu_plan_hash": plan_hash, "batches": start.batches,
         "state_hash": start.state_hash,
     }  # fmt: skip
 
 
-def load(path: str | os.PathLike[str], plan_hash: bytes) -> State:
+def load(path: str | os.PathLike[str], plan_hash: bytes) -> JournalState:
     """The sealed state in a journal, without opening it for writing."""
     try:
         return replay(canonical.read_bounded(path, sequence.LIMIT, "INVALID_RECORD"), plan_hash)[0]
@@ -169,7 +169,7 @@ def load(path: str | os.PathLike[str], plan_hash: bytes) -> State:
         raise
 
 
-def replay(data: bytes, plan_hash: bytes) -> tuple[State, int]:
+def replay(data: bytes, plan_hash: bytes) -> tuple[JournalState, int]:
     """The last state in a journal's bytes, and how many bytes are whole.
 
     The bytes after these are one torn commit, or INVALID_RECORD is raised. REPLAY_DIVERGENCE for another plan.
@@ -188,28 +188,30 @@ def replay(data: bytes, plan_hash: bytes) -> tuple[State, int]:
             if data.find(MARK, end + MARK_END) >= 0:
                 raise
             return state, end
-        state, end = State(state.batches + 1, item.value["state_hash"]), item.end
+        state, end = JournalState(state.batches + 1, item.value["state_hash"]), item.end
     return state, end
 
 
-def _read_header(value: Any, plan_hash: bytes) -> State:
-    shape = _header(bytes(32), State(0, bytes(32)))
+def _read_header(value: Any, plan_hash: bytes) -> JournalState:
+    shape = _header(bytes(32), JournalState(0, bytes(32)))
     if not isinstance(value, dict) or {k: type(v) for k, v in value.items()} != {k: type(v) for k, v in shape.items()}:
-        raise sequence.refusal("record 0", "it is no header of a journal")
+        raise sequence.refusal("record 0", "it is not the header of a journal")
     if (value["format"], value["spec_version"]) != (FORMAT, SPEC_VERSION):
-        raise sequence.refusal("record 0", f"{value['format']!r} {value['spec_version']!r} is no journal that is known")
+        raise sequence.refusal(
+            "record 0", f"{value['format']!r} {value['spec_version']!r} is not a known format of journals"
+        )
     if value["tmmu_plan_hash"] != plan_hash:
         raise _diverged(None, "the journal is of another plan", plan_hash, value["tmmu_plan_hash"])
     if value["batches"] == 0 and value["state_hash"] != genesis(plan_hash).state_hash:
         raise sequence.refusal("record 0", "its state is not that of a plan of which nothing has run")
-    return State(value["batches"], value["state_hash"])
+    return JournalState(value["batches"], value["state_hash"])
 
 
-def _check_commit(record: Any, state: State, plan_hash: bytes) -> None:
+def _check_commit(record: Any, state: JournalState, plan_hash: bytes) -> None:
     place = f"batch {state.batches}"
     check_record(record, state.batches + 1)
     if record["kind"] != "commit":
-        raise sequence.refusal(place, "it is no commit")
+        raise sequence.refusal(place, "it is not a commit")
     if record["tmmu_plan_hash"] != plan_hash or record["t"] != state.batches:
         raise sequence.refusal(place, "it is of another plan or iteration")
     if record["previous_state_hash"] != state.state_hash or record["state_hash"] != sealed(record):

@@ -50,7 +50,7 @@ class ArenaMemory:
         if self.base % extent.alignment:
             raise TmmuError(
                 "ALIGNMENT_VIOLATION",
-                f"its base {self.base:#x} is no multiple of {extent.alignment}, which its strictest slot requires",
+                f"its base {self.base:#x} is not a multiple of {extent.alignment}, which its strictest slot requires",
                 place=f"arena {arena.name!r}",
                 fix="give a buffer that is aligned, or let the arena be mapped",
                 operator=OPERATOR,
@@ -104,7 +104,7 @@ class ArenaMemory:
         self._content = None
 
 
-class Memory:
+class MappedMemory:
     """All arenas of a plan in memory.
 
     `arenas` are in the plan's order, `mappings` are the ranges of memory in which they lie. A context manager: the

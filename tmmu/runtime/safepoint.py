@@ -15,7 +15,7 @@ from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import APPLY, Execution, violation
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 
 
 def exchange(
@@ -68,7 +68,7 @@ def exchange(
     kept = _kept(execution.plan, plan)
     t, trace, events = execution.state.batches, execution.trace, execution.events
 
-    def carry(memory: Memory) -> None:
+    def carry(memory: MappedMemory) -> None:
         for before, after in kept:
             memory.tensor(after)[:] = execution.memory.tensor(before)
 

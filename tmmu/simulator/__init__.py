@@ -1,8 +1,8 @@
 """Running a plan: its steps in its arenas beside the same steps in private memory, and a sanitizer for its bytes."""
 
 from tmmu.simulator.hashed import HashKernels
-from tmmu.simulator.program import Program
-from tmmu.simulator.simulate import Batches, Report, simulate
+from tmmu.simulator.program import PlanProgram
+from tmmu.simulator.simulate import Batches, SimulationReport, simulate
 from tmmu.simulator.witness import Corrupted, Corruption
 
-__all__ = ["Batches", "Corrupted", "Corruption", "HashKernels", "Program", "Report", "simulate"]
+__all__ = ["Batches", "Corrupted", "Corruption", "HashKernels", "PlanProgram", "SimulationReport", "simulate"]

@@ -1,6 +1,6 @@
 """The steps of a plan as a tree: bodies as lists of steps within the nodes that own them.
 
-Steps that make no program, a body that is entered and never left, a value that nobody returns, end the run.
+Steps that make no program, a body that is entered and never left, a value that no body returns, end the run.
 spec: SIM1.6, T8.1, T8.9
 """
 
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plan.columns import PARTS, ROLES
 from tmmu.plan.sections import Plan
-from tmmu.simulator.operators import iterates, knows_bodies
+from tmmu.simulator.operators import has_body_rule, iterates
 from tmmu.simulator.witness import malformed
 
 DEEPEST = 100
 """How deeply bodies may nest."""
 
 
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     """A step: `operands` and `results` are what it reads and writes without its own `scratch`."""
 
     node: str
     op: tuple[str, str]
-    part: Part
+    part: NodePart
     body: int
     operands: tuple[int, ...]
     results: tuple[int, ...]
@@ -62,7 +62,7 @@ class Holder:
     """Whether the plan declares that exactly one body runs. spec: X4.1"""
 
 
-def steps_of(plan: Plan) -> list[Step]:
+def steps_of(plan: Plan) -> list[PlanStep]:
     """The steps of a plan, each with its own scratch apart from what it reads and writes."""
     reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
     scratch = ROLES.index(Role.SCRATCH)
@@ -81,9 +81,9 @@ def steps_of(plan: Plan) -> list[Step]:
             for t in dict.fromkeys(writes[n])
             if t in reads[n] and t not in mutates[n] and role[t] == scratch and writer[t] == n
         ]
-        copies = PARTS[part] is Part.LEAVE
+        copies = PARTS[part] is NodePart.LEAVE
         made.append(
-            Step(
+            PlanStep(
                 plan.allocation.steps.node[n], plan.allocation.ops[op], PARTS[part], body,
                 tuple(t for t in reads[n] if copies or t not in own),
                 tuple(t for t in writes[n] if copies or t not in own),
@@ -96,7 +96,7 @@ def steps_of(plan: Plan) -> list[Step]:
 class Tree:
     """The steps of a plan as a tree of bodies."""
 
-    def __init__(self, plan: Plan, steps: Sequence[Step]) -> None:
+    def __init__(self, plan: Plan, steps: Sequence[PlanStep]) -> None:
         self.steps, bodies = steps, plan.allocation.bodies
         self.names = plan.allocation.tensors.name.list()
         self.parent: list[int] = bodies.parent.tolist()
@@ -124,9 +124,9 @@ class Tree:
         n = lo
         while n < hi:
             step = self.steps[n]
-            if step.body != body or step.part is Part.LEAVE:
+            if step.body != body or step.part is NodePart.LEAVE:
                 raise malformed(f"{step.node} stands in no body that is open, or leaves what it did not enter", step=n)
-            if step.part is Part.WHOLE:
+            if step.part is NodePart.WHOLE:
                 items.append(n)
             else:
                 items.append(self.holder(n, hi, depth))
@@ -139,7 +139,11 @@ class Tree:
         step, owned = self.steps[enter], self.owned.get(enter, [])
         leaves = {self.leave[b] for b in owned}
         leave = leaves.pop() if len(leaves) == 1 else -1
-        if not enter < leave < hi or self.steps[leave].part is not Part.LEAVE or self.steps[leave].node != step.node:
+        if (
+            not enter < leave < hi
+            or self.steps[leave].part is not NodePart.LEAVE
+            or self.steps[leave].node != step.node
+        ):
             raise malformed(f"{step.node} is entered and not left", step=enter)
         spans: dict[int, tuple[int, int]] = {}
         at = enter + 1
@@ -158,7 +162,7 @@ class Tree:
         copies = {copy for body in inner.values() for _, copy in body.returns}
         results = tuple(t for t in last.results if t not in copies)
         exclusive = bool(owned) and all(self.exclusive[b] for b in owned)
-        again = iterates(*step.op) and not (exclusive and not knows_bodies(*step.op))
+        again = iterates(*step.op) and not (exclusive and not has_body_rule(*step.op))
         return Holder(enter, leave, list(inner.values()), step.results, results, again, exclusive)
 
     def inside(self, body: int, around: int) -> bool:

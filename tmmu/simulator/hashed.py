@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.simulator.bodies import Holder, Step
+from tmmu.simulator.bodies import Holder, PlanStep
 from tmmu.simulator.memories import Raw
 from tmmu.simulator.operators import bytewise, known, shows
-from tmmu.simulator.program import Program
+from tmmu.simulator.program import PlanProgram
 
 ROUNDS = 4
 """A node that iterates makes fewer rounds than this."""
@@ -51,7 +51,7 @@ def _elementwise(key: str, columns: Sequence[Raw], others: Sequence[Raw], size: 
     result = mixed(key, others, size)
     for k, column in enumerate(columns):
         length = min(size, len(column))
-        # An odd factor and a rotation keep every byte of a column telling, whatever the columns before it hold.
+        # An odd factor and a rotation: every byte of a column changes the result, whatever the columns before it hold.
         result[:length] = (result[:length] * np.uint8(5)) ^ (column[:length] * np.uint8(2 * k + 3))
     return result
 
@@ -59,7 +59,7 @@ def _elementwise(key: str, columns: Sequence[Raw], others: Sequence[Raw], size: 
 class HashKernels:
     """Kernels for every operator of a program; the seed chooses what the caller writes, branches and rounds."""
 
-    def __init__(self, program: Program, seed: int = 0) -> None:
+    def __init__(self, program: PlanProgram, seed: int = 0) -> None:
         self.program, self.seed = program, seed
         self.times: dict[tuple[int, bytes], int] = {}
 
@@ -90,10 +90,10 @@ class HashKernels:
                 made.append(mixed(key, operands, size))
         return made
 
-    def _columns(self, step: Step) -> list[int]:
+    def _columns(self, step: PlanStep) -> list[int]:
         """The positions of operands that a result depends on element by element, each tensor once.
 
-        Of operators that nobody knows these are the operands that the plan says are overwritten.
+        Of operators that no table has these are the operands that the plan states as overwritten.
         """
         program = self.program
         if known(step.op[0]) and not step.mutates:
@@ -103,7 +103,7 @@ class HashKernels:
         taken.update(t for t in step.mutates if t in step.operands)
         return [p for p, t in enumerate(step.operands) if t in taken]
 
-    def _shown(self, step: Step, k: int) -> tuple[int, int] | None:
+    def _shown(self, step: PlanStep, k: int) -> tuple[int, int] | None:
         """The position of the operand that result `k` shows, and the first byte of it; None for what is no view."""
         program, t = self.program, step.results[k]
         if not known(step.op[0]):
@@ -130,13 +130,13 @@ class HashKernels:
 class HashRounds:
     """One execution of a node with bodies by stand-in kernels."""
 
-    def __init__(self, program: Program, holder: Holder, digest: bytes, turn: int) -> None:
+    def __init__(self, program: PlanProgram, holder: Holder, digest: bytes, turn: int) -> None:
         self.program, self.holder, self.key = program, holder, digest.hex()
         self.turn, self.left, self.count = turn, turn % ROUNDS if holder.iterates else 1, 0
         self.total = self.left
 
     def choose(self, sources: Sequence[Raw]) -> list[int]:
-        """All bodies of a node that iterates, as often as the seed says; one body of an If."""
+        """All bodies of a node that iterates, as often as the seed decides; one body of an If."""
         if not self.left:
             return []
         self.left -= 1

@@ -1,6 +1,6 @@
-"""Running the steps of a program in a memory, and telling at which moments which tensor must be what it should be.
+"""Running the steps of a program in a memory, and yielding at which moments which tensor must have its value.
 
-`run` is a generator of looks: whenever a step has read, or has written, it says which tensor, and waits. So a run in
+`run` is a generator of looks: whenever a step has read, or has written, it yields which tensor. So a run in
 private memory and one in arenas go side by side, and their bytes are compared at every look, before anything is
 computed from them. spec: SIM1.1, SIM1.2, T8.1, T8.2, T8.9, V1.10
 """
@@ -14,12 +14,12 @@ from typing import NamedTuple, Protocol
 from tmmu.core.columns import NONE
 from tmmu.simulator.bodies import Holder, Inner
 from tmmu.simulator.memories import Raw, Store
-from tmmu.simulator.program import Program
+from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
 
 class Rounds(Protocol):
-    """One execution of a node with bodies: which bodies run, what they are given, what becomes of what they return."""
+    """One execution of a node with bodies: which bodies run, their inputs, where their results go."""
 
     def choose(self, sources: Sequence[Raw]) -> list[int]:
         """The bodies, by position in the node, that run next; none where the node is to be left."""
@@ -58,7 +58,7 @@ class Look(NamedTuple):
 
 
 def run(
-    program: Program,
+    program: PlanProgram,
     memory: Store,
     kernels: Kernels,
     given: Callable[[int], Raw] | None = None,
@@ -66,7 +66,7 @@ def run(
 ) -> Iterator[Look]:
     """Run a program: the caller's writes, every step, the caller's reads.
 
-    `given` says what the caller writes, if not the kernels; what is `carried` over from the batch before stands there
+    `given` is what the caller writes, if not the kernels; what is `carried` over from the batch before stands there
     already. Raises `Corrupted` where a step cannot be executed at all.
     O(accesses) besides what kernels cost.
     """
@@ -82,7 +82,7 @@ def run(
 class _Machine:
     """One run."""
 
-    def __init__(self, program: Program, memory: Store, kernels: Kernels) -> None:
+    def __init__(self, program: PlanProgram, memory: Store, kernels: Kernels) -> None:
         self.program, self.memory, self.kernels = program, memory, kernels
         self.executed: set[int] = set()
         self.dies = _deaths(program)
@@ -98,7 +98,7 @@ class _Machine:
                 self.memory.release(t)
         writer = self.program.writer
         for t in self.program.returned:
-            # What is saved in a branch that is not taken is not written, and nobody looks for it.
+            # What is saved in a branch that is not taken is not written, and not looked at.
             if writer[t] == NONE or not self.executed.isdisjoint(self.writers.get(t, (writer[t],))):
                 yield Look(None, t)
 
@@ -136,7 +136,7 @@ class _Machine:
     def hold(self, tensors: Sequence[int]) -> list[Raw]:
         """The bytes of tensors, before something else is prepared.
 
-        In private memory they stay what they are; in an arena they are views, which show what becomes of the bytes.
+        In private memory they stay what they are; in an arena they are views, which show later changes of the bytes.
         """
         return [self.memory.hold(t) for t in tensors]
 
@@ -217,12 +217,12 @@ class _Machine:
         for (value, copy), content in zip(pairs, held, strict=True):
             if self.program.sizes[value] != self.program.sizes[copy]:
                 names = self.program.names[value], self.program.names[copy]
-                raise Corrupted(Corruption(f"{names[1]} is no copy of {names[0]}: it has another size", names, n))
+                raise Corrupted(Corruption(f"{names[1]} is not a copy of {names[0]}: it has another size", names, n))
             self.memory.store(copy, content)
 
 
-def _deaths(program: Program) -> dict[int, list[int]]:
-    """The tensors that nobody needs after each step of the main graph; what bodies touch is needed to their end."""
+def _deaths(program: PlanProgram) -> dict[int, list[int]]:
+    """The tensors last needed by each step of the main graph; what bodies touch is needed to their end."""
     last: dict[int, int] = {}
     for n, step in enumerate(program.steps):
         for t in (*step.operands, *step.results, *step.scratch):

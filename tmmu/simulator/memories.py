@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tmmu.core.errors import TmmuError
-from tmmu.simulator.bodies import Step
-from tmmu.simulator.program import Program
+from tmmu.simulator.bodies import PlanStep
+from tmmu.simulator.program import PlanProgram
 
 Raw = NDArray[np.uint8]
 """The bytes of one tensor."""
@@ -57,7 +57,7 @@ class Store(Protocol):
     def show(self, t: int) -> None:
         """Make a tensor a view of its base, which was written."""
 
-    def compute(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> None:
+    def compute(self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw]) -> None:
         """Write the results of a step that was prepared, from operands that were held before."""
 
     def release(self, t: int) -> None:
@@ -75,7 +75,7 @@ class Private:
     Raises TMMU_ALLOCATION_FAILURE before it would take more than `limit` bytes.
     """
 
-    def __init__(self, program: Program, limit: int | None = None) -> None:
+    def __init__(self, program: PlanProgram, limit: int | None = None) -> None:
         self.program, self.limit = program, limit or physical_memory()
         self.content: dict[int, Raw] = {}
         self.taken = 0
@@ -100,7 +100,7 @@ class Private:
         self.taken += size
 
     def restart(self, carried: frozenset[int]) -> None:
-        """Forget all but what is carried over into another batch."""
+        """Drop all but what is carried over into another batch."""
         for t in [t for t in self.content if t not in carried]:
             self.release(t)
         self.unwritten.clear()
@@ -124,7 +124,7 @@ class Private:
         self.prepare(tensors)
 
     def unprobe(self) -> None:
-        """Nobody reads these bytes before they are written."""
+        """Forbid reads of these bytes before they are written."""
 
     def store(self, t: int, content: Raw) -> None:
         """Give a tensor new bytes."""
@@ -143,7 +143,7 @@ class Private:
         base, offset = self.program.views[t]
         self.store(t, self.hold(base)[offset : offset + self.program.sizes[t]])
 
-    def compute(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> None:
+    def compute(self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw]) -> None:
         """Compute all results, views included, and store them."""
         made = kernel(operands)
         for t, content in zip(step.results, made, strict=True):

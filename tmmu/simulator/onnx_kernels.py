@@ -16,7 +16,7 @@ from tmmu.simulator.memories import Raw
 from tmmu.simulator.onnx_bodies import ROUNDS, unknown
 from tmmu.simulator.onnx_model import OnnxModel
 from tmmu.simulator.onnx_node import NodeKernel
-from tmmu.simulator.program import Program
+from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.values import drawn, stored
 
 
@@ -34,7 +34,7 @@ class OnnxKernels:
     """
 
     def __init__(
-        self, program: Program, model: OnnxModel, inputs: Mapping[str, Array] | None = None, seed: int = 0
+        self, program: PlanProgram, model: OnnxModel, inputs: Mapping[str, Array] | None = None, seed: int = 0
     ) -> None:
         self.program, self.model, self.inputs, self.seed = program, model, dict(inputs or {}), seed
         self.kernels: dict[int, NodeKernel] = {}

@@ -15,22 +15,22 @@ from onnx.inliner import inline_local_functions
 from tmmu.core.dims.expressions import closed
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Part
+from tmmu.core.vocabulary import NodePart
 from tmmu.importers.shapes import Resolved
-from tmmu.importers.shapes.structure import Scope, structure
+from tmmu.importers.shapes.structure import GraphScope, structure
 from tmmu.plan.columns import IS_RETURNED, IS_SAVED
 from tmmu.simulator.bodies import Holder, Inner
 from tmmu.simulator.elements import Size
 from tmmu.simulator.onnx_bodies import Sizes
-from tmmu.simulator.program import Program
+from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
 
 @dataclass(frozen=True)
-class Place:
+class ScopedNode:
     """A node where it stands in the model."""
 
-    scope: Scope
+    scope: GraphScope
     position: int
 
     @property
@@ -55,7 +55,7 @@ class OnnxModel:
             graph = onnx.ModelProto.FromString(file.read())
         self.proto = inline_local_functions(graph) if graph.functions else graph
         self.main = structure(self.proto.graph).main
-        self.nodes: dict[str, Place] = {}
+        self.nodes: dict[str, ScopedNode] = {}
         self.stored: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}
         self._walk()
         self.inputs = [name for name in self.main.inputs if name not in self.main.initializers]
@@ -71,39 +71,39 @@ class OnnxModel:
             for sparse in scope.graph.sparse_initializer:
                 self.stored[scope.scoped(sparse.values.name)] = sparse
             for position in range(scope.end):
-                self.nodes[scope.ids[position]] = Place(scope, position)
-                work.extend(self.bodies(Place(scope, position)))
+                self.nodes[scope.ids[position]] = ScopedNode(scope, position)
+                work.extend(self.bodies(ScopedNode(scope, position)))
 
-    def bodies(self, place: Place) -> list[Scope]:
+    def bodies(self, place: ScopedNode) -> list[GraphScope]:
         """The bodies of a node that have steps."""
         held = place.scope.bodies.get(place.position, ())
         return [body for body in held if body.name not in self.resolved.ruled_out]
 
     @staticmethod
-    def value(scope: Scope, position: int, name: str) -> str:
+    def value(scope: GraphScope, position: int, name: str) -> str:
         """The tensor that a node reads as `name`."""
         home = scope.find(name, position)
         assert home is not None  # `structure` has resolved every name
         return home.scoped(name)
 
-    def reads(self, place: Place) -> list[str | None]:
+    def reads(self, place: ScopedNode) -> list[str | None]:
         """The tensors that a node reads, None where an operand is absent."""
         return [self.value(place.scope, place.position, name) if name else None for name in place.node.input]
 
-    def writes(self, place: Place) -> list[str | None]:
+    def writes(self, place: ScopedNode) -> list[str | None]:
         """The tensors that a node writes, None where an output is absent or unproduced."""
         names = [place.scope.scoped(name) if name else None for name in place.node.output]
         return [None if name in self.resolved.unproduced else name for name in names]
 
-    def returned(self, scope: Scope) -> list[str]:
+    def returned(self, scope: GraphScope) -> list[str]:
         """The tensors that a body returns."""
         return [self.value(scope, scope.end, name) for name in scope.outputs]
 
-    def formals(self, scope: Scope) -> list[str]:
+    def formals(self, scope: GraphScope) -> list[str]:
         """The tensors that a body is given."""
         return [scope.scoped(name) for name in scope.inputs if name not in scope.initializers]
 
-    def holder(self, holder: Holder, program: Program) -> Sizes:
+    def holder(self, holder: Holder, program: PlanProgram) -> Sizes:
         """The sizes that a node with bodies works on."""
         place = self.nodes[program.steps[holder.enter].node]
         bodies = self.bodies(place)
@@ -121,11 +121,11 @@ class OnnxModel:
             [body.attribute for body in bodies],
         )
 
-    def size(self, program: Program, t: int) -> Size:
+    def size(self, program: PlanProgram, t: int) -> Size:
         """The size of a tensor of the model."""
         return self.sizes[program.names[t]]
 
-    def bind(self, program: Program) -> None:
+    def bind(self, program: PlanProgram) -> None:
         """Check that a program is that of this model, and let it return what the model's caller takes.
 
         Raises `Corrupted` with the first difference.
@@ -142,7 +142,7 @@ class OnnxModel:
         saved = [t for t, word in enumerate(flags) if word & IS_SAVED and word & IS_RETURNED]
         program.returned = sorted({*(rows[name] for name in self.outputs), *saved, *program.kept})
 
-    def _check_tensors(self, program: Program) -> None:
+    def _check_tensors(self, program: PlanProgram) -> None:
         rows = {name: t for t, name in enumerate(program.names)}
         for name in (*self.inputs, *self.stored, *self.outputs):
             if name not in rows:
@@ -161,19 +161,19 @@ class OnnxModel:
         for name in sorted(given.symmetric_difference({*self.inputs, *self.stored})):
             raise _other(f"plan and model differ on whether the caller writes {name}", name)
 
-    def _check_steps(self, program: Program) -> None:
+    def _check_steps(self, program: PlanProgram) -> None:
         seen: set[str] = set()
         for n, step in enumerate(program.steps):
             place = self.nodes.get(step.node)
             if place is None:
                 raise _other(f"the model has no node {step.node}", step=n)
-            if step.part is not Part.LEAVE and step.node in seen:
+            if step.part is not NodePart.LEAVE and step.node in seen:
                 raise _other(f"{step.node} is run twice", step=n)
             seen.add(step.node)
             bodies = self.bodies(place)
-            if (step.part is Part.WHOLE) != (not bodies):
+            if (step.part is NodePart.WHOLE) != (not bodies):
                 raise _other(f"{step.node} has bodies on one side alone", step=n)
-            if step.part is Part.LEAVE:
+            if step.part is NodePart.LEAVE:
                 continue
             reads = [name for name in self.reads(place) if name is not None]
             found = [program.names[t] for t in step.operands]
@@ -188,7 +188,7 @@ class OnnxModel:
             if name not in seen:
                 raise _other(f"it has no step for the node {name}")
 
-    def _check_bodies(self, program: Program) -> None:
+    def _check_bodies(self, program: PlanProgram) -> None:
         for holder in _holders(program.items):
             place = self.nodes[program.steps[holder.enter].node]
             bodies = self.bodies(place)

@@ -43,7 +43,7 @@ class KernelFailed(TmmuError):
 
 
 class NodeKernel:
-    """A node of ai.onnx, or of another domain that the reference evaluator knows.
+    """A node of ai.onnx, or of another domain that the reference evaluator supports.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class NodeKernel:
     operands
         The sizes of the operands that are present.
     results
-        The sizes of the outputs in order, None for those that are absent or that nobody produces.
+        The sizes of the outputs in order, None for those that are absent or not produced.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class NodeKernel:
         sets = [helper.make_opsetid(domain_of(each), each.version) for each in opsets]
         try:
             self.evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=sets), new_ops=[GatherElements])
-        except Exception as error:  # the evaluator raises what it likes over a node that it does not know
+        except Exception as error:  # the evaluator raises exceptions of any kind over an unknown node
             raise TmmuError(
                 "INVALID_IR",
                 f"onnx has no kernel for {own.op_type} ({_first_line(error)})",
@@ -117,7 +117,7 @@ class NodeKernel:
         try:
             with np.errstate(all="ignore"):
                 made = self.evaluator.run(self.outputs, feeds)
-        except Exception as error:  # kernels raise what they like
+        except Exception as error:  # kernels raise exceptions of any kind
             raise self._failed(f"its kernel fails ({_first_line(error)})") from error
         sizes = [size for size in self.wanted if size is not None]
         return [self._planned(array, size) for array, size in zip(made, sizes, strict=True)]
@@ -143,5 +143,5 @@ class NodeKernel:
 
 
 def _first_line(error: Exception) -> str:
-    """What an exception says, in short."""
+    """The message of an exception, in short."""
     return next(iter(str(error).splitlines()), type(error).__name__)

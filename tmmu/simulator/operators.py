@@ -1,9 +1,9 @@
 """What operators mean to a run: which results show an operand, which depend on operands element by element.
 
-A plan's word on sharing is tried where it can be: a result that is said to be a view is not written where its operator
-is one, and one that is said to be in place is computed piece by piece over its operand. So these tables decide little
-about real kernels; for stand-in kernels they are the meaning of the operators. They are kept as wide as the tables of
-the verifier, so that what is proved never fails here for want of an entry. spec: SIM2.1, SIM2.2
+The sharing that a plan states is executed where it can be: a result stated as a view is not written where its operator
+is one, and one stated as in place is computed piece by piece over its operand. So these tables decide little about real
+kernels; for stand-in kernels they are the meaning of the operators. They are kept as wide as the tables of the
+verifier, so that what is proved never fails here for want of an entry. spec: SIM2.1, SIM2.2
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BYTEWISE: dict[str, tuple[int, ...]] = {
 
 
 def known(domain: str) -> bool:
-    """Whether the tables say what operators of `domain` mean; elsewhere the plan's word does."""
+    """Whether the tables have the operators of `domain`; of others the plan's statement is used."""
     return domain in ONNX or domain == DOMAIN
 
 
@@ -78,6 +78,6 @@ def iterates(domain: str, op: str) -> bool:
     return (domain, op) not in BRANCHES
 
 
-def knows_bodies(domain: str, op: str) -> bool:
-    """Whether the tables say how often an operator runs its bodies; elsewhere the plan's word does (X4)."""
+def has_body_rule(domain: str, op: str) -> bool:
+    """Whether the tables have how often an operator runs its bodies; of others the plan's statement is used (X4)."""
     return known(domain) or (domain, op) in BRANCHES | REPEATING

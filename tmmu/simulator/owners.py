@@ -1,4 +1,4 @@
-"""Who owns each byte of an arena: the value that was last written there, and which of its bytes it is.
+"""The owner of each byte of an arena: the value that was last written there, and which of its bytes it is.
 
 Neighbouring bytes of one value are one run, so that a tensor of a gigabyte costs as much as one of a byte. spec: SIM3.1
 """
@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-NOBODY = -1
+NO_OWNER = -1
 
 
 class Owned(NamedTuple):
@@ -32,7 +32,7 @@ class Owners:
 
     def __init__(self) -> None:
         self._start = [0]
-        self._owner = [(NOBODY, 0)]
+        self._owner = [(NO_OWNER, 0)]
 
     def write(self, first: int, end: int, value: int) -> None:
         """Bytes [first, end) now hold `value`, beginning with its byte 0."""

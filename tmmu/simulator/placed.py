@@ -1,7 +1,7 @@
-"""The arenas of a plan as the memory of a run, with an account of who owns each byte.
+"""The arenas of a plan as the memory of a run, with an account of the owner of each byte.
 
 An in-place result is written piece by piece while its operand is read, from either end; of a view nothing is written.
-What is born is zeroed, as the plan's lifetimes say.
+What is born is zeroed, by the plan's lifetimes.
 spec: SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM3.1, SIM3.2, SIM8.1, SIM8.2
 """
 
@@ -15,11 +15,11 @@ from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.runtime.births import Births
-from tmmu.runtime.memory import Memory
-from tmmu.simulator.bodies import Step
+from tmmu.runtime.memory import MappedMemory
+from tmmu.simulator.bodies import PlanStep
 from tmmu.simulator.memories import PATTERN, Kernel, Raw
-from tmmu.simulator.owners import NOBODY, Owners
-from tmmu.simulator.program import Program
+from tmmu.simulator.owners import NO_OWNER, Owners
+from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
 ONE_BY_ONE = 32
@@ -34,18 +34,17 @@ class Placed:
     program, memory
         A plan as a program, and its arenas in memory.
     sanitize
-        Keep account of who owns each byte, for `check`, and let kernels find the pattern where they are to write.
+        Keep account of the owner of each byte, for `check`, and let kernels find the pattern where they are to write.
     careful
         Compute in-place results piece by piece in both directions. Otherwise each is computed once and written whole.
     births, begun
-        What zeroes storages at their births, and what tells it, or the execution that it is part of, that a step
-        begins. Without them nothing is zeroed.
+        What zeroes storages at their births, and what is called when a step begins. Without them nothing is zeroed.
     """
 
     def __init__(
         self,
-        program: Program,
-        memory: Memory,
+        program: PlanProgram,
+        memory: MappedMemory,
         *,
         sanitize: bool = False,
         careful: bool = True,
@@ -119,9 +118,9 @@ class Placed:
         self.hold(t)[first : first + len(content)] = content
 
     def release(self, t: int) -> None:
-        """Nothing is given up: who takes the bytes next is the plan's affair."""
+        """Nothing is given up: the plan decides which tensor takes the bytes next."""
 
-    def compute(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> None:
+    def compute(self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw]) -> None:
         """Results in place come last, as their kernels read the operand to the end."""
         made = kernel(operands)
         over = [k for k, t in enumerate(step.results) if self.program.is_over(step, t)]
@@ -141,7 +140,7 @@ class Placed:
             self._own(step.results[k])
 
     def _piecewise(
-        self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw], first: list[Raw], over: list[int]
+        self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw], first: list[Raw], over: list[int]
     ) -> None:
         """Write results over their operands, reading these anew before each piece, from either end. spec: SIM2.3"""
         targets = [self.hold(step.results[k]) for k in over]
@@ -161,7 +160,7 @@ class Placed:
             if not np.array_equal(one, other):
                 raise Corrupted(self._in_place(n, step, k, int(np.argmax(one != other))))
 
-    def _again(self, n: int, step: Step, kernel: Kernel, operands: Sequence[Raw]) -> list[Raw]:
+    def _again(self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw]) -> list[Raw]:
         """Run a kernel on operands of which some elements are results already; what it cannot read, it cannot use."""
         try:
             return kernel(operands)
@@ -195,9 +194,9 @@ class Placed:
     def check(self, n: int | None, t: int) -> None:
         """Raise `Corrupted` where a byte of a tensor belongs to another, though it may hold the same. spec: SIM3.1"""
         name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
-        value, first_byte = self.shown.get(t, (NOBODY, 0))
+        value, first_byte = self.shown.get(t, (NO_OWNER, 0))
         for run in self.owners[arena].read(address, address + self.program.sizes[t]):
-            if (run.value, run.first - run.origin) == (value, run.first - address + first_byte) and value != NOBODY:
+            if (run.value, run.first - run.origin) == (value, run.first - address + first_byte) and value != NO_OWNER:
                 continue
             other = self._owner(run.value)
             what = "an earlier value of it" if other == name else other
@@ -206,7 +205,7 @@ class Placed:
             raise Corrupted(Corruption(text, (name, other), n, where, run.first, run.end - 1))
 
     def _owner(self, value: int) -> str:
-        if value == NOBODY:
+        if value == NO_OWNER:
             return "nothing"
         return "the zeros of a birth" if self.values[value] == NONE else self.program.names[self.values[value]]
 
@@ -215,7 +214,7 @@ class Placed:
         where, last = self.program.plan.allocation.arenas[arena].name, address + max(0, self.program.sizes[t] - 1)
         return Corruption(f"{name} lies outside of the arena {where}", (name,), None, where, address, last)
 
-    def _in_place(self, n: int, step: Step, k: int, at: int) -> Corruption:
+    def _in_place(self, n: int, step: PlanStep, k: int, at: int) -> Corruption:
         t = step.results[k]
         names = [self.program.names[t]]
         if t in self.program.in_place:

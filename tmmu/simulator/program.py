@@ -1,6 +1,6 @@
-"""A plan as a program that can be run: its steps, where its tensors are, and its words on sharing that are tried.
+"""A plan as a program that can be run: its steps, where its tensors are, and the stated sharing that a run executes.
 
-Nothing is believed of lifetimes, storages and slots: a run needs the steps, and where each tensor's bytes are.
+Lifetimes, storages and slots are not used: a run needs the steps, and where each tensor's bytes are.
 spec: SIM1.2, SIM2.1, SIM2.2
 """
 
@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import Part, Role, Shares
+from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, ROLES, SHARES
 from tmmu.plan.sections import Plan
-from tmmu.simulator.bodies import Holder, Step, Tree, steps_of
+from tmmu.simulator.bodies import Holder, PlanStep, Tree, steps_of
 from tmmu.simulator.operators import known, shows
 from tmmu.simulator.witness import malformed
 
 
 @dataclass
-class Program:
-    """A plan to be run. `views` and `in_place` are the plan's words on sharing that are tried (`spec/simulator.md`).
+class PlanProgram:
+    """A plan to be run. `views` and `in_place` are the stated sharing that is executed (`spec/simulator.md`).
 
     `views` gives base and first byte, `in_place` the operand, `given` what the caller writes, `returned` what it reads
     in the end, `kept` what must then be as it was.
@@ -29,7 +29,7 @@ class Program:
     donated: frozenset[str] = frozenset()
     names: list[str] = field(init=False)
     sizes: list[int] = field(init=False)
-    steps: list[Step] = field(init=False)
+    steps: list[PlanStep] = field(init=False)
     items: list[int | Holder] = field(init=False)
     views: dict[int, tuple[int, int]] = field(init=False, default_factory=dict)
     in_place: dict[int, int] = field(init=False, default_factory=dict)
@@ -68,7 +68,7 @@ class Program:
         )
         self.items = Tree(self.plan, self.steps).all()
 
-    def is_over(self, step: Step, t: int) -> bool:
+    def is_over(self, step: PlanStep, t: int) -> bool:
         """Is a result written over what its step reads: in place, or as the change of an operand?"""
         return t in self.in_place or (t in step.mutates and t in step.operands)
 
@@ -77,7 +77,7 @@ class Program:
         return f"step {n} ({self.steps[n].node})" if n is not None and n < len(self.steps) else "the caller"
 
     def _share(self) -> None:
-        """Find the words on sharing that can be tried. spec: SIM2.1, SIM2.2"""
+        """Find the stated sharing that can be executed. spec: SIM2.1, SIM2.2"""
         t = self.plan.allocation.tensors
         for w, (word, of, n) in enumerate(zip(t.shares.tolist(), t.of.tolist(), self.writer, strict=True)):
             if of == NONE:
@@ -86,7 +86,7 @@ class Program:
                 self._caller_view(w, of, SHARES[word])
                 continue
             step = self.steps[n]
-            if step.part is not Part.WHOLE or of not in step.operands or w not in step.results or w in step.mutates:
+            if step.part is not NodePart.WHOLE or of not in step.operands or w not in step.results or w in step.mutates:
                 continue
             if SHARES[word] is Shares.VIEW and (offset := self._shown(step, w, of)) is not None:
                 self.views[w] = (of, offset)
@@ -94,7 +94,7 @@ class Program:
             if SHARES[word] is Shares.IN_PLACE and same:
                 self.in_place[w] = of
 
-    def _shown(self, step: Step, w: int, of: int) -> int | None:
+    def _shown(self, step: PlanStep, w: int, of: int) -> int | None:
         """The byte of `of` at which its view `w` begins, or None where the operator is no view."""
         if known(step.op[0]):
             whole = self.sizes[w] == self.sizes[of] and step.operands[0] == of

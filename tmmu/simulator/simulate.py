@@ -14,16 +14,16 @@ from tmmu.plan import metrics
 from tmmu.runtime.births import Births
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
-from tmmu.runtime.memory import Memory
+from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator.machine import Kernels, Look, run
 from tmmu.simulator.memories import Private, Raw
 from tmmu.simulator.placed import Placed
-from tmmu.simulator.program import Program
+from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
 
 @dataclass
-class Report:
+class SimulationReport:
     """What a run showed. `looks` counts the compared reads and results, `touched` the bytes used of each arena.
 
     `outputs` are the bytes of what the caller reads, by row, as private memory has them.
@@ -54,7 +54,7 @@ class Batches:
         Report a read of bytes that another tensor has written since even where they are equal.
     """
 
-    def __init__(self, program: Program, where: Memory | Execution, *, sanitize: bool = False) -> None:
+    def __init__(self, program: PlanProgram, where: MappedMemory | Execution, *, sanitize: bool = False) -> None:
         self.program, self.sanitize = program, sanitize
         self.execution = where if isinstance(where, Execution) else None
         self.memory = where.memory if isinstance(where, Execution) else where
@@ -64,7 +64,7 @@ class Batches:
         self.placed = Placed(program, self.memory, sanitize=sanitize, births=self.births, begun=begun)
         self.count = 0
 
-    def run(self, kernels: Kernels, progress: Callable[[int], None] | None = None) -> Report:
+    def run(self, kernels: Kernels, progress: Callable[[int], None] | None = None) -> SimulationReport:
         """Run the next batch; after a corruption there is no next one.
 
         Parameters
@@ -73,7 +73,7 @@ class Batches:
             What operators compute, and what the caller writes. From the second batch on it writes no more what it
             keeps in persistent arenas: that must have stayed what it was.
         progress
-            Is told the step that is run.
+            Called with the step that is run.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class Batches:
             commit_execution(self.execution)
         self.count += 1
         touched = [arena.high_water for arena in self.memory.arenas]
-        return Report(corruption, looks, touched, metrics.needed_bytes(self.program.plan), outputs)
+        return SimulationReport(corruption, looks, touched, metrics.needed_bytes(self.program.plan), outputs)
 
     def _begin(self) -> None:
         if self.execution is not None:
@@ -142,21 +142,21 @@ class Batches:
 
 
 def simulate(
-    program: Program,
+    program: PlanProgram,
     kernels: Kernels,
     *,
     sanitize: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> Report:
-    """Run a program once, in arenas that are mapped for it, as `Batches.run` says.
+) -> SimulationReport:
+    """Run a program once, in arenas that are mapped for it, as `Batches.run` does.
 
-    Raises also what `Memory.map` raises.
+    Raises also what `MappedMemory.map` raises.
     """
-    with Memory.map(program.plan) as memory:
+    with MappedMemory.map(program.plan) as memory:
         return Batches(program, memory, sanitize=sanitize).run(kernels, progress)
 
 
-def _compare(program: Program, look: Look, right: Raw, found: Raw) -> None:
+def _compare(program: PlanProgram, look: Look, right: Raw, found: Raw) -> None:
     """Raise `Corrupted` with the first byte that differs."""
     if np.array_equal(right, found):
         return
@@ -169,12 +169,12 @@ def _compare(program: Program, look: Look, right: Raw, found: Raw) -> None:
     raise Corrupted(Corruption(text, (name,), look.step, arena, first, first))
 
 
-def _unwritten(program: Program, look: Look) -> Corruption:
+def _unwritten(program: PlanProgram, look: Look) -> Corruption:
     name = program.names[look.tensor]
     return Corruption(f"{program.at(look.step)} reads {name}, which nothing has written", (name,), look.step)
 
 
-def _bounds(program: Program) -> None:
+def _bounds(program: PlanProgram) -> None:
     """Raise `Corrupted` where a tensor is larger than its whole arena, before anything of its size is made."""
     needed = metrics.needed_bytes(program.plan)
     for t, size in enumerate(program.sizes):
@@ -186,7 +186,7 @@ def _bounds(program: Program) -> None:
             raise Corrupted(Corruption(text, (name,), None, where, program.address[t], last))
 
 
-def _unchanged(program: Program, private: Private) -> None:
+def _unchanged(program: PlanProgram, private: Private) -> None:
     """Raise `Corrupted` where a step has written what the caller keeps. spec: V1.10"""
     for t in sorted(private.changed):
         name = program.names[t]

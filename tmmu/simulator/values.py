@@ -59,7 +59,7 @@ def stored(tensor: onnx.TensorProto, folder: str) -> Array | None:
             external_data_helper.load_external_data_for_tensor(copy, folder)
             tensor = copy
         return numpy_helper.to_array(tensor)
-    except Exception as error:  # onnx raises what it likes over data that do not fit
+    except Exception as error:  # onnx raises exceptions of any kind over data that do not fit
         what = f"its data cannot be read ({error})"
         raise TmmuError("INVALID_IR", what, place=place, fix="write its weights again", node_id=tensor.name) from error
 
@@ -95,7 +95,7 @@ def read_inputs(path: str, sizes: Mapping[str, Size]) -> dict[str, Array]:
                 found[name] = array
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise TmmuError(
-            "INVALID_BINDING", f"it is no .npz file of arrays ({error})", file=path, fix="write it with numpy.savez",
-            binding="--inputs",
+            "INVALID_BINDING", f"it is not an .npz file of arrays ({error})", file=path,
+            fix="write it with numpy.savez", binding="--inputs",
         ) from error  # fmt: skip
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Corruption:
-    """A corruption and where it showed: `text` says it in a sentence that names step and tensors.
+    """A corruption and where it showed: `text` is a sentence that names step and tensors.
 
     `step` is None before the first and after the last step; `first_byte` and `last_byte` are addresses in `arena`.
     """
@@ -29,5 +29,5 @@ class Corrupted(Exception):
 
 
 def malformed(text: str, *tensors: str, step: int | None = None) -> Corrupted:
-    """What is said of steps that no runtime could execute."""
+    """The witness of steps that no runtime could execute."""
     return Corrupted(Corruption(f"the steps make no program: {text}", tensors, step))

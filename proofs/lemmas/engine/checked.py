@@ -1,6 +1,6 @@
 """Proofs of lemmas that are written down, and read again by a checker.
 
-The second opinion is one of a solver; this is the opinion of a program that only checks. What it is given is the
+A second solver may be wrong as the first; this program only checks proofs. What it is given is the
 lemma's own queries, in files beside the proofs: a statement's goal in parts, which together are the goal, and a lemma
 about lists with its definitions at the calls that it makes. A lemma without a proof of this kind is no less proved than
 before; a proof that the checker refuses makes it UNKNOWN. spec: V4.12
@@ -57,7 +57,7 @@ def _parts(negated_goal: str) -> list[Expression]:
         case ["assert", ["not", goal]]:
             return [goal]
         case _:
-            raise AssertionError(f"{negated_goal[:60]!r} is no negated goal")
+            raise AssertionError(f"{negated_goal[:60]!r} is not a negated goal")
 
 
 def evidence(family: Family, lemma: AnyLemma, tool: SMTInterpol, folder: Path, timeout_s: float) -> Evidence:
@@ -75,11 +75,11 @@ def evidence(family: Family, lemma: AnyLemma, tool: SMTInterpol, folder: Path, t
         canonical.write_atomically(asked, text.encode())
         if reason := tool.prove(asked, queries, scratch, timeout_s):
             return Evidence(NONE, reason)
-        said = tool.check(asked, queries, scratch)
-        if said.failure:
-            return Evidence(REFUSED if said.wrong else NONE, said.failure)
+        answer = tool.check(asked, queries, scratch)
+        if answer.failure:
+            return Evidence(REFUSED if answer.wrong else NONE, answer.failure)
         os.replace(scratch, kept)
-        return Evidence(CHECKED, f"{said.steps} steps")
+        return Evidence(CHECKED, f"{answer.steps} steps")
     except OSError as error:
         raise TmmuError(
             "TMMU_ALLOCATION_FAILURE", f"cannot be written ({error.strerror})", file=str(folder),

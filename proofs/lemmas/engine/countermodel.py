@@ -91,7 +91,7 @@ def values_of(names: list[str], solver: Solver, timeout_s: float) -> str:
 def cases(
     lemma: Lemma, claim: Expression, known: descent.Definitions
 ) -> Iterator[tuple[list[tuple[str, str]], Expression]]:
-    """The claim with each list of some length, and the constants that it then speaks of; shortest first."""
+    """The claim with each list of some length, and the constants that it then has; shortest first."""
     lists = [(name, known.lists[sort]) for name, sort in lemma.variables.items() if sort in known.lists]
     plain = [(name, sort) for name, sort in lemma.variables.items() if sort not in known.lists]
     sizes = [size for size in product(range(LONGEST + 1), repeat=len(lists)) if sum(size) <= CELLS]

@@ -1,4 +1,4 @@
-"""A file of lemmas: what they speak of, and the requests whose answers prove each. spec: V4.3, V4.9"""
+"""A file of lemmas: their definitions, and the requests whose answers prove each. spec: V4.3, V4.9"""
 
 from __future__ import annotations
 

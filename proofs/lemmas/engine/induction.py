@@ -1,7 +1,7 @@
 """Induction over lists: from a lemma to the two queries that prove it, and a check that they really are an induction.
 
-A solver refutes whatever it is given; it does not know that one of its hypotheses is meant as the induction's. A wrong
-hypothesis makes a false lemma look proved. So the queries are generated: the base is the lemma at the empty list, the
+A solver refutes whatever it is given; for it the induction hypothesis is a hypothesis like any other. A wrong one
+makes a false lemma look proved. So the queries are generated: the base is the lemma at the empty list, the
 step is the lemma at a cell, under instances of the lemma itself *at the rest of that cell*, and of lemmas that were
 proved before. `check` recognises nothing else as a proof. spec: V4.3, V4.8
 """
@@ -28,7 +28,7 @@ class Lemma(NamedTuple):
     `sentence` is the same in English. `variables` gives the sorts of all variables, the list included. `hypotheses` are
     instances at which the step may use the lemma itself at the rest of the list: each gives terms for other variables
     (what it does not name stays). `using` are lemmas proved before, each with terms for its variables. Terms may
-    speak of the variables, of the cell's fields as `its_<field>`, and of `rest_of_list`. Without `over` there is no
+    use the variables, the cell's fields as `its_<field>`, and `rest_of_list`. Without `over` there is no
     induction. `mutants` change one place of the definitions or of the claim, `(prove claim)`, and make it false.
     """
 
@@ -165,7 +165,7 @@ def _check_variables(lemma: Lemma, known: Definitions) -> None:
     taken = known.names()
     for name, sort in lemma.variables.items():
         if SYMBOL.fullmatch(name) is None:
-            raise NoInduction(f"{lemma.name}: {name[:60]!r} is no name of a variable")
+            raise NoInduction(f"{lemma.name}: {name[:60]!r} is not the name of a variable")
         if name in taken:
             raise NoInduction(f"{lemma.name}: the variable {name} has the name of something else")
         if sort not in SORTS and sort not in known.lists:

@@ -1,4 +1,4 @@
-"""Queries about recursive functions as queries without recursion, for solvers that know none.
+"""Queries about recursive functions as queries without recursion, for solvers without recursive functions.
 
 A recursive function becomes one of which nothing is known but its definition at the calls of the query. Each of these
 is an instance of an equation that holds for every list, so that whatever is refuted under them is refuted under the

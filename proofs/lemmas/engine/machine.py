@@ -26,7 +26,7 @@ class Without(NamedTuple):
     part: str
 
 
-class Rule(NamedTuple):
+class MachineRule(NamedTuple):
     """Init, an action, or a property that is promised of every state.
 
     `text` is a list of forms. `(any x Sort)` and `(any f (Sort …) Sort)` declare parameters, `(set v value)` and
@@ -58,14 +58,14 @@ class Machine:
     sentence: str
     declarations: str
     state: str
-    init: Rule
+    init: MachineRule
     invariant: str
-    actions: tuple[Rule, ...]
+    actions: tuple[MachineRule, ...]
     world: World
     assumed: str = ""
     definitions: str = ""
     step: str = ""
-    promises: tuple[Rule, ...] = ()
+    promises: tuple[MachineRule, ...] = ()
     witnesses: tuple[str, ...] = ()
 
     @property
@@ -82,13 +82,13 @@ class Machine:
         inductive = Inductive(f"{self.name}_is_inductive", self.sentence, self.obligations())
         return (inductive, *(self.statement(rule) for rule in self.promises))
 
-    def rule(self, name: str) -> Rule:
+    def rule(self, name: str) -> MachineRule:
         """Init, an action or a promise by its name."""
         (found,) = [rule for rule in (self.init, *self.actions, *self.promises) if rule.name == name]
         return found
 
-    def statement(self, rule: Rule) -> Statement:
-        """The obligation of one rule, with its mutants. ValueError for a text that is none."""
+    def statement(self, rule: MachineRule) -> Statement:
+        """The obligation of one rule, with its mutants. ValueError for a malformed text."""
         return _statement(self, rule)._replace(mutants=tuple(Changed(self, rule, mutant) for mutant in rule.mutants))
 
 
@@ -105,7 +105,7 @@ class Changed:
     """A mutant of a generated statement, which is generated from the changed machine."""
 
     machine: Machine
-    rule: Rule
+    rule: MachineRule
     mutant: Mutant | Without
 
     @property
@@ -140,7 +140,7 @@ def _forms(text: str) -> list[list[Expression]]:
     """The top-level forms of a text, none of which is a symbol."""
     forms = parse(text)
     if plain := [form for form in forms if isinstance(form, str)]:
-        raise ValueError(f"{plain[0]!r} is no formula")
+        raise ValueError(f"{plain[0]!r} is not a formula")
     return [form for form in forms if isinstance(form, list)]
 
 
@@ -148,7 +148,7 @@ FIELDS = ("declarations", "definitions", "assumed", "invariant", "step")
 """What a mutant may change of a machine, besides the rule."""
 
 
-def _changed(machine: Machine, rule: Rule, mutant: Mutant | Without) -> Statement:
+def _changed(machine: Machine, rule: MachineRule, mutant: Mutant | Without) -> Statement:
     """The obligation of the rule with one place of the rule, or else of the machine, changed.
 
     ValueError where there is not one such place: a form that is the mutant's text, or else one in which it stands once.
@@ -171,7 +171,7 @@ def _changed(machine: Machine, rule: Rule, mutant: Mutant | Without) -> Statemen
     return _statement(replace(machine, **changed), rule)
 
 
-def _statement(machine: Machine, rule: Rule) -> Statement:
+def _statement(machine: Machine, rule: MachineRule) -> Statement:
     variables = machine.variables
     parts = _Parts(rule, variables)
     is_action = rule in machine.actions or rule.name in {action.name for action in machine.actions}
@@ -182,7 +182,7 @@ def _statement(machine: Machine, rule: Rule) -> Statement:
         given = [*invariant, *parts.guards, *parts.effects(variables)]
         concluded = [primed(clause, variables) for clause in invariant] + _formulas(machine.step, variables)
     elif parts.updates or parts.free:
-        raise ValueError(f"{rule.name} is no action and changes a variable")
+        raise ValueError(f"{rule.name} is not an action and changes a variable")
     else:
         of_init = rule.name == machine.init.name
         given = list(parts.guards) if of_init else [*invariant, *parts.guards]
@@ -202,7 +202,7 @@ def _statement(machine: Machine, rule: Rule) -> Statement:
 class _Parts:
     """The forms of a rule by what they are."""
 
-    def __init__(self, rule: Rule, variables: Mapping[str, tuple[list[Expression], str]]) -> None:
+    def __init__(self, rule: MachineRule, variables: Mapping[str, tuple[list[Expression], str]]) -> None:
         self.parameters: list[Expression] = []
         self.updates: dict[str, tuple[Expression, Expression]] = {}
         self.free: set[str] = set()
@@ -219,7 +219,7 @@ class _Parts:
                 case ["set", target, value]:
                     name = target if isinstance(target, str) else called(target)
                     if name not in variables or name in self.updates:
-                        raise ValueError(f"{rule.name}: {name!r} is no variable, or has two effects")
+                        raise ValueError(f"{rule.name}: {name!r} is not a variable, or has two effects")
                     here, new = _checked([target, value], variables)
                     self.updates[name] = here, new
                 case ["gives", formula]:
@@ -260,7 +260,7 @@ def _checked(formulas: list[Expression], variables: Mapping[str, object]) -> lis
             if taken := [pair[0] for pair in item[1] if str(pair[0]) in variables]:
                 raise ValueError(f"a quantifier binds {taken[0]!r}, which is a variable of the machine")
         elif isinstance(item, str) and item.endswith("'") and item not in names:
-            raise ValueError(f"{item!r} is no variable of the next state")
+            raise ValueError(f"{item!r} is not a variable of the next state")
     return [_renamed(formula, names) for formula in formulas]
 
 

@@ -27,8 +27,8 @@ PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 
 
 @dataclass
-class Report:
-    """What came of one lemma: in which file it stands, and what each solver said of its proof under so many seeds.
+class LemmaReport:
+    """The result for one lemma: its file, and what each solver answered to its proof under so many seeds.
 
     `twin` is a case in which hypotheses and goal hold, `mutants_refuted` a case for each mutant in which it is false,
     `open` what is not as it must be; `proof` whether a proof was written down and checked, where that was asked for.
@@ -48,7 +48,7 @@ class Report:
 
 def prove_all(
     families: Sequence[Family], *, solvers: Sequence[str] = ("z3",), seeds: int = 1, timeout_s: float = 20.0
-) -> Iterator[Report]:
+) -> Iterator[LemmaReport]:
     """Prove the lemmas of some files, two files at a time; a report for each, in their order.
 
     Parameters
@@ -66,7 +66,7 @@ def prove_all(
     -----
     A few milliseconds for each query, and a tenth of a second for each process: a minute for everything.
     """
-    tasks: list[Callable[[], list[Report]]] = [
+    tasks: list[Callable[[], list[LemmaReport]]] = [
         partial(_family, family, solvers, seeds, timeout_s) for family in families
     ]
     with ThreadPoolExecutor(max_workers=2) as pool:
@@ -74,9 +74,9 @@ def prove_all(
             yield from reports
 
 
-def _family(family: Family, solvers: Sequence[str], seeds: int, timeout_s: float) -> list[Report]:
+def _family(family: Family, solvers: Sequence[str], seeds: int, timeout_s: float) -> list[LemmaReport]:
     """The reports of one file."""
-    reports = {lemma.name: Report(lemma.name, family.file, lemma.sentence, seeds) for lemma in family.lemmas}
+    reports = {lemma.name: LemmaReport(lemma.name, family.file, lemma.sentence, seeds) for lemma in family.lemmas}
     for solver in solvers:
         for seed in range(seeds):
             failed = _failed(family, solver, seed, timeout_s)
@@ -110,7 +110,7 @@ def seed_option(solver: str, seed: int) -> str:
     return f"(set-option :smt.random_seed {seed})(set-option :sat.random_seed {seed})"
 
 
-def _twin_and_mutants(text: str, lemma: AnyLemma, report: Report, timeout_s: float) -> None:
+def _twin_and_mutants(text: str, lemma: AnyLemma, report: LemmaReport, timeout_s: float) -> None:
     """Ask for the case of the twin and of each mutant, by Z3, which finds models where there are quantifiers.
 
     A solver that does not answer leaves the lemma UNKNOWN, unless another of its cases is known not to exist.
@@ -120,7 +120,7 @@ def _twin_and_mutants(text: str, lemma: AnyLemma, report: Report, timeout_s: flo
         try:
             case = twin()
             if case is None:
-                asked.append((REFUTED, f"{name}its hypotheses and its goal have no model: it may say nothing"))
+                asked.append((REFUTED, f"{name}its hypotheses and its goal have no model: it may be vacuous"))
             else:
                 report.twin += f"{'; ' if report.twin else ''}{name}{case}"
         except NoAnswer as error:
@@ -164,7 +164,7 @@ def _questions(text: str, lemma: AnyLemma, timeout_s: float) -> Iterator[tuple[s
 def _model(commands: list[str], solver: Solver, timeout_s: float) -> str | None:
     """The values of the constants in a model of some commands, and of the functions that are tables; None for none.
 
-    Raises `NoAnswer` where the solver does not say.
+    Raises `NoAnswer` where the solver does not decide.
     """
     declared = [form for command in commands for form in parse(command)]
     constants = [str(form[1]) for form in declared if called(form) == "declare-const"]

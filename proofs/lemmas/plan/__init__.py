@@ -25,7 +25,7 @@ from proofs.lemmas.plan import (
 )
 
 TEXT = chains.DEFINITIONS + properties.PROPERTIES + clique_bound.DEFINITIONS
-"""All that the lemmas about lists speak of; its first part is what is evaluated on plans."""
+"""All definitions of the lemmas about lists; the first part is what is evaluated on plans."""
 LISTS: tuple[Lemma, ...] = (
     *tenancy.LEMMAS,
     *layout.LEMMAS,

@@ -32,7 +32,7 @@ LEMMAS = (
         over="column",
         mutants=(
             Mutant(
-                "something may rest on it",
+                "something can rest on it",
                 "(and (distinct which (rests_on column)) (none_rests_on",
                 "(and true (none_rests_on",
             ),
@@ -54,7 +54,7 @@ LEMMAS = (
         ),
         mutants=(
             Mutant(
-                "two storages may rest on one", "(and (none_rests_on (rests_on column) (others column))", "(and true"
+                "two storages can rest on one", "(and (none_rests_on (rests_on column) (others column))", "(and true"
             ),
         ),
     ),
@@ -68,7 +68,7 @@ LEMMAS = (
         over="some",
         mutants=(
             Mutant(
-                "a storage may rest on what is dead",
+                "a storage can rest on what is dead",
                 "(or (= 0 (rests_on some)) (is_live (rests_on some) column))",
                 "true",
             ),
@@ -104,7 +104,7 @@ LEMMAS = (
         using=(*_stacked("one", "other", _UNDER_ONE, _UNDER_OTHER), ("one_storage_rests_on_each", {})),
         mutants=(
             Mutant(
-                "two storages may rest on one", "(and (none_rests_on (rests_on column) (others column))", "(and true"
+                "two storages can rest on one", "(and (none_rests_on (rests_on column) (others column))", "(and true"
             ),
             Mutant("a storage may have no byte", "(< offset_above end_above)", "(<= offset_above end_above)"),
         ),
@@ -151,7 +151,7 @@ LEMMAS = (
                 "(<= end_below (+ offset_above 1))",
             ),
             Mutant(
-                "two storages may rest on one", "(and (none_rests_on (rests_on column) (others column))", "(and true"
+                "two storages can rest on one", "(and (none_rests_on (rests_on column) (others column))", "(and true"
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""What the lemmas say of lists, as plain as it can be said: every cell against every later cell, one by one.
+"""What the lemmas state of lists, as plainly as possible: every cell against every later cell, one by one.
 
 These functions are never evaluated on a plan. They are the meaning that the chains of `proofs.lemmas.plan.chains` are
 proved to have. spec: T1.1, V1.1, V1.5, V5.1

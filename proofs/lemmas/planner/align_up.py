@@ -48,7 +48,7 @@ LEMMAS = (
         "align_up_gives_a_multiple",
         "Rounding up gives a multiple of the alignment.",
         _INTEGERS, _VALID, "(= 0 (mod (align_up offset alignment) alignment))",
-        (Mutant("adds and forgets to round", "(* alignment (div (+ offset alignment (- 1)) alignment))",
+        (Mutant("adds and does not round", "(* alignment (div (+ offset alignment (- 1)) alignment))",
                 "(+ offset alignment (- 1))"),),
     ),
     Statement(
@@ -67,7 +67,7 @@ LEMMAS = (
         f"{_INTEGERS}(declare-const factor Int)(define-fun multiple () Int (* factor alignment))",
         (*_VALID, "(<= offset multiple)"),
         "(<= (align_up offset alignment) multiple)",
-        (Mutant("compared with what is no multiple", "(* factor alignment)", "(+ factor alignment)"),
+        (Mutant("compared with what is not a multiple", "(* factor alignment)", "(+ factor alignment)"),
          Mutant("compared with a multiple before the offset", "(assume (<= offset multiple))", ""),
          Mutant("one byte too far", "(+ offset alignment (- 1))", "(+ offset alignment)")),
     ),

@@ -11,7 +11,7 @@ spec: T6.2, T6.4, V4.9, V4.11
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 EXPIRES = "(< (death x) now)"
@@ -35,7 +35,7 @@ MACHINE = Machine(
     (tenant (Int) Storage)
     ; a storage of each opened slot that was live at the step `crowded`, when the last slot was opened
     (clique (Int) Storage) (crowded () Int)""",
-    Rule(
+    MachineRule(
         "Init",
         "No storage has a slot, and no slot is opened.",
         "(forall ((z Storage)) (and (not (active z)) (not (done z)))) (forall ((k Int)) (not (free k))) (= opened 0)",
@@ -64,13 +64,13 @@ MACHINE = Machine(
       (and (done (clique k)) (<= (birth (clique k)) crowded) (<= crowded (death (clique k))))))
     (forall ((k Int) (l Int)) (=> (and (<= 0 k) (< k l) (< l opened)) (distinct (clique k) (clique l))))""",
     (
-        Rule(
+        MachineRule(
             "Advance",
             "The scan goes on to a later step, at which the next storage is born.",
             "(any now') (<= now now')",
             (Without("back to an earlier step", "(<= now now')"),),
         ),
-        Rule(
+        MachineRule(
             "Expire",
             "The slot of an active storage that died before this step is given back.",
             f"(any x Storage) (active x) {EXPIRES} (set (active x) false) (set (free (slot x)) true)",
@@ -80,7 +80,7 @@ MACHINE = Machine(
                 Mutant("of a storage that is not active", "(active x)", "(done x)"),
             ),
         ),
-        Rule(
+        MachineRule(
             "Reuse",
             "A storage that is born at this step takes a free slot.",
             f"{_NEXT} (any k Int) (free k) (set (slot x) k) (set (free k) false) (set (tenant k) x)",
@@ -91,7 +91,7 @@ MACHINE = Machine(
                 Without("the storage had a slot already", "(not (done x))"),
             ),
         ),
-        Rule(
+        MachineRule(
             "Open",
             "A storage that is born at this step opens a slot, where none is free.",
             f"""{_NEXT} (forall ((k Int)) (not (free k)))

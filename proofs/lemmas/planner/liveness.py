@@ -10,7 +10,7 @@ spec: T1.2, T1.7, T8.3, T8.4, V1.4, V4.9, V4.11
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, Statement, World
 
 DIES = "now"
@@ -21,7 +21,7 @@ PASS = Machine(
     "Setting the death of a tensor to the step of each access, in order, keeps every access within its lifetime.",
     "(declare-sort Tensor 0)(declare-fun birth (Tensor) Int)",
     "(death (Tensor) Int) (seen (Tensor Int) Bool) (now () Int)",
-    Rule(
+    MachineRule(
         "Init",
         "Before the first step there was no access.",
         "(forall ((x Tensor) (s Int)) (not (seen x s)))",
@@ -32,7 +32,7 @@ PASS = Machine(
     (forall ((x Tensor) (s Int)) (=> (seen x s) (and (<= (birth x) s) (<= s (death x)))))
     (forall ((x Tensor) (s Int)) (=> (seen x s) (<= s now)))""",
     (
-        Rule(
+        MachineRule(
             "Access",
             "A tensor that was written no later is accessed at this step or a later one, and dies there.",
             f"""(any t Tensor) (any now') (<= now now') (<= (birth t) now')

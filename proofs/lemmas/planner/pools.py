@@ -6,7 +6,7 @@ a new one. By the invariant each pool is as large as its largest storage, the on
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 _JOINS = """
@@ -37,7 +37,7 @@ MACHINE = Machine(
     (joined (Storage) Bool) (pool (Storage) Int) (bytes (Int) Int) (opened () Int)
     ; the storage that opened each pool; for each storage and each pool before its own, a storage there that overlaps it
     (opener (Int) Storage) (blocker (Storage Int) Storage)""",
-    Rule(
+    MachineRule(
         "Init",
         "No storage has a pool, and there is none.",
         "(forall ((s Storage)) (not (joined s))) (= opened 0)",
@@ -59,7 +59,7 @@ MACHINE = Machine(
     (forall ((s Storage) (p Int)) (=> (and (joined s) (<= 0 p) (< p (pool s)))
       (and (joined (blocker s p)) (= p (pool (blocker s p))) (overlap s (blocker s p)) (before (blocker s p) s))))""",
     (
-        Rule(
+        MachineRule(
             "Join",
             "The largest storage without a pool joins the first pool in which it overlaps no storage.",
             f"""{_JOINS} (any k Int) (<= 0 k) (< k opened)
@@ -72,7 +72,7 @@ MACHINE = Machine(
                 Without("it had joined before", "(not (joined x))"),
             ),
         ),
-        Rule(
+        MachineRule(
             "Open",
             "Where it overlaps a storage of each pool, it opens one of its own size.",
             f"""{_JOINS} {_blocked("opened")} (set (pool x) opened) (set opened (+ opened 1))

@@ -11,7 +11,7 @@ spec: T2.1, T2.2, T2.10, T2.11, V4.9, V4.11
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule
+from proofs.lemmas.engine.machine import Machine, MachineRule
 from proofs.lemmas.engine.statements import Mutant, Statement, World
 
 BIRTH = "(ite (< (born x) birth) (born x) birth)"
@@ -28,7 +28,7 @@ UNION = Machine(
     """
     (member (Tensor) Bool) (birth () Int) (death () Int) (bytes () Int)
     (first () Tensor) (last () Tensor) (widest () Tensor)""",
-    Rule(
+    MachineRule(
         "Init",
         "A storage starts as its first member.",
         """(any x Tensor) (forall ((t Tensor)) (= (member t) (= t x))) (= birth (born x)) (= death (dies x))
@@ -43,7 +43,7 @@ UNION = Machine(
     (and (member first) (= birth (born first)) (member last) (= death (dies last))
       (member widest) (= bytes (+ (window widest) (length widest))))""",
     (
-        Rule(
+        MachineRule(
             "Join",
             "A member joins by the first birth, the last death and the largest end.",
             f"""(any x Tensor) (set (member x) true) (set birth {BIRTH}) (set death {DEATH}) (set bytes {BYTES})

@@ -12,7 +12,7 @@ spec: U2.8, U2.9, U2.10, V4.9, V4.11
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 STALE = "(or again (< (death x) now))"
@@ -31,7 +31,7 @@ MACHINE = Machine(
     (declare-fun offset (Storage) Int)(declare-fun bytes (Storage) Int)(declare-fun owner (Int) Storage)
     (define-fun within ((byte Int) (y Storage)) Bool (and (<= (offset y) byte) (< byte (+ (offset y) (bytes y)))))""",
     "(born (Storage) Bool) (fresh () Bool) (memory (Int) Value) (now () Int)",
-    Rule(
+    MachineRule(
         "Init",
         "The arena is zeroed whole, and no storage is born.",
         "(forall ((y Storage)) (not (born y))) (forall ((byte Int)) (= zero (memory byte)))",
@@ -41,7 +41,7 @@ MACHINE = Machine(
     (forall ((byte Int)) (=> fresh (or {_OWNED} (= zero (memory byte)))))
     (forall ((y Storage)) (=> (and fresh (born y)) (and (<= (birth y) now) (<= now (death y)))))""",
     (
-        Rule(
+        MachineRule(
             "Birth",
             "At its birth every byte of a storage is zero: its arena is fresh, or it is zeroed just now.",
             f"""(any x Storage) (=> fresh (not (born x))) (= (birth x) now) (<= now (death x))
@@ -54,13 +54,13 @@ MACHINE = Machine(
              Without("storages that meet share bytes", "(<= (birth z) (death y))"),
              Without("a storage has died, and the arena counts as fresh", "(and fresh (born y))")),
         ),
-        Rule(
+        MachineRule(
             "Write",
             "Anything is written into storages that were born.",
             f"""(any memory') (forall ((byte Int)) (=> (distinct (memory' byte) (memory byte)) {_OWNED}))""",
             (Without("writes go anywhere", "(distinct (memory' byte) (memory byte))"),),
         ),
-        Rule(
+        MachineRule(
             "Advance",
             "A later step begins, or one that runs again; an arena that still counts as fresh has lost no storage.",
             f"""(any again Bool) (any now') (any fresh') (or again (<= now now')) (=> fresh' fresh)

@@ -8,10 +8,10 @@ spec: T2.1, T3.4, T3.6, V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
-_ALL_LIVE = "(forall ((t Tensor)) (=> (alive t) (<= now (death t))))"
+_ALL_LIVE = "(forall ((t Tensor)) (=> (live t) (<= now (death t))))"
 _AVAILABLE = "(or (= free holder) (= holder (home x)))"
 _LAST = "(member (home x) (count (home x)))"
 
@@ -24,13 +24,13 @@ MACHINE = Machine(
     (declare-fun birth (Tensor) Int)(declare-fun death (Tensor) Int)
     (declare-fun home (Tensor) Storage)(declare-fun saved (Tensor) Bool)""",
     """
-    (alive (Tensor) Bool) (count (Storage) Int) (changed (Tensor) Bool) (now () Int) (holder () Storage)
+    (live (Tensor) Bool) (count (Storage) Int) (changed (Tensor) Bool) (now () Int) (holder () Storage)
     (place (Tensor) Int) (member (Storage Int) Tensor)""",
-    Rule(
+    MachineRule(
         "Init",
         "No tensor lives, all counts are zero, and the bytes are free.",
         """
-        (= holder free) (forall ((t Tensor)) (not (alive t))) (forall ((t Tensor)) (not (changed t)))
+        (= holder free) (forall ((t Tensor)) (not (live t))) (forall ((t Tensor)) (not (changed t)))
         (forall ((s Storage)) (= 0 (count s)))""",
         (Mutant("a count begins at one", "(= 0 (count s))", "(= 1 (count s))"),
          Without("the bytes belong to a storage", "(= holder free)")),
@@ -38,52 +38,52 @@ MACHINE = Machine(
     """
     ; CountsMembers: the living members of each storage are numbered from 1 to its count.
     (forall ((s Storage)) (<= 0 (count s)))
-    (forall ((t Tensor)) (=> (alive t)
+    (forall ((t Tensor)) (=> (live t)
       (and (<= 1 (place t)) (<= (place t) (count (home t))) (= t (member (home t) (place t))))))
     (forall ((s Storage) (k Int)) (=> (and (<= 1 k) (<= k (count s)))
-      (and (alive (member s k)) (= s (home (member s k))) (= k (place (member s k))))))
-    (forall ((s Storage)) (=> (< 0 (count s)) (and (alive (member s 1)) (= s (home (member s 1))))))
+      (and (live (member s k)) (= s (home (member s k))) (= k (place (member s k))))))
+    (forall ((s Storage)) (=> (< 0 (count s)) (and (live (member s 1)) (= s (home (member s 1))))))
     ; FreeAtZero: the bytes are free exactly where all counts are zero.
     (= (= free holder) (forall ((s Storage)) (= 0 (count s))))
-    ; AliveIsKept: a living tensor finds its own storage's bytes.
-    (forall ((t Tensor)) (=> (alive t) (= holder (home t))))
+    ; LiveIsKept: a living tensor finds its own storage's bytes.
+    (forall ((t Tensor)) (=> (live t) (= holder (home t))))
     ; StaticCovers: what lives was born by now, and dies no earlier than one step ago.
-    (forall ((t Tensor)) (=> (alive t) (and (<= (birth t) now) (<= now (+ (death t) 1)))))
+    (forall ((t Tensor)) (=> (live t) (and (<= (birth t) now) (<= now (+ (death t) 1)))))
     ; SavedIsKept: what backward reads was not written over.
     (forall ((t Tensor)) (=> (changed t) (not (saved t))))
     ; SharedIsKept: nor what another member shows later.
     (forall ((t Tensor) (u Tensor)) (=> (and (changed t) (= (home t) (home u))) (<= (death u) (death t))))""",
     (
-        Rule(
+        MachineRule(
             "Make",
             "A member is made, where the bytes are free or its storage's.",
-            f"""(any x Tensor) {_AVAILABLE} (= now (birth x)) (not (alive x))
-            (set holder (home x)) (set (alive x) true) (set (count (home x)) (+ (count (home x)) 1))
+            f"""(any x Tensor) {_AVAILABLE} (= now (birth x)) (not (live x))
+            (set holder (home x)) (set (live x) true) (set (count (home x)) (+ (count (home x)) 1))
             (set (place x) (+ (count (home x)) 1)) (set (member (home x) (+ (count (home x)) 1)) x)""",
             (Without("whichever storage has the bytes", _AVAILABLE),
              Without("views are not counted", "(set (count (home x))")),
         ),
-        Rule(
+        MachineRule(
             "Die",
             "A member dies and is counted down; the bytes are freed with the last one.",
-            f"""(any x Tensor) (alive x) (< (death x) now)
-            (set (alive x) false) (set (count (home x)) (- (count (home x)) 1))
+            f"""(any x Tensor) (live x) (< (death x) now)
+            (set (live x) false) (set (count (home x)) (- (count (home x)) 1))
             (set holder (ite (= 1 (count (home x))) free holder))
             (set (place {_LAST}) (place x)) (set (member (home x) (place x)) {_LAST})""",
             (Mutant("freed with the first", "(ite (= 1 (count (home x))) free holder)", "free"),
              Without("never freed", "(set holder")),
         ),
-        Rule(
+        MachineRule(
             "WriteOver",
             "A result is written over a member that is not saved, where no member is read later.",
-            """(any x Tensor) (alive x) (= now (death x)) (not (saved x))
+            """(any x Tensor) (live x) (= now (death x)) (not (saved x))
             (forall ((t Tensor)) (=> (= (home t) (home x)) (<= (death t) now)))
             (set (changed x) true)""",
             (Without("a saved one", "(not (saved x))"),
              Mutant("a count of one will do", "(forall ((t Tensor)) (=> (= (home t) (home x)) (<= (death t) now)))",
                     "(= 1 (count (home x)))")),
         ),
-        Rule(
+        MachineRule(
             "Proceed",
             "The next step begins, where every tensor that died before this one is counted down.",
             f"{_ALL_LIVE} (set now (+ now 1))",
@@ -96,7 +96,7 @@ MACHINE = Machine(
     ; Bytes are free between two storages that have them.
     (or (= holder' holder) (= free holder) (= free holder'))""",
     promises=(
-        Rule(
+        MachineRule(
             "a_tensor_that_is_made_finds_its_bytes_available",
             "Once dead tensors are counted down, a member that is made at its birth finds the bytes free or its"
             " storage's,"
@@ -111,7 +111,7 @@ MACHINE = Machine(
              Without("storages that live at one step", "(v Tensor)"),
              Mutant("a storage dies with its first member", "(<= now (death u))", "(< now (death t))")),
         ),
-        Rule(
+        MachineRule(
             "a_count_that_is_not_zero_is_covered",
             "Where a count is not zero and dead tensors are counted down, the step lies between the birth of one member"
             " and the death of one.",

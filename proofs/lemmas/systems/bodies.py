@@ -9,7 +9,7 @@ tensor at a time: its `tenant`, of the iteration `stamp`. spec: T8.1, T8.2, T8.3
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 _APART = "(=> (and (distinct s t) (<= (birth s) (death t)) (<= (birth t) (death s))) (distinct (slot s) (slot t)))"
@@ -33,7 +33,7 @@ MACHINE = Machine(
     """
     (tenant (Slot) Tensor) (stamp (Slot) Int) (written (Tensor) Bool) (made (Tensor) Int) (carried (Tensor) Bool)
     (carries () Bool) (now () Int) (trip () Int)""",
-    Rule(
+    MachineRule(
         "Init",
         "Before the first step nothing is written, whatever the slots hold.",
         """
@@ -57,7 +57,7 @@ MACHINE = Machine(
     (=> carries (and (= now last) {_DONE}))
     (forall ((t Tensor)) (=> (carried t) (and carries (formal t))))""",
     (
-        Rule(
+        MachineRule(
             "Write",
             "A step writes one of its results into its slot.",
             f"""(any x Tensor) (= now (writer x)) (not (written x)) (not carries)
@@ -66,7 +66,7 @@ MACHINE = Machine(
              Mutant("as of another iteration", "(= when (ite (= now enter) 1 trip))", "(= when 0)"),
              Mutant("another step's result", "(= now (writer x))", "(<= now (writer x))")),
         ),
-        Rule(
+        MachineRule(
             "Proceed",
             "When a step has written all its results, the next one in the plan runs: into the loop, where its first"
             " iteration begins, through it, and out of it after its last.",
@@ -78,7 +78,7 @@ MACHINE = Machine(
                     "(=> (= now enter) (= trip' trips))")),
             World({"Tensor": 2, "Slot": 2}, 0, 4),
         ),
-        Rule(
+        MachineRule(
             "Carry",
             "When the last step of an iteration is done, and not the last iteration, an output becomes a formal"
             " input of"
@@ -94,7 +94,7 @@ MACHINE = Machine(
                     "(and (or (formal (source t)) (inside (source t)))"),
              Mutant("an output that is dead before the loop is left", "(<= leave (death (source t)))", "true")),
         ),
-        Rule(
+        MachineRule(
             "GoRound",
             "When all formal inputs are carried over, the body runs again, and what it made is to be made anew.",
             f"""(= carries true) {_ALL_CARRIED} (< trip trips) (set now first) (set trip (+ trip 1))
@@ -119,7 +119,7 @@ MACHINE = Machine(
     (forall ((t Tensor)) (=> (formal t)
       (and (inside (source t)) (not (formal (source t))) (<= leave (death (source t))))))""",
     promises=(
-        Rule(
+        MachineRule(
             "a_read_finds_what_its_iteration_wrote",
             "A step that reads a tensor that was due before finds it in its slot; and in the loop, what the"
             " body makes or"
@@ -129,7 +129,7 @@ MACHINE = Machine(
               (=> (and {_LOOPS} (or (inside x) (formal x))) (= trip (stamp (slot x))))))""",
             (Without("what is dead", "(<= now (death x))"), Without("while outputs are carried over", "(not carries)")),
         ),
-        Rule(
+        MachineRule(
             "what_a_loop_captured_is_whole_in_each_iteration",
             "What was written before a loop and is read in it is in its slot at each of its steps, also at"
             " those after its"

@@ -2,12 +2,12 @@
 
 The place of a token of a head is `head * capacity + position`. By the first statement no two tokens share a place,
 whatever the capacity; so a place at a capacity has one head and one position, and the machine has functions of a
-capacity that say no more than that: `place`, `head_of` and `position_of`. spec: V4.9
+capacity for just that: `place`, `head_of` and `position_of`. spec: V4.9
 """
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, Statement, World
 
 _SIZES = """
@@ -83,7 +83,7 @@ MACHINE = Machine(
     (capacity () Int) (cache (Int) Token) (length () Int)
     ; the buffer that is being filled, its capacity, and the heads that are copied
     (growing () Bool) (larger () Int) (next (Int) Token) (filled (Int) Bool)""",
-    Rule(
+    MachineRule(
         "Init",
         "A cache without tokens.",
         "(= length 0) (<= 1 capacity) (not growing)",
@@ -98,7 +98,7 @@ MACHINE = Machine(
     (forall ((h Int) (p Int)) (=> (and growing (filled h) (<= 0 h) (< h heads) (<= 0 p) (< p length))
       (= (token h p) (next (place larger h p)))))""",
     (
-        Rule(
+        MachineRule(
             "Store",
             "Tokens are stored where there is room, each in the row of its head.",
             """(any pending Int) (not growing) (<= 0 pending) (<= (+ length pending) capacity)
@@ -110,7 +110,7 @@ MACHINE = Machine(
                     "(< length (position_of capacity ?b))"),
              Without("while it grows", "(not growing)")),
         ),
-        Rule(
+        MachineRule(
             "Grow",
             "A larger buffer of any content is made, with no head filled.",
             """(any next') (not growing) (any wanted Int) (< capacity wanted)
@@ -118,7 +118,7 @@ MACHINE = Machine(
             (Mutant("a head counts as filled", "(set (filled ?h) false)", "(set (filled ?h) (= ?h 0))"),
              Without("it is not larger", "(< capacity wanted)")),
         ),
-        Rule(
+        MachineRule(
             "Copy",
             "The row of one head is copied to where it begins in the larger buffer.",
             f"(any x Int) (= growing true) (<= 0 x) (< x heads) {_IN_NEW} (set (filled x) true)",
@@ -126,7 +126,7 @@ MACHINE = Machine(
              Mutant("the last token is left out", "(< (position_of larger ?b) length)",
                     "(< (+ 1 (position_of larger ?b)) length)")),
         ),
-        Rule(
+        MachineRule(
             "Switch",
             "When all heads are copied, the new buffer is the cache, at its own capacity.",
             """(= growing true) (forall ((h Int)) (=> (and (<= 0 h) (< h heads)) (filled h))) (any next') (any filled')
@@ -135,7 +135,7 @@ MACHINE = Machine(
              Without("the old buffer at the new capacity", "(set (cache ?b) (next ?b))"),
              Without("the new buffer at the old capacity", "(set capacity larger)")),
         ),
-        Rule(
+        MachineRule(
             "Fail",
             "Where memory cannot be had, before the copy or in the middle of it, the old cache stands as it was.",
             "(any next') (any filled') (any larger') (set growing false)",

@@ -3,12 +3,12 @@
 `back` is what a reader makes of the lossless records, `near` what it makes of the lossy ones: of the first record the
 vector itself, then the one before and the record together. That differences of patterns wrap and give back what they
 were taken of, and that a rounded difference is within half a step, are statements by themselves; the machine assumes
-of `difference`, `sum` and `nearest` no more than these say. spec: V4.9
+of `difference`, `sum` and `nearest` no more than these state. spec: V4.9
 """
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, Statement, World
 
 ARITHMETIC = (
@@ -20,7 +20,7 @@ ARITHMETIC = (
         ("(<= 0 v)", "(< v modulus)", "(<= 0 a)", "(< a modulus)"),
         "(and (<= 0 (mod (- v a) modulus)) (< (mod (- v a) modulus) modulus)"
         " (= (mod (- v a) modulus) (ite (<= a v) (- v a) (+ (- v a) modulus))))",
-        (Mutant("what is subtracted is no pattern", "(assume (< a modulus))", ""),
+        (Mutant("what is subtracted is not a pattern", "(assume (< a modulus))", ""),
          Mutant("it does not wrap", "(+ (- v a) modulus)", "(- v a)")),
         World({}, 0, 5),
     ),
@@ -34,7 +34,7 @@ ARITHMETIC = (
         (Mutant("the sum does not wrap", "(= v (mod (+ a d) modulus))", "(= v (+ a d))"),
          Mutant("the difference does not wrap", "(ite (<= a v) (- v a) (+ (- v a) modulus))",
                 "(ite (<= a v) (- v a) (- a v))"),
-         Mutant("a vector that is no pattern", "(assume (< v modulus))", "")),
+         Mutant("a vector that is not a pattern", "(assume (< v modulus))", "")),
         World({}, 0, 5),
     ),
     Statement(
@@ -68,7 +68,7 @@ MACHINE = Machine(
     """
     (vector (Int) Int) (exact (Int) Int) (rounded (Int) Int) (back (Int) Int) (near (Int) Int)
     (length () Int) (synced () Int)""",
-    Rule(
+    MachineRule(
         "Init",
         "Nothing is stored.",
         "(= length 0) (= synced 0)",
@@ -89,7 +89,7 @@ MACHINE = Machine(
     (forall ((i Int)) (=> (and (<= 1 i) (<= i length))
       (and (<= (* 2 (- (near i) (vector i))) step) (<= (* 2 (- (vector i) (near i))) step))))""",
     (
-        Rule(
+        MachineRule(
             "Begin",
             "A first vector is stored as it is in both modes.",
             f"""(any v Int) (<= 0 v) (< v modulus) (= length 0) (set length 1)
@@ -97,7 +97,7 @@ MACHINE = Machine(
             (Without("no pattern", "(< v modulus)"), Without("in place of another", "(= length 0)"),
              Mutant("rounded", "(set (rounded 1) v)", "(set (rounded 1) (nearest v))")),
         ),
-        Rule(
+        MachineRule(
             "Extend",
             "A vector is stored as its difference from the one before, and as the rounded difference from what a reader"
             " makes of that.",
@@ -108,13 +108,13 @@ MACHINE = Machine(
              Mutant("open loop", _CLOSED_LOOP, "(nearest (- v (vector length)))"),
              Without("rounded more coarsely", "(<= (* 2 (- (nearest y) y)) step)")),
         ),
-        Rule(
+        MachineRule(
             "Sync",
             "The next record is synced.",
             "(< synced length) (set synced (+ synced 1))",
             (Without("one that is not stored", "(< synced length)"),),
         ),
-        Rule(
+        MachineRule(
             "Crash",
             "A crash cuts off the records that were not synced.",
             f"(set length synced) {_STAYS}",

@@ -7,7 +7,7 @@ number. spec: V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 _NONE_WAITS = "(forall ((p Page)) (not (waits p)))"
@@ -24,7 +24,7 @@ MACHINE = Machine(
     """
     (last (Page) Int) (weight (Page) Int) (resident (Page) Bool) (waits (Page) Bool) (clock () Int) (count () Int)
     (place (Page) Int) (page (Int) Page)""",
-    Rule(
+    MachineRule(
         "Init",
         "No page is resident and none was touched, whatever attention they get.",
         """
@@ -46,19 +46,19 @@ MACHINE = Machine(
     (forall ((p Page)) (=> (waits p) (not (resident p))))
     (forall ((p Page) (q Page)) (=> (and (waits p) (waits q)) (= p q)))""",
     (
-        Rule(
+        MachineRule(
             "Touch",
             "A page that is resident is touched.",
             f"(any x Page) {_NONE_WAITS} (resident x) {_TICKS} (set (last x) (+ clock 1))",
             (Mutant("touched in the future", "(set (last x) (+ clock 1))", "(set (last x) (+ clock 2))"),),
         ),
-        Rule(
+        MachineRule(
             "Fault",
             "A page that is touched and is not resident waits.",
             f"(any x Page) {_NONE_WAITS} (not (resident x)) {_TICKS} (set (waits x) true)",
             (Without("a page that is resident", "(not (resident x))"), Without("while another waits", _NONE_WAITS)),
         ),
-        Rule(
+        MachineRule(
             "Bring",
             "The page that waits becomes resident where there is room.",
             """(any x Page) (waits x) (< count room) (set (resident x) true) (set count (+ count 1))
@@ -66,7 +66,7 @@ MACHINE = Machine(
             (Without("brings in always", "(< count room)"), Without("goes on waiting", "(set (waits x) false)"),
              Without("is not counted", "(set count (+ count 1))")),
         ),
-        Rule(
+        MachineRule(
             "Evict",
             "Where the room is full and a page waits, the page with the least score is evicted: then there is room.",
             f"""(any x Page) (exists ((p Page)) (waits p)) (= count room) (resident x) {_VICTIM}
@@ -76,7 +76,7 @@ MACHINE = Machine(
             (Without("a page that is not resident", "(resident x)"),
              Without("the count stays", "(set count (- count 1))")),
         ),
-        Rule(
+        MachineRule(
             "Attend",
             "A page gets any attention up to the largest.",
             f"(any x Page) (any w Int) {_NONE_WAITS} (<= 0 w) (<= w max_weight) (set (weight x) w)",
@@ -90,7 +90,7 @@ MACHINE = Machine(
     (define-fun goes_before ((p Page) (q Page)) Bool
       (or (< (score p) (score q)) (and (= (score p) (score q)) (<= (number p) (number q)))))""",
     promises=(
-        Rule(
+        MachineRule(
             "no_two_pages_are_to_be_evicted",
             "Two pages each of which goes before the other are one: of those with one score, the lowest goes.",
             """(any x Page) (any y Page) (forall ((p Page) (q Page)) (=> (= (number p) (number q)) (= p q)))
@@ -99,7 +99,7 @@ MACHINE = Machine(
              Without("two pages of one number", "(= (number p) (number q))")),
             World({"Page": 2}, 0, 2),
         ),
-        Rule(
+        MachineRule(
             "of_one_page_more_there_is_one_to_be_evicted",
             "If of some pages one goes before any other, there is such a page also with one page more: so there is one"
             " wherever a page is resident.",
@@ -111,7 +111,7 @@ MACHINE = Machine(
                     "(exists ((q Page)) (=> (among q) (goes_before x q)))"),),
             World({"Page": 3}, 0, 2),
         ),
-        Rule(
+        MachineRule(
             "no_page_is_evicted_before_one_that_it_dominates",
             "The page that is evicted is not at least as recent and at least as attended as one that stays, one of them"
             " strictly.",
@@ -124,7 +124,7 @@ MACHINE = Machine(
              Mutant("attention counts for nothing", "(* count (weight p))", "0")),
             World({"Page": 2}, 0, 2),
         ),
-        Rule(
+        MachineRule(
             "a_page_may_outlive_a_more_recent_one",
             "It is not always the least recent page that goes: where it is attended enough, another one does.",
             """(any x Page) (any y Page) (<= 1 unit) (<= 1 count) (< (last x) (last y))

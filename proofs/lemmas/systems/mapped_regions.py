@@ -8,7 +8,7 @@ and giving back differ in when they may happen, which matters to no clause. spec
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, Statement, World
 
 _FOLLOWS = "(set working (+ working (- (size' x) (size x))))"
@@ -40,7 +40,7 @@ MACHINE = Machine(
     """
     (size (Region) Int) (pages (Region) Int) (base (Region) Int) (first (Region) Int) (pinned (Region) Bool)
     (used () Int) (working () Int) (memory () Int) (wanted () Int)""",
-    Rule(
+    MachineRule(
         "Init",
         "No region is mapped, and no tile counted.",
         """
@@ -68,14 +68,14 @@ MACHINE = Machine(
     (<= memory memory_at_first)
     (=> (= memory memory_at_first) (<= (* 10 working) (* 7 memory)))""",
     (
-        Rule(
+        MachineRule(
             "Ask",
             "A region of any size up to the largest is asked for, or what was asked for is refused.",
             "(any wanted') (<= 0 wanted') (<= wanted' max_region)",
             (Without("larger than the largest", "(<= wanted' max_region)"),),
             module=("Ask", "Refuse"),
         ),
-        Rule(
+        MachineRule(
             "Map",
             "A region that stays within the bound is placed at a tile inside pages that are free.",
             f"""(any x Region) (any reserved Int) (any k Int) (<= 1 tile) (< 0 wanted) (= 0 (size x)) {_HAS_ROOM}
@@ -89,24 +89,24 @@ MACHINE = Machine(
              Without("is not counted", "(set used (+ used wanted))"),
              Without("a region that is mapped moves", "(= 0 (size x))")),
         ),
-        Rule(
+        MachineRule(
             "Unmap",
             "A region that is not pinned is unmapped, to evict it or to give it back, and less is mapped.",
             f"""(any x Region) (< 0 (size x)) (not (pinned x)) (set (size x) 0) (set (pages x) 0) (set (base x) 0)
             (set (first x) 0) (set used (- used (size x))) {_FOLLOWS} (gives (< used' used))""",
             (Without("evicts what is pinned", "(not (pinned x))"),
-             Mutant("forgets to count", "(set used (- used (size x)))", "(set used (- used 1))"),
+             Mutant("does not count down", "(set used (- used (size x)))", "(set used (- used 1))"),
              Without("what is not mapped is unmapped", "(< 0 (size x))")),
             module=("Evict", "GiveBack"),
         ),
-        Rule(
+        MachineRule(
             "Pin",
             "A region that is mapped is pinned, or pinned no more.",
             "(any x Region) (any looks Bool) (< 0 (size x)) (set (pinned x) looks)",
             (Without("a region that is not mapped", "(< 0 (size x))"),),
             module=("Pin", "Unpin"),
         ),
-        Rule(
+        MachineRule(
             "Shrink",
             "Memory shrinks, also under what is mapped: the invariant then promises no bound.",
             "(any memory') (< memory' memory)",

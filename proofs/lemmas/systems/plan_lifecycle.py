@@ -8,7 +8,7 @@ known. spec: P1.4, V1.8, V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 _PARTS = ("", "_plan", "_hash", "_whole", "_iteration")
@@ -37,7 +37,7 @@ MACHINE = Machine(
     (phase () Phase) (loaded () Plan) (stated () Hash) (traced () Hash) (stands_by () Bool) (former () Plan)
     (former_hash () Hash) (asks () Bool) (asked () Shape) (damaged () Bool) (iteration () Int) (committed () Int)
     {_FILES}""",
-    Rule(
+    MachineRule(
         "Init",
         "Nothing is planned, and there is no checkpoint.",
         """
@@ -67,51 +67,51 @@ MACHINE = Machine(
     ; Nothing is asked for, or written, before memory is applied.
     (=> (= phase Down) (and (not asks) (not aside)))""",
     (
-        Rule(
+        MachineRule(
             "Plan",
             "Where there is no checkpoint, a plan is made and traced with its hash.",
             f"{_DOWN} (= kept false) {_OF_P}",
             (Without("over a run that is not down", _DOWN), Without("untraced", "(set traced (hash p))")),
         ),
-        Rule(
+        MachineRule(
             "Restore",
             "Where there is a checkpoint, its plan, the hash that it states and its iteration are taken over.",
             f"""{_DOWN} (= kept true) (<= 0 kept_iteration) (set loaded kept_plan) (set stated kept_hash)
             (set iteration kept_iteration) (set phase Planned) (set traced kept_hash)""",
             (Mutant("as if it were applied", "(set phase Planned)", "(set phase Applied)"),),
         ),
-        Rule(
+        MachineRule(
             "Apply",
             "A plan is applied whose hash recomputes.",
             f"{_PLANNED} {_RECOMPUTES} (set phase Applied)",
             (Without("a file's hash is taken over", _RECOMPUTES),),
         ),
-        Rule(
+        MachineRule(
             "RefuseDamaged",
             "A plan whose hash does not recompute is refused.",
             f"{_PLANNED} (distinct (hash loaded) stated) (set phase Refused)",
             (Mutant("it runs all the same", "(set phase Refused)", "(set phase Running)"),),
         ),
-        Rule(
+        MachineRule(
             "Zero",
             "What was mapped is zeroed before anything runs.",
             f"{_APPLIED} (set phase Safepoint) {_NONE_STANDS_BY}",
             (Mutant("runs on dirty memory", _APPLIED, f"(or {_PLANNED} {_APPLIED})"),
-             Without("forgets what stands by", "(set stands_by false)")),
+             Without("drops the plan that stands by", "(set stands_by false)")),
         ),
-        Rule(
+        MachineRule(
             "Ask",
             "At a safepoint the caller asks for an iteration, with its shape.",
             f"(any a Shape) {_SAFEPOINT} (not asks) (set asks true) (set asked a)",
             (Mutant("of a run that is down", _SAFEPOINT, _DOWN),),
         ),
-        Rule(
+        MachineRule(
             "Begin",
             "An iteration whose shape the plan fits runs, while no checkpoint is being written.",
             f"{_SAFEPOINT} (= asks true) (fits loaded asked) (not aside) (set phase Running)",
             (Without("runs any shape", "(fits loaded asked)"), Without("while a checkpoint is written", "(not aside)")),
         ),
-        Rule(
+        MachineRule(
             "Replan",
             "A shape that the plan does not fit is answered by a new plan, before its iteration runs, which the trace"
             " names.",
@@ -120,29 +120,29 @@ MACHINE = Machine(
             (Without("silent replan", "(set traced (hash p))"), Mutant("replans while it runs", _MISFIT, _RUNNING),
              Without("saves across a replan", "(not aside)")),
         ),
-        Rule(
+        MachineRule(
             "StandBy",
             "Where the new plan's memory cannot be had, the old plan is in force again, the trace states it, and"
             " the request"
             " is refused.",
             f"""(or {_PLANNED} {_APPLIED}) (= stands_by true) (set loaded former) (set stated former_hash)
             (set phase Safepoint) (set traced former_hash) {_ASKS_NO_MORE} {_NONE_STANDS_BY}""",
-            (Without("stands by in silence", "(set traced former_hash)"),
+            (Without("stands by without a record", "(set traced former_hash)"),
              Without("to a plan that never ran", "(= stands_by true)")),
         ),
-        Rule(
+        MachineRule(
             "RefuseShape",
             "Or the run is refused, and nothing has changed.",
             f"{_MISFIT} (set phase Refused)",
             (Mutant("it runs all the same", "(set phase Refused)", "(set phase Running)"),),
         ),
-        Rule(
+        MachineRule(
             "Finish",
             "An iteration ends at the next safepoint.",
             f"{_RUNNING} (set phase Safepoint) (set iteration (+ iteration 1)) {_ASKS_NO_MORE}",
             (Mutant("counts backwards", "(+ iteration 1)", "(- iteration 1)"),),
         ),
-        Rule(
+        MachineRule(
             "WriteAside",
             "At a safepoint a checkpoint of what is new is written, under another name.",
             f"""{_SAFEPOINT} (not aside) (< committed iteration) (set aside true) (set aside_plan loaded)
@@ -150,13 +150,13 @@ MACHINE = Machine(
             (Without("of nothing new", "(< committed iteration)"), Mutant("in an iteration", _SAFEPOINT, _RUNNING),
              Mutant("promises early", "(set aside_whole false)", "(set aside_whole false) (set committed iteration)")),
         ),
-        Rule(
+        MachineRule(
             "Sync",
             "What was written is synced.",
             f"{_SAFEPOINT} (= aside true) (not aside_whole) (set aside_whole true)",
             (Mutant("synced into the checkpoint's name", "(set aside_whole true)", "(set kept_hash aside_hash)"),),
         ),
-        Rule(
+        MachineRule(
             "Rename",
             "What is whole takes the checkpoint's name, and only then is it acknowledged.",
             f"""{_SAFEPOINT} (= aside true) (= aside_whole true)
@@ -166,7 +166,7 @@ MACHINE = Machine(
              Mutant("acknowledges more than there is", "(set committed aside_iteration)",
                     "(set committed (+ 1 iteration))")),
         ),
-        Rule(
+        MachineRule(
             "Crash",
             "A crash at any moment leaves the checkpoint, and nothing else.",
             f"""(distinct phase Down) (distinct phase Refused) (set phase Down) (any loaded') (any stated') (any
@@ -174,7 +174,7 @@ MACHINE = Machine(
             (set iteration 0) {_ASKS_NO_MORE} {_NOTHING_ASIDE} {_NONE_STANDS_BY}""",
             (Mutant("it takes the checkpoint too", "(set iteration 0)", "(set iteration 0) (set kept false)"),),
         ),
-        Rule(
+        MachineRule(
             "Damage",
             "A checkpoint's plan is changed under the hash that it states: it will be refused.",
             f"(any p Plan) {_DOWN} (= kept true) (distinct p kept_plan) (set kept_plan p) (set damaged true)",

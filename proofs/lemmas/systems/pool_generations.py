@@ -6,7 +6,7 @@ the chunks with room a request takes matters to no clause. spec: V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 
@@ -33,7 +33,7 @@ MACHINE = Machine(
     (declare-fun chunk (Handle) Int)(declare-fun first (Handle) Int)(declare-fun bytes (Handle) Int)
     (declare-fun of (Handle) Int)(declare-fun room (Int) Int)""",
     "(given (Handle) Bool) (cursor (Int) Int) (content (Int Int) Handle) (generation () Int) (opened () Int)",
-    Rule(
+    MachineRule(
         "Init",
         "One chunk is open, of which nothing was given out and nothing written.",
         """
@@ -58,21 +58,21 @@ MACHINE = Machine(
     (forall ((h Handle) (a Int) (b Int)) (=> (and {_current('h')} {_byte("h", "a")} {_byte("h", "b")}
       (= h (content (chunk h) a))) (= h (content (chunk h) b))))""",
     (
-        Rule(
+        MachineRule(
             "Take",
             "A handle begins at the cursor of an open chunk with room for it.",
             f"{_NEW} (<= 0 (chunk x)) (< (chunk x) opened) (= (first x) (cursor (chunk x)))",
             (Without("the cursor stays", "(set (cursor"), Without("room is not asked for", "(room (chunk x))"),
              Mutant("the handle begins anywhere", "(= (first x) (cursor (chunk x)))", "(<= 0 (first x))")),
         ),
-        Rule(
+        MachineRule(
             "Grow",
             "A handle begins a chunk that is opened for it and is large enough.",
             f"{_NEW} (<= 0 opened) (= (chunk x) opened) (= (first x) 0) (set opened (+ opened 1))",
             (Without("a chunk that is too small", "(room (chunk x))"),
              Without("the chunk is not counted", "(set opened (+ opened 1))")),
         ),
-        Rule(
+        MachineRule(
             "Reset",
             "All chunks are emptied and the generation is raised, whatever handles are still held.",
             """(any cursor') (forall ((c Int)) (=> (and (<= 0 c) (< c opened)) (= (cursor' c) 0)))
@@ -80,7 +80,7 @@ MACHINE = Machine(
             (Without("the generation is not raised", "(set generation"),
              Mutant("the generation falls", "(+ generation 1)", "(- generation 1)")),
         ),
-        Rule(
+        MachineRule(
             "Write",
             "A write through a current handle into its own bytes changes no byte of another current handle.",
             f"""{_CURRENT} (set (content ?c ?b) (ite (and (= ?c (chunk x)) {_byte("x", "?b")}) x (content ?c ?b)))
@@ -92,14 +92,14 @@ MACHINE = Machine(
     ),
     World({"Handle": 3}, 0, 2),
     promises=(
-        Rule(
+        MachineRule(
             "a_read_finds_what_was_written_through_its_handle",
             "A current handle through which a byte was written finds nothing but what was written through it.",
             f"""{_CURRENT} (any a Int) (and {_byte("x", "a")}) (= x (content (chunk x) a))
             (gives (forall ((b Int)) (=> (and {_byte("x", "b")}) (= x (content (chunk x) b)))))""",
             (Without("a stale handle reads", "(= generation (of x))"),),
         ),
-        Rule(
+        MachineRule(
             "a_refused_handle_is_of_an_earlier_generation",
             "A handle whose generation is not the pool's is of an earlier one.",
             "(any x Handle) (given x) (distinct generation (of x)) (gives (< (of x) generation))",

@@ -7,7 +7,7 @@ changes, which `totals` proves of sums. `total` is the sum of a client's arenas.
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 
@@ -32,7 +32,7 @@ MACHINE = Machine(
     """
     (phase (Client) Phase) (mapped (Client Arena) Bool) (promised (Client) Int) (total (Client) Int)
     (in_use () Int) (committed () Int) (failed () Int) (allocated () Int) (peak () Int) (failures () Int)""",
-    Rule(
+    MachineRule(
         "Init",
         "No client has asked, and the ledger is empty.",
         """
@@ -55,39 +55,39 @@ MACHINE = Machine(
     ; LedgerIsExact.
     (= allocated committed) (<= allocated peak) (= failures failed)""",
     (
-        Rule(
+        MachineRule(
             "Ask",
             "A client whose arenas the budget has room for is promised all their bytes.",
             f"{_X} {_ASKS} (<= (+ in_use need) budget) (set (promised x) need) (set (phase x) Mapping)",
             (Mutant("each for itself", "(<= (+ in_use need) budget)", "(<= need budget)"),
              Without("less is promised than is asked", "(set (promised x) need)")),
         ),
-        Rule(
+        MachineRule(
             "AskTooMuch",
             "A client whose arenas the budget has no room for is refused and counted.",
             f"{_X} {_ASKS} (set (phase x) Failed) {_FAILS}",
             (Without("the failure is not counted", _FAILS),),
             module=("Ask",),
         ),
-        Rule(
+        MachineRule(
             "Map",
             "An arena is mapped for a client that was promised it.",
             f"{_X} (any y Arena) (= (phase x) Mapping) (set (mapped x y) true)",
             (Without("without a promise", "(= (phase x) Mapping)"),),
         ),
-        Rule(
+        MachineRule(
             "Refuse",
             "The system refuses an arena, and the client goes over to giving back.",
             f"{_X} (= (phase x) Mapping) (set (phase x) Failing)",
             (Mutant("it has failed at once, with arenas mapped", "(set (phase x) Failing)", "(set (phase x) Failed)"),),
         ),
-        Rule(
+        MachineRule(
             "Unmap",
             "An arena of a client that is failing is unmapped.",
             f"{_X} (any y Arena) (= (phase x) Failing) (set (mapped x y) false)",
             (Mutant("an arena of a committed plan", "(= (phase x) Failing)", "(= (phase x) Committed)"),),
         ),
-        Rule(
+        MachineRule(
             "Fail",
             "When nothing is mapped any more, the promise is retracted and the failure counted.",
             f"""{_X} (= (phase x) Failing) (forall ((a Arena)) (not (mapped x a)))
@@ -95,7 +95,7 @@ MACHINE = Machine(
             (Without("the rest stays mapped", "(not (mapped x a))"), Without("the promise is kept", _RETRACTS),
              Without("the failure is not counted", _FAILS)),
         ),
-        Rule(
+        MachineRule(
             "Commit",
             "When all arenas are mapped, the plan is committed and the ledger updated.",
             f"""{_X} (= (phase x) Mapping) (forall ((a Arena)) (mapped x a)) (set (phase x) Committed)
@@ -104,7 +104,7 @@ MACHINE = Machine(
              Without("the ledger is not updated", "(set allocated"),
              Mutant("the peak follows", "(ite (> allocated' peak) allocated' peak)", "allocated'")),
         ),
-        Rule(
+        MachineRule(
             "Release",
             "A plan gives back its arenas, its promise and its bytes in the ledger.",
             f"""{_X} (= (phase x) Committed) (set (phase x) Idle) (set (mapped x ?a) false) {_RETRACTS}

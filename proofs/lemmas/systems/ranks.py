@@ -9,7 +9,7 @@ before it; it is `informed` of the specs of all. spec: V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 
@@ -23,7 +23,7 @@ _DIVIDES, _SAME = "(divides (spec x))", "(forall ((b Rank)) (= (spec x) (spec b)
 _LAST = "(- (parts (spec x)) 1)"
 _NEXT = "(+ (got x) 1)"
 _ARRIVED = f"(shard (before x) {_NEXT})"
-_TELLS = f"(set (sent x) (ite (< {_NEXT} {_LAST}) (+ (sent x) 1) (sent x)))"
+_PASSES_ON = f"(set (sent x) (ite (< {_NEXT} {_LAST}) (+ (sent x) 1) (sent x)))"
 _ON_ITS_WAY = "(< (got x) (sent (before x)))"
 _NEIGHBOUR = """(=> (= (spec x) (spec (before x)))
   (= (at x) (ite (= (+ (at (before x)) 1) (parts (spec x))) 0 (+ (at (before x)) 1))))"""
@@ -43,7 +43,7 @@ MACHINE = Machine(
     """
     (phase (Rank) Phase) (informed (Rank) Bool) (holds (Rank Int) Bool)
     (sent (Rank) Int) (shard (Rank Int) Int) (got (Rank) Int)""",
-    Rule(
+    MachineRule(
         "Init",
         "Every rank has read some spec and done no more.",
         "(forall ((r Rank)) (and (= (phase r) Read) (not (informed r)) (= 0 (sent r)) (= 0 (got r))))",
@@ -72,7 +72,7 @@ MACHINE = Machine(
     ; GatheredIsWhole, and no rank gathers early.
     (forall ((r Rank)) (=> (= (phase r) Gathered) (= (got r) (- (parts (spec r)) 1))))""",
     (
-        Rule(
+        MachineRule(
             "Plan",
             "A rank whose spec divides the tensor plans the shard of its coordinate.",
             f"""{_READ} {_DIVIDES} (set (phase x) Planned)
@@ -80,19 +80,19 @@ MACHINE = Machine(
             (Without("the remainder is dropped", _DIVIDES),
              Mutant("another rank's shard", "(= ?c (at x))", "(= ?c 0)")),
         ),
-        Rule(
+        MachineRule(
             "RefuseSize",
             "A rank whose spec does not divide the tensor refuses.",
             f"{_READ} (not {_DIVIDES}) (set (phase x) Refused)",
             (Without("one whose spec does", f"(not {_DIVIDES})"),),
         ),
-        Rule(
-            "Hear",
+        MachineRule(
+            "Exchange",
             "A rank that has planned is informed of the specs of all, when all have read theirs.",
             f"{_PLANNED} (forall ((b Rank)) (distinct Read (phase b))) (set (informed x) true)",
             (Without("of some alone", "(forall ((b Rank)) (distinct Read (phase b)))"),),
         ),
-        Rule(
+        MachineRule(
             "Agree",
             "A rank that is informed of its own spec alone begins, and sends its shard to its neighbour, if it"
             " has one.",
@@ -102,25 +102,25 @@ MACHINE = Machine(
              Mutant("sends another rank's shard", "(set (shard x 1) (at x))", "(set (shard x 1) 0)")),
             World({"Rank": 3, "Spec": 2}, -1, 3),
         ),
-        Rule(
+        MachineRule(
             "RefuseSpec",
             "A rank that is informed of another spec refuses.",
             f"{_PLANNED} (informed x) (not {_SAME}) (set (phase x) Refused)",
             (Without("though there is none", f"(not {_SAME})"),),
         ),
-        Rule(
+        MachineRule(
             "Receive",
             "A rank that has begun puts the next shard that arrives beside its own, and passes it on but for the last.",
-            f"""{_AGREED} {_NEIGHBOUR} {_ON_ITS_WAY} (set (holds x {_ARRIVED}) true) (set (got x) {_NEXT}) {_TELLS}
+            f"""{_AGREED} {_NEIGHBOUR} {_ON_ITS_WAY} (set (holds x {_ARRIVED}) true) (set (got x) {_NEXT}) {_PASSES_ON}
             (set (shard x (+ {_NEXT} 1)) {_ARRIVED})""",
-            (Without("passes nothing on", _TELLS),
+            (Without("passes nothing on", _PASSES_ON),
              Mutant("passes on too much", f"(< {_NEXT} {_LAST})", f"(<= {_NEXT} {_LAST})"),
              Mutant("passes on its own", f"(set (shard x (+ {_NEXT} 1)) {_ARRIVED})",
                     f"(set (shard x (+ {_NEXT} 1)) (at x))"),
              Without("what is not there", _ON_ITS_WAY)),
             _RING,
         ),
-        Rule(
+        MachineRule(
             "End",
             "A rank at which as many shards have arrived as there are others has gathered.",
             f"{_AGREED} (= (got x) {_LAST}) (set (phase x) Gathered)",
@@ -131,14 +131,14 @@ MACHINE = Machine(
     World({"Rank": 2, "Spec": 2}, -1, 3),
     assumed="(forall ((r Rank)) (and (<= 1 (parts (spec r))) (<= 0 (at r)) (< (at r) (parts (spec r)))))",
     promises=(
-        Rule(
+        MachineRule(
             "what_was_gathered_is_the_whole_tensor",
             "A rank that has gathered has the shard of every coordinate.",
             f"(gives (forall ((r Rank) (c Int)) (=> (and (= (phase r) Gathered) {_COORDINATE}) (holds r c))))",
             (Mutant("gathered early", "(=> (= (phase r) Gathered) (= (got r) (- (parts (spec r)) 1)))",
                     "(=> (= (phase r) Gathered) (<= (got r) (- (parts (spec r)) 1)))"),),
         ),
-        Rule(
+        MachineRule(
             "no_shard_is_sent_to_a_rank_that_holds_it",
             "What is on its way to a rank is no shard that the rank holds.",
             f"""(any x Rank) {_NEIGHBOUR} (= (spec x) (spec (before x))) (or (= (phase x) Planned) {_begun("x")})
@@ -148,7 +148,7 @@ MACHINE = Machine(
              Mutant("all are sent on", "(ite (< (+ (got r) 1) (parts (spec r))) (+ (got r) 1) (- (parts (spec r)) 1))",
                     "(+ (got r) 1)")),
         ),
-        Rule(
+        MachineRule(
             "ranks_with_one_coordinate_hold_one_shard",
             "Ranks that have planned under one spec and stand at one coordinate hold the same.",
             f"""(any q Rank) (gives (forall ((r Rank) (c Int)) (=> (and (= (phase r) Planned) (= (phase q) Planned)

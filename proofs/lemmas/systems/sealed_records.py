@@ -7,7 +7,7 @@ its place and its token. spec: V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 _AT = "(+ (length x) 1)"
@@ -24,7 +24,7 @@ MACHINE = Machine(
     """
     (opened (File) Bool) (writing (File) Bool) (closed (File) Bool) (length (File) Int) (written (File Int) Token)
     (trailer (File) Int) (count (File) Int) (disk (File Int) Record) (used (Key Prefix Int) Bool)""",
-    Rule(
+    MachineRule(
         "Init",
         "No file was opened, and no vector used.",
         """
@@ -49,13 +49,13 @@ MACHINE = Machine(
     ; The vectors that were used under a file's key are those of its records.
     (forall ((f File) (v Prefix) (i Int)) (=> (used (key f) v i) (<= i (length f))))""",
     (
-        Rule(
+        MachineRule(
             "Open",
             "A file is opened for the first time, by any writer.",
             "(any x File) (not (opened x)) (set (opened x) true) (set (writing x) true)",
             (Without("opened a second time", "(not (opened x))"),),
         ),
-        Rule(
+        MachineRule(
             "Seal",
             "A record is sealed with its file's salt and its place, under the next vector, which was never used.",
             f"""(any x File) (any t Token) (any r Record) (writing x) (= (salt r) x) (= (place r) {_AT}) (= (token r) t)
@@ -69,7 +69,7 @@ MACHINE = Machine(
              Mutant("the vector before", f"(gives (not (used (key x) (prefix x) {_AT})))",
                     "(gives (not (used (key x) (prefix x) (length x))))")),
         ),
-        Rule(
+        MachineRule(
             "Close",
             "A file is closed with the number of its records.",
             """(any x File) (writing x) (set (writing x) false) (set (closed x) true)
@@ -78,14 +78,14 @@ MACHINE = Machine(
              Without("no trailer", "(set (trailer x) (length x))"),
              Without("it goes on being written", "(set (writing x) false)")),
         ),
-        Rule(
+        MachineRule(
             "Crash",
             "A crash leaves a file without its trailer.",
             "(any x File) (writing x) (set (writing x) false)",
             (Mutant("it counts as closed", "(set (writing x) false)",
                     "(set (writing x) false) (set (closed x) true)"),),
         ),
-        Rule(
+        MachineRule(
             "Attack",
             "Any records of any files are put at any places of a file.",
             """(any x File) (any of (Int) File) (any from (Int) Int) (any count') (any disk')
@@ -102,7 +102,7 @@ MACHINE = Machine(
     ; No salt is drawn twice.
     (forall ((f File) (g File)) (=> (= (key f) (key g)) (= f g)))""",
     promises=(
-        Rule(
+        MachineRule(
             "what_is_accepted_is_what_was_written",
             "A file whose records open at their places and whose trailer is their number was closed, and holds what was"
             " written, all of it, in order.",

@@ -7,7 +7,7 @@ are the steps of which these are. spec: V4.9
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 _ALL_MADE, _NONE_MADE = "(forall ((b Buffer)) (made b))", "(forall ((b Buffer)) (not (made b)))"
@@ -22,7 +22,7 @@ MACHINE = Machine(
     """
     (phase () Phase) (made (Buffer) Bool) (stored (Int) Int) (staging () Int) (copying () Int)
     (step () Int) (logits () Int) (output () Int) (sampled () Int)""",
-    Rule(
+    MachineRule(
         "Init",
         "No session is open, no buffer made and no weight staged.",
         f"""
@@ -47,56 +47,56 @@ MACHINE = Machine(
     ; Before it runs, no step is under way.
     (=> (and (distinct phase Running) (distinct phase Closed)) (= 0 step))""",
     (
-        Rule(
+        MachineRule(
             "Open",
             "A session is asked for.",
             "(= phase None) (set phase Provisioning)",
             (Mutant("of one that runs", "(= phase None)", "(= phase Running)"),),
         ),
-        Rule(
+        MachineRule(
             "Make",
             "A buffer is made.",
             f"(any x Buffer) {_PROVISIONING} (set (made x) true)",
             (Mutant("for a session that is not open", _PROVISIONING, "(= phase None)"),),
         ),
-        Rule(
+        MachineRule(
             "CannotMake",
             "Where a buffer cannot be had, the session goes over to giving the others back.",
             f"{_PROVISIONING} (not {_ALL_MADE}) (set phase Failing)",
             (Mutant("it is closed at once, with buffers made", "(set phase Failing)", "(set phase Closed)"),),
         ),
-        Rule(
+        MachineRule(
             "GiveBack",
             "A session that fails gives a buffer back.",
             f"(any x Buffer) {_FAILING} (set (made x) false)",
             (Mutant("frees in a step", _FAILING, _RUNNING),),
         ),
-        Rule(
+        MachineRule(
             "Failed",
             "When all are given back, the session has failed.",
             f"{_FAILING} {_NONE_MADE} (set phase None)",
             (Without("leaks on failure", _NONE_MADE),),
         ),
-        Rule(
+        MachineRule(
             "Stage",
             "With all buffers made, and while the device copies nothing, the processor stages a weight.",
             f"""(any w Int) {_PROVISIONING} {_ALL_MADE} (= 0 copying) (<= 1 w) (<= w weights) (= 0 (stored w))
             (set staging w)""",
             (Without("over a copy", "(= 0 copying)"), Without("a weight that there is not", "(<= w weights)")),
         ),
-        Rule(
+        MachineRule(
             "BeginCopy",
             "The device begins to copy what is staged.",
             "(distinct 0 staging) (= 0 copying) (= 0 (stored staging)) (set copying staging)",
             (Mutant("another weight is copied", "(set copying staging)", "(set copying (+ 1 staging))"),),
         ),
-        Rule(
+        MachineRule(
             "EndCopy",
             "The device ends its copy: what is staged then is at the place of the weight that it copied.",
             "(distinct 0 copying) (set (stored copying) staging) (set copying 0)",
             (Mutant("to another place", "(stored copying)", "(stored (+ 1 copying))"),),
         ),
-        Rule(
+        MachineRule(
             "Start",
             "With all buffers and all weights in place the session runs.",
             f"""{_PROVISIONING} {_ALL_MADE} (forall ((w Int)) (=> (and (<= 1 w) (<= w weights)) (distinct 0 (stored
@@ -104,31 +104,31 @@ MACHINE = Machine(
             (<= 1 steps) (set phase Running) (set step 1)""",
             (Without("starts incomplete", _ALL_MADE), Without("starts without its weights", "(distinct 0 (stored w))")),
         ),
-        Rule(
+        MachineRule(
             "Compute",
             "The device computes the logits of this step.",
             f"{_RUNNING} (< logits step) (set logits step)",
             (Mutant("those of the next", "(set logits step)", "(set logits (+ 1 step))"),),
         ),
-        Rule(
+        MachineRule(
             "CopyOut",
             "The device copies them to where the processor can read.",
             f"{_RUNNING} (= logits step) (< output step) (set output step)",
             (Without("copies early", "(= logits step)"),),
         ),
-        Rule(
+        MachineRule(
             "Sample",
             "The processor samples.",
             f"{_RUNNING} (= output step) (< sampled step) (set sampled step)",
             (Without("samples early", "(= output step)"),),
         ),
-        Rule(
+        MachineRule(
             "NextStep",
             "The next step begins when this one's sample is taken.",
             f"{_RUNNING} (= sampled step) (< step steps) (set step (+ step 1))",
             (Without("before it is", "(= sampled step)"), Mutant("one step more", "(< step steps)", "(<= step steps)")),
         ),
-        Rule(
+        MachineRule(
             "Close",
             "A session that has sampled all its steps is closed and gives everything back.",
             f"{_RUNNING} (= sampled steps) (set phase Closed) (set (made ?b) false)",
@@ -140,7 +140,7 @@ MACHINE = Machine(
     ; NothingIsMadeInSteps.
     (=> (and (= phase Running) (= phase' Running)) (forall ((b Buffer)) (= (made b) (made' b))))""",
     promises=(
-        Rule(
+        MachineRule(
             "each_sample_is_of_its_own_step",
             "What the processor samples is of the step that runs, and every weight is at its place.",
             f"""{_RUNNING} (= output step) (gives (and (= logits step) {_ALL_MADE}

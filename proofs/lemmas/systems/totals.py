@@ -8,7 +8,7 @@ Tests: `tests/integration/models/test_lemmas.py`.
 
 from __future__ import annotations
 
-from proofs.lemmas.engine.machine import Machine, Rule, Without
+from proofs.lemmas.engine.machine import Machine, MachineRule, Without
 from proofs.lemmas.engine.statements import Mutant, World
 
 MACHINE = Machine(
@@ -19,7 +19,7 @@ MACHINE = Machine(
     (declare-fun before (Int) Int)(declare-fun after (Int) Int)(declare-const at Int)
     (declare-fun chosen (Int) Bool)""",
     "(k () Int) (total_before () Int) (total_after () Int) (total_chosen () Int)",
-    Rule(
+    MachineRule(
         "Init",
         "Without members all totals are zero.",
         "(= 0 k total_before total_after total_chosen) (<= 0 at)",
@@ -29,7 +29,7 @@ MACHINE = Machine(
     (<= 0 k) (= total_after (+ total_before (ite (< at k) (- (after at) (before at)) 0)))
     (<= total_chosen total_before)""",
     (
-        Rule(
+        MachineRule(
             "Add",
             "The value of one member more is added.",
             """(set k (+ k 1)) (set total_before (+ total_before (before k)))

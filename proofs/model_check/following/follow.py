@@ -13,7 +13,7 @@ from proofs.model_check.following.generate import run_of
 from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import Event, WrongLog
 from proofs.model_check.following.verdict import verdict
-from proofs.model_check.judge import Result
+from proofs.model_check.judge import RunResult
 
 READERS: tuple[Callable[[Sequence[Event]], Iterator[Path]], ...] = (
     scans.paths, lifecycle.paths, quota.paths, zeroing.paths,
@@ -24,7 +24,7 @@ READERS: tuple[Callable[[Sequence[Event]], Iterator[Path]], ...] = (
 def read(file: File) -> tuple[list[Event], list[Path]]:
     """The events of a log, and every path in it.
 
-    Raises `WrongLog`, also where there is nothing to follow: a log that no module speaks of was not checked.
+    Raises `WrongLog`, also where there is nothing to follow: a log without an event of any module was not checked.
     """
     try:
         events = log.read(file)
@@ -32,13 +32,13 @@ def read(file: File) -> tuple[list[Event], list[Path]]:
     except WrongLog as error:
         raise WrongLog(None, f"{file}: {error}") from error
     if not paths:
-        raise WrongLog(None, f"{file}: nothing in it that a module speaks of")
+        raise WrongLog(None, f"{file}: it has no event that belongs to a module")
     return events, paths
 
 
 def follow(
     logs: Sequence[tuple[File, list[Event], list[Path]]], java: str, archive: File, timeout_s: float, workers: int
-) -> Iterator[Result]:
+) -> Iterator[RunResult]:
     """A result for each path of each log, in order; `workers` runs of TLC at one time."""
     tla = manifest.installed()
     with ThreadPoolExecutor(workers) as pool:

@@ -1,8 +1,8 @@
 """The TLA+ module that follows one path, and the run of TLC that it is for.
 
-The lines are a constant sequence; a variable says which is the next. `LogStep` takes it by the follower's `Follow`,
-which conjoins an action of the module with what was observed. After the last line the run stands still, where it has
-ended as the log says, and TLC looks for deadlock: a line that is no step leaves a state without a successor.
+The lines are a constant sequence; a variable holds the number of the next. `LogStep` takes it by the follower's
+`Follow`, which conjoins an action of the module with what was observed. After the last line the run stands still, where
+it has ended as the log states, and TLC looks for deadlock: a line that is no step leaves a state without a successor.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from proofs.model_check.manifest import SUCCESS, Run
 ROOT = "Followed"
 STEPS = "StepsOfTheModule"
 AT_EACH = 400
-"""Up to this many lines TLC looks at the module's `Next` and invariants after every line, and says what would have been
-allowed. Beyond it the invariants are looked at after the last line, and the action of each line alone decides."""
+"""Up to this many lines TLC checks the module's `Next` and invariants after every line, and prints what would have been
+allowed. Beyond it the invariants are checked after the last line, and the action of each line alone decides."""
 
 TEMPLATE = """---- MODULE {root} ----
 EXTENDS Follow{module}, Sequences, TLC
@@ -27,7 +27,7 @@ LogLines == <<
 {lines}
 >>
 LogEnd == {end}
-LogHasEnd == {says}
+LogHasEnd == {has_end}
 LogInit == /\\ line = 1
 {given}           /\\ FollowInit
 LogStep == /\\ line <= Len(LogLines)
@@ -36,7 +36,7 @@ LogStep == /\\ line <= Len(LogLines)
 LogRest == /\\ line > Len(LogLines)
            /\\ LogHasEnd => Ends(LogEnd)
            /\\ UNCHANGED <<state, line>>
-LogStuck == /\\ {tells}
+LogStuck == /\\ {prints_allowed}
             /\\ ~ENABLED Follow(LogLines[line])
             /\\ PrintT(<<"allowed", Allowed>>)
             /\\ FALSE
@@ -60,12 +60,12 @@ def run_of(path: Path, tla: File) -> Run:
         root=ROOT,
         module=path.module,
         lines=",\n".join(f"  {line.record}" for line in path.lines),
-        says="FALSE" if path.end is None else "TRUE",
+        has_end="FALSE" if path.end is None else "TRUE",
         end="[given |-> FALSE]" if path.end is None else path.end.record,
         given="".join(f"           /\\ {name} = {value}\n" for name, value in path.given.items()),
         steps=STEPS,
         due="TRUE" if is_short else "line > Len(LogLines)",
-        tells="line <= Len(LogLines)" if is_short else "FALSE",
+        prints_allowed="line <= Len(LogLines)" if is_short else "FALSE",
         invariants="\n".join(f"After{name} == LogDue => {name}" for name in question.invariants),
     )
     follower = f"Follow{path.module}.tla"

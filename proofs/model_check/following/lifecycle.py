@@ -22,7 +22,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
     spare = len(plans) + 1
     is_down, has_begun, current = True, False, 0
     former = 0  # the plan that stands by while a new one is applied
-    has_asked = False  # who asked for the shape that a new plan is made for
+    has_asked = False  # whether the caller asked for the shape that a new plan is made for
     for event in events:
         fields = event.fields
         if event.kind == "failed" and former:

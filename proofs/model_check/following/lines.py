@@ -13,7 +13,7 @@ MOST = 50_000
 
 @dataclass(frozen=True)
 class Line:
-    """An action of the module, the line of the log that says so, and the log's word on it, as a TLA+ record."""
+    """An action of the module, the number of its line in the log, and what the log observed, as a TLA+ record."""
 
     source: int
     action: str
@@ -25,7 +25,7 @@ class Path:
     """A sequence of lines to follow through a module.
 
     `constants` and `given` are values for the module's constants and for variables that its initial predicate leaves
-    open; `end` is what the log says when all is over, if it does. `subject` tells paths of one module apart.
+    open; `end` is what the log states of the end, if it does. `subject` distinguishes paths of one module.
     """
 
     module: str
@@ -43,7 +43,7 @@ class Path:
         self.lines.append(line(source, action, observed))
 
     def ends(self, source: int, **observed: Any) -> None:
-        """What the log says in the end."""
+        """What the log states of the end."""
         self.end = line(source, "the end", observed)
 
 

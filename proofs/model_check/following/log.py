@@ -1,6 +1,6 @@
 """Reading an event log: a JSON object a line, each of a kind and with the fields that are known.
 
-A last line without its end was being written when the process died, and is left out. Nothing else is forgiven.
+A last line without its end was being written when the process died, and is left out. Any other error is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BYTES = 1 << 26
 """The largest log that is read, in bytes."""
 
 LARGEST = (1 << 31) - 1
-"""TLC's integers go so far; every number but bytes is looked at with it."""
+"""The largest integer of TLC; every number but bytes is compared with it."""
 
 
 class WrongLog(Exception):
@@ -137,16 +137,16 @@ def parse(data: bytes) -> Iterator[Event]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise WrongLog(number, "it is no JSON object") from error
+            raise WrongLog(number, "it is not a JSON object") from error
         if not isinstance(value, dict) or not isinstance(value.get("event"), str) or value["event"] not in EVENTS:
-            raise WrongLog(number, "it is no event that is known")
+            raise WrongLog(number, "it is not a known event")
         kind = value.pop("event")
         checks = EVENTS[kind]
         if value.keys() != checks.keys():
             raise WrongLog(number, f"{kind!r} has {', '.join(checks) or 'no fields'}")
         for key, fits in checks.items():
             if not fits(value[key]):
-                raise WrongLog(number, f"{key} of {kind!r} is none")
+                raise WrongLog(number, f"{key} of {kind!r} has a wrong value")
         if number == 1 and kind != "start":
             raise WrongLog(1, f"a log begins with 'start', format {FORMAT!r}")
         yield Event(number, kind, value)

@@ -33,7 +33,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
                 observed["slot"] = fields["slot"] + 1  # the module counts from 1
             if "storage" in fields:
                 if fields["storage"] not in number:
-                    raise WrongLog(event.line, f"storage {fields['storage']} is none of this scan")
+                    raise WrongLog(event.line, f"storage {fields['storage']} is not one of this scan")
                 observed["storage"] = number[fields["storage"]]
             path.add(event.line, ACTIONS[event.kind], **observed)
 

@@ -1,7 +1,7 @@
-"""Did TLC take every line of a path for a step of its module? Exit code 0 alone does not tell.
+"""Did TLC take every line of a path for a step of its module? Exit code 0 alone does not show it.
 
-A path is accepted only with TLC's own word for success, and exactly one state more than lines, one behind the other:
-no first state, several, a follower that leaves a choice, or a question that forgot deadlock would give another number.
+A path is accepted only with TLC's message of success, and exactly one state more than lines, one behind the other:
+no first state, several, a follower that leaves a choice, or a question without deadlock would give another number.
 It is rejected at a line where TLC stops there: no successor (the line is no step of the module), or a check that fails
 after it. Anything else is no answer.
 """
@@ -16,15 +16,15 @@ from proofs.model_check import judge
 from proofs.model_check.following.generate import STEPS
 from proofs.model_check.following.lines import Line, Path
 from proofs.model_check.following.log import Event
-from proofs.model_check.judge import Result
+from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
-from proofs.model_check.tlc import Outcome
+from proofs.model_check.tlc import TLCOutcome
 
 NOT_A_STEP = "Step"
 """The name of the check that fails where a line is no step of the module."""
 
 
-def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: Outcome) -> Result:
+def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: TLCOutcome) -> RunResult:
     """The result for one path of the log `name`; `violated` names the check, the objections begin with the line."""
     report = outcome.report
     found: str | None = None
@@ -38,22 +38,22 @@ def verdict(name: str, path: Path, events: Sequence[Event], run: Run, outcome: O
                 found = None
                 objections.append(f"no answer: {judge.ended(outcome, None)[:300]}")
             else:
-                objections.append(_says(path, at, found, events, report.printed))
+                objections.append(_described(path, at, found, events, report.printed))
     checks = (NOT_A_STEP, *(check.removeprefix("After") for check in (*run.config.invariants, *run.config.properties)))
-    return Result(
+    return RunResult(
         f"{name}: {path.module}, {path.subject}", path.module, "followed", checks, run.expected, found, not objections,
         report.distinct_states, report.depth, round(outcome.seconds, 2), tuple(objections), (),
     )  # fmt: skip
 
 
-def _counted(run: Run, outcome: Outcome) -> Iterator[str]:
+def _counted(run: Run, outcome: TLCOutcome) -> Iterator[str]:
     for what in ("distinct_states", "depth"):
         due, counted = getattr(run, what), getattr(outcome.report, what)
         if counted != due:
             yield f"no answer: {what.replace('_', ' ')} {counted}, not {due}, which is one a line and the first"
 
 
-def _stopped(path: Path, outcome: Outcome) -> tuple[Line | None, str | None]:
+def _stopped(path: Path, outcome: TLCOutcome) -> tuple[Line | None, str | None]:
     """The line at which TLC stopped, and the check that failed there."""
     last = outcome.report.states[-1].values.get("line", "") if outcome.report.states else ""
     if not last.isdecimal():
@@ -71,17 +71,17 @@ def _stopped(path: Path, outcome: Outcome) -> tuple[Line | None, str | None]:
     return done, failed.removeprefix("After")
 
 
-def _says(path: Path, at: Line, failed: str, events: Sequence[Event], printed: str) -> str:
-    """One line for a person: the line of the log, what it says, what the module has to say to that."""
+def _described(path: Path, at: Line, failed: str, events: Sequence[Event], printed: str) -> str:
+    """One line for a person: the line of the log, its event, and what the module allows there."""
     by_line = {event.line: event for event in events}
     event = by_line[at.source]
-    said = json.dumps({"event": event.kind, **event.fields}, ensure_ascii=False)
-    said = said if len(said) <= 160 else said[:159] + "…"
+    shown = json.dumps({"event": event.kind, **event.fields}, ensure_ascii=False)
+    shown = shown if len(shown) <= 160 else shown[:159] + "…"
     if failed != NOT_A_STEP:
-        return f"line {at.source}: after {at.action}, {failed} of {path.module} is violated; {said}"
+        return f"line {at.source}: after {at.action}, {failed} of {path.module} is violated; {shown}"
     words = re.search(r'<<\s*"allowed",\s*\{([^}]*)\}', printed)
     allowed = ", ".join(re.findall(r"\w+", words[1])) if words else ""
     if at is path.end:
-        return f"line {at.source}: {path.module} does not end so; {said}"
+        return f"line {at.source}: {path.module} does not end so; {shown}"
     expected = f" (it allows {allowed})" if words and allowed else " (it allows nothing more)" if words else ""
-    return f"line {at.source}: {at.action} is no step of {path.module} here{expected}; {said}"
+    return f"line {at.source}: {at.action} is not a step of {path.module} here{expected}; {shown}"

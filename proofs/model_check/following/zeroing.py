@@ -1,7 +1,7 @@
 """Executions of a plan, for Zeroing: one path for each arena that reuses its bytes, each time that a plan is applied.
 
-The module speaks of slots that have bytes of their own, of zeros and of steps that run once each, one after the other.
-A plan that is packed, was restored, is filled with a pattern or has loops is not what it speaks of.
+The module is about slots that have bytes of their own, zeros and steps that run once each, one after the other. It is
+not about a plan that is packed, was restored, is filled with a pattern or has loops.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
 
 
 def passed_over(asked: Event) -> str | None:
-    """Why a plan is none that the module speaks of."""
+    """Why the module is not about a plan; None where it is."""
     if asked.fields["is_restored"]:
         return "its arenas hold what a checkpoint held"
     if not asked.fields["is_fresh"]:
@@ -87,7 +87,7 @@ def _of_arena(asked: Event, arena: str, rows: list[tuple[Any, ...]], events: Seq
         elif event.kind == "born":
             storage = event.fields["storage"]
             if storage >= len(asked.fields["storages"]):
-                raise WrongLog(event.line, f"storage {storage} is none of the plan")
+                raise WrongLog(event.line, f"storage {storage} is not one of the plan")
             if storage in number:
                 observed = {key: event.fields[key] for key in ("zeroed", "is_zero")}
                 path.add(event.line, "Bear", storage=number[storage], **observed)

@@ -16,7 +16,7 @@ from proofs.readers.models.difference import Pairing, difference, pairing
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.violations import Violation
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plan.columns import IS_RETURNED, SHARES
 from tmmu.plan.sections import Plan
 
@@ -91,7 +91,7 @@ def _bodies(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator
         held_by = names[parent] if parent != NONE else "nothing"
         if held_by != model.parent:
             yield difference("body-parent", model.owner, (), None, held_by, model.parent)
-        recomputed = tuple(pairs.positions.get((model.owner, part), NONE) for part in (Part.ENTER, Part.LEAVE))
+        recomputed = tuple(pairs.positions.get((model.owner, part), NONE) for part in (NodePart.ENTER, NodePart.LEAVE))
         if stated != recomputed:
             yield difference("body-steps", model.owner, (), stated[0], f"{name} at {stated}", f"{name} at {recomputed}")
         if bool(b.iterates[row]) != model.iterates:

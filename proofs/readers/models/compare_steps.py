@@ -12,7 +12,7 @@ from proofs.readers.models.difference import Key, Pairing, difference
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import plain
 from proofs.violations import Violation
-from tmmu.core.vocabulary import Part
+from tmmu.core.vocabulary import NodePart
 from tmmu.plan.sections import Plan
 
 
@@ -144,12 +144,12 @@ def _nesting(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]
             continue
         around, reached = frames[-1]
         owner = reference.bodies[step.body].owner if step.body else main
-        if step.part is Part.LEAVE:
+        if step.part is NodePart.LEAVE:
             owner = step.node
         if owner != around:
             yield difference("nesting", step.node, (), at, f"inside {around}", f"inside {owner}")
             return
-        if step.part is Part.LEAVE:
+        if step.part is NodePart.LEAVE:
             frames.pop()
             continue
         if step.body:
@@ -157,5 +157,5 @@ def _nesting(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]
                 yield difference("nesting", step.node, (), at, f"{step.body} resumed", "bodies do not interleave")
                 return
             frames[-1] = (around, rank[step.body])
-        if step.part is Part.ENTER:
+        if step.part is NodePart.ENTER:
             frames.append((step.node, 0))

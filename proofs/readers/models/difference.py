@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.violations import Obligation, Violation
-from tmmu.core.vocabulary import Part
+from tmmu.core.vocabulary import NodePart
 from tmmu.plan.columns import PARTS
 from tmmu.plan.sections import Plan
 
@@ -29,7 +29,7 @@ def difference(
     return Violation(obligation, text, tensors, step, field=what, stated=stated, recomputed=recomputed, node=node)
 
 
-Key = tuple[str, Part]
+Key = tuple[str, NodePart]
 """A step by its node and part: unique in a model, whatever the order of its steps."""
 
 

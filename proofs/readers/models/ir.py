@@ -19,7 +19,7 @@ from proofs.readers.operators import is_floating, is_view, overwritable, plain, 
 from tmmu.core.dims.expressions import Dim, Expression
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS, nbytes
-from tmmu.core.vocabulary import MAIN, Model, Node, Part, Phase, Role, Tensor, View
+from tmmu.core.vocabulary import MAIN, Model, Node, NodePart, Phase, Role, Tensor, View
 
 _CALLERS = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
@@ -119,7 +119,7 @@ class _Reading:
         reads = self._read(node.reads, node.body, node.name)
         writes, mutates = self._write(node)
         scratch = self._scratch(node)
-        self._step(node, Part.WHOLE, reads + scratch, writes + scratch, mutates)
+        self._step(node, NodePart.WHOLE, reads + scratch, writes + scratch, mutates)
         self._note_sharing(node)
 
     def _enter(self, index: int) -> None:
@@ -134,7 +134,7 @@ class _Reading:
             formal.extend(self._make(row, body, node.name) for row in entry.inputs)
             self.formal.update(entry.inputs)
         scratch = self._scratch(node)
-        self._step(node, Part.ENTER, reads + scratch, (*formal, *scratch))
+        self._step(node, NodePart.ENTER, reads + scratch, (*formal, *scratch))
         self.work.append(partial(self._leave, index))
         for body in reversed(self.owned[index]):
             self._line_up(body)
@@ -154,10 +154,10 @@ class _Reading:
         outputs, mutates = self._write(node)
         reads, writes = leave_accesses(handed, outputs)
         scratch = tuple(f"{node.name}.scratch{k}" for k in range(len(node.scratch)))
-        self._step(node, Part.LEAVE, reads + scratch, writes, mutates)
+        self._step(node, NodePart.LEAVE, reads + scratch, writes, mutates)
 
     def _step(
-        self, node: Node, part: Part, reads: tuple[str, ...], writes: tuple[str, ...], mutates: tuple[str, ...] = ()
+        self, node: Node, part: NodePart, reads: tuple[str, ...], writes: tuple[str, ...], mutates: tuple[str, ...] = ()
     ) -> None:
         body = self.body_name[node.body]
         self.reference.steps.append(

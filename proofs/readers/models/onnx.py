@@ -30,7 +30,7 @@ from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, Ref
 from proofs.readers.operators import is_floating, is_view, iterates, overwritable, plain
 from tmmu.core.dtypes import BITS, element_alignment, nbytes
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Part, Role
+from tmmu.core.vocabulary import Bindings, NodePart, Role
 from tmmu.importers import shapes
 
 DROPOUT_IDENTITY_SINCE = 7
@@ -159,7 +159,7 @@ class _Reading:
             writes = self._outputs(scope, node, name)
             self._note_constant(scope, node)
             self._note_sharing(scope, node, domain)
-            self._step(ReferenceStep(name, domain, node.op_type, Part.WHOLE, scope.body, reads, writes))
+            self._step(ReferenceStep(name, domain, node.op_type, NodePart.WHOLE, scope.body, reads, writes))
             return
         kept = [(body, graph) for body, graph in bodies if body not in self.resolved.ruled_out]
         if len(kept) < len(bodies) and (len(kept) != 1 or iterates(domain, node.op_type)):
@@ -167,7 +167,7 @@ class _Reading:
         inner = [self._body(scope, body, graph, ReferenceBody(name, scope.body, iterates(domain, node.op_type)))
                  for body, graph in kept]  # fmt: skip
         formal = tuple(within.values[value.name] for within in inner for value in within.graph.input)
-        self._step(ReferenceStep(name, domain, node.op_type, Part.ENTER, scope.body, reads, formal))
+        self._step(ReferenceStep(name, domain, node.op_type, NodePart.ENTER, scope.body, reads, formal))
         self.work.append(partial(self._leave, scope, node, name, domain, inner))
         for within in reversed(inner):
             self.work.append(partial(self._open, within))
@@ -192,7 +192,7 @@ class _Reading:
                     self._tensor(output.copy, Role.SCRATCH, like=output.tensor)
                 handed.append(output)
         reads, writes = leave_accesses(handed, self._outputs(scope, node, name))
-        self._step(ReferenceStep(name, domain, node.op_type, Part.LEAVE, scope.body, reads, writes))
+        self._step(ReferenceStep(name, domain, node.op_type, NodePart.LEAVE, scope.body, reads, writes))
 
     def _outputs(self, scope: _Scope, node: NodeProto, name: str) -> tuple[str, ...]:
         """The tensors that a node writes: its outputs, but for those that are absent or unproduced (T9)."""

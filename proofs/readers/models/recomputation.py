@@ -15,7 +15,7 @@ from dataclasses import replace
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.models.training import read_by_backward
 from proofs.readers.operators import known, qualified
-from tmmu.core.vocabulary import Part, Phase, Role
+from tmmu.core.vocabulary import NodePart, Phase, Role
 from tmmu.plan.columns import PARTS
 from tmmu.plan.sections import Plan
 
@@ -56,7 +56,7 @@ class _Again:
             given = tuple(names[row] for row in read)
             if (node, part) in self.model:
                 self._follow(self.model[node, part], given)
-            elif (found := _CLONE.fullmatch(node)) and part is Part.WHOLE:
+            elif (found := _CLONE.fullmatch(node)) and part is NodePart.WHOLE:
                 original = self.model.get((found["node"], part))
                 if original is not None:
                     self._repeat(original, found["suffix"], given, tuple(names[row] for row in written))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tmmu.core.dims.expressions import Dim
-from tmmu.core.vocabulary import Bindings, Part, Phase, Role
+from tmmu.core.vocabulary import Bindings, NodePart, Phase, Role
 
 
 class ReferenceStep(NamedTuple):
@@ -23,7 +23,7 @@ class ReferenceStep(NamedTuple):
     node: str
     domain: str
     op: str
-    part: Part
+    part: NodePart
     body: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]

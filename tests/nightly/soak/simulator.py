@@ -25,8 +25,8 @@ from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, corrupted, some_change
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
-from tmmu.runtime.memory import Memory
-from tmmu.simulator import Batches, Corrupted, HashKernels, Program
+from tmmu.runtime.memory import MappedMemory
+from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram
 
 LAYOUTS = ("packed", "slots", "pools")
 
@@ -45,8 +45,8 @@ class Soak:
     def runs(self, plan: Plan, model: Model, seed: int) -> str:
         """What two batches show, every other time with the sanitizer: identical, corrupted, or not mapped."""
         try:
-            program = Program(plan, frozenset(model.bindings.donated))
-            with Memory.map(plan) as memory:
+            program = PlanProgram(plan, frozenset(model.bindings.donated))
+            with MappedMemory.map(plan) as memory:
                 batches = Batches(program, memory, sanitize=bool(seed % 2))
                 report = batches.run(HashKernels(program, seed))
                 if report.identical:

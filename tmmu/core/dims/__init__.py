@@ -2,7 +2,7 @@
 
 An *envelope* gives each dimension that the user leaves open a range. A size is then an `Expression`: an exact integer
 function of these dimensions, in one normal form, so that two sizes that are written alike are alike for every shape.
-`maxima` says how large one can be and where, `table` writes many as rows of a plan or a model file.
+`maxima` computes how large one can be and where, `table` writes many as rows of a plan or a model file.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def write(values: Sequence[Dim], names: Sequence[str]) -> tuple[list[Row], list[
 def read(rows: Sequence[Row], ranges: Mapping[str, tuple[int, int]]) -> list[Dim]:
     """The expression of each row, the dimensions in the order of `ranges`.
 
-    Raises ValueError where a row is none: an unknown operation, a term that does not come before it, a division by
+    Raises ValueError for a malformed row: an unknown operation, a term that does not come before it, a division by
     what may be zero, an expression that is too large.
     """
     dims = [symbol(name, low, high) for name, (low, high) in ranges.items()]

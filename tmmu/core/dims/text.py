@@ -85,7 +85,7 @@ class Shapes:
         self._work = 0
 
     def read(self, text: str, most: int) -> tuple[Dim, ...]:
-        """The shape, of at most `most` dimensions. ValueError or Unwieldy says what is wrong. O(characters)."""
+        """The shape, of at most `most` dimensions. ValueError or Unwieldy names what is wrong. O(characters)."""
         if text not in self._known:
             self._known[text] = self._read(text, most)
         return self._known[text]

@@ -11,35 +11,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from tmmu.importers.torch import Training
+from tmmu.importers.torch import TorchTraining
 
 
-def llama_8b() -> Training:
+def llama_8b() -> TorchTraining:
     """Llama 3.1 of 8 billion parameters, one sequence of 4096 tokens."""
     return _llama(hidden=4096, intermediate=14336, layers=32, heads=32)
 
 
-def llama_70b() -> Training:
+def llama_70b() -> TorchTraining:
     """Llama 3.1 of 70 billion parameters, one sequence of 4096 tokens."""
     return _llama(hidden=8192, intermediate=28672, layers=80, heads=64)
 
 
-def llama_405b() -> Training:
+def llama_405b() -> TorchTraining:
     """Llama 3.1 of 405 billion parameters, one sequence of 4096 tokens."""
     return _llama(hidden=16384, intermediate=53248, layers=126, heads=128)
 
 
-def gpt3_175b() -> Training:
+def gpt3_175b() -> TorchTraining:
     """GPT-3 of 175 billion parameters, one sequence of 2048 tokens."""
     return _gpt(layers=96, hidden=12288, heads=96, sequence=2048)
 
 
-def gpt2_124m() -> Training:
+def gpt2_124m() -> TorchTraining:
     """GPT-2 of 124 million parameters, 8 sequences of 1024 tokens, with dropout: for comparisons, not shipped."""
     return _gpt(layers=12, hidden=768, heads=12, sequence=1024, batch=8, dropout=0.1, dtype="float32")
 
 
-def _llama(hidden: int, intermediate: int, layers: int, heads: int) -> Training:
+def _llama(hidden: int, intermediate: int, layers: int, heads: int) -> TorchTraining:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     class Loss(LlamaForCausalLM):  # type: ignore[misc]  # transformers may be absent
@@ -56,7 +56,7 @@ def _llama(hidden: int, intermediate: int, layers: int, heads: int) -> Training:
 
 def _gpt(
     layers: int, hidden: int, heads: int, sequence: int, batch: int = 1, dropout: float = 0.0, dtype: str = "bfloat16"
-) -> Training:
+) -> TorchTraining:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     class Loss(GPT2LMHeadModel):  # type: ignore[misc]  # transformers may be absent
@@ -70,11 +70,11 @@ def _gpt(
     return _training(Loss, config, batch, sequence, dtype, f"GPT, {layers} layers")
 
 
-def _training(kind: Any, config: Any, batch: int, sequence: int, dtype: str, what: str) -> Training:
+def _training(kind: Any, config: Any, batch: int, sequence: int, dtype: str, what: str) -> TorchTraining:
     import torch
     import transformers
 
     torch.set_default_dtype(getattr(torch, dtype))
     tokens, labels = (torch.zeros(batch, sequence, dtype=torch.long) for _ in range(2))
     note = f"{what}, {dtype}, batch {batch}, sequence {sequence}; transformers {transformers.__version__}"
-    return Training(kind(config), (tokens, labels), None, note)
+    return TorchTraining(kind(config), (tokens, labels), None, note)

@@ -1,7 +1,7 @@
-"""The user's word on what a file leaves open: named dimensions, whole shapes, and values of small inputs.
+"""The user's bindings of what a file leaves open: named dimensions, whole shapes, and values of small inputs.
 
 A binding must name something in the model and contradict neither the model nor another binding. What is bound to a
-name holds for every dimension of that name; a name without a letter (`?`) is no name, as exporters write it on
+name holds for every dimension of that name; a name without a letter (`?`) does not count, as exporters write it on
 dimensions that have nothing in common. spec: T10.6, T10.7
 """
 
@@ -17,7 +17,7 @@ import onnx
 from tmmu.core.dims.expressions import Dim, show, symbol
 from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.sizes import Array, Size, checked, from_proto, refuse, stored_type
-from tmmu.importers.shapes.structure import Scope
+from tmmu.importers.shapes.structure import GraphScope
 
 LARGEST = (1 << 63) - 1
 """The largest dimension that ONNX can state."""
@@ -38,7 +38,7 @@ class Bound:
 
 
 def bind(
-    main: Scope,
+    main: GraphScope,
     dims: Mapping[str, int],
     shapes: Mapping[str, tuple[int, ...]],
     values: Mapping[str, str],
@@ -96,7 +96,7 @@ def bind(
 
 
 def _open_shape(value: onnx.ValueInfoProto, initializer: onnx.TensorProto | None) -> Open:
-    """What the file says of an input's shape; of one with a default, the default's shape."""
+    """What the file states of an input's shape; of one with a default, the default's shape."""
     if initializer is not None:
         return list(initializer.dims)
     if not value.type.tensor_type.HasField("shape"):
@@ -149,7 +149,7 @@ def _named(flag: str, name: str, inputs: Mapping[str, object]) -> None:
 def _agreed(
     flag: str, name: str, open_shape: Open, shape: tuple[int, ...], known: dict[str, Dim], given: Mapping[str, object]
 ) -> tuple[int, ...]:
-    """`shape`, where it agrees with the file and the other bindings; what it says of named dimensions is noted."""
+    """`shape`, where it agrees with the file and the other bindings; what it fixes of named dimensions is noted."""
     if open_shape is None:
         return shape
     if len(open_shape) != len(shape):
@@ -159,7 +159,7 @@ def _agreed(
             if (_is_name(stated_dim) or stated_dim in given) and known.setdefault(stated_dim, dim) != dim:
                 raise _contradiction(flag, name, f"{stated_dim!r} is {_given(known[stated_dim])} and {dim}")
         elif stated_dim is not None and stated_dim != dim:
-            raise _contradiction(flag, name, f"{_shown(shape)} where the model says {stated_dim}, not {dim}")
+            raise _contradiction(flag, name, f"{_shown(shape)} where the model states {stated_dim}, not {dim}")
     return shape
 
 
@@ -201,7 +201,7 @@ def _parsed(name: str, text: str, dtype: str, dims: list[Dim | None] | None) -> 
         with np.errstate(over="raise"):
             array = np.array(numbers, np.dtype(dtype))
     except (KeyError, ValueError, OverflowError, FloatingPointError) as error:
-        raise _contradiction("--value", name, f"{text!r} is no {dtype}") from error
+        raise _contradiction("--value", name, f"expected a value of type {dtype}, got {text!r}") from error
     scalar = len(words) == 1 and not dims and not text.strip().startswith("[")
     return array.reshape(()) if scalar else array
 

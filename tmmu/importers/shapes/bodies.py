@@ -16,7 +16,7 @@ from tmmu.core.dims.expressions import Dim, show
 from tmmu.core.dims.operations import larger, smaller
 from tmmu.core.errors import TmmuError
 from tmmu.importers.shapes.sizes import Array, Size, Type, refuse
-from tmmu.importers.shapes.structure import Scope
+from tmmu.importers.shapes.structure import GraphScope
 
 BODIES = {"If": {"then_branch", "else_branch"}, "Loop": {"body"}, "Scan": {"body"}}
 """The bodies that each of the operators of ai.onnx has whose bodies are understood."""
@@ -24,7 +24,7 @@ BODIES = {"If": {"then_branch", "else_branch"}, "Loop": {"body"}, "Scan": {"body
 Sizes = Sequence[Size]
 
 
-def check_bodies(node: onnx.NodeProto, place: str, bodies: Sequence[Scope], version: int) -> None:
+def check_bodies(node: onnx.NodeProto, place: str, bodies: Sequence[GraphScope], version: int) -> None:
     """Raise INVALID_IR where a node's bodies are not those of its operator, or do not have what it gives and takes."""
     if {body.attribute for body in bodies} != BODIES[node.op_type]:
         raise _bad(place, f"{node.op_type} has the bodies {', '.join(sorted(body.attribute for body in bodies))}")
@@ -38,7 +38,7 @@ def check_bodies(node: onnx.NodeProto, place: str, bodies: Sequence[Scope], vers
         given, states = _given(node, len(body.inputs))
         if len(body.inputs) != given:
             raise _bad(place, f"its body has {len(body.inputs)} inputs, it is given {given}")
-        # An If's results are its body's; a Loop's body also says whether to go on.
+        # An If's results are its body's; a Loop's body also returns whether to go on.
         results = len(body.outputs) - (node.op_type == "Loop")
         if results < len(node.output) or results < states:
             raise _bad(place, f"its body has {len(body.outputs)} outputs, too few for {len(node.output)} results")
@@ -53,13 +53,13 @@ def _given(node: onnx.NodeProto, found: int) -> tuple[int, int]:
     return len(node.input), len(node.input) - scanned(node)
 
 
-def loop_inputs(body: Scope, states: Sizes) -> list[Size]:
+def loop_inputs(body: GraphScope, states: Sizes) -> list[Size]:
     """The sizes of a Loop body's formal inputs: the iteration, whether to run it, and the states."""
     return [(_one(body.graph.input[0]), "int64"), (_one(body.graph.input[1]), "bool"), *states]
 
 
 def _one(value: onnx.ValueInfoProto) -> tuple[int, ...]:
-    """A scalar, or a vector of one where the file says so: both are one element, and runtimes give what is stated."""
+    """A scalar, or a vector of one where the file states it: both are one element, and runtimes give what is stated."""
     dims = value.type.tensor_type.shape.dim
     return (1,) if len(dims) == 1 and dims[0].dim_value == 1 else ()
 
@@ -96,7 +96,7 @@ def scanned(node: onnx.NodeProto) -> int:
 
 
 def scan_attributes(node: onnx.NodeProto) -> Scan:
-    """What a Scan's attributes say."""
+    """The attributes of a Scan."""
     lists = {attribute.name: list(attribute.ints) for attribute in node.attribute}
     return Scan(scanned(node), lists.get("scan_input_axes", []), lists.get("scan_output_axes", []))
 
@@ -159,7 +159,7 @@ def joined(place: str, branches: Sequence[Sizes], count: int) -> list[Type]:
 
 
 def truth(array: Array) -> bool | None:
-    """What a condition says; None for what is not one element."""
+    """The value of a condition; None for what is not one element."""
     return bool(array.reshape(-1)[0]) if array.size == 1 and array.dtype != object else None
 
 

@@ -1,6 +1,6 @@
-"""How nodes, bodies and values are named: an importer and a checker that never met must say the same.
+"""How nodes, bodies and values are named: importer and checker must give the same names independently.
 
-A node has its own name where that tells it from every other node of its graph, else its operator and position. A
+A node has its own name where that is unique among the nodes of its graph, else its operator and position. A
 body is `node/attribute`, and what is defined in it carries the body's name as a prefix. spec: T8.12
 """
 

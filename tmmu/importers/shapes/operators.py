@@ -102,9 +102,9 @@ class Operators:
         """The types of the outputs where dimensions are expressions: each goes through ONNX's inference as a name.
 
         What comes out under that name is that dimension; what the operator computes from dimensions, or requires of
-        them, is the business of `rules`. A dimension that neither gives is unknown.
+        them, `rules` works out. A dimension that neither gives is unknown.
         """
-        from tmmu.importers.shapes.rules import RULES, Asked, Unfit
+        from tmmu.importers.shapes.rules import RULES, NodeFacts, Unfit
 
         schema = self.schema(node)
         assert schema is not None  # the caller has looked
@@ -116,7 +116,7 @@ class Operators:
         if domain_of(node) or node.op_type not in RULES:
             return found
         try:
-            shapes = RULES[node.op_type](Asked(node, sizes, values, schema.since_version))
+            shapes = RULES[node.op_type](NodeFacts(node, sizes, values, schema.since_version))
         except (Unfit, Unwieldy) as error:
             raise unshown(place, f"{node.op_type}: {error}") from error
         except (ValueError, IndexError, TypeError, ZeroDivisionError, AttributeError) as error:
@@ -156,7 +156,7 @@ class Operators:
     def _through_its_function(
         self, node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], data: Mapping[str, onnx.TensorProto]
     ) -> dict[str, onnx.TypeProto]:
-        """Of an operator that has no rule of its own: the operators that define it are asked in its place."""
+        """Of an operator that has no rule of its own: inference by the operators that define it."""
         inputs = [helper.make_value_info(name, types[name]) for name in dict.fromkeys(filter(None, node.input))]
         outputs = [helper.make_value_info(name, onnx.TypeProto()) for name in node.output if name]
         graph = helper.make_graph([node], "alone", inputs, outputs, list(data.values()))

@@ -36,21 +36,21 @@ EXPORT = "export the model again"
 def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
     """The model in the file at `path`, local functions inlined, and the SHA-256 of the file's bytes.
 
-    Raises INVALID_IR where the file is none that can be read, with the reason.
+    Raises INVALID_IR where the file cannot be read, with the reason.
     """
     data = _bytes(path)
     digest = hashlib.sha256(data).digest()
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception as error:  # protobuf's DecodeError, which comes without types
-        raise refuse("INVALID_IR", "the file", "it is no ONNX model", EXPORT) from error
+        raise refuse("INVALID_IR", "the file", "it is not an ONNX model", EXPORT) from error
     del data
     _check_header(model)
     graphs, nodes = _parts(model)
     if not all(isinstance(text, str) for text in _texts(model, graphs, nodes)):
-        raise refuse("INVALID_IR", "the file", "a name in it is no text (not UTF-8)", EXPORT)
+        raise refuse("INVALID_IR", "the file", "a name in it is not UTF-8", EXPORT)
     if "" not in {domain_of(opset) for opset in model.opset_import} and any(domain_of(node) == "" for node in nodes):
-        raise refuse("INVALID_IR", "the file", "it uses operators of ai.onnx and does not say which version", EXPORT)
+        raise refuse("INVALID_IR", "the file", "it uses operators of ai.onnx and does not state their version", EXPORT)
     _drop_data(graphs, nodes)
     if model.functions:
         check_expansion(model)
@@ -64,12 +64,12 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
 
 def _bytes(path: str | os.PathLike[str]) -> bytes:
     try:
-        # Opened without waiting, as a named pipe would have one wait for ever, and asked what it is afterwards.
+        # Opened without blocking, as a named pipe would block for ever; its type is checked afterwards.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                raise refuse("INVALID_IR", "the path", "it is no regular file", "name a model file")
+                raise refuse("INVALID_IR", "the path", "it is not a regular file", "name a model file")
             if status.st_size > FILE_LIMIT:
                 fix = "store the weights outside of the model file"
                 raise refuse("INVALID_IR", "the file", f"{status.st_size} bytes, the limit is {FILE_LIMIT}", fix)
@@ -86,13 +86,13 @@ def _check_header(model: onnx.ModelProto) -> None:
         return refuse("INVALID_IR", "the file", what, fix)
 
     if model.ir_version <= 0 or not model.HasField("graph"):
-        raise bad("it holds no ONNX model", EXPORT)
+        raise bad("it does not hold an ONNX model", EXPORT)
     if model.ir_version > onnx.IR_VERSION:
         raise bad(f"IR version {model.ir_version}, this onnx reads up to {onnx.IR_VERSION}", "update onnx")
     versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     newest = onnx.defs.onnx_opset_version()
     if not model.opset_import or len(set(versions)) > 1:
-        raise bad("it does not say which version of the operators it uses", EXPORT)
+        raise bad("it does not state the version of the operators that it uses", EXPORT)
     for version in versions:
         if not OLDEST_OPSET <= version <= newest:
             fix = "update onnx" if version > newest else "convert the model with onnx.version_converter"

@@ -1,6 +1,6 @@
 """What the shapes of a model rest on: a file, the user's bindings, and the defaults that decided something.
 
-The same file under the same bindings gives the same sizes, whoever asks: the importer, which makes a model of them,
+The same file under the same bindings gives the same sizes to both callers: the importer, which makes a model of them,
 and the checker, which compares a plan with them. spec: T10.1, T10.2
 """
 
@@ -32,7 +32,7 @@ class Resolved:
     `graph` is the user's own model with its local functions inlined (and without the data of large weights);
     `source_digest` the SHA-256 of the file. `sizes` gives shape and element type by scoped name; `ruled_out` the bodies
     that a folded condition rules out, which have no steps; `unproduced` the outputs of T9 by scoped name; `bindings`
-    what the user and the defaults fixed, where `trust_shapes` says whether a stated shape was indeed needed.
+    what the user and the defaults fixed, where `trust_shapes` is whether a stated shape was indeed needed.
     """
 
     path: str
@@ -66,13 +66,13 @@ def resolve(
         The envelope: dimensions that are left open, with the least and the largest size of each. Sizes are then
         expressions over them, the same as the sizes at `corners` of the envelope, which are worked out as well.
     trust_shapes
-        Believe a shape that the file states where nothing else tells it.
+        Use a shape that the file states where it cannot be inferred.
 
     Raises
     ------
     TmmuError
         INVALID_IR, LIVENESS_CYCLE, INVALID_IR_SHAPES, ALLOCATION_OVERFLOW or INVALID_BINDING: what is wrong, where,
-        and the flag or change that mends it.
+        and the flag or change that fixes it.
 
     Notes
     -----
@@ -88,7 +88,7 @@ def resolve(
     except TmmuError as error:
         raise error.in_file(os.fspath(path)) from error.__cause__
     defaults = {name: _text(walk.defaults[name]) for name in sorted(walk.defaults)}
-    used = walk.believed is not None and walk.believed.used
+    used = walk.stated is not None and walk.stated.used
     bindings = Bindings(
         dict(dims or {}),
         dict(shapes or {}),

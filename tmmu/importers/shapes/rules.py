@@ -27,7 +27,7 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class NodeFacts:
     """One node with what is known of its operands, by position."""
 
     node: onnx.NodeProto
@@ -67,8 +67,8 @@ class Asked:
         return list(self.attribute(name, ())) if name else []
 
 
-Rule = Callable[[Asked], "list[Shape] | None"]
-"""The shapes of the outputs in order, as many as are known; None where the rule cannot say."""
+Rule = Callable[[NodeFacts], "list[Shape] | None"]
+"""The shapes of the outputs in order, as many as are known; None where the rule does not decide them."""
 
 
 def broadcast(*shapes: Shape) -> Shape:
@@ -91,12 +91,12 @@ def _shown(*shapes: Shape) -> str:
     return " and ".join(f"[{', '.join(map(show, shape))}]" for shape in shapes)
 
 
-def _together(asked: Asked) -> list[Shape]:
-    return [broadcast(*asked.shapes())]
+def _together(facts: NodeFacts) -> list[Shape]:
+    return [broadcast(*facts.shapes())]
 
 
-def _matmul(asked: Asked) -> list[Shape]:
-    a, b = asked.shape(0), asked.shape(1)
+def _matmul(facts: NodeFacts) -> list[Shape]:
+    a, b = facts.shape(0), facts.shape(1)
     if not a or not b:
         raise Unfit("a scalar has no product")
     left: Shape = (1, *a) if len(a) == 1 else a
@@ -112,17 +112,17 @@ def _same(one: Dim, other: Dim, *shapes: Shape) -> None:
         raise Unfit(f"{_shown(*shapes)} do not fit for every shape: {show(one)} meets {show(other)}")
 
 
-def _reshape(asked: Asked) -> list[Shape] | None:
-    target = asked.numbers(1, "shape")
+def _reshape(facts: NodeFacts) -> list[Shape] | None:
+    target = facts.numbers(1, "shape")
     if target is None:
         return None
-    given, total = asked.shape(0), math.prod(asked.shape(0))
+    given, total = facts.shape(0), math.prod(facts.shape(0))
     dims: list[Dim] = []
     open_axis = None
     for k, dim in enumerate(target):
         if isinstance(dim, Expression) and dim.bounds.low < 1:
             raise Unfit(f"a dimension of {show(dim)} may be 0 or less, which has a meaning of its own")
-        if dim == 0 and not asked.attribute("allowzero", 0):
+        if dim == 0 and not facts.attribute("allowzero", 0):
             if k >= len(given):
                 raise Unfit(f"dimension {k} of {_shown(given)} cannot be kept")
             dim = given[k]
@@ -140,15 +140,15 @@ def _reshape(asked: Asked) -> list[Shape] | None:
     return [tuple(dims)]
 
 
-def _flatten(asked: Asked) -> list[Shape]:
-    shape = asked.shape(0)
-    axis = asked.attribute("axis", 1)
+def _flatten(facts: NodeFacts) -> list[Shape]:
+    shape = facts.shape(0)
+    axis = facts.attribute("axis", 1)
     axis += len(shape) if axis < 0 else 0
     return [(math.prod(shape[:axis]), math.prod(shape[axis:]))]
 
 
-def _squeeze(asked: Asked) -> list[Shape] | None:
-    shape, axes = asked.shape(0), asked.numbers(1, "axes")
+def _squeeze(facts: NodeFacts) -> list[Shape] | None:
+    shape, axes = facts.shape(0), facts.numbers(1, "axes")
     if not axes:
         return None  # which dimensions are 1 may differ from shape to shape
     gone = {int(axis) % len(shape) for axis in axes if isinstance(axis, int)}
@@ -158,9 +158,9 @@ def _squeeze(asked: Asked) -> list[Shape] | None:
     return [tuple(dim for axis, dim in enumerate(shape) if axis not in gone)]
 
 
-def _concat(asked: Asked) -> list[Shape]:
-    shapes = asked.shapes()
-    axis = asked.attribute("axis", 1) % max(1, len(shapes[0]))
+def _concat(facts: NodeFacts) -> list[Shape]:
+    shapes = facts.shapes()
+    axis = facts.attribute("axis", 1) % max(1, len(shapes[0]))
     for shape in shapes[1:]:
         for k, (one, other) in enumerate(zip(shapes[0], shape, strict=True)):
             if k != axis:
@@ -169,14 +169,14 @@ def _concat(asked: Asked) -> list[Shape]:
     return [(*shapes[0][:axis], total, *shapes[0][axis + 1 :])]
 
 
-def _split(asked: Asked) -> list[Shape] | None:
-    shape, count = asked.shape(0), len(asked.node.output)
-    axis = asked.attribute("axis", 0) % len(shape)
-    parts = asked.numbers(1, "split")
+def _split(facts: NodeFacts) -> list[Shape] | None:
+    shape, count = facts.shape(0), len(facts.node.output)
+    axis = facts.attribute("axis", 0) % len(shape)
+    parts = facts.numbers(1, "split")
     if parts is None:
         return None
     if not parts:
-        part = rounded_up(shape[axis], count) if asked.version >= 18 else divided(shape[axis], count)
+        part = rounded_up(shape[axis], count) if facts.version >= 18 else divided(shape[axis], count)
         if part is None:
             raise Unfit(f"{show(shape[axis])} is not {count} equal parts for every shape")
         last = shape[axis] - (count - 1) * part
@@ -187,23 +187,23 @@ def _split(asked: Asked) -> list[Shape] | None:
     return [(*shape[:axis], part, *shape[axis + 1 :]) for part in parts]
 
 
-def _expand(asked: Asked) -> list[Shape] | None:
-    target = asked.numbers(1)
-    return None if target is None else [broadcast(asked.shape(0), tuple(target)) if target else asked.shape(0)]
+def _expand(facts: NodeFacts) -> list[Shape] | None:
+    target = facts.numbers(1)
+    return None if target is None else [broadcast(facts.shape(0), tuple(target)) if target else facts.shape(0)]
 
 
-def _tile(asked: Asked) -> list[Shape] | None:
-    repeats, shape = asked.numbers(1), asked.shape(0)
+def _tile(facts: NodeFacts) -> list[Shape] | None:
+    repeats, shape = facts.numbers(1), facts.shape(0)
     return None if repeats is None else [tuple(dim * n for dim, n in zip(shape, repeats, strict=True))]
 
 
-def _filled(asked: Asked) -> list[Shape] | None:
-    target = asked.numbers(0)
+def _filled(facts: NodeFacts) -> list[Shape] | None:
+    target = facts.numbers(0)
     return None if target is None else [tuple(target)]
 
 
-def _range(asked: Asked) -> list[Shape] | None:
-    ends = [asked.numbers(k) for k in range(3)]
+def _range(facts: NodeFacts) -> list[Shape] | None:
+    ends = [facts.numbers(k) for k in range(3)]
     start, limit, delta = (end[0] if end and len(end) == 1 else None for end in ends)
     if start is None or limit is None or not isinstance(delta, int) or delta == 0:
         return None
@@ -211,10 +211,10 @@ def _range(asked: Asked) -> list[Shape] | None:
     return [(larger(0, rounded_up(length, abs(delta))),)]
 
 
-def _slice(asked: Asked) -> list[Shape] | None:
-    shape = list(asked.shape(0))
-    starts, ends, axes = asked.numbers(1, "starts"), asked.numbers(2, "ends"), asked.numbers(3, "axes")
-    steps = asked.numbers(4)
+def _slice(facts: NodeFacts) -> list[Shape] | None:
+    shape = list(facts.shape(0))
+    starts, ends, axes = facts.numbers(1, "starts"), facts.numbers(2, "ends"), facts.numbers(3, "axes")
+    steps = facts.numbers(4)
     if starts is None or ends is None or axes is None or steps is None:
         return None
     for start, end, axis, step in zip(
@@ -240,9 +240,9 @@ def _from_front(index: Dim, dim: Dim) -> Dim:
     raise Unfit(f"the index {show(index)} is negative for some shapes and not for others")
 
 
-def _pad(asked: Asked) -> list[Shape] | None:
-    shape, pads = asked.shape(0), asked.numbers(1, "pads" if asked.version >= 2 else "paddings")
-    axes = asked.numbers(3)
+def _pad(facts: NodeFacts) -> list[Shape] | None:
+    shape, pads = facts.shape(0), facts.numbers(1, "pads" if facts.version >= 2 else "paddings")
+    axes = facts.numbers(3)
     if not pads or axes is None:
         return None
     result = list(shape)
@@ -252,13 +252,13 @@ def _pad(asked: Asked) -> list[Shape] | None:
     return [tuple(result)]
 
 
-def _windows(asked: Asked, kernel: Sequence[Dim]) -> Shape | None:
+def _windows(facts: NodeFacts, kernel: Sequence[Dim]) -> Shape | None:
     """The dimensions after the first two of a convolution or pooling."""
-    dims = asked.shape(0)[2:]
+    dims = facts.shape(0)[2:]
     count = len(dims)
-    strides, dilations = (asked.attribute(name, [1] * count) for name in ("strides", "dilations"))
-    pads, auto = asked.attribute("pads", [0] * 2 * count), asked.attribute("auto_pad", b"NOTSET")
-    if asked.attribute("ceil_mode", 0):
+    strides, dilations = (facts.attribute(name, [1] * count) for name in ("strides", "dilations"))
+    pads, auto = facts.attribute("pads", [0] * 2 * count), facts.attribute("auto_pad", b"NOTSET")
+    if facts.attribute("ceil_mode", 0):
         return None
     found: list[Dim] = []
     for k, dim in enumerate(dims):
@@ -273,78 +273,78 @@ def _windows(asked: Asked, kernel: Sequence[Dim]) -> Shape | None:
     return tuple(found)
 
 
-def _conv(asked: Asked) -> list[Shape] | None:
-    data, weight = asked.shape(0), asked.shape(1)
-    inner = _windows(asked, asked.attribute("kernel_shape") or weight[2:])
+def _conv(facts: NodeFacts) -> list[Shape] | None:
+    data, weight = facts.shape(0), facts.shape(1)
+    inner = _windows(facts, facts.attribute("kernel_shape") or weight[2:])
     return None if inner is None else [(data[0], weight[0], *inner)]
 
 
-def _pool(asked: Asked) -> list[Shape] | None:
-    inner = _windows(asked, asked.attribute("kernel_shape"))
-    shape = (*asked.shape(0)[:2], *inner) if inner is not None else None
-    return None if shape is None else [shape] * len(asked.node.output)
+def _pool(facts: NodeFacts) -> list[Shape] | None:
+    inner = _windows(facts, facts.attribute("kernel_shape"))
+    shape = (*facts.shape(0)[:2], *inner) if inner is not None else None
+    return None if shape is None else [shape] * len(facts.node.output)
 
 
-def _conv_transpose(asked: Asked) -> list[Shape] | None:
-    data, weight = asked.shape(0), asked.shape(1)
+def _conv_transpose(facts: NodeFacts) -> list[Shape] | None:
+    data, weight = facts.shape(0), facts.shape(1)
     count = len(data) - 2
-    if asked.attribute("output_shape") or asked.attribute("auto_pad", b"NOTSET") != b"NOTSET":
+    if facts.attribute("output_shape") or facts.attribute("auto_pad", b"NOTSET") != b"NOTSET":
         return None
-    kernel = asked.attribute("kernel_shape") or weight[2:]
-    strides, dilations = (asked.attribute(name, [1] * count) for name in ("strides", "dilations"))
-    more, pads = asked.attribute("output_padding", [0] * count), asked.attribute("pads", [0] * 2 * count)
+    kernel = facts.attribute("kernel_shape") or weight[2:]
+    strides, dilations = (facts.attribute(name, [1] * count) for name in ("strides", "dilations"))
+    more, pads = facts.attribute("output_padding", [0] * count), facts.attribute("pads", [0] * 2 * count)
     inner = [
         strides[k] * (data[2 + k] - 1) + more[k] + (kernel[k] - 1) * dilations[k] + 1 - pads[k] - pads[k + count]
         for k in range(count)
     ]
-    return [(data[0], weight[1] * asked.attribute("group", 1), *inner)]
+    return [(data[0], weight[1] * facts.attribute("group", 1), *inner)]
 
 
-def _resize(asked: Asked) -> list[Shape] | None:
-    shape = asked.shape(0)
-    if asked.attribute("axes") or asked.attribute("keep_aspect_ratio_policy", b"stretch") != b"stretch":
+def _resize(facts: NodeFacts) -> list[Shape] | None:
+    shape = facts.shape(0)
+    if facts.attribute("axes") or facts.attribute("keep_aspect_ratio_policy", b"stretch") != b"stretch":
         return None
-    if asked.has(3):
-        sizes = asked.numbers(3)
+    if facts.has(3):
+        sizes = facts.numbers(3)
         return None if sizes is None else [tuple(sizes)]
-    at = 2 if asked.node.op_type == "Resize" and len(asked.node.input) > 2 else 1
-    scales = asked.values.get(asked.node.input[at]) if asked.has(at) else None
+    at = 2 if facts.node.op_type == "Resize" and len(facts.node.input) > 2 else 1
+    scales = facts.values.get(facts.node.input[at]) if facts.has(at) else None
     if scales is None or len(scales) != len(shape) or not np.equal(scales, np.floor(scales)).all():
         return None
     return [tuple(dim * int(scale) for dim, scale in zip(shape, scales.tolist(), strict=True))]
 
 
-def _depth_to_space(asked: Asked) -> list[Shape] | None:
-    n, c, h, w = asked.shape(0)
-    block = asked.attribute("blocksize")
+def _depth_to_space(facts: NodeFacts) -> list[Shape] | None:
+    n, c, h, w = facts.shape(0)
+    block = facts.attribute("blocksize")
     depth = divided(c, block * block)
     return None if depth is None else [(n, depth, h * block, w * block)]
 
 
-def _space_to_depth(asked: Asked) -> list[Shape]:
-    n, c, h, w = asked.shape(0)
-    block = asked.attribute("blocksize")
+def _space_to_depth(facts: NodeFacts) -> list[Shape]:
+    n, c, h, w = facts.shape(0)
+    block = facts.attribute("blocksize")
     rows, columns = divided(h, block), divided(w, block)
     if rows is None or columns is None:
-        raise Unfit(f"{_shown(asked.shape(0))} is not made of blocks of {block} for every shape")
+        raise Unfit(f"{_shown(facts.shape(0))} is not made of blocks of {block} for every shape")
     return [(n, c * block * block, rows, columns)]
 
 
-def _top_k(asked: Asked) -> list[Shape] | None:
-    shape, k = list(asked.shape(0)), asked.numbers(1, "k")
-    if asked.version < 10:
-        k = [asked.attribute("k")]
+def _top_k(facts: NodeFacts) -> list[Shape] | None:
+    shape, k = list(facts.shape(0)), facts.numbers(1, "k")
+    if facts.version < 10:
+        k = [facts.attribute("k")]
     if not k:
         return None
-    shape[asked.attribute("axis", -1) % len(shape)] = k[0]
+    shape[facts.attribute("axis", -1) % len(shape)] = k[0]
     return [tuple(shape)] * 2
 
 
-def _one_hot(asked: Asked) -> list[Shape] | None:
-    shape, depth = asked.shape(0), asked.numbers(1)
+def _one_hot(facts: NodeFacts) -> list[Shape] | None:
+    shape, depth = facts.shape(0), facts.numbers(1)
     if not depth:
         return None
-    axis = asked.attribute("axis", -1) % (len(shape) + 1)
+    axis = facts.attribute("axis", -1) % (len(shape) + 1)
     return [(*shape[:axis], depth[0], *shape[axis:])]
 
 

@@ -1,7 +1,7 @@
 """What is known of a value: its dimensions and its element type, in the project's words instead of ONNX's.
 
-A dimension that is not known is None, and so are the dimensions of a value of unknown rank and an element type
-that nothing tells. Values that are no dense tensors (strings, sequences, maps, optionals) are refused here by name.
+A dimension that is not known is None, and so are the dimensions of a value of unknown rank and an unknown element
+type. Values that are no dense tensors (strings, sequences, maps, optionals) are refused here by name.
 spec: T9.2
 """
 
@@ -78,7 +78,7 @@ def dtype_of(number: int, place: str) -> str | None:
 
 
 def from_proto(proto: TypeProto, place: str, dims: Mapping[str, Dim] = {}) -> Type:
-    """What a stated or inferred type says; a negative dimension is refused. `dims` are what names in it stand for."""
+    """What a stated or inferred type gives; a negative dimension is refused. `dims` are what names in it stand for."""
     kind = proto.WhichOneof("value")
     if kind is None:
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""The shapes that a file states of its own results: believed only where the user says so, and only what is unknown.
+"""The shapes that a file states of its own results: used only with `--trust-shapes`, and only for what is unknown.
 
 spec: T10.6
 """
@@ -11,11 +11,11 @@ import onnx
 
 from tmmu.core.dims.expressions import Dim
 from tmmu.importers.shapes.sizes import Size, Type, from_proto, refuse
-from tmmu.importers.shapes.structure import Scope, Structure
+from tmmu.importers.shapes.structure import GraphScope, Structure
 
 
 class StatedShapes:
-    """What value_info, outputs and formal inputs of a file say; `used` once one of them was needed."""
+    """What value_info, outputs and formal inputs of a file state; `used` once one of them was needed."""
 
     def __init__(self, dims: Mapping[str, Dim]) -> None:
         self._dims = dims
@@ -33,8 +33,8 @@ class StatedShapes:
             if dim.dim_param
         }
 
-    def fill(self, scope: Scope, name: str, known: Type, place: str) -> Size | None:
-        """The size that `known` and the file's word on `name` give together; None where they do not suffice.
+    def fill(self, scope: GraphScope, name: str, known: Type, place: str) -> Size | None:
+        """The size that `known` and the shape stated of `name` give together; None where they do not suffice.
 
         Raises INVALID_IR_SHAPES where the file contradicts what is known.
         """

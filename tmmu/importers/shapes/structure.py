@@ -26,7 +26,7 @@ GIVEN = -1
 
 
 @dataclass(eq=False)
-class Scope:
+class GraphScope:
     """The main graph or one body. `defined` gives the position of the node that writes each value, or GIVEN.
 
     `owner` is the position, in `parent`, of the node that holds the body; `bodies` those of each own node. `listed`
@@ -36,7 +36,7 @@ class Scope:
     name: str
     attribute: str
     graph: onnx.GraphProto
-    parent: Scope | None = None
+    parent: GraphScope | None = None
     owner: int = GIVEN
     depth: int = 0
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -46,15 +46,15 @@ class Scope:
     outputs: list[str] = field(default_factory=list)
     initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
     defined: dict[str, int] = field(default_factory=dict)
-    bodies: dict[int, list[Scope]] = field(default_factory=dict)
+    bodies: dict[int, list[GraphScope]] = field(default_factory=dict)
 
     def scoped(self, value: str) -> str:
         """The model-wide name of a value that is defined here."""
         return within(self.name, value)
 
-    def find(self, value: str, position: int) -> Scope | None:
+    def find(self, value: str, position: int) -> GraphScope | None:
         """The scope that defines what the node at `position` reads as `value`. O(depth)."""
-        scope: Scope | None = self
+        scope: GraphScope | None = self
         while scope is not None:
             if scope.defined.get(value, scope.end) < position:
                 return scope
@@ -71,11 +71,11 @@ class Scope:
 class Structure:
     """The scopes of a model, outer before inner, the main graph first; `read` are the scoped names with a reader."""
 
-    scopes: list[Scope]
+    scopes: list[GraphScope]
     read: set[str]
 
     @property
-    def main(self) -> Scope:
+    def main(self) -> GraphScope:
         """The main graph."""
         return self.scopes[0]
 
@@ -85,7 +85,7 @@ def structure(graph: onnx.GraphProto) -> Structure:
 
     Raises INVALID_IR or LIVENESS_CYCLE naming a node. O(nodes + accesses x depth).
     """
-    scopes = [Scope("", "", graph)]
+    scopes = [GraphScope("", "", graph)]
     for scope in scopes:  # grows: each scope appends its bodies
         _define(scope)
         scopes.extend(chain.from_iterable(scope.bodies.values()))
@@ -99,7 +99,7 @@ def structure(graph: onnx.GraphProto) -> Structure:
     return Structure(scopes, read)
 
 
-def _define(scope: Scope) -> None:
+def _define(scope: GraphScope) -> None:
     """Fill in the names of a scope; a name defined twice, or already seen from outside, is refused."""
     graph = scope.graph
     scope.nodes, scope.ids = list(graph.node), node_ids(graph, scope.name)
@@ -126,7 +126,7 @@ def _define(scope: Scope) -> None:
             if scope.depth == MAX_DEPTH:
                 raise refuse("INVALID_IR", place, f"bodies nest deeper than {MAX_DEPTH}", "flatten the model")
             scope.bodies[position] = [
-                Scope(f"{scope.ids[position]}/{attribute}", attribute, body, scope, position, scope.depth + 1)
+                GraphScope(f"{scope.ids[position]}/{attribute}", attribute, body, scope, position, scope.depth + 1)
                 for attribute, body in held
             ]
             _check_unique((attribute for attribute, _ in held), f"{place} has two bodies named")
@@ -141,7 +141,7 @@ def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
     return onnx.TensorProto(name=sparse.values.name, dims=sparse.dims, data_type=sparse.values.data_type)
 
 
-def _add(scope: Scope, name: str, position: int, place: str) -> None:
+def _add(scope: GraphScope, name: str, position: int, place: str) -> None:
     if not name or "\0" in name:
         raise refuse("INVALID_IR", place, "a value's name is empty or holds a NUL", "rename it")
     if name in scope.defined:
@@ -159,22 +159,22 @@ def _check_unique(names: Iterator[str], what: str) -> None:
         seen.add(name)
 
 
-def _words(scope: Scope) -> str:
+def _words(scope: GraphScope) -> str:
     return f"body {scope.name!r}" if scope.name else "the main graph"
 
 
-def _resolved(scope: Scope, position: int, name: str) -> str:
-    """The scoped name of what is read as `name`, or the refusal that says why there is none."""
+def _resolved(scope: GraphScope, position: int, name: str) -> str:
+    """The scoped name of what is read as `name`, or the refusal with the reason why there is none."""
     home = scope.find(name, position)
     if home is None:
         raise _unreadable(scope, position, name)
     return home.scoped(name)
 
 
-def _unreadable(scope: Scope, position: int, name: str) -> TmmuError:
+def _unreadable(scope: GraphScope, position: int, name: str) -> TmmuError:
     at_end = position == scope.end
     place = f"output of {_words(scope)}" if at_end else f"node {scope.ids[position]!r}"
-    around: Scope | None = scope
+    around: GraphScope | None = scope
     while around is not None and name not in around.defined:
         around = around.parent
     if around is None:
@@ -187,7 +187,7 @@ def _unreadable(scope: Scope, position: int, name: str) -> TmmuError:
     return refuse("INVALID_IR", place, what, "sort the nodes topologically")
 
 
-def _on_cycle(scope: Scope) -> int | None:
+def _on_cycle(scope: GraphScope) -> int | None:
     """A node of `scope` that waits for itself, what its bodies read included; None where there is none."""
     needs = [{scope.defined[name] for name in _needed(scope, n)} - {GIVEN} for n in range(len(scope.nodes))]
     after: list[list[int]] = [[] for _ in needs]
@@ -210,7 +210,7 @@ def _on_cycle(scope: Scope) -> int | None:
     return stuck
 
 
-def _needed(scope: Scope, position: int) -> Iterator[str]:
+def _needed(scope: GraphScope, position: int) -> Iterator[str]:
     """The values of `scope` that a node reads, or something inside it, wherever they are defined."""
     yield from (name for name in scope.nodes[position].input if name in scope.defined)
     inside = list(scope.bodies.get(position, ()))

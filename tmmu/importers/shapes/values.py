@@ -26,20 +26,20 @@ from tmmu.importers.shapes.folding import (
 )
 from tmmu.importers.shapes.operators import Operators
 from tmmu.importers.shapes.sizes import Array, Size, stored_type
-from tmmu.importers.shapes.structure import GIVEN, Scope
+from tmmu.importers.shapes.structure import GIVEN, GraphScope
 
 
-class Value(NamedTuple):
+class KnownValue(NamedTuple):
     """A known value, and the names of the defaults that it rests on."""
 
     array: Array
     defaults: frozenset[str] = frozenset()
 
 
-class Place(NamedTuple):
+class ScopedName(NamedTuple):
     """A value where it is defined."""
 
-    home: Scope
+    home: GraphScope
     name: str
 
     @property
@@ -53,23 +53,23 @@ class Values:
 
     def __init__(self, operators: Operators, sizes: Mapping[str, Size], bound: Mapping[str, Array]) -> None:
         self._operators, self._sizes = operators, sizes
-        self._known: dict[str, Value | None] = {name: Value(array) for name, array in bound.items()}
-        self._same: dict[str, Place] = {}
+        self._known: dict[str, KnownValue | None] = {name: KnownValue(array) for name, array in bound.items()}
+        self._same: dict[str, ScopedName] = {}
         self._left = TOTAL_LIMIT
 
     def assume(self, key: str, array: Array) -> None:
-        """Say what the value of a formal input is."""
-        self._known[key] = Value(array)
+        """Record the value of a formal input."""
+        self._known[key] = KnownValue(array)
 
-    def equate(self, key: str, place: Place) -> None:
-        """Say that the output `key` of an If is the value at `place` of the branch that is taken."""
+    def equate(self, key: str, place: ScopedName) -> None:
+        """Record that the output `key` of an If is the value at `place` of the branch that is taken."""
         self._same[key] = place
 
-    def of(self, scope: Scope, position: int, name: str) -> Value | None:
+    def of(self, scope: GraphScope, position: int, name: str) -> KnownValue | None:
         """What the node at `position` of `scope` reads as `name`, None where that is not known."""
         return self.at(locate(scope, position, name))
 
-    def at(self, place: Place) -> Value | None:
+    def at(self, place: ScopedName) -> KnownValue | None:
         """The value at `place`. Amortised over all calls: O(nodes), and no more data than `TOTAL_LIMIT`."""
         work = [place]
         while work:
@@ -88,7 +88,7 @@ class Values:
             self._settle(here, needed)
         return self._known[place.key]
 
-    def reasons(self, place: Place) -> list[Place]:
+    def reasons(self, place: ScopedName) -> list[ScopedName]:
         """The places on which the value at `place` rests that are unknown by themselves; none where it is known."""
         work, seen, found = [place], set[str](), []
         while work:
@@ -102,7 +102,7 @@ class Values:
                 found.append(here)
         return found
 
-    def _needed(self, here: Place) -> list[Place] | None:
+    def _needed(self, here: ScopedName) -> list[ScopedName] | None:
         """The places whose values decide the value here; None where nothing can decide it."""
         if here.key in self._same:
             return [self._same[here.key]]
@@ -116,7 +116,7 @@ class Values:
             return []
         return [locate(here.home, position, name) for name in node.input if name]
 
-    def _settle(self, here: Place, needed: list[Place]) -> None:
+    def _settle(self, here: ScopedName, needed: list[ScopedName]) -> None:
         """Compute the value here from those it needs, which are worked out already unless one is unknown."""
         found = [self._known.get(other.key) for other in needed]
         operands = [value for value in found if value is not None]
@@ -129,11 +129,11 @@ class Values:
             tensor = here.home.initializers[here.name]
             is_default = here.home.parent is None and here.name in here.home.listed
             array, defaults = stored_value(tensor), frozenset([here.name] if is_default else [])
-            self._known[here.key] = Value(array, defaults) if array is not None else None
+            self._known[here.key] = KnownValue(array, defaults) if array is not None else None
         else:
             self._fold(here, position, operands)
 
-    def _fold(self, here: Place, position: int, operands: list[Value]) -> None:
+    def _fold(self, here: ScopedName, position: int, operands: list[KnownValue]) -> None:
         node, home = here.home.nodes[position], here.home
         outputs = [home.scoped(name) for name in node.output if name]
         self._known.update(dict.fromkeys(outputs))
@@ -157,7 +157,7 @@ class Values:
             dtype = size[1] if size is not None and has_open(result) else result.dtype.name
             if node.op_type in COUNTING or size == (result.shape, dtype):
                 self._left -= result.nbytes
-                self._known[key] = Value(result, defaults)
+                self._known[key] = KnownValue(result, defaults)
 
     def _compute(self, node: onnx.NodeProto, arrays: list[Array | None], types: list[str]) -> list[Array] | None:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
@@ -168,11 +168,11 @@ class Values:
         return compute(node, arrays, self._operators.versions[""])
 
 
-def locate(scope: Scope, position: int, name: str) -> Place:
+def locate(scope: GraphScope, position: int, name: str) -> ScopedName:
     """Where what the node at `position` of `scope` reads as `name` is defined."""
     home = scope.find(name, position)
     assert home is not None  # `structure` has resolved every name that is read
-    return Place(home, name)
+    return ScopedName(home, name)
 
 
 def stored_value(tensor: onnx.TensorProto) -> Array | None:
@@ -182,6 +182,6 @@ def stored_value(tensor: onnx.TensorProto) -> Array | None:
         return None
     try:
         array = numpy_helper.to_array(tensor)
-    except (ValueError, TypeError):  # no data, or not as many as the shape says
+    except (ValueError, TypeError):  # no data, or not as many as the shape has
         return None
     return array if size == (array.shape, array.dtype.name) else None

@@ -2,7 +2,7 @@
 
 When a node is reached, the sizes of all its operands are known; its own follow from the operator alone, or, where
 an operand's value decides them, from that value, worked out on demand. So each size is established once, nothing that
-the file states of a result is believed, and the first tensor that stays unknown is refused by name.
+the file states of a result is used unchecked, and the first tensor that stays unknown is refused by name.
 spec: T9.1, T10.1, T10.2, T10.5, T10.6
 """
 
@@ -34,8 +34,8 @@ from tmmu.importers.shapes.sizes import (
     unshown,
 )
 from tmmu.importers.shapes.stated import StatedShapes
-from tmmu.importers.shapes.structure import GIVEN, Scope, Structure
-from tmmu.importers.shapes.values import Place, Value, Values, locate
+from tmmu.importers.shapes.structure import GIVEN, GraphScope, Structure
+from tmmu.importers.shapes.values import KnownValue, ScopedName, Values, locate
 
 BY_DATA = frozenset({"Compress", "ImageDecoder", "NonMaxSuppression", "Unique"})
 """Operators whose rules ask for no value, though the shape of what they give depends on one."""
@@ -47,8 +47,8 @@ MOST_GIVEN = 64
 class Walk:
     """One execution of the model with sizes in the place of tensors."""
 
-    def __init__(self, operators: Operators, found: Structure, bound: Bound, believed: StatedShapes | None) -> None:
-        self.operators, self.structure, self.believed = operators, found, believed
+    def __init__(self, operators: Operators, found: Structure, bound: Bound, stated: StatedShapes | None) -> None:
+        self.operators, self.structure, self.stated = operators, found, stated
         self.sizes: dict[str, Size] = dict(bound.sizes)
         self.values = Values(operators, self.sizes, bound.values)
         self.ruled_out: set[str] = set()
@@ -77,7 +77,7 @@ class Walk:
                     error.fix = f"{error.fix}, or decide the branch with {flags}"
                 raise
 
-    def _open(self, scope: Scope, formals: Sequence[Size]) -> None:
+    def _open(self, scope: GraphScope, formals: Sequence[Size]) -> None:
         """Note the sizes of what a scope is given and stores."""
         for name, size in zip(scope.inputs, formals, strict=False):
             self.sizes[scope.scoped(name)] = size
@@ -88,7 +88,7 @@ class Walk:
                 raise refuse("INVALID_IR_SHAPES", place, "it has no element type", "export the model again")
             self.sizes[scope.scoped(name)] = checked(stored, place)
 
-    def _enter(self, scope: Scope, position: int, bodies: list[Scope]) -> list[Scope]:
+    def _enter(self, scope: GraphScope, position: int, bodies: list[GraphScope]) -> list[GraphScope]:
         """Decide which bodies run and what they are given."""
         node, place = scope.nodes[position], _place(scope, position)
         if domain_of(node) or node.op_type not in rules.BODIES:
@@ -111,7 +111,7 @@ class Walk:
             self._open(body, formals)
         return bodies
 
-    def _taken(self, scope: Scope, position: int, bodies: list[Scope]) -> list[Scope]:
+    def _taken(self, scope: GraphScope, position: int, bodies: list[GraphScope]) -> list[GraphScope]:
         """The branches of an If that may run: one where the condition is known."""
         node = scope.nodes[position]
         condition = self.values.of(scope, position, node.input[0])
@@ -126,7 +126,7 @@ class Walk:
                 self.values.equate(scope.scoped(output), locate(taken[0], taken[0].end, result))
         return taken
 
-    def _results(self, scope: Scope, position: int, bodies: list[Scope]) -> list[Type]:
+    def _results(self, scope: GraphScope, position: int, bodies: list[GraphScope]) -> list[Type]:
         """The types of a node's outputs, its bodies done."""
         node, place = scope.nodes[position], _place(scope, position)
         given = [[self.sizes[locate(body, body.end, name).key] for name in body.outputs] for body in bodies]
@@ -138,7 +138,7 @@ class Walk:
         if node.op_type == "Loop":
             (shape, dtype), *results = given[0]
             if dtype != "bool" or math.prod(shape) != 1:
-                raise refuse("INVALID_IR", place, "its body's first output is no condition", "write the model again")
+                raise refuse("INVALID_IR", place, "its body's first output is not a condition", "write the model again")
             collects = len(results) > len(operands[2:])
             trips = self._trips(scope, position, bodies[0]) if collects else None
             return rules.loop_results(place, operands[2:], results, trips)
@@ -146,7 +146,7 @@ class Walk:
         _, length = rules.scan_inputs(place, scan, operands)
         return rules.scan_results(place, scan, operands[: len(operands) - scan.inputs], given[0], length)
 
-    def _trips(self, scope: Scope, position: int, body: Scope) -> Dim | None:
+    def _trips(self, scope: GraphScope, position: int, body: GraphScope) -> Dim | None:
         """How often a Loop runs, where its limit and its conditions are known."""
         names = scope.nodes[position].input
         deciding = [self.values.of(scope, position, names[0])] if names and names[0] else [None]
@@ -159,13 +159,13 @@ class Walk:
             self._decided_by(value)
         return rules.trips(*(value.array for value in known))
 
-    def _operands(self, scope: Scope, position: int) -> list[Size]:
+    def _operands(self, scope: GraphScope, position: int) -> list[Size]:
         """The sizes of a node's operands; in the place of an absent one that of a scalar."""
         nothing: Size = ((), "bool")
         names = scope.nodes[position].input
         return [self.sizes[locate(scope, position, name).key] if name else nothing for name in names]
 
-    def _infer(self, scope: Scope, position: int) -> list[Type]:
+    def _infer(self, scope: GraphScope, position: int) -> list[Type]:
         """The types of a node's outputs from its operator: without any operand's value if that will do."""
         node, place = scope.nodes[position], _place(scope, position)
         places = {name: locate(scope, position, name) for name in names_of(node)}
@@ -188,19 +188,21 @@ class Walk:
                 return [Type(counted.array.shape, counted.array.dtype.name)]
         return types
 
-    def _enough(self, scope: Scope, node: onnx.NodeProto, types: Sequence[Type]) -> bool:
+    def _enough(self, scope: GraphScope, node: onnx.NodeProto, types: Sequence[Type]) -> bool:
         """Whether all outputs are known that have to be."""
         return all(
             type_.size() is not None or not name or self._needless(scope, node, k)
             for k, (name, type_) in enumerate(zip(node.output, types, strict=True))
         )
 
-    def _needless(self, scope: Scope, node: onnx.NodeProto, output: int) -> bool:
-        """Whether an output is one of T9: optional by the operator's definition, and nobody reads it."""
+    def _needless(self, scope: GraphScope, node: onnx.NodeProto, output: int) -> bool:
+        """Whether an output is one of T9: optional by the operator's definition, and read by no node."""
         unread = scope.scoped(node.output[output]) not in self.structure.read
         return unread and self.operators.may_be_left_out(node, output)
 
-    def _decide(self, scope: Scope, position: int, sizes: Mapping[str, Size], values: Mapping[str, Value]) -> None:
+    def _decide(
+        self, scope: GraphScope, position: int, sizes: Mapping[str, Size], values: Mapping[str, KnownValue]
+    ) -> None:
         """Note the defaults among `values` without which the node's outputs would not be known."""
         node, place = scope.nodes[position], _place(scope, position)
         for name, value in values.items():
@@ -209,13 +211,13 @@ class Walk:
                 if not self._enough(scope, node, self.operators.infer(node, place, sizes, others)):
                     self._decided_by(value)
 
-    def _decided_by(self, value: Value) -> None:
+    def _decided_by(self, value: KnownValue) -> None:
         for name in value.defaults:
-            found = self.values.at(Place(self.structure.main, name))
+            found = self.values.at(ScopedName(self.structure.main, name))
             assert found is not None  # a value that rests on it is known
             self.defaults[name] = found.array
 
-    def _record(self, scope: Scope, position: int, types: Sequence[Type]) -> None:
+    def _record(self, scope: GraphScope, position: int, types: Sequence[Type]) -> None:
         """Note the size of each output, or refuse the first that is not known."""
         node, place = scope.nodes[position], _place(scope, position)
         for k, (name, type_) in enumerate(zip(node.output, types, strict=False)):
@@ -223,8 +225,8 @@ class Walk:
                 continue
             tensor = f"tensor {scope.scoped(name)!r} of {place}"
             size = type_.size()
-            if size is None and self.believed is not None:
-                size = self.believed.fill(scope, name, type_, tensor)
+            if size is None and self.stated is not None:
+                size = self.stated.fill(scope, name, type_, tensor)
             if size is not None:
                 self.sizes[scope.scoped(name)] = checked(size, tensor)
             elif self._needless(scope, node, k):
@@ -232,7 +234,7 @@ class Walk:
             else:
                 raise self._unknown(scope, position, tensor)
 
-    def _unknown(self, scope: Scope, position: int, tensor: str) -> TmmuError:
+    def _unknown(self, scope: GraphScope, position: int, tensor: str) -> TmmuError:
         """The refusal of a tensor of unknown shape, with the reason and the flag that would help."""
         node, schema = scope.nodes[position], self.operators.schema(scope.nodes[position])
         operator = f"{domain_of(node) or 'ai.onnx'}::{node.op_type}"
@@ -249,7 +251,7 @@ class Walk:
             asked.sort(key=lambda place: "float" in self.sizes[place.key][1])
         unknown = [place for place in asked if self.values.at(place) is None and node.op_type not in BY_DATA]
         if node.input and any(is_open(self.sizes[place.key]) for place in asked):
-            # Data of an open size decide no shape: then it is the rule that is wanting.
+            # Data of an open size decide no shape: then it is the rule that is missing.
             unknown = [place for place in unknown if "float" not in self.sizes[place.key][1]]
             if not unknown:
                 return unshown(tensor, f"no rule of {operator} gives its shape for every shape of the envelope")
@@ -263,12 +265,12 @@ class Walk:
             what += f", a result of {why.home.nodes[at].op_type}"
         return refuse("INVALID_IR_SHAPES", tensor, what, f"bind it with {flags}" if flags else self._trust())
 
-    def _flags(self, reasons: Sequence[Place]) -> str:
+    def _flags(self, reasons: Sequence[ScopedName]) -> str:
         """The flags that would give all values that are the `reasons`; none where one of them cannot be given."""
         flags = [self._flag(why) for why in reasons]
         return "" if None in flags else " ".join(map(str, flags))
 
-    def _flag(self, why: Place) -> str | None:
+    def _flag(self, why: ScopedName) -> str | None:
         """The flag that would give the value at `why`: it has to be that of a small graph input."""
         if why.home.parent is not None or why.name in why.home.initializers or why.name not in why.home.listed:
             return None
@@ -276,7 +278,7 @@ class Walk:
         known = len(shape) < 2 and not any(isinstance(dim, Expression) for dim in shape)
         return f"--value {why.key}=..." if known and upper(math.prod(shape)) <= MOST_GIVEN else None
 
-    def _deciding_flags(self, scope: Scope) -> str:
+    def _deciding_flags(self, scope: GraphScope) -> str:
         """The flags that would decide whether the innermost undecided If around `scope` comes to it at all."""
         while scope.parent is not None:
             node, position, scope = scope.parent.nodes[scope.owner], scope.owner, scope.parent
@@ -287,19 +289,19 @@ class Walk:
         return ""
 
     def _trust(self) -> str:
-        if self.believed is None:
+        if self.stated is None:
             return "--trust-shapes takes the shape that the file states"
         return "the file states none either; export the model with fixed shapes"
 
-    def _stated_input(self, body: Scope, value: onnx.ValueInfoProto) -> Size:
+    def _stated_input(self, body: GraphScope, value: onnx.ValueInfoProto) -> Size:
         """The size of a formal input of an operator that is not known: what the file states, if it is trusted."""
         place = f"input {value.name!r} of body {body.name!r}"
-        size = self.believed.fill(body, value.name, UNKNOWN, place) if self.believed is not None else None
+        size = self.stated.fill(body, value.name, UNKNOWN, place) if self.stated is not None else None
         if size is None:
             what = "its shape is not known, as the operator that holds the body is not"
             raise refuse("INVALID_IR_SHAPES", place, what, self._trust())
         return checked(size, place)
 
 
-def _place(scope: Scope, position: int) -> str:
+def _place(scope: GraphScope, position: int) -> str:
     return f"node {scope.ids[position]!r}"

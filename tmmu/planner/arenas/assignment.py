@@ -164,7 +164,7 @@ class _Search:
         return self.tried[key]
 
     def fits_in(self, order: list[int], tightest: bool) -> bool:
-        """Try one order, keeping more and more free, until a solution fits or nothing new comes of it."""
+        """Try one order, keeping more and more free, until a solution fits or no new one is found."""
         lost = [0] * len(self.problem.arenas)
         for _ in range(min(ROUNDS, EFFORT // len(self.problem) - len(self.tried))):
             filling = Filling(self.problem, lost)

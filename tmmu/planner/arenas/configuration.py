@@ -44,7 +44,7 @@ def check(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE
         _check_capacity(place, arena.capacity, arena.name)
         for key, value in (("alignment", arena.alignment), ("page_size", arena.page_size)):
             if not 1 <= value < UINT64_END or value & (value - 1):
-                raise wrong(place, f"{key} {value} is no power of two", "use a power of two", arena.name)
+                raise wrong(place, f"{key} {value} is not a power of two", "use a power of two", arena.name)
         if arena.device not in memories:
             known = ", ".join(memories)
             raise wrong(place, f"unknown device {arena.device!r}", f"name one of {known}, or add its table", arena.name)

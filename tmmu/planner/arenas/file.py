@@ -59,6 +59,8 @@ KINDS: dict[str, dict[str, type]] = {
     "rule": {"arenas": list, "roles": list, "names": list, "ops": list, "devices": list},
 }  # fmt: skip
 """The keys of each table, and the types of their values."""
+WORDS = {int: "an integer", bool: "a boolean", str: "a text", list: "a list", dict: "a table"}
+"""The same types in messages."""
 
 
 class Configuration(NamedTuple):
@@ -73,8 +75,8 @@ def load(path: str | os.PathLike[str]) -> Configuration:
     try:
         try:
             document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_ARENA_CONFIG").decode())
-        except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, a number or a nesting without end
-            raise TmmuError("INVALID_ARENA_CONFIG", f"no TOML: {error}", fix="see the README's example") from error
+        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number or a nesting without end
+            raise TmmuError("INVALID_ARENA_CONFIG", f"not TOML: {error}", fix="see the README's example") from error
         return _read(document)
     except TmmuError as error:
         error.in_file(os.fspath(path))
@@ -87,9 +89,9 @@ def _read(document: dict[str, Any]) -> Configuration:
         what = f"unknown key {next(iter(document))!r}" if document else "no [arenas.NAME] tables"
         raise TmmuError("INVALID_ARENA_CONFIG", what, fix="write one [arenas.NAME] table for each arena")
     if not isinstance(devices, dict):
-        raise TmmuError("INVALID_ARENA_CONFIG", "devices are no tables", fix="write [devices.NAME]")
+        raise TmmuError("INVALID_ARENA_CONFIG", "expected tables of devices", fix="write [devices.NAME]")
     if not isinstance(rules, list):
-        raise TmmuError("INVALID_ARENA_CONFIG", "rules are no list of tables", fix="write [[rules]]")
+        raise TmmuError("INVALID_ARENA_CONFIG", "expected a list of tables of rules", fix="write [[rules]]")
     policy = ArenaPolicy(
         tuple(_device(name, table) for name, table in devices.items()),
         tuple(_rule(number, table) for number, table in enumerate(rules, 1)),
@@ -101,7 +103,7 @@ def _read(document: dict[str, Any]) -> Configuration:
 def _table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
     """A table of known keys with values of their types; lists are of texts."""
     if not isinstance(table, dict):
-        raise wrong(place, "it is no table", fix)
+        raise wrong(place, "expected a table", fix)
     fields: dict[str, Any] = table
     for key, value in fields.items():
         expected = KINDS[kind].get(key)
@@ -109,11 +111,11 @@ def _table(kind: str, place: str, table: Any, fix: str) -> dict[str, Any]:
             raise wrong(place, f"unknown key {key!r}", f"use {', '.join(KINDS[kind])}")
         is_right = isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
         if not is_right:
-            raise wrong(place, f"{key} {value!r} is no {expected.__name__}", "correct its type")
+            raise wrong(place, f"{key}: expected {WORDS[expected]}, got {value!r}", "correct its type")
         if key == "roles" and any(role not in tuple(Role) for role in value):
             raise wrong(place, f"roles {value!r}", f"list some of {', '.join(Role)}")
         if expected is list and any(type(item) is not str or not item for item in value):
-            raise wrong(place, f"{key} {value!r} is no list of names", "list texts")
+            raise wrong(place, f"{key}: expected a list of names, got {value!r}", "list texts")
     return fields
 
 
@@ -128,7 +130,9 @@ def _device(name: str, table: Any) -> Device:
     fields = _table("device", place, table, f"write [devices.{name}]")
     for memory, capacity in fields.get("memories", {}).items():
         if type(capacity) is not int:
-            raise wrong(place, f"the capacity {capacity!r} of memory {memory!r} is no int", "state it in bytes")
+            raise wrong(
+                place, f"the capacity of memory {memory!r}: expected an integer, got {capacity!r}", "state it in bytes"
+            )
     memories = tuple(Memory(*item) for item in fields.get("memories", {}).items())
     return Device(name, memories, tuple(fields.get("nodes", ())), tuple(fields.get("ops", ())))
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Role, Rule
-from tmmu.ir.program import Program
+from tmmu.ir.program import ModelProgram
 from tmmu.plan.columns import ROLES
 from tmmu.plan.sections import Plan, configured
 from tmmu.planner.patterns import matches
@@ -21,7 +21,7 @@ ROLE = -1
 """Where a tensor's choices come from if no rule matches it."""
 
 
-class Asked(NamedTuple):
+class RuleSubject(NamedTuple):
     """What rules match: a tensor's role and name, and the name and operator of its node, if it has one."""
 
     role: Role
@@ -51,27 +51,27 @@ class Directory:
         self.policy = policy
         self.runs_on: dict[tuple[str | None, str | None], str | None] = {}
 
-    def device(self, asked: Asked) -> str | None:
+    def device(self, subject: RuleSubject) -> str | None:
         """The device of the tensor's node, None where it has none."""
-        key = asked.node, asked.op
+        key = subject.node, subject.op
         if key not in self.runs_on:
-            fitting = (d.name for d in self.policy.devices if _any(d.nodes, asked.node) or _any(d.ops, asked.op))
+            fitting = (d.name for d in self.policy.devices if _any(d.nodes, subject.node) or _any(d.ops, subject.op))
             self.runs_on[key] = next(fitting, None)
         return self.runs_on[key]
 
-    def look_up(self, asked: Asked) -> Permitted:
+    def look_up(self, subject: RuleSubject) -> Permitted:
         """The choices by the first rule that matches, else by the role."""
         for r, rule in enumerate(self.policy.rules):
-            if self._meant(rule, asked):
+            if self._matches(rule, subject):
                 return Permitted(self.by_rule[r], r)
-        return Permitted(self.by_role.get(asked.role, ()), ROLE)
+        return Permitted(self.by_role.get(subject.role, ()), ROLE)
 
-    def _meant(self, rule: Rule, asked: Asked) -> bool:
+    def _matches(self, rule: Rule, subject: RuleSubject) -> bool:
         return (
-            (not rule.roles or asked.role in rule.roles)
-            and (not rule.names or _any(rule.names, asked.name))
-            and (not rule.ops or _any(rule.ops, asked.op))
-            and (not rule.devices or self.device(asked) in rule.devices)
+            (not rule.roles or subject.role in rule.roles)
+            and (not rule.names or _any(rule.names, subject.name))
+            and (not rule.ops or _any(rule.ops, subject.op))
+            and (not rule.devices or self.device(subject) in rule.devices)
         )
 
 
@@ -89,7 +89,7 @@ def _first_steps(tensors: int, accesses: Iterable[tuple[Sequence[int], Sequence[
     return [r if w is None else w for w, r in zip(writer, reader, strict=True)]
 
 
-def of_tensors(run: Program, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[Choices]:
+def of_tensors(run: ModelProgram, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy) -> list[Choices]:
     """The arenas that each tensor may use, best first. O((tensors + accesses) x rules).
 
     A scratch request may name its arena. A caller's tensor that a step changes is still the caller's. Raises
@@ -109,8 +109,8 @@ def of_tensors(run: Program, arenas: tuple[ArenaConfiguration, ...], policy: Are
         else:
             node = None if step is None else run.model.nodes[run.steps[step].node]
             of_node = (None, None) if node is None else (node.name, node.op)
-            asked = Asked(tensor.role, tensor.name, *of_node)
-            choices = directory.look_up(asked).choices
+            subject = RuleSubject(tensor.role, tensor.name, *of_node)
+            choices = directory.look_up(subject).choices
         if not choices:
             missing = f"arena {wanted!r}" if wanted is not None else f"arena for the role {tensor.role}"
             raise TmmuError(
@@ -136,5 +136,5 @@ def of_plan(plan: Plan) -> list[Permitted]:
         plan.allocation.tensors.name, plan.allocation.tensors.role.tolist(), steps, strict=True
     ):
         node, op = (None, None) if step is None else (nodes[step], plan.allocation.ops[ops[step]][1])
-        found.append(directory.look_up(Asked(ROLES[role], name, node, op)))
+        found.append(directory.look_up(RuleSubject(ROLES[role], name, node, op)))
     return found

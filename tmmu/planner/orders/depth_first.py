@@ -8,10 +8,10 @@ On graphs that are no trees it is a heuristic: an operand that is shared is char
 
 from __future__ import annotations
 
-from tmmu.planner.orders.graph import Graph
+from tmmu.planner.orders.graph import OrderGraph
 
 
-def depth_first(graph: Graph, *, by_need: bool) -> list[int]:
+def depth_first(graph: OrderGraph, *, by_need: bool) -> list[int]:
     """The units in the order in which a search from the last ones finishes them. O(edges log edges).
 
     `by_need` visits operands in Liu's order, else in the graph's own order.
@@ -45,7 +45,7 @@ def depth_first(graph: Graph, *, by_need: bool) -> list[int]:
     return order
 
 
-def _begun(graph: Graph) -> list[list[int]]:
+def _begun(graph: OrderGraph) -> list[list[int]]:
     """The buffers of which each unit is the first user in the graph's own order."""
     begun: list[list[int]] = [[] for _ in range(len(graph))]
     for k, users in enumerate(graph.users):

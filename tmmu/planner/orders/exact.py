@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tmmu.planner.orders.graph import Graph
+from tmmu.planner.orders.graph import OrderGraph
 
 BITS = 512
 """How many bits of a set can be worked on in the time that the rest of a move takes."""
@@ -27,7 +27,7 @@ class Found(NamedTuple):
     moves: int
 
 
-def search(graph: Graph, floor: int, bound: int, limit: int) -> Found:
+def search(graph: OrderGraph, floor: int, bound: int, limit: int) -> Found:
     """An order of least peak, if that is below `bound`; peaks up to `floor` are as good as each other.
 
     Parameters
@@ -84,7 +84,7 @@ def search(graph: Graph, floor: int, bound: int, limit: int) -> Found:
 class _Moves:
     """What running a unit does, as masks over the units."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: OrderGraph) -> None:
         self.graph = graph
         self.before = [sum(1 << m for m in set(before)) for before in graph.before]
         self.first = sum(1 << n for n, before in enumerate(self.before) if not before)

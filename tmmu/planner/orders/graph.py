@@ -2,8 +2,8 @@
 
 A *unit* is a node of the body with everything inside it; a *buffer* is a storage, live from the first to the last
 unit that touches it. Which buffers are live after some units have run depends on which have run and not on their
-order: this is what makes a search over sets of units (and not over orders) enough. A `Graph` is a body or a part of
-one that runs without a break; both are searched by the same functions. spec: O1.5, O1.6
+order: this is what makes a search over sets of units (and not over orders) enough. An `OrderGraph` is a body or a part
+of one that runs without a break; both are searched by the same functions. spec: O1.5, O1.6
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tmmu.core.dtypes import BITS
-from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.ir.order import dependencies
-from tmmu.ir.program import Program
+from tmmu.ir.program import ModelProgram
 from tmmu.planner.aliasing import Aliasing
 from tmmu.planner.liveness import NO_STEP, Liveness
 from tmmu.planner.problem import AllocationProblem
 
 
 @dataclass
-class Graph:
+class OrderGraph:
     """Units 0 … n - 1, in an order that their edges allow, and the buffers that they touch.
 
     `after` and `before` are the edges by unit. `touches` are the buffers of each unit, `inner` the bytes it needs
@@ -46,7 +46,7 @@ class Graph:
         return len(self.before)
 
 
-def loads(graph: Graph, order: Sequence[int]) -> list[int]:
+def loads(graph: OrderGraph, order: Sequence[int]) -> list[int]:
     """The bytes that are live while each unit of `order` runs. O(units + touches)."""
     left, seen, live, result = [len(users) for users in graph.users], list(graph.opened), graph.live, []
     for at, n in enumerate(order):
@@ -66,7 +66,7 @@ def loads(graph: Graph, order: Sequence[int]) -> list[int]:
     return result
 
 
-def unavoidable(graph: Graph, n: int) -> int:
+def unavoidable(graph: OrderGraph, n: int) -> int:
     """Bytes that are live while `n` runs, whatever the order."""
     least = graph.inner[n] + sum(graph.bytes[k] for k in graph.touches[n])
     return least - sum(graph.bytes[result] for result, _ in graph.hints[n])
@@ -85,7 +85,7 @@ class Order:
     last: list[int]
 
     @staticmethod
-    def of(graph: Graph, units: list[int]) -> Order:
+    def of(graph: OrderGraph, units: list[int]) -> Order:
         """The places that follow from `units`. O(units + touches)."""
         place = [0] * len(units)
         for p, n in enumerate(units):
@@ -95,7 +95,7 @@ class Order:
         return Order(units, place, first, last)
 
 
-def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
+def part(graph: OrderGraph, order: Order, start: int, end: int) -> OrderGraph:
     """The units at places `start` to `end` - 1 as a graph of its own, unit i at place `start` + i.
 
     An operand that is read after them is needed beside the result that could take its bytes. What is live before
@@ -109,7 +109,7 @@ def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
         for k in buffers:
             users[k].append(i)
     opened = [order.first[k] < start for k in number]
-    return Graph(
+    return OrderGraph(
         [[place[m] - start for m in graph.before[n] if place[m] >= start] for n in chosen],
         [[place[m] - start for m in graph.after[n] if place[m] < end] for n in chosen],
         touches,
@@ -124,8 +124,8 @@ def part(graph: Graph, order: Order, start: int, end: int) -> Graph:
 
 
 def bodies(
-    run: Program, live: Liveness, alias: Aliasing, weighed: frozenset[int], mode: str, in_place: bool
-) -> list[tuple[list[int], Graph]]:
+    run: ModelProgram, live: Liveness, alias: Aliasing, weighed: frozenset[int], mode: str, in_place: bool
+) -> list[tuple[list[int], OrderGraph]]:
     """For each body its nodes in order, and their graph, with the buffers of the arenas `weighed` alone.
 
     `alias` has the storages without in-place results. O(accesses x depth).
@@ -167,7 +167,7 @@ def bodies(
     for b, nodes in enumerate(units):
         before, after, touches = ([list[int]() for _ in nodes] for _ in range(3))
         hints = [list[tuple[int, int]]() for _ in nodes]
-        graph = Graph(before, after, touches, [0] * len(nodes), hints, [], [], [], [])
+        graph = OrderGraph(before, after, touches, [0] * len(nodes), hints, [], [], [], [])
         for earlier, later in edges[b]:
             graph.before[later].append(earlier)
             graph.after[earlier].append(later)
@@ -182,12 +182,12 @@ def bodies(
     return made
 
 
-def _spans(run: Program) -> tuple[list[int], list[int], set[int]]:
+def _spans(run: ModelProgram) -> tuple[list[int], list[int], set[int]]:
     """The first and the last step of each node, and the nodes with bodies."""
     start, end, holders = [0] * len(run.model.nodes), [0] * len(run.model.nodes), set[int]()
     for s, step in enumerate(run.steps):
         end[step.node] = s
-        if step.part is Part.LEAVE:
+        if step.part is NodePart.LEAVE:
             holders.add(step.node)
         else:
             start[step.node] = s
@@ -204,7 +204,7 @@ class _Use:
 
 
 def _buffers(
-    graph: Graph, touched: dict[int, _Use], storages: AllocationProblem, opened: set[int], kept: set[int]
+    graph: OrderGraph, touched: dict[int, _Use], storages: AllocationProblem, opened: set[int], kept: set[int]
 ) -> dict[int, int]:
     """Fill in the buffers of a body; the number of each storage that is one.
 
@@ -239,7 +239,7 @@ def _buffers(
 
 
 def _pairs(
-    run: Program, n: int, alias: Aliasing, arena: list[int], number: dict[int, int], graph: Graph, mode: str
+    run: ModelProgram, n: int, alias: Aliasing, arena: list[int], number: dict[int, int], graph: OrderGraph, mode: str
 ) -> list[tuple[int, int]]:
     """The in-place pairs of a node that are granted wherever the operand is needed no more, at most one a result.
 

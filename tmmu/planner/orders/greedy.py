@@ -11,10 +11,10 @@ from __future__ import annotations
 import heapq
 from dataclasses import replace
 
-from tmmu.planner.orders.graph import Graph
+from tmmu.planner.orders.graph import OrderGraph
 
 
-def greedy(graph: Graph, *, recent: bool, largest: bool) -> list[int]:
+def greedy(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
     """An order of all units. O((units + touches + edges) log units).
 
     Parameters
@@ -66,7 +66,7 @@ def greedy(graph: Graph, *, recent: bool, largest: bool) -> list[int]:
     return order
 
 
-def backwards(graph: Graph) -> Graph:
+def backwards(graph: OrderGraph) -> OrderGraph:
     """The same graph run from its end; unit i is the i-th from the end, so that ties fall the other way round too."""
     last = len(graph) - 1
 
@@ -86,7 +86,7 @@ def backwards(graph: Graph) -> Graph:
     )
 
 
-def from_the_end(graph: Graph, *, recent: bool, largest: bool) -> list[int]:
+def from_the_end(graph: OrderGraph, *, recent: bool, largest: bool) -> list[int]:
     """`greedy` on the graph run backwards, as an order of the graph itself."""
     last = len(graph) - 1
     return [last - n for n in reversed(greedy(backwards(graph), recent=recent, largest=largest))]

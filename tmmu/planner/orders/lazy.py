@@ -7,10 +7,10 @@ would separate no units and multiply the sets, and put back afterwards. spec: O1
 
 from __future__ import annotations
 
-from tmmu.planner.orders.graph import Graph
+from tmmu.planner.orders.graph import OrderGraph
 
 
-def without_lazy(graph: Graph) -> tuple[list[int], Graph]:
+def without_lazy(graph: OrderGraph) -> tuple[list[int], OrderGraph]:
     """The units that are left, in order, and their graph; unit i of it is the i-th of them. O(units + touches)."""
     lazy = [
         not graph.before[n]
@@ -32,7 +32,7 @@ def without_lazy(graph: Graph) -> tuple[list[int], Graph]:
     for k, found_users in enumerate(users):
         for n in found_users:
             touches[n].append(k)
-    return left, Graph(
+    return left, OrderGraph(
         [[number[m] for m in graph.before[n] if not lazy[m]] for n in left],
         [[number[m] for m in graph.after[n]] for n in left],
         touches,
@@ -47,7 +47,7 @@ def without_lazy(graph: Graph) -> tuple[list[int], Graph]:
     )
 
 
-def with_lazy(graph: Graph, left: list[int], order: list[int]) -> list[int]:
+def with_lazy(graph: OrderGraph, left: list[int], order: list[int]) -> list[int]:
     """The order of all units: each lazy one right before the first that depends on it, in the order of the model."""
     kept, result, done = set(left), list[int](), set[int]()
     for i in order:

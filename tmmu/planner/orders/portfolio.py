@@ -13,11 +13,11 @@ from itertools import accumulate
 
 from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
 from tmmu.ir.order import arranged
-from tmmu.ir.program import Program, program
+from tmmu.ir.program import ModelProgram, program
 from tmmu.planner import aliasing, liveness
 from tmmu.planner.orders.depth_first import depth_first
 from tmmu.planner.orders.exact import search
-from tmmu.planner.orders.graph import Graph, Order, bodies, loads, part, unavoidable
+from tmmu.planner.orders.graph import Order, OrderGraph, bodies, loads, part, unavoidable
 from tmmu.planner.orders.greedy import from_the_end, greedy
 from tmmu.planner.orders.lazy import with_lazy, without_lazy
 from tmmu.planner.orders.segments import segments
@@ -93,7 +93,7 @@ def _reordered(
     inner: bool,
 ) -> Model:
     """`model` with the main graph in a better order, or with all other bodies; `model` where there is none."""
-    run: Program = program(model)
+    run: ModelProgram = program(model)
     live = liveness.analyze(run, mode)
     alias = aliasing.form(run, live, arenas, mode, False, policy)
     made = bodies(run, live, alias, weighed, mode, hinted)
@@ -104,7 +104,7 @@ def _reordered(
     return model if order == [nodes for nodes, _ in made] else arranged(model, order)
 
 
-def lowered(graph: Graph) -> list[int]:
+def lowered(graph: OrderGraph) -> list[int]:
     """The units of a body, of which there are some, in the order of lowest peak that is found, or as they are given."""
     left, smaller = without_lazy(graph)
     order = list(range(len(smaller)))
@@ -128,7 +128,7 @@ def lowered(graph: Graph) -> list[int]:
     return result if max(loads(graph, result)) < max(loads(graph, given)) else given
 
 
-def _live_before(graph: Graph) -> list[int]:
+def _live_before(graph: OrderGraph) -> list[int]:
     """The bytes live before each unit of the graph's own order."""
     changes = [0] * (len(graph) + 1)
     for k, users in enumerate(graph.users):
@@ -140,7 +140,7 @@ def _live_before(graph: Graph) -> list[int]:
     return list(accumulate(changes))
 
 
-def _segment(graph: Graph, floor: int, moves: int) -> tuple[list[int], int, int]:
+def _segment(graph: OrderGraph, floor: int, moves: int) -> tuple[list[int], int, int]:
     """The best order of a segment, its peak, and the moves that were looked at."""
     best = list(range(len(graph)))
     peak = max(loads(graph, best))
@@ -160,8 +160,8 @@ def _segment(graph: Graph, floor: int, moves: int) -> tuple[list[int], int, int]
     return best, max(loads(graph, best)), used
 
 
-def _heuristics(graph: Graph) -> Sequence[list[int]]:
-    """Orders by published rules, best guess first."""
+def _heuristics(graph: OrderGraph) -> Sequence[list[int]]:
+    """Orders by published rules, the most promising first."""
     return [
         order(graph, recent=recent, largest=largest)
         for largest in (False, True)
@@ -170,7 +170,7 @@ def _heuristics(graph: Graph) -> Sequence[list[int]]:
     ] + [depth_first(graph, by_need=by_need) for by_need in (True, False)]
 
 
-def _windows(graph: Graph, order: list[int], floor: int, moves: int) -> tuple[list[int], int]:
+def _windows(graph: OrderGraph, order: list[int], floor: int, moves: int) -> tuple[list[int], int]:
     """`order` with the units around its peak ordered anew, again and again; and the moves that were looked at."""
     used = 0
     for _ in range(ROUNDS):
@@ -191,7 +191,7 @@ def _windows(graph: Graph, order: list[int], floor: int, moves: int) -> tuple[li
     return order, used
 
 
-def _made(graph: Graph, order: Order, start: int) -> int:
+def _made(graph: OrderGraph, order: Order, start: int) -> int:
     """How many bytes more are live before place `start` than before the first."""
     made = 0
     for size, first, last in zip(graph.bytes, order.first, order.last, strict=True):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tmmu.planner.orders.graph import Graph
+from tmmu.planner.orders.graph import OrderGraph
 
 
-def segments(graph: Graph) -> list[tuple[int, int]]:
+def segments(graph: OrderGraph) -> list[tuple[int, int]]:
     """The stretches (start, end) of units that may change places. O(units + edges).
 
     None is of one unit: that would come before or after every other.
@@ -25,7 +25,7 @@ def segments(graph: Graph) -> list[tuple[int, int]]:
     return result
 
 
-def _separating(graph: Graph) -> Iterator[int]:
+def _separating(graph: OrderGraph) -> Iterator[int]:
     last = len(graph) - 1
     above = _comparable(graph.before)
     below = _comparable([[last - m for m in graph.after[n]] for n in range(last, -1, -1)])

@@ -223,7 +223,7 @@ def rewrite(joint: Joint, policy: Policy) -> Rewritten:
 
 
 def follow(joint: Joint, script: Script) -> Rewritten:
-    """The joint graph with nodes run again as `script` says; every read takes the latest value. O(nodes + clones)."""
+    """The joint graph with nodes run again as `script` lists; every read takes the latest value. O(nodes + clones)."""
     result = Rewritten(joint)
     renewed = set[int]()
 

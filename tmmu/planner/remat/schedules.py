@@ -5,7 +5,7 @@ the next node, where all that it reads must be there and all that is live must f
 before something does not fit, and nothing is made while the next node can run. States are taken in the order of their
 operations so far and of those that are at least to come: what is missing and will be read, with all that is missing to
 make it, has to be computed again once. A state with more values in memory than another, for no more operations, can do
-whatever that one can, since it may drop them: after each node the other is forgotten. The states that are looked at are
+whatever that one can, since it may drop them: after each node the other is dropped. The states that are looked at are
 bounded; where the bound is not met, no schedule of these moves repeats fewer operations (Jain and others, "Checkmate",
 2020, state the optimum as an integer program). Bytes are counted without in-place results, so what is found fits; the
 plan may need less. spec: M1.10

@@ -70,7 +70,7 @@ def _check_plain(model: Model) -> None:
     for node in model.nodes:
         drawn = not _is_gradient(node) and any(part in node.op.lower() for part in _RANDOM)
         if drawn and (node.op != "Dropout" or not node.writes or model.tensors[node.writes[0]].view is None):
-            what = f"{node.op} draws random numbers, which replicas would not draw alike"
+            what = f"{node.op} draws random numbers, and replicas would draw different ones"
             raise refuse(what, "draw them outside of the model", place=f"node {node.name!r}")
 
 

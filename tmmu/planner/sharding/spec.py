@@ -44,7 +44,7 @@ LIMIT = 1 << 20
 
 
 def refuse(what: str, fix: str, *, place: str = "shard spec", axis: str = "") -> TmmuError:
-    """INVALID_SHARDING: a spec that is none, or that does not fit the model."""
+    """INVALID_SHARDING: a malformed spec, or one that does not fit the model."""
     return TmmuError("INVALID_SHARDING", what, place=place, fix=fix, axis=axis)
 
 
@@ -53,8 +53,8 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         try:
             document = tomllib.loads(read_bounded(path, LIMIT, "INVALID_SHARDING").decode())
-        except (ValueError, RecursionError) as error:  # what is no TOML, no UTF-8, a number or a nesting without end
-            raise refuse(f"no TOML: {error}", "`tmmu example gpt2-shards` writes one that is right") from error
+        except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number or a nesting without end
+            raise refuse(f"not TOML: {error}", "`tmmu example gpt2-shards` writes one that is right") from error
         return resolve(document)
     except TmmuError as error:
         error.in_file(os.fspath(path))
@@ -96,7 +96,7 @@ def resolve(document: dict[str, Any]) -> dict[str, Any]:
 
 def _table(value: Any, where: str, keys: tuple[str, ...] | None = None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise refuse(f"{where} is no table", "`tmmu example gpt2-shards` writes one that is right")
+        raise refuse(f"{where}: expected a table", "`tmmu example gpt2-shards` writes one that is right")
     for key in value:
         if keys is not None and key not in keys:
             raise refuse(f"unknown key {key!r} in {where}", f"use {', '.join(keys)}")
@@ -106,5 +106,5 @@ def _table(value: Any, where: str, keys: tuple[str, ...] | None = None) -> dict[
 def _tables(document: dict[str, Any], key: str) -> list[Any]:
     value = document.get(key, [])
     if not isinstance(value, list):
-        raise refuse(f"{key} is no list of tables", f"write [[{key}]]")
+        raise refuse(f"{key}: expected a list of tables", f"write [[{key}]]")
     return value

@@ -20,7 +20,7 @@ DOMAIN = "tmmu.grad"
 ONNX = ("", "ai.onnx")
 
 
-class Rule(NamedTuple):
+class GradientRule(NamedTuple):
     """What the gradient of an operand reads, by the operand's position; `every` is for positions that are not listed.
 
     A read is (is a result, position, and all after it). Without `every`, an operand that is not listed has no gradient.
@@ -80,12 +80,12 @@ Tan Tanh ThresholdedRelu Where
 ELEMENTWISE = frozenset(_ELEMENTWISE.split())
 """The first gradient may take the bytes of the result's gradient, where the shapes are equal."""
 
-EVERYTHING = Rule({}, ((False, 0, True), (True, 0, True)))
+EVERYTHING = GradientRule({}, ((False, 0, True), (True, 0, True)))
 
 
 @cache
-def _rules() -> dict[str, Rule]:
-    rules: dict[str, Rule] = {}
+def _rules() -> dict[str, GradientRule]:
+    rules: dict[str, GradientRule] = {}
     for line in _TEXT.strip().splitlines():
         ops, _, text = line.partition(":")
         operands: dict[int, tuple[tuple[bool, int, bool], ...]] = {}
@@ -99,11 +99,11 @@ def _rules() -> dict[str, Rule]:
                 every = read
             else:
                 operands[int(position)] = read
-        rules |= dict.fromkeys(ops.split(), Rule(operands, every))
+        rules |= dict.fromkeys(ops.split(), GradientRule(operands, every))
     return rules
 
 
-def rule(node: Node) -> Rule:
+def rule(node: Node) -> GradientRule:
     """The rule of a node's operator; one that is not listed, or of another domain, reads everything."""
     return _rules().get(node.op, EVERYTHING) if node.domain in ONNX else EVERYTHING
 

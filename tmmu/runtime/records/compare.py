@@ -14,7 +14,7 @@ CONTEXT = ("ir_hash", "arena_config_hash", "replay_token_digest", "trace_schema"
 """Two runs are comparable where their headers agree in these."""
 
 
-class Difference(NamedTuple):
+class TraceDifference(NamedTuple):
     """The first difference: the number of the record, what it is, the key, and both values (None: there is none)."""
 
     record: int
@@ -24,26 +24,26 @@ class Difference(NamedTuple):
     second: Any
 
 
-def incomparable(first: Sequence[Record], second: Sequence[Record]) -> list[Difference]:
+def incomparable(first: Sequence[Record], second: Sequence[Record]) -> list[TraceDifference]:
     """Why two traces cannot be compared; nothing where they can."""
     a, b = first[0], second[0]
-    return [Difference(0, a["kind"], key, a[key], b[key]) for key in CONTEXT if a[key] != b[key]]
+    return [TraceDifference(0, a["kind"], key, a[key], b[key]) for key in CONTEXT if a[key] != b[key]]
 
 
-def first_difference(first: Sequence[Record], second: Sequence[Record]) -> Difference | None:
+def first_difference(first: Sequence[Record], second: Sequence[Record]) -> TraceDifference | None:
     """The first record in which two traces differ, and its first key in alphabetical order; None where none does."""
     for number, (a, b) in enumerate(zip(first, second, strict=False)):
         if a["kind"] != b["kind"]:
-            return Difference(number, named(a), "kind", a["kind"], b["kind"])
+            return TraceDifference(number, named(a), "kind", a["kind"], b["kind"])
         for key in sorted(a):
             if a[key] != b[key]:
-                return Difference(number, named(a), key, a[key], b[key])
+                return TraceDifference(number, named(a), key, a[key], b[key])
     if len(first) == len(second):
         return None
     number = min(len(first), len(second))
     longer = (first if len(first) > len(second) else second)[number]
     has = (longer["kind"], None) if len(first) > len(second) else (None, longer["kind"])
-    return Difference(number, named(longer), "kind", *has)
+    return TraceDifference(number, named(longer), "kind", *has)
 
 
 def named(record: Record) -> str:
@@ -70,7 +70,7 @@ WORDS = {
 OTHER_PLANS = "the runs are of different plans"
 
 
-def meaning(found: Difference, first: Sequence[Record], second: Sequence[Record]) -> str:
+def meaning(found: TraceDifference, first: Sequence[Record], second: Sequence[Record]) -> str:
     """What a difference means to a user, in words."""
     record = (first if found.record < len(first) else second)[found.record]
     kind = record["kind"]
@@ -83,7 +83,7 @@ def meaning(found: Difference, first: Sequence[Record], second: Sequence[Record]
         )
     if kind == "tensor":
         same = found.key in ("tensor_id", "size")
-        return "the plans have different tensors" if same else f"the plans do not place {record['tensor_id']!r} alike"
+        return "the plans have different tensors" if same else f"the plans place {record['tensor_id']!r} differently"
     if kind == "value" and found.key == "content":
         name = record["tensor_id"]
         if record["access"] == "given":
@@ -92,7 +92,7 @@ def meaning(found: Difference, first: Sequence[Record], second: Sequence[Record]
     words = WORDS.get((kind, found.key)) or WORDS.get((kind, None))
     if kind == "allocation_header" and (place := _misplaced(first, second)) is not None:
         return (
-            f"{words or 'the runs are of different plans'}; the first tensor that they do not place alike is {place!r}"
+            f"{words or 'the runs are of different plans'}; the first tensor that they place differently is {place!r}"
         )
     return words or "the runs are of different plans"
 

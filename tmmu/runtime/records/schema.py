@@ -59,7 +59,7 @@ def _is_maps(value: Any) -> bool:
 
 
 def _is_configuration(value: Any) -> bool:
-    """Arenas, devices and rules; what stands in each is the gate's to judge, in the plan."""
+    """Arenas, devices and rules; what stands in each is checked by the gate, in the plan."""
     return (
         isinstance(value, dict) and set(value) == {"arenas", "devices", "rules"} and all(map(_is_maps, value.values()))
     )

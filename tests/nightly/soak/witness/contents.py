@@ -11,7 +11,7 @@ from tests.support.execution import ELEMENTWISE
 from tests.support.recipes import WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
-from tmmu.core.vocabulary import MAIN, Part, Role, Shares
+from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.examples.broken.faults.reading import address, is_callers, is_kept, is_view, meet, returned
 from tmmu.plan.columns import IS_INPUT, PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan
@@ -122,7 +122,9 @@ def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int
     ):
         return False
     parts = [PARTS[int(plan.allocation.steps.part[n])] for n in (step, int(t.writer[of])) if n != NONE]
-    if parts[0] is not Part.WHOLE or Part.ENTER in parts:  # what an enter writes is given again in each iteration
+    if (
+        parts[0] is not NodePart.WHOLE or NodePart.ENTER in parts
+    ):  # what an enter writes is given again in each iteration
         return False
     same = (address(plan, row), int(t.bytes[row])) == (address(plan, of), int(t.bytes[of]))
     domain, op = plan.allocation.ops[int(plan.allocation.steps.op[step])]

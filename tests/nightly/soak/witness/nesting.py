@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.plan.columns import PARTS, ROLES
 from tmmu.plan.sections import Plan
 
@@ -24,7 +24,7 @@ def badly_nested(plan: Plan) -> bool:
     return any(_odd_bodies(plan)) or any(_odd_reads(plan)) or any(_uncopied(plan))
 
 
-def _part(plan: Plan, n: int) -> Part:
+def _part(plan: Plan, n: int) -> NodePart:
     return PARTS[int(plan.allocation.steps.part[n])]
 
 
@@ -33,8 +33,12 @@ def _sequence(plan: Plan, n: int, body: int, depth: int) -> int:
     if depth > 100:
         raise _Bad
     node, op = plan.allocation.steps.node.list(), plan.allocation.steps.op.tolist()
-    while n < len(plan.allocation.steps) and plan.allocation.steps.body[n] == body and _part(plan, n) is not Part.LEAVE:
-        if _part(plan, n) is Part.WHOLE:
+    while (
+        n < len(plan.allocation.steps)
+        and plan.allocation.steps.body[n] == body
+        and _part(plan, n) is not NodePart.LEAVE
+    ):
+        if _part(plan, n) is NodePart.WHOLE:
             n += 1
             continue
         enter, owned = n, [b for b in range(1, len(plan.allocation.bodies)) if plan.allocation.bodies.enter[b] == n]
@@ -43,7 +47,11 @@ def _sequence(plan: Plan, n: int, body: int, depth: int) -> int:
         n += 1
         for b in owned:
             n = _sequence(plan, n, b, depth + 1)
-        if n >= len(plan.allocation.steps) or _part(plan, n) is not Part.LEAVE or plan.allocation.steps.body[n] != body:
+        if (
+            n >= len(plan.allocation.steps)
+            or _part(plan, n) is not NodePart.LEAVE
+            or plan.allocation.steps.body[n] != body
+        ):
             raise _Bad
         if (node[n], op[n]) != (node[enter], op[enter]) or any(plan.allocation.bodies.leave[b] != n for b in owned):
             raise _Bad
@@ -56,7 +64,7 @@ def _odd_bodies(plan: Plan) -> Iterator[bool]:
     b, node = plan.allocation.bodies, plan.allocation.steps.node.list()
     for k in range(1, len(b)):
         enter = int(b.enter[k])
-        for end, part in ((enter, Part.ENTER), (int(b.leave[k]), Part.LEAVE)):
+        for end, part in ((enter, NodePart.ENTER), (int(b.leave[k]), NodePart.LEAVE)):
             yield end == NONE or _part(plan, end) is not part
         if enter != NONE:
             yield int(b.parent[k]) != int(plan.allocation.steps.body[enter]) or int(b.parent[k]) >= k
@@ -85,7 +93,7 @@ def _odd_reads(plan: Plan) -> Iterator[bool]:
             w = int(plan.allocation.tensors.writer[r])
             if w in (NONE, n):
                 continue
-            if _part(plan, w) is Part.ENTER:
+            if _part(plan, w) is NodePart.ENTER:
                 homes = [k for k in range(1, len(b)) if b.enter[k] == w]
             else:
                 homes = [int(plan.allocation.steps.body[w])]

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from tmmu.core.columns import NONE, Names
-from tmmu.core.vocabulary import MAIN, Part, Role
+from tmmu.core.vocabulary import MAIN, NodePart, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import fault, require, some
 from tmmu.examples.broken.faults.reading import role
@@ -89,7 +89,7 @@ def read_from_outside(plan: Plan, chance: random.Random) -> Plan:
             around.add(b := parent[b])
         made = [
             r for r, w in enumerate(t.writer.tolist())
-            if w != NONE and w < n and PARTS[part[w]] is Part.WHOLE and body[w] not in around
+            if w != NONE and w < n and PARTS[part[w]] is NodePart.WHOLE and body[w] not in around
             and role(plan, r) is not Role.SCRATCH and int(bodies.leave[body[w]]) != n
         ]  # fmt: skip
         for _ in row:

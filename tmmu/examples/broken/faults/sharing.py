@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tmmu.core.vocabulary import Part, Shares
+from tmmu.core.vocabulary import NodePart, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.faults.fault import Case, Injected, fault, in_case, some
 from tmmu.examples.broken.faults.reading import (
@@ -31,7 +31,7 @@ def _operands(plan: Plan) -> list[tuple[int, int, int]]:
     steps, size = plan.allocation.steps, plan.allocation.tensors.bytes
     found = []
     for n, (read, made, mutated) in enumerate(zip(*map(steps.listed, steps.LISTS), strict=True)):
-        if operator(plan, n)[1] in WHOLE_VIEWS or PARTS[int(steps.part[n])] is not Part.WHOLE:
+        if operator(plan, n)[1] in WHOLE_VIEWS or PARTS[int(steps.part[n])] is not NodePart.WHOLE:
             continue
         found += [
             (n, w, r) for w in made if is_plain(plan, w) and w not in mutated and w not in read
