@@ -27,7 +27,7 @@ BY_ROLE = -1
 """No rule matches: the arena of the role it is."""
 
 
-class Place(NamedTuple):
+class ArenaPlace(NamedTuple):
     """Where an arena lies in its memory: from `base` on, a multiple of `alignment`.
 
     The arena before it begins at `before` and needs `needs` bytes; both are 0 for the first.
@@ -112,7 +112,7 @@ def check_arena_assignment(plan: Plan, configuration: ClaimedConfiguration, run:
         yield Violation(Obligation.ROLES_HAVE_ARENAS, text, (t.name,), None, here, t.address, last)
 
 
-def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest: Sequence[int]) -> list[Place]:
+def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest: Sequence[int]) -> list[ArenaPlace]:
     """Where the arenas of each memory lie that need any byte, one behind the other in the order of the plan.
 
     `needs` are the bytes of each arena, `strictest` the strictest alignment in it.
@@ -127,7 +127,7 @@ def places(configuration: ClaimedConfiguration, needs: Sequence[int], strictest:
         before, needed = last.get(key, (0, 0))
         base = -(-(before + needed) // alignment) * alignment
         last[key] = base, need
-        found.append(Place("/".join(key), capacity[key], a, before, needed, base, alignment))
+        found.append(ArenaPlace("/".join(key), capacity[key], a, before, needed, base, alignment))
     return found
 
 

@@ -1,7 +1,6 @@
 """Where the synonyms occur that `spec/glossary.md` lists as not used, and the public classes that share a name.
 
-`python -m tests.support.glossary` prints each place and, at the end, how often each word occurs; with `--write` it
-writes the files that have any to `not_yet.txt`, the table of files that may still have them.
+`python -m tests.support.glossary` prints each place and, at the end, how often each word occurs.
 """
 
 from __future__ import annotations
@@ -9,10 +8,9 @@ from __future__ import annotations
 import ast
 import io
 import re
-import sys
 import tokenize
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +18,6 @@ from tests.support.sources import nodes, tree
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "spec/glossary.md"
-NOT_YET = Path(__file__).with_name("not_yet.txt")
 WHERE = {"anywhere", "prose", "identifiers", "names"}
 
 _ENTRY = re.compile(r"^\| (?P<words>`[^|]+`) \| (?P<where>\w+) \| (?P<use>[^|]+) \|$", re.MULTILINE)
@@ -104,11 +101,11 @@ def files(root: Path) -> Iterator[Path]:
     yield from sorted(path for path in pages if path.name != "glossary.md" and path.is_file())
 
 
-def everywhere(root: Path = ROOT, but: Container[str] = ()) -> dict[str, list[Place]]:
-    """The files that have any, with the places; some files may be left out."""
+def everywhere(root: Path = ROOT) -> dict[str, list[Place]]:
+    """The files that have any, with the places."""
     search = Search(synonyms(PAGE.read_text("utf-8")))
     found = {path.relative_to(root).as_posix(): search.found(path.read_text("utf-8"), path.suffix)
-             for path in files(root) if path.relative_to(root).as_posix() not in but}  # fmt: skip
+             for path in files(root)}  # fmt: skip
     return {path: places for path, places in found.items() if places}
 
 
@@ -123,11 +120,8 @@ def classes(root: Path = ROOT) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    """Print what is found, or write the table."""
+    """Print what is found."""
     found = everywhere()
-    if "--write" in sys.argv:
-        NOT_YET.write_text("".join(f"{path}\n" for path in found), "utf-8")
-        return
     for path, places in found.items():
         print("\n".join(f"{path}:{line}: {word}" for line, word in places))
     print(

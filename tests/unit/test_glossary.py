@@ -1,7 +1,6 @@
 """The words of the project are those of `spec/glossary.md`; a public class has a name that no other has.
 
-Files that may still use other words stand in `tests/support/not_yet.txt`: `python -m tests.support.glossary` prints the
-places, and `--write` writes the table again.
+`python -m tests.support.glossary` prints the places.
 """
 
 from __future__ import annotations
@@ -11,20 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.glossary import NOT_YET, PAGE, WHERE, Place, Search, classes, everywhere, synonyms
+from tests.support.glossary import PAGE, WHERE, Place, Search, classes, everywhere, synonyms
 
 TERM = re.compile(r"(?:^- |; )\*\*(?P<terms>[^*]+)\*\*: (?P<meaning>[^;\n]+)", re.MULTILINE)
-CLASSES_NOT_YET = {"Place"}
-"""Names that more than one public class has as yet."""
 
 
 def test_no_file_uses_a_synonym_that_is_not_used() -> None:
-    allowed = set(NOT_YET.read_text("utf-8").splitlines())
-    assert everywhere(but=allowed) == {}
+    assert everywhere() == {}
 
 
 def test_no_two_public_classes_have_one_name() -> None:
-    assert {name: paths for name, paths in classes().items() if name not in CLASSES_NOT_YET} == {}
+    assert classes() == {}
 
 
 def test_a_term_has_one_meaning_and_is_no_synonym_that_is_not_used() -> None:

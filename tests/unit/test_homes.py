@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from proofs.checker import arenas as homes
-from proofs.checker.arenas import Place
+from proofs.checker.arenas import ArenaPlace
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
 from proofs.violations import Violation
@@ -52,8 +52,8 @@ def test_arenas_of_a_memory_lie_one_behind_the_other_as_their_strictest_slot_ask
     plan = planned()
     assert [usage.footprint for usage in plan.usage] == [100, 0, 288, 64]
     assert homes.places(plan.configuration, [100, 0, 288, 64], [16, 16, 256, 16]) == [
-        Place("npu/dram", 1 << 20, 0, 0, 0, 0, 16),
-        Place("npu/dram", 1 << 20, 2, 0, 100, 256, 256),
+        ArenaPlace("npu/dram", 1 << 20, 0, 0, 0, 0, 16),
+        ArenaPlace("npu/dram", 1 << 20, 2, 0, 100, 256, 256),
     ]
 
 
