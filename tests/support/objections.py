@@ -11,7 +11,9 @@ from proofs.readers.models.compare import differences
 from proofs.readers.models.ir import read_ir
 from proofs.readers.sharing import permitted
 from proofs.violations import Violation
-from tmmu.core.vocabulary import Model
+from tmmu.core.dtypes import BITS
+from tmmu.core.vocabulary import Model, Role, Shares
+from tmmu.plan.columns import ROLES, SHARES
 from tmmu.plan.sections import Plan
 
 
@@ -26,3 +28,15 @@ def objections(plan: Plan, model: Model | None, donated: Iterable[str] = ()) -> 
         yield from differences(plan, expected, given_up, plan.origin.mode)
     if plan.claims is not None:
         yield from claims.false_claims(plan.claims, run)
+
+
+def is_narrow(plan: Plan) -> bool:
+    """Does a result of elements below a byte lie in place of one of several operands? (`spec/soundness.md`: what a
+    verdict without a model does not say.)
+    """
+    t, reads = plan.allocation.tensors, plan.allocation.steps.listed("reads")
+    return any(
+        SHARES[int(t.shares[r])] is Shares.IN_PLACE and BITS[plan.allocation.dtypes[int(t.dtype[r])]] < 8
+        and sum(ROLES[int(t.role[k])] is not Role.SCRATCH for k in reads[int(t.writer[r])]) > 1
+        for r in range(len(t))
+    )  # fmt: skip

@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.support.meshes import example, shard_spec, training
 from tests.support.models import numbered
+from tests.support.objections import is_narrow
 from tests.support.recipes import HOLDERS, KINDS, TRAITS
-from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import (
     ANYWHERE,
@@ -24,12 +24,10 @@ from tmmu.core.vocabulary import (
     Model,
     Role,
     Rule,
-    Shares,
 )
 from tmmu.examples.broken.faults import Case
 from tmmu.ir.validate import validate
 from tmmu.plan import sharding
-from tmmu.plan.columns import ROLES, SHARES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, plan_memory
 from tmmu.planner.modes import has_backward, prepare
@@ -91,21 +89,9 @@ def _planned(model: Model, chance: random.Random) -> Made:
         validate(prepared)
     extra["is_stage"] = has_backward(model)
     plan = plan_memory(prepared, arenas, mode=mode, layout=layout, order=order, policy=policy, **extra).plan
-    if _is_narrow(plan):
+    if is_narrow(plan):
         raise TmmuError("INVALID_PLAN", "it is right, but only the model shows it")
     return model, (plan,)
-
-
-def _is_narrow(plan: Plan) -> bool:
-    """Does a result of elements below a byte lie in place of one of several operands? (`spec/soundness.md`: what a
-    verdict without a model does not say.)
-    """
-    t, reads = plan.allocation.tensors, plan.allocation.steps.listed("reads")
-    return any(
-        SHARES[int(t.shares[r])] is Shares.IN_PLACE and BITS[plan.allocation.dtypes[int(t.dtype[r])]] < 8
-        and sum(ROLES[int(t.role[k])] is not Role.SCRATCH for k in reads[int(t.writer[r])]) > 1
-        for r in range(len(t))
-    )  # fmt: skip
 
 
 def _arenas(chance: random.Random) -> tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]:
