@@ -111,7 +111,7 @@ def test_what_fits_by_rules_and_memories_passes_the_checker(
     assert planned(model, config, layout, fallback) == plan
 
 
-@settings(max_examples=25, phases=(Phase.explicit, Phase.generate))  # a solver is started for each example
+@settings(max_examples=share(60), phases=(Phase.explicit, Phase.generate))
 @given(models(size=6), configurations(), st.sampled_from(LAYOUTS))
 def test_what_fits_by_rules_and_memories_is_proved(
     model: Model, config: tuple[tuple[ArenaConfiguration, ...], ArenaPolicy], layout: str

@@ -23,6 +23,7 @@ from proofs.verify.judge import judge, opened
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED
 from tests.support.both_ranks import agreed
+from tests.support.effort import share
 from tests.support.loop_notation import of_planner, of_verifier
 from tests.support.mesh_run import Machine, Mesh, alone, part_of
 from tests.support.meshes import Example, examples, specs, trained
@@ -152,7 +153,7 @@ OPERATORS = (
 )  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=share(500))
 @given(st.sampled_from(OPERATORS), SHAPES, SHAPES, st.booleans())
 def test_both_tables_divide_the_same_loops_of_any_shapes(
     op: str, ins: list[tuple[int, ...]], outs: list[tuple[int, ...]], alike: bool
