@@ -23,7 +23,7 @@ class Wrong:
     others: tuple[Plan, ...] = ()
 
     def encode(self) -> bytes:
-        """The bytes of the plan file. All hashes but those in `stated` hold, so that only a proof finds what is wrong."""
+        """The bytes of the plan file. All hashes but those in `stated` hold: only a proof finds what is wrong."""
         return file.encode(self.plan, self.stated)
 
 
