@@ -196,7 +196,8 @@ def test_a_plan_is_not_proved_again_where_only_its_token_differs(solver: Z3) -> 
     kept = Kept(ask, lambda _: holds[0])
 
     def said(of: Plan, in_place: dict[int, int] | None = None, donated: frozenset[str] = frozenset()) -> str:
-        answer: str = kept(of, Permissions(in_place=in_place or {}), donated, lambda prove: prove(of))
+        context = context_of(of, Permissions(in_place=in_place or {}), donated)
+        answer: str = kept(context, lambda prove: prove(of))
         return answer
 
     assert said(plan) == said(amended(plan, replay_token=bytes(32), rank=1, world_size=2)) == "no. 1"
