@@ -220,7 +220,7 @@ def test_a_solver_that_remembers_says_of_another_text_what_is_so() -> None:
         assert solver.evaluate(texts[0], 60).text == "nonsense"
         assert solver.evaluate("(check-sat", 60).failure
         assert list(known) == list(texts)
-        solver.process.close()
+        solver.solver.close()
 
 
 def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_from() -> None:

@@ -31,8 +31,6 @@ from tmmu.planner import plan_memory
 from tmmu.planner.arenas import permitted as by_planner
 from tmmu.planner.patterns import matches
 
-pytestmark = pytest.mark.usefixtures("warm_solvers")
-
 TOKEN = bytes(range(64))
 LAYOUTS = ("slots", "packed", "pools", "hashed")
 NAMES = ("gradients", "optimizer", "activations")

@@ -10,7 +10,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
@@ -33,8 +32,6 @@ from tmmu.importers.shapes import resolve
 from tmmu.plan import file
 from tmmu.plan.sections import amended
 from tmmu.planner import plan_memory
-
-pytestmark = pytest.mark.usefixtures("warm_solvers")
 
 
 @given(dynamic())

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -38,8 +37,6 @@ from tmmu.planner.patterns import matches
 from tmmu.planner.sharding import Local, local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.relations import relation
-
-pytestmark = pytest.mark.usefixtures("warm_solvers")
 
 
 def sharded(model: Model, spec: dict[str, Any]) -> list[Local]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
@@ -27,8 +26,6 @@ from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
 from tmmu.planner.remat.strategies import Classes
 from tmmu.planner.training.expand import expand
-
-pytestmark = pytest.mark.usefixtures("warm_solvers")
 
 SIDE = 3
 BINARY = ("Add", "Sub", "Mul", "MatMul", "Div")
