@@ -285,7 +285,10 @@ Proof.
       unfold stays, between, Stays in *. apply andb_false_iff in S as [S|S]; facts; lia.
   - intros i H W. pose proof (stays_within i H). destruct (writer_checked i H) as [?|?]; cbv zeta in *; tauto.
   - intros i H W. destruct (writer_checked i H) as [?|(S & _)]; cbv zeta in *; [tauto|]. unfold is_step in S. lia.
-  - intros i H R. apply tensor_checked in H. unfold tensor_ok in H. facts. rewrite R in *. facts. assumption.
+  - intros i T R. pose proof (tensor_checked i T) as H. unfold tensor_ok in H. facts. rewrite R in *. facts.
+    split; [assumption|]. destruct (Z.eq_dec (writer (tensor_at p i)) (-1)) as [W|W]; [auto | right].
+    match goal with K : (writer _ =? -1) || _ = true |- _ => apply orb_prop in K as [K|K] end;
+      facts; [contradiction | auto using written_before_spec].
 Qed.
 
 Lemma siblings_spec n m : siblings p n m = true -> Siblings p n m.

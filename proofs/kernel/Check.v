@@ -211,7 +211,7 @@ Definition tensor_ok (i : Z) : bool :=
    else (0 <=? made t) &&& (birth t <=? made t) &&& (made t <=? writer t) &&& (writer t <? steps p) &&&
         mem i (writes p (writer t))) &&&
   (made t <=? needed t) &&& (needed t <=? death t) &&&
-  (if returned t then needed t =? last_step p else true) &&&
+  (if returned t then (needed t =? last_step p) &&& ((writer t =? -1) || written_before i t (steps p)) else true) &&&
   forallb (outlasts t) (loops p) &&&
   forallb (fun z => row z (steps p) &&& mem i (writes p z)) (also p i) &&&
   all_siblings (writers i t) &&& all_join (writers i t) (joined p i) &&&

@@ -189,7 +189,7 @@ Proof.
   destruct Still as [(n & L & Hn & To)|Re].
   - destruct (touched n i Hn To) as [_ [St|(y & -> & Ry)]]; [apply A; unfold Stays in *; lia|].
     destruct (Q y Ry) as [[J|J] B']; [apply A; unfold Stays; lia | apply B'; lia].
-  - apply A. split; auto. destruct all_safe as (_ & (_ & _ & _ & _ & _ & _ & W) & _). rewrite (W i T Re).
+  - apply A. split; auto. destruct all_safe as (_ & (_ & _ & _ & _ & _ & _ & W) & _). rewrite (proj1 (W i T Re)).
     unfold last_step, is_step in *. lia.
 Qed.
 

@@ -128,7 +128,8 @@ Definition LifetimesCoverAccesses : Prop :=
      is_step p (writer (tensor_at p i)) /\ In i (writes p (writer (tensor_at p i))) /\
      0 <= made (tensor_at p i) <= writer (tensor_at p i)) /\
   (forall i, is_tensor i -> writer (tensor_at p i) = -1 -> made (tensor_at p i) = -1 /\ birth (tensor_at p i) = 0) /\
-  (forall i, is_tensor i -> returned (tensor_at p i) = true -> needed (tensor_at p i) = last_step p).
+  (forall i, is_tensor i -> returned (tensor_at p i) = true -> needed (tensor_at p i) = last_step p /\
+     (writer (tensor_at p i) = -1 \/ WrittenBefore i (steps p))).
 
 (** V1.7, V1.10, X4: a tensor is written by one step, or by steps of exclusive arms, and by those that list it as
     mutated; the caller's by these alone, if donated. *)

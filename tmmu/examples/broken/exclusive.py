@@ -18,7 +18,7 @@ from tmmu.examples.broken.editing import edit, in_place, laid_out, moved, right,
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import loop
 from tmmu.examples.broken.sketch import model
-from tmmu.plan.columns import Steps
+from tmmu.plan.columns import IS_RETURNED, Steps
 from tmmu.plan.sections import Plan
 
 IF = "left/If"
@@ -209,6 +209,12 @@ def result_that_one_arm_does_not_write() -> Plan:
 def result_that_one_inner_arm_does_not_write() -> Plan:
     """Of the arms of the inner If only the first writes `inner`, which the outer If returns."""
     return inner_arms_write(last=f"{INNER}/If/else_branch/two")
+
+
+@wrong("lifetimes_cover_accesses", ONE)
+def returned_value_that_one_arm_does_not_write() -> Plan:
+    """The caller reads `one` after the last step, which only the first arm writes."""
+    return laid_out(edit(exclusive(right(switch())), tensors={ONE: {"death": 7, "flags": IS_RETURNED}}))
 
 
 @wrong("sharing_is_sound", "left", TWO)
