@@ -71,7 +71,7 @@ MUTANTS = (
     Mutant("a tensor may be born before its storage", "(s_birth s <=? birth t) &&&", ""),
     Mutant("a tensor's address need not be aligned", "(address t mod alignment t =? 0) &&&", ""),
     Mutant("a tensor may be needed after its death", "(needed t <=? death t) &&&", ""),
-    Mutant("what the caller reads may be dead", "if returned t then (needed t =? last_step p) &&&", "if returned t then"),
+    Mutant("what the caller reads may be dead", "(needed t =? last_step p) &&&", ""),
     Mutant("the caller may read what one arm writes", "&&& ((writer t =? -1) || written_before i t (steps p))", ""),
     Mutant("the writer need not write", "mem i (writes p (writer t))", "true"),
     Mutant("a tensor need not be listed in its storage", "listed (members p) (home t) (place t) i", "true"),
