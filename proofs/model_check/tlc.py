@@ -44,10 +44,10 @@ def command(run: Run, java: str, archive: Path, folder: Path) -> list[str]:
 
     Coverage is asked for where it is judged. A short run ends before Java's second compiler is worthwhile.
     """
-    machine = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if run.size == "ci" else ["-XX:+UseParallelGC"]
+    short = ["-XX:TieredStopAtLevel=1"] if run.size == "ci" else []
     covered = ["-coverage", "1"] if run.expected == SUCCESS and run.kind == "model" else []
     return [
-        java, *machine, f"-Djava.io.tmpdir={folder / 'java'}", "-cp", str(archive), "tlc2.TLC",
+        java, "-XX:+UseParallelGC", *short, f"-Djava.io.tmpdir={folder / 'java'}", "-cp", str(archive), "tlc2.TLC",
         "-tool", "-workers", "1", "-fp", "0", "-seed", "0", "-metadir", str(folder / "states"), "-lncheck", "final",
         *covered, "-config", f"{run.root}.cfg", f"{run.root}.tla",
     ]  # fmt: skip
