@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Model
-from tmmu.planner import DEFAULT, Planned, plan_memory
+from tmmu.planner import DEFAULT, Planned, PlanOptions, plan_memory
+from tmmu.planner.options import DEFAULT_OPTIONS
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.handles import TensorMap
@@ -28,12 +29,8 @@ class Prepared:
 def prepare_memory_v2(
     model: Model,
     arenas: tuple[ArenaConfiguration, ...] = DEFAULT,
+    options: PlanOptions = DEFAULT_OPTIONS,
     *,
-    mode: str = "inference",
-    replay_token: bytes | None = None,
-    layout: str = "slots",
-    order: str = "given",
-    address_token: bytes | None = None,
     policy: ArenaPolicy = ANYWHERE,
     execution_mode: str = "local",
     memory_bytes_budget: int | None = None,
@@ -45,10 +42,7 @@ def prepare_memory_v2(
     The nodes of `model` stand in execution order. Parameters, errors and costs are those of `plan_memory` and
     `apply_plan`. Nothing measured is in the metrics: `allocation_time_ns` is the time around the call.
     """
-    planned = plan_memory(
-        model, arenas, mode=mode, layout=layout, order=order, token=replay_token, address_token=address_token,
-        policy=policy,
-    )  # fmt: skip
+    planned = plan_memory(model, arenas, options, policy=policy)
     execution = apply_plan(
         planned.plan,
         execution_mode=execution_mode,

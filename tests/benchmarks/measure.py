@@ -23,19 +23,19 @@ def _megabytes(who: int) -> float:
 
 def plan(count: int, layout: str) -> float:
     """Model in memory to plan in memory, the check apart."""
-    from tmmu.planner import plan_memory
+    from tmmu.planner import PlanOptions, plan_memory
 
     model = training_model(count)
-    return _timed(lambda: plan_memory(model, layout=layout))
+    return _timed(lambda: plan_memory(model, options=PlanOptions(layout=layout)))
 
 
 def check(count: int, layout: str) -> float:
     """The check that `tmmu plan` makes before it writes."""
     from tmmu.cli.checking import check as checked
-    from tmmu.planner import plan_memory
+    from tmmu.planner import PlanOptions, plan_memory
 
     model = training_model(count)
-    made = plan_memory(model, layout=layout).plan
+    made = plan_memory(model, options=PlanOptions(layout=layout)).plan
     return _timed(lambda: checked(made, model, is_ir=False))
 
 
@@ -49,9 +49,9 @@ def verify(count: int, layout: str) -> float:
         path = os.path.join(folder, "plan.cbor")
         pid = os.fork()  # the planner's memory is not the verifier's
         if not pid:
-            from tmmu.planner import plan_memory
+            from tmmu.planner import PlanOptions, plan_memory
 
-            file.save(plan_memory(training_model(count), layout=layout).plan, path)
+            file.save(plan_memory(training_model(count), options=PlanOptions(layout=layout)).plan, path)
             os._exit(0)
         os.waitpid(pid, 0)
         verdicts = []

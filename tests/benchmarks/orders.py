@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tmmu import examples
 from tmmu.cli.models import load
-from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.core.vocabulary import Bindings, Body, Model, Node, Role, Tensor
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.orders import REORDER
 
 EXAMPLES: tuple[tuple[str, dict[str, int]], ...] = (
@@ -36,7 +36,9 @@ def orders() -> None:
         start = time.perf_counter()
         REORDER["memory"](model, DEFAULT, "inference", True)
         seconds = time.perf_counter() - start
-        given, lower = (plan_memory(model, layout="packed", order=order).plan for order in ("given", "memory"))
+        given, lower = (
+            plan_memory(model, options=PlanOptions(layout="packed", order=order)).plan for order in ("given", "memory")
+        )
         before, after = (plan.usage[2].peak_live_bytes for plan in (given, lower))
         print(
             f"{name:20} {len(model.nodes):>6} {before:>13} {after:>13} {after / before:>7.4f} "
@@ -53,10 +55,10 @@ def cases() -> Iterator[tuple[str, Model]]:
         for name, dims in EXAMPLES:
             path = os.path.join(folder, f"{name}.onnx")
             examples.write(name, path)
-            yield name, load(path, dims, {}, {}, (), False)
+            yield name, load(path, Bindings(dims))
     light = Path(onnx.__file__).parent / "backend/test/data/light"
     for name in LIGHT:
-        yield f"light {name}", load(str(light / f"light_{name}.onnx"), {}, {}, {}, (), False)
+        yield f"light {name}", load(str(light / f"light_{name}.onnx"))
     for count in RANDOM:
         yield f"random {count}", random_graph(count)
 

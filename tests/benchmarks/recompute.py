@@ -19,7 +19,7 @@ from tests.support.recompute_graphs import hourglass, residual, varied_chain
 from tmmu import examples
 from tmmu.cli.models import load
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Phase
+from tmmu.core.vocabulary import Bindings, Phase
 from tmmu.planner import DEFAULT
 from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
@@ -42,7 +42,7 @@ def table() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.onnx")
             examples.write(name, path)
-            model = load(path, dims, {}, {}, (), False)
+            model = load(path, Bindings(dims))
         joint = prepare(model, "backward", DEFAULT)
         full, source = peak(joint, DEFAULT), joint_of(joint)
         cost = dict(zip((node.name for node in joint.nodes), source.cost, strict=True))

@@ -19,7 +19,7 @@ from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Tensor
 from tmmu.plan import file
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 BUFFERS = (ArenaConfiguration("buffers", (Role.ACTIVATION,), alignment=1),)
 
@@ -68,9 +68,9 @@ def main(folder: str) -> None:
     ratios: dict[str, list[float]] = {}
     for path in sorted(Path(folder).rglob("*.csv")):
         graph = model(path.stem, read(path))
-        loose = plan_memory(graph, BUFFERS, layout="slots").plan.usage[0]
+        loose = plan_memory(graph, BUFFERS, PlanOptions(layout="slots")).plan.usage[0]
         start = time.perf_counter()
-        plan = plan_memory(graph, BUFFERS, layout="packed").plan
+        plan = plan_memory(graph, BUFFERS, PlanOptions(layout="packed")).plan
         planned = time.perf_counter() - start
         with tempfile.TemporaryDirectory() as place:
             file.save(plan, Path(place) / "plan.cbor")

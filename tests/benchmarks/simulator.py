@@ -16,8 +16,9 @@ from typing import Any
 
 from tmmu import examples
 from tmmu.cli.models import load
+from tmmu.core.vocabulary import Bindings
 from tmmu.importers.shapes import resolve
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import PlanProgram, simulate
 from tmmu.simulator.machine import run
@@ -50,8 +51,8 @@ def measure(name: str, bindings: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
         examples.write(name, path)
-        model = load(path, bindings.get("dims", {}), {}, {}, (), False)
-        program = PlanProgram(plan_memory(model, layout="packed").plan)
+        model = load(path, Bindings(bindings.get("dims", {})))
+        program = PlanProgram(plan_memory(model, options=PlanOptions(layout="packed")).plan)
         source = OnnxModel(resolve(path, **bindings))
         source.bind(program)
     kernels = OnnxKernels(program, source)

@@ -30,7 +30,7 @@ from tmmu.examples.broken.editing import changed
 from tmmu.ir import columns, files
 from tmmu.plan import file
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory, replay_token
+from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.planner.plan import Planned
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +108,7 @@ def test_a_model_is_planned_and_the_plan_described(folder: Path, capsys: pytest.
         "  in place: 2 results; 0 hints refused (--why lists them)",
     ]
     stated = file.load("out.cbor")
-    assert stated.plan == plan_memory(CHAIN, layout="packed").plan
+    assert stated.plan == plan_memory(CHAIN, options=PlanOptions(layout="packed")).plan
     assert file.false_hashes(stated) == []
 
 
@@ -173,7 +173,7 @@ def test_the_arenas_are_those_of_the_configuration(folder: Path, capsys: pytest.
 def test_an_old_plan_is_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "m.plan.cbor").write_bytes(b"old")
     assert ran(capsys, "plan", "m.ir.cbor")[0] == 0
-    assert file.load("m.plan.cbor").plan == plan_memory(CHAIN, layout="packed").plan
+    assert file.load("m.plan.cbor").plan == plan_memory(CHAIN, options=PlanOptions(layout="packed")).plan
 
 
 def test_plans_have_the_same_bytes_under_every_hash_seed(folder: Path) -> None:
@@ -246,8 +246,8 @@ def test_a_plan_with_a_false_hash_is_not_written(
 
 def test_no_flag_goes_around_the_check() -> None:
     """Whatever the flags, `plan` calls `check` before it saves."""
-    source = (ROOT / "tmmu/cli/commands.py").read_text()
-    body = source[source.index("def plan(") : source.index("def _token(")]
+    source = (ROOT / "tmmu/cli/plan.py").read_text()
+    body = source[source.index("def plan(") : source.index("def _target(")]
     assert body.count("check(one, graph") == 1
     assert body.index("check(one, graph") < body.index("file.save(")
     assert "if " not in body[body.index("check(one, graph") : body.index("file.save(")]

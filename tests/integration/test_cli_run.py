@@ -20,7 +20,7 @@ from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import Terms
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 Captured = pytest.CaptureFixture[str]
 
@@ -93,7 +93,7 @@ def test_the_seed_that_shows_a_corruption_is_named(folder: Path, capsys: Capture
     """Only one branch is wrong, and only one of two seeds takes it. spec: SIM6.6"""
     lines = ("if: x -> a", "if/then: => b", "  matmul1: x -> p", "  matmul2: p x -> b", "if/else: => c",
              "  matmul3: x -> c", "matmul4: a -> y")  # fmt: skip
-    plan = plan_memory(small(*lines), layout="slots").plan
+    plan = plan_memory(small(*lines), options=PlanOptions(layout="slots")).plan
     names = plan.allocation.tensors.name.list()
     homes = [int(plan.allocation.tensors.storage[names.index(name)]) for name in ("x", "p")]
     plan = changed(plan, "storages", homes[1], offset=int(plan.allocation.storages.offset[homes[0]]))
@@ -209,7 +209,7 @@ def test_anything_unexpected_is_no_answer(folder: Path, capsys: Captured, monkey
 def test_odd_names_are_printed_on_one_line(folder: Path, capsys: Captured) -> None:
     model = small("matmul: x -> a", "add: a x -> y")
     tensors = tuple(replace(t, name=f"{t.name}\nIDENTICAL") for t in model.tensors)
-    plan = plan_memory(replace(model, tensors=tensors), layout="slots").plan
+    plan = plan_memory(replace(model, tensors=tensors), options=PlanOptions(layout="slots")).plan
     homes = [int(plan.allocation.tensors.storage[t]) for t in range(len(plan.allocation.tensors))]
     plan = changed(plan, "storages", homes[2], offset=int(plan.allocation.storages.offset[homes[1]]))
     file.save(plan, "odd.cbor")

@@ -22,7 +22,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.records import compare
 from tmmu.runtime.records import trace as traces
@@ -31,8 +31,10 @@ from tmmu.runtime.records.trace import Trace
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def plan(**more: Any) -> Plan:
-    return plan_memory(small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w"), **more).plan
+def plan(arenas: tuple[ArenaConfiguration, ...] = DEFAULT, **more: Any) -> Plan:
+    return plan_memory(
+        small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w"), arenas, PlanOptions(**more)
+    ).plan
 
 
 @pytest.fixture
@@ -181,7 +183,7 @@ def test_a_checkpoint_goes_on_from_the_journal_and_gives_the_plan_back(
 
 def test_a_checkpoint_of_another_plan_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said(capsys, "checkpoint", "p.cbor", "-o", "c")
-    file.save(plan(token=bytes(32)), "other.cbor")
+    file.save(plan(replay_token=bytes(32)), "other.cbor")
     text = said(capsys, "restore", "c", "--against", "other.cbor", "--errors", "e", "-o", "back.cbor", code=4)
     assert "c: plan_hash of the current plan: expected " in text
     assert text.endswith("[REPLAY_DIVERGENCE]\n")
@@ -272,8 +274,7 @@ def test_the_first_difference_is_named_with_its_key_and_both_values(
     assert text.startswith(
         "comparable, and different\n  record 9, replan 2: kind: replan and end\n  one of the runs goes on "
     )
-    layouts = plan_memory(small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w"), layout="hashed",
-                          address_token=bytes(64)).plan  # fmt: skip
+    layouts = plan(layout="hashed", address_token=bytes(64))
     written("b", layouts)
     text = said(capsys, "trace", "diff", "a", "b", code=1)
     assert text == (
@@ -299,7 +300,7 @@ def test_a_tensor_that_lies_elsewhere_is_named() -> None:
 
 
 INCOMPARABLE: list[tuple[str, Plan, str]] = [
-    ("another token", plan(token=bytes(32)), "replay_token_digest"),
+    ("another token", plan(replay_token=bytes(32)), "replay_token_digest"),
     ("another arena configuration", plan(arenas=(ArenaConfiguration("all", tuple(Role)),)), "arena_config_hash"),
     ("another model", plan_memory(small("relu: x -> a", "relu2: a -> y")).plan, "ir_hash"),
 ]

@@ -19,7 +19,7 @@ from tests.support.full_trace import full as full_trace
 from tests.support.models import numbered
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +61,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def planned(saved: list[str]) -> list[str]:
     """The digests of their plans, made here."""
     models = [(files.load(path), mode) for path in saved for mode in ("inference", "forward")]
-    return [hashlib.sha256(file.encode(plan_memory(model, mode=mode).plan)).hexdigest() for model, mode in models]
+    return [
+        hashlib.sha256(file.encode(plan_memory(model, options=PlanOptions(mode=mode)).plan)).hexdigest()
+        for model, mode in models
+    ]
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "4711"])

@@ -22,7 +22,7 @@ from tmmu.importers.onnx import import_onnx
 from tmmu.plan import file
 from tmmu.plan.columns import PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 BINDINGS: dict[str, dict[str, Any]] = {
     "gpt2": {"dims": {"batch": 1, "seq": 512}},
@@ -61,7 +61,7 @@ LISTS = {
 def planned(name: str, folder: Path, **more: Any) -> Plan:
     path = folder / f"{name}.onnx"
     examples.write(name, path)
-    return plan_memory(import_onnx(path, **BINDINGS.get(name, {}), **more), layout="slots").plan
+    return plan_memory(import_onnx(path, **BINDINGS.get(name, {}), **more), options=PlanOptions(layout="slots")).plan
 
 
 def rows(plan: Plan) -> dict[str, tuple[int, int, int]]:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.small import small
 from tmmu.ir import files
 from tmmu.plan import file
@@ -22,6 +24,13 @@ print("LOADED", *sorted(sys.modules), file=sys.stderr)
 sys.exit(code)
 """
 
+TMMU = """
+import sys
+from tmmu.cli.entry import run
+code = run(sys.argv[1:])
+print("LOADED", *sorted(sys.modules), file=sys.stderr)
+sys.exit(code)
+"""
 
 BLOCKED = (
     """
@@ -71,6 +80,16 @@ def test_proofs_work_where_nothing_above_them_can_be_imported(tmp_path: Path) ->
     plan, model = written(tmp_path)
     done = verified(BLOCKED, plan, "--model", model)
     assert (done.returncode, done.stdout.split()[0]) == (0, "PROVED"), done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("plan", "--help")])
+def test_what_prints_no_plan_loads_neither_numpy_nor_the_planner(arguments: tuple[str, ...]) -> None:
+    """A command is imported when it is asked for, and what it works with when it works."""
+    done = verified(TMMU, *arguments)
+    loaded = done.stderr.split("LOADED", 1)[1].split()
+    assert done.returncode == 0
+    assert ("tmmu.cli.plan" in loaded) == (arguments != ("--version",))
+    assert not {"numpy", "onnx", "z3", "tmmu.planner", "proofs"} & set(loaded)
 
 
 def test_an_onnx_model_without_onnx_is_refused_with_the_package_to_install(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tmmu.importers.torch_reader import TorchReader
 from tmmu.importers.traced import TrainingTrace
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 def tensor(storage: int, *shape: int, dtype: str = "float32", layout: str = "torch.strided", bytes_: int = 64) -> Thing:
@@ -231,7 +231,7 @@ def test_an_update_changes_parameters_and_states_in_place(tmp_path: Path) -> Non
     assert sum(node.phase is Phase.OPTIMIZER for node in model.nodes) == 6 * 8
     proved(model, tmp_path)
     files.save(model, tmp_path / "m.ir.cbor")
-    file.save(plan_memory(model, mode="backward").plan, tmp_path / "p.cbor")
+    file.save(plan_memory(model, options=PlanOptions(mode="backward")).plan, tmp_path / "p.cbor")
     assert verify(str(tmp_path / "p.cbor"), Options(model=str(tmp_path / "m.ir.cbor"))).verdict == "REFUTED"
 
 

@@ -18,7 +18,7 @@ from tmmu.core.vocabulary import Model, Phase, Role
 from tmmu.examples import traced
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 GOLDEN = {
     "llama-8b": "fe86d4e64fe802c009964e458e39cf11873a4f6cbcce2a1d6ff6ddf7ae6976c1",
@@ -81,7 +81,7 @@ def test_the_plan_of_a_traced_graph_is_proved_against_it(mode: str, tmp_path: Pa
     from tmmu.planner.modes import prepare
 
     graph = prepare(written("llama-8b", tmp_path), mode, DEFAULT)
-    plan = plan_memory(graph, mode=mode, layout="packed").plan
+    plan = plan_memory(graph, options=PlanOptions(mode=mode, layout="packed")).plan
     assert all(usage.minimal and usage.slots == usage.max_live for usage in plan.usage if usage.slots)
     file.save(plan, tmp_path / "p.cbor")
     options = Options(model=str(tmp_path / "m.ir.cbor"), require=("model", "slot-count"))

@@ -30,7 +30,7 @@ from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Body, Model, Node, Ro
 from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
 from tmmu.plan.columns import SHARES, Bodies, Slots, Steps, Storages, Tensors
 from tmmu.plan.sections import Plan, configured
-from tmmu.planner import DEFAULT, aliasing, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, aliasing, plan_memory
 
 FIXED = settings(
     derandomize=True, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck)
@@ -307,7 +307,7 @@ ARENAS = (DEFAULT, IN_ONE, tuple(replace(arena, alignment=1, reuse=not arena.reu
 
 def counted(model: Model, where: tuple[ArenaConfiguration, ...], mode: str) -> set[str]:
     """Everything that a model and its plan have."""
-    planned = plan_memory(model, where, mode=mode)
+    planned = plan_memory(model, where, PlanOptions(mode=mode))
     found = {name for name, has in FEATURES.items() if has(model)}
     found |= {name for name, has in PLANNED.items() if has(planned.plan)}
     return found | {refused.reason for refused in planned.refused}

@@ -20,7 +20,7 @@ from proofs.solvers.smtinterpol import SMTInterpol
 from proofs.verify.entry import run
 from tests.support.small import small
 from tmmu.plan import file
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 LEMMAS = families.by_name()
 OF_ROWS = ("tenancy", "layout", "level", "holding", "tiling", "column", "clique_bound")
@@ -126,7 +126,7 @@ def test_it_reads_what_is_written_of_a_plan_and_answers_the_same(
 ) -> None:
     """spec: C4.3"""
     monkeypatch.chdir(tmp_path)
-    file.save(plan_memory(CHAIN, layout=layout).plan, tmp_path / "chain.plan.cbor")
+    file.save(plan_memory(CHAIN, options=PlanOptions(layout=layout)).plan, tmp_path / "chain.plan.cbor")
     assert run(["chain.plan.cbor", "--smt2", "out"]) == 0
     for path in sorted((tmp_path / "out/chain").iterdir()):
         command = [tool.java, *smtinterpol.MACHINE, "-jar", str(tool.archive), "-no-success", "-q", str(path)]

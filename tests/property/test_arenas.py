@@ -27,7 +27,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule, Shares
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.arenas import permitted as by_planner
 from tmmu.planner.patterns import matches
 
@@ -81,7 +81,7 @@ def planned(
     token = TOKEN if layout == "hashed" else None
     try:
         return plan_memory(
-            model, config[0], layout=layout, address_token=token, policy=config[1], fallback=fallback
+            model, config[0], PlanOptions(layout=layout, address_token=token, fallback=fallback), policy=config[1]
         ).plan
     except TmmuError as error:
         if error.code_id not in {"ARENA_TOO_SMALL", "INVALID_IR"}:

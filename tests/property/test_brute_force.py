@@ -20,7 +20,7 @@ from tests.support.stale_bytes import Byte, bytes_of, shown, small_enough, stale
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 def meetings(plan: Plan) -> Iterator[tuple[int, Byte, frozenset[int]]]:
@@ -40,7 +40,7 @@ def test_every_byte_belongs_to_one_live_storage_at_every_step(
     model: Model, where: tuple[ArenaConfiguration, ...], mode: str
 ) -> None:
     """spec: V1.1"""
-    assert list(meetings(plan_memory(model, where, mode=mode).plan)) == []
+    assert list(meetings(plan_memory(model, where, PlanOptions(mode=mode)).plan)) == []
 
 
 @given(models(), changes(PLACES))

@@ -19,7 +19,7 @@ from tests.support.objections import objections
 from tests.support.three_checks import SOLVER, by_rows, by_running, by_the_checker
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.faults.entries import Change, corrupted
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +34,7 @@ def test_no_checker_is_laxer_than_the_one_before_it(
 ) -> None:
     """spec: V4.2, V1.5"""
     donated = frozenset(model.bindings.donated)
-    right = plan_memory(model, layout=layout).plan
+    right = plan_memory(model, options=PlanOptions(layout=layout)).plan
     assert not by_running(right, model, seed)
     assert by_the_checker(right, model, donated) == by_rows(right, model, donated) == set()
     plan = corrupted(right, wanted)

@@ -19,7 +19,7 @@ from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 modes = st.sampled_from(("inference", "forward"))
 seeds = st.integers(0, 1 << 16)
@@ -47,7 +47,7 @@ def computes_another(plan: Plan, right: Plan, seed: int, model: Model) -> bool:
 @given(models(), modes, changes(), seeds)
 def test_a_changed_plan_that_goes_wrong_is_refused(model: Model, mode: str, wanted: list[Change], seed: int) -> None:
     """spec: V1.5, V2.1, V2.2"""
-    plan = corrupted(plan_memory(model, mode=mode).plan, wanted)
+    plan = corrupted(plan_memory(model, options=PlanOptions(mode=mode)).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     if goes_wrong(plan, seed, model):
@@ -59,7 +59,7 @@ def test_a_changed_plan_that_computes_something_else_is_not_its_models(
     model: Model, mode: str, wanted: list[Change], seed: int
 ) -> None:
     """spec: V3.1, V3.2"""
-    right = plan_memory(model, mode=mode).plan
+    right = plan_memory(model, options=PlanOptions(mode=mode)).plan
     plan = corrupted(right, wanted)
     assume(plan is not None)
     assert plan is not None

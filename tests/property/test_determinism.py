@@ -15,7 +15,7 @@ from tests.support.models import arenas, models
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.plan import file
 from tmmu.plan.sections import amended
-from tmmu.planner import plan_memory, replay_token
+from tmmu.planner import PlanOptions, plan_memory, replay_token
 
 
 @given(models(), arenas())
@@ -30,7 +30,7 @@ def test_a_plan_that_is_read_and_written_again_is_the_same(
     model: Model, where: tuple[ArenaConfiguration, ...], mode: str
 ) -> None:
     """spec: P1.3, V1.8, R8.1"""
-    plan = plan_memory(model, where, mode=mode).plan
+    plan = plan_memory(model, where, PlanOptions(mode=mode)).plan
     data = file.encode(plan)
     stated = file.decode(data)
     assert stated.plan == plan
@@ -42,7 +42,7 @@ def test_a_plan_that_is_read_and_written_again_is_the_same(
 def test_the_token_changes_the_plan_hash_and_nothing_else(model: Model, seed: int) -> None:
     """spec: A4.1, A4.2, A4.3, A4.4"""
     token = replay_token(seed)
-    one, other = plan_memory(model).plan, plan_memory(model, token=token).plan
+    one, other = plan_memory(model).plan, plan_memory(model, options=PlanOptions(replay_token=token)).plan
     assert amended(other, replay_token=one.origin.replay_token) == one
     hashes = file.hashes(one), file.hashes(other)
     changed = {key for key in hashes[0] if hashes[0][key] != hashes[1][key]}

@@ -31,7 +31,7 @@ from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes import resolve
 from tmmu.plan import file
 from tmmu.plan.sections import amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 @given(dynamic())
@@ -68,7 +68,9 @@ def test_a_plan_of_an_envelope_is_proved_and_holds_at_each_of_its_shapes(case: D
             model = import_onnx(path, ranges=case.ranges)
         except TmmuError:
             assume(False)
-        plan = plan_memory(model, layout=data.draw(st.sampled_from(("packed", "slots", "pools")))).plan
+        plan = plan_memory(
+            model, options=PlanOptions(layout=data.draw(st.sampled_from(("packed", "slots", "pools"))))
+        ).plan
         file.save(plan, Path(folder, "plan.cbor"))
         assert verify(str(Path(folder, "plan.cbor")), Options(model=str(path))).verdict == PROVED
         shape = data.draw(st.sampled_from(list(shapes_of(case.ranges))))

@@ -35,7 +35,7 @@ from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.simulator import Corrupted
 
 SOLVER = Z3(PRELUDE)
@@ -96,7 +96,7 @@ def in_order(plan: Plan, model: Model) -> bool:
 
 @given(models(kinds=STRAIGHT), st.sampled_from(("slots", "packed", "pools")), st.integers(0, 1 << 16))
 def test_of_a_right_plan_none_of_the_five_has_anything_to_say(model: Model, layout: str, seed: int) -> None:
-    plan = plan_memory(model, layout=layout).plan
+    plan = plan_memory(model, options=PlanOptions(layout=layout)).plan
     assume(not is_narrow(plan))
     assert opinions(plan, model, seed) == (False, False, False, False, False, False)
 
@@ -104,7 +104,7 @@ def test_of_a_right_plan_none_of_the_five_has_anything_to_say(model: Model, layo
 @given(models(kinds=STRAIGHT), st.sampled_from(("slots", "packed", "pools")), changes(PLACES), st.integers(0, 1 << 16))
 def test_a_stale_read_is_one_for_all_five(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
     """Of moved bytes."""
-    plan = corrupted(plan_memory(model, layout=layout).plan, wanted)
+    plan = corrupted(plan_memory(model, options=PlanOptions(layout=layout)).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     assume(in_order(plan, model))
@@ -123,7 +123,7 @@ def test_where_the_naive_checker_is_silent_all_others_are(
     model: Model, layout: str, wanted: list[Change], seed: int
 ) -> None:
     """Of plans with bodies too, and any column changed."""
-    plan = corrupted(plan_memory(model, layout=layout).plan, wanted)
+    plan = corrupted(plan_memory(model, options=PlanOptions(layout=layout)).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     donated = frozenset(model.bindings.donated)

@@ -30,7 +30,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.models import skip
 from tmmu.plan.columns import Storages
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import packed, pools
 from tmmu.planner.layouts.boxes import Boxes, Neighbours, best_fit, lowest_fit
 from tmmu.planner.problem import of_plan
@@ -56,7 +56,9 @@ def overlapping(plan: Plan) -> list[tuple[int, int]]:
 def test_every_layout_of_every_model_passes_the_checker_and_all_pairs(
     model: Model, config: tuple[ArenaConfiguration, ...], layout: str
 ) -> None:
-    plan = plan_memory(model, config, layout=layout, address_token=TOKEN if layout == "hashed" else None).plan
+    plan = plan_memory(
+        model, config, PlanOptions(layout=layout, address_token=TOKEN if layout == "hashed" else None)
+    ).plan
     donated = frozenset(plan.bindings.donated)
     run = program(plan, permitted(plan, read_ir(model), donated), donated)
     assert overlapping(plan) == []
@@ -68,7 +70,7 @@ def test_every_layout_of_every_model_passes_the_checker_and_all_pairs(
 def test_packed_needs_no_more_than_slots_and_no_less_than_is_live(
     model: Model, config: tuple[ArenaConfiguration, ...]
 ) -> None:
-    slots, tight = (plan_memory(model, config, layout=layout).plan for layout in ("slots", "packed"))
+    slots, tight = (plan_memory(model, config, PlanOptions(layout=layout)).plan for layout in ("slots", "packed"))
     for one, other in zip(slots.usage, tight.usage, strict=True):
         assert other.peak_live_bytes <= other.footprint <= one.footprint
         assert other._replace(footprint=one.footprint) == one, "the logical slots are the same"
@@ -76,12 +78,19 @@ def test_packed_needs_no_more_than_slots_and_no_less_than_is_live(
 
 @given(models(), st.sampled_from(LAYOUTS))
 def test_what_a_plan_says_is_enough_to_place_it_again(model: Model, layout: str) -> None:
-    plan = plan_memory(model, layout=layout, address_token=TOKEN if layout == "hashed" else None).plan
+    plan = plan_memory(
+        model, options=PlanOptions(layout=layout, address_token=TOKEN if layout == "hashed" else None)
+    ).plan
     if layout == "packed":
         assert packed.place(of_plan(plan), slots_of(plan)).offset == plan.allocation.storages.offset.tolist()
     if layout == "pools":
         assert pools.place(of_plan(plan), slots_of(plan)).offset == plan.allocation.storages.offset.tolist()
-    assert plan_memory(model, layout=layout, address_token=plan.origin.address_token_digest and TOKEN).plan == plan
+    assert (
+        plan_memory(
+            model, options=PlanOptions(layout=layout, address_token=plan.origin.address_token_digest and TOKEN)
+        ).plan
+        == plan
+    )
 
 
 BOXES = st.lists(
@@ -139,7 +148,7 @@ def solver() -> Iterator[Z3]:
 
 
 ONE = (ArenaConfiguration("memory", tuple(Role)),)
-BASE = plan_memory(skip(), ONE, layout="packed").plan
+BASE = plan_memory(skip(), ONE, PlanOptions(layout="packed")).plan
 PLACED = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=8
 )

@@ -23,7 +23,7 @@ from tmmu.ir.order import arranged, dependencies
 from tmmu.ir.program import program
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import DEFAULT, aliasing, liveness, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, aliasing, liveness, plan_memory
 from tmmu.planner.orders import REORDER
 from tmmu.planner.orders.graph import Order, bodies, loads, part
 from tmmu.planner.orders.portfolio import measured
@@ -150,8 +150,8 @@ def heard(plan: Plan, meaning: Meaning) -> dict[str, list[bytes]]:
 @settings(max_examples=share(200), deadline=None)
 @given(models(), MODES)
 def test_every_step_reads_in_the_order_memory_what_it_reads_in_the_given_one(model: Model, mode: str) -> None:
-    ordered = plan_memory(model, mode=mode, order="memory").plan
-    as_given = plan_memory(model, mode=mode).plan
+    ordered = plan_memory(model, options=PlanOptions(mode=mode, order="memory")).plan
+    as_given = plan_memory(model, options=PlanOptions(mode=mode)).plan
     meaning = mean(as_given, model.bindings.donated)
     assert heard(ordered, meaning) == heard(as_given, meaning)
     assert ordered.origin.ir_hash == digest(model)
@@ -161,10 +161,10 @@ def test_every_step_reads_in_the_order_memory_what_it_reads_in_the_given_one(mod
 @given(models(), MODES)
 def test_the_checker_accepts_plans_in_the_order_memory_against_their_model(model: Model, mode: str) -> None:
     try:
-        check(plan_memory(model, mode=mode).plan, model, is_ir=True)
+        check(plan_memory(model, options=PlanOptions(mode=mode)).plan, model, is_ir=True)
     except TmmuError:
         reject()  # an alias group that does not hold in the given order either
-    plan = plan_memory(model, mode=mode, order="memory").plan
+    plan = plan_memory(model, options=PlanOptions(mode=mode, order="memory")).plan
     check(plan, model, is_ir=True)
     assert not list(differences(plan, read_ir(model), frozenset(model.bindings.donated), mode))
 
@@ -172,5 +172,5 @@ def test_the_checker_accepts_plans_in_the_order_memory_against_their_model(model
 @settings(max_examples=share(60), deadline=None)
 @given(models(), MODES)
 def test_the_order_memory_is_the_same_when_it_is_asked_for_again(model: Model, mode: str) -> None:
-    once, again = (plan_memory(model, mode=mode, order="memory").plan for _ in range(2))
+    once, again = (plan_memory(model, options=PlanOptions(mode=mode, order="memory")).plan for _ in range(2))
     assert file.encode(once) == file.encode(again)

@@ -11,7 +11,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.plan import text, text_writer
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 TOKEN = bytes(range(64))
 
@@ -20,7 +20,9 @@ TOKEN = bytes(range(64))
 def test_a_plan_that_is_written_as_text_and_read_has_the_same_allocation(model: Model, mode: str, layout: str) -> None:
     """Storages and lifetimes follow from steps and sharing as the planner has them. spec: X2.5, X2.8, C2.10"""
     try:
-        plan = plan_memory(model, mode=mode, layout=layout, address_token=TOKEN if layout == "hashed" else None).plan
+        plan = plan_memory(
+            model, options=PlanOptions(mode=mode, layout=layout, address_token=TOKEN if layout == "hashed" else None)
+        ).plan
     except TmmuError as refused:
         assert refused.code_id in ("MODE_VIOLATION", "ADDRESS_COLLISION", "ALLOCATION_OVERFLOW")  # noqa: PT017  # no plan
         return

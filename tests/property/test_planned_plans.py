@@ -22,7 +22,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
 from tmmu.ir.validate import validate
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 modes = st.sampled_from(("inference", "forward"))
 seeds = st.integers(0, 1 << 16)
@@ -39,7 +39,7 @@ def test_nothing_can_be_said_against_a_planned_plan_of_its_model(
     model: Model, where: tuple[ArenaConfiguration, ...], mode: str
 ) -> None:
     """spec: V1.1 to V1.7, V3.1, V3.2, V5.1, T2.10"""
-    plan = plan_memory(model, where, mode=mode).plan
+    plan = plan_memory(model, where, PlanOptions(mode=mode)).plan
     assert list(objections(plan, model, model.bindings.donated)) == []
 
 
@@ -48,7 +48,7 @@ def test_nothing_can_be_said_against_the_steps_that_a_planned_plan_states(
     model: Model, where: tuple[ArenaConfiguration, ...], mode: str
 ) -> None:
     """spec: V2.1, V2.2, V2.3"""
-    plan = plan_memory(model, where, mode=mode).plan
+    plan = plan_memory(model, where, PlanOptions(mode=mode)).plan
     # Without the model's shapes nobody can tell whether packed elements lie alike in result and operand.
     assume(not _packed_in_place(plan))
     assert list(objections(plan, None, model.bindings.donated)) == []
@@ -65,7 +65,7 @@ def test_running_a_plan_in_its_arenas_computes_what_private_memory_computes(
     model: Model, where: tuple[ArenaConfiguration, ...], mode: str, seed: int
 ) -> None:
     """spec: T1.2, T2.1, T3.1, T3.4, T3.7, T8.3, T8.5, T8.7, T8.8, V1.5, V1.10, M1.1"""
-    plan = plan_memory(model, where, mode=mode).plan
+    plan = plan_memory(model, where, PlanOptions(mode=mode)).plan
     assert difference(plan, seed, model.bindings.donated) is None
 
 
@@ -73,7 +73,7 @@ def test_running_a_plan_in_its_arenas_computes_what_private_memory_computes(
 def test_a_model_that_declares_what_is_not_true_is_refused_or_its_plan_is(model: Model, mode: str, seed: int) -> None:
     """Alias groups needed at one time, MatMul in place, changes to what the caller keeps. spec: V1.9, V1.10, V2.1"""
     try:
-        plan = plan_memory(model, mode=mode).plan
+        plan = plan_memory(model, options=PlanOptions(mode=mode)).plan
     except TmmuError:
         return
     if difference(plan, seed, model.bindings.donated) is not None:

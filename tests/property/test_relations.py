@@ -11,7 +11,7 @@ from tests.support.models import arenas, models
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import MAIN, ArenaConfiguration, Model, Node, Role, Tensor
 from tmmu.plan.sections import Plan
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 
 
 def needs(plan: Plan) -> dict[str, tuple[int, int]]:
@@ -54,7 +54,7 @@ def changed(model: Model, base: int) -> list[str]:
 @given(models())
 def test_what_is_kept_for_backward_never_makes_less_live(model: Model) -> None:
     """spec: M1.1, M1.2"""
-    assert at_most(needs(plan_memory(model).plan), needs(plan_memory(model, mode="forward").plan))
+    assert at_most(needs(plan_memory(model).plan), needs(plan_memory(model, options=PlanOptions(mode="forward")).plan))
 
 
 @given(models(), arenas())

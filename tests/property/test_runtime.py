@@ -17,7 +17,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -35,7 +35,9 @@ layouts = st.sampled_from(LAYOUTS)
 def planned(model: Model, config: tuple[ArenaConfiguration, ...], layout: str) -> Plan:
     """A plan that fits its arenas, and this machine."""
     try:
-        made = plan_memory(model, config, layout=layout, address_token=bytes(64) if layout == "hashed" else None).plan
+        made = plan_memory(
+            model, config, PlanOptions(layout=layout, address_token=bytes(64) if layout == "hashed" else None)
+        ).plan
     except TmmuError as error:
         assume(error.code_id not in ("ARENA_TOO_SMALL", "ADDRESS_COLLISION", "ALLOCATION_OVERFLOW", "INVALID_BINDING"))
         raise

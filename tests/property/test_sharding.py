@@ -31,7 +31,7 @@ from tmmu.core.vocabulary import Model, Role
 from tmmu.ir import files
 from tmmu.plan import file, sharding
 from tmmu.plan.sections import amended
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.patterns import matches
 from tmmu.planner.sharding import Local, local_models, shards_of
@@ -107,7 +107,7 @@ def plans_of(model: Model, spec: dict[str, Any], mode: str, folder: Path) -> lis
     locals_ = sharded(model, spec)
     for rank in range(sharding.ranks(spec)):
         local = locals_[stage_of(rank, spec)]
-        made = plan_memory(local.model, mode=mode, layout="packed", is_stage=True).plan
+        made = plan_memory(local.model, options=PlanOptions(mode=mode, layout="packed", is_stage=True)).plan
         path = folder / f"plan.rank{rank}.cbor"
         whole = amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
                         shards=shards_of(local, spec, rank))  # fmt: skip

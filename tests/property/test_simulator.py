@@ -17,7 +17,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken.faults.entries import PLACES, Change, corrupted
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
@@ -45,7 +45,7 @@ def test_a_plan_that_is_proved_never_corrupts(
 ) -> None:
     """spec: SIM1.1, SIM1.7, SIM3.1, SIM7.1, SIM8.1, SIM8.3"""
     try:
-        plan = plan_memory(model, config, mode=mode, layout=layout, order=order).plan
+        plan = plan_memory(model, config, PlanOptions(mode=mode, layout=layout, order=order)).plan
     except TmmuError:
         assume(False)
     for sanitize in (True, False):
@@ -59,7 +59,7 @@ def test_two_recorded_runs_of_a_plan_have_the_same_trace(
     model: Model, config: tuple[ArenaConfiguration, ...], layout: str, seed: int
 ) -> None:
     """In memory of their own, one of them with the sanitizer. spec: SIM8.5, SIM8.6, SIM8.8"""
-    plan = plan_memory(model, config, layout=layout).plan
+    plan = plan_memory(model, config, PlanOptions(layout=layout)).plan
     program = PlanProgram(plan, frozenset(model.bindings.donated))
     left = []
     for sanitize in (False, True):
@@ -77,7 +77,7 @@ def test_two_recorded_runs_of_a_plan_have_the_same_trace(
 @given(models(kinds=(*KINDS, *HOLDERS)), modes, changes(), seeds)
 def test_a_changed_plan_that_corrupts_is_refuted(model: Model, mode: str, wanted: list[Change], seed: int) -> None:
     """spec: SIM7.1"""
-    plan = corrupted(plan_memory(model, mode=mode).plan, wanted)
+    plan = corrupted(plan_memory(model, options=PlanOptions(mode=mode)).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     if corrupts(plan, model, seed):
@@ -87,7 +87,7 @@ def test_a_changed_plan_that_corrupts_is_refuted(model: Model, mode: str, wanted
 @given(models(kinds=(*KINDS, *HOLDERS)), layouts, changes(PLACES), seeds)
 def test_moved_bytes_that_corrupt_are_refuted(model: Model, layout: str, wanted: list[Change], seed: int) -> None:
     """spec: SIM7.1"""
-    plan = corrupted(plan_memory(model, layout=layout).plan, wanted)
+    plan = corrupted(plan_memory(model, options=PlanOptions(layout=layout)).plan, wanted)
     assume(plan is not None)
     assert plan is not None
     if corrupts(plan, model, seed):

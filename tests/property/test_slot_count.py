@@ -12,7 +12,7 @@ from tests.support.models import arenas, models, numbered
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 def overlapping_lifetimes(plan: Plan, arena: int) -> nx.Graph:
@@ -37,7 +37,7 @@ def test_slots_are_as_many_as_the_lifetimes_need_colours(
     model: Model, where: tuple[ArenaConfiguration, ...], mode: str
 ) -> None:
     """spec: T6.4, T5.2, M3.1"""
-    plan = plan_memory(model, where, mode=mode).plan
+    plan = plan_memory(model, where, PlanOptions(mode=mode)).plan
     for a, (arena, usage) in enumerate(zip(plan.allocation.arenas, plan.usage, strict=True)):
         graph = overlapping_lifetimes(plan, a)
         assert nx.is_chordal(graph)

@@ -20,7 +20,7 @@ from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor, View
 from tmmu.ir import files
 from tmmu.ir.validate import validate
 from tmmu.plan import file
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
@@ -154,7 +154,9 @@ def test_a_plan_of_every_mode_is_proved_against_the_forward_model(model: Model, 
     graph = prepare(model, "backward" if mode == "remat" else mode, DEFAULT, budget)
     if budget is not None:
         assert peak(graph, DEFAULT) <= budget
-    made = plan_memory(graph, mode="forward" if mode == "forward" else "backward", layout="slots").plan
+    made = plan_memory(
+        graph, options=PlanOptions(mode="forward" if mode == "forward" else "backward", layout="slots")
+    ).plan
     with TemporaryDirectory() as folder:
         files.save(model, Path(folder, "m.ir.cbor"))
         file.save(made, Path(folder, "p.cbor"))

@@ -21,14 +21,14 @@ from tests.support import ties
 from tests.support.ground import Ground
 from tests.support.models import models
 from tmmu.plan.sections import Plan
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.runtime import apply, births, commit, execution
 
 UNALIGNED = tuple(replace(arena, alignment=1) for arena in DEFAULT)
 TEXTS = {"STALE": zeroing.STALE, "ZEROED": zeroing.ZEROED}
 examples = st.tuples(
     st.builds(
-        lambda model, layout: plan_memory(model, UNALIGNED, layout=layout).plan,
+        lambda model, layout: plan_memory(model, UNALIGNED, PlanOptions(layout=layout)).plan,
         models(size=8), st.sampled_from(("packed", "slots")),
     ),
     st.integers(0, 255),
@@ -141,7 +141,7 @@ def test_an_arena_in_which_something_was_written_may_still_be_fresh() -> None:
     """
     from tests.support.small import small
 
-    plan = plan_memory(small("matmul: x -> a", "add: a x -> y"), layout="slots").plan
+    plan = plan_memory(small("matmul: x -> a", "add: a x -> y"), options=PlanOptions(layout="slots")).plan
     shown = zeroing.STALE
     with apply.apply_plan(plan) as running:
         running.begin()

@@ -17,7 +17,7 @@ from tests.support.graphs import Choice, fewest_colours, lifetimes, model_of
 from tests.support.objections import objections
 from tmmu.core.vocabulary import Model
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 fewest = lru_cache(maxsize=None)(fewest_colours)
 
@@ -41,7 +41,7 @@ def wrong_plans(
     for graph in graphs:
         count += 1
         model = model_of(graph, outputs=outputs)
-        plan = plan_memory(model, layout=layout).plan
+        plan = plan_memory(model, options=PlanOptions(layout=layout)).plan
         best = fewest(tuple(sorted(_lives(plan, lifetimes(graph, model.outputs)))))
         if len(plan.slots) != best:
             yield Wrong(graph, f"{len(plan.slots)} slots where {best} do")

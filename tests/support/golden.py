@@ -26,7 +26,7 @@ from tmmu.importers.onnx import import_onnx
 from tmmu.ir import order
 from tmmu.plan import file
 from tmmu.plan.gate import SPEC_VERSION
-from tmmu.planner import DEFAULT, plan_memory, replay_token
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory, replay_token
 from tmmu.planner.modes import prepare
 from tmmu.planner.remat.choose import peak
 
@@ -97,7 +97,9 @@ def trace(graph: Model, mode: str, layout: str) -> dict[str, Any]:
     for seed in SEEDS:
         secret = hashlib.shake_256(b"golden %d" % seed).digest(64) if layout == "hashed" else None
         token = replay_token(seed)
-        made = plan_memory(graph, mode=mode, layout=layout, token=token, address_token=secret)
+        made = plan_memory(
+            graph, options=PlanOptions(mode=mode, layout=layout, replay_token=token, address_token=secret)
+        )
         hashes = file.hashes(made.plan)
         layouts.append(hashes["layout_digest"].hex()[:16])
         plans.append(hashes["plan_hash"].hex()[:16])

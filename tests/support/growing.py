@@ -12,7 +12,7 @@ from tmmu.core.columns import column
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.vocabulary import Model
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 M = symbol("m", 1, 64)
 
@@ -26,7 +26,7 @@ def growing() -> Model:
 
 def plan(**options: Any) -> Plan:
     """The plan of `growing` for its whole envelope."""
-    return plan_memory(growing(), **options).plan
+    return plan_memory(growing(), options=PlanOptions(**options)).plan
 
 
 def with_bytes(found: Plan, tensor: str, size: int) -> Plan:

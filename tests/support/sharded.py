@@ -9,7 +9,7 @@ from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Bindings, Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.plan import sharding
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.sharding import Local, local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.spec import resolve
@@ -76,7 +76,7 @@ def plans(by: dict[str, Any] = SPEC, model: Model = LAYERS) -> list[Plan]:
     made = []
     for rank in range(sharding.ranks(by)):
         local = locals_[coordinates(rank, by).get(by["pipeline_axis"], 0)]
-        plan = plan_memory(local.model, layout="packed").plan
+        plan = plan_memory(local.model, options=PlanOptions(layout="packed")).plan
         made.append(amended(plan, rank=rank, world_size=sharding.ranks(by), shard_spec=by,
                             shards=shards_of(local, by, rank)))  # fmt: skip
     return made

@@ -13,7 +13,7 @@ from tmmu.importers.onnx import import_onnx
 from tmmu.importers.shapes import resolve
 from tmmu.ir import order
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.simulator import PlanProgram, SimulationReport, simulate
 from tmmu.simulator.elements import Array, decode
 from tmmu.simulator.onnx_kernels import OnnxKernels
@@ -39,7 +39,7 @@ class Simulated:
         path.write_bytes(model.SerializeToString())
         bound = bindings or {}
         graph = order.stable_topological(import_onnx(path, **bound))
-        self.plan = plan or plan_memory(graph, **options).plan
+        self.plan = plan or plan_memory(graph, options=PlanOptions(**options)).plan
         program = PlanProgram(self.plan)
         source = OnnxModel(resolve(path, **bound))
         source.bind(program)

@@ -18,7 +18,7 @@ from tests.support.scan import Storage
 from tmmu.core import alignment
 from tmmu.core.dims import expressions
 from tmmu.plan.sections import Plan
-from tmmu.planner import DEFAULT, aliasing, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, aliasing, plan_memory
 from tmmu.planner import liveness as planned_liveness
 from tmmu.planner import slots as planned_slots
 from tmmu.planner.layouts import packed as packed_layout
@@ -38,7 +38,9 @@ looping = models(kinds=(*KINDS, *HOLDERS), size=10)
 def planned(layout: str) -> st.SearchStrategy[Plan]:
     """Plans in a layout, with the alignments that the planner gives where nothing is asked for, or none at all."""
     arenas = st.sampled_from((UNALIGNED, DEFAULT))
-    return st.builds(lambda model, given: plan_memory(model, given, layout=layout).plan, models(size=8), arenas)
+    return st.builds(
+        lambda model, given: plan_memory(model, given, PlanOptions(layout=layout)).plan, models(size=8), arenas
+    )
 
 
 class Change(NamedTuple):

@@ -12,7 +12,7 @@ from tmmu.core.vocabulary import Model, Role
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 
 F = "float32"
@@ -46,7 +46,7 @@ def proved(model: Model, folder: Path, mode: str = "backward") -> None:
     loaded = files.load(folder / "m.ir.cbor")
     assert loaded == model
     for layout in ("slots", "packed"):
-        plan = plan_memory(prepare(loaded, mode, DEFAULT), mode=mode, layout=layout).plan
+        plan = plan_memory(prepare(loaded, mode, DEFAULT), options=PlanOptions(mode=mode, layout=layout)).plan
         file.save(plan, folder / "p.cbor")
         donated = frozenset(model.bindings.donated)
         verdict = verify(str(folder / "p.cbor"), Options(model=str(folder / "m.ir.cbor"), donated=donated))

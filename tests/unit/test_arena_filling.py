@@ -18,7 +18,7 @@ from tests.support.problems import problem
 from tests.support.small import small
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 from tmmu.ir.program import program
-from tmmu.planner import aliasing, liveness, plan_memory
+from tmmu.planner import PlanOptions, aliasing, liveness, plan_memory
 from tmmu.planner.arenas import assignment
 from tmmu.planner.arenas.filling import Filling
 from tmmu.planner.arenas.levels import Levels
@@ -173,7 +173,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 def footprints(model: Model, arenas: tuple[ArenaConfiguration, ...]) -> list[int]:
-    plan = plan_memory(model, arenas, layout="packed", policy=POLICY).plan
+    plan = plan_memory(model, arenas, PlanOptions(layout="packed"), policy=POLICY).plan
     return [usage.footprint for usage in plan.usage]
 
 
@@ -210,7 +210,7 @@ def test_what_has_one_choice_comes_first_and_what_has_more_has_the_room_that_is_
     )  # fmt: skip
     arenas = (ArenaConfiguration("dram", tuple(Role)), ArenaConfiguration(FAST, (), 640, 64))
     rules = (Rule((FAST,), names=("pinned",)), Rule((FAST, "dram"), names=("hot", "later")))
-    plan = plan_memory(model, arenas, layout="packed", policy=ArenaPolicy((), rules)).plan
+    plan = plan_memory(model, arenas, PlanOptions(layout="packed"), policy=ArenaPolicy((), rules)).plan
     home = {
         name: plan.allocation.storages.arena[plan.allocation.tensors.storage[t]]
         for t, name in enumerate(plan.allocation.tensors.name)
@@ -226,7 +226,7 @@ def test_where_no_order_may_be_tried_storages_choose_as_slots_are_given(hurried:
     )  # fmt: skip
     policy = ArenaPolicy((), (Rule((FAST, "dram"), names=("little", "big")),))
     arenas = (ArenaConfiguration("dram", tuple(Role)), ArenaConfiguration(FAST, (), 640, 64))
-    plan = plan_memory(model, arenas, layout="packed", policy=policy).plan
+    plan = plan_memory(model, arenas, PlanOptions(layout="packed"), policy=policy).plan
     assert plan.allocation.storages.arena.tolist() == [0, 1, 0, 0]
     assert plan.usage[1].footprint == 64
 

@@ -20,7 +20,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import Slots
 from tmmu.plan.sections import Claims, Plan, Usage, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 def false(plan: Plan) -> list[Violation]:
@@ -135,7 +135,7 @@ def test_a_slot_is_just_as_large_and_as_strict_as_what_it_holds_asks_for(
 ) -> None:
     """spec: T6.3, V5.1"""
     model = small("relu: x -> a", "add: a x -> b", "relu2: b -> y")
-    plan = changed(plan_memory(model, layout=layout).plan, "slots", 1, **entries)
+    plan = changed(plan_memory(model, options=PlanOptions(layout=layout)).plan, "slots", 1, **entries)
     assert false_field("slot_count", f"slots[1].{next(iter(entries))}", stated, holds) in false(plan)
 
 

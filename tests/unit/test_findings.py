@@ -44,6 +44,7 @@ from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import IS_SAVED, SHARES
 from tmmu.plan.sections import Plan, amended
+from tmmu.planner import PlanOptions
 from tmmu.planner.plan import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -240,7 +241,7 @@ def test_a_copy_on_leaving_a_body_is_as_large_as_its_value() -> None:
 
 def test_a_slot_without_address_is_aligned_to_a_power_of_two() -> None:
     """spec: V1.2"""
-    right = plan_memory(small("matmul: x -> y"), layout="packed").plan
+    right = plan_memory(small("matmul: x -> y"), options=PlanOptions(layout="packed")).plan
     assert not any(objections(right, None))
     found = list(objections(with_entries(right, "slots", 0, alignment=384), None))
     assert "alignment" in {each.obligation for each in found}

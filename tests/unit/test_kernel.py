@@ -32,7 +32,7 @@ from tmmu.examples.broken.editing import changed, row
 from tmmu.plan import file
 from tmmu.plan.columns import ROLES
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY: frozenset[str] = frozenset()
@@ -115,7 +115,7 @@ def test_the_words_begin_with_the_version_the_digest_and_the_counts() -> None:
 def test_a_plan_of_nothing_and_a_plan_that_dies_before_it_is_born_have_words() -> None:
     for plan in (
         plan_memory(small(inputs="", outputs="")).plan,
-        changed(plan_memory(small("relu: x -> y"), layout="packed").plan, "storages", 0, birth=9),
+        changed(plan_memory(small("relu: x -> y"), options=PlanOptions(layout="packed")).plan, "storages", 0, birth=9),
     ):
         assert len(words(context_of(plan, permitted(plan, None, NOBODY), NOBODY), DIGEST)) > 17
 
@@ -209,7 +209,7 @@ def test_only_plans_without_addresses_of_slots_have_edges() -> None:
     """One storage over another, each over the floor or under the roof for some steps."""
     model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")
     for layout, has in (("packed", True), ("pools", True), ("slots", False)):
-        plan = plan_memory(model, layout=layout).plan
+        plan = plan_memory(model, options=PlanOptions(layout=layout)).plan
         assert bool(named(plan, Permissions())["edges: below"]) is has, layout
 
 

@@ -15,7 +15,7 @@ from tmmu.core.vocabulary import Body, Model, Role, Tensor
 from tmmu.examples.broken.models import skip
 from tmmu.plan import file
 from tmmu.plan.gate import from_object
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.arenas import DEFAULT
 
 TOKEN = bytes(range(64))
@@ -23,13 +23,13 @@ TOKEN = bytes(range(64))
 
 def failure(model: Model, **options: bytes) -> TmmuError:
     with pytest.raises(TmmuError) as raised:
-        plan_memory(model, layout="hashed", **options)  # type: ignore[arg-type]
+        plan_memory(model, options=PlanOptions(layout="hashed", **options))
     return raised.value
 
 
 def test_the_address_of_a_slot_is_that_of_the_document() -> None:
     """Written down here once more, from the formula. spec: A2.1"""
-    plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
+    plan = plan_memory(skip(), options=PlanOptions(layout="hashed", address_token=TOKEN)).plan
     first = {0: 0, 1: 0, 2: 0, 3: 0} | {int(a): k for k, a in reversed(list(enumerate(plan.slots.arena.tolist())))}
     for k in range(len(plan.allocation.storages)):
         a = int(plan.allocation.storages.arena[k])
@@ -41,14 +41,16 @@ def test_the_address_of_a_slot_is_that_of_the_document() -> None:
 
 
 def test_another_token_gives_other_addresses_and_the_same_slots() -> None:
-    one, other = (plan_memory(skip(), layout="hashed", address_token=bytes([n]) * 64).plan for n in (1, 2))
+    one, other = (
+        plan_memory(skip(), options=PlanOptions(layout="hashed", address_token=bytes([n]) * 64)).plan for n in (1, 2)
+    )
     assert one.allocation.storages.offset.tolist() != other.allocation.storages.offset.tolist()
     assert one.slots == other.slots
 
 
 def test_parameters_lie_in_sequence_and_the_footprint_is_the_sum_of_the_slots() -> None:
-    plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
-    slots = plan_memory(skip(), layout="slots").plan
+    plan = plan_memory(skip(), options=PlanOptions(layout="hashed", address_token=TOKEN)).plan
+    slots = plan_memory(skip(), options=PlanOptions(layout="slots")).plan
     persistent = plan.allocation.storages.arena == 0
     assert plan.allocation.storages.offset[persistent].tolist() == slots.allocation.storages.offset[persistent].tolist()
     assert plan.usage[2].footprint == int(plan.slots.bytes[plan.slots.arena == 2].sum()) == 768
@@ -57,11 +59,11 @@ def test_parameters_lie_in_sequence_and_the_footprint_is_the_sum_of_the_slots() 
         replace(DEFAULT[2], capacity=768),
         DEFAULT[3],
     )
-    assert plan_memory(skip(), small, layout="hashed", address_token=TOKEN).plan.usage == plan.usage
+    assert plan_memory(skip(), small, PlanOptions(layout="hashed", address_token=TOKEN)).plan.usage == plan.usage
 
 
 def test_the_plan_records_the_digest_of_the_token_and_not_the_token() -> None:
-    plan = plan_memory(skip(), layout="hashed", address_token=TOKEN).plan
+    plan = plan_memory(skip(), options=PlanOptions(layout="hashed", address_token=TOKEN)).plan
     assert plan.origin.address_token_digest == hashlib.sha256(TOKEN).digest()
     assert TOKEN not in file.encode(plan)
     assert file.decode(file.encode(plan)).plan == plan
@@ -69,7 +71,7 @@ def test_the_plan_records_the_digest_of_the_token_and_not_the_token() -> None:
 
 @pytest.mark.parametrize(("layout", "digest"), [("hashed", None), ("slots", bytes(32)), ("packed", bytes(32))])
 def test_the_gate_wants_the_digest_for_this_layout_and_no_other(layout: str, digest: bytes | None) -> None:
-    value = file.to_object(plan_memory(skip(), layout="slots").plan)
+    value = file.to_object(plan_memory(skip(), options=PlanOptions(layout="slots")).plan)
     with pytest.raises(TmmuError, match="address_token_digest"):
         from_object({**value, "provenance": value["provenance"] | {"layout": layout, "address_token_digest": digest}})
 
@@ -86,7 +88,7 @@ def test_two_slots_that_meet_are_a_collision_and_one_that_ends_too_high_an_overf
 
 def failure_code(model: Model, n: int) -> str:
     try:
-        plan_memory(model, layout="hashed", address_token=bytes([n]) * 64)
+        plan_memory(model, options=PlanOptions(layout="hashed", address_token=bytes([n]) * 64))
     except TmmuError as error:
         return error.code_id
     return ""
@@ -113,7 +115,7 @@ def test_a_missing_or_short_token_is_refused(options: dict[str, bytes], said: st
 
 def test_a_token_for_another_layout_is_refused() -> None:
     with pytest.raises(TmmuError, match="binds nothing in the layout packed"):
-        plan_memory(skip(), layout="packed", address_token=TOKEN)
+        plan_memory(skip(), options=PlanOptions(layout="packed", address_token=TOKEN))
 
 
 def test_without_blake3_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tmmu.core.alignment import align_up
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, Node, Role, Tensor
 from tmmu.examples.broken.layouts import uneven
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import boxes as engines
 from tmmu.planner.layouts import packed
 from tmmu.planner.layouts.boxes import Boxes, Neighbours, Packing, Stuck, best_fit, lowest_fit
@@ -47,7 +47,9 @@ def staircase(count: int, seed: int = 7) -> Boxes:
 
 
 def test_unequal_storages_take_what_is_live_where_slots_take_more() -> None:
-    slots, tight = (plan_memory(uneven(), layout=layout).plan.usage[2] for layout in ("slots", "packed"))
+    slots, tight = (
+        plan_memory(uneven(), options=PlanOptions(layout=layout)).plan.usage[2] for layout in ("slots", "packed")
+    )
     assert (slots.footprint, tight.footprint, tight.peak_live_bytes) == (1536, 1408, 1408)
 
 
@@ -67,7 +69,7 @@ def test_the_least_that_is_needed_counts_padding_but_for_what_lies_on_top() -> N
 
 
 def test_an_arena_without_storages_needs_nothing() -> None:
-    plan = plan_memory(Model("empty", (), (), (Body(-1, "", (), ()),)), layout="packed").plan
+    plan = plan_memory(Model("empty", (), (), (Body(-1, "", (), ()),)), options=PlanOptions(layout="packed")).plan
     assert [usage.footprint for usage in plan.usage] == [0, 0, 0, 0]
     assert best_fit(boxes()) == lowest_fit(boxes(), []) == Packing([], 0)
 
@@ -155,11 +157,11 @@ def test_storages_that_must_not_alias_share_no_byte_at_any_step() -> None:
     free = Model("chain", tensors, nodes, (Body(-1, "", (0,), (4,)),))
     kept = Model("chain", tensors, nodes, (Body(-1, "", (0,), (4,)),), must_not_alias=((1, 3), (0, 3)))
     for layout, footprint in (("packed", 192), ("pools", 192)):
-        plan = plan_memory(kept, ONE, layout=layout).plan
+        plan = plan_memory(kept, ONE, PlanOptions(layout=layout)).plan
         a, c = (int(plan.allocation.storages.offset[plan.allocation.tensors.storage[t]]) for t in (1, 3))
         assert abs(a - c) >= 64
         assert plan.usage[0].footprint == footprint
-        assert plan_memory(free, ONE, layout=layout).plan.usage[0].footprint == 128
+        assert plan_memory(free, ONE, PlanOptions(layout=layout)).plan.usage[0].footprint == 128
 
 
 @pytest.mark.parametrize("engine", ["listed", "scanned"])
@@ -206,15 +208,15 @@ def test_packed_fits_64_bits_where_slots_do_not_and_is_refused_where_it_does_not
         nodes = tuple(Node(f"n{i}", "MatMul", (i,), (i + 1,)) for i in range(3))
         return Model("huge", tensors, nodes, (Body(-1, "", (0,), ()),))
 
-    plan = plan_memory(chain(3 * huge - 512), ONE, layout="packed").plan
+    plan = plan_memory(chain(3 * huge - 512), ONE, PlanOptions(layout="packed")).plan
     assert plan.usage[0].footprint == plan.usage[0].peak_live_bytes == 4 * huge - 512
     for layout in ("packed", "pools"):
         with pytest.raises(TmmuError, match="ALLOCATION_OVERFLOW"):
-            plan_memory(chain(4 * huge - 1), ONE, layout=layout)
+            plan_memory(chain(4 * huge - 1), ONE, PlanOptions(layout=layout))
 
 
 def test_a_plan_can_be_asked_for_what_another_layout_would_need() -> None:
-    slots = plan_memory(uneven(), layout="slots").plan
+    slots = plan_memory(uneven(), options=PlanOptions(layout="slots")).plan
     assert packed.place(of_plan(slots), slots_of(slots)).footprint == [
-        u.footprint for u in plan_memory(uneven(), layout="packed").plan.usage
+        u.footprint for u in plan_memory(uneven(), options=PlanOptions(layout="packed")).plan.usage
     ]

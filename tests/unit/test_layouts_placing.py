@@ -14,7 +14,7 @@ from tests.support.problems import Row, problem
 from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Role
-from tmmu.planner import plan_memory, slots
+from tmmu.planner import PlanOptions, plan_memory, slots
 from tmmu.planner.layouts import hashed, packed, pools
 from tmmu.planner.layouts import slots as slots_layout
 from tmmu.planner.layouts.addresses import Addresses
@@ -246,7 +246,7 @@ def test_hashed_needs_the_sum_of_its_slots_and_slots_may_touch_and_end_at_64_bit
 def test_a_result_takes_its_operands_bytes_in_every_layout_but_pools(layout: str, is_taken: bool) -> None:
     token = TOKEN if layout == "hashed" else None
     model = small("relu: x -> a", "relu2: a -> y(a)")
-    plan = plan_memory(model, layout=layout, address_token=token).plan
+    plan = plan_memory(model, options=PlanOptions(layout=layout, address_token=token)).plan
     storage = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.storage.tolist(), strict=True))
     assert (storage["a"] == storage["y"]) == is_taken
 

@@ -9,12 +9,12 @@ import pytest
 
 from tests.support.small import small
 from tmmu import examples
-from tmmu.cli.layouts import kib
+from tmmu.cli.units import kib
 from tmmu.core.vocabulary import Shares
 from tmmu.importers.onnx import import_onnx
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.layouts import packed
 from tmmu.planner.layouts.boxes import Boxes
 from tmmu.planner.layouts.pools import join
@@ -39,7 +39,7 @@ MLP = [
 def pooled(name: str, folder: Path) -> Plan:
     path = folder / f"{name}.onnx"
     examples.write(name, path)
-    return plan_memory(import_onnx(path), layout="pools").plan
+    return plan_memory(import_onnx(path), options=PlanOptions(layout="pools")).plan
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -80,16 +80,16 @@ def test_views_keep_their_source_in_its_pool(tmp_path: Path) -> None:
 
 def test_no_result_is_in_place_and_the_reason_is_the_layout() -> None:
     model = small("relu1: x -> a", "relu2: a -> y(a)")
-    planned = plan_memory(model, layout="pools")
+    planned = plan_memory(model, options=PlanOptions(layout="pools"))
     assert (planned.plan.allocation.tensors.shares == SHARES.index(Shares.NONE)).all()
     assert [refused.reason for refused in planned.refused] == ["layout: it gives every result bytes of its own"]
-    assert plan_memory(model, layout="packed").refused == []
+    assert plan_memory(model, options=PlanOptions(layout="packed")).refused == []
 
 
 def test_pools_take_the_largest_first_and_then_what_is_made_first_inputs_before_all() -> None:
     """`x` and `a` are equal: `x` opens pool 0 though `a` stands first in the table of tensors."""
     model = small("add: x -> a", "matmul: a -> y", sizes={"x": 64, "a": 64, "y": 128})
-    plan = plan_memory(model, layout="pools").plan
+    plan = plan_memory(model, options=PlanOptions(layout="pools")).plan
     offset = dict(
         zip(
             plan.allocation.tensors.name,
@@ -104,7 +104,7 @@ def test_a_pool_starts_at_a_multiple_of_the_strictest_alignment_in_it() -> None:
     model = small(
         "matmul1: x -> a", "matmul2: a -> y", sizes={"x": 100, "a": 60, "y": 40}, like={"a": {"alignment": 512}}
     )
-    plan = plan_memory(model, layout="pools").plan
+    plan = plan_memory(model, options=PlanOptions(layout="pools")).plan
     assert plan.usage[2].footprint == 512 + 60
     assert (plan.allocation.storages.offset % plan.allocation.storages.alignment == 0).all()
 

@@ -27,6 +27,7 @@ from tmmu.examples.broken import KINDS
 from tmmu.examples.broken.editing import changed, with_accesses
 from tmmu.examples.broken.faults.entries import COLUMNS, Change, corrupted
 from tmmu.plan.sections import Plan
+from tmmu.planner import PlanOptions
 from tmmu.planner.plan import plan_memory
 
 SOLVER = Z3(PRELUDE)
@@ -111,7 +112,7 @@ def test_rows_are_never_laxer_than_the_naive_checker(number: int) -> None:
     """Random models with bodies, groups, windows and donated inputs; then one entry of their plan changed."""
     chance = random.Random(number)
     model = numbered(number)
-    plan: Plan | None = plan_memory(model, mode=chance.choice(["inference", "forward"])).plan
+    plan: Plan | None = plan_memory(model, options=PlanOptions(mode=chance.choice(["inference", "forward"]))).plan
     donated = frozenset(model.bindings.donated)
     expected = read_ir(model)
     for _ in range(4):

@@ -28,7 +28,7 @@ from tmmu.ir.order import dependencies
 from tmmu.ir.program import ModelProgram
 from tmmu.plan import file, gate
 from tmmu.plan.sections import Plan
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.aliasing import Aliasing
 from tmmu.planner.liveness import Liveness
 from tmmu.planner.orders import REORDER, graph, portfolio
@@ -53,7 +53,7 @@ def found(plan: Plan, model: Model) -> list[Violation]:
 
 
 def test_a_branch_is_finished_before_the_next_one_begins() -> None:
-    as_given, lower = (plan_memory(BRANCHES, order=order).plan for order in ("given", "memory"))
+    as_given, lower = (plan_memory(BRANCHES, options=PlanOptions(order=order)).plan for order in ("given", "memory"))
     assert (peak(as_given), peak(lower)) == (2010, 1011)
     assert lower.allocation.steps.node.list() == ["split", "up", "down", "up2", "down2", "join"]
     assert (as_given.origin.order, lower.origin.order) == ("given", "memory")
@@ -66,7 +66,7 @@ def test_a_model_that_cannot_be_bettered_is_returned_as_it_is() -> None:
 
 
 def test_the_model_hash_is_that_of_the_given_order() -> None:
-    as_given, lower = (plan_memory(BRANCHES, order=order).plan for order in ("given", "memory"))
+    as_given, lower = (plan_memory(BRANCHES, options=PlanOptions(order=order)).plan for order in ("given", "memory"))
     assert as_given.origin.ir_hash == lower.origin.ir_hash
     hashes = [file.hashes(plan) for plan in (as_given, lower)]
     assert hashes[0]["execution_order_hash"] != hashes[1]["execution_order_hash"]
@@ -76,7 +76,7 @@ def test_in_place_results_count() -> None:
     """Without hints the first branch is best left for last; with them it costs nothing."""
     lines = ("make: x -> a", "copy: x -> b", "relu: a -> c(a)", "pool: b -> d", "join: c d -> y")
     model = small(*lines, sizes={"x": 1, "a": 100, "b": 60, "c": 100, "d": 1, "y": 1})
-    plan = plan_memory(model, order="memory").plan
+    plan = plan_memory(model, options=PlanOptions(order="memory")).plan
     assert peak(plan) < peak(plan_memory(model).plan)
     assert plan.allocation.steps.node.list() == ["copy", "pool", "make", "relu", "join"]
 
@@ -87,7 +87,7 @@ def test_the_peak_of_the_activations_is_not_traded_for_another_arena() -> None:
         "a: x -> a", "b: x -> b", "c: a -> c", "d: b -> d", "e: c d -> y",
         sizes={"x": 1, "a": 100, "b": 100, "c": 1, "d": 1, "y": 1}, like={"a": gradient, "b": gradient},
     )  # fmt: skip
-    before, after = plan_memory(model).plan, plan_memory(model, order="memory").plan
+    before, after = plan_memory(model).plan, plan_memory(model, options=PlanOptions(order="memory")).plan
     assert (peak(before, 3), peak(after, 3)) == (200, 100)
     assert peak(after) <= peak(before)
     # Here one gradient less at a time would cost 10 bytes of activations.
@@ -191,7 +191,7 @@ def test_the_nodes_of_a_body_are_ordered_inside_their_node() -> None:
         sizes={"b": 1000, "c": 1000, "d": 1, "e": 1},
     )
     assert ordered(model) == ["if", "up", "down", "up2", "down2", "join", "relu"]
-    plan = plan_memory(model, order="memory").plan
+    plan = plan_memory(model, options=PlanOptions(order="memory")).plan
     assert peak(plan) < peak(plan_memory(model).plan)
     assert not found(plan, model)
 
@@ -203,7 +203,7 @@ def test_what_a_node_holds_moves_with_it() -> None:
     )  # fmt: skip
     names = ordered(model)
     assert names.index("down") < names.index("loop") or names.index("relu2") < names.index("up")
-    plan = plan_memory(model, order="memory").plan
+    plan = plan_memory(model, options=PlanOptions(order="memory")).plan
     assert peak(plan) < peak(plan_memory(model).plan)
     assert not found(plan, model)
 
@@ -212,8 +212,8 @@ def test_what_is_saved_lives_to_the_end_in_every_order() -> None:
     saved = replace(
         BRANCHES, tensors=tuple(replace(x, saved_for_backward=x.name in {"b", "c"}) for x in BRANCHES.tensors)
     )
-    assert peak(plan_memory(saved, mode="forward", order="memory").plan) >= 2000
-    assert peak(plan_memory(saved, order="memory").plan) == 1011
+    assert peak(plan_memory(saved, options=PlanOptions(mode="forward", order="memory")).plan) >= 2000
+    assert peak(plan_memory(saved, options=PlanOptions(order="memory")).plan) == 1011
 
 
 def test_a_plan_in_another_order_is_the_models_and_one_against_an_edge_is_not() -> None:
@@ -256,7 +256,7 @@ def test_views_of_views_and_views_in_a_circle_come_to_an_end() -> None:
 
 @pytest.mark.parametrize("word", ["", "fast", "Given"])
 def test_another_word_for_the_order_is_no_plan(word: str) -> None:
-    value = file.to_object(plan_memory(BRANCHES, order="memory").plan)
+    value = file.to_object(plan_memory(BRANCHES, options=PlanOptions(order="memory")).plan)
     assert file.with_steps(gate.from_object(value)).plan.origin.order == "memory"
     with pytest.raises(TmmuError, match="INVALID_PLAN") as refused:
         gate.from_object(value | {"provenance": value["provenance"] | {"order": word}})

@@ -12,7 +12,7 @@ from tests.support.small import small
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
 from tmmu.ir.program import program
-from tmmu.planner import allocation, plan_memory
+from tmmu.planner import PlanOptions, allocation, plan_memory
 from tmmu.planner.aliasing import form
 from tmmu.planner.allocation import allocate
 from tmmu.planner.arenas.assignment import Solution
@@ -78,7 +78,7 @@ def refusal(
     model: Model, arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE, layout: str = "slots"
 ) -> str:
     with pytest.raises(TmmuError) as refused:
-        plan_memory(model, arenas, policy=policy, layout=layout)
+        plan_memory(model, arenas, PlanOptions(layout=layout), policy=policy)
     assert refused.value.code_id == "ARENA_TOO_SMALL"
     return str(refused.value)
 

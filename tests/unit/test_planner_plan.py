@@ -21,12 +21,23 @@ from tests.support.example_models import full
 from tests.support.small import small
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, Body, Model, NodePart, Phase, Role, Shares
+from tmmu.core.vocabulary import (
+    LAYOUTS,
+    ORDERS,
+    REPLAN_POLICIES,
+    ArenaConfiguration,
+    Body,
+    Model,
+    NodePart,
+    Phase,
+    Role,
+    Shares,
+)
 from tmmu.ir import columns as ir_columns
 from tmmu.plan import file
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
 from tmmu.plan.sections import Usage, amended
-from tmmu.planner import DEFAULT, plan_memory, replay_token
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory, replay_token
 from tmmu.planner.modes import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +60,7 @@ LOOP = ("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")
 def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(model: Model, node: str) -> None:
     """spec: M2.12"""
     for refuse in (
-        lambda: plan_memory(model, mode="forward"),
+        lambda: plan_memory(model, options=PlanOptions(mode="forward")),
         lambda: prepare(model, "forward", DEFAULT),
         lambda: in_mode(read_ir(model), "forward"),
     ):
@@ -57,9 +68,9 @@ def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(mod
             refuse()
         assert (refused.value.code_id, node in refused.value.place) == ("MODE_VIOLATION", True)
     declared = replace(model, tensors=tuple(replace(t, saved_for_backward=t.name == "x") for t in model.tensors))
-    plan = plan_memory(prepare(declared, "forward", DEFAULT), mode="forward").plan
+    plan = plan_memory(prepare(declared, "forward", DEFAULT), options=PlanOptions(mode="forward")).plan
     assert list(differences(plan, in_mode(read_ir(declared), "forward"), frozenset(), "forward")) == []
-    assert plan_memory(model, mode="forward", is_stage=True).plan.origin.mode == "forward"
+    assert plan_memory(model, options=PlanOptions(mode="forward", is_stage=True)).plan.origin.mode == "forward"
 
 
 def test_forward_is_planned_of_a_model_that_has_a_backward_half_or_changes_things_in_its_optimizer() -> None:
@@ -69,13 +80,13 @@ def test_forward_is_planned_of_a_model_that_has_a_backward_half_or_changes_thing
         "relu: x -> y", "sgd: w y -> !w", parameters="w", donated=("w",), nodes={"sgd": {"phase": Phase.OPTIMIZER}}
     )
     for model in (own, step):
-        assert plan_memory(model, mode="forward").plan.origin.mode == "forward"
+        assert plan_memory(model, options=PlanOptions(mode="forward")).plan.origin.mode == "forward"
 
 
 def test_a_plan_holds_the_models_own_facts() -> None:
     """spec: P1.1, R2.3"""
     model = full()
-    plan = plan_memory(model, mode="forward").plan
+    plan = plan_memory(model, options=PlanOptions(mode="forward")).plan
     t, s = plan.allocation.tensors, plan.allocation.steps
     assert (plan.origin.model, plan.origin.mode, plan.origin.layout, plan.origin.order) == (
         "small",
@@ -211,7 +222,7 @@ def test_a_capacity_is_compared_with_the_footprint() -> None:
 def test_an_unknown_mode_is_refused() -> None:
     for mode, fix in (("training", "use one of"), ("backward", "expand it to a joint graph"), ("", "use one of")):
         with pytest.raises(TmmuError, match=fix) as refused:
-            plan_memory(small("relu: x -> y"), mode=mode)
+            plan_memory(small("relu: x -> y"), options=PlanOptions(mode=mode))
         assert (refused.value.code_id, refused.value.diagnostics["mode"]) == ("MODE_VIOLATION", mode)
 
 
@@ -219,8 +230,8 @@ def test_a_token_has_32_bytes_and_moves_nothing() -> None:
     model = small("relu: x -> y")
     for wrong in (b"", bytes(31), bytes(33)):
         with pytest.raises(TmmuError, match="give 32 bytes"):
-            plan_memory(model, token=wrong)
-    one, other = plan_memory(model).plan, plan_memory(model, token=bytes(range(32))).plan
+            plan_memory(model, options=PlanOptions(replay_token=wrong))
+    one, other = plan_memory(model).plan, plan_memory(model, options=PlanOptions(replay_token=bytes(range(32)))).plan
     assert (one.origin.replay_token, other.origin.replay_token) == (replay_token(0), bytes(range(32)))
     assert amended(other, replay_token=one.origin.replay_token) == one
 
@@ -229,17 +240,29 @@ def test_an_address_token_is_of_the_layout_hashed_and_its_digest_is_kept() -> No
     """spec: A2.5"""
     model, token = small("relu: x -> y"), bytes(range(64))
     with pytest.raises(TmmuError, match="an address token binds nothing in the layout slots") as refused:
-        plan_memory(model, address_token=token)
+        plan_memory(model, options=PlanOptions(address_token=token))
     assert refused.value.code_id == "INVALID_BINDING"
-    plan = plan_memory(model, layout="hashed", address_token=token).plan
+    plan = plan_memory(model, options=PlanOptions(layout="hashed", address_token=token)).plan
     assert plan.origin.address_token_digest == hashlib.sha256(token).digest()
     assert plan_memory(model).plan.origin.address_token_digest is None
 
 
-def test_an_unknown_replan_policy_is_refused() -> None:
-    with pytest.raises(TmmuError, match="replan policy 'RETRY' is not known; use one of ABORT") as refused:
-        plan_memory(small("relu: x -> y"), replan_policy="RETRY")
+@pytest.mark.parametrize(
+    ("options", "permitted"),
+    [
+        (PlanOptions(layout="tight"), LAYOUTS),
+        (PlanOptions(order="best"), ORDERS),
+        (PlanOptions(fallback="slots"), ("packed",)),
+        (PlanOptions(replan_policy="RETRY"), REPLAN_POLICIES),
+    ],
+)
+def test_an_option_that_is_not_known_is_refused_with_those_permitted(
+    options: PlanOptions, permitted: tuple[str, ...]
+) -> None:
+    with pytest.raises(TmmuError) as refused:
+        plan_memory(small("relu: x -> y"), options=options)
     assert refused.value.code_id == "INVALID_BINDING"
+    assert all(word in str(refused.value) for word in permitted)
 
 
 def test_mode_backward_needs_a_backward_node_but_of_a_stage_or_of_no_nodes() -> None:
@@ -247,10 +270,14 @@ def test_mode_backward_needs_a_backward_node_but_of_a_stage_or_of_no_nodes() -> 
     backward = {"relu2": {"phase": Phase.BACKWARD}}
     lines = ("relu: x -> a", "relu2: a -> y")
     with pytest.raises(TmmuError, match="only forward nodes"):
-        plan_memory(small(*lines), mode="backward")
-    assert plan_memory(small(*lines), mode="backward", is_stage=True).plan.origin.mode == "backward"
-    assert plan_memory(small(*lines, nodes=backward), mode="backward").plan.origin.mode == "backward"
-    assert plan_memory(small(outputs="x"), mode="backward").plan.origin.mode == "backward"
+        plan_memory(small(*lines), options=PlanOptions(mode="backward"))
+    assert (
+        plan_memory(small(*lines), options=PlanOptions(mode="backward", is_stage=True)).plan.origin.mode == "backward"
+    )
+    assert (
+        plan_memory(small(*lines, nodes=backward), options=PlanOptions(mode="backward")).plan.origin.mode == "backward"
+    )
+    assert plan_memory(small(outputs="x"), options=PlanOptions(mode="backward")).plan.origin.mode == "backward"
     assert plan_memory(small(*lines)).plan.origin.mode == "inference"
 
 
@@ -292,7 +319,7 @@ def test_a_view_made_before_its_base_was_changed_is_not_saved_for_backward() -> 
     model = small(*lines, outputs="a", views={"v": ("a", 0)}, like={"v": {"saved_for_backward": True}})
     plan_memory(model)
     with pytest.raises(TmmuError, match="'v', a view made before 'a' was changed, is read after it") as refused:
-        plan_memory(model, mode="forward")
+        plan_memory(model, options=PlanOptions(mode="forward"))
     assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
 
 

@@ -18,11 +18,11 @@ from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import Model, Role, Scratch
 from tmmu.examples.broken.editing import changed, listed
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 def seen(model: Model, mode: str = "inference", donated: str = "") -> Program:
-    plan = plan_memory(model, mode=mode).plan
+    plan = plan_memory(model, options=PlanOptions(mode=mode)).plan
     return program(plan, permitted(plan, None, frozenset(donated.split())), frozenset(donated.split()))
 
 

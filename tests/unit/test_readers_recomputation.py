@@ -16,11 +16,11 @@ from proofs.readers.models.reference import ReferenceProgram
 from tests.support.small import small
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 def planned(model: Model, mode: str = "backward") -> Plan:
-    return amended(plan_memory(model, layout="slots").plan, mode=mode)
+    return amended(plan_memory(model, options=PlanOptions(layout="slots")).plan, mode=mode)
 
 
 def repeats(model: Model, plan: Plan) -> list[str]:

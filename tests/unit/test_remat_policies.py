@@ -16,7 +16,7 @@ from tests.support.recomputed import least, repeated
 from tests.support.trainable import MLP, floating
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.remat import check_budget, choose, rematerialise, schedules
 from tmmu.planner.remat.choose import peak
 from tmmu.planner.remat.rewrite import Policy, Script, joint_of, rewrite
@@ -177,7 +177,9 @@ def test_only_arenas_that_reuse_count() -> None:
     joints = [expand(model) for model in (small, large)]
     assert peak(joints[0], DEFAULT) == peak(joints[1], DEFAULT)
     for joint in joints:
-        check_budget(plan_memory(joint, mode="backward", layout="slots").plan, peak(joint, DEFAULT))
+        check_budget(
+            plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan, peak(joint, DEFAULT)
+        )
 
 
 def test_the_peak_is_of_one_step_with_all_that_it_reads_and_writes() -> None:
@@ -196,9 +198,9 @@ def test_a_plan_over_its_budget_is_refused_whatever_made_it_larger() -> None:
     """spec: M1.11"""
     joint = expand(MLP)
     full = peak(joint, DEFAULT)
-    check_budget(plan_memory(joint, mode="backward", layout="slots").plan, full)
+    check_budget(plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan, full)
     with pytest.raises(TmmuError, match=f"{full} bytes are live at one step") as raised:
-        check_budget(plan_memory(joint, mode="backward", layout="slots").plan, full - 1)
+        check_budget(plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan, full - 1)
     assert raised.value.code_id == "ARENA_TOO_SMALL"
 
 

@@ -12,7 +12,7 @@ from tests.support.small import small
 from tests.support.trainable import MLP, floating, lines
 from tmmu.core.vocabulary import Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.ir.validate import validate
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.remat.rewrite import Policy, follow, is_repeatable, joint_of, rewrite
 from tmmu.planner.training.expand import expand
 
@@ -93,7 +93,7 @@ def test_a_view_that_backward_makes_shows_what_was_computed_again() -> None:
     view = again.tensors[rows["va"]].view
     assert view is not None
     assert view.base == rows["a.recompute0"]
-    plan_memory(again, mode="backward", layout="slots")
+    plan_memory(again, options=PlanOptions(mode="backward", layout="slots"))
 
 
 def test_what_is_fixed_is_not_computed_again() -> None:

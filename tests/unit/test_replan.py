@@ -23,7 +23,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Bindings, Model, Role
 from tmmu.importers.onnx import import_onnx
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory, replay_token
+from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.planner.replan import (
     ReplanPolicy,
     outside,
@@ -45,7 +45,7 @@ def model(folder: Path, bindings: Bindings | None = None, text: str = TEXT) -> M
 
 
 def plan(folder: Path, policy: str = "REPLAN_AT_SAFEPOINT") -> Plan:
-    return plan_memory(model(folder), replan_policy=policy, token=replay_token(7)).plan
+    return plan_memory(model(folder), options=PlanOptions(replan_policy=policy, replay_token=replay_token(7))).plan
 
 
 def plan_hash(found: Plan) -> bytes:
@@ -169,7 +169,9 @@ def test_a_model_that_is_not_the_planned_one_is_refused(tmp_path: Path) -> None:
 
 
 def test_hashed_addresses_need_their_token_again(tmp_path: Path) -> None:
-    old = plan_memory(model(tmp_path), layout="hashed", address_token=TOKEN, replan_policy="REPLAN_AT_SAFEPOINT").plan
+    old = plan_memory(
+        model(tmp_path), options=PlanOptions(layout="hashed", address_token=TOKEN, replan_policy="REPLAN_AT_SAFEPOINT")
+    ).plan
     wider = model(tmp_path, widened(old.bindings, {"seq": 48}))
     with pytest.raises(TmmuError, match="it is not the token"):
         replan(old, wider, {"seq": 48})
@@ -192,15 +194,17 @@ def test_the_replan_key_is_that_of_everything_the_layout_follows_from(tmp_path: 
         plan_memory(base).plan,
         plan_memory(other).plan,
         plan_memory(base, own).plan,
-        plan_memory(base, mode="forward").plan,
-        plan_memory(base, layout="packed").plan,
-        plan_memory(base, order="memory").plan,
+        plan_memory(base, options=PlanOptions(mode="forward")).plan,
+        plan_memory(base, options=PlanOptions(layout="packed")).plan,
+        plan_memory(base, options=PlanOptions(order="memory")).plan,
         plan_memory(model(tmp_path, text=TEXT.replace("Tanh", "Sigmoid"))).plan,
         plan_memory(replace(base, bindings=replace(base.bindings, donated=("x",)))).plan,
     ]
     assert len({replan_key(found) for found in plans}) == len(plans)
-    assert replan_key(plan_memory(base, token=replay_token(5)).plan) == replan_key(plans[0])
-    assert replan_key(plan_memory(base, replan_policy="REPLAN_AT_SAFEPOINT").plan) == replan_key(plans[0])
+    assert replan_key(plan_memory(base, options=PlanOptions(replay_token=replay_token(5))).plan) == replan_key(plans[0])
+    assert replan_key(plan_memory(base, options=PlanOptions(replan_policy="REPLAN_AT_SAFEPOINT")).plan) == replan_key(
+        plans[0]
+    )
     assert shape_envelope_hash(Bindings({"n": 4})) != shape_envelope_hash(Bindings(ranges={"n": (4, 5)}))
 
 

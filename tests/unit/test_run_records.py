@@ -23,7 +23,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.runtime import checkpoint, journal
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.memory import MappedMemory
@@ -37,8 +37,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CHAIN = ("matmul: x w -> a", "matmul2: a -> b", "matmul3: b -> y")
 
 
-def chain(**options: Any) -> Plan:
-    return plan_memory(small(*CHAIN, parameters="w"), **options).plan
+def chain(arenas: tuple[ArenaConfiguration, ...] = DEFAULT, **options: Any) -> Plan:
+    return plan_memory(small(*CHAIN, parameters="w"), arenas, PlanOptions(**options)).plan
 
 
 @pytest.fixture

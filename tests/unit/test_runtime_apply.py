@@ -17,7 +17,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role, Scratch
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.prepare import prepare_memory_v2
 from tmmu.runtime import apply as module
 from tmmu.runtime.apply import apply_plan
@@ -37,7 +37,9 @@ def model() -> Any:
 
 
 def plan(layout: str = "packed") -> Plan:
-    return plan_memory(model(), layout=layout, address_token=bytes(64) if layout == "hashed" else None).plan
+    return plan_memory(
+        model(), options=PlanOptions(layout=layout, address_token=bytes(64) if layout == "hashed" else None)
+    ).plan
 
 
 def row(made: Plan, name: str) -> int:
@@ -345,8 +347,8 @@ def test_slots_are_numbered_within_their_arena() -> None:
 
 
 def test_prepare_is_plan_and_apply() -> None:
-    prepared = prepare_memory_v2(model(), replay_token=bytes(32))
-    planned = plan_memory(model(), token=bytes(32))
+    prepared = prepare_memory_v2(model(), options=PlanOptions(replay_token=bytes(32)))
+    planned = plan_memory(model(), options=PlanOptions(replay_token=bytes(32)))
     assert prepared.planned.plan == planned.plan
     assert dict(prepared.tensor_map) == dict(TensorMap(planned.plan))
     assert prepared.metrics == metrics.of_plan(planned.plan)
@@ -384,7 +386,9 @@ def test_the_ledger_has_a_record_for_each_step_and_is_the_same_in_every_run() ->
 
 
 def test_the_ledgers_fragmentation_is_that_of_the_steps_so_far() -> None:
-    made = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"x": 100, "y": 60}), layout="slots").plan
+    made = plan_memory(
+        small("relu: x -> a", "relu2: a -> y", sizes={"x": 100, "y": 60}), options=PlanOptions(layout="slots")
+    ).plan
     # Slot 0 (100 bytes) holds x and then y (60 bytes), slot 1 holds a (64): of 2 x 164 bytes 40 are not used.
     first, second = of_steps(made, 0)
     assert first["internal_fragmentation_ratio"] == [0, 1]

@@ -20,7 +20,7 @@ from tmmu.core.columns import Names
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -35,7 +35,7 @@ LAYOUTS = ("packed", "slots", "pools", "hashed")
 def plan(layout: str = "packed", token: bytes | None = None) -> Plan:
     model = small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w", sizes={"a": 100})
     address_token = bytes(64) if layout == "hashed" else None
-    return plan_memory(model, layout=layout, token=token, address_token=address_token).plan
+    return plan_memory(model, options=PlanOptions(layout=layout, replay_token=token, address_token=address_token)).plan
 
 
 def worked(made: Plan, **more: Any) -> Execution:
@@ -150,7 +150,11 @@ def test_one_model_and_token_give_the_checkpoints_layout_again(tmp_path: Path) -
     assert found.plan == plan(token=token)
     assert (found.state, found.memory) == (genesis(found.plan_hash), None)
     assert found.plan.allocation.addresses().tolist() == plan(token=token).allocation.addresses().tolist()
-    for other in (plan(), plan("hashed", token), plan_memory(small("relu: x -> y"), token=token).plan):
+    for other in (
+        plan(),
+        plan("hashed", token),
+        plan_memory(small("relu: x -> y"), options=PlanOptions(replay_token=token)).plan,
+    ):
         with refused("REPLAY_DIVERGENCE", "plan_hash of the current plan", str(tmp_path / "c")):
             checkpoint.restore(tmp_path / "c", current=other)
 

@@ -21,7 +21,7 @@ from tests.support.small import small
 from tmmu.core import records as sequence
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -31,7 +31,9 @@ from tmmu.runtime.records.trace import Trace
 
 
 def plan(token: int = 0) -> Plan:
-    return plan_memory(small("add: x w -> a", "relu: a -> y", parameters="w"), token=bytes([token]) * 32).plan
+    return plan_memory(
+        small("add: x w -> a", "relu: a -> y", parameters="w"), options=PlanOptions(replay_token=bytes([token]) * 32)
+    ).plan
 
 
 @cache

@@ -16,7 +16,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Role
 from tmmu.core.vocabulary import Memory as DeviceMemory
 from tmmu.plan import file
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import trace as traces
@@ -36,7 +36,7 @@ def plan(capacity: int = 1 << 20, layout: str = "packed", **arena: Any) -> Plan:
     )
     policy = ArenaPolicy((Device("npu", (DeviceMemory("dram", capacity), DeviceMemory("sram", 1 << 16))),))
     token = bytes(64) if layout == "hashed" else None
-    return plan_memory(model, arenas, policy=policy, layout=layout, address_token=token).plan
+    return plan_memory(model, arenas, PlanOptions(layout=layout, address_token=token), policy=policy).plan
 
 
 @pytest.mark.parametrize("layout", ["packed", "slots", "pools", "hashed"])

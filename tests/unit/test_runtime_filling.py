@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.refusals import refused
 from tests.support.small import small
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import philox
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -192,7 +192,7 @@ def test_an_applied_plan_holds_the_patterns_at_once_and_at_each_birth() -> None:
 
 
 def test_a_pattern_differs_by_storage_seed_and_token() -> None:
-    one, other = plan(), plan_memory(small("relu: x -> y"), token=bytes(32)).plan
+    one, other = plan(), plan_memory(small("relu: x -> y"), options=PlanOptions(replay_token=bytes(32))).plan
     seeds = {storage_seed(one, 1, 0), storage_seed(one, 1, 1), storage_seed(one, 2, 0), storage_seed(other, 1, 0)}
     assert len(seeds) == 4
     assert all(0 <= seed < philox.SEED_END for seed in seeds)

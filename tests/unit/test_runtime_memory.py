@@ -16,7 +16,7 @@ from tests.support.small import small
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import memory as module
 from tmmu.runtime.backing import HUGE_PAGE
 from tmmu.runtime.memory import MappedMemory
@@ -30,7 +30,7 @@ def plan(layout: str = "packed", **more: Any) -> Plan:
         "add: x w -> a", "relu: a -> b", "relu2: b -> c", "relu3: c -> y", parameters="w", sizes={"a": 100, "w": 7}
     )
     token = bytes(range(64)) if layout == "hashed" else None
-    return plan_memory(model, layout=layout, address_token=token, **more).plan
+    return plan_memory(model, options=PlanOptions(layout=layout, address_token=token, **more)).plan
 
 
 def address(view: np.ndarray[Any, Any]) -> int:

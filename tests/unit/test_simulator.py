@@ -18,7 +18,7 @@ from tmmu.examples.broken.faults.entries import Change
 from tmmu.examples.broken.faults.entries import corrupted as changed_by
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Corrupted, Corruption, HashKernels, PlanProgram, SimulationReport, simulate
 from tmmu.simulator.bodies import DEEPEST
@@ -28,7 +28,7 @@ from tmmu.simulator.placed import Placed
 
 
 def planned(model: Model, **options: str) -> Plan:
-    return plan_memory(model, **options).plan
+    return plan_memory(model, options=PlanOptions(**options)).plan
 
 
 def simulated(
@@ -71,7 +71,7 @@ def test_a_right_plan_is_identical_and_uses_its_footprint() -> None:
 
 def test_hashed_addresses_are_run_as_well() -> None:
     """Addresses all over 64 bits, in memory of a few pages. spec: SIM1.5, A2.4"""
-    plan = plan_memory(CHAIN, layout="hashed", address_token=bytes(64)).plan
+    plan = plan_memory(CHAIN, options=PlanOptions(layout="hashed", address_token=bytes(64))).plan
     report = simulated(plan, sanitize=True)
     assert report.identical
     assert all(used <= footprint for used, footprint in zip(report.touched, report.footprints, strict=True))

@@ -18,7 +18,7 @@ from tmmu.core.dtypes import BITS, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.examples.broken.networks import choice, layers, swap
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.simulator import Corrupted
 from tmmu.simulator.elements import decode, encode, numpy_type
 from tmmu.simulator.onnx_node import KernelFailed, NodeKernel
@@ -351,8 +351,8 @@ def test_gradient_steps_have_no_kernels(tmp_path: Path) -> None:
 
     path = tmp_path / "m.onnx"
     path.write_bytes(layers().SerializeToString())
-    joint = prepare(load(str(path), {}, {}, {}, (), False), "backward", DEFAULT)
-    plan = plan_memory(joint, mode="backward").plan
+    joint = prepare(load(str(path)), "backward", DEFAULT)
+    plan = plan_memory(joint, options=PlanOptions(mode="backward")).plan
     with pytest.raises(TmmuError, match="gradient steps have no ONNX kernels") as caught:
         Simulated(layers(), tmp_path, plan=plan)
     assert caught.value.code_id == "MODE_VIOLATION"

@@ -18,6 +18,7 @@ from tmmu.core.vocabulary import Body, Model, Node, Role, Tensor
 from tmmu.ir import columns as ir_columns
 from tmmu.plan import file as plan_file
 from tmmu.plan.provenance import HASHES
+from tmmu.planner import PlanOptions
 from tmmu.planner.plan import plan_memory, replay_token
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +35,9 @@ def model() -> Model:
 
 def written(token: bytes | None = None) -> dict[str, Any]:
     """A plan file as an outsider reads it: typed arrays stay tags."""
-    value: dict[str, Any] = cbor2.loads(plan_file.encode(plan_memory(model(), token=token).plan))
+    value: dict[str, Any] = cbor2.loads(
+        plan_file.encode(plan_memory(model(), options=PlanOptions(replay_token=token)).plan)
+    )
     return value
 
 

@@ -17,7 +17,7 @@ from tmmu.importers.conversion import convert
 from tmmu.importers.traced import Op, Region, TracedValue, TrainingTrace
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 def tensor(model: Model, name: str) -> Tensor:
@@ -135,7 +135,7 @@ def test_what_is_changed_has_no_views_and_is_read_as_it_was_left(tmp_path: Path)
     assert model.bindings.donated == ("m", "w")
     proved(model, tmp_path)
     files.save(model, tmp_path / "m.ir.cbor")
-    file.save(plan_memory(model, mode="backward").plan, tmp_path / "p.cbor")
+    file.save(plan_memory(model, options=PlanOptions(mode="backward")).plan, tmp_path / "p.cbor")
     kept = verify(str(tmp_path / "p.cbor"), Options(model=str(tmp_path / "m.ir.cbor")))
     assert kept.verdict == "REFUTED", "who keeps his parameters must not have them changed"
 

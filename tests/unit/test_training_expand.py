@@ -12,7 +12,7 @@ from tests.support.trainable import FLOAT, MLP, OPTIMIZER, floating, lines, name
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Node, Phase, Role, Tensor
 from tmmu.ir import columns, order
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.training import gradients
 from tmmu.planner.training.expand import expand
 
@@ -46,7 +46,7 @@ def test_the_seed_is_an_input_and_the_gradients_of_parameters_are_outputs() -> N
     roles = {tensor.name: tensor.role for tensor in joint.tensors}
     assert roles["y.seed"] is Role.INPUT
     assert {role for name, role in roles.items() if ".grad" in name} == {Role.GRADIENT}
-    plan = plan_memory(joint, mode="backward", layout="slots").plan
+    plan = plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan
     arenas = {tensor: plan.allocation.arenas[plan.allocation.storages.arena[plan.allocation.tensors.storage[t]]].name
               for t, tensor in enumerate(plan.allocation.tensors.name)}  # fmt: skip
     assert arenas["v.grad"] == arenas["b.grad"] == "gradients"
@@ -61,7 +61,7 @@ def test_what_gradient_steps_read_is_saved() -> None:
 
 def test_a_saved_tensor_dies_at_its_last_backward_reader() -> None:
     joint = expand(MLP)
-    plan = plan_memory(joint, mode="backward", layout="slots").plan
+    plan = plan_memory(joint, options=PlanOptions(mode="backward", layout="slots")).plan
     steps = plan.allocation.steps.node.list()
     death = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.death.tolist(), strict=True))
     assert death["b"] == steps.index("relu0.grad")
@@ -316,10 +316,12 @@ def test_bodies_mutations_groups_and_models_without_gradients_are_refused() -> N
 def test_a_graph_without_its_backward_half_is_not_planned_as_one() -> None:
     """spec: M2.13"""
     with pytest.raises(TmmuError, match="only forward nodes") as raised:
-        plan_memory(MLP, mode="backward", layout="slots")
+        plan_memory(MLP, options=PlanOptions(mode="backward", layout="slots"))
     assert raised.value.code_id == "MODE_VIOLATION"
     empty = Model("empty", (), (), (Body(-1, "", (), ()),))
-    assert len(plan_memory(expand(empty), mode="backward", layout="slots").plan.allocation.steps) == 0
+    assert (
+        len(plan_memory(expand(empty), options=PlanOptions(mode="backward", layout="slots")).plan.allocation.steps) == 0
+    )
 
 
 def test_the_joint_graph_is_in_order_and_always_the_same() -> None:

@@ -13,12 +13,13 @@ from proofs.readers.models.training import in_mode
 from tests.support.small import small
 from tests.support.trainable import MLP, OPTIMIZER, floating, names
 from tmmu import examples
-from tmmu.cli import entry, training
+from tmmu.cli import entry
 from tmmu.cli.commands import tmmu
+from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase
 from tmmu.ir import files
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import chosen, prepare
 from tmmu.planner.training.expand import expand
 
@@ -176,7 +177,7 @@ def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> Non
     assert len(prepare(model("a", phase=Phase.OPTIMIZER), "forward", DEFAULT).nodes) == 3
     assert "a" in in_mode(read_ir(model("a", phase=Phase.OPTIMIZER)), "forward").saved
     after = (0, 1, 3, 2, 4)
-    plan_memory(prepare(model("a", after), "forward", DEFAULT), mode="forward", is_stage=True)
+    plan_memory(prepare(model("a", after), "forward", DEFAULT), options=PlanOptions(mode="forward", is_stage=True))
     in_mode(read_ir(model("a", after)), "forward")
 
 
@@ -206,7 +207,7 @@ def test_what_backward_changes_in_place_is_saved_for_it() -> None:
     half = prepare(model, "forward", DEFAULT)
     assert {tensor.name for tensor in half.tensors if tensor.saved_for_backward} == {"x", "sum"}
     assert in_mode(read_ir(model), "forward").saved == {"x", "sum"}
-    plan = plan_memory(half, mode="forward").plan
+    plan = plan_memory(half, options=PlanOptions(mode="forward")).plan
     death = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.death.tolist(), strict=True))
     assert death == {"x": 1, "sum": 1, "y": 1}
 
@@ -214,7 +215,7 @@ def test_what_backward_changes_in_place_is_saved_for_it() -> None:
 def test_a_size_with_a_unit_is_a_number_of_bytes() -> None:
     """spec: C2.7"""
     for text, size in (("0", 0), ("17B", 17), ("3KiB", 3072), ("2mib", 2 << 20), ("1GiB", 1 << 30), ("1TiB", 1 << 40)):
-        assert training.memory(None, None, text) == size
+        assert memory(None, None, text) == size
 
 
 @pytest.mark.parametrize("text", ["", "GiB", "-1", "1.5GiB", "1GB", "99999999999999999999", "20000000TiB"])

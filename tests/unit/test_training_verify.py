@@ -27,7 +27,7 @@ from tmmu.core.vocabulary import Bindings, Model, Node, Phase, Tensor
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 from tmmu.planner.remat.rewrite import Policy, joint_of, rewrite
 from tmmu.planner.training import gradients
@@ -37,7 +37,7 @@ NETWORKS = ("chain", "mico-mlp", "mico-lenet", "mico-vgg", "mico-resnet8")
 
 
 def planned(model: Model, mode: str = "backward") -> Plan:
-    return plan_memory(model, mode=mode, layout="slots").plan
+    return plan_memory(model, options=PlanOptions(mode=mode, layout="slots")).plan
 
 
 def differences(plan: Plan, model: Model) -> list[str]:
@@ -62,7 +62,7 @@ def everything_again(model: Model, kept: tuple[str, ...] = (), held: tuple[str, 
 def test_plans_of_networks_are_proved_against_their_onnx_files(name: str, mode: str, tmp_path: Path) -> None:
     """spec: V3.5"""
     examples.write(name, tmp_path / "m.onnx")
-    model = prepare(load(str(tmp_path / "m.onnx"), {}, {}, {}, (), False), mode, DEFAULT)
+    model = prepare(load(str(tmp_path / "m.onnx")), mode, DEFAULT)
     file.save(planned(model, mode), tmp_path / "p.cbor")
     verdict = verify(str(tmp_path / "p.cbor"), Options(model=str(tmp_path / "m.onnx")))
     assert verdict.verdict == PROVED, verdict.witness or verdict.notes

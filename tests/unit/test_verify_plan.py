@@ -44,7 +44,7 @@ from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import ROLES
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 GRADIENT = ROLES.index(Role.GRADIENT)
 CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w")
@@ -150,7 +150,7 @@ def test_a_plan_with_bodies_scratch_views_mutations_and_donations_is_proved(tmp_
     options = Options(model=modelled(model, tmp_path), donated=frozenset({"x", "s"}))
     assert verify(saved(plan_memory(model).plan, tmp_path), options).verdict == "PROVED"
     # In mode `forward` the caller reads what is saved, and its alias group lets another tensor take its bytes.
-    forward = verify(saved(plan_memory(model, mode="forward").plan, tmp_path), options)
+    forward = verify(saved(plan_memory(model, options=PlanOptions(mode="forward")).plan, tmp_path), options)
     assert forward.witness is not None
     assert (forward.verdict, forward.witness["tensors"]) == ("REFUTED", ["sum", "y"])
 
@@ -451,7 +451,7 @@ def test_a_footprint_is_optimal_where_capacity_and_peak_are_proved_and_it_is_the
 ) -> None:
     """spec: V5.6"""
     wide = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w", sizes={"x": 300, "b": 300})
-    path = saved(plan_memory(wide, layout="packed").plan, tmp_path)
+    path = saved(plan_memory(wide, options=PlanOptions(layout="packed")).plan, tmp_path)
     for proved, optimal in (
         ({"capacity", "peak"}, "proved"),
         (set(OBLIGATIONS), "proved"),
@@ -485,7 +485,7 @@ def test_a_layout_whose_addresses_are_no_offsets_is_said_not_to_conform(
 ) -> None:
     """spec: A2.6"""
     answered(monkeypatch, ALL)
-    plan = plan_memory(CHAIN, layout="hashed", address_token=bytes(range(64))).plan
+    plan = plan_memory(CHAIN, options=PlanOptions(layout="hashed", address_token=bytes(range(64)))).plan
     found = verify(saved(plan, tmp_path))
     assert found.notes == ["layout hashed: addresses are no offsets, so the plan does not conform to 001 II.F"]
 
@@ -684,7 +684,7 @@ def test_an_onnx_model_is_read_with_the_plans_bindings(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString())
     assert onnx.load(path)
-    plan = plan_memory(load(str(path), {"n": 4}, {}, {}, (), False)).plan
+    plan = plan_memory(load(str(path), Bindings({"n": 4}))).plan
     assert plan.origin.source_digest == hashlib.sha256(path.read_bytes()).digest()
     found = verify(saved(plan, tmp_path), Options(model=str(path), dims={"n": 4}))
     assert (found.verdict, found.assumptions["dims"]) == ("PROVED", {"n": 4})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tmmu.core import kind
@@ -11,42 +11,35 @@ from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files, order, validate
 from tmmu.planner.patterns import matches
 
+UNBOUND = Bindings()
+"""What is bound where nothing is given."""
 
-def load(
-    path: str,
-    dims: Mapping[str, int],
-    shapes: Mapping[str, tuple[int, ...]],
-    values: Mapping[str, str],
-    donate: Sequence[str],
-    trust_shapes: bool,
-    ranges: Mapping[str, tuple[int, int]] = {},
-) -> Model:
-    """The model at `path`, valid and in execution order, with every binding applied."""
+
+def load(path: str, bindings: Bindings = UNBOUND) -> Model:
+    """The model at `path`, valid and in execution order, with every binding applied; `donated` may be patterns."""
     if kind.is_ir(path):
-        model = _ir(path, {**dims, **ranges}, shapes, values, trust_shapes)
-        return replace(model, bindings=donated(model, donate, path))
+        model = _ir(path, bindings)
+        return replace(model, bindings=donated(model, bindings.donated, path))
     try:
         from tmmu.importers.onnx import import_onnx
     except ImportError as error:
         raise TmmuError("INVALID_IR", "reading ONNX needs the package onnx", fix="pip install 'tmmu[onnx]'") from error
     try:
-        model = import_onnx(path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes)
-        return order.stable_topological(replace(model, bindings=donated(model, donate, path)))
+        model = import_onnx(
+            path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, ranges=bindings.ranges,
+            trust_shapes=bindings.trust_shapes,
+        )  # fmt: skip
+        return order.stable_topological(replace(model, bindings=donated(model, bindings.donated, path)))
     except TmmuError as error:
         error.in_file(path)
         raise
 
 
-def _ir(
-    path: str,
-    dims: Mapping[str, object],
-    shapes: Mapping[str, tuple[int, ...]],
-    values: Mapping[str, str],
-    trust_shapes: bool,
-) -> Model:
+def _ir(path: str, bindings: Bindings) -> Model:
     """An IR file states every shape: only donation can still be bound."""
     model = files.load(path)
-    given = [*dims, *shapes, *values, *(["--trust-shapes"] if trust_shapes else [])]
+    trusted = ["--trust-shapes"] if bindings.trust_shapes else []
+    given = [*bindings.dims, *bindings.ranges, *bindings.shapes, *bindings.values, *trusted]
     if given:
         raise TmmuError(
             "INVALID_BINDING",

@@ -9,96 +9,49 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tmmu.cli import run_report
-from tmmu.cli.run_records import Files, recording
-from tmmu.cli.runtime import apart as check_apart
+from tmmu.cli import options
+from tmmu.cli.options import RecordOptions
+from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError, one_line
-from tmmu.core.flags import bound, existing, shapes, sizes
+from tmmu.core.flags import existing
 from tmmu.core.kind import IR, PLAN, kind_of
-from tmmu.core.vocabulary import EXECUTION_MODES
-from tmmu.plan import metrics
+from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
+    from tmmu.cli.run_report import BatchResult
     from tmmu.plan.sections import Plan
     from tmmu.simulator import PlanProgram
     from tmmu.simulator.onnx_kernels import OnnxKernels
     from tmmu.simulator.onnx_model import OnnxModel
 
-BATCHES = {"onnx": 1, "hash": 4}
-"""How often a plan is run without --batches: four seeds reach every branch and number of rounds."""
-
-written = click.Path(dir_okay=False)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the command line asks for, as far as it is about what is run."""
-
-    dims: Mapping[str, int]
-    shapes: Mapping[str, tuple[int, ...]]
-    values: Mapping[str, str]
-    donate: tuple[str, ...]
-    trust_shapes: bool
-
 
 @click.command()
 @click.argument("target", type=existing, metavar="MODEL|PLAN")
 @click.option("--plan", "path", type=existing, help="The plan to run MODEL in [one is made as `tmmu plan` would].")
-@click.option(
-    "--kernels",
-    type=click.Choice(["onnx", "hash"]),
-    help="What computes: onnx's reference evaluator, or stand-ins for any plan [onnx with a model, else hash].",
+@compute_options
+@options.bindings(
+    ranges=False,
+    dim="A binding to plan with, or the plan's own; of a plan for ranges, a size inside [the largest].",
+    shape="The same for a whole input shape.",
+    value="The same for an input's value.",
+    donate="The caller gives this up and does not read it again.",
+    trust_shapes="Use the shapes that the model file states.",
 )
-@click.option("--sanitize", is_flag=True, help="Report reads of bytes that another tensor has written since.")
-@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, help="What is not given is drawn from it.")
-@click.option(
-    "--batches",
-    type=click.IntRange(1, 1 << 20),
-    help="Run so often in the same arenas, with a seed of its own each time, from --seed on [onnx 1, hash 4].",
-)
-@click.option("--inputs", type=existing, help="Arrays for the model's inputs (.npz).")
-@bound("--dim", "A binding to plan with, or the plan's own; of a plan for ranges, a size inside [the largest].")
-@bound("--shape", "The same for a whole input shape.")
-@bound("--value", "The same for an input's value.")
-@click.option("--donate", multiple=True, metavar="NAME", help="The caller gives this up and does not read it again.")
-@click.option("--trust-shapes", is_flag=True, help="Use the shapes that the model file states.")
-@click.option("-o", "--output", type=written, help="Where to write the outputs of the last batch (.npz).")
-@click.option("--trace", "trace_file", type=written, metavar="FILE", help="Where to write the trace of the run.")
-@click.option("--ledger", type=written, metavar="FILE", help="Where to write the resource counters of each step.")
-@click.option("--journal", type=written, metavar="FILE", help="Where commits are kept; made if it is not there.")
-@click.option("--errors", type=written, metavar="FILE", help="Where to write the error record of a failure.")
-@click.option("--checkpoint", type=written, metavar="FILE", help="Where to write a checkpoint with all arenas' bytes.")
-@click.option("--contents", is_flag=True, help="Let each commit cover the bytes of all arenas.")
-@click.option(
-    "--mode", type=click.Choice(EXECUTION_MODES), default="local", show_default=True, help="How the plan is applied."
-)
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", type=options.output, help="Where to write the outputs of the last batch (.npz).")
+@options.records(checkpoint=True)
+@options.style
 def run(
     target: str,
     path: str | None,
-    kernels: str | None,
-    sanitize: bool,
-    seed: int,
-    batches: int | None,
-    inputs: str | None,
-    dim: dict[str, str],
-    shape: dict[str, str],
-    value: dict[str, str],
-    donate: tuple[str, ...],
-    trust_shapes: bool,
+    computing: RunOptions,
+    bindings: Bindings,
     output: str | None,
-    trace_file: str | None,
-    ledger: str | None,
-    journal: str | None,
-    errors: str | None,
-    checkpoint: str | None,
-    contents: bool,
-    mode: str,
+    files: RecordOptions,
     style: str,
 ) -> int:
     """Run MODEL (ONNX) in its plan's arenas, or PLAN with stand-in kernels, and compare with private memory.
@@ -108,33 +61,29 @@ def run(
     \b
     Exit codes: 0 identical, 1 corrupted, 2 command line, 4 unreadable or not runnable, 70 internal error.
     """
-    wanted = Wanted(sizes("--dim", dim), shapes("--shape", shape), value, donate, trust_shapes)
-    is_plan = _is_plan(target)
-    kernels = kernels or ("hash" if is_plan else "onnx")
-    files = Files(trace_file, ledger, journal, errors, checkpoint, contents, mode)
-    _check_usage(target, path, kernels, inputs, output, wanted)
-    read = {os.path.realpath(each): each for each in (target, path, inputs) if each is not None}
-    check_apart(*read.values(), output, *files.paths)
-    if sanitize:
+    from tmmu.cli import run_report
+
+    computing = replace(computing, kernels=computing.kernels or ("hash" if _is_plan(target) else "onnx"))
+    _check_usage(target, path, computing, output, bindings)
+    read = {os.path.realpath(each): each for each in (target, path, computing.inputs) if each is not None}
+    options.check_apart(*read.values(), output, *files.paths)
+    if computing.sanitize:
         from tmmu.runtime.filling import check_fill
 
-        check_fill(mode, 0)  # its pattern is one
-    plan, made = _plan(target, path, wanted)
+        check_fill(files.mode, 0)  # its pattern is one
+    plan, made = _plan(target, path, bindings)
     name = path or target
-    donate = _donated(name, plan, donate)
+    donated = _donated(name, plan, bindings.donated)
     try:
-        count = batches or BATCHES[kernels]
-        found = list(_runs(target, plan, kernels, seed, count, inputs, donate, sanitize, name, files))
+        found = list(_runs(target, name, plan, donated, computing, files))
     except TmmuError as error:
         error.in_file(name)
         raise
     last = found[-1]
     if style == "json":
-        click.echo(
-            json.dumps(run_report.document(name, plan, kernels, sanitize, seed, found), indent=1, ensure_ascii=False)
-        )
+        click.echo(json.dumps(run_report.document(name, plan, computing, found), indent=1, ensure_ascii=False))
     else:
-        for line in run_report.text(name, plan, kernels, seed, found, made):
+        for line in run_report.text(name, plan, computing, found, made):
             click.echo(one_line(line))
     if output is not None and last.report.identical:
         run_report.write(output, last.outputs)
@@ -147,24 +96,22 @@ def _is_plan(target: str) -> bool:
     return found == PLAN or (found is None and target.endswith(".cbor"))
 
 
-def _check_usage(
-    target: str, path: str | None, kernels: str, inputs: str | None, output: str | None, wanted: Wanted
-) -> None:
+def _check_usage(target: str, path: str | None, computing: RunOptions, output: str | None, bindings: Bindings) -> None:
     """Refuse what does not go together."""
-    is_plan = _is_plan(target)
+    is_plan, kernels = _is_plan(target), computing.kernels
     if kind_of(target) == IR or (kind_of(target) is None and target.endswith(".ir.cbor")):
         raise click.UsageError(f"{target} is a model without kernels: plan it with `tmmu plan` and run the plan")
     if is_plan and path is not None:
         raise click.UsageError("a plan is run alone: leave out --plan, or name an ONNX model beside it")
     if is_plan and kernels == "onnx":
         raise click.UsageError("--kernels onnx needs the model: tmmu run MODEL --plan PLAN")
-    if is_plan and (wanted.dims or wanted.shapes or wanted.values or wanted.trust_shapes):
+    if is_plan and replace(bindings, donated=()) != Bindings():
         raise click.UsageError("bindings are for a model: a plan has its own")
-    if kernels == "hash" and (inputs is not None or output is not None):
+    if kernels == "hash" and (computing.inputs is not None or output is not None):
         raise click.UsageError("--inputs and -o go with --kernels onnx: stand-ins compute nothing of the model's")
 
 
-def _plan(target: str, path: str | None, wanted: Wanted) -> tuple[Plan, bool]:
+def _plan(target: str, path: str | None, bindings: Bindings) -> tuple[Plan, bool]:
     """The plan to run, and whether it was made here."""
     from tmmu.plan import file
 
@@ -175,17 +122,17 @@ def _plan(target: str, path: str | None, wanted: Wanted) -> tuple[Plan, bool]:
 
         plan = file.load(path).plan
         try:
-            plan = at_shape(plan, shape_of(plan, wanted.dims))
+            plan = at_shape(plan, shape_of(plan, bindings.dims))
         except TmmuError as error:
             raise error.in_file(path) from None
-        _check_bindings(path, plan, wanted)
+        _check_bindings(path, plan, bindings)
         return plan, False
-    from tmmu import planner
     from tmmu.cli.models import load
+    from tmmu.planner import PlanOptions, plan_memory
 
-    model = load(target, wanted.dims, wanted.shapes, wanted.values, wanted.donate, wanted.trust_shapes)
+    model = load(target, bindings)
     try:
-        return planner.plan_memory(model, layout="packed").plan, True
+        return plan_memory(model, options=PlanOptions(layout="packed")).plan, True
     except TmmuError as error:
         error.in_file(target)
         raise
@@ -210,14 +157,14 @@ def _donated(path: str, plan: Plan, patterns: tuple[str, ...]) -> tuple[str, ...
     return tuple(sorted(found))
 
 
-def _check_bindings(path: str, plan: Plan, wanted: Wanted) -> None:
+def _check_bindings(path: str, plan: Plan, bindings: Bindings) -> None:
     """INVALID_BINDING where the command line binds something else than the plan, if that states its bindings."""
     if plan.provenance is None:
         return
     pairs: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
-        ("--dim", wanted.dims, plan.bindings.dims),
-        ("--shape", wanted.shapes, plan.bindings.shapes),
-        ("--value", wanted.values, plan.bindings.values),
+        ("--dim", bindings.dims, plan.bindings.dims),
+        ("--shape", bindings.shapes, plan.bindings.shapes),
+        ("--value", bindings.values, plan.bindings.values),
     )
     for flag, asked, stated in pairs:
         for name, value in asked.items():
@@ -229,41 +176,35 @@ def _check_bindings(path: str, plan: Plan, wanted: Wanted) -> None:
 
 
 def _runs(
-    target: str,
-    plan: Plan,
-    kernels: str,
-    seed: int,
-    count: int,
-    inputs: str | None,
-    donate: tuple[str, ...],
-    sanitize: bool,
-    name: str,
-    files: Files,
-) -> Iterator[run_report.BatchResult]:
+    target: str, name: str, plan: Plan, donated: tuple[str, ...], computing: RunOptions, files: RecordOptions
+) -> Iterator[BatchResult]:
     """One batch for each seed, up to the first that shows a corruption."""
+    from tmmu.cli.recording import recording
+    from tmmu.cli.run_report import BatchResult
+    from tmmu.plan import metrics
     from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
 
     needed = metrics.footprints(plan.allocation)
     try:
-        program = PlanProgram(plan, frozenset(donate))
-        model = _bound(target, program) if kernels == "onnx" else None
+        program = PlanProgram(plan, frozenset(donated))
+        model = _bound(target, program) if computing.kernels == "onnx" else None
     except Corrupted as error:
-        yield run_report.BatchResult(SimulationReport(error.corruption, 0, [0] * len(needed), needed), {})
+        yield BatchResult(SimulationReport(error.corruption, 0, [0] * len(needed), needed), {})
         return
     with recording(plan, files) as record:
-        batches = Batches(program, record.where, sanitize=sanitize)
+        batches = Batches(program, record.where, sanitize=computing.sanitize)
         step = _progress(name, len(program.steps))
-        for number in range(count):
+        for number in range(computing.count):
             arrays: dict[str, Any] = {}
             if model is None:
-                report = batches.run(HashKernels(program, seed + number), step)
+                report = batches.run(HashKernels(program, computing.seed + number), step)
             else:
-                own = _onnx(program, model, inputs, seed + number)
+                own = _onnx(program, model, computing.inputs, computing.seed + number)
                 report = batches.run(own, step)
                 arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
             step(None)
             record.corruption = report.corruption
-            yield run_report.BatchResult(report, arrays, record)
+            yield BatchResult(report, arrays, record)
             if not report.identical:
                 return
         if record.refused is not None:

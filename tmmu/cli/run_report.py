@@ -12,7 +12,8 @@ import click
 from tmmu.plan.metrics import footprints
 
 if TYPE_CHECKING:
-    from tmmu.cli.run_records import Recording
+    from tmmu.cli.recording import Recording
+    from tmmu.cli.run_options import RunOptions
     from tmmu.plan.sections import Plan
     from tmmu.simulator import SimulationReport
 
@@ -31,9 +32,9 @@ def _used(found: list[BatchResult]) -> list[int]:
     return [max(used) for used in zip(*(each.report.touched for each in found), strict=True)]
 
 
-def text(name: str, plan: Plan, kernels: str, seed: int, found: list[BatchResult], made: bool) -> Iterator[str]:
+def text(name: str, plan: Plan, computing: RunOptions, found: list[BatchResult], made: bool) -> Iterator[str]:
     """The answer in lines: the verdict, then the witness or how much of each arena was used."""
-    corruption = found[-1].report.corruption
+    corruption, seed = found[-1].report.corruption, computing.seed
     if corruption is not None:
         yield f"CORRUPTED {name}: {corruption.text}"
         if corruption.tensors:
@@ -43,14 +44,14 @@ def text(name: str, plan: Plan, kernels: str, seed: int, found: list[BatchResult
         if corruption.arena is not None:
             yield f"  bytes: {corruption.first_byte} to {corruption.last_byte} of {corruption.arena}"
         batch = f" (batch {len(found)} from seed {seed})" if len(found) > 1 else ""
-        yield f"  kernels {kernels}, seed {seed + len(found) - 1}{batch}"
+        yield f"  kernels {computing.kernels}, seed {seed + len(found) - 1}{batch}"
         yield from _sealed(found[-1].record)
         return
     looks = sum(each.report.looks for each in found)
     seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
     own = " (planned for this run, packed)" if made else ""
     compared = f"{len(plan.allocation.steps)} steps, {looks} reads and results compared"
-    yield f"IDENTICAL {name}{own}: {compared}, kernels {kernels}, {seeds}"
+    yield f"IDENTICAL {name}{own}: {compared}, kernels {computing.kernels}, {seeds}"
     for arena, footprint, used in zip(plan.allocation.arenas, footprints(plan.allocation), _used(found), strict=True):
         if footprint:
             yield f"  {arena.name}: {used} bytes used of a footprint of {footprint}"
@@ -69,23 +70,21 @@ def _hex(value: bytes | None) -> str | None:
     return None if value is None else value.hex()
 
 
-def document(
-    name: str, plan: Plan, kernels: str, sanitize: bool, seed: int, found: list[BatchResult]
-) -> dict[str, Any]:
+def document(name: str, plan: Plan, computing: RunOptions, found: list[BatchResult]) -> dict[str, Any]:
     """The same as an object of JSON."""
     corruption, record = found[-1].report.corruption, found[-1].record
     witness = corruption and {
         "text": corruption.text, "tensors": list(corruption.tensors), "step": corruption.step,
         "arena": corruption.arena, "first_byte": corruption.first_byte, "last_byte": corruption.last_byte,
-        "seed": seed + len(found) - 1,
+        "seed": computing.seed + len(found) - 1,
     }  # fmt: skip
     return {
         "file": name,
         "verdict": "IDENTICAL" if corruption is None else "CORRUPTED",
         "exit": 0 if corruption is None else 1,
-        "kernels": kernels,
-        "sanitize": sanitize,
-        "seed": seed,
+        "kernels": computing.kernels,
+        "sanitize": computing.sanitize,
+        "seed": computing.seed,
         "batches": len(found),
         "steps": len(plan.allocation.steps),
         "compared": sum(each.report.looks for each in found),

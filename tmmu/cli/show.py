@@ -1,172 +1,66 @@
-"""A plan for people and scripts: arenas with their ratios, the peak, tensors, steps; as text, JSON or CSV.
-
-spec: C2.2, C2.3, C2.4, C2.8, R3.2
-"""
+"""`tmmu show`: a plan explained, or a plan or a model as text. spec: C2.2, C2.8, C2.10"""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+import click
 
-from tmmu.cli import envelopes
-from tmmu.cli.units import size
+from tmmu.cli import options
+from tmmu.core import kind
 from tmmu.core.errors import one_line
-from tmmu.core.vocabulary import Shares
-from tmmu.plan import metrics, sharding
-from tmmu.plan.columns import SHARES
-from tmmu.plan.sections import Plan
-from tmmu.planner.aliasing import Refused
+from tmmu.core.flags import existing
+from tmmu.core.vocabulary import Bindings
 
 
-def few(items: Sequence[str], limit: int = 8) -> str:
-    """The first of them, and how many more there are (models name their parameters by the hundred)."""
-    listed = ", ".join(items[:limit])
-    return listed if len(items) <= limit else f"{listed} and {len(items) - limit} more"
+@click.command()
+@click.argument("file", type=existing)
+@click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")
+@click.option("--steps", "what", flag_value="steps", help="A row for each step.")
+@click.option("--storages", "what", flag_value="storages", help="A row for each storage: why it lies where it does.")
+@click.option("--format", "style", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+@click.option("--as", "form", type=click.Choice(["text"]), help="The file itself as a text plan or a text model.")
+@options.bindings(
+    donates=False,
+    dim="With --as text, of an ONNX model: the size or the range of a symbolic dimension.",
+    shape="The same of the shape of an input.",
+    value="The same of the value of an input.",
+)
+def show(file: str, what: str | None, style: str, form: str | None, bindings: Bindings) -> int:
+    """Explain the plan FILE: its arenas, what is live at the peak, its tensors, its storages, its steps.
 
-
-def summary(plan: Plan) -> Iterator[str]:
-    """The bindings, and one line for each arena that holds anything."""
-    bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
-    if bound:
-        yield f"  bindings: {', '.join(f'{name}={_bound(value)}' for name, value in bound.items())}"
-    yield from envelopes.lines(plan)
-    if plan.bindings.defaults:
-        yield f"  defaults: {few([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
-    if plan.bindings.donated:
-        yield f"  donated: {few(plan.bindings.donated)}"
-    if plan.bindings.trust_shapes:
-        yield "  trusted: the shapes that the model file states"
-    for arena in metrics.arenas(plan):
-        if arena["tensors"]:
-            yield _arena(arena)
-
-
-def _arena(arena: dict[str, Any]) -> str:
-    """What an arena needs, and what is claimed of it."""
-    peak = slots = ""
-    if arena["peak_live_bytes"] is not None:
-        at = "" if arena["peak_step"] is None else f" at step {arena['peak_step']}"
-        peak = f", peak live {arena['peak_live_bytes']}{at}, ratio {arena['footprint_per_peak']:.3f}"
-    if arena["slots"] is not None:
-        live = "" if arena["max_live"] is None else f", max live {arena['max_live']}"
-        slots = f"; {arena['slots']} slots{live}, reuse {arena['memory_reuse_ratio']:.1%} of {arena['tensors']} tensors"
-    return f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}){peak}{slots}"
-
-
-def _bound(value: object) -> str:
-    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def hints(plan: Plan, refused: Sequence[Refused]) -> str:
-    """How many in-place hints were granted."""
-    granted = int((plan.allocation.tensors.shares == SHARES.index(Shares.IN_PLACE)).sum())
-    return f"  in place: {granted} results; {len(refused)} hints refused (--why lists them)"
-
-
-def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
-    """The whole output of `tmmu show`."""
-    if what is None:
-        if style == "json":
-            yield json.dumps(_document(plan), indent=1, ensure_ascii=False)
-        else:
-            yield from map(one_line, _text(plan))
-        return
-    rows = _rows(plan, what)
-    if style == "json":
-        yield json.dumps({what: rows}, indent=1, ensure_ascii=False)
-    elif style == "csv":
-        yield _csv(rows)
-    else:
-        yield from (one_line(_line(what, row)) for row in rows)
-
-
-def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:
-    if what == "storages":
-        from tmmu.cli import storages
-
-        return storages.rows(plan)
-    return metrics.tensors(plan) if what == "tensors" else metrics.steps(plan)
-
-
-def _document(plan: Plan) -> dict[str, Any]:
-    from tmmu.core.bindings import bindings_object
-    from tmmu.plan import file
-
-    hashes, origin = file.hashes(plan), plan.provenance
-    stated: dict[str, Any] = {}
-    if origin is not None:
-        stated = {
-            **{name: value.hex() if isinstance(value, bytes) else value for name, value in origin.__dict__.items()},
-            "bindings": bindings_object(plan.bindings),
-        }
-    return {
-        **stated, "steps": len(plan.allocation.steps), "tensors": len(plan.allocation.tensors),
-        "storages": len(plan.allocation.storages), "arenas": metrics.arenas(plan),
-        "unproduced": list(plan.allocation.unproduced), **(envelopes.document(plan) if origin is not None else {}),
-        **{name: value.hex() for name, value in hashes.items()},
-    }  # fmt: skip
-
-
-def _text(plan: Plan) -> Iterator[str]:
-    allocation, origin = plan.allocation, plan.provenance
-    counts = f"{len(allocation.steps)} steps, {len(allocation.tensors)} tensors, {len(allocation.storages)} storages"
-    if origin is None:
-        yield f"a plan without provenance: {counts}"
-    else:
-        yield f"{origin.model}: {counts}; mode {origin.mode}, layout {origin.layout}, order {origin.order}"
-        if origin.shard_spec:
-            mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(origin.shard_spec))
-            yield f"  rank {origin.rank} of {origin.world_size}: mesh {mesh}"
-    yield from summary(plan)
-    for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
-        arena = allocation.arenas[a]
-        if usage.slots and arena.reuse and usage.peak_step is not None:
-            node = allocation.steps.node[usage.peak_step] if len(allocation.steps) else "no step"
-            yield f"  largest in {arena.name} at its peak, step {usage.peak_step} ({node}):"
-            for name, count, birth, death in metrics.largest_at_peak(plan, a):
-                yield f"    {size(count):>12}  {name}  [{birth}, {death}]"
-
-
-FORMULA = ("=", "+", "-", "@")
-"""What a text begins with that a spreadsheet would compute."""
-
-
-def _cell(value: Any) -> Any:
-    """An entry as CSV has it: no control character, and no text that a spreadsheet takes for a formula. spec: C2.8
-
-    >>> _cell("a\\nb"), _cell("=A1"), _cell(["@x", "y"]), _cell(-1)
-    ('a\\\\nb', "'=A1", "'@x y", -1)
+    With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads.
     """
-    text = " ".join(value) if isinstance(value, list) else value
-    if not isinstance(text, str):
-        return text
-    return one_line(f"'{text}" if text.startswith(FORMULA) else text)
+    from tmmu.cli import show_report, storages, summary
+    from tmmu.plan import file as plans
+
+    if style == "csv" and what is None:
+        raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
+    if form is not None:
+        if what is not None or style != "text":
+            raise click.UsageError("--as text prints the whole file; leave out --tensors, --steps and --format")
+        click.echo(as_text(file, bindings), nl=False)
+        return 0
+    if bindings != Bindings():
+        raise click.UsageError("bindings go with --as text and an ONNX model")
+    loaded = plans.load(file).plan
+    for chunk in show_report.render(loaded, what, style):
+        click.echo(chunk)
+    if what is None and style == "text":
+        for line in (*summary.remarks(loaded), *storages.remarks(loaded)):
+            click.echo(one_line(line))
+    return 0
 
 
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    out = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({key: _cell(value) for key, value in row.items()})
-    return out.getvalue().rstrip("\n")
+def as_text(path: str, bindings: Bindings) -> str:
+    """The file at `path` as text, read back: a model as what its bindings make of it, all else as a plan.
 
+    Raises TmmuError where it is neither, or where a text cannot state it.
+    """
+    if kind.kind_of(path) in (kind.IR, kind.ONNX) or path.endswith((".ir.txt", ".ir.cbor", ".onnx")):
+        from tmmu.cli.models import load
+        from tmmu.ir import text_writer as models
 
-def _line(what: str, row: dict[str, Any]) -> str:
-    if what == "storages":
-        from tmmu.cli import storages
+        return models.write(load(path, bindings))
+    from tmmu.plan import file
+    from tmmu.plan import text_writer as plans
 
-        return storages.line(row)
-    if what == "tensors":
-        shared = f" {row['shares']} of {row['of']}" if row["of"] is not None else ""
-        end = row["offset"] + row["bytes"]
-        slot = "" if row["slot"] is None else f" slot {row['slot']}"
-        where = f"{row['arena']}{slot} [{row['offset']}, {end})"
-        return f"{row['name']}  {where}  steps [{row['birth']}, {row['death']}]{shared}"
-    where = f" in {row['body']}" if row["body"] else ""
-    accesses = f"{', '.join(row['reads'])} -> {', '.join(row['writes'])}"
-    return f"{row['step']} {row['node']} {row['op']} {row['part']}{where}: {accesses}"
+    return plans.write(file.load_any(path).plan)

@@ -85,6 +85,7 @@ def measured(name: str) -> Iterator[SurveyRow]:
     from proofs.verify.verdict import PROVED
     from tmmu import examples, planner
     from tmmu.cli.models import load
+    from tmmu.core.vocabulary import Bindings
     from tmmu.plan import file, metrics
     from tmmu.planner.modes import prepare
 
@@ -93,10 +94,10 @@ def measured(name: str) -> Iterator[SurveyRow]:
         traced = network.example in examples.traced.DIGESTS
         path = os.path.join(folder, f"model{'.ir.cbor' if traced else '.onnx'}")
         examples.write(network.example, path)
-        graph: Model = prepare(load(path, network.dims, {}, {}, (), False), network.mode, planner.DEFAULT)
+        graph: Model = prepare(load(path, Bindings(network.dims)), network.mode, planner.DEFAULT)
         found, verdict = {}, PROVED
         for layout in ("slots", "packed"):
-            plan = planner.plan_memory(graph, mode=network.mode, layout=layout).plan
+            plan = planner.plan_memory(graph, options=planner.PlanOptions(mode=network.mode, layout=layout)).plan
             file.save(plan, os.path.join(folder, "plan.cbor"))
             options = Options(model=path, require=("model", "slot-count"))
             latest = verify(os.path.join(folder, "plan.cbor"), options).verdict

@@ -1,10 +1,110 @@
-"""The group `tmmu trace`; `tmmu.cli.commands` puts the commands into it that stand in the modules they are of."""
+"""`tmmu trace`: `show` and `diff` of what runs left behind; `torch` and `jax` stand in `trace_training`.
+
+spec: U7.3, U7.4, U7.5
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from typing import Any
+
 import click
+
+from tmmu.cli import options
+from tmmu.cli.trace_training import jax, torch
+from tmmu.core.errors import one_line
+from tmmu.core.flags import existing
+
+SAME, DIFFERENT, INCOMPARABLE = 0, 1, 3
+"""How `tmmu trace diff` exits."""
 
 
 @click.group()
 def trace() -> None:
     """Trace training steps of torch and JAX; show and compare the traces of runs."""
+
+
+trace.add_command(torch)
+trace.add_command(jax)
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON: bytes as hexadecimal digits."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value
+
+
+@trace.command()
+@click.argument("file", type=existing)
+@options.style
+def show(file: str, style: str) -> int:
+    """Print the trace FILE, a line a record, after its kinds, order and hash chain were checked."""
+    from tmmu.runtime.records import trace as traces
+
+    records = traces.load(file)
+    for record in records:
+        click.echo(json.dumps(plain(record), ensure_ascii=False) if style == "json" else one_line(line(record)))
+    return 0
+
+
+@trace.command()
+@click.argument("first", type=existing)
+@click.argument("second", type=existing)
+def diff(first: str, second: str) -> int:
+    """Compare two traces: exit 0 where they are the same, 1 where they differ, 3 where they cannot be compared."""
+    from tmmu.runtime.records import compare
+    from tmmu.runtime.records import trace as traces
+
+    a, b = traces.load(first), traces.load(second)
+    if reasons := compare.incomparable(a, b):
+        click.echo("not comparable: the runs are not of one model, configuration, token and schema")
+        for reason in reasons:
+            click.echo(one_line(f"  {reason.key}: {text(reason.first)} and {text(reason.second)}"))
+        return INCOMPARABLE
+    found = compare.first_difference(a, b)
+    if found is None:
+        click.echo(f"comparable, and the same: {len(a)} records, chain {text(a[-1]['trace_final_hash'])}")
+        return SAME
+    click.echo("comparable, and different")
+    values = f"{text(found.first)} and {text(found.second)}"
+    click.echo(one_line(f"  record {found.record}, {found.what}: {found.key}: {values}"))
+    click.echo(one_line(f"  {compare.meaning(found, a, b)}"))
+    return DIFFERENT
+
+
+def text(value: Any) -> str:
+    """A value of a record in one line."""
+    if value is None:
+        return "nothing"
+    value = plain(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def line(record: dict[str, Any]) -> str:
+    """A record for people."""
+    return " ".join(_words(record))
+
+
+def _words(record: dict[str, Any]) -> Iterator[str]:
+    kind = record["kind"]
+    if kind == "tensor":
+        begin, (birth, death) = record["logical_address"][1], record["live_range"]
+        yield f"tensor {record['tensor_id']}: {record['arena']} slot {record['logical_slot']}"
+        yield f"generation {record['generation']} [{begin}, {begin + record['size']}) of {record['bytes']} bytes"
+        yield f"steps [{birth}, {death}]"
+        return
+    yield kind
+    for key, value in record.items():
+        if key == "arena_config":
+            yield f"arenas={','.join(str(arena.get('name')) for arena in value['arenas'])}"
+        elif key.endswith(("_ratio", "_pct")):
+            share = value[0] / value[1]
+            yield f"{key}={share:.1f}%" if key.endswith("_pct") else f"{key}={share:.4f}"
+        elif key != "kind":
+            yield f"{key}={text(value)}"

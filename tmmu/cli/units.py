@@ -1,6 +1,14 @@
-"""Numbers of bytes as people read them."""
+"""Numbers of bytes as people read and write them. spec: C2.7"""
 
 from __future__ import annotations
+
+import re
+
+import click
+
+from tmmu.core.vocabulary import UINT64_END
+
+UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
 
 def size(count: int) -> str:
@@ -14,3 +22,27 @@ def size(count: int) -> str:
     units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
     power = min((count.bit_length() - 1) // 10, len(units))
     return f"{count / (1 << 10 * power):.2f} {units[power - 1]}"
+
+
+def memory(_context: object, _parameter: object, text: str | None) -> int | None:
+    """A number of bytes from text such as 24GiB. `click.BadParameter` for anything else.
+
+    >>> memory(None, None, "24GiB"), memory(None, None, "1048576"), memory(None, None, None)
+    (25769803776, 1048576, None)
+    """
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,20})([KMGT]iB|B|)", text, re.IGNORECASE)
+    size = int(found[1]) * UNITS[found[2].upper()] if found else UINT64_END
+    if not size < UINT64_END:
+        raise click.BadParameter(f"{text!r} is not a number of bytes; write it as in 24GiB", param_hint="--budget")
+    return size
+
+
+def kib(count: int) -> str:
+    """Bytes in KiB with two decimals, as MiCo's table has them.
+
+    >>> kib(2640), kib(0)
+    ('2.58 KiB', '0.00 KiB')
+    """
+    return f"{count / 1024:.2f} KiB"

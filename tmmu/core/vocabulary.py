@@ -35,6 +35,9 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 EXECUTION_MODES = ("local", "managed", "confidential", "regulated")
 """How a plan is run (M4)."""
 
+REPLAN_POLICIES = ("ABORT", "REPLAN_AT_SAFEPOINT")
+"""What a run does with a shape outside the envelope: refuse it, or plan again before its next iteration. spec: R6.7"""
+
 LAYOUTS = ("packed", "slots", "pools", "hashed")
 """How addresses follow from storages and their slots."""
 

@@ -30,12 +30,12 @@ from tmmu.core.fields import (
     texts,
     unexpected,
 )  # fmt: skip
-from tmmu.core.vocabulary import Shares
+from tmmu.core.vocabulary import REPLAN_POLICIES, Shares
 from tmmu.plan import provenance, sharding
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.claims import read_claims
 from tmmu.plan.columns import PARTS, ROLES, SHARES, Bodies, Shards, Slots, Steps, Storages, Tensors, Terms
-from tmmu.plan.sections import POLICIES, BufferPlan, Claims, Envelope, Plan
+from tmmu.plan.sections import BufferPlan, Claims, Envelope, Plan
 
 FORMAT, SPEC_VERSION = "tmmu-plan", "2.0"
 """What every plan file states of itself. Other lifetimes, slots or addresses are a new major version.
@@ -262,7 +262,7 @@ def _shards(value: Any, tensors: int, axes: int) -> Shards:
 def _envelope(value: Any, tensors: int) -> Envelope:
     """The envelope: dimensions with their ranges, and the sizes that depend on them. spec: R6.3"""
     value = keys(value, [f.name for f in fields(Envelope)], "envelope")
-    one_of(value["policy"], POLICIES, "envelope.policy")
+    one_of(value["policy"], REPLAN_POLICIES, "envelope.policy")
     ranges: dict[str, tuple[int, int]] = {}
     for name, ends in sorted(keys(value["ranges"], (), "envelope.ranges", value["ranges"]).items()):
         low, high = (integer(end, f"envelope.ranges.{name}") for end in array(ends, f"envelope.ranges.{name}", 2))

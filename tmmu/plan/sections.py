@@ -22,9 +22,6 @@ from tmmu.plan.columns import Shards, Slots, Terms
 
 Section = TypeVar("Section")
 
-POLICIES = ("ABORT", "REPLAN_AT_SAFEPOINT")
-"""What a run does with a shape outside the envelope: refuse it, or plan again before its next iteration. spec: R6.7"""
-
 
 class Usage(NamedTuple):
     """What a plan claims of one arena; None is not claimed.

@@ -18,14 +18,13 @@ import numpy as np
 
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, Names, column, index_of, ragged
-from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, MAIN, MODES, ArenaConfiguration, ArenaPolicy, Model, Phase, Role
+from tmmu.core.vocabulary import ANYWHERE, MAIN, ArenaConfiguration, ArenaPolicy, Model, Role
 from tmmu.ir import columns as ir_columns
 from tmmu.ir.program import ModelProgram, program
 from tmmu.plan import columns as table
 from tmmu.plan.allocation import Allocation, Arena
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
-from tmmu.plan.sections import POLICIES, ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
+from tmmu.plan.sections import ArenaUse, ClaimedConfiguration, Claims, Plan, Provenance, Usage
 from tmmu.planner import aliasing, envelope, liveness
 from tmmu.planner.aliasing import Aliasing, Refused
 from tmmu.planner.allocation import allocate
@@ -33,6 +32,7 @@ from tmmu.planner.arenas import DEFAULT, check
 from tmmu.planner.arenas.assignment import Solution
 from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.mutations import check_mutations
+from tmmu.planner.options import DEFAULT_OPTIONS, PlanOptions, check_options
 from tmmu.planner.orders import REORDER
 from tmmu.planner.slots import ScanObserver, SlotAssignment
 
@@ -58,16 +58,9 @@ def replay_token(seed: int = 0) -> bytes:
 def plan_memory(
     model: Model,
     arenas: tuple[ArenaConfiguration, ...] = DEFAULT,
+    options: PlanOptions = DEFAULT_OPTIONS,
     *,
-    mode: str = "inference",
-    layout: str = "slots",
-    order: str = "given",
-    token: bytes | None = None,
-    address_token: bytes | None = None,
-    fallback: str | None = None,
-    is_stage: bool = False,
     policy: ArenaPolicy = ANYWHERE,
-    replan_policy: str = "ABORT",
     observer: ScanObserver | None = None,
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
@@ -78,26 +71,10 @@ def plan_memory(
         A model that `tmmu.ir.validate` accepts.
     arenas
         Which arena holds which role, how large each may be, and how it is aligned.
-    mode
-        "inference" retains nothing; "forward" keeps what is saved for backward to the end; "backward" runs both
-        halves of a joint graph. `tmmu.planner.modes.prepare` makes a joint graph, and marks what is saved.
-    layout
-        One of `LAYOUTS`.
-    order
-        One of `ORDERS`: the execution order that is planned.
-    token
-        The 32-byte replay token; by default that of seed 0. It moves no slot and no offset.
-    address_token
-        What the layout `hashed` derives addresses from, 64 bytes or more; no other layout takes one.
-    fallback
-        "packed": use it where the layout is `slots`, an arena is too small for its slots, and packed fits.
-    is_stage
-        Whether the model is a part of a joint graph (a pipeline stage, or its forward half): it may then have no
-        backward nodes of its own, and nothing that they read.
+    options
+        The mode, the layout, the order and the tokens.
     policy
         The devices with their memories, and which arenas a tensor may use where its role does not decide it.
-    replan_policy
-        What a run does with a shape outside the envelope, if the model has one: a word of `POLICIES`.
     observer
         Is called with each move by which the slots of the plan were given out; it changes nothing.
 
@@ -111,18 +88,19 @@ def plan_memory(
     -----
     O(N log N) time and O(N) memory for N tensors, nodes and accesses.
     """
-    _check_arguments(model, mode, layout, token, address_token, is_stage, replan_policy)
+    check_options(options, model)
+    mode, order = options.mode, options.order
     check(arenas, policy)
     with _collector_off():
-        ordered = REORDER[order](model, arenas, mode, IN_PLACE[layout], policy)
+        ordered = REORDER[order](model, arenas, mode, IN_PLACE[options.layout], policy)
         run = program(ordered)
         check_mutations(run, mode)
         # From tensors to storages: lifetimes, and which tensors share bytes.
         live = liveness.analyze(run, mode)
-        alias = aliasing.form(run, live, arenas, mode, IN_PLACE[layout], policy)
+        alias = aliasing.form(run, live, arenas, mode, IN_PLACE[options.layout], policy)
         # From storages to addresses: their arenas, their slots, and their offsets in the layout.
-        problem = replace(alias.storages, address_token=address_token)
-        layout, found = allocate(problem, layout, fallback, recorded=observer is not None)
+        problem = replace(alias.storages, address_token=options.address_token)
+        layout, found = allocate(problem, options.layout, options.fallback, recorded=observer is not None)
         if observer is not None:
             for event, facts in found.moves:
                 observer(event, **facts)
@@ -132,11 +110,11 @@ def plan_memory(
             _allocation(run, live, alias, found, mode, layout),
             Claims(usage, slot_table(found.slots), ClaimedConfiguration(uses, policy)),
             Provenance(
-                model.name, mode, layout, order, token or replay_token(), ir_columns.digest(model), model.source_digest,
-                replace(model.bindings, ranges={}),
-                address_token_digest=None if address_token is None else hashlib.sha256(address_token).digest(),
+                model.name, mode, layout, order, options.replay_token or replay_token(), ir_columns.digest(model),
+                model.source_digest, replace(model.bindings, ranges={}),
+                address_token_digest=options.address_token and hashlib.sha256(options.address_token).digest(),
             ),
-            envelope=envelope.of(run.tensors, ordered.bindings.ranges, replan_policy),
+            envelope=envelope.of(run.tensors, ordered.bindings.ranges, options.replan_policy),
         )  # fmt: skip
         return Planned(plan, alias.refused)
 
@@ -148,61 +126,6 @@ def slot_table(assigned: SlotAssignment) -> table.Slots:
         column(assigned.arena, u32), column(assigned.bytes, u64), column(assigned.alignment, u64),
         column(assigned.slot, u32),
     )  # fmt: skip
-
-
-def _check_arguments(
-    model: Model, mode: str, layout: str, token: bytes | None, address_token: bytes | None, is_stage: bool, replan: str
-) -> None:
-    """MODE_VIOLATION or INVALID_BINDING for arguments of `plan_memory` that do not go together."""
-    if mode not in MODES:
-        raise TmmuError(
-            "MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode
-        )
-    if mode == "backward" and not is_stage and model.nodes and all(node.phase is Phase.FORWARD for node in model.nodes):
-        raise TmmuError(
-            "MODE_VIOLATION",
-            "mode 'backward' of a model that has only forward nodes",
-            place=f"model {model.name!r}",
-            fix="expand it to a joint graph first",
-            mode=mode,
-        )
-    if mode == "forward" and not is_stage and (node := _without_gradient(model)) is not None:
-        raise TmmuError(
-            "MODE_VIOLATION",
-            "it has bodies or changes a tensor, so that no gradient is made, and the model marks nothing as saved",
-            place=f"node {node!r}",
-            fix="mark what backward reads as saved, or plan it with --mode inference",
-            mode=mode,
-        )
-    if token is not None and len(token) != 32:
-        raise TmmuError(
-            "INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token"
-        )
-    if address_token is not None and layout != "hashed":
-        raise TmmuError(
-            "INVALID_BINDING",
-            f"an address token binds nothing in the layout {layout}",
-            fix="drop it, or choose --layout hashed",
-            binding="address_token",
-        )
-    if replan not in POLICIES:
-        raise TmmuError(
-            "INVALID_BINDING",
-            f"replan policy {replan!r} is not known",
-            fix=f"use one of {', '.join(POLICIES)}",
-            binding="replan_policy",
-        )
-
-
-def _without_gradient(model: Model) -> str | None:
-    """The first node for which neither the model nor a joint graph states what backward reads."""
-    if any(node.phase is Phase.BACKWARD for node in model.nodes) or any(t.saved_for_backward for t in model.tensors):
-        return None
-    owners = {body.owner for body in model.bodies[1:]}
-    for n, node in enumerate(model.nodes):
-        if n in owners or (node.phase is Phase.FORWARD and node.mutates):
-            return node.name
-    return None
 
 
 @contextmanager

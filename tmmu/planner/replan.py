@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 from tmmu.core import canonical
 from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import UINT64_END, Bindings, Model
+from tmmu.core.vocabulary import REPLAN_POLICIES, UINT64_END, Bindings, Model
 from tmmu.plan import file
 from tmmu.plan.gate import SPEC_VERSION
-from tmmu.plan.sections import POLICIES, Plan, configured
+from tmmu.plan.sections import Plan, configured
+from tmmu.planner.options import PlanOptions
 from tmmu.planner.plan import plan_memory
 
 OPERATOR = "UML_OS.TMMU.PrepareMemory_v2"
@@ -30,8 +31,8 @@ OPERATOR = "UML_OS.TMMU.PrepareMemory_v2"
 class ReplanPolicy(enum.StrEnum):
     """What a run does with a shape outside the envelope (001 II.H)."""
 
-    ABORT = POLICIES[0]
-    REPLAN_AT_SAFEPOINT = POLICIES[1]
+    ABORT = REPLAN_POLICIES[0]
+    REPLAN_AT_SAFEPOINT = REPLAN_POLICIES[1]
 
 
 class Outside(NamedTuple):
@@ -186,11 +187,11 @@ def replan(
         raise _unbound("model", "it is not the model that was planned", "give the file that the plan was made of")
     if plan.origin.address_token_digest != (None if address_token is None else hashlib.sha256(address_token).digest()):
         raise _unbound("address_token", "it is not the token that the plan was made with", "give the same token")
-    made = plan_memory(
-        model, configured(plan), mode=plan.origin.mode, layout=plan.origin.layout, order=plan.origin.order,
-        token=plan.origin.replay_token,
-        address_token=address_token, policy=plan.configuration.policy, replan_policy=chosen.value,
-    ).plan  # fmt: skip
+    origin = plan.origin
+    options = PlanOptions(
+        origin.mode, origin.layout, origin.order, origin.replay_token, address_token, replan_policy=chosen.value
+    )
+    made = plan_memory(model, configured(plan), options, policy=plan.configuration.policy).plan
     record = ReplanRecord(
         t, chosen.value, dict(sorted(shape.items())), _envelope(plan.bindings), _envelope(made.bindings),
         replan_key(plan), replan_key(made), _plan_hash(plan), _plan_hash(made),

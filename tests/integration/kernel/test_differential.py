@@ -35,7 +35,7 @@ from tmmu.examples.broken import exclusive
 from tmmu.examples.broken.faults.entries import PLACES, Change, corrupted
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 
 layouts = st.sampled_from(("slots", "packed", "pools", "hashed"))
 modes = st.sampled_from(("inference", "forward"))
@@ -48,9 +48,8 @@ RULES_OF_LAYOUTS = ("one slot at two offsets", "is not aligned as its slot")
 
 
 def planned(model: Model, mode: str, layout: str, where: tuple[ArenaConfiguration, ...] | None = None) -> Plan:
-    extra = {"address_token": bytes(64)} if layout == "hashed" else {}
-    given_arenas = () if where is None else (where,)
-    return plan_memory(model, *given_arenas, mode=mode, layout=layout, **extra).plan  # type: ignore[arg-type] # flags
+    options = PlanOptions(mode, layout, address_token=bytes(64) if layout == "hashed" else None)
+    return plan_memory(model, DEFAULT if where is None else where, options).plan
 
 
 def words_of_both(plan: Plan, model: Model | None, donated: frozenset[str]) -> tuple[bool, list[str]]:

@@ -19,9 +19,9 @@ from tests.support.synthetic import training_plan
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
-CHAIN = plan_memory(small("relu: x -> a", "matmul: a -> b", "relu2: b -> y"), layout="slots").plan
+CHAIN = plan_memory(small("relu: x -> a", "matmul: a -> b", "relu2: b -> y"), options=PlanOptions(layout="slots")).plan
 DIGEST = bytes(32)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any
 
 from tests.support.meshes import example, shard_spec, training
 from tests.support.models import numbered
@@ -29,7 +28,7 @@ from tmmu.examples.broken.faults import Case
 from tmmu.ir.validate import validate
 from tmmu.plan import sharding
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import has_backward, prepare
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
@@ -77,7 +76,6 @@ def _planned(model: Model, chance: random.Random) -> Made:
     layout, order = chance.choice(LAYOUTS), chance.choice(("given", "given", "memory"))
     mode = chance.choice(("inference", "inference", "forward"))
     arenas, policy = _arenas(chance)
-    extra: dict[str, Any] = {"address_token": TOKEN} if layout == "hashed" else {}
     try:
         prepared = prepare(model, mode, arenas, policy=policy)
     except TmmuError:
@@ -87,8 +85,9 @@ def _planned(model: Model, chance: random.Random) -> Made:
         # What is saved is needed to the end, and so at one time; `tmmu plan` says so once it has looked at the plan.
         mode, prepared = "inference", prepare(model, "inference", arenas, policy=policy)
         validate(prepared)
-    extra["is_stage"] = has_backward(model)
-    plan = plan_memory(prepared, arenas, mode=mode, layout=layout, order=order, policy=policy, **extra).plan
+    token = TOKEN if layout == "hashed" else None
+    options = PlanOptions(mode, layout, order, address_token=token, is_stage=has_backward(model))
+    plan = plan_memory(prepared, arenas, options, policy=policy).plan
     if is_narrow(plan):
         raise TmmuError("INVALID_PLAN", "it is right, but only the model shows it")
     return model, (plan,)
@@ -121,7 +120,7 @@ def _arenas(chance: random.Random) -> tuple[tuple[ArenaConfiguration, ...], Aren
 def _training(number: int, chance: random.Random) -> Made:
     """A joint graph of dense layers, each plan in mode `backward`."""
     model, layout = training(chance, 4).model, chance.choice(LAYOUTS[:3])
-    return model, (plan_memory(model, mode="backward", layout=layout).plan,)
+    return model, (plan_memory(model, options=PlanOptions(mode="backward", layout=layout)).plan,)
 
 
 def _ranks(number: int, chance: random.Random) -> Made:
@@ -133,7 +132,7 @@ def _ranks(number: int, chance: random.Random) -> Made:
     locals_, plans = local_models(model, spec), []
     for rank in range(sharding.ranks(spec)):
         local = locals_[coordinates(rank, spec).get(spec["pipeline_axis"], 0)]
-        made = plan_memory(local.model, layout="packed", is_stage=True).plan
+        made = plan_memory(local.model, options=PlanOptions(layout="packed", is_stage=True)).plan
         plans.append(amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
                              shards=shards_of(local, spec, rank)))  # fmt: skip
     return model, tuple(plans)

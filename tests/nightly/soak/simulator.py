@@ -24,7 +24,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, corrupted, some_change
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram
 
@@ -66,7 +66,7 @@ class Soak:
             "layout": chance.choice(LAYOUTS),
             "order": chance.choice(("given", "memory")),
         }
-        plan = plan_memory(model, **options).plan
+        plan = plan_memory(model, options=PlanOptions(**options)).plan
         self.counts["right plans"] += 1
         if self.runs(plan, model, number) != "identical":
             self.disagree(f"right plan of model {number} with {options}")
@@ -74,7 +74,9 @@ class Soak:
     def wrong(self, number: int) -> None:
         """A changed plan that corrupts is refuted."""
         chance, model = random.Random(f"wrong {number}"), numbered(number)
-        plan = plan_memory(model, mode=chance.choice(("inference", "forward")), layout=chance.choice(LAYOUTS)).plan
+        plan = plan_memory(
+            model, options=PlanOptions(mode=chance.choice(("inference", "forward")), layout=chance.choice(LAYOUTS))
+        ).plan
         change = some_change(chance, chance.choice((PLACES, COLUMNS)))
         wrong = corrupted(plan, [change])
         if wrong is None:

@@ -11,7 +11,7 @@ from tmmu.examples.broken.editing import edit, right, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 @wrong("slot_count", field="usage[activations].minimal")
@@ -53,7 +53,7 @@ def slots_miscounted() -> Plan:
 @wrong("slot_count", field="slots[0].bytes")
 def slot_with_bytes_to_spare() -> Plan:
     """A slot of a packed plan is stated to have a byte more than any storage in it; no address shows that."""
-    plan = plan_memory(skip(), layout="packed").plan
+    plan = plan_memory(skip(), options=PlanOptions(layout="packed")).plan
     more = [size + (not k) for k, size in enumerate(plan.slots.bytes.tolist())]
     return amended(plan, slots=replace(plan.slots, bytes=column(more, np.uint64)))
 
@@ -61,7 +61,7 @@ def slot_with_bytes_to_spare() -> Plan:
 @wrong("slot_count", field="slots[0].alignment")
 def slot_stricter_than_what_it_holds() -> Plan:
     """A slot of a packed plan is stated to be aligned to 4,096 bytes, which nothing in it and no arena asks for."""
-    plan = plan_memory(skip(), layout="packed").plan
+    plan = plan_memory(skip(), options=PlanOptions(layout="packed")).plan
     strict = [alignment if k else 4096 for k, alignment in enumerate(plan.slots.alignment.tolist())]
     return amended(plan, slots=replace(plan.slots, alignment=column(strict, np.uint64)))
 

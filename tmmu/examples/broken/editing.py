@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tmmu.core.columns import NONE, Names, column, ragged
-from tmmu.core.vocabulary import Model, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
 from tmmu.plan.columns import SHARES, Steps, Storages
 from tmmu.plan.sections import Plan, Usage, amended, configured
-from tmmu.planner import plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.arenas.assignment import lay_out
 from tmmu.planner.plan import slot_table
 from tmmu.planner.problem import AllocationProblem
@@ -24,9 +24,11 @@ from tmmu.planner.problem import AllocationProblem
 Changes = Mapping[str, Mapping[str, int]]
 
 
-def right(model: Model, **options: Any) -> Plan:
+def right(
+    model: Model, arenas: tuple[ArenaConfiguration, ...] = DEFAULT, mode: str = "inference", order: str = "given"
+) -> Plan:
     """The right plan of `model`, in the layout `slots`."""
-    return plan_memory(model, layout="slots", **options).plan
+    return plan_memory(model, arenas, PlanOptions(mode, order=order)).plan
 
 
 def row(plan: Plan, tensor: str) -> int:

@@ -11,7 +11,7 @@ from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import model
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 
 
 def uneven() -> Model:
@@ -34,12 +34,12 @@ def uneven() -> Model:
 
 def packed() -> Plan:
     """The right plan of `uneven`, packed."""
-    return plan_memory(uneven(), layout="packed").plan
+    return plan_memory(uneven(), options=PlanOptions(layout="packed")).plan
 
 
 def pooled() -> Plan:
     """The right plan of `skip` in pools."""
-    return plan_memory(skip(), layout="pools").plan
+    return plan_memory(skip(), options=PlanOptions(layout="pools")).plan
 
 
 TOKEN = hashlib.sha512(b"a token that everybody knows").digest()
@@ -53,7 +53,7 @@ def scattered(plan: Plan) -> Plan:
 
 def hashed() -> Plan:
     """A right plan of the layout `hashed`, whose slots lie in sequence as they might by chance."""
-    return scattered(plan_memory(skip(), layout="slots").plan)
+    return scattered(plan_memory(skip(), options=PlanOptions(layout="slots")).plan)
 
 
 @wrong("no_live_overlap", "b", "c")
@@ -137,7 +137,7 @@ def hashed_slots_collide_at_different_steps() -> Plan:
         node split Split s -> p q
         node y MatMul p q -> y
     """)
-    plan = scattered(plan_memory(made, layout="slots").plan)
+    plan = scattered(plan_memory(made, options=PlanOptions(layout="slots")).plan)
     return edit(plan, storages={"q": {"offset": offset_of(plan, "big") + 512}})
 
 

@@ -18,7 +18,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, Model
 from tmmu.examples.broken.kinds import Wrong, wrong
 from tmmu.plan import sharding
 from tmmu.plan.sections import Plan, amended, needed
-from tmmu.planner import DEFAULT, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.sharding import local_models, shards_of
 from tmmu.planner.sharding.local import coordinates
 from tmmu.planner.sharding.spec import resolve
@@ -62,7 +62,7 @@ def _ranks(
     plans = []
     for rank in ranks:
         local = locals_[coordinates(rank, spec).get(spec["pipeline_axis"], 0)]
-        made = plan_memory(local.model, arenas, layout="packed", is_stage=True).plan
+        made = plan_memory(local.model, arenas, PlanOptions(layout="packed", is_stage=True)).plan
         plans.append(
             amended(made, rank=rank, world_size=sharding.ranks(spec), shard_spec=spec,
                     shards=shards_of(local, spec, rank), source_digest=hashlib.sha256(data).digest())

@@ -6,11 +6,11 @@ import os
 
 import click
 
-from tmmu.cli import layouts, training
+from tmmu.cli import options
+from tmmu.cli.units import memory
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError, one_line
 from tmmu.core.flags import bound, existing, sizes
-from tmmu.plan.sections import POLICIES, configured
 
 
 @click.command()
@@ -19,14 +19,14 @@ from tmmu.plan.sections import POLICIES, configured
 @bound("--dim", "The size of a dimension in the coming iteration; one that is not named is as planned.")
 @click.option(
     "--policy",
-    type=click.Choice([policy.lower() for policy in POLICIES]),
+    type=options.replan_policy,
     help="What to do with a shape outside the envelope [the plan's own].",
 )
-@click.option("--iteration", type=click.IntRange(0, (1 << 64) - 1), default=0, help="Which iteration comes next.")
-@click.option("--budget", callback=training.memory, metavar="BYTES", help="That of a plan with remat_enabled.")
-@layouts.address_token
-@click.option("--record", type=click.Path(dir_okay=False), help="Write the trace record of a replan (CBOR).")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), required=True, help="Where to write a new plan.")
+@click.option("--iteration", type=options.uint64, default=0, help="Which iteration comes next.")
+@click.option("--budget", callback=memory, metavar="BYTES", help="That of a plan with remat_enabled.")
+@options.address_token
+@click.option("--record", type=options.output, help="Write the trace record of a replan (CBOR).")
+@click.option("-o", "--output", type=options.output, required=True, help="Where to write a new plan.")
 def replan(
     plan: str,
     model: str,
@@ -34,16 +34,17 @@ def replan(
     policy: str | None,
     iteration: int,
     budget: int | None,
-    address_token: str | None,
+    address_token: bytes | None,
     record: str | None,
     output: str,
 ) -> int:
     """Ask whether PLAN holds for a shape; where it does not, abort, or plan again for the wider envelope."""
-    from tmmu.cli import show as shown
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
+    from tmmu.cli.summary import summary
     from tmmu.core import canonical
     from tmmu.plan import file
+    from tmmu.plan.sections import configured
     from tmmu.planner import replan as policies
     from tmmu.planner.modes import prepare
     from tmmu.planner.remat import check_budget
@@ -59,10 +60,9 @@ def replan(
         if not beyond:
             click.echo(one_line(f"{plan} holds for this shape: nothing to do"))
             return 0
-        chosen = (
-            policy.upper() if policy is not None else old.envelope.policy if old.envelope is not None else POLICIES[0]
-        )
-        if chosen == POLICIES[0]:
+        own = policies.ReplanPolicy.ABORT if old.envelope is None else old.envelope.policy
+        chosen = own if policy is None else policy.upper()
+        if chosen == policies.ReplanPolicy.ABORT:
             raise policies.refused(old, beyond)
         if budget is None and any(".recompute" in node for node in old.allocation.steps.node):
             what, fix = "the plan computes values again to fit a budget that it does not state", "give it with --budget"
@@ -71,12 +71,10 @@ def replan(
     except TmmuError as error:
         error.in_file(plan)
         raise
-    given = bindings.dims, bindings.shapes, bindings.values, bindings.donated, bindings.trust_shapes, bindings.ranges
-    loaded = load(model, *given)
+    loaded = load(model, bindings)
     try:
         graph = prepare(loaded, old.origin.mode, configured(old), budget, old.configuration.policy)
-        token = layouts.read_token(address_token)
-        made, change = policies.replan(old, graph, shape, chosen, t=iteration, address_token=token)
+        made, change = policies.replan(old, graph, shape, chosen, t=iteration, address_token=address_token)
         assert change is not None  # the shape is outside
         if budget is not None:
             check_budget(made, budget)
@@ -89,7 +87,7 @@ def replan(
     if record is not None:
         canonical.write_atomically(record, canonical.encode(change.to_object()))
         click.echo(f"wrote {record}")
-    for line in shown.summary(made):
+    for line in summary(made):
         click.echo(one_line(line))
     click.echo(f"  replanned before iteration {change.t}: {change.old_plan_hash.hex()} -> {change.new_plan_hash.hex()}")
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tmmu.core.flags import existing
+from tmmu.cli.options import ShardOptions
 from tmmu.core.vocabulary import Model
 from tmmu.plan import sharding
 from tmmu.plan.sections import Plan, amended
@@ -18,29 +18,18 @@ MOST_FILES = 1 << 16
 """Of a larger mesh single ranks are planned: the plans of all would fill memory and disk first."""
 
 
-def options(command: Any) -> Any:
-    """Add --shard and --rank to a command."""
-    for option in (
-        click.option("--rank", type=click.IntRange(min=0), help="With --shard: plan this rank alone [every rank]."),
-        click.option("--shard", type=existing, metavar="FILE", help="A shard spec (TOML): one plan for each rank."),
-    ):
-        command = option(command)
-    return command
-
-
-def check_flags(shard: str | None, rank: int | None, budget: int | None) -> None:
-    """A UsageError for flags that do not go together."""
-    if rank is not None and shard is None:
-        raise click.UsageError("--rank goes with --shard")
-    if shard is not None and budget is not None:
-        raise click.UsageError("--budget is one rank's; what is computed again is not sharded yet")
-
-
-def load(path: str, rank: int | None, order: str) -> dict[str, Any]:
-    """The shard spec at `path`, of which `rank` must be a rank."""
+def load(given: ShardOptions, budget: int | None, order: str) -> dict[str, Any] | None:
+    """The shard spec, of which the rank must be a rank; None where there is none. UsageError for flags in conflict."""
     from tmmu.planner.sharding.spec import load, refuse
     from tmmu.planner.sharding.stages import count
 
+    path, rank = given.shard, given.rank
+    if path is None:
+        if rank is not None:
+            raise click.UsageError("--rank goes with --shard")
+        return None
+    if budget is not None:
+        raise click.UsageError("--budget is one rank's; what is computed again is not sharded yet")
     spec = load(path)
     if rank is not None and rank >= sharding.ranks(spec):
         raise click.BadParameter(f"the mesh has {sharding.ranks(spec)} ranks, from 0 on", param_hint="--rank")

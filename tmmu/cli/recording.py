@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tmmu.cli.options import RecordOptions
 from tmmu.core.errors import TmmuError
 
 if TYPE_CHECKING:
@@ -21,29 +22,6 @@ if TYPE_CHECKING:
     from tmmu.simulator import Corruption
 
 APPLY = "UML_OS.TMMU.ApplyPlan_v1"
-
-
-@dataclass(frozen=True)
-class Files:
-    """What is wanted of a run: files by what they are of, None where there is to be none."""
-
-    trace: str | None = None
-    ledger: str | None = None
-    journal: str | None = None
-    errors: str | None = None
-    checkpoint: str | None = None
-    contents: bool = False
-    mode: str = "local"
-
-    @property
-    def paths(self) -> list[str | None]:
-        """Every file that may be written."""
-        return [self.trace, self.ledger, self.journal, self.errors, self.checkpoint]
-
-    @property
-    def is_recorded(self) -> bool:
-        """Is the run to be one of the runtime's executions, with states that are sealed?"""
-        return self.contents or self.mode != "local" or any(self.paths)
 
 
 @dataclass
@@ -62,7 +40,7 @@ class Recording:
 
 
 @contextmanager
-def recording(plan: Plan, files: Files) -> Iterator[Recording]:
+def recording(plan: Plan, files: RecordOptions) -> Iterator[Recording]:
     """Map the arenas of a plan; what was asked for is written when the run is over, also where it failed.
 
     Raises what `apply_plan` and `MappedMemory.map` raise, MODE_VIOLATION for a checkpoint in confidential or
@@ -128,7 +106,7 @@ def corrupted(corruption: Corruption) -> TmmuError:
 
 
 def _write(
-    plan: Plan, files: Files, trace: Trace, ledger: Ledger, failure: TmmuError | None, t: int = 0
+    plan: Plan, files: RecordOptions, trace: Trace, ledger: Ledger, failure: TmmuError | None, t: int = 0
 ) -> bytes | None:
     """Write what was asked for; returns the last hash of the trace, where there is one."""
     from tmmu.core import canonical

@@ -1,0 +1,39 @@
+"""`tmmu apply`: the arenas of a plan in real memory. spec: U7.1, U7.2"""
+
+from __future__ import annotations
+
+import click
+
+from tmmu.cli import options
+from tmmu.cli.options import RecordOptions
+from tmmu.core.flags import existing
+
+
+@click.command()
+@click.argument("plan", type=existing)
+@options.records(checkpoint=False)
+@options.most_memory
+@options.style
+@click.option("--huge-pages", is_flag=True, help="Ask the system for huge pages.")
+@click.option(
+    "--debug-fill",
+    type=click.IntRange(0, (1 << 128) - 1),
+    metavar="SEED",
+    help="Fill with a pattern, not with zeros (local and managed).",
+)
+def apply(
+    plan: str, files: RecordOptions, budget: int | None, style: str, huge_pages: bool, debug_fill: int | None
+) -> int:
+    """Put the arenas of PLAN into memory, all or none, and commit. `verify-plan` proves plans; this looks at hashes."""
+    from tmmu.cli import execution
+    from tmmu.runtime.apply import apply_plan
+
+    options.check_apart(plan, *files.paths)
+    with execution.recorded(files.errors) as failure:
+        failure.plan = loaded = execution.load(plan)
+        with execution.applied(
+            plan, files, budget, execution.event_log(files.events),
+            lambda **given: apply_plan(loaded, huge_pages=huge_pages, debug_seed=debug_fill, **given),
+        ) as applied:  # fmt: skip
+            execution.print_applied(plan, applied, style)
+    return 0

@@ -1,0 +1,30 @@
+"""`tmmu checkpoint`: a plan and the state that its journal sealed, as one file. spec: U7.6"""
+
+from __future__ import annotations
+
+import click
+
+from tmmu.cli import options
+from tmmu.core.flags import existing
+
+
+@click.command()
+@click.argument("plan", type=existing)
+@click.option("-o", "--output", "target", type=options.output, required=True, help="Where to write the checkpoint.")
+@click.option("--journal", type=existing, help="The journal whose last sealed state the checkpoint has.")
+def checkpoint(plan: str, target: str, journal: str | None) -> int:
+    """Write the checkpoint of PLAN: its slots, live ranges and metrics, with the state that a journal has sealed."""
+    from tmmu.cli.execution import load
+    from tmmu.core import canonical
+    from tmmu.plan import file
+    from tmmu.runtime import checkpoint as checkpoints
+    from tmmu.runtime import journal as journals
+
+    options.check_apart(plan, target, journal)
+    loaded = load(plan)
+    plan_hash = file.identity(loaded)
+    state = journals.genesis(plan_hash) if journal is None else journals.load(journal, plan_hash)
+    canonical.write_atomically(target, checkpoints.encode(loaded, state))
+    click.echo(f"wrote {target}")
+    click.echo(f"  plan {plan_hash.hex()}, {state.batches} batches, state {state.state_hash.hex()}")
+    return 0

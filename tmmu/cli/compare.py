@@ -1,0 +1,137 @@
+"""`tmmu compare`: what each layout needs of each model. spec: A9.4, C3.1, C3.2"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tmmu.cli import options
+from tmmu.cli.options import Arenas, TrainingOptions
+from tmmu.cli.units import kib
+from tmmu.core import kind
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.flags import existing
+from tmmu.core.vocabulary import LAYOUTS, Bindings
+
+if TYPE_CHECKING:
+    from tmmu.plan.sections import Plan
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, type=existing, metavar="MODEL...")
+@options.bindings()
+@options.training
+@options.address_token
+@options.order
+@options.arenas
+@options.style
+def compare(
+    models: tuple[str, ...],
+    bindings: Bindings,
+    training: TrainingOptions,
+    address_token: bytes | None,
+    order: str,
+    arenas: Arenas,
+    style: str,
+) -> int:
+    """Plan each MODEL under every layout and print what each needs; hashed where an address token is given."""
+    from tmmu.cli.checking import check
+    from tmmu.cli.models import load
+    from tmmu.planner import PlanOptions, plan_memory
+    from tmmu.planner.modes import chosen, has_backward, prepare
+
+    config, policy = arenas
+    found: dict[str, list[ComparisonRow]] = {}
+    for model in models:
+        loaded = load(model, bindings)
+        try:
+            mode, _ = chosen(training.mode, training.preset, training.budget)
+            graph = prepare(loaded, mode, config, training.budget, policy)
+            for layout in LAYOUTS:
+                if layout == "hashed" and address_token is None:
+                    continue
+                token = address_token if layout == "hashed" else None
+                wanted = PlanOptions(mode, layout, order, address_token=token, is_stage=has_backward(loaded))
+                made = plan_memory(graph, config, wanted, policy=policy).plan
+                check(made, graph, is_ir=kind.is_ir(model))
+                found.setdefault(model, []).extend(rows(made))
+        except TmmuError as error:
+            error.in_file(model)
+            raise
+    if style == "json":
+        listed = [{"model": model, **row} for model, each in found.items() for row in document(each)]
+        click.echo(json.dumps(listed, indent=1, ensure_ascii=False))
+        return 0
+    for model, each in found.items():
+        heading = [model] if len(found) > 1 else []
+        for line in (*heading, *table(each)):
+            click.echo(one_line(line))
+    return 0
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One arena under one layout; `places` are its slots, or its pools, and `before` the bytes of all its storages."""
+
+    layout: str
+    arena: str
+    places: int
+    footprint: int
+    peak: int
+    before: int
+
+    @property
+    def ratio(self) -> float:
+        """Footprint ÷ peak live bytes of the layout's own storages."""
+        from tmmu.plan.metrics import ratio
+
+        return ratio(self.footprint, self.peak)
+
+
+def rows(plan: Plan) -> list[ComparisonRow]:
+    """A row for each reused arena that holds anything."""
+    from tmmu.cli.summary import pools
+
+    s = plan.allocation.storages
+    return [
+        ComparisonRow(
+            plan.origin.layout, arena.name, pools(plan, a) if plan.origin.layout == "pools" else usage.slots or 0,
+            usage.footprint or 0, usage.peak_live_bytes or 0, sum(s.bytes[s.arena == a].tolist()),
+        )
+        for a, (arena, usage) in enumerate(zip(plan.allocation.arenas, plan.usage, strict=True))
+        if usage.slots and arena.reuse
+    ]  # fmt: skip
+
+
+def table(found: list[ComparisonRow]) -> Iterator[str]:
+    """All layouts side by side, then MiCo's own table: before, after, saved."""
+    width = max((len(row.arena) for row in found), default=0)
+    yield f"{'layout':8} {'arena':{width}} {'slots or pools':>14} {'footprint':>14} {'peak live':>14} {'ratio':>7}"
+    for row in found:
+        yield (
+            f"{row.layout:8} {row.arena:{width}} {row.places:>14} {row.footprint:>14} {row.peak:>14} {row.ratio:>7.3f}"
+        )
+    for row in found:
+        if row.layout == "pools":
+            saved = row.before - row.footprint
+            share = saved / row.before if row.before else 0.0
+            yield (
+                f"pools in {row.arena}: before {kib(row.before)}, after {kib(row.footprint)}, saved {kib(saved)}, "
+                f"{share:.1%}"
+            )
+
+
+def document(found: list[ComparisonRow]) -> list[dict[str, Any]]:
+    """The same as JSON."""
+    return [
+        {
+            "layout": row.layout, "arena": row.arena, "pools" if row.layout == "pools" else "slots": row.places,
+            "footprint_bytes": row.footprint, "peak_live_bytes": row.peak, "footprint_per_peak": row.ratio,
+            "before_bytes": row.before,
+        }
+        for row in found
+    ]  # fmt: skip

@@ -1,0 +1,28 @@
+"""`tmmu example`: real architectures and wrong plans as files to begin with. spec: C2.4"""
+
+from __future__ import annotations
+
+import click
+
+from tmmu.cli import options
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("-o", "--output", type=options.output, help="Where to write it.")
+@click.option("--list", "listed", is_flag=True, help="Print the names, one a line.")
+def example(name: str | None, output: str | None, listed: bool) -> int:
+    """Write the example NAME: a real architecture without weights (ONNX, or IR if traced), or a wrong plan."""
+    from tmmu import examples
+
+    if listed:
+        click.echo("\n".join(examples.names()))
+        return 0
+    if name is None or output is None:
+        raise click.UsageError("name an example and give -o FILE; `tmmu example --list` prints the names")
+    try:
+        for written in examples.write(name, output):
+            click.echo(f"wrote {written}")
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return 0

@@ -1,0 +1,293 @@
+"""Options that several commands share: each group is read by one decorator into one object.
+
+Nothing here imports the planner or NumPy before an option of theirs is given. spec: C2.1, C2.7, T10.7
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tmmu.cli.units import memory
+from tmmu.core.flags import bound, dims, existing, shapes, sizes
+from tmmu.core.vocabulary import (
+    ANYWHERE,
+    EXECUTION_MODES,
+    LAYOUTS,
+    MODES,
+    ORDERS,
+    PRESETS,
+    REPLAN_POLICIES,
+    UINT64_END,
+    ArenaConfiguration,
+    ArenaPolicy,
+    Bindings,
+)
+
+if TYPE_CHECKING:
+    from tmmu.planner.options import PlanOptions
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
+
+TOKEN_LIMIT = 1 << 20
+"""The largest address token that is read, in bytes."""
+
+output = click.Path(dir_okay=False)
+"""A file that may be written."""
+
+uint64 = click.IntRange(0, UINT64_END - 1)
+
+replan_policy = click.Choice([policy.lower() for policy in REPLAN_POLICIES])
+
+style = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+def gathered(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
+    """A decorator that adds `options` to a command, which takes `make` of their values as its argument `name`.
+
+    The options are named as the parameters of `make`, and stand in the help text in the order given.
+    """
+    names = tuple(signature(make).parameters)
+
+    def decorate(command: Command) -> Callable[..., Any]:
+        @wraps(command)
+        def call(**given: Any) -> Any:
+            values = {key: given.pop(key) for key in names if key in given}
+            return command(**given, **{name: make(**values)})
+
+        for option in reversed(options):
+            call = option(call)
+        return call
+
+    return decorate
+
+
+def bindings(*, ranges: bool = True, donates: bool = True, **texts: str) -> Decorator:
+    """--dim, --shape, --value, --donate and --trust-shapes as `Bindings`; `texts` are help texts other than usual.
+
+    `ranges` is whether --dim may leave a dimension open, `donates` whether the last two options are there.
+    """
+    usual = {
+        "dim": "The size of a symbolic dimension, or a range: seq=1..4096.",
+        "shape": "The shape of an input, as in images=1x3x640x640.",
+        "value": "The value of an input that decides a shape or a branch.",
+        "donate": "The caller gives this input up: a result may take its bytes; * is any text.",
+        "trust_shapes": "Use the shapes that the file states where none can be inferred.",
+    } | texts
+
+    def make(
+        dim: dict[str, str],
+        shape: dict[str, str],
+        value: dict[str, str],
+        donate: tuple[str, ...] = (),
+        trust_shapes: bool = False,
+    ) -> Bindings:
+        known, opened = dims(dim) if ranges else (sizes("--dim", dim), {})
+        return Bindings(
+            known, shapes("--shape", shape), value, donated=donate, trust_shapes=trust_shapes, ranges=opened
+        )
+
+    given: list[Decorator] = [bound(f"--{name}", usual[name]) for name in ("dim", "shape", "value")]
+    if donates:
+        given.append(click.option("--donate", multiple=True, metavar="NAME", help=usual["donate"]))
+        given.append(click.option("--trust-shapes", is_flag=True, help=usual["trust_shapes"]))
+    return gathered("bindings", make, *given)
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """In which mode a model is planned, by which preset, and how many bytes it may need."""
+
+    mode: str | None
+    preset: str | None
+    budget: int | None
+
+
+training = gathered(
+    "training",
+    TrainingOptions,
+    click.option("--mode", type=click.Choice(MODES), help="What is run [inference, or the preset's]."),
+    click.option("--preset", type=click.Choice(list(PRESETS)), help="How training is planned [by the mode]."),
+    click.option("--budget", callback=memory, metavar="BYTES", help="With remat_enabled: 24GiB, or bytes."),
+)
+
+
+def _arenas(_context: object, _parameter: object, path: str | None) -> Any:
+    """What a configuration file states, or the default arenas."""
+    from tmmu.planner.arenas import DEFAULT, file
+
+    return (DEFAULT, ANYWHERE) if path is None else file.load(path)
+
+
+Arenas = tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]
+"""What --arenas gives to a command."""
+
+arenas = click.option("--arenas", type=existing, callback=_arenas, help="An arena configuration (TOML).")
+
+
+def _address_token(_context: object, _parameter: object, path: str | None) -> bytes | None:
+    """The address token in a file, as it is."""
+    from tmmu.core.canonical import read_bounded
+
+    return None if path is None else read_bounded(path, TOKEN_LIMIT, "INVALID_BINDING")
+
+
+address_token = click.option(
+    "--address-token",
+    type=existing,
+    callback=_address_token,
+    metavar="FILE",
+    help="For hashed: the secret of at least 64 bytes.",
+)
+
+order = click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="given",
+    show_default=True,
+    help="The model's execution order, or one that lowers the peak of live bytes.",
+)
+
+
+def _plan_options(
+    layout: str,
+    address_token: bytes | None,
+    fallback: str | None,
+    order: str,
+    seed: int | None,
+    replay_token: str | None,
+    replan_policy: str,
+) -> PlanOptions:
+    """What the library takes; the mode is chosen with the preset."""
+    from tmmu.planner.options import PlanOptions
+
+    return PlanOptions(
+        layout=layout, order=order, replay_token=_token(seed, replay_token), address_token=address_token,
+        fallback=fallback, replan_policy=replan_policy.upper(),
+    )  # fmt: skip
+
+
+def _token(seed: int | None, text: str | None) -> bytes:
+    """The replay token of a seed, or the one stated; UsageError for both."""
+    from tmmu.planner import replay_token
+
+    if text is None:
+        return replay_token(seed or 0)
+    if seed is not None:
+        raise click.UsageError("--seed and --replay-token both state the token; give one")
+    try:
+        token = bytes.fromhex(text)
+    except ValueError:
+        token = b""
+    if len(token) != 32:
+        raise click.BadParameter("a replay token is 64 hexadecimal digits", param_hint="--replay-token")
+    return token
+
+
+planning = gathered(
+    "options",
+    _plan_options,
+    click.option(
+        "--layout",
+        type=click.Choice(LAYOUTS),
+        default="packed",
+        show_default=True,
+        help="How addresses follow: tight byte offsets, 001's slots, MiCo's pools, or 000's hashed addresses.",
+    ),
+    address_token,
+    click.option("--fallback", type=click.Choice(["packed"]), help="What to use where slots do not fit and it does."),
+    order,
+    click.option("--seed", type=uint64, help="The seed of the replay token [0]."),
+    click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes, in place of a seed."),
+    click.option(
+        "--replan-policy",
+        type=replan_policy,
+        default="abort",
+        show_default=True,
+        help="What a run does with a shape outside the ranges given with --dim.",
+    ),
+)
+"""What `plan_memory` is asked for, as `PlanOptions`."""
+
+
+@dataclass(frozen=True)
+class ShardOptions:
+    """The shard spec to plan by, and the one rank that is wanted, if not all."""
+
+    shard: str | None
+    rank: int | None
+
+
+sharding = gathered(
+    "sharding",
+    ShardOptions,
+    click.option("--shard", type=existing, metavar="FILE", help="A shard spec (TOML): one plan for each rank."),
+    click.option("--rank", type=click.IntRange(min=0), help="With --shard: plan this rank alone [every rank]."),
+)
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """How a plan is applied, and the files in which that leaves a record; None where there is to be none."""
+
+    mode: str = "local"
+    trace: str | None = None
+    ledger: str | None = None
+    events: str | None = None
+    journal: str | None = None
+    errors: str | None = None
+    checkpoint: str | None = None
+    contents: bool = False
+
+    @property
+    def paths(self) -> list[str | None]:
+        """Every file that may be written."""
+        return [self.trace, self.ledger, self.journal, self.errors, self.events, self.checkpoint]
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a run is to be one of the runtime's executions, with states that are sealed."""
+        return self.contents or self.mode != "local" or any(self.paths)
+
+
+def records(*, checkpoint: bool) -> Decorator:
+    """The options of every command that applies a plan: --checkpoint or else --events is among the files."""
+    name = "--checkpoint" if checkpoint else "--events"
+    text = (
+        "Where to write a checkpoint with all arenas' bytes." if checkpoint else "Add what happens to this event log."
+    )
+    own = click.option(name, type=output, metavar="FILE", help=text)
+    return gathered(
+        "files",
+        RecordOptions,
+        click.option(
+            "--mode", type=click.Choice(EXECUTION_MODES), default="local", show_default=True, help="How it is run."
+        ),
+        click.option("--trace", type=output, metavar="FILE", help="Where to write the trace."),
+        click.option("--ledger", type=output, metavar="FILE", help="Where to write the resource counters."),
+        click.option("--journal", type=output, metavar="FILE", help="Where commits are kept; made if it is not there."),
+        click.option("--errors", type=output, metavar="FILE", help="Where to write the error record of a failure."),
+        own,
+        click.option("--contents", is_flag=True, help="Let each commit cover the bytes of all arenas."),
+    )
+
+
+most_memory = click.option(
+    "--budget", callback=memory, metavar="BYTES", help="The most memory to take: 24GiB, or bytes."
+)
+
+
+def check_apart(*paths: str | None) -> None:
+    """A UsageError for a file that one command would read and write, or write twice."""
+    seen: set[str] = set()
+    for path in filter(None, paths):
+        if os.path.realpath(path) in seen:
+            raise click.UsageError(f"{path} is named twice; choose another file")
+        seen.add(os.path.realpath(path))

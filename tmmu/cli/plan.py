@@ -1,0 +1,111 @@
+"""`tmmu plan`: a model planned, the plan checked, and written. spec: C2.1, C2.7, R7.22"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tmmu.cli import options as shared
+from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
+from tmmu.core import kind
+from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.flags import existing
+from tmmu.core.vocabulary import Bindings, Model
+
+if TYPE_CHECKING:
+    from tmmu.planner import Planned, PlanOptions
+
+
+@click.command()
+@click.argument("model", type=existing)
+@click.option("-o", "--output", type=shared.output, help="Where to write the plan [MODEL.plan.cbor].")
+@shared.bindings()
+@shared.training
+@shared.planning
+@shared.sharding
+@shared.arenas
+@click.option("--why", is_flag=True, help="List the in-place hints that were refused, with reasons.")
+@click.option("--events", type=shared.output, help="Add each move of the scan to this event log.")
+def plan(
+    model: str,
+    output: str | None,
+    bindings: Bindings,
+    training: TrainingOptions,
+    options: PlanOptions,
+    sharding: ShardOptions,
+    arenas: Arenas,
+    why: bool,
+    events: str | None,
+) -> int:
+    """Plan the memory of MODEL (ONNX, or IR as .ir.cbor or .ir.txt), check the plan, and write it."""
+    from tmmu import planner
+    from tmmu.cli import ranks, storages, summary
+    from tmmu.cli.checking import check
+    from tmmu.cli.models import load
+    from tmmu.plan import file
+    from tmmu.planner.modes import chosen, has_backward, prepare
+    from tmmu.planner.remat import check_budget
+    from tmmu.runtime.events import EventLog
+
+    target = _target(model, output, events)
+    spec = ranks.load(sharding, training.budget, options.order)
+    config, policy = arenas
+    loaded = load(model, bindings)
+    try:
+        mode, _ = chosen(training.mode, training.preset, training.budget)
+        graph = prepare(loaded, mode, config, training.budget, policy)
+        wanted = replace(options, mode=mode, is_stage=spec is not None or has_backward(loaded))
+        log = None if events is None else EventLog(events)
+
+        def planned_within_budget(graph: Model) -> Planned:
+            planned = planner.plan_memory(graph, config, wanted, policy=policy, observer=log)
+            if training.budget is not None:
+                check_budget(planned.plan, training.budget)
+            return planned
+
+        made = list(ranks.plans(graph, spec, sharding.rank, planned_within_budget))
+        for _, _, plans in made:
+            for one in plans:
+                check(one, graph, is_ir=kind.is_ir(model))
+    except TmmuError as error:
+        error.in_file(model)
+        raise
+    for local, planned, plans in made:
+        for one in plans:
+            path = ranks.target(target, one)
+            file.save(one, path)
+            click.echo(f"wrote {path}")
+        lines = [*summary.summary(planned.plan), *summary.remarks(planned.plan), *storages.remarks(planned.plan)]
+        lines += _added(loaded, graph)
+        if spec is not None:
+            lines += ranks.summary(spec, local, planned.plan)
+        lines.append(summary.hints(planned.plan, planned.refused))
+        if why:
+            lines += [f"  {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in planned.refused]
+        for line in lines:
+            click.echo(one_line(line))
+    return 0
+
+
+def _target(model: str, output: str | None, events: str | None) -> str:
+    """The file of the plan; UsageError where one file would be two things."""
+    stem = Path(model).name.removesuffix(".cbor").removesuffix(".txt").removesuffix(".ir").removesuffix(".onnx")
+    target = output or f"{stem}.plan.cbor"
+    if os.path.realpath(target) == os.path.realpath(model):
+        raise click.UsageError(f"{target} is the model itself; choose another file with -o")
+    shared.check_apart(model, target, events)
+    return target
+
+
+def _added(given: Model, planned: Model) -> Iterator[str]:
+    """A line for what was added to a model's nodes, if anything was."""
+    own = {node.name for node in given.nodes}
+    added = [node.name for node in planned.nodes if node.name not in own]
+    again = sum(".recompute" in name for name in added)
+    if added:
+        yield f"  backward: {len(added) - again} steps added, {again} computed again"

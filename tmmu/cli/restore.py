@@ -1,0 +1,40 @@
+"""`tmmu restore`: the arenas of a checkpoint in real memory, after its hashes were computed again. spec: U7.6, U7.7"""
+
+from __future__ import annotations
+
+import click
+
+from tmmu.cli import options
+from tmmu.cli.options import RecordOptions
+from tmmu.core.flags import existing
+
+
+@click.command()
+@click.argument("file", metavar="CHECKPOINT", type=existing)
+@options.records(checkpoint=False)
+@options.most_memory
+@options.style
+@click.option("--against", type=existing, metavar="PLAN", help="The plan of today: the checkpoint must be of it.")
+@click.option(
+    "-o", "--output", "target", type=options.output, metavar="PLAN", help="Where to write the checkpoint's plan."
+)
+def restore(
+    file: str, files: RecordOptions, budget: int | None, style: str, against: str | None, target: str | None
+) -> int:
+    """Compute every hash of CHECKPOINT again, put its arenas into memory, and commit; abort on any difference."""
+    from tmmu.cli import execution
+    from tmmu.plan import file as plans
+    from tmmu.runtime import checkpoint as checkpoints
+
+    options.check_apart(file, target, *files.paths)
+    with execution.recorded(files.errors) as failure:
+        log = execution.event_log(files.events)
+        found = checkpoints.load(file, None if against is None else execution.load(against), log)
+        failure.plan = found.plan
+        with execution.applied(file, files, budget, log, lambda **given: checkpoints.resume(found, **given)) as applied:
+            if target is not None:
+                plans.save(found.plan, target)
+            execution.print_applied(file, applied, style)
+    if target is not None:
+        click.echo(f"wrote {target}", err=style == "json")
+    return 0

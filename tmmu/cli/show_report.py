@@ -1,0 +1,125 @@
+"""A plan for people and scripts: arenas with their ratios, the peak, tensors, steps; as text, JSON or CSV.
+
+spec: C2.2, C2.3, C2.4, C2.8, R3.2
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tmmu.cli import envelopes
+from tmmu.cli.summary import summary
+from tmmu.cli.units import size
+from tmmu.core.errors import one_line
+from tmmu.plan import metrics, sharding
+from tmmu.plan.sections import Plan
+
+
+def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
+    """The whole output of `tmmu show`."""
+    if what is None:
+        if style == "json":
+            yield json.dumps(_document(plan), indent=1, ensure_ascii=False)
+        else:
+            yield from map(one_line, _text(plan))
+        return
+    rows = _rows(plan, what)
+    if style == "json":
+        yield json.dumps({what: rows}, indent=1, ensure_ascii=False)
+    elif style == "csv":
+        yield _csv(rows)
+    else:
+        yield from (one_line(_line(what, row)) for row in rows)
+
+
+def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:
+    if what == "storages":
+        from tmmu.cli import storages
+
+        return storages.rows(plan)
+    return metrics.tensors(plan) if what == "tensors" else metrics.steps(plan)
+
+
+def _document(plan: Plan) -> dict[str, Any]:
+    from tmmu.core.bindings import bindings_object
+    from tmmu.plan import file
+
+    hashes, origin = file.hashes(plan), plan.provenance
+    stated: dict[str, Any] = {}
+    if origin is not None:
+        stated = {
+            **{name: value.hex() if isinstance(value, bytes) else value for name, value in origin.__dict__.items()},
+            "bindings": bindings_object(plan.bindings),
+        }
+    return {
+        **stated, "steps": len(plan.allocation.steps), "tensors": len(plan.allocation.tensors),
+        "storages": len(plan.allocation.storages), "arenas": metrics.arenas(plan),
+        "unproduced": list(plan.allocation.unproduced), **(envelopes.document(plan) if origin is not None else {}),
+        **{name: value.hex() for name, value in hashes.items()},
+    }  # fmt: skip
+
+
+def _text(plan: Plan) -> Iterator[str]:
+    allocation, origin = plan.allocation, plan.provenance
+    counts = f"{len(allocation.steps)} steps, {len(allocation.tensors)} tensors, {len(allocation.storages)} storages"
+    if origin is None:
+        yield f"a plan without provenance: {counts}"
+    else:
+        yield f"{origin.model}: {counts}; mode {origin.mode}, layout {origin.layout}, order {origin.order}"
+        if origin.shard_spec:
+            mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(origin.shard_spec))
+            yield f"  rank {origin.rank} of {origin.world_size}: mesh {mesh}"
+    yield from summary(plan)
+    for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
+        arena = allocation.arenas[a]
+        if usage.slots and arena.reuse and usage.peak_step is not None:
+            node = allocation.steps.node[usage.peak_step] if len(allocation.steps) else "no step"
+            yield f"  largest in {arena.name} at its peak, step {usage.peak_step} ({node}):"
+            for name, count, birth, death in metrics.largest_at_peak(plan, a):
+                yield f"    {size(count):>12}  {name}  [{birth}, {death}]"
+
+
+FORMULA = ("=", "+", "-", "@")
+"""What a text begins with that a spreadsheet would compute."""
+
+
+def _cell(value: Any) -> Any:
+    """An entry as CSV has it: no control character, and no text that a spreadsheet takes for a formula. spec: C2.8
+
+    >>> _cell("a\\nb"), _cell("=A1"), _cell(["@x", "y"]), _cell(-1)
+    ('a\\\\nb', "'=A1", "'@x y", -1)
+    """
+    text = " ".join(value) if isinstance(value, list) else value
+    if not isinstance(text, str):
+        return text
+    return one_line(f"'{text}" if text.startswith(FORMULA) else text)
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({key: _cell(value) for key, value in row.items()})
+    return out.getvalue().rstrip("\n")
+
+
+def _line(what: str, row: dict[str, Any]) -> str:
+    if what == "storages":
+        from tmmu.cli import storages
+
+        return storages.line(row)
+    if what == "tensors":
+        shared = f" {row['shares']} of {row['of']}" if row["of"] is not None else ""
+        end = row["offset"] + row["bytes"]
+        slot = "" if row["slot"] is None else f" slot {row['slot']}"
+        where = f"{row['arena']}{slot} [{row['offset']}, {end})"
+        return f"{row['name']}  {where}  steps [{row['birth']}, {row['death']}]{shared}"
+    where = f" in {row['body']}" if row["body"] else ""
+    accesses = f"{', '.join(row['reads'])} -> {', '.join(row['writes'])}"
+    return f"{row['step']} {row['node']} {row['op']} {row['part']}{where}: {accesses}"

@@ -1,0 +1,100 @@
+"""What `tmmu plan`, `tmmu show` and `tmmu replan` print of a plan: bindings, arenas, remarks, in-place hints.
+
+spec: A2.5, A2.6, A8.7, C2.2, C2.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tmmu.cli import envelopes
+from tmmu.cli.units import size
+from tmmu.core.vocabulary import Shares
+from tmmu.plan import metrics
+from tmmu.plan.columns import SHARES
+from tmmu.plan.sections import Plan
+from tmmu.planner.aliasing import Refused
+
+
+def few(items: Sequence[str], limit: int = 8) -> str:
+    """The first of them, and how many more there are (models name their parameters by the hundred)."""
+    listed = ", ".join(items[:limit])
+    return listed if len(items) <= limit else f"{listed} and {len(items) - limit} more"
+
+
+def summary(plan: Plan) -> Iterator[str]:
+    """The bindings, and one line for each arena that holds anything."""
+    bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
+    if bound:
+        yield f"  bindings: {', '.join(f'{name}={_bound(value)}' for name, value in bound.items())}"
+    yield from envelopes.lines(plan)
+    if plan.bindings.defaults:
+        yield f"  defaults: {few([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
+    if plan.bindings.donated:
+        yield f"  donated: {few(plan.bindings.donated)}"
+    if plan.bindings.trust_shapes:
+        yield "  trusted: the shapes that the model file states"
+    for arena in metrics.arenas(plan):
+        if arena["tensors"]:
+            yield _arena(arena)
+
+
+def _arena(arena: dict[str, Any]) -> str:
+    """What an arena needs, and what is claimed of it."""
+    peak = slots = ""
+    if arena["peak_live_bytes"] is not None:
+        at = "" if arena["peak_step"] is None else f" at step {arena['peak_step']}"
+        peak = f", peak live {arena['peak_live_bytes']}{at}, ratio {arena['footprint_per_peak']:.3f}"
+    if arena["slots"] is not None:
+        live = "" if arena["max_live"] is None else f", max live {arena['max_live']}"
+        slots = f"; {arena['slots']} slots{live}, reuse {arena['memory_reuse_ratio']:.1%} of {arena['tensors']} tensors"
+    return f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}){peak}{slots}"
+
+
+def _bound(value: object) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def hints(plan: Plan, refused: Sequence[Refused]) -> str:
+    """How many in-place hints were granted."""
+    granted = int((plan.allocation.tensors.shares == SHARES.index(Shares.IN_PLACE)).sum())
+    return f"  in place: {granted} results; {len(refused)} hints refused (--why lists them)"
+
+
+def pools(plan: Plan, arena: int) -> int:
+    """How many pools an arena of a plan with pools has: its storages begin at that many offsets."""
+    s = plan.allocation.storages
+    return len(np.unique(s.offset[s.arena == arena]))
+
+
+def remarks(plan: Plan) -> Iterator[str]:
+    """What packed would need where slots need more than is live; where pools are more than need be; conformance."""
+    if plan.provenance is None or plan.claims is None:
+        return
+    if plan.origin.layout == "hashed":
+        digest = (plan.origin.address_token_digest or b"").hex()
+        yield "  hashed addresses do not conform to 001 II.F, which requires offsets; footprint is the sum of all slots"
+        yield f"  address token: SHA-256 {digest}"
+    loose = [
+        a
+        for a, u in enumerate(plan.usage)
+        if plan.allocation.arenas[a].reuse and (u.footprint or 0) > (u.peak_live_bytes or 0)
+    ]
+    if plan.origin.layout == "slots" and loose:
+        from tmmu.planner.layouts import packed
+        from tmmu.planner.problem import of_plan
+        from tmmu.planner.slots import slots_of
+
+        needed = packed.place(of_plan(plan), slots_of(plan)).footprint
+        for a in loose:
+            yield (
+                f"  {plan.allocation.arenas[a].name}: packed would need {needed[a]} ({size(needed[a])}), "
+                f"ratio {metrics.ratio(needed[a], plan.usage[a].peak_live_bytes or 0):.3f}"
+            )
+    if plan.origin.layout == "pools":
+        for a, usage in enumerate(plan.usage):
+            if plan.allocation.arenas[a].reuse and (count := pools(plan, a)) > (usage.max_live or 0):
+                yield f"  {plan.allocation.arenas[a].name}: {count} pools, where {usage.max_live} are live at most"

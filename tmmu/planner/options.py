@@ -1,0 +1,116 @@
+"""What `plan_memory` is asked for beside a model and its arenas, and what of that does not go together.
+
+spec: A4.1, M1.2, M1.3, R6.7
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import LAYOUTS, MODES, ORDERS, REPLAN_POLICIES, Model, Phase
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """How a model is planned.
+
+    Attributes
+    ----------
+    mode
+        "inference" retains nothing; "forward" keeps what is saved for backward to the end; "backward" runs both
+        halves of a joint graph. `tmmu.planner.modes.prepare` makes a joint graph, and marks what is saved.
+    layout
+        One of `LAYOUTS`.
+    order
+        One of `ORDERS`: the execution order that is planned.
+    replay_token
+        The 32-byte replay token; by default that of seed 0. It moves no slot and no offset.
+    address_token
+        What the layout `hashed` derives addresses from, 64 bytes or more; no other layout takes one.
+    fallback
+        "packed": use it where the layout is `slots`, an arena is too small for its slots, and packed fits.
+    is_stage
+        Whether the model is a part of a joint graph (a pipeline stage, or its forward half): it may then have no
+        backward nodes of its own, and nothing that they read.
+    replan_policy
+        What a run does with a shape outside the envelope, if the model has one: a word of `REPLAN_POLICIES`.
+    """
+
+    mode: str = "inference"
+    layout: str = "slots"
+    order: str = "given"
+    replay_token: bytes | None = None
+    address_token: bytes | None = None
+    fallback: str | None = None
+    is_stage: bool = False
+    replan_policy: str = "ABORT"
+
+
+DEFAULT_OPTIONS = PlanOptions()
+"""Inference in 001's slots, in the order given."""
+
+
+def check_options(options: PlanOptions, model: Model) -> None:
+    """MODE_VIOLATION or INVALID_BINDING for options that are not known, or do not go together or with the model."""
+    mode = options.mode
+    if mode not in MODES:
+        raise TmmuError(
+            "MODE_VIOLATION", f"mode {mode!r} is not known", fix=f"use one of {', '.join(MODES)}", mode=mode
+        )
+    if (
+        mode == "backward"
+        and not options.is_stage
+        and model.nodes
+        and all(node.phase is Phase.FORWARD for node in model.nodes)
+    ):
+        raise TmmuError(
+            "MODE_VIOLATION",
+            "mode 'backward' of a model that has only forward nodes",
+            place=f"model {model.name!r}",
+            fix="expand it to a joint graph first",
+            mode=mode,
+        )
+    if mode == "forward" and not options.is_stage and (node := _without_gradient(model)) is not None:
+        raise TmmuError(
+            "MODE_VIOLATION",
+            "it has bodies or changes a tensor, so that no gradient is made, and the model marks nothing as saved",
+            place=f"node {node!r}",
+            fix="mark what backward reads as saved, or plan it with --mode inference",
+            mode=mode,
+        )
+    _check_word("layout", options.layout, LAYOUTS)
+    _check_word("order", options.order, ORDERS)
+    _check_word("replan_policy", options.replan_policy, REPLAN_POLICIES)
+    if options.fallback is not None:
+        _check_word("fallback", options.fallback, ("packed",))
+    token = options.replay_token
+    if token is not None and len(token) != 32:
+        raise TmmuError(
+            "INVALID_BINDING", f"a replay token of {len(token)} bytes", fix="give 32 bytes", binding="replay_token"
+        )
+    if options.address_token is not None and options.layout != "hashed":
+        raise TmmuError(
+            "INVALID_BINDING",
+            f"an address token binds nothing in the layout {options.layout}",
+            fix="drop it, or choose --layout hashed",
+            binding="address_token",
+        )
+
+
+def _check_word(binding: str, word: str, known: tuple[str, ...]) -> None:
+    """INVALID_BINDING for a word that is none of those known."""
+    if word not in known:
+        what = f"{binding.replace('_', ' ')} {word!r} is not known"
+        raise TmmuError("INVALID_BINDING", what, fix=f"use one of {', '.join(known)}", binding=binding)
+
+
+def _without_gradient(model: Model) -> str | None:
+    """The first node for which neither the model nor a joint graph states what backward reads."""
+    if any(node.phase is Phase.BACKWARD for node in model.nodes) or any(t.saved_for_backward for t in model.tensors):
+        return None
+    owners = {body.owner for body in model.bodies[1:]}
+    for n, node in enumerate(model.nodes):
+        if n in owners or (node.phase is Phase.FORWARD and node.mutates):
+            return node.name
+    return None
