@@ -124,17 +124,6 @@ def test_a_storage_is_where_its_node_asked_for(folder: Path, capsys: pytest.Capt
     assert "its node asks for this arena" in [row["why"] for row in shown(capsys).values()]
 
 
-def test_a_rule_that_decides_for_no_tensor_is_said_and_no_error(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """By its pattern, or because an earlier rule comes first. spec: M3.15"""
-    more = '[[rules]]\nnames = ["layer*"]\narenas = ["fast"]\n[[rules]]\nnames = ["y"]\narenas = ["fast"]\n'
-    configured(folder, rules=RULES + more)
-    code, said = planned(folder, capsys)
-    assert code == 0
-    assert [f"rule {n} decides for no tensor" in said for n in (1, 2, 3, 4)] == [False, False, True, True]
-
-
 def test_a_rule_may_ask_for_the_device_and_the_operator_of_a_node(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,14 +152,6 @@ def test_a_memory_that_its_arenas_overfill_is_refused_with_what_is_needed(
     )
     assert "raise the capacity, let a rule list further arenas, or plan smaller shapes [ARENA_TOO_SMALL]" in said
     assert not (folder / "p.cbor").exists()
-
-
-def test_what_is_too_small_is_named_all_of_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    configured(folder, sram=100, dram=100)
-    _, said = planned(folder, capsys)
-    assert "memory 'npu/sram'" in said or "memory 'npu/dram'" in said
-    assert said.count("\n") == 1
-    assert "[ARENA_TOO_SMALL]" in said
 
 
 UNEVEN = small(
@@ -220,38 +201,6 @@ def test_the_fallback_fits_every_arena_or_the_refusal_names_the_one_that_it_cann
     assert code != 0
     assert "arena 'all': 256 bytes are needed" in said
     assert "which does not fit either" in said
-
-
-BAD: dict[str, tuple[str, str]] = {
-    "unknown device": ('[arenas.a]\ndevice = "gpu"\n', "arena 'a': unknown device 'gpu'"),
-    "unknown memory": ('[arenas.a]\nmemory = "sram"\n', "arena 'a': the device 'default' has no memory 'sram'"),
-    "unknown arena": ('[arenas.a]\n[[rules]]\narenas = ["b"]\n', "rule 1: unknown arena 'b'"),
-    "an arena twice": ('[arenas.a]\n[[rules]]\narenas = ["a", "a"]\n', "rule 1: it lists the arena 'a' twice"),
-    "no arena": ("[arenas.a]\n[[rules]]\narenas = []\n", "rule 1: it lists no arena"),
-    "a role without arena": (
-        '[arenas.a]\nroles = ["input"]\n',
-        "the configuration has no arena for the role parameter",
-    ),
-    "a capacity of 0": ("[arenas.a]\ncapacity = 0\n", "arena 'a': capacity 0 is not from 1"),
-    "a memory of 0": ("[devices.d.memories]\nm = 0\n[arenas.a]\n", "memory 'd/m': capacity 0 is not from 1"),
-    "an odd alignment": ("[arenas.a]\nalignment = 96\n", "arena 'a': alignment 96 is not a power of two"),
-    "an arena twice in the file": ("[arenas.a]\n[arenas.a]\n", "not TOML"),
-}
-
-
-@pytest.mark.parametrize("what", BAD)
-def test_a_wrong_configuration_is_one_line_and_writes_nothing(
-    folder: Path, capsys: pytest.CaptureFixture[str], what: str
-) -> None:
-    """spec: M3.9, M3.4"""
-    text, message = BAD[what]
-    (folder / "a.toml").write_text(text)
-    code, said = planned(folder, capsys)
-    assert code != 0
-    assert message in said
-    assert said.rstrip().endswith("[INVALID_ARENA_CONFIG]")
-    assert said.count("\n") == 1
-    assert not (folder / "p.cbor").exists()
 
 
 def test_a_plan_that_is_said_to_have_other_rules_is_refuted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,17 +144,6 @@ def test_what_cannot_be_applied_is_one_line(folder: Path, capsys: pytest.Capture
     said(capsys, "apply", "none.cbor", code=2)
 
 
-def test_no_file_is_written_over_another_of_the_same_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = (folder / "p.cbor").read_bytes()
-    os.symlink("p.cbor", folder / "link")
-    for flags in ("--trace p.cbor", "--ledger ./p.cbor", "--journal link", "--trace t --ledger t"):
-        assert "is named twice" in said(capsys, "apply", "p.cbor", *flags.split(), code=2)
-    assert "is named twice" in said(capsys, "checkpoint", "p.cbor", "-o", "p.cbor", code=2)
-    said(capsys, "checkpoint", "p.cbor", "-o", "c")
-    assert "is named twice" in said(capsys, "restore", "c", "-o", "c", code=2)
-    assert (folder / "p.cbor").read_bytes() == before
-
-
 def test_an_arena_without_reuse_is_named_persistent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arenas = (ArenaConfiguration("odd\nname", tuple(Role), reuse=False),)
     file.save(plan(arenas=arenas), "odd.cbor")
@@ -250,13 +239,6 @@ def written(name: str, made: Plan, *states: int) -> str:
     return name
 
 
-def test_two_runs_of_one_plan_are_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in "ab":
-        said(capsys, "apply", "p.cbor", "--trace", name, "--contents")
-    final = traces.load("a")[-1]["trace_final_hash"].hex()
-    assert said(capsys, "trace", "diff", "a", "b") == f"comparable, and the same: 9 records, chain {final}\n"
-
-
 def test_the_first_difference_is_named_with_its_key_and_both_values(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -326,16 +308,6 @@ def test_each_part_of_the_context_decides_on_its_own(key: str) -> None:
     second = full()
     second[0] = second[0] | {"tmmu_plan_hash": bytes(32), "layout": "slots", "mode": "forward"}
     assert compare.incomparable(first, second) == []
-
-
-def test_a_trace_that_cannot_be_read_is_neither_same_nor_different(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    written("a", plan())
-    (folder / "b").write_bytes((folder / "a").read_bytes()[:-1])
-    assert "b: record 8: it is cut off" in said(capsys, "trace", "diff", "a", "b", code=4)
-    said(capsys, "trace", "diff", "a", "none", code=2)
-    said(capsys, "trace", "diff", "a", code=2)
 
 
 def test_the_commands_work_in_a_process_of_their_own(folder: Path) -> None:

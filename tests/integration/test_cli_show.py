@@ -173,30 +173,6 @@ def test_no_name_is_a_formula_to_a_spreadsheet(folder: Path, capsys: pytest.Capt
         assert name in json.loads(shown(capsys, "p.cbor", f"--{what}", "--format", "json"))[what][-1][key]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ((), 2, "Missing argument 'FILE'"),
-        (("absent.cbor",), 2, "'absent.cbor' does not exist"),
-        ((".",), 2, "is a directory"),
-        (("p.cbor", "--format", "csv"), 2, "--format csv goes with --tensors, --steps or --storages"),
-        (("p.cbor", "--format", "xml"), 2, "'xml' is not one of"),
-        (("empty.cbor",), 4, "empty.cbor: not a canonical CBOR plan"),
-        (("torn.cbor",), 4, "torn.cbor: not a canonical CBOR plan"),
-    ],
-)
-def test_bad_input_is_one_clear_line(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, message: str
-) -> None:
-    (folder / "empty.cbor").write_bytes(b"")
-    (folder / "torn.cbor").write_bytes((folder / "p.cbor").read_bytes()[:-1])
-    assert run(["show", *arguments]) == code
-    out, err = capsys.readouterr()
-    assert (out, len(err.splitlines())) == ("", 1)
-    assert err.startswith("error: ")
-    assert message in err
-
-
 def test_a_reader_of_the_first_line_ends_the_command_quietly(folder: Path) -> None:
     """The plan is long enough for more than one buffer."""
     lines = [f"add{k}: a{k} -> a{k + 1}" for k in range(3000)]
@@ -211,20 +187,3 @@ def test_a_reader_of_the_first_line_ends_the_command_quietly(folder: Path) -> No
     errors = process.stderr.read()
     process.stderr.close()
     assert (process.wait(timeout=60), errors) == (0, b"")
-
-
-@pytest.mark.parametrize("what", [(), ("--tensors",), ("--steps",), ("--format", "json")])
-def test_a_plan_that_states_no_more_than_its_allocation_is_shown(
-    folder: Path, capsys: pytest.CaptureFixture[str], what: tuple[str, ...]
-) -> None:
-    """spec: P2.2"""
-    assert run(["example", "text-plan", "-o", "hand.plan.txt"]) == 0
-    capsys.readouterr()
-    assert "act" in shown(capsys, "hand.plan.txt", *what) or what == ("--steps",)
-
-
-def test_why_storages_lie_where_they_do_is_claimed_or_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """spec: P2.2"""
-    assert run(["example", "text-plan", "-o", "hand.plan.txt"]) == 0
-    assert run(["show", "hand.plan.txt", "--storages"]) == 4
-    assert "INVALID_PLAN" in capsys.readouterr().err

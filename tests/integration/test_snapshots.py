@@ -1,4 +1,7 @@
-"""What every command prints, as `tests/corpus/snapshots/` has it. spec: C1.1, C2.1, C2.6, U7.7, SIM6.1"""
+"""What every command prints, as `tests/corpus/snapshots/` has it.
+
+spec: C1.1, C2.1, C2.6, C4.6, U7.7, SIM6.1, SIM6.4, SIM6.5
+"""
 
 from __future__ import annotations
 

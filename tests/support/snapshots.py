@@ -5,7 +5,7 @@ what it printed on stdout (indented), on stderr (`! text`), and its exit code wh
 of the project run in this process, any other in a shell, where it makes files. Lines `# text` are comments.
 
 `python -m tests.support.snapshots --write` runs every command again and writes what is printed now; `git diff` then
-shows what changed. A new case is a new line `$ command`. The kernel and the tools that Java runs count as not installed.
+shows what changed. A new case is a new line `$ command`. The kernel and Java tools count as not installed.
 """
 
 from __future__ import annotations
