@@ -111,9 +111,7 @@ def test_a_training_plan_is_run_alone(folder: Path, capsys: Captured) -> None:
     """spec: SIM6.3"""
     assert ran(capsys, "plan", "m.onnx", "-o", "t.plan.cbor", "--mode", "backward")[0] == 0
     code, out, err = ran(capsys, "run", "m.onnx", "--plan", "t.plan.cbor")
-    assert (code, out) == (4, "")
-    assert "gradient steps have no ONNX kernels; run the plan alone (tmmu run PLAN)" in err
-    assert "[MODE_VIOLATION]" in err
+    assert (code, out, "[MODE_VIOLATION]" in err) == (4, "", True)
     assert ran(capsys, "run", "t.plan.cbor", "--sanitize")[0] == 0
 
 
@@ -156,7 +154,7 @@ def test_a_plan_for_an_envelope_is_run_at_its_largest_or_at_a_size_inside(folder
     for size in (1, 9):
         code, out, err = ran(capsys, "run", "e.onnx", "--plan", "e.plan.cbor", "--dim", f"b={size}")
         assert (code, out) == (2, "")
-        assert err.startswith(f"error: e.plan.cbor: --dim b={size}: the plan is for b=2..8; give a size inside")
+        assert err.startswith(f"error: e.plan.cbor: --dim b={size}: ")
     assert ran(capsys, "run", "e.onnx", "--plan", "e.plan.cbor", "--dim", "c=3")[0] == 2
 
 
