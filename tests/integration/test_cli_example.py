@@ -38,35 +38,6 @@ def test_an_example_is_written_where_it_is_wanted(tmp_path: Path, capsys: pytest
     assert verify_entry.run([str(plan)]) == 1
 
 
-BAD: list[tuple[tuple[str, ...], int, str]] = [
-    ((), 2, "name an example and give -o FILE"),
-    (("chain",), 2, "name an example and give -o FILE"),
-    (("-o", "c.onnx"), 2, "name an example and give -o FILE"),
-    (("chains", "-o", "c.onnx"), 2, "there is no example 'chains'; did you mean chain"),
-    (("broken/nothing-like-it", "-o", "c.cbor"), 2, "there is no example 'broken/nothing-like-it'"),
-    (("chain", "-o", "."), 2, "is a directory"),
-    (("chain", "-o", "missing/c.onnx"), 4, "missing/c.onnx: cannot be written (No such file or directory)"),
-    (("chain", "-o", "/dev/null"), 4, "/dev/null: it is not a regular file"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "expected", "message"), BAD, ids=[" ".join(a) for a, _, _ in BAD])
-def test_bad_input_is_one_clear_line_and_nothing_is_written(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    expected: int,
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    code, out, err = ran(capsys, "example", *arguments)
-    assert (code, out, len(err.splitlines())) == (expected, "", 1)
-    assert err.startswith("error: ")
-    assert message in err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["-h"], ["plan", "--help"], ["show", "-h"], ["example", "-h"]):
         code, out, err = ran(capsys, *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -54,32 +55,21 @@ def framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_step_is_written_as_a_model(framework: Path, capsys: pytest.CaptureFixture[str], named: str) -> None:
     path = list(sys.path)
     assert run(["trace", "torch", named]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "wrote step.ir.cbor",
-        "  step",
-        "  7 nodes (4 forward, 3 backward, 0 optimizer), 10 tensors, 256 bytes of parameters",
-    ]
+    first, _, counts = capsys.readouterr().out.splitlines()
+    assert (first, re.findall("[0-9]+", counts)) == ("wrote step.ir.cbor", ["7", "4", "3", "0", "10", "256"])
     assert files.load(framework / "step.ir.cbor").name == "step"
     assert sys.path == path
 
 
 BAD = [
-    (("steps",), 2, "'steps' is not MODULE:CALLABLE"),
-    (("steps:",), 2, "'steps:' is not MODULE:CALLABLE"),
-    ((":step",), 2, "':step' is not MODULE:CALLABLE"),
-    (("steps:step", "-o", "m.cbor"), 2, "'m.cbor' does not end in .ir.cbor"),
-    (("steps:step", "-o", "missing/m.ir.cbor"), 4, "missing/m.ir.cbor: cannot be written"),
-    (("absent:step",), 4, "absent:step: it cannot be traced: ModuleNotFoundError: No module named 'absent'"),
-    (("absent.py:step",), 4, "absent.py:step: it cannot be traced: FileNotFoundError"),
-    (("steps:absent",), 4, "steps:absent: steps has no callable 'absent'"),
-    (("steps:answer",), 4, "steps:answer: steps has no callable 'answer'"),
-    (
-        ("steps:boom",),
-        4,
-        "steps:boom: it cannot be traced: ValueError: two; run it again with --traceback to see where",
-    ),
-    (("steps:silent",), 4, "steps:silent: it cannot be traced: RuntimeError;"),
-    (("steps:lost",), 4, "No module named 'nothing_of_that_name'"),
+    (("steps:step", "-o", "missing/m.ir.cbor"), 4, "missing/m.ir.cbor: "),
+    (("absent:step",), 4, "absent:step: "),
+    (("absent.py:step",), 4, "FileNotFoundError"),
+    (("steps:absent",), 4, "steps:absent: "),
+    (("steps:answer",), 4, "steps:answer: "),
+    (("steps:boom",), 4, "ValueError: two; "),
+    (("steps:silent",), 4, "RuntimeError;"),
+    (("steps:lost",), 4, "'nothing_of_that_name'"),
 ]
 
 
@@ -108,7 +98,7 @@ def test_a_refusal_of_the_importer_names_the_callable(
 
     monkeypatch.setattr(tracer, "trace", refuses)
     assert run(["trace", "torch", "steps:step"]) == 4
-    assert "error: steps:step: parameter 'w': no [INVALID_IR]" in capsys.readouterr().err
+    assert "steps:step: parameter 'w': " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["torch", "jax"])

@@ -117,18 +117,6 @@ def test_named_lemmas_and_files_are_proved_with_cases(capsys: pytest.CaptureFixt
     assert all(" = " in case["case"] for case in fits["mutants_refuted"])
 
 
-def test_text_names_each_lemma_and_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    """spec: C4.6"""
-    assert run(["sharding", "tenants_fit", "--cases"]) == 0
-    out = capsys.readouterr().out
-    assert "PROVED no_index_has_two_ranks (planner/sharding): 2 mutants refuted, z3: PROVED" in out
-    assert "    mutant 'a rank beside itself' is false where" in out
-    assert out.splitlines()[-3:] == [
-        "verdicts rest on: 1 of 1 lemmas proved by z3", "algorithms and systems: 4 of 4 lemmas proved by z3",
-        "10 mutants refuted",
-    ]  # fmt: skip
-
-
 ONE = LemmaReport(
     "one", "planner/zeroing", "One is one.", 3, verdict="PROVED", twin="x = 1",
     solvers={"z3": "PROVED", "cvc5": "tired"}, mutants_refuted={"two": "x = 2", "three": "x = 3"},
@@ -285,11 +273,6 @@ def test_what_cannot_be_written_at_last_is_said_of_the_options_given(
     (tmp_path / "tenants_fit.smt2").mkdir()
     assert run([part for option in given for part in (option, str(tmp_path))]) == 2
     assert f"error: Invalid value for {named}" in capsys.readouterr().err
-
-
-def test_a_name_that_is_no_lemmas_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["no_such_lemma"]) == 2
-    assert "no_such_lemma" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

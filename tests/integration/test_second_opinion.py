@@ -103,7 +103,7 @@ def test_where_solvers_disagree_nothing_is_proved(
     assert run([plan, "--solver", "both"]) == 3
     out = capsys.readouterr().out
     assert out.startswith("UNKNOWN")
-    assert "the solvers disagree: z3 answers PROVED; cvc5 answers VIOLATED: a, b: (row)" in out
+    assert "z3 answers PROVED; cvc5 answers VIOLATED: a, b: (row)" in out
 
 
 def test_a_solver_that_gives_no_answer_does_not_disagree(
@@ -120,10 +120,7 @@ def test_a_solver_that_gives_no_answer_does_not_disagree(
     monkeypatch.setitem(SOLVERS, "cvc5", Late)
     assert run([plan, "--solver", "both"]) == 3
     out = capsys.readouterr().out
-    assert (
-        "not every solver proves it: z3 answers PROVED; cvc5 answers UNKNOWN: the solver gave no answer within 1 s"
-        in out
-    )
+    assert "z3 answers PROVED; cvc5 answers UNKNOWN: " in out
     assert "disagree" not in out
 
 
@@ -135,7 +132,7 @@ def test_a_solver_that_is_not_installed_is_named_with_the_command_that_installs_
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cvc5" else found(name))
     for flag in ("cvc5", "both"):
         assert run([plan, "--solver", flag]) == 2
-        assert "--solver: cvc5 is not installed: pip install 'tmmu[cvc5]'" in capsys.readouterr().err
+        assert "pip install 'tmmu[cvc5]'" in capsys.readouterr().err
         with pytest.raises(click.BadParameter, match="cvc5 is not installed"):
             prove_lemmas.command.main(["level", "--solver", flag], standalone_mode=False)
     assert run([plan, "--solver", "z3"]) == 0

@@ -107,27 +107,3 @@ def test_a_file_is_shown_as_text_that_states_the_same(capsys: pytest.CaptureFixt
     examples.write("gpt2", "gpt2.onnx")
     code, out, _ = ran(capsys, "show", "gpt2.onnx", "--as", "text", "--dim", "batch=1", "--dim", "seq=1..64")
     assert (code, "\ndim seq 1 64\n" in out, " 1xseqx768 " in out) == (0, True, True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("show", "p", "--as", "text", "--steps"), 2, "--as text prints the whole file"),
-        (("show", "p", "--as", "text", "--format", "json"), 2, "--as text prints the whole file"),
-        (("show", "p", "--dim", "n=1"), 2, "bindings go with --as text"),
-        (("show", "p", "--as", "text"), 4, "p:2:7: expected the name of a tensor"),
-        (("plan", "m.ir.txt"), 4, "m.ir.txt:1:1: expected the first line tmmu-ir-text 1"),
-        (("plan", "p"), 4, "it is a plan, and a model is needed"),
-        (("show", "torn"), 4, "[INVALID_PLAN]"),
-    ],
-)
-def test_what_cannot_be_shown_or_read_is_one_clear_line(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, said: str
-) -> None:
-    """spec: C2.6, X1.4"""
-    Path("p").write_text("tmmu-plan-text 1\ntensor")
-    Path("m.ir.txt").write_text("tensor x f32 4\n")
-    Path("torn").write_text("no plan\n")
-    found, out, err = ran(capsys, *arguments)
-    assert (found, out, err.count("\n")) == (code, "", 1)
-    assert said in err
