@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.verify.command import command
+from tests.support.onnx_cases import cases, compared
 from tests.support.onnx_files import LIGHT, model_of
 from tmmu import examples
 from tmmu.cli.entry import run
@@ -104,3 +105,11 @@ def test_open_dimensions_have_sizes_that_agree_for_every_shape(tmp_path: Path) -
     examples.write("gpt2", tmp_path / "m.onnx")
     found = read_onnx(tmp_path / "m.onnx", Bindings(ranges={"batch": (1, 4), "seq": (1, 1024)}))
     assert (found.size_differences, found.assumed_sizes) == ((), {})
+
+
+def test_sizes_are_those_that_onnx_records_in_its_tests(tmp_path: Path) -> None:
+    """A sample of all, which the nightly tests compare. spec: V3.7"""
+    sample = cases("Einsum", "OneHot", "AveragePool", "ConvTranspose", "LSTM", "Resize")
+    count, wrong = compared(sample, tmp_path)
+    assert wrong == []
+    assert count["agree"] > 70
