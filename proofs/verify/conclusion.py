@@ -114,6 +114,7 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
         "provenance": origin is not None,
         "claims": plan.claims is not None,
         "accesses": has_steps,
+        "sizes": options.model is not None and not result.assumptions["assumed_sizes"],
     }[requirement]
 
 

@@ -52,6 +52,9 @@ def _text(verdict: Verdict, verbose: bool) -> Iterator[str]:
         yield f"  donated: {_few(verdict.assumptions['donated'])}"
     if verdict.assumptions["believed_operators"]:
         yield f"  assumed operators: {', '.join(verdict.assumptions['believed_operators'])}"
+    if verdict.assumptions["assumed_sizes"]:
+        sizes = (f"{operator} ({reason})" for operator, reason in verdict.assumptions["assumed_sizes"].items())
+        yield f"  assumed sizes of results, by shape inference alone: {', '.join(sizes)}"
     if verdict.assumptions["trusted_shapes"]:
         yield "  trusted: the shapes that the model file states"
     yield from (f"  note: {note}" for note in verdict.notes)

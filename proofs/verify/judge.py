@@ -91,6 +91,7 @@ def judge(
         return result
     subject = Subject(stated, model, options.donated, mode_of(plan, options))
     result.assumptions["believed_operators"] = _assumed_operators(subject)
+    result.assumptions["assumed_sizes"] = {} if model is None else model.reference.assumed_sizes
     progress("checking")
     if not _refuted(result, violations(subject), stated):
         _prove(result, subject, options, progress)
@@ -225,6 +226,7 @@ def _assumptions(bound: Bindings, options: Options) -> dict[str, Any]:
         "donated": sorted(options.donated),
         "trusted_shapes": options.trust_shapes,
         "believed_operators": [],
+        "assumed_sizes": {},
     }
 
 

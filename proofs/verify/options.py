@@ -12,7 +12,7 @@ from proofs.readers import donation
 from tmmu.core.vocabulary import Bindings
 from tmmu.plan.sections import Plan
 
-REQUIRABLE = ("model", "slot-count", "ranks", "kernel", "provenance", "claims", "accesses")
+REQUIRABLE = ("model", "slot-count", "ranks", "kernel", "provenance", "claims", "accesses", "sizes")
 """What `--require` may name."""
 
 

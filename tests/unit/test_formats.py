@@ -16,7 +16,7 @@ from proofs.verify.verdict import Verdict
 
 NOTHING: dict[str, Any] = {
     "dims": {}, "ranges": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,
-    "believed_operators": [],
+    "believed_operators": [], "assumed_sizes": {},
 }  # fmt: skip
 
 
@@ -24,6 +24,7 @@ def proved(file: str = "a.cbor") -> Verdict:
     assumed = {
         "dims": {"n": 4}, "ranges": {"m": [1, 8]}, "shapes": {"x": [1, 3]}, "values": {"rate": "16"},
         "defaults": {"k": "3"}, "donated": ["x"], "trusted_shapes": True, "believed_operators": ["own::Op"],
+        "assumed_sizes": {"own::Op": "it has no rule"},
     }  # fmt: skip
     obligations: list[dict[str, Any]] = [
         {"name": "hashes", "verdict": "PROVED", "detail": "by comparison"},
@@ -104,6 +105,7 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
         "  defaults: k=3",
         "  donated: x",
         "  assumed operators: own::Op",
+        "  assumed sizes of results, by shape inference alone: own::Op (it has no rule)",
         "  trusted: the shapes that the model file states",
     ]
 

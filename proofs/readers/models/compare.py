@@ -48,6 +48,7 @@ def differences(
     """
     pairs = pairing(plan, reference)
     yield from _bindings(plan, reference)
+    yield from _sizes(reference, pairs)
     yield from step_differences(plan, reference, pairs)
     yield from tensor_differences(plan, reference, pairs)
     yield from _views(plan, reference, pairs)
@@ -127,6 +128,14 @@ def _bindings(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
             if ours.get(name) != theirs.get(name):
                 stated, recomputed = (f"{name}={texts.get(name, 'nothing')}" for texts in (ours, theirs))
                 yield difference("binding", "", (), None, stated, recomputed)
+
+
+def _sizes(reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
+    """Shape inference, on which plans rest, gives every size that the verifier works out itself. spec: V3.8"""
+    for found in reference.size_differences:
+        at = pairs.positions.get(pairs.writers[found.tensor]) if found.tensor in pairs.writers else None
+        tensors = (found.tensor,) if found.tensor else ()
+        yield difference(found.what, found.node, tensors, at, found.inferred, found.found)
 
 
 def _donations(plan: Plan, reference: ReferenceProgram, donated: frozenset[str], pairs: Pairing) -> Iterator[Violation]:

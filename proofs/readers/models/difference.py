@@ -11,8 +11,8 @@ from tmmu.plan.columns import PARTS
 from tmmu.plan.sections import Plan
 
 WHAT = (
-    "binding", "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes", "mutates",
-    "missing-tensor", "extra-tensor", "bytes", "element-bits", "role", "input", "output", "saved", "writer",
+    "binding", "size", "branch", "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes",
+    "mutates", "missing-tensor", "extra-tensor", "bytes", "element-bits", "role", "input", "output", "saved", "writer",
     "alignment", "view", "order", "nesting", "missing-body", "extra-body", "body-parent", "body-steps", "body-iterates",
     "unproduced", "must-not-alias", "donated", "source-digest", "sharding", "shard",
 )  # fmt: skip

@@ -1,9 +1,10 @@
 """An ONNX model as the steps that must be run of it, read by the checker itself.
 
-The importer turns the same file into a model for the planner; this module shares no code with it. Both take the sizes
-of values and the branches that a binding rules out from `tmmu.importers.shapes`, which is trusted for these two and
-nothing else: names, captured values, bodies, unproduced outputs, views and in-place operands are worked out here
-from the graph itself. Bodies nest to any depth that protobuf parses; the walk keeps its own stack.
+The importer turns the same file into a model for the planner; this module shares no code with it. Both read the file
+and its bindings by `tmmu.importers.shapes`. What that infers of sizes, and of branches that a binding rules out, is
+compared with what `sizes` works out from the operators' texts. Names, captured values, bodies, unproduced outputs,
+views and in-place operands are worked out here from the graph itself. Bodies nest to any depth that protobuf parses;
+the walk keeps its own stack.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from proofs.readers.models.onnx_graph import (
     short_domain,
 )
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
+from proofs.readers.models.sizes.reading import Formal, SizeReading
 from proofs.readers.operators import is_floating, is_view, iterates, overwritable, plain
 from tmmu.core.dtypes import BITS, element_alignment, nbytes
 from tmmu.core.errors import TmmuError
@@ -60,8 +62,8 @@ def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> Referenc
 
     Notes
     -----
-    Implements spec: T8.1, T8.2, T8.6 to T8.12, T9.1, T10.1, T10.5 and M3.2. O(nodes + accesses), times the nesting
-    depth for captured values.
+    Implements spec: T8.1, T8.2, T8.6 to T8.12, T9.1, T10.1, T10.5, M3.2, V3.7 and V3.8.
+    O(nodes + accesses), times the nesting depth for captured values.
     """
     resolved = shapes.resolve(
         path,
@@ -112,6 +114,7 @@ class _Reading:
         self.resolved, self.graph = resolved, resolved.graph.graph
         self.reference = ReferenceProgram(bindings=resolved.bindings, source_digest=resolved.source_digest)
         self.opset = opsets(resolved.graph)
+        self.sizes = SizeReading(resolved.sizes, resolved.bindings, self.opset, self.graph)
         self.nodes: set[str] = set()
         self.unproduced: set[str] = set()
         self.constants: dict[str, TensorProto] = {}
@@ -119,14 +122,19 @@ class _Reading:
 
     def run(self) -> None:
         main = _Scope("", None, self.graph)
-        initialized = set(initializers(self.graph))
-        inputs = [value.name for value in self.graph.input if value.name not in initialized]
-        for name in inputs:
-            self._define(main, name, Role.INPUT)
+        initialized = {name for name, _ in initializers(self.graph)}
+        given = [value for value in self.graph.input if value.name not in initialized]
+        inputs = [value.name for value in given]
+        for value in given:
+            self._sized(value.name)
+            self.sizes.input(value)
+            self._define(main, value.name, Role.INPUT)
         self.work.append(partial(self._open, main))
         while self.work:
             self.work.pop()()
         outputs = [self._look_up(main, value.name, "the graph's outputs") for value in self.graph.output]
+        self.reference.size_differences = tuple(self.sizes.differences)
+        self.reference.assumed_sizes = dict(sorted(self.sizes.assumed.items()))
         for name, count in Counter(outputs).items():
             if count > 1:
                 raise _invalid(f"graph output {name!r} is listed {count} times", name)
@@ -135,10 +143,13 @@ class _Reading:
 
     def _open(self, scope: _Scope) -> None:
         """Take in a graph's initializers and line up its nodes."""
-        for value in initializers(scope.graph):
-            self._define(scope, value, Role.PARAMETER)
         # What is a graph input as well is only a default: the caller may put another value in its place (T10).
         overridable = {value.name for value in scope.graph.input}
+        for name, tensor in initializers(scope.graph):
+            self._sized(scope.scoped(name))
+            has_value = name not in overridable or name in self.resolved.bindings.defaults
+            self.sizes.stored(scope.scoped(name), tensor, has_value)
+            self._define(scope, name, Role.PARAMETER)
         for tensor in scope.graph.initializer:
             if tensor.name not in overridable:
                 self.constants[scope.scoped(tensor.name)] = tensor
@@ -153,9 +164,12 @@ class _Reading:
             raise _invalid("two nodes have this name", name, "give the nodes different names")
         self.nodes.add(name)
         domain = short_domain(node.domain)
-        reads = tuple(self._look_up(scope, value, name) for value in node.input if value)
+        operands = [self._look_up(scope, value, name) if value else None for value in node.input]
+        reads = tuple(operand for operand in operands if operand is not None)
         bodies = [(f"{name}/{attribute}", graph) for attribute, graph in bodies_of(node)]
         if not bodies:
+            results = self._results(scope, node)
+            self.sizes.node(name, node, operands, results)
             writes = self._outputs(scope, node, name)
             self._note_constant(scope, node)
             self._note_sharing(scope, node, domain)
@@ -164,35 +178,62 @@ class _Reading:
         kept = [(body, graph) for body, graph in bodies if body not in self.resolved.ruled_out]
         if len(kept) < len(bodies) and (len(kept) != 1 or iterates(domain, node.op_type)):
             raise _invalid("only one branch of an If can be ruled out", name)
-        inner = [self._body(scope, body, graph, ReferenceBody(name, scope.body, iterates(domain, node.op_type)))
-                 for body, graph in kept]  # fmt: skip
+        entry = ReferenceBody(name, scope.body, iterates(domain, node.op_type))
+        scopes = [_Scope(body, scope, graph) for body, graph in kept]
+        entered = [
+            Formal(within.body.removeprefix(f"{name}/"), within.graph, self._formals(within)) for within in scopes
+        ]
+        self.sizes.enter(name, node, operands, entered, len(kept) < len(bodies))
+        inner = [self._body(within, entry) for within in scopes]
         formal = tuple(within.values[value.name] for within in inner for value in within.graph.input)
         self._step(ReferenceStep(name, domain, node.op_type, NodePart.ENTER, scope.body, reads, formal))
-        self.work.append(partial(self._leave, scope, node, name, domain, inner))
+        self.work.append(partial(self._leave, scope, node, name, operands, inner))
         for within in reversed(inner):
             self.work.append(partial(self._open, within))
 
-    def _body(self, scope: _Scope, body: str, graph: GraphProto, entry: ReferenceBody) -> _Scope:
+    def _formals(self, within: _Scope) -> list[str]:
+        """The tensors that `enter` writes for a body."""
+        names = [within.scoped(value.name) for value in within.graph.input]
+        for name in names:
+            self._sized(name)
+        return names
+
+    def _body(self, within: _Scope, entry: ReferenceBody) -> _Scope:
         """A body's scope with its formal inputs, which `enter` writes."""
-        self.reference.bodies[body] = entry
-        within = _Scope(body, scope, graph)
-        for value in graph.input:
+        self.reference.bodies[within.body] = entry
+        for value in within.graph.input:
             self._define(within, value.name, Role.ACTIVATION)
             within.formal.add(value.name)
         return within
 
-    def _leave(self, scope: _Scope, node: NodeProto, name: str, domain: str, inner: list[_Scope]) -> None:
+    def _leave(
+        self, scope: _Scope, node: NodeProto, name: str, operands: list[str | None], inner: list[_Scope]
+    ) -> None:
         """Emit a node's leave: it reads what the bodies hand out and writes the node's outputs."""
-        handed = []
+        handed, given, domain = [], [], short_domain(node.domain)
         for within in inner:
             outputs = [self._look_up(within, value.name, name) for value in within.graph.output]
+            given.append(outputs)
             made = {within.values[value] for value in within.made}
             for output in handed_out(within.body, outputs, made):
                 if output.copy is not None:
                     self._tensor(output.copy, Role.SCRATCH, like=output.tensor)
                 handed.append(output)
+        self.sizes.leave(name, node, operands, given, self._results(scope, node))
         reads, writes = leave_accesses(handed, self._outputs(scope, node, name))
         self._step(ReferenceStep(name, domain, node.op_type, NodePart.LEAVE, scope.body, reads, writes))
+
+    def _results(self, scope: _Scope, node: NodeProto) -> list[str | None]:
+        """The tensors of a node's outputs by position, None for those that are absent or unproduced (T9)."""
+        found: list[str | None] = []
+        for position, value in enumerate(node.output):
+            name = scope.scoped(value) if value else None
+            if name is not None and name not in self.resolved.sizes:
+                if not is_optional_output(node, position, self.opset):
+                    self._sized(name)
+                name = None
+            found.append(name)
+        return found
 
     def _outputs(self, scope: _Scope, node: NodeProto, name: str) -> tuple[str, ...]:
         """The tensors that a node writes: its outputs, but for those that are absent or unproduced (T9)."""
@@ -223,20 +264,23 @@ class _Reading:
         """Record a tensor's size and role."""
         if name in self.reference.roles:
             raise _invalid("two tensors would have this name", name, "rename one of the values")
-        if (like or name) not in self.resolved.sizes:
-            raise TmmuError(
-                "INVALID_IR_SHAPES",
-                "the value has no known shape",
-                place=name,
-                fix="bind its dims with --dim or --shape",
-            )
-        shape, dtype = self.resolved.sizes[like or name]
+        shape, dtype = self.sizes.sizes[like or name]
         self.reference.shapes[name] = shape
         self.reference.sizes[name] = (nbytes(shape, dtype), BITS[dtype])
         self.reference.alignments[name] = element_alignment(dtype)
         self.reference.roles[name] = role
         if is_floating(dtype):
             self.reference.floating.add(name)
+
+    def _sized(self, name: str) -> None:
+        """Refuse a tensor for which inference has found no size."""
+        if name not in self.resolved.sizes:
+            raise TmmuError(
+                "INVALID_IR_SHAPES",
+                "the value has no known shape",
+                place=name,
+                fix="bind its dims with --dim or --shape",
+            )
 
     def _look_up(self, scope: _Scope, value: str, reader: str) -> str:
         """The tensor that a name stands for: this graph's own, or one captured from a graph around it."""

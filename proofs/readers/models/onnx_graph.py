@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto
 
 from proofs.readers.operators import plain
 
@@ -23,10 +23,10 @@ def node_names(graph: GraphProto, scope: str) -> list[str]:
     ]
 
 
-def initializers(graph: GraphProto) -> Iterator[str]:
-    """The names of a graph's initializers; a sparse one has its name from its values."""
-    yield from (tensor.name for tensor in graph.initializer)
-    yield from (sparse.values.name for sparse in graph.sparse_initializer)
+def initializers(graph: GraphProto) -> Iterator[tuple[str, TensorProto | SparseTensorProto]]:
+    """A graph's initializers by name; a sparse one has its name from its values."""
+    yield from ((tensor.name, tensor) for tensor in graph.initializer)
+    yield from ((sparse.values.name, sparse) for sparse in graph.sparse_initializer)
 
 
 def bodies_of(node: NodeProto) -> list[tuple[str, GraphProto]]:

@@ -38,6 +38,17 @@ class ReferenceBody(NamedTuple):
     iterates: bool
 
 
+class SizeDifference(NamedTuple):
+    """A tensor whose size the verifier's rules and shape inference disagree about, or a branch (`what`) that one of
+    them rules out and the other takes; `node` is the one that writes it."""
+
+    what: str
+    node: str
+    tensor: str
+    inferred: str
+    found: str
+
+
 @dataclass
 class ReferenceProgram:
     """Steps in an order that the model allows, and what the plan must say of each tensor.
@@ -48,7 +59,8 @@ class ReferenceProgram:
     body's boundary. `assumed` are the operators (`domain::op`) for which the model alone states it. `floating`
     are the tensors that can have a gradient, `grouped` those in a declared alias group, and `phases` gives the phase of
     each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that they give the
-    same values is assumed.
+    same values is assumed. `size_differences` are the tensors whose size the verifier works out otherwise than shape
+    inference does, `assumed_sizes` the operators whose results' size it takes from there, each with the reason.
     """
 
     steps: list[ReferenceStep] = field(default_factory=list)
@@ -69,5 +81,7 @@ class ReferenceProgram:
     grouped: frozenset[str] = frozenset()
     phases: dict[str, Phase] = field(default_factory=dict)
     repeated: set[str] = field(default_factory=set)
+    size_differences: tuple[SizeDifference, ...] = ()
+    assumed_sizes: dict[str, str] = field(default_factory=dict)
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None

@@ -1,0 +1,231 @@
+"""Sizes of a model's tensors, node by node in order of execution, compared with those that shape inference gives.
+
+Where both are known and differ, that is a difference that refutes a plan; where the rules cannot say, the inference is
+assumed and the operator is listed. A rule that refuses operands that inference accepts is a difference as well.
+spec: V3.7, V3.8, V3.9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto
+
+from proofs.readers.envelope import apart
+from proofs.readers.models.reference import SizeDifference
+from proofs.readers.models.sizes import bodies
+from proofs.readers.models.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
+from proofs.readers.models.sizes.inputs import dimensions, input_size, input_value
+from proofs.readers.models.sizes.stored import size_of, sparse_size, value_of
+from proofs.readers.models.sizes.table import RULES, version_of
+from proofs.readers.models.sizes.values import Producer, TensorValues
+from proofs.readers.operators import plain, qualified
+from tmmu.core.dims.expressions import Dim, Unwieldy, evaluate, show
+from tmmu.core.dims.maxima import maximum, minimum
+from tmmu.core.vocabulary import Bindings
+
+Inferred = Mapping[str, tuple[tuple[Dim, ...], str]]
+
+
+class Formal(NamedTuple):
+    """A body of a node: which attribute it is, its graph, and the scoped names of its formal inputs."""
+
+    attribute: str
+    graph: GraphProto
+    names: Sequence[str]
+
+
+class SizeReading:
+    """The sizes of one model as they are worked out; a difference in `sizes` refutes."""
+
+    def __init__(self, inferred: Inferred, bindings: Bindings, opsets: Mapping[str, int], graph: GraphProto) -> None:
+        self.inferred, self.bindings, self.opsets = inferred, bindings, opsets
+        self.sizes: dict[str, TensorSize] = {}
+        self.values = TensorValues(self.sizes)
+        self.differences: list[SizeDifference] = []
+        self.assumed: dict[str, str] = {}
+        self._dims = dimensions(graph.input, bindings)
+
+    def input(self, value: ValueInfoProto) -> None:
+        """A graph input without a default."""
+        try:
+            found: TensorSize | NotKnown = input_size(value, self.bindings, self._dims)
+        except NotKnown as reason:
+            found = reason
+        self._settle("the caller", "the graph's inputs", value.name, found)
+        if isinstance(found, NotKnown):
+            self.assumed.setdefault("the graph's inputs", str(found))
+        self.values.assume(value.name, input_value(value, self.bindings))
+
+    def stored(self, name: str, tensor: TensorProto | SparseTensorProto, has_value: bool) -> None:
+        """An initializer; `has_value` unless the caller may put another value in its place."""
+        try:
+            dense = isinstance(tensor, TensorProto)
+            found: TensorSize | NotKnown = size_of(tensor) if dense else sparse_size(tensor)
+        except NotKnown as reason:
+            found = reason
+        self._settle("the caller", "initializers", name, found)
+        if isinstance(found, NotKnown):
+            self.assumed.setdefault("initializers", str(found))
+        value = value_of(tensor) if has_value and isinstance(tensor, TensorProto) else None
+        self.values.assume(name, value if value is not None and value.cells.shape == self.sizes[name].shape else None)
+
+    def node(self, place: str, node: NodeProto, reads: Sequence[str | None], writes: Sequence[str | None]) -> None:
+        """A node without bodies; `reads` and `writes` are scoped names, None for what is absent or not produced."""
+        made = self._made(node, reads, writes)
+        rule = None if made is None else RULES.get((plain(node.domain), node.op_type, made.since))
+        if made is None or rule is None:
+            self._assume_all(place, node, writes, "it has no rule")
+            return
+        found = _attempt(lambda: rule(self.values.call(made)))
+        if isinstance(found, list) and len(found) < len(writes):
+            found = Misfit(f"it has {len(writes)} results, and {len(found)} at most")
+        self._settle_all(place, node, writes, found)
+        self.values.made_by(made)
+
+    def enter(
+        self, place: str, node: NodeProto, reads: Sequence[str | None], kept: Sequence[Formal], ruled_out: bool
+    ) -> None:
+        """A node with bodies, of which `kept` may run; whether one is `ruled_out` must follow from its condition."""
+        made = self._made(node, reads, ())
+        known = made is not None and self._has_bodies(made)
+        if not known or made is None:
+            for body in kept:
+                self._assume_all(place, node, body.names, "it has no rule")
+            return
+        call = self.values.call(made)
+        if node.op_type == "If" and ruled_out:
+            self._check_branch(place, call, kept[0].attribute)
+        for body in kept:
+            found = _attempt(partial(bodies.formals, call, body.graph.input))
+            self._settle_all(place, node, body.names, found)
+            if node.op_type == "Loop" and call.has(1) and len(body.names) > 1:
+                # The body runs only where its condition, which it is given, is true.
+                shape = self.sizes[body.names[1]].shape
+                self.values.assume(body.names[1], Value(np.ones([1] * len(shape), np.bool_), "bool"))
+
+    def leave(
+        self,
+        place: str,
+        node: NodeProto,
+        reads: Sequence[str | None],
+        handed: Sequence[Sequence[str]],
+        writes: Sequence[str | None],
+    ) -> None:
+        """The same node when its bodies are done; `handed` are the scoped names of what each hands out."""
+        made = self._made(node, reads, writes)
+        if made is None or not self._has_bodies(made):
+            self._assume_all(place, node, writes, "it has no rule")
+            return
+        call = self.values.call(made)
+        is_loop = node.op_type == "Loop"
+        begins = call.value(1) if is_loop and call.has(1) else None
+        goes_on = self.values.of(handed[0][0]) if is_loop and call.has(1) and handed[0] else None
+        given = [[self.sizes[name] for name in names] for names in handed]
+        self._settle_all(place, node, writes, _attempt(lambda: bodies.results(call, given, begins, goes_on)))
+        if node.op_type == "If" and len(handed) == 1:
+            for name, other in zip(writes, handed[0], strict=False):
+                if name is not None:
+                    self.values.equate(name, other)
+
+    def _made(self, node: NodeProto, reads: Sequence[str | None], writes: Sequence[str | None]) -> Producer | None:
+        since = version_of(node.domain, node.op_type, self.opsets)
+        return None if since is None else Producer(node, since, reads, writes)
+
+    def _has_bodies(self, made: Producer) -> bool:
+        return not plain(made.node.domain) and made.since in bodies.VERSIONS.get(made.node.op_type, ())
+
+    def _check_branch(self, place: str, call: Call, kept: str) -> None:
+        """The branch that is left must be the one that the condition takes."""
+        try:
+            taken = "then_branch" if bodies.truth(call.value(0)) else "else_branch"
+        except NotKnown as reason:
+            self._assume(call.node, str(reason))
+            return
+        if taken != kept:
+            self.differences.append(SizeDifference("branch", place, "", f"{kept} runs", f"{taken} runs"))
+
+    def _assume_all(self, place: str, node: NodeProto, names: Sequence[str | None], reason: str) -> None:
+        self._settle_all(place, node, names, NotKnown(reason))
+
+    def _settle_all(
+        self, place: str, node: NodeProto, names: Sequence[str | None], found: list[TensorSize] | Misfit | NotKnown
+    ) -> None:
+        if isinstance(found, NotKnown):
+            self._assume(node, str(found))
+        for k, name in enumerate(names):
+            if name is not None:
+                own = found[k] if isinstance(found, list) and k < len(found) else found
+                self._settle(place, _named(node), name, own if not isinstance(own, list) else NotKnown("no result"))
+
+    def _assume(self, node: NodeProto, reason: str) -> None:
+        self.assumed.setdefault(_named(node), reason)
+
+    def _settle(self, place: str, op: str, name: str, found: TensorSize | Misfit | NotKnown) -> None:
+        """Compare a size with the inferred one, with which the reading goes on: a difference is named once."""
+        shape, dtype = self.inferred[name]
+        inferred = TensorSize(shape, dtype)
+        self.sizes[name] = inferred
+        if isinstance(found, NotKnown) or found == inferred:
+            return
+        if isinstance(found, Misfit):
+            self.differences.append(SizeDifference("size", place, name, str(inferred), f"no result: {found}"))
+            return
+        try:
+            at = _differing(inferred, found, self.bindings.ranges)
+        except NotKnown as reason:
+            self.assumed.setdefault(op, str(reason))
+            return
+        if at is not None:
+            self.differences.append(SizeDifference("size", place, name, f"{inferred}{at[0]}", f"{found}{at[1]}"))
+
+
+def _named(node: NodeProto) -> str:
+    """An operator as the list of assumed sizes names it."""
+    return qualified(plain(node.domain) or "ai.onnx", node.op_type)
+
+
+def _differing(one: TensorSize, other: TensorSize, ranges: Mapping[str, tuple[int, int]]) -> tuple[str, str] | None:
+    """What to add to two sizes that differ: a shape of the envelope at which they do; None where they never do.
+
+    Raises NotKnown where neither is shown.
+    """
+    if one.dtype != other.dtype or len(one.shape) != len(other.shape):
+        return "", ""
+    undecided = None
+    for a, b in zip(one.shape, other.shape, strict=True):
+        if a == b:
+            continue
+        if isinstance(a, int) and isinstance(b, int):
+            return "", ""
+        if (at := apart(a, b, ranges)) is not None:
+            where = ", ".join(f"{name}={size}" for name, size in at.items())
+            return tuple(f" ({evaluate(dim, at)} at {where})" for dim in (a, b))  # type: ignore[return-value]
+        if not _always_equal(a, b):
+            undecided = f"{show(a)} and {show(b)} are not shown to be equal for every shape"
+    if undecided is not None:
+        raise NotKnown(undecided)
+    return None
+
+
+def _always_equal(one: Dim, other: Dim) -> bool:
+    try:
+        least, most = minimum(one - other), maximum(one - other)
+    except Unwieldy:
+        return False
+    return least is not None and most is not None and least.value == most.value == 0
+
+
+def _attempt(rule: Callable[[], Sequence[TensorSize]]) -> list[TensorSize] | Misfit | NotKnown:
+    """What a rule gives, or why it gives nothing; attributes of a kind that it does not expect are a misfit."""
+    try:
+        return list(rule())
+    except (Misfit, NotKnown) as reason:
+        return reason
+    except Unwieldy as reason:
+        return NotKnown(str(reason))
+    except (TypeError, ValueError, IndexError, ArithmeticError, AttributeError) as error:
+        return Misfit(f"its operands or attributes do not fit it ({error})")

@@ -1,0 +1,115 @@
+"""Sizes that the verifier works out itself: what shape inference gets wrong, what rules refuse, what stays assumed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from click.testing import CliRunner
+
+from proofs.readers.models.onnx import read_onnx
+from proofs.readers.models.reference import ReferenceProgram
+from proofs.verify.command import command
+from tests.support.onnx_cases import cases, compared
+from tests.support.onnx_files import LIGHT, model_of
+from tmmu import examples
+from tmmu.cli.entry import run
+from tmmu.core.vocabulary import Bindings
+
+EINSUM = """g (float[1] d, float[64,64] cd) => (float[N] z) {
+  y = Einsum <equation = "d,cd->dc"> (d, cd) z = Relu(y) }"""
+RANGE = """g (float[1] x) => (float[N] z) <float a = {-3.4}, float b = {0.3}, float s = {3.7}> {
+  y = Range(a, b, s) z = Relu(y) }"""
+ONE_HOT = """g (float[64] x) => (float[64] y) <float[1] i = {0.5}, int64 n = {2}, int64[2] v = {0, 1}> {
+  row = OneHot(i, n, v) hit = ReduceMax <keepdims = 0> (row) c = Cast <to = 9> (hit)
+  [pick] y = If (c) <then_branch = t () => (float[64] a) { a = Softmax(x) },
+                     else_branch = e () => (float[64] b) { b = Relu(x) }> }"""
+OWN = "g (float[2] x) => (float[2] y) { [own] y = my.domain.Fuse(x) }"
+
+
+def read(text: str, folder: Path, bindings: Bindings | None = None, opset: int = 17) -> ReferenceProgram:
+    onnx.save(model_of(text, opset), folder / "m.onnx")
+    return read_onnx(folder / "m.onnx", bindings or Bindings())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (EINSUM, ("size", "Einsum#0", "y", "float32 [1, 64]", "float32 [64, 64]")),
+        (RANGE, ("size", "Range#0", "y", "float32 [1]", "no result: ")),
+        (ONE_HOT, ("branch", "pick", "", "else_branch runs", "then_branch runs")),
+    ],
+    ids=["einsum", "range", "onehot"],
+)
+def test_a_size_or_branch_that_inference_gets_wrong_is_a_difference(
+    text: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    """spec: V3.7, V3.8"""
+    (found,) = read(text, tmp_path).size_differences
+    assert found[:4] == expected[:4]
+    assert found.found.startswith(expected[4])
+
+
+def test_a_plan_that_rests_on_a_wrong_size_is_refuted_with_both_sizes(tmp_path: Path) -> None:
+    """spec: V3.8"""
+    model, plan = str(tmp_path / "m.onnx"), str(tmp_path / "p.cbor")
+    onnx.save(model_of(EINSUM), model)
+    assert run(["plan", model, "-o", plan]) == 0
+    found = CliRunner().invoke(command, [plan, "--model", model, "--format", "json"], standalone_mode=False)
+    (verdict,) = json.loads(found.stdout)["files"]
+    witness = verdict["witness"]
+    assert (found.return_value, witness["field"], witness["node"]) == (1, "size", "Einsum#0")
+    assert (witness["stated"], witness["recomputed"]) == ("float32 [1, 64]", "float32 [64, 64]")
+    assert (witness["tensors"], witness["steps"]) == (["y"], [0])
+
+
+def test_an_operator_without_a_rule_is_listed_and_can_be_forbidden(tmp_path: Path) -> None:
+    """spec: V3.9"""
+    model, plan = str(tmp_path / "m.onnx"), str(tmp_path / "p.cbor")
+    onnx.save(model_of(OWN, more=', "my.domain" : 1'), model)
+    assert run(["plan", model, "-o", plan, "--trust-shapes"]) == 0
+    for required, code in (("model", 0), ("sizes", 3)):
+        asked = [plan, "--model", model, "--trust-shapes", "--format", "json", "--require", required]
+        found = CliRunner().invoke(command, asked, standalone_mode=False)
+        (verdict,) = json.loads(found.stdout)["files"]
+        assert found.return_value == code
+        assert verdict["assumptions"]["assumed_sizes"] == {"my.domain::Fuse": "it has no rule"}
+
+
+@pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
+def test_real_networks_are_covered_by_rules_that_agree(path: Path) -> None:
+    """spec: V3.7"""
+    found = read_onnx(path, Bindings())
+    assert (found.size_differences, found.assumed_sizes) == ((), {})
+
+
+BOUND = {
+    "gpt2": Bindings(dims={"batch": 1, "seq": 64}), "resnet50": Bindings(dims={"batch": 1}),
+    "unet": Bindings(dims={"batch": 1}), "llama-block": Bindings(dims={"batch": 1, "seq": 8}),
+    "detector": Bindings(shapes={"images": (1, 3, 640, 640)}, values={"rate": "16000"}), "loop": Bindings(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_the_examples_are_covered_by_rules_that_agree(name: str, tmp_path: Path) -> None:
+    """spec: V3.7"""
+    examples.write(name, tmp_path / "m.onnx")
+    found = read_onnx(tmp_path / "m.onnx", BOUND[name])
+    assert (found.size_differences, found.assumed_sizes) == ((), {})
+
+
+def test_open_dimensions_have_sizes_that_agree_for_every_shape(tmp_path: Path) -> None:
+    """spec: V3.7"""
+    examples.write("gpt2", tmp_path / "m.onnx")
+    found = read_onnx(tmp_path / "m.onnx", Bindings(ranges={"batch": (1, 4), "seq": (1, 1024)}))
+    assert (found.size_differences, found.assumed_sizes) == ((), {})
+
+
+def test_sizes_are_those_that_onnx_records_in_its_tests(tmp_path: Path) -> None:
+    """A sample of all, which the nightly tests compare. spec: V3.7"""
+    sample = cases("Einsum", "OneHot", "AveragePool", "ConvTranspose", "LSTM", "Resize")
+    count, wrong = compared(sample, tmp_path)
+    assert wrong == []
+    assert count["agree"] > 70
