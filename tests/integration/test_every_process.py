@@ -32,10 +32,10 @@ PLANS_EVERY_FILE = """
 import hashlib, sys
 from tmmu.ir import files
 from tmmu.plan import file
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 for path in sys.argv[1:]:
     for mode in ("inference", "forward"):
-        print(hashlib.sha256(file.encode(plan_memory(files.load(path), mode=mode).plan)).hexdigest())
+        print(hashlib.sha256(file.encode(plan_memory(files.load(path), options=PlanOptions(mode)).plan)).hexdigest())
 """
 
 
