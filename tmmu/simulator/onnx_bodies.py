@@ -86,19 +86,30 @@ class IfRounds:
         return made
 
 
-class _Stack:
-    """Results that grow by a slice each round, along an axis and in a direction of their own."""
+class _Repeated:
+    """What Loop and Scan share: states go from round to round, and results grow by a slice each round.
 
-    def __init__(self, sizes: Sizes, first: int, axes: Sequence[int], backward: Sequence[bool]) -> None:
-        self.sizes, self.first, self.rounds = sizes, first, 0
-        self.axes, self.backward = axes, backward
+    A round returns `leading` values of its own, then the states, then the slices. The states come first from the
+    operands before the last `trailing` ones. Each grown result has an axis and a direction.
+    """
+
+    def __init__(
+        self, sizes: Sizes, states: int, leading: int, trailing: int, axes: Sequence[int], backward: Sequence[bool]
+    ) -> None:
+        self.sizes, self.states, self.leading, self.trailing = sizes, states, leading, trailing
+        self.axes, self.backward, self.rounds = axes, backward, 0
         self.kept: dict[int, list[Array]] = {}
 
-    def add(self, slices: Sequence[Raw], given: Sequence[Size]) -> list[tuple[int, int, Raw]]:
-        """The parts of the results that one round makes."""
-        parts = []
-        for k, (content, size) in enumerate(zip(slices, given, strict=True)):
-            position = self.sizes.outputs[self.first + k] if self.first + k < len(self.sizes.outputs) else None
+    def current(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw]:
+        """The states: as the last round returned them, at first as the node is given them."""
+        values, end = (sources, self.leading + self.states) if sources else (operands, len(operands) - self.trailing)
+        return list(values[end - self.states : end])
+
+    def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
+        """The slices of a round."""
+        first, parts = self.leading + self.states, []
+        for k, (content, size) in enumerate(zip(sources[first:], self.sizes.returned[0][first:], strict=True)):
+            position = self.sizes.outputs[self.states + k] if self.states + k < len(self.sizes.outputs) else None
             if position is None:
                 continue
             shape, dtype = self.sizes.results[position]
@@ -113,10 +124,17 @@ class _Stack:
         self.rounds += 1
         return parts
 
-    def whole(self, k: int, own: Sequence[Raw]) -> Raw:
-        """A result when all rounds are made."""
-        position = self.sizes.outputs[self.first + k]
-        assert position is not None  # asked only for results that are produced
+    def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
+        """The last states, then what was collected."""
+        states = self.current(operands, sources)
+        return [
+            states[k] if k < self.states else self._whole(k - self.states, position, own)
+            for k, position in enumerate(self.sizes.outputs)
+            if position is not None
+        ]
+
+    def _whole(self, k: int, position: int, own: Sequence[Raw]) -> Raw:
+        """A grown result when all rounds are made."""
         shape, dtype = self.sizes.results[position]
         if shape[self.axes[k]] != self.rounds:
             raise self.sizes.failed(f"it makes {self.rounds} rounds, planned were {shape[self.axes[k]]}")
@@ -125,7 +143,7 @@ class _Stack:
         return encode(np.stack(slices[::-1] if self.backward[k] else slices, axis=self.axes[k]), dtype)
 
 
-class LoopRounds:
+class LoopRounds(_Repeated):
     """As long as the limit allows and the condition holds."""
 
     def __init__(self, sizes: Sizes, operands: Sequence[Raw]) -> None:
@@ -133,91 +151,56 @@ class LoopRounds:
         for what in (limit, condition):
             if what is not None and what.size != 1:
                 raise sizes.failed("its limit or condition is not one element")
-        self.sizes, self.states = sizes, len(states)
+        grown = len(sizes.returned[0]) - 1 - len(states)
+        super().__init__(sizes, len(states), 1, 0, [0] * grown, [False] * grown)
         self.limit = None if limit is None else int(limit.reshape(-1)[0])
         self.goes_on = condition is None or bool(condition.reshape(-1)[0])
-        given = sizes.returned[0][1 + self.states :]
-        self.stack = _Stack(sizes, self.states, [0] * len(given), [False] * len(given))
-
-    @property
-    def count(self) -> int:
-        """The rounds that are made."""
-        return self.stack.rounds
 
     def choose(self, sources: Sequence[Raw]) -> list[int]:
         """The body, as long as the loop goes on."""
         if sources:
             self.goes_on = bool(decode(sources[0], self.sizes.returned[0][0]).reshape(-1)[0])
-        return [0] if self.goes_on and (self.limit is None or self.count < self.limit) else []
+        return [0] if self.goes_on and (self.limit is None or self.rounds < self.limit) else []
 
     def formals(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw | None]:
         """The number of the round, the condition, the states."""
         (shape, dtype), (bool_shape, _) = self.sizes.formals[:2]
-        made: list[Raw | None] = [
-            encode(np.full(shape, self.count, np.int64), dtype),
+        return [
+            encode(np.full(shape, self.rounds, np.int64), dtype),
             encode(np.full(bool_shape, self.goes_on), "bool"),
+            *self.current(operands, sources),
         ]
-        return [*made, *(sources[1 : 1 + self.states] if sources else operands[len(operands) - self.states :])]
-
-    def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
-        """The slices of a round."""
-        first = 1 + self.states
-        return self.stack.add(sources[first:], self.sizes.returned[0][first:])
-
-    def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
-        """The last states, then what was collected."""
-        states = sources[1 : 1 + self.states] if sources else operands[len(operands) - self.states :]
-        made = []
-        for k, position in enumerate(self.sizes.outputs):
-            if position is not None:
-                made.append(states[k] if k < self.states else self.stack.whole(k - self.states, own))
-        return made
 
 
-class ScanRounds:
+class ScanRounds(_Repeated):
     """Once for each slice of the scanned inputs."""
 
     def __init__(self, sizes: Sizes, operands: Sequence[Raw]) -> None:
         ints = {attribute.name: list(attribute.ints) for attribute in sizes.node.attribute}
         scanned = next(attribute.i for attribute in sizes.node.attribute if attribute.name == "num_scan_inputs")
-        self.sizes, self.states, self.round = sizes, len(sizes.operands) - scanned, 0
-        self.axes = _listed(ints.get("scan_input_axes"), [len(f[0]) + 1 for f in sizes.formals[self.states :]])
-        self.backward = [bool(each) for each in ints.get("scan_input_directions") or [0] * scanned]
-        given = sizes.returned[0][self.states :]
+        states = len(sizes.operands) - scanned
+        self.scanned_axes = _listed(ints.get("scan_input_axes"), [len(f[0]) + 1 for f in sizes.formals[states:]])
+        self.scanned_backward = [bool(each) for each in ints.get("scan_input_directions") or [0] * scanned]
+        given = sizes.returned[0][states:]
         axes = _listed(ints.get("scan_output_axes"), [len(shape) + 1 for shape, _ in given])
         directions = ints.get("scan_output_directions") or [0] * len(given)
-        self.stack = _Stack(sizes, self.states, axes, [bool(each) for each in directions])
-        first = sizes.arrays(operands)[self.states]
+        super().__init__(sizes, states, 0, scanned, axes, [bool(each) for each in directions])
+        first = sizes.arrays(operands)[states]
         assert first is not None  # a scanned input is never absent
-        self.length = first.shape[self.axes[0]]
+        self.length = first.shape[self.scanned_axes[0]]
 
     def choose(self, sources: Sequence[Raw]) -> list[int]:
         """The body, once for each slice."""
-        self.round = self.stack.rounds
-        return [0] if self.round < self.length else []
+        return [0] if self.rounds < self.length else []
 
     def formals(self, operands: Sequence[Raw], sources: Sequence[Raw]) -> list[Raw | None]:
         """The states and one slice of each scanned input."""
-        states = sources[: self.states] if sources else operands[: self.states]
-        made: list[Raw | None] = list(states)
+        made: list[Raw | None] = [*self.current(operands, sources)]
         for k, array in enumerate(self.sizes.arrays(operands)[self.states :]):
             assert array is not None  # a scanned input is never absent
-            at = self.length - 1 - self.stack.rounds if self.backward[k] else self.stack.rounds
-            slice_ = None if at not in range(self.length) else np.take(array, at, axis=self.axes[k])
+            at = self.length - 1 - self.rounds if self.scanned_backward[k] else self.rounds
+            slice_ = None if at not in range(self.length) else np.take(array, at, axis=self.scanned_axes[k])
             made.append(None if slice_ is None else encode(slice_, self.sizes.formals[self.states + k][1]))
-        return made
-
-    def collected(self, sources: Sequence[Raw]) -> list[tuple[int, int, Raw]]:
-        """The slices of a round."""
-        return self.stack.add(sources[self.states :], self.sizes.returned[0][self.states :])
-
-    def results(self, operands: Sequence[Raw], sources: Sequence[Raw], own: Sequence[Raw]) -> list[Raw]:
-        """The last states, then what was collected."""
-        states = sources[: self.states] if sources else operands[: self.states]
-        made = []
-        for k, position in enumerate(self.sizes.outputs):
-            if position is not None:
-                made.append(states[k] if k < self.states else self.stack.whole(k - self.states, own))
         return made
 
 

@@ -87,7 +87,7 @@ class Placed:
             try:
                 view = self._view[t] = self.memory.tensor(t)
             except TmmuError as error:
-                raise Corrupted(self._outside(t)) from error
+                raise self.program.outside(t) from error
         return view
 
     def prepare(self, tensors: Sequence[int]) -> None:
@@ -158,7 +158,7 @@ class Placed:
             ends.append([np.array(target) for target in targets])
         for k, one, other in zip(over, *ends, strict=True):
             if not np.array_equal(one, other):
-                raise Corrupted(self._in_place(n, step, k, int(np.argmax(one != other))))
+                raise self._in_place(n, step, k, int(np.argmax(one != other)))
 
     def _again(self, n: int, step: PlanStep, kernel: Kernel, operands: Sequence[Raw]) -> list[Raw]:
         """Run a kernel on operands of which some elements are results already; what it cannot read, it cannot use."""
@@ -166,7 +166,7 @@ class Placed:
             return kernel(operands)
         except TmmuError as error:
             k = next(k for k, t in enumerate(step.results) if self.program.is_over(step, t))
-            raise Corrupted(self._in_place(n, step, k, 0)) from error
+            raise self._in_place(n, step, k, 0) from error
 
     def _cuts(self, results: list[int]) -> list[int]:
         """The bytes between which the pieces of results lie, each a whole number of elements of the widest."""
@@ -201,25 +201,17 @@ class Placed:
             other = self._owner(run.value)
             what = "an earlier value of it" if other == name else other
             text = f"{self.program.at(n)} reads {name}, whose bytes hold {what}"
-            where = self.program.plan.allocation.arenas[arena].name
-            raise Corrupted(Corruption(text, (name, other), n, where, run.first, run.end - 1))
+            raise self.program.corrupted(text, (name, other), n, t, run.first - address, run.end - 1 - address)
 
     def _owner(self, value: int) -> str:
         if value == NO_OWNER:
             return "nothing"
         return "the zeros of a birth" if self.values[value] == NONE else self.program.names[self.values[value]]
 
-    def _outside(self, t: int) -> Corruption:
-        name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
-        where, last = self.program.plan.allocation.arenas[arena].name, address + max(0, self.program.sizes[t] - 1)
-        return Corruption(f"{name} lies outside of the arena {where}", (name,), None, where, address, last)
-
-    def _in_place(self, n: int, step: PlanStep, k: int, at: int) -> Corruption:
+    def _in_place(self, n: int, step: PlanStep, k: int, at: int) -> Corrupted:
         t = step.results[k]
         names = [self.program.names[t]]
         if t in self.program.in_place:
             names.append(self.program.names[self.program.in_place[t]])
         text = f"{self.program.at(n)} computes {names[0]} over {names[-1]}, elements of which it reads again"
-        first = self.program.address[t] + at
-        arena = self.program.plan.allocation.arenas[self.program.arena[t]].name
-        return Corruption(text, tuple(names), n, arena, first, first)
+        return self.program.corrupted(text, tuple(names), n, t, at, at)

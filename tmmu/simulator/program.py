@@ -14,7 +14,7 @@ from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, ROLES, SHARES
 from tmmu.plan.sections import Plan
 from tmmu.simulator.bodies import Holder, PlanStep, Tree, steps_of
 from tmmu.simulator.operators import known, shows
-from tmmu.simulator.witness import malformed
+from tmmu.simulator.witness import Corrupted, Corruption, malformed
 
 
 @dataclass
@@ -75,6 +75,19 @@ class PlanProgram:
     def at(self, n: int | None) -> str:
         """How a step is named to people."""
         return f"step {n} ({self.steps[n].node})" if n is not None and n < len(self.steps) else "the caller"
+
+    def corrupted(
+        self, text: str, tensors: tuple[str, ...], step: int | None, t: int, first: int, last: int
+    ) -> Corrupted:
+        """A corruption that showed at bytes `first` to `last` of the tensor `t`."""
+        arena, address = self.plan.allocation.arenas[self.arena[t]].name, self.address[t]
+        return Corrupted(Corruption(text, tensors, step, arena, address + first, address + last))
+
+    def outside(self, t: int) -> Corrupted:
+        """The corruption of a tensor that lies outside of its arena."""
+        name, where = self.names[t], self.plan.allocation.arenas[self.arena[t]].name
+        last = max(0, self.sizes[t] - 1)
+        return self.corrupted(f"{name} lies outside of the arena {where}", (name,), None, t, 0, last)
 
     def _share(self) -> None:
         """Find the stated sharing that can be executed. spec: SIM2.1, SIM2.2"""

@@ -165,8 +165,7 @@ def _compare(program: PlanProgram, look: Look, right: Raw, found: Raw) -> None:
     written = step is not None and look.tensor in step.results and look.tensor not in step.operands
     what = "writes" if written else "reads"
     text = f"{program.at(look.step)} {what} {name}, whose byte {k} is {found[k]:#04x} where {right[k]:#04x} belongs"
-    arena, first = program.plan.allocation.arenas[program.arena[look.tensor]].name, program.address[look.tensor] + k
-    raise Corrupted(Corruption(text, (name,), look.step, arena, first, first))
+    raise program.corrupted(text, (name,), look.step, look.tensor, k, k)
 
 
 def _unwritten(program: PlanProgram, look: Look) -> Corruption:
@@ -178,12 +177,8 @@ def _bounds(program: PlanProgram) -> None:
     """Raise `Corrupted` where a tensor is larger than its whole arena, before anything of its size is made."""
     needed = metrics.needed_bytes(program.plan)
     for t, size in enumerate(program.sizes):
-        arena = program.arena[t]
-        if size > needed[arena]:
-            name, where = program.names[t], program.plan.allocation.arenas[arena].name
-            last = program.address[t] + size - 1
-            text = f"{name} lies outside of the arena {where}"
-            raise Corrupted(Corruption(text, (name,), None, where, program.address[t], last))
+        if size > needed[program.arena[t]]:
+            raise program.outside(t)
 
 
 def _unchanged(program: PlanProgram, private: Private) -> None:
