@@ -85,23 +85,6 @@ def test_a_plan_is_proved_for_every_shape_and_the_command_says_so(tmp_path: Path
     )
 
 
-@pytest.mark.parametrize("flag", ["seq=8..63", "seq=64", "batch=1", "width=1..2"])
-def test_a_range_that_is_not_the_plans_is_an_error_of_the_command_line(flag: str, tmp_path: Path) -> None:
-    """spec: C1.6"""
-    model = written(tmp_path, model_of(TEXT))
-    run("plan", model, "-o", str(tmp_path / "p.cbor"), "--dim", "batch=1..4", "--dim", "seq=8..64")
-    result = CliRunner().invoke(command, [str(tmp_path / "p.cbor"), "--dim", flag])
-    assert result.exit_code == 2
-    assert "the plan was made with" in result.output
-
-
-@pytest.mark.parametrize("text", ["seq=9..8", "seq=..8", "seq=1..", "seq=1..x", "seq=1...4", "seq=-1..4", "seq=1..1e3"])
-def test_what_is_no_range_is_refused(text: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(tmmu, ["plan", written(tmp_path, model_of(TEXT)), "--dim", text])
-    assert result.exit_code == 2
-    assert "write a range as in seq=1..4096" in result.output
-
-
 def test_a_range_of_one_size_is_that_size(tmp_path: Path) -> None:
     model = written(tmp_path, model_of(TEXT))
     for name, seq in (("a", "8..8"), ("b", "8")):
