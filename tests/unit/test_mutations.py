@@ -29,7 +29,7 @@ def test_a_view_is_not_read_after_its_base_was_changed() -> None:
         node change Relu a -> a changes a
         node y Add v a -> y
     """)
-    with pytest.raises(TmmuError, match="a view made before 'a' was changed, is read after it") as refused:
+    with pytest.raises(TmmuError, match=r"a view .* 'a' ") as refused:
         plan_memory(made)
     assert refused.value.code_id == "INVALID_IR"
 

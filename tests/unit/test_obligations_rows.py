@@ -388,7 +388,8 @@ def test_an_unproved_lemma_opens_what_rests_on_it_alone(monkeypatch: pytest.Monk
     monkeypatch.setattr(at_use, "unproved", lambda *_, **__: {"level_reaches_its_end": "a reason"})
     found = {o.name: o for o in obligations.prove(context_of(training_plan(5), NOBODY), timeout_s=60)}
     assert {name for name, o in found.items() if o.verdict == UNKNOWN} == {"peak", "slot_count", "lemmas"}
-    assert found["peak"].note == "it rests on the lemma level_reaches_its_end, which is not proved: a reason"
+    assert found["peak"].note.split()[-2:] == ["a", "reason"]
+    assert "level_reaches_its_end" in found["peak"].note
 
 
 def test_every_lemma_that_an_obligation_rests_on_exists() -> None:

@@ -34,13 +34,13 @@ def test_each_tensor_is_largest_at_a_point_where_what_it_does_not_depend_on_is_l
 
 @pytest.mark.parametrize("size", [63, 65])
 def test_a_size_that_is_not_the_largest_is_refused(size: int) -> None:
-    with pytest.raises(TmmuError, match=f"{size} bytes are not the maximum of m") as refused:
+    with pytest.raises(TmmuError, match=f"{size} bytes .* of m") as refused:
         envelope.of((tensor("a", M, size),), RANGES, "ABORT")
     assert (refused.value.code_id, refused.value.place) == ("INVALID_IR_SHAPES", "tensor 'a'")
 
 
 def test_a_size_whose_maximum_is_not_shown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(envelope, "maximum", lambda size: None)
-    with pytest.raises(TmmuError, match="64 bytes are not the maximum of m; bind one of its dimensions") as refused:
+    with pytest.raises(TmmuError, match=r"64 bytes .* of m;") as refused:
         envelope.of((tensor("a", M, 64),), RANGES, "ABORT")
     assert refused.value.code_id == "INVALID_IR_SHAPES"

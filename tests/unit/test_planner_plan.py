@@ -239,7 +239,7 @@ def test_a_token_has_32_bytes_and_moves_nothing() -> None:
 def test_an_address_token_is_of_the_layout_hashed_and_its_digest_is_kept() -> None:
     """spec: A2.5"""
     model, token = small("relu: x -> y"), bytes(range(64))
-    with pytest.raises(TmmuError, match="an address token binds nothing in the layout slots") as refused:
+    with pytest.raises(TmmuError, match="layout slots") as refused:
         plan_memory(model, options=PlanOptions(address_token=token))
     assert refused.value.code_id == "INVALID_BINDING"
     plan = plan_memory(model, options=PlanOptions(layout="hashed", address_token=token)).plan
@@ -283,7 +283,7 @@ def test_mode_backward_needs_a_backward_node_but_of_a_stage_or_of_no_nodes() -> 
 
 def test_what_the_caller_has_not_donated_may_not_be_changed() -> None:
     model = small("change: w -> !w", parameters="w", outputs="x")
-    with pytest.raises(TmmuError, match="changes 'w', which the caller has not donated; --donate w") as refused:
+    with pytest.raises(TmmuError, match=r"'w'.* --donate w") as refused:
         plan_memory(model)
     assert (refused.value.code_id, refused.value.place) == ("INVALID_BINDING", "node 'change'")
     plan_memory(replace(model, bindings=replace(model.bindings, donated=("w",))))
@@ -304,7 +304,7 @@ def test_a_view_is_not_read_in_the_step_that_changes_its_base_nor_made_there() -
 def test_a_view_made_before_its_base_was_changed_is_no_graph_output_and_no_view_is_changed() -> None:
     """spec: I1.11, V1.10"""
     lines = ("relu: x -> a", "view: a -> v", "change: a -> !a")
-    with pytest.raises(TmmuError, match="'v', a view made before 'a' was changed, is read after it") as refused:
+    with pytest.raises(TmmuError, match=r"'v'.* 'a'") as refused:
         plan_memory(small(*lines, outputs="a v", views={"v": ("a", 0)}))
     assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
     plan_memory(small(*lines, outputs="a", views={"v": ("a", 0)}))
@@ -318,7 +318,7 @@ def test_a_view_made_before_its_base_was_changed_is_not_saved_for_backward() -> 
     lines = ("relu: x -> a", "view: a -> v", "change: a -> !a")
     model = small(*lines, outputs="a", views={"v": ("a", 0)}, like={"v": {"saved_for_backward": True}})
     plan_memory(model)
-    with pytest.raises(TmmuError, match="'v', a view made before 'a' was changed, is read after it") as refused:
+    with pytest.raises(TmmuError, match=r"'v'.* 'a'") as refused:
         plan_memory(model, options=PlanOptions(mode="forward"))
     assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
 

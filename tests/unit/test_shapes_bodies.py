@@ -47,10 +47,10 @@ def test_a_branch_that_is_ruled_out_need_not_fit_the_shapes(tmp_path: Path) -> N
     assert resolved(tmp_path, model, values={"rate": "9"}).sizes["y"][0] == (4,)
     error = refusal(tmp_path, model, values={"rate": "8"})
     assert (error.code_id, error.place) == ("INVALID_IR_SHAPES", "node 'n/else_branch/MatMul#0'")
-    assert "or decide the branch" not in str(error)
+    assert "--value" not in str(error)
     error = refusal(tmp_path, model)  # undecided, both have to fit
     assert error.place == "node 'n/else_branch/MatMul#0'"
-    assert "or decide the branch with --value rate=..." in str(error)
+    assert "--value rate=..." in str(error)
 
 
 def test_the_flag_is_that_of_the_innermost_branch_that_a_flag_decides(tmp_path: Path) -> None:
@@ -65,14 +65,14 @@ def test_the_flag_is_that_of_the_innermost_branch_that_a_flag_decides(tmp_path: 
     }"""
     error = refusal(tmp_path, text)
     assert error.place == "node 'If#0/else_branch/Loop#0/body/If#1/then_branch/Add#0'"
-    assert str(error.fix).endswith(", or decide the branch with --value c=...")
+    assert "--value c=..." in str(error.fix)
     assert resolved(tmp_path, text, values={"c": "true"}).sizes["y"][0] == (4,)
     without = text.replace("bool c, int64 n", "int64 n").replace("y = If (c)", "c = Less (n, n) z = Not (c) y = If (z)")
-    assert "or decide the branch with --value n=..." in str(refusal(tmp_path, without))
+    assert "--value n=..." in str(refusal(tmp_path, without))
     unhelped = text.replace("bool c, int64 n", "int64 n, float[2, 2] f").replace(
         "y = If (c)", "t = ReduceMax <keepdims = 0> (f) c = Cast <to = 9> (t) y = If (c)"
     )
-    assert "or decide" not in str(refusal(tmp_path, unhelped))
+    assert "--value" not in str(refusal(tmp_path, unhelped))
 
 
 def test_a_condition_that_follows_from_shapes_rules_a_branch_out(tmp_path: Path) -> None:
@@ -87,12 +87,12 @@ def test_branches_of_different_shapes_are_refused_with_the_flag_that_decides(tmp
     """spec: T10.6"""
     error = refusal(tmp_path, HALVES)
     assert (error.code_id, error.place) == ("INVALID_IR_SHAPES", "tensor 'y' of node 'n'")
-    assert "its shape depends on the value of 'c'; bind it with --value c=..." in str(error)
+    assert "--value c=..." in str(error)
 
 
 def test_branches_of_different_types_are_refused(tmp_path: Path) -> None:
     error = refusal(tmp_path, branches("p = Relu (x)", "q = Cast <to = 7> (x)"))
-    assert "its branches give result 0 different types" in str(error)
+    assert (error.code_id, "result 0" in str(error)) == ("INVALID_IR", True)
 
 
 def test_the_value_of_the_branch_that_is_taken_is_known(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_the_iteration_may_be_a_vector_of_one(tmp_path: Path) -> None:
 def test_a_state_that_changes_its_shape_is_refused(tmp_path: Path) -> None:
     error = refusal(tmp_path, loop("(int64 i, bool d, v) => (d, w) { w = Concat <axis = 0> (v, v) }"))
     assert (error.code_id, error.place) == ("INVALID_IR_SHAPES", "node 'l'")
-    assert "its state 0 changes from float32 [4] to float32 [8] in one iteration" in str(error)
+    assert " 0 changes from float32 [4] to float32 [8]" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -281,13 +281,13 @@ def test_a_scan_of_different_lengths_is_refused(tmp_path: Path) -> None:
     body = "(e, f) => (o) { o = Relu (e) }"
     text = scan(body, "x, z", "all", "float[7, 4] x, float[8, 4] z").replace("inputs = 1", "inputs = 2")
     error = refusal(tmp_path, text)
-    assert "it scans inputs of different lengths [7, 8]" in str(error)
+    assert "[7, 8]" in str(error)
     assert resolved(tmp_path, text.replace("[8, 4]", "[7, 9]")).sizes["all"][0] == (7, 4)
 
 
 def test_a_scan_whose_state_changes_is_refused(tmp_path: Path) -> None:
     body = "(a, e) => (z, o) { z = Concat <axis = 0> (a, a) o = Tanh (e) }"
-    assert "its state 0 changes from float32 [2] to float32 [4]" in str(refusal(tmp_path, scan(body, "h, x")))
+    assert " 0 changes from float32 [2] to float32 [4]" in str(refusal(tmp_path, scan(body, "h, x")))
 
 
 def test_a_scan_scans_something(tmp_path: Path) -> None:

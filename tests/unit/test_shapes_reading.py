@@ -118,7 +118,7 @@ def test_the_version_of_the_operators_is_stated_once(tmp_path: Path) -> None:
     del model.opset_import[:]
     assert "the version of the operators" in str(refusal(tmp_path, model))
     model.opset_import.add(domain="com.example", version=1)
-    assert "it uses operators of ai.onnx and does not state their version" in str(refusal(tmp_path, model))
+    assert "operators of ai.onnx" in str(refusal(tmp_path, model))
     model.graph.node[0].domain = "com.example"
     model.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 3
     assert resolved(tmp_path, model, trust_shapes=True).sizes["y"] == ((3,), "float32")

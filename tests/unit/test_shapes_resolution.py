@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -178,10 +179,10 @@ def test_an_unknown_operator_is_refused_by_name(tmp_path: Path) -> None:
     """spec: T10.6"""
     error = refusal(tmp_path, model_of("main (float[2] x) => (y) { y = local.Fused (x) }", more=', "local" : 1'))
     assert (error.code_id, error.place) == ("INVALID_IR_SHAPES", "tensor 'y' of node 'Fused#0'")
-    assert "the operator local::Fused is not known; --trust-shapes takes" in str(error)
+    assert ("local::Fused" in str(error), "--trust-shapes" in str(error)) == (True, True)
     error = refusal(tmp_path, "main (float[2] x) => (y) { y = local.Fused (x) }")
-    assert "the operator local::Fused is not known" in str(error)
-    assert "ai.onnx::Fused is not known" in str(refusal(tmp_path, "main (float[2] x) => (y) { y = Fused (x) }"))
+    assert "local::Fused" in str(error)
+    assert "ai.onnx::Fused" in str(refusal(tmp_path, "main (float[2] x) => (y) { y = Fused (x) }"))
 
 
 STATED = model_of(
@@ -220,10 +221,9 @@ def test_a_stated_shape_completes_what_is_known_and_does_not_contradict_it(tmp_p
         assert (found.sizes["y"][0], found.bindings.trust_shapes) == (shape, True)
     for stated in ("1, 4", "3"):
         error = refusal(tmp_path, text.replace("STATED", stated), trust_shapes=True)
-        assert "the file states float32 [" in str(error)
-        assert "where it is float32 [?, 3]" in str(error)
+        assert re.search(r" float32 \[.* float32 \[\?, 3\]", str(error))
     error = refusal(tmp_path, text.replace("float[STATED]", "int64[1, 3]"), trust_shapes=True)
-    assert "the file states int64 [1, 3] where it is float32 [?, 3]" in str(error)
+    assert re.search(r"int64 \[1, 3\] .*float32 \[\?, 3\]", str(error))
     assert "Compress" in str(refusal(tmp_path, text.replace(" <float[STATED] t>", ""), trust_shapes=True))
 
 
@@ -358,7 +358,7 @@ def test_values_that_do_not_suffice_leave_a_shape_unknown(tmp_path: Path) -> Non
     """spec: T10.6"""
     text = "main (int64 end) => (y) <int64 start = {2}, int64 step = {2}> { y = Range (start, end, step) }"
     error = refusal(tmp_path, text)
-    assert "its shape depends on the value of 'end'; bind it with --value end=..." in str(error)
+    assert error.fix == "bind it with --value end=..."
     assert resolved(tmp_path, text, values={"end": "9"}).sizes["y"][0] == (4,)
 
 
@@ -373,7 +373,7 @@ def test_of_several_unknown_values_the_one_that_matters_is_asked_for(tmp_path: P
 def test_what_depends_on_data_is_not_asked_for(tmp_path: Path) -> None:
     """spec: T10.6"""
     error = refusal(tmp_path, "main (float[2, 3] x, bool[2] c) => (y) { y = Compress <axis = 0> (x, c) }")
-    assert "no rule of ai.onnx::Compress gives its shape; --trust-shapes" in str(error)
+    assert ("ai.onnx::Compress" in str(error), "--value" in str(error)) == (True, False)
 
 
 def test_a_range_may_be_given_vectors_of_one(tmp_path: Path) -> None:

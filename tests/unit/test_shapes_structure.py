@@ -110,8 +110,8 @@ def test_a_local_name_of_a_body_makes_no_cycle(tmp_path: Path) -> None:
         later = Relu (x)
     }"""
     error = refusal(tmp_path, text)
-    assert error.code_id == "INVALID_IR"
-    assert "node 'owner/then_branch/Relu#0': it reads 'later', which node 'Relu#2' writes only later" in str(error)
+    assert (error.code_id, error.place) == ("INVALID_IR", "node 'owner/then_branch/Relu#0'")
+    assert all(name in str(error) for name in ("'later'", "'Relu#2'"))
 
 
 def test_a_body_hides_no_name_that_it_sees(tmp_path: Path) -> None:

@@ -27,8 +27,13 @@ def dimension(axis: str, start: int, held: int, size: int = 8) -> Dimension:
     return Dimension(size, axis, Part(start, held, 4))
 
 
-def hole(text: str, tensor: str = "w", **where: tuple[int, ...]) -> Violation:
-    return Violation(Obligation.SHARDS_COVER, text, (tensor,), **where)
+def hole(tensor: str = "w", **where: tuple[int, ...]) -> Violation:
+    return Violation(Obligation.SHARDS_COVER, "", (tensor,), **where)
+
+
+def holes(found: dict[int, Parts]) -> list[Violation]:
+    """The violations of the square, each without its text."""
+    return [each._replace(text="") for each in cover.holes(SQUARE, found, "")]
 
 
 def grid(*of_rank: tuple[tuple[int, int], tuple[int, int]]) -> dict[int, Parts]:
@@ -47,23 +52,18 @@ def test_a_quarter_on_each_rank_covers_a_matrix() -> None:
 def test_a_hole_in_one_dimension_is_an_element_of_all_of_them() -> None:
     """The element lies where a rank is that holds its neighbour; each dimension has a hole of its own."""
     late = grid((TOP, TOP), (TOP, (5, 3)), (BOTTOM, TOP), (BOTTOM, (5, 3)))
-    assert list(cover.holes(SQUARE, late, "")) == [
-        hole("no rank holds element 4 of dimension 1 of w", element=(0, 4))
-    ]  # fmt: skip
+    assert holes(late) == [hole(element=(0, 4))]
     early = grid((TOP, TOP), (TOP, BOTTOM), ((3, 5), TOP), ((3, 5), BOTTOM))
-    assert list(cover.holes(SQUARE, early, "")) == [
-        hole("element 3 of dimension 0 of w is held by ranks 0 and 2", ranks=(0, 2), element=(3, 0))
-    ]
+    assert holes(early) == [hole(ranks=(0, 2), element=(3, 0))]
     short = grid(*[((start, 3), columns) for (start, _), columns in QUARTERS])
     assert [hole.element for hole in cover.holes(SQUARE, short, "")] == [(3, 0)]
     ends = grid((TOP, (0, 3)), (TOP, (3, 4)), (BOTTOM, (0, 3)), (BOTTOM, (3, 4)))
-    assert list(cover.holes(SQUARE, ends, "")) == [hole("no rank holds element 7 of dimension 1 of w", element=(0, 7))]
+    assert holes(ends) == [hole(element=(0, 7))]
 
 
 def test_ranks_at_one_place_of_an_axis_hold_the_same_along_it() -> None:
     other = grid((TOP, TOP), (TOP, BOTTOM), (BOTTOM, TOP), ((5, 3), BOTTOM))
-    text = "ranks 2 and 3 hold different parts of dimension 0 of w and must hold the same"
-    assert list(cover.holes(SQUARE, other, "")) == [hole(text, ranks=(2, 3))]
+    assert holes(other) == [hole(ranks=(2, 3))]
 
 
 def test_places_that_hold_nothing_stand_anywhere() -> None:
@@ -106,14 +106,10 @@ def test_ranks_that_state_other_sizes_or_axes_are_named_and_other_tensors_looked
     def found(*of: Dimension) -> dict[int, Parts]:
         return {rank: {"v": (one,), "w": (dimension("", 1, 7),)} for rank, one in enumerate(of)}
 
-    text = "ranks {} and {} state other sizes or axes of v"
-    gap = hole("no rank holds element 0 of dimension 0 of w", element=(0,))
+    gap = hole(element=(0,))
     larger, split = dimension("", 0, 9, 9), dimension("b", 0, 8)
     for of, pair in (((WHOLE, WHOLE, WHOLE, larger), (0, 3)), ((WHOLE, split, larger, WHOLE), (0, 1))):
-        assert list(cover.holes(SQUARE, found(*of), "")) == [
-            hole(text.format(*pair), "v", ranks=pair),
-            gap,
-        ]
+        assert holes(found(*of)) == [hole("v", ranks=pair), gap]
 
 
 class Scripted:

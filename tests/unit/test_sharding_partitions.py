@@ -133,6 +133,6 @@ def test_zero_leaves_what_is_not_floating() -> None:
 def test_a_dimension_that_does_not_divide_is_refused_without_padding(roles: tuple[Role, ...], names: list[str]) -> None:
     """spec: R7.8"""
     by = {"mesh": {"a": 4, "b": 2}, "rules": [rule(["b", "a"], *names, roles=roles)]}
-    with pytest.raises(TmmuError, match="dimension 1 of 6 elements does not divide by the axis 'a' of 4 ranks"):
+    with pytest.raises(TmmuError, match=r"dimension 1 of 6 .*'a' of 4"):
         partitions(joint(SQUARE), **by)
     assert partitions(joint(SQUARE), pad=True, **by)["x" if names == ["x"] else "m"] == "ba"

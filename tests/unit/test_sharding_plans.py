@@ -5,6 +5,7 @@ spec: R7.1 to R7.18
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -110,10 +111,8 @@ def test_dimensions_that_do_not_divide_are_an_error_that_says_which() -> None:
     """spec: R7.8"""
     with pytest.raises(TmmuError) as refused:
         agreed(LAYERS, spec({"data": 4}, ("x", ["", "data"])))
-    assert str(refused.value) == (
-        "tensor 'x': dimension 1 of 6 elements does not divide by the axis 'data' of 4 ranks; "
-        "write pad = true, or a rule that does not split it [INVALID_SHARDING]"
-    )
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_SHARDING", "tensor 'x'")
+    assert re.search("dimension 1 of 6 .*'data' of 4", str(refused.value))
 
 
 def test_padding_is_at_the_end_and_stays_out_of_sums() -> None:
@@ -196,9 +195,7 @@ def test_zero_takes_the_first_dimension_that_divides_and_says_where_none_does() 
     odd = model(["n Relu: x -> y", "k Neg: w -> z"], {"x": (4,), "y": (4,), "w": (3, 4), "z": (3, 4)}, "y z")
     (local,) = agreed(odd, spec({"data": 2}, zero={"axis": "data", "stage": 3}))
     assert shape(local, "w") == (3, 2)
-    with pytest.raises(
-        TmmuError, match="tensor 'w': dimension 0 of 3 elements does not divide by the axis 'data' of 8"
-    ):
+    with pytest.raises(TmmuError, match=r"tensor 'w': dimension 0 of 3 .*'data' of 8"):
         agreed(odd, spec({"data": 8}, zero={"axis": "data", "stage": 3}))
 
 

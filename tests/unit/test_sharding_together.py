@@ -91,7 +91,8 @@ def test_a_rank_that_is_missing_leaves_open_what_needs_all_of_them(believed: lis
 def test_the_first_eight_missing_ranks_are_named(world: int, more: str) -> None:
     larger = {**right(by_stages=False)[0].spec, "mesh": [["data", world]]}
     verdict = together(replace(right(by_stages=False)[0], spec=larger))
-    assert verdict.notes[0] == f"every_rank_once: no plan of rank 1, 2, 3, 4, 5, 6, 7, 8{more} of {world}"
+    assert verdict.notes[0].startswith("every_rank_once: ")
+    assert verdict.notes[0].endswith(f" 1, 2, 3, 4, 5, 6, 7, 8{more} of {world}")
 
 
 def test_a_plan_that_is_not_proved_leaves_the_ranks_unknown(believed: list[int]) -> None:

@@ -103,7 +103,7 @@ def test_a_tensor_that_nothing_has_written_is_named() -> None:
     plan = planned(small("matmul1: x -> a", "matmul2: a -> y"))
     names = plan.allocation.tensors.name.list()
     found = corruption(changed(plan, "steps", 0, reads=names.index("a")))
-    assert (found.text, found.tensors, found.step) == ("step 0 (matmul1) reads a, which nothing has written", ("a",), 0)
+    assert (found.tensors, found.step) == (("a",), 0)
 
 
 @pytest.mark.parametrize("op", ["Softmax", "CumSum", "MatMul", "Transpose"])
@@ -112,7 +112,7 @@ def test_an_operator_that_reads_its_neighbours_is_not_in_place(op: str) -> None:
     model = small("matmul: x -> a", "other: a -> r", "add: r -> y", nodes={"other": {"op": op}})
     plan = in_place(planned(model), "r", "a")
     found = corruption(plan)
-    assert found.text == "step 1 (other) computes r over a, elements of which it reads again"
+    assert (found.step, "computes r over a" in found.text) == (1, True)
     assert simulated(changed(plan, "steps", 1, op=plan.allocation.ops.index(("", "Add")))).identical
 
 
@@ -149,7 +149,7 @@ def test_what_the_caller_keeps_must_be_as_it_was() -> None:
                   nodes={"update": {"domain": "test"}})  # fmt: skip
     plan = planned(model)
     assert simulated(plan, donated=frozenset({"w"})).identical
-    assert corruption(plan).text == "the caller finds w changed, which it has not donated"
+    assert "the caller finds w changed" in corruption(plan).text
 
 
 def test_tied_weights_are_written_once() -> None:

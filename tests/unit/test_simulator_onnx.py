@@ -67,7 +67,7 @@ def test_a_condition_that_the_bindings_rule_out_is_refused(tmp_path: Path) -> No
     """spec: T10.5"""
     bound = {"values": {"flag": "true"}}
     assert identical(choice(), tmp_path, bindings=bound).outputs["y"].shape == (1, 64)
-    with pytest.raises(KernelFailed, match="chooses the else_branch, which the plan's bindings rule out"):
+    with pytest.raises(KernelFailed, match="else_branch"):
         Simulated(choice(), tmp_path, bindings=bound, inputs={"flag": np.array(False)})
 
 
@@ -308,7 +308,7 @@ def test_a_result_of_another_shape_than_planned_is_refused(tmp_path: Path) -> No
     """The file states how many elements are not zero, and is believed; the input says otherwise."""
     model = model_of("main (float[4] x) => (int64[1, 3] y) { y = NonZero (x) }")
     bound = {"trust_shapes": True}
-    with pytest.raises(KernelFailed, match=r"its result is \[1, 4\], planned was \[1, 3\]"):
+    with pytest.raises(KernelFailed, match=r"\[1, 4\], .* \[1, 3\]"):
         Simulated(model, tmp_path, bindings=bound, inputs={"x": np.ones(4, np.float32)})
     identical(model, tmp_path, bindings=bound, inputs={"x": np.float32([1, 0, 1, 1])})
 
@@ -340,7 +340,7 @@ def test_the_model_says_what_its_caller_reads(tmp_path: Path) -> None:
     """The plan does not know that `first` is an output. spec: SIM5.7"""
     run = Simulated(layers(first_is_output=True), tmp_path, plan=plan_of(layers(), tmp_path))
     assert run.report.corruption is not None
-    assert run.report.corruption.text == "the caller reads first, whose bytes hold y"
+    assert run.report.corruption.tensors == ("first", "y")
 
 
 def test_gradient_steps_have_no_kernels(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_what_comes_after_backward_began_is_forward_only_where_an_output_needs_i
 def test_every_parameter_must_have_a_gradient(missing: str | None) -> None:
     """A trace on the device meta loses its backward half without a word: that is what this finds. spec: I2.3"""
     if missing is None:
-        with pytest.raises(TmmuError, match=r"parameter 'w': it has no gradient.*freeze it \[INVALID_IR\]"):
+        with pytest.raises(TmmuError, match=r"parameter 'w': .*\[INVALID_IR\]"):
             convert(step(gradients={"w": None}))
     else:
         assert tensor(convert(step(gradients={"w": missing})), "w.grad").shape == ()

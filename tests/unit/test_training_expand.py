@@ -309,8 +309,8 @@ def test_bodies_mutations_groups_and_models_without_gradients_are_refused() -> N
         grouped, nodes=tuple(replace(node, op="Neg") if node.op == "Relu" else node for node in grouped.nodes)
     )
     assert len(expand(unread).nodes) == 6, "a group that backward does not read is let be"
-    assert "no output depends on a parameter" in refusal(small("neg0: x -> y"))
-    assert "no output depends" in refusal(floating("shape0: x -> y"))
+    for without in (small("neg0: x -> y"), floating("shape0: x -> y")):
+        assert "no output depends" in refusal(without)
 
 
 def test_a_graph_without_its_backward_half_is_not_planned_as_one() -> None:

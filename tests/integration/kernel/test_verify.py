@@ -60,9 +60,8 @@ def test_a_no_where_all_others_agree_is_unknown_and_loud(tmp_path: Path, monkeyp
     pretend(monkeypatch, tmp_path, f"echo rejected accesses {file.load(path).hashes['file_digest'].hex()} 6")
     code, answer = verified(path)
     assert (code, answer["verdict"], answer["kernel"]["answer"]) == (3, "UNKNOWN", "rejected")
-    assert answer["notes"] == [
-        "CHECKERS DISAGREE: the kernel rejects it (sharing_is_sound) where the naive checker finds nothing"
-    ]
+    [note] = answer["notes"]
+    assert (note.split(":")[0], "(sharing_is_sound)" in note) == ("CHECKERS DISAGREE", True)
 
 
 def test_no_answer_is_unknown_and_the_reason_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,4 +142,4 @@ def test_nothing_is_written_for_a_refuted_plan_and_one_plan_is_written_at_a_time
     assert result.exit_code == 2
     result = CliRunner().invoke(command, [str(saved(CHAIN, tmp_path)), "--coq", str(wrong / "coq")])
     assert result.exit_code == 2
-    assert "cannot be written (Not a directory): name another folder" in result.output
+    assert "(Not a directory)" in result.output
