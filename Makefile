@@ -15,7 +15,7 @@ help:
 	@echo 'make models     the TLA+ models and their broken twins under TLC, which is fetched once'
 	@echo 'make models-full  the same, with larger bounds too'
 	@echo 'make kernel     install Coq if need be, prove the checker, and install its program'
-	@echo 'make kernel-mutants  break each part of that checker, and see its proof fail'
+	@echo 'make kernel-mutants  break each part of that checker and of what is proved, and see a proof fail'
 	@echo 'make bench      the benchmark tables'
 	@echo 'make mutation   change the source in single places: does a test notice? (MINUTES=60, FILES=... to choose)'
 	@echo 'make soak       faults for every code of the verifier, graphs of six nodes, runs (MINUTES=60 for each)'

@@ -176,8 +176,8 @@ Definition leaves (n : Z) : bool := existsb (fun l => snd l =? n) (loops p).
 Definition outlasts (t : tensor) (l : Z * Z) : bool :=
   negb (between (made t) (fst l) (needed t)) || (snd l <=? needed t).
 
-(** A view lies at its base's bytes, and was made after its root by a step that reads its base; or the caller wrote
-    them all. V1.6, T2.4 *)
+(** A view lies at its base's bytes, and was made after its root by a step that reads its base, which an earlier step wrote;
+    or the caller wrote them all. V1.6, V1.14, T2.4 *)
 Definition shows (i : Z) (t : tensor) : bool :=
   if base t =? -1 then root t =? i
   else
@@ -186,7 +186,8 @@ Definition shows (i : Z) (t : tensor) : bool :=
     row (base t) (tensors p) &&& row (root t) (tensors p) &&&
     (home t =? home b) &&& (window t =? window b + shift t) &&& (0 <=? shift t) &&& (shift t + bytes t <=? bytes b) &&&
     (root t =? root b) &&&
-    (if made t =? -1 then made r =? -1 else (made r <? made t) &&& stays b (made t) &&& mem (base t) (reads p (made t))).
+    (if made t =? -1 then made r =? -1 else (made r <? made t) &&& stays b (made t) &&& (writer b <? made t) &&&
+     mem (base t) (reads p (made t))).
 
 (** An in-place result takes the identical slice of its operand in the step that needs it last; the caller does not
     need the operand any more, and no next iteration. T3.1, T3.4, T3.5, T3.6, T8.7 *)

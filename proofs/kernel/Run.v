@@ -25,20 +25,20 @@ Record state := State { now : Z; defined : Z -> Z -> Prop; own : private; held :
 (** A store of some bytes of a result. [chosen] says which, [value] what: a function of the memory that it is given. *)
 Record store := Store { result : Z; chosen : Z -> bool; value : private -> Z -> V }.
 
-(** The step may do it: it writes the result, the bytes are the result's, and the value depends on nothing but defined
-    bytes of what the step touches. *)
-Definition allowed (s : state) (w : store) : Prop :=
-  is_step p (now s) /\ step_writes p (now s) (result w) /\ ~ is_view p (result w) /\
+(** Step [n] may do it, where bytes [d] are defined: it writes the result, the bytes are the result's, and the value
+    depends on nothing but defined bytes of what the step touches. *)
+Definition allowed (n : Z) (d : Z -> Z -> Prop) (w : store) : Prop :=
+  is_step p n /\ step_writes p n (result w) /\ ~ is_view p (result w) /\
   (forall x, chosen w x = true -> inside p (result w) x) /\
-  (forall u v, (forall i x, touches p (now s) i -> inside p i x -> defined s i x -> u i x = v i x) ->
+  (forall u v, (forall i x, touches p n i -> inside p i x -> d i x -> u i x = v i x) ->
      forall x, chosen w x = true -> value w u x = value w v x).
 
 (** What is stored is defined from then on. What an in-place result is stored over is not: this is all that is asked of
     a kernel that works in place, that it does not read a byte of the operand again after it has stored the result's
     byte of the same number. Whether the result does lie over the operand makes no difference to the program. *)
-Definition defined_after (s : state) (w : store) (i x : Z) : Prop :=
+Definition defined_after (d : Z -> Z -> Prop) (w : store) (i x : Z) : Prop :=
   i = result w /\ chosen w x = true \/
-  defined s i x /\ ~ (Replaces p (result w) i /\ i <> result w /\ chosen w x = true).
+  d i x /\ ~ (Replaces p (result w) i /\ i <> result w /\ chosen w x = true).
 
 Definition store_own (w : store) (u : private) : private := fun i x =>
   if (i =? result w) && chosen w x then value w u x else u i x.
@@ -47,18 +47,22 @@ Definition store_held (w : store) (m : arenas_) : arenas_ := fun a y =>
   let x := y - address_of p (result w) in
   if (a =? tensor_arena p (result w)) && chosen w x then value w (seen m) x else m a y.
 
-(** What a step does. *)
+Definition stored (s : state) (w : store) : state :=
+  State (now s) (defined_after (defined s) w) (store_own w (own s)) (store_held w (held s)).
+
+(** A view is made: private memory gets a copy of what it shows, the arenas nothing. *)
+Definition shown (s : state) (v : Z) : state :=
+  let t := tensor_at p v in
+  State (now s)
+    (fun i x => i = v /\ inside p v x /\ defined s (base t) (shift t + x) \/ i <> v /\ defined s i x)
+    (fun i x => if i =? v then own s (base t) (shift t + x) else own s i x)
+    (held s).
+
+(** What a step does: a kernel stores some bytes, or a view is made. *)
 Inductive acts : state -> state -> Prop :=
-  (** A kernel stores some bytes. *)
-  | stores : forall s w, allowed s w ->
-      acts s (State (now s) (defined_after s w) (store_own w (own s)) (store_held w (held s)))
-  (** A view is made: private memory gets a copy of what it shows, the arenas nothing. *)
+  | stores : forall s w, allowed (now s) (defined s) w -> acts s (stored s w)
   | views : forall s v, is_step p (now s) -> is_tensor p v -> is_view p v -> step_writes p (now s) v ->
-      let t := tensor_at p v in
-      acts s (State (now s)
-        (fun i x => i = v /\ inside p v x /\ defined s (base t) (shift t + x) \/ i <> v /\ defined s i x)
-        (fun i x => if i =? v then own s (base t) (shift t + x) else own s i x)
-        (held s)).
+      acts s (shown s v).
 
 (** Where control goes. *)
 Inductive goes : state -> state -> Prop :=
@@ -104,19 +108,96 @@ Definition follows (n m : Z) : Prop :=
      n = snd a /\ m = leave_of p x /\ fst a <= snd a \/
      n = enter_of p x /\ m = leave_of p x /\ snd a < fst a).
 
+(** The caller has written all of its tensors. *)
+Definition given (s : state) : Prop := begins s /\
+  forall i x, is_tensor p i -> inside p i x -> writer (tensor_at p i) = -1 -> defined s i x.
+
 (** A step is about to begin, and all that control has passed was done. *)
 Inductive in_full : state -> Prop :=
-  | at_first : forall s, begins s ->
-      (forall i x, is_tensor p i -> inside p i x -> writer (tensor_at p i) = -1 -> defined s i x) -> in_full s
+  | at_first : forall s, given s -> in_full s
   | passed : forall s t u, in_full s -> acts_on s t -> done t -> goes t u -> follows (now t) (now u) ->
       in_full u.
 
-(** Scratch apart, which a step reads after it has written it: what was written on every way to a step; and of the
-    results of exclusive arms, those of the arm that ran. *)
+(** Scratch apart, which a step reads after it has written it: what was written on every way to a step; of the results of
+    exclusive arms, those of the arm that ran; and all that the caller reads after the last step. *)
 Definition ReadsFindValues : Prop :=
-  (forall s r x, in_full s -> is_step p (now s) -> In r (reads p (now s)) ->
+  (forall s r x, in_full s -> is_step p (now s) -> step_reads p (now s) r ->
      writer (tensor_at p r) = -1 \/ WrittenBefore p r (now s) -> ~ TakenAt p (now s) r -> inside p r x -> defined s r x) /\
   (forall s t u n a z r x, in_full s -> acts_on s t -> done t -> goes t u -> follows (now t) (now u) ->
      now u = leave_of p n -> ArmResult p n r -> is_arm p n a -> in_arm a (now t) -> Directly p a z ->
-     In r (writes p z) -> inside p r x -> defined u r x).
+     In r (writes p z) -> inside p r x -> defined u r x) /\
+  (forall s t r x, in_full s -> acts_on s t -> done t -> is_step p (now s) -> now s = last_step p -> is_tensor p r ->
+     returned (tensor_at p r) = true -> inside p r x -> defined t r x).
+
+(** * That programs run. spec: V6.8
+
+    A program has for each step, and the step that control came from, the stores of its kernel in order. It may choose
+    among the results of arms by the arm that ran, and how often loops go round is left open. *)
+Definition program := Z -> Z -> list store.
+
+(** What step [n] has to read where control comes from step [m]: what is there on every way, and the results of the arm
+    that ran. Of nothing else may values depend, but what the kernel has stored itself. This is stated of the plan and
+    of no run, so that a kernel that uses all that its step reads is one of those that follow. *)
+Definition Readable (m n r x : Z) : Prop := step_reads p n r /\ inside p r x /\
+  (~ TakenAt p n r /\ (writer (tensor_at p r) = -1 \/ WrittenBefore p r n) \/
+   exists y a z, n = leave_of p y /\ ArmResult p y r /\ is_arm p y a /\ in_arm a m /\ Directly p a z /\
+     In r (writes p z)).
+
+(** These stores are a kernel of step [n], to which bytes [d] are known: each is allowed when its turn comes, and together
+    they make all bytes of its results. *)
+Inductive Kernel (n : Z) : (Z -> Z -> Prop) -> list store -> Prop :=
+  | whole : forall d : Z -> Z -> Prop,
+      (forall w x, In w (writes p n) -> ~ is_view p w -> inside p w x -> d w x) -> Kernel n d nil
+  | then_stores : forall (d : Z -> Z -> Prop) w l, allowed n d w -> Kernel n (defined_after d w) l -> Kernel n d (w :: l).
+
+(** Control that keeps to the steps of [way] may come from step [m], or from the caller, to step [n]. *)
+Definition Comes (way : Z -> Prop) (m n : Z) : Prop := is_step p n /\ way n /\ (m = -1 \/ way m) /\ follows m n /\
+  (m < n /\ ~ Siblings p m n \/ In (n, m) (loops p)).
+
+(** A program whose kernels are local wherever control may come. *)
+Definition Local (way : Z -> Prop) (f : program) : Prop := forall m n, Comes way m n -> Kernel n (Readable m n) (f m n).
+
+(** A step makes its views, and of other bytes stores just these, in this order. *)
+Inductive performs : list store -> state -> state -> Prop :=
+  | performed : forall s, performs nil s s
+  | makes_view : forall l s v t, is_step p (now s) -> is_tensor p v -> is_view p v -> step_writes p (now s) v ->
+      performs l (shown s v) t -> performs l s t
+  | makes_store : forall w l s t, allowed (now s) (defined s) w -> performs l (stored s w) t -> performs (w :: l) s t.
+
+(** [f] has run from [s0], each step whole, and come from step [m] to a step of [way], which is about to begin. *)
+Inductive runs (way : Z -> Prop) (f : program) (s0 : state) : Z -> state -> Prop :=
+  | to_first : forall u, given s0 -> goes s0 u -> follows (now s0) (now u) -> way (now u) -> runs way f s0 (-1) u
+  | to_next : forall m s t u, runs way f s0 m s -> performs (f m (now s)) s t -> done t -> goes t u ->
+      follows (now t) (now u) -> way (now u) -> runs way f s0 (now t) u.
+
+(** A choice of one arm of each exclusive node, and the steps of which control passes then. *)
+Definition Choice (c : Z -> Z * Z) : Prop := forall x, is_exclusive p x -> is_arm p x (c x).
+Definition Chosen (c : Z -> Z * Z) (n : Z) : Prop := is_step p n /\ forall x a, is_arm p x a -> in_arm a n -> a = c x.
+
+(** No step that a local program comes to is without what it reads: it stores the program's values, and is done. And for
+    every choice of arms the program comes to each step of that choice, passing no other. *)
+Definition Progress : Prop :=
+  (forall way f s0 m s, Local way f -> runs way f s0 m s -> exists t, performs (f m (now s)) s t /\ done t) /\
+  (forall c f s0 n, Choice c -> Local (Chosen c) f -> given s0 -> Chosen c n ->
+     exists m s, runs (Chosen c) f s0 m s /\ now s = n).
+
+(** The same of programs that are given as functions: result [w] of step [n] is this function of private memory. *)
+Definition functions := Z -> Z -> Z -> private -> Z -> V.
+Definition whole_store (g : private -> Z -> V) (w : Z) : store :=
+  Store w (fun x => (0 <=? x) && (x <? bytes (tensor_at p w))) g.
+Definition kernels_of (g : functions) : program := fun m n => map (fun w => whole_store (g m n w) w)
+  (nodup Z.eq_dec (filter (fun w => base (tensor_at p w) =? -1) (writes p n))).
+
+(** It may depend on all that the step has to read, but for what other results of the step are, or take the place of. *)
+Definition Operand (m n w i x : Z) : Prop := Readable m n i x /\
+  forall o, In o (writes p n) -> o <> w -> o <> i /\ ~ Replaces p o i.
+Definition LocalFunctions (way : Z -> Prop) (g : functions) : Prop := forall m n w, Comes way m n ->
+  In w (writes p n) -> ~ is_view p w -> forall u v, (forall i x, Operand m n w i x -> u i x = v i x) ->
+  forall x, inside p w x -> g m n w u x = g m n w v x.
+
+(** Each step of each choice is reached, and then every result holds its function of the memory that the step found. *)
+Definition FunctionsAreComputed : Prop := forall c g s0 n, Choice c -> LocalFunctions (Chosen c) g -> given s0 ->
+  Chosen c n -> exists m s t, runs (Chosen c) (kernels_of g) s0 m s /\ now s = n /\
+    performs (kernels_of g m n) s t /\ done t /\
+    forall w x, In w (writes p n) -> ~ is_view p w -> inside p w x -> own t w x = g m n w (own s) x.
 End Run.

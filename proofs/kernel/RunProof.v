@@ -96,8 +96,7 @@ Proof.
   intros [_ S] D [St|(y & E & R)]; destruct (S i x D) as (_ & _ & _ & A & Q); auto. apply (Q y R). assumption.
 Qed.
 
-Lemma sound_stores s w : sound s -> allowed V p s w ->
-  sound (State V (now V s) (defined_after V p s w) (store_own V w (own V s)) (store_held V p w (held V s))).
+Lemma sound_stores s w : sound s -> allowed V p (now V s) (defined V s) w -> sound (stored V p s w).
 Proof.
   intros So (Hn & Hw & NV & In_ & Local). pose proof So as [N S]. split; auto. cbn.
   destruct (written (now V s) (result V w) Hn Hw) as [Tw Sw].
@@ -128,7 +127,7 @@ Qed.
 
 Lemma sound_acts s t : sound s -> acts V p s t -> sound t.
 Proof.
-  intros S A. destruct A as [s w H|s v Hn Tv Vv Wv t]; [apply sound_stores; auto|]; subst t.
+  intros S A. destruct A as [s w H|s v Hn Tv Vv Wv]; [apply sound_stores; auto|].
   destruct S as [N S]. split; auto. cbn. intros i x D.
   destruct all_safe as (_ & _ & Vs & _). specialize (Vs v Tv Vv). cbv zeta in Vs.
   destruct Vs as (Tb & Hb & Ad & _ & _ & Sb & Once).
@@ -201,21 +200,22 @@ Proof. intros A. destruct A; reflexivity. Qed.
 Lemma acts_on_same s t : acts_on V p s t -> now V t = now V s.
 Proof. intros A. induction A as [|s t u A IH M]; auto. apply acts_same in M. congruence. Qed.
 
-(** What was made before this step and is needed after it, by the next iteration or by the leave of an exclusive node,
-    keeps its values. *)
+(** What was made before this step and is needed after it, by the next iteration, by the leave of an exclusive node or by
+    the caller, keeps its values. *)
 Definition outlives (n i : Z) : Prop := made (tensor_at p i) < Z.max 0 n /\
   (n < needed (tensor_at p i) \/
-   n = needed (tensor_at p i) /\ ((exists e, In (e, n) (loops p)) \/ exists x, ArmResult p x i)).
+   n = needed (tensor_at p i) /\ 
+     ((exists e, In (e, n) (loops p)) \/ (exists x, ArmResult p x i) \/ returned (tensor_at p i) = true)).
 
 Lemma act_keeps s t i x : acts V p s t -> is_tensor p i -> outlives (now V s) i -> defined V s i x -> defined V t i x.
 Proof.
-  intros A T [W O] D. destruct A as [s w (Hn & Hw & _)|s v Hn Tv Vv Wv t]; cbn.
+  intros A T [W O] D. destruct A as [s w (Hn & Hw & _)|s v Hn Tv Vv Wv]; cbn.
   - right. split; auto. intros (Op & Ne & _).
     destruct (written (now V s) (result V w)) as [Tw [Mw _]]; auto.
     destruct all_safe as (_ & _ & _ & P & _ & _ & _ & Dead). destruct Op as [Op|Op].
-    + destruct (P (result V w) Tw) as (_ & _ & _ & _ & Nd & Md & _ & _ & Na & _ & Lp);
+    + destruct (P (result V w) Tw) as (_ & _ & _ & _ & Nd & Md & _ & Nr & Na & _ & Lp);
         [unfold is_tensor in T; lia|].
-      rewrite Op in *. destruct O as [O|[O [[e L]|[y R]]]]; [lia| |exact (Na y R)].
+      rewrite Op in *. destruct O as [O|[O [[e L]|[[y R]|R]]]]; [lia| |exact (Na y R)|congruence].
       apply (Lp e). replace (writer (tensor_at p (result V w))) with (now V s) by lia. assumption.
     + apply Dead in Op. lia.
   - right. split; auto. intros ->. destruct all_safe as (_ & _ & Vs & _).
@@ -301,7 +301,8 @@ Proof.
   intros N R A D Ar E Le W T I Nd. pose proof (acts_on_same _ _ A) as Same.
   destruct (R i x T I) as (_ & R1 & R2); [lia|].
   assert (O : now V s < needed (tensor_at p i) \/ now V s = needed (tensor_at p i) /\
-    ((exists e, In (e, now V s) (loops p)) \/ exists x, ArmResult p x i)) by (rewrite <- Same; tauto).
+    ((exists e, In (e, now V s) (loops p)) \/ (exists x, ArmResult p x i) \/ returned (tensor_at p i) = true))
+    by (rewrite <- Same; tauto).
   pose proof (arm_bounds y a Ar) as B. pose proof (node y (proj1 Ar)) as B'.
   assert (St : is_step p (now V t)) by (unfold is_step; lia).
   inversion W as [a' z [Iz C] Wz Ea|a' y' [Iz C] Wy Ea]; subst.
@@ -319,7 +320,7 @@ Qed.
 
 Lemma ready_when_full s : in_full V p s -> -1 <= now V s /\ ready s.
 Proof.
-  intros F. induction F as [s [N B] All|s t u F [N IH] A D G J].
+  intros F. induction F as [s [[N B] All]|s t u F [N IH] A D G J].
   - split; [lia|]. intros i x T I W. split; [apply All; auto|]. split.
     + intros z Z L. unfold is_step in Z. lia.
     + intros y L _ Wy. pose proof (node y (is_node _ _ Wy)). lia.
@@ -375,11 +376,34 @@ Proof.
         rewrite <- Same. auto.
 Qed.
 
+(** Whatever was written on every way to the end, the caller finds after the last step. *)
+Lemma caller_finds s t r x : in_full V p s -> acts_on V p s t -> done V p t -> is_step p (now V s) ->
+  now V s = last_step p -> is_tensor p r -> returned (tensor_at p r) = true -> inside p r x -> defined V t r x.
+Proof.
+  intros F A D N E T Ret I. destruct (ready_when_full s F) as [_ Rd]. pose proof (acts_on_same _ _ A) as Same.
+  destruct all_safe as (_ & (_ & _ & _ & _ & _ & _ & W) & _). destruct (W r T Ret) as [Nd Wr].
+  destruct (Rd r x T I) as (R0 & R1 & R2); [lia|]. unfold is_step, last_step in *.
+  assert (Free : forall z, Covers p z (steps p) -> Covers p z (now V s)).
+  { intros z C y a Ar Ia. pose proof (C y a Ar Ia) as Q. pose proof (arm_bounds y a Ar).
+    pose proof (node y (proj1 Ar)). unfold in_arm in Q. lia. }
+  assert (Keep : made (tensor_at p r) < Z.max 0 (now V s) -> defined V s r x -> defined V t r x).
+  { intros M Df. apply acts_keep with (s := s); auto. split; [assumption|]. right. split; [lia|]. auto. }
+  destruct Wr as [Wr|[(z & L & C & Wz)|(y & L & C & Wy)]].
+  - apply Keep; auto. destruct (writers r T) as [[_ M]|[? _]]; cbv zeta in *; lia.
+  - destruct (Z.eq_dec z (now V s)) as [->|Ne]; [apply D; unfold is_step; rewrite ?Same; auto|].
+    assert (Sz : is_step p z) by (unfold is_step; lia). apply Keep.
+    + pose proof (writes_stay z r Sz Wz) as [M _]. lia.
+    + apply (R1 z); auto; lia.
+  - pose proof (node y (is_node _ _ Wy)). destruct (arms_write_by_step r y Wy) as (z & Z & Wz).
+    pose proof (writes_stay z r) as [M _]; auto; [unfold is_step; lia|]. apply Keep; [lia|].
+    apply (R2 y); auto. lia.
+Qed.
+
 Theorem reads_find_values : ReadsFindValues V p.
 Proof.
-  split.
+  split; [|split; [|exact caller_finds]].
   - intros s r x F Hn I W NT In_. destruct (ready_when_full s F) as [_ R].
-    destruct (touched (now V s) r) as [T [[_ Nd]|Tk]]; auto; [left; left; auto | | contradiction].
+    destruct (touched (now V s) r) as [T [[_ Nd]|Tk]]; auto; [left; auto | | contradiction].
     destruct (R r x T In_ Nd) as (R0 & R1 & R2). destruct W as [W|[(z & L & C & W)|(y & L & C & W)]]; auto.
     + apply (R1 z); auto; [|lia]. unfold is_step in *. lia.
     + apply (R2 y); auto.

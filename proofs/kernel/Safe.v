@@ -139,14 +139,16 @@ Definition WrittenOnce : Prop :=
   (forall n w, is_step p n -> In w (writes p n) ->
      writer (tensor_at p w) <> -1 \/ In w (mutates p n) /\ donated (tensor_at p w) = true).
 
-(** V1.6: a view lies at its base's bytes; the step that makes it reads its base, which stays. *)
+(** V1.6: a view lies at its base's bytes; the step that makes it reads its base, which stays and was written by an
+    earlier step or the caller: no view shows, over others or at once, what its own step has yet to make. *)
 Definition is_view (i : Z) : Prop := base (tensor_at p i) <> -1.
 Definition ViewsShow : Prop := forall v, is_tensor v -> is_view v ->
   let b := base (tensor_at p v) in
   is_tensor b /\ home (tensor_at p v) = home (tensor_at p b) /\
   address_of v = address_of b + shift (tensor_at p v) /\
   0 <= shift (tensor_at p v) /\ shift (tensor_at p v) + bytes (tensor_at p v) <= bytes (tensor_at p b) /\
-  (writer (tensor_at p v) <> -1 -> Stays b (made (tensor_at p v)) /\ In b (reads p (made (tensor_at p v)))) /\
+  (writer (tensor_at p v) <> -1 -> Stays b (made (tensor_at p v)) /\ writer (tensor_at p b) < made (tensor_at p v) /\
+     In b (reads p (made (tensor_at p v)))) /\
   (forall n, is_step p n -> step_writes n v -> n = made (tensor_at p v)).
 
 (** T3: an in-place result takes the identical slice of an operand that no later step reads, and that the caller does not. *)

@@ -22,7 +22,7 @@ Proof.
   match goal with K : home _ = home _ |- _ => rewrite <- K end.
   split; [lia|]. split; [reflexivity|]. split; [lia|]. split; [lia|]. split; [lia|]. split.
   - intros W. destruct (writer_checked p checked v H) as [?|(_ & M & _)]; cbv zeta in *; [tauto|].
-    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. split; [unfold Stays; lia | apply mem_spec; assumption].
+    destruct (made (tensor_at p v) =? -1) eqn:E; facts; [lia|]. unfold stays in *. facts. split; [unfold Stays; lia|]. split; [lia | apply mem_spec; assumption].
   - intros n N [I|[e [L I]]].
     + apply write_checked in I; auto. unfold write_ok in I. facts.
       destruct (made (tensor_at p v) =? n) eqn:E; facts; congruence.

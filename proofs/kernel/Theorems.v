@@ -1,6 +1,7 @@
 (** The theorems: what it means that the program accepts a plan. *)
 From Coq Require Import ZArith List Bool.
-From Tmmu Require Import Lists Columns Check Safe Run Claims ListsProof Placement Accesses Soundness RunProof ClaimsProof.
+From Tmmu Require Import Lists Columns Check Safe Run Claims ListsProof Placement Accesses Soundness RunProof ProgressProof
+  ClaimsProof.
 Open Scope Z_scope.
 Open Scope lazy_bool_scope.
 
@@ -9,10 +10,20 @@ Theorem checked_plans_run_as_private p : check p = true ->
   Safe p /\ (forall V, RunsAsPrivate V p) /\ (forall V, ReadsFindValues V p).
 Proof. intros H. pose proof (check_sound p H). auto using runs_as_private, reads_find_values. Qed.
 
+(** There are such runs: every local program is never stuck, comes to each step of each choice of arms, and computes its
+    functions. *)
+Theorem checked_plans_progress p : check p = true ->
+  (forall V, Progress V p) /\ (forall V, FunctionsAreComputed V p).
+Proof. intros H. pose proof (check_sound p H). auto using progress, functions_are_computed. Qed.
+
 (** The same of the words of a file, which is what the program is given. *)
 Theorem accepted_plans_run_as_private word : accepts word = true ->
   Safe (plan_of word) /\ (forall V, RunsAsPrivate V (plan_of word)) /\ (forall V, ReadsFindValues V (plan_of word)).
 Proof. unfold accepts. intros H. facts. apply checked_plans_run_as_private. assumption. Qed.
+
+Theorem accepted_plans_progress word : accepts word = true ->
+  (forall V, Progress V (plan_of word)) /\ (forall V, FunctionsAreComputed V (plan_of word)).
+Proof. unfold accepts. intros H. facts. apply checked_plans_progress. assumption. Qed.
 
 Lemma memory_of_plan word : allocation (plan_of word) = memory_of word.
 Proof. unfold plan_of, memory_of. destruct (memory_and_end word). reflexivity. Qed.
@@ -44,7 +55,9 @@ Theorem no_smaller_footprint word a : accepts word = true \/ accepts_lifetimes w
 Proof. intros H F. apply memory_checked in H. eapply least_footprint_spec; eauto. Qed.
 
 Print Assumptions checked_plans_run_as_private.
+Print Assumptions checked_plans_progress.
 Print Assumptions accepted_plans_run_as_private.
+Print Assumptions accepted_plans_progress.
 Print Assumptions accepted_lifetimes_are_safe.
 Print Assumptions claimed_slots_hold.
 Print Assumptions no_fewer_slots.

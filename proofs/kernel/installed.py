@@ -15,7 +15,7 @@ from proofs.tools import users_folders
 SOURCES = Path(__file__).parent
 ORDER = (
     "Lists", "Columns", "Check", "Safe", "Run", "Claims", "ListsProof", "Placement", "Edges", "Accesses", "Soundness",
-    "RunProof", "ClaimsProof", "Theorems", "Table",
+    "RunProof", "ProgressProof", "ClaimsProof", "Theorems", "Examples", "Table",
 )  # fmt: skip
 """The theory, each file after those that it needs. `Extract.v` and `main.ml` make the program of it."""
 PROGRAM, THEORY = "kernel", "theory"

@@ -79,8 +79,8 @@ def permitted(plan: Plan, reference: ReferenceProgram | None, donated: frozenset
 
     Notes
     -----
-    Implements spec: T3.1 to T3.3, T3.5, T3.7, T8.6, T8.7, V1.6, V2.1, V2.2 and V5.5. O(steps + tensors), with Python
-    objects for little but the tensors of which sharing is claimed.
+    Implements spec: T3.1 to T3.3, T3.5, T3.7, T8.6, T8.7, V1.6, V1.14, V2.1, V2.2 and V5.5. O(steps + tensors), with
+    Python objects for little but the tensors of which sharing is claimed.
     """
     claims = _claims(plan)
     judge = _Judge(plan, reference, donated)

@@ -102,7 +102,8 @@ def test_a_believed_operator_shares_only_what_its_step_reads_and_writes() -> Non
 
 
 def test_a_base_that_is_written_later_is_none() -> None:
-    """Two tensors cannot be views of each other, so that chains of views end."""
+    """Two tensors cannot be views of each other, so that chains of views end. spec: V1.14"""
+    assert judged(through("n Identity: a -> y a"), VIEW) == ({}, {}, [])
     plan = plan_of(
         stated(step("m Reshape: y -> a"), step("n Reshape: a -> y")), shares={"a": (VIEW, "y"), "y": (VIEW, "a")}
     )

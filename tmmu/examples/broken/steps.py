@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import Bindings
-from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row
+from tmmu.core.vocabulary import Bindings, Shares
+from tmmu.examples.broken.editing import edit, laid_out, reordered, right, row, shared, with_accesses
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import model
@@ -86,6 +86,21 @@ def changed_without_reading_it() -> Plan:
         node y MatMul a w -> y
     """)
     )
+
+
+@wrong("lifetimes_cover_accesses", "r")
+def view_made_before_its_base() -> Plan:
+    """`v` shows `r`, which only a later step writes; what reads `v` would find bytes that no step has written."""
+    made = model("""
+        tensor w f32 4096 parameter
+        node a MatMul x w -> a
+        node v Reshape a -> v
+        node s MatMul v w -> s
+        node r MatMul s w -> r
+        node y MatMul r w -> y
+    """)
+    early = edit(shared(right(made), "v", "r", Shares.VIEW), tensors={"r": {"birth": 1}})
+    return with_accesses(laid_out(early), reads={1: [row(early, "r")]})
 
 
 @wrong("sharing_is_sound", "v", "a")
