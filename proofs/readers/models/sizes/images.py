@@ -19,6 +19,7 @@ from proofs.readers.models.sizes.call import (
     same,
     same_shape,
     shown,
+    whole,
 )
 from tmmu.core.dims.expressions import Dim, Expression, limits
 
@@ -33,10 +34,13 @@ def resize(call: Call) -> list[TensorSize]:
     if sizes is not None and scales is not None:
         raise Misfit("both scales and sizes are stated")
     if sizes is not None:
-        if call.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
-            raise NotKnown("no rule follows a policy that keeps the ratio of the sides")
+        policy = call.attribute("keep_aspect_ratio_policy", "stretch")
         for axis, size in zip(axes, _as_many(sizes, axes), strict=True):
             shape[axis] = size
+        if policy != "stretch":
+            given = [whole(call.shape(0)[axis]) for axis in axes]
+            for axis, size in zip(axes, _in_ratio(given, [whole(size) for size in sizes], policy), strict=True):
+                shape[axis] = size
         return [TensorSize(tuple(shape), call.dtype(0))]
     if scales is None:
         raise Misfit("neither scales nor sizes are stated")
@@ -45,6 +49,19 @@ def resize(call: Call) -> list[TensorSize]:
     for axis, scale in zip(axes, _as_many(scales, axes), strict=True):
         shape[axis] = _scaled(shape[axis], np.float32(scale))
     return [TensorSize(tuple(shape), call.dtype(0))]
+
+
+def _in_ratio(given: list[int], sizes: list[int], policy: str) -> list[int]:
+    """round(scale * dimension), halfway cases up, by the one scale that fits all sizes, or that fills them."""
+    if policy not in ("not_larger", "not_smaller") or 0 in given:
+        raise Misfit(f"policy {policy!r} for dimensions {given}")
+    ratios = [Fraction(size, dim) for size, dim in zip(sizes, given, strict=True)]
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
+    rounded = np.float32(scale.numerator) / np.float32(scale.denominator)
+    exact = [floor(scale * dim + Fraction(1, 2)) for dim in given]
+    if exact != [floor(float(rounded * np.float32(dim)) + 0.5) for dim in given]:
+        raise Misfit(f"{given} in the ratio {scale} depend on how they are rounded")
+    return exact
 
 
 def _scales(call: Call, k: int) -> list[Any] | None:

@@ -203,7 +203,7 @@ def _differing(one: TensorSize, other: TensorSize, ranges: Mapping[str, tuple[in
             return "", ""
         if (at := apart(a, b, ranges)) is not None:
             where = ", ".join(f"{name}={size}" for name, size in at.items())
-            return tuple(f" ({evaluate(dim, at)} at {where})" for dim in (a, b))  # type: ignore[return-value]
+            return f" ({evaluate(a, at)} at {where})", f" ({evaluate(b, at)} at {where})"
         if not _always_equal(a, b):
             undecided = f"{show(a)} and {show(b)} are not shown to be equal for every shape"
     if undecided is not None:

@@ -57,18 +57,22 @@ def slid(spatial: Shape, over: SlidingWindow) -> Shape:
         if over.auto.startswith("SAME"):
             found.append(rounded_up(dim, over.strides[axis]))
         else:
-            found.append(quotient(_room(dim, over, axis), over.strides[axis]) + 1)
+            found.append(_counted(quotient(_room(dim, over, axis), over.strides[axis]) + 1, dim, over, axis))
     return tuple(found)
 
 
 def _room(dim: Dim, over: SlidingWindow, axis: int) -> Dim:
     """The places behind the first at which a window may begin."""
-    room = dim + over.padded(axis) - over.extent(axis)
-    if limits(room).high < 0:
+    return dim + over.padded(axis) - over.extent(axis)
+
+
+def _counted(count: Dim, dim: Dim, over: SlidingWindow, axis: int) -> Dim:
+    """The number of windows that a formula gives; a window that is just too large fits no time."""
+    if limits(count).high < 0:
         raise Misfit(f"a window of {over.extent(axis)} does not fit {dim} with padding {over.padded(axis)}")
-    if limits(room).low < 0:
+    if limits(count).low < 0:
         raise NotKnown(f"a window of {over.extent(axis)} fits {dim} for some shapes only")
-    return room
+    return count
 
 
 def conv(call: Call) -> list[TensorSize]:
@@ -125,13 +129,18 @@ def conv_transpose(call: Call) -> list[TensorSize]:
     stated = call.attribute("output_shape")
     if stated is not None and len(stated) != count:
         raise NotKnown(f"the text does not say which {count} of output_shape's {len(stated)} numbers count")
+    if any(extra >= max(over.strides[k], over.dilations[k]) for k, extra in enumerate(more)):
+        raise Misfit(f"output_padding {more} is not less than stride or dilation")
+    found: list[Dim] = [
+        (dim - 1) * over.strides[k] + more[k] + over.extent(k) - over.padded(k) for k, dim in enumerate(data[2:])
+    ]
     if stated is None and over.auto.startswith("SAME"):
         if call.since < 11:
             raise NotKnown("before version 11 the text does not say what SAME gives a transposed convolution")
         stated = [dim * stride for dim, stride in zip(data[2:], over.strides, strict=True)]
-    found = stated or [
-        (dim - 1) * over.strides[k] + more[k] + over.extent(k) - over.padded(k) for k, dim in enumerate(data[2:])
-    ]
+        if any(limits(one - other).low < 0 for one, other in zip(found, stated, strict=True)):
+            raise NotKnown("the text asks for a negative padding where the window is smaller than the stride")
+    found = stated or found
     if any(limits(dim).high < 1 for dim in found):
         raise Misfit(f"{shown(data)} becomes {shown(tuple(found))}")
     return [TensorSize((data[0], channels, *found), call.one_type())]
@@ -162,7 +171,7 @@ def _rounded_up(call: Call, spatial: Shape, over: SlidingWindow) -> Shape:
             if behind.low < 0:
                 raise NotKnown("whether the last window begins in the padding depends on the shape")
             count = count - 1
-        found.append(count)
+        found.append(_counted(count, dim, over, axis))
     return tuple(found)
 
 
