@@ -100,6 +100,7 @@ HARMLESS: dict[str, str] = {
     ),
     **dict.fromkeys(("loop-with-exclusive-arms", "one-arm-declared-exclusive"), TRIPS),
     "value-that-a-later-arm-reads-overwritten-by-an-earlier": "outside of a loop nothing runs both arms",
+    "returned-value-that-one-arm-does-not-write": "the run compares what the steps of the arm that runs have written",
 }  # fmt: skip
 """Kinds that corrupt nothing, each with the reason."""
 

@@ -83,9 +83,10 @@ def rounds_up(texts: Texts, code: ModuleType, example: tuple[int, int]) -> str |
         return f"the lemma gives {stated}, the code {found}"
     if offset < 1 << 64:
         words = Ground(texts["words_round_up_as_integers_do"], {"offset": offset, "alignment": alignment})
-        rounded = found % (1 << 64) if words.value("carry") else words.value("rounded")
-        if rounded != found:
-            return f"in words {rounded}, the code {found}"
+        if words.value("carry") != (offset + alignment > 1 << 64):
+            return f"a carry is not noticed or made up at {offset}"
+        if not words.value("carry") and words.value("rounded") != found:
+            return f"in words {words.value('rounded')}, the code {found}"
     return None
 
 

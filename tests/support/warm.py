@@ -53,7 +53,7 @@ class Remembering:
         return answer
 
     def close(self) -> None:
-        """Leave the solver to who asks next."""
+        """The solver is closed by what made it."""
 
     def __enter__(self) -> Self:
         return self

@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 def rows(page: str) -> list[Row]:
-    found = re.findall(r"^\| (`\S+`.*) \|$", page, re.MULTILINE)
+    found = re.findall(r"^\| (`(?!ai\.onnx)\S+`.*) \|$", page, re.MULTILINE)
     return [Row(*(cell.strip().strip("`") for cell in line.split(" | "))) for line in found]
 
 
