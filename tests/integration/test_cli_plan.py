@@ -236,6 +236,16 @@ def test_an_alias_group_that_the_model_does_not_keep_is_not_written(
     assert "m.plan.cbor" not in entries(folder)
 
 
+def test_a_loop_that_is_said_not_to_iterate_is_the_models_error(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: T8.3"""
+    files.save(small("relu: x -> c", "loop: x -> y", "loop/body: f => g", "  add: f c -> g"), folder / "m.ir.cbor")
+    code, _, err = ran(capsys, "plan", "m.ir.cbor")
+    assert (code, err.startswith("error: m.ir.cbor: node 'loop': ")) == (4, True)
+    assert err.endswith(" [INVALID_IR]\n")
+
+
 def test_a_right_plan_passes_the_check_with_and_without_an_ir() -> None:
     model = replace(full(), bindings=replace(full().bindings, shapes={}))
     checking.check(plan_memory(model).plan, model, is_ir=True)

@@ -34,3 +34,19 @@ def test_every_command_has_a_session_with_what_it_refuses() -> None:
     named = {" ".join(words[: 1 + (words[0] == "tmmu")]) for lines in typed.values() for words in lines if words}
     assert {f"tmmu {name}" for name in tmmu.commands} | ({*COMMANDS} - {"tmmu"}) <= named
     assert all("\n[2]\n" in session.read_text() for session in SESSIONS)
+
+
+def test_a_session_that_states_what_is_not_printed_is_noticed(tmp_path: Path) -> None:
+    """Files of the shell, of several lines too, stay in the session's folder."""
+    session = tmp_path / "wrong.txt"
+    session.write_text(
+        "# A plan.\n$ cat > p.txt <<END\n> tmmu-plan-text 1\n> END\n$ tmmu show p.txt\n[2]\n$ tmmu apply\n"
+    )
+    comment, made, shown, applied = parts = list(replayed(session))
+    assert comment == "# A plan."
+    assert [part.code for part in (made, shown, applied) if isinstance(part, Ran)] == [0, 0, 2]
+    assert [part.changed for part in (made, shown, applied) if isinstance(part, Ran)] == [True, False, False]
+    found = text_of(parts).splitlines()
+    assert found[:5] == session.read_text().splitlines()[:5]
+    assert found[5:] != session.read_text().splitlines()[5:]
+    assert [path.name for path in tmp_path.iterdir()] == ["wrong.txt"]

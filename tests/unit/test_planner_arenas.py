@@ -109,6 +109,7 @@ def test_an_arena_of_a_device_or_memory_that_is_not_there_is_refused(arena: Aren
 
 @pytest.mark.parametrize(("arenas", "message"), WRONG, ids=[message for _, message in WRONG])
 def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[ArenaConfiguration, ...], message: str) -> None:
+    """spec: M3.4"""
     with pytest.raises(TmmuError, match=message) as refused:
         plan_memory(small(outputs="x"), arenas)
     assert refused.value.code_id == "INVALID_ARENA_CONFIG"
