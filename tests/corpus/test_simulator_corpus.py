@@ -114,8 +114,10 @@ REFUSED: dict[str, str] = {
     "other-values-run-again": "MODE_VIOLATION",
     "random-numbers-drawn-again": "MODE_VIOLATION",
     "weight-without-its-last-contribution": "MODE_VIOLATION",
+    "size-of-inference-alone": "CONTRACT_VIOLATION",
 }
-"""Kinds that are not run at all, with the code: arenas that nobody can map, and gradient steps without kernels."""
+"""Kinds that are not run to the end, with the code: arenas that cannot be mapped, gradient steps without kernels, and a
+result of another size than planned."""
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -72,3 +72,13 @@ def swap() -> onnx.ModelProto:
     for name in results:
         graph.output(name, (1, WIDTH))
     return graph.model()
+
+
+def stretched() -> onnx.ModelProto:
+    """One number times a square: `y` is as large as `square`, and ONNX's inference takes the 1 of `one`."""
+    graph = Graph("stretched")
+    one, square = graph.input("one", (1,)), graph.input("square", (WIDTH, WIDTH))
+    graph.node("Einsum", one, square, result="y", equation="d,cd->dc")
+    graph.node("Relu", "y", result="z")
+    graph.output("z", (WIDTH, WIDTH))
+    return graph.model()

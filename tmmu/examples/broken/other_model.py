@@ -64,6 +64,14 @@ def source_digest_of_another_model() -> Wrong:
     return Wrong(edit(plan_of(model), source_digest=hashlib.sha256(b"another").digest()), model=_bytes(model))
 
 
+@wrong("steps_are_the_model", "y", field="size")
+def size_of_inference_alone() -> Wrong:
+    """The bytes for the result of an Einsum are those of shape inference, which does not stretch a dimension of 1."""
+    from tmmu.examples.broken import networks
+
+    return handed_out_with(networks.stretched(), plan_of(networks.stretched()))
+
+
 @wrong("steps_are_the_model", field="missing-step")
 def step_left_out() -> Wrong:
     """The plan has no step for the model's Softmax, and its reader reads what stands before it."""
