@@ -9,7 +9,9 @@ import pytest
 
 from proofs.kernel import installed
 
-pytestmark = pytest.mark.skipif(installed.theory() is None, reason="the kernel is not built: make kernel")
+pytestmark = pytest.mark.skipif(  # what is not built cannot be read
+    installed.theory() is None, reason="the kernel is not built: make kernel"
+)
 
 
 def test_the_independent_checker_lists_no_assumption() -> None:

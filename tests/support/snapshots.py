@@ -36,6 +36,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 VARYING = tuple(
     (re.compile(pattern), stand_in)
     for pattern, stand_in in (
+        (r'"sources": "[0-9a-f]{64}"', '"sources": "DIGEST"'),
         (r"z3 \d[\d.]*\d", "z3 VERSION"),
         (r"\b\d+\.\d+ s\b", "TIME s"),
         (r"not TOML: .*; ", "not TOML: REASON; "),

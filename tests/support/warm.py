@@ -91,7 +91,7 @@ def all_proved(outcomes: Sequence[obligations.Outcome]) -> bool:
 
 
 def is_accepted(answer: KernelAnswer) -> bool:
-    """Whether the kernel said yes."""
+    """Whether the kernel accepted."""
     return bool(answer.accepted)
 
 
