@@ -11,7 +11,9 @@ from typing import Any
 import onnx
 import pytest
 
-from tests.support.random_nodes import Drawn, drawn, executed, reading
+from proofs.readers.models.sizes.call import Misfit
+from tests.support.random_nodes import Drawn, drawn, executed, reading, shapes
+from tests.support.random_values import evaluated, same_as, valued
 
 HERE = importlib.util.find_spec("onnxruntime") is not None
 with_onnxruntime = pytest.mark.skipif(not HERE, reason="onnxruntime is not installed")  # CI does without
@@ -46,7 +48,24 @@ def test_random_nodes_have_the_sizes_that_onnxruntime_gives(tmp_path: Path) -> N
         elif program.assumed_sizes:
             count["assumed"] += 1
         else:
-            assert deviates(node) or {name: program.shapes[name] for name in results} == results, node
+            assert deviates(node) or {name: program.shapes[name] for name in results} == shapes(results), node
             count["agree"] += 1
     assert count["agree"] > NODES * 0.8
     assert count["assumed"] < NODES * 0.02
+
+
+@with_onnxruntime
+def test_random_numbers_are_those_that_onnxruntime_gives() -> None:
+    """spec: V3.7"""
+    compared = 0
+    for number in range(NODES):
+        node = valued(number)
+        try:
+            value = evaluated(node)
+        except Misfit:
+            continue
+        results = executed(node, by_onnxruntime)
+        if value is not None and results is not None:
+            assert same_as(value, results["r0"]), node
+            compared += 1
+    assert compared > NODES * 0.8

@@ -301,11 +301,16 @@ def by_evaluator(model: onnx.ModelProto) -> list[Tensor]:
     return found
 
 
-def executed(node: Drawn, run: Callable[[onnx.ModelProto], Sequence[Any]]) -> dict[str, tuple[int, ...]] | None:
-    """The shapes that a runtime gives the node's results; None where it refuses the node."""
+def executed(node: Drawn, run: Callable[[onnx.ModelProto], Sequence[Any]]) -> dict[str, Tensor] | None:
+    """The results that a runtime gives; None where it refuses the node."""
     try:
         with np.errstate(all="ignore"):
             found = run(node.model())
     except Exception:  # runtimes raise what they like; only what they give is compared
         return None
-    return {f"r{k}": np.asarray(result).shape for k, result in enumerate(found)}
+    return {f"r{k}": np.asarray(result) for k, result in enumerate(found)}
+
+
+def shapes(results: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    """The shape of each result."""
+    return {name: result.shape for name, result in results.items()}
