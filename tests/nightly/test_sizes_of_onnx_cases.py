@@ -12,4 +12,4 @@ def test_sizes_are_those_of_the_recorded_results(tmp_path: Path) -> None:
     count, wrong = compared(cases(), tmp_path)
     assert wrong == []
     assert count["agree"] > 1750
-    assert count["assumed"] < 30
+    assert count["assumed"] == 0

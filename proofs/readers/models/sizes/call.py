@@ -229,8 +229,8 @@ def stretched(dims: Sequence[Dim], shapes: Sequence[Shape] = ()) -> Dim:
     for dim in dims:
         if found == 1:
             found = dim
-        elif dim != 1:
-            found = same(found, dim, f"{' and '.join(map(shown, shapes))} do not broadcast")
+        elif dim not in (1, found):  # the text is made for a misfit alone: there may be thousands of operands
+            found = same(found, dim, f"{' and '.join(map(shown, shapes[:4]))} do not broadcast")
     return found
 
 

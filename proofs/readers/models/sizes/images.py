@@ -60,7 +60,7 @@ def _in_ratio(given: list[int], sizes: list[int], policy: str) -> list[int]:
     rounded = np.float32(scale.numerator) / np.float32(scale.denominator)
     exact = [floor(scale * dim + Fraction(1, 2)) for dim in given]
     if exact != [floor(float(rounded * np.float32(dim)) + 0.5) for dim in given]:
-        raise Misfit(f"{given} in the ratio {scale} depend on how they are rounded")
+        raise NotKnown(f"{given} in the ratio {scale} depend on how they are rounded")
     return exact
 
 
@@ -95,7 +95,7 @@ def _scaled(dim: Dim, scale: np.float32) -> Dim:
         raise NotKnown(f"{dim} times {scale} is not one number")
     exact, rounded = floor(dim * Fraction(float(scale))), floor(float(np.float32(dim) * scale))
     if exact != rounded:
-        raise Misfit(f"{dim} times {scale} is {exact} or {rounded}, depending on how it is rounded")
+        raise NotKnown(f"{dim} times {scale} is {exact} or {rounded}, depending on how it is rounded")
     return exact
 
 

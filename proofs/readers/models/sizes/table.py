@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import onnx
 
 from proofs.readers.models.sizes import (
+    classic,
     elementwise,
     generators,
     images,
@@ -35,6 +36,7 @@ _FAMILIES = (elementwise, moving, reductions, products, windows, normalization, 
 
 RULES: Mapping[Key, Rule] = {
     **{key: rule for family in _FAMILIES for key, rule in _keyed("", family.ROWS).items()},
+    **_keyed("ai.onnx.ml", classic.ROWS),
     **_keyed("ai.onnx.preview", sequences.PREVIEW),
     **_keyed("ai.onnx.preview.training", normalization.TRAINING),
 }

@@ -1,0 +1,78 @@
+"""Operators of ai.onnx.ml whose texts state how large their results are. Strings are in no plan.
+
+Those whose texts leave it open have no rule: classifiers of two classes, which may score one or both, and regressions
+of support vectors.
+"""
+
+from __future__ import annotations
+
+from proofs.readers.models.sizes.call import Call, Misfit, NotKnown, Rows, TensorSize, product, shown
+from proofs.readers.models.sizes.stored import size_of
+from tmmu.core.dims.expressions import Dim
+
+
+def like(call: Call) -> list[TensorSize]:
+    """Binarizer, Imputer: like the operand."""
+    return [call.size(0)]
+
+
+def as_floats(call: Call) -> list[TensorSize]:
+    """Normalizer, Scaler: as large as the operand, of floats."""
+    if call.node.op_type == "Normalizer" and len(call.shape(0)) not in (1, 2):
+        raise Misfit(f"{shown(call.shape(0))} is neither [N, C] nor [C]")
+    return [TensorSize(call.shape(0), "float32")]
+
+
+def one_hot(call: Call) -> list[TensorSize]:
+    """OneHotEncoder: a further dimension of as many numbers as there are categories."""
+    found = [each for each in map(call.attribute, ("cats_int64s", "cats_strings")) if each]
+    if len(found) != 1:
+        raise Misfit(f"{len(found)} lists of categories")
+    return [TensorSize((*call.shape(0), len(found[0])), "float32")]
+
+
+def label(call: Call) -> list[TensorSize]:
+    """LabelEncoder: as large as the operand, of the type of the values."""
+    kinds = {"values_int64s": "int64", "values_floats": "float32", "values_tensor": "", "values_strings": "string"}
+    found = {name: call.attribute(name) for name in kinds if call.attribute(name)}
+    if len(found) != 1:
+        raise Misfit(f"{len(found)} lists of values")
+    ((name, values),) = found.items()
+    if kinds[name] == "string":
+        raise NotKnown("its values are strings")
+    return [TensorSize(call.shape(0), kinds[name] or size_of(values).dtype)]
+
+
+def targets(call: Call) -> list[TensorSize]:
+    """LinearRegressor, TreeEnsemble: a number for each target and row."""
+    linear = call.node.op_type == "LinearRegressor"
+    count = call.attribute("targets" if linear else "n_targets", 1)
+    if count < 1:
+        raise Misfit(f"{count} targets")
+    return [TensorSize((call.shape(0, 2)[0], count), "float32" if linear else call.dtype(0))]
+
+
+def vectorized(call: Call) -> list[TensorSize]:
+    """FeatureVectorizer: matrices beside each other; a list is a matrix of one row."""
+    shapes = [size.shape if len(size.shape) == 2 else (1, *size.shape) for size in call.present()]
+    if not shapes or any(len(shape) != 2 or shape[0] != shapes[0][0] for shape in shapes):
+        raise Misfit(f"operands {', '.join(map(shown, shapes))}")
+    width: Dim = 0
+    for shape in shapes:
+        width = width + shape[1]
+    return [TensorSize((shapes[0][0], width), "float32")]
+
+
+def extracted(call: Call) -> list[TensorSize]:
+    """ArrayFeatureExtractor: the indices are applied to the last axis."""
+    if len(call.shape(0)) < 2:
+        raise Misfit(f"{shown(call.shape(0))} has no rows")
+    return [TensorSize((*call.shape(0)[:-1], product(call.shape(1))), call.dtype(0))]
+
+
+ROWS: Rows = (
+    ("Binarizer", like, (1,)), ("Imputer", like, (1,)), ("Normalizer", as_floats, (1,)), ("Scaler", as_floats, (1,)),
+    ("OneHotEncoder", one_hot, (1,)), ("LabelEncoder", label, (4,)), ("LinearRegressor", targets, (1,)),
+    ("TreeEnsemble", targets, (5,)), ("FeatureVectorizer", vectorized, (1,)),
+    ("ArrayFeatureExtractor", extracted, (1,)),
+)  # fmt: skip
