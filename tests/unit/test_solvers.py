@@ -224,7 +224,7 @@ def test_a_child_is_ended_without_being_asked_and_does_nothing_more(tmp_path: Pa
     made = speaking(f"say('=mad'); hear(); say('='); hear(); open({str(tmp_path / 'more')!r}, 'w')")
     assert made.version == "mad"
     assert made.pid is not None
-    made.close()
+    made.end()
     assert made.pid is None
     assert list(tmp_path.iterdir()) == []
 

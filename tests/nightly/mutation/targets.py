@@ -12,7 +12,7 @@ NAIVE = (
     f"{UNIT}checker.py", f"{UNIT}mutations.py", f"{PROPERTIES}brute_force.py", f"{PROPERTIES}corruptions.py", CORPUS,
 )  # fmt: skip
 STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", CORPUS)
-ROWS = (f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py", f"{UNIT}obligations_agree.py", CORPUS)
+ROWS = (f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py", f"{COMMANDS}obligations_agree.py", CORPUS)
 EDGES = (f"{COMMANDS}layouts_commands.py", f"{PROPERTIES}layouts.py")
 VERIFY = (f"{UNIT}verify_plan.py", f"{COMMANDS}verify_command.py")
 ARENAS = (
@@ -28,7 +28,7 @@ READERS = (
     f"{UNIT}readers_ir.py", f"{UNIT}readers_onnx.py", f"{UNIT}readers_compare.py", f"{UNIT}readers_sharing.py",
     f"{UNIT}readers_operators.py", f"{PROPERTIES}model_files.py",
 )  # fmt: skip
-TRAINING = (f"{UNIT}training_verify.py", f"{UNIT}training_modes.py")
+TRAINING = (f"{COMMANDS}training_verify.py", f"{UNIT}training_modes.py")
 SHARDING = (
     f"{UNIT}sharding_plans.py", f"{UNIT}sharding_ranks.py", f"{COMMANDS}sharding_commands.py",
     f"{PROPERTIES}sharding.py",
@@ -58,7 +58,7 @@ REWRITING = (f"{UNIT}remat_rewrite.py", f"{UNIT}remat_strategies.py")
 JOINT = (
     f"{UNIT}training_expand.py",
     f"{UNIT}training_modes.py",
-    f"{UNIT}training_verify.py",
+    f"{COMMANDS}training_verify.py",
 )
 FILES = (
     f"{UNIT}plan_columns.py",
@@ -140,7 +140,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/readers/models/compare_tensors.py": (*READERS, f"{UNIT}envelope_verify.py"),
     "proofs/readers/models/derivatives.py": TRAINING,
     "proofs/readers/models/training.py": (f"{UNIT}readers_training.py", *TRAINING),
-    "proofs/readers/models/recomputation.py": (f"{UNIT}readers_recomputation.py", f"{UNIT}training_verify.py"),
+    "proofs/readers/models/recomputation.py": (f"{UNIT}readers_recomputation.py", f"{COMMANDS}training_verify.py"),
     "proofs/verify/ranks.py": TOGETHER,
     "proofs/sharding/exchange.py": (f"{UNIT}sharding_meetings.py", *TOGETHER),
     "proofs/sharding/cover.py": (f"{UNIT}sharding_holes.py", *TOGETHER),

@@ -235,12 +235,12 @@ def test_no_test_file_is_imported() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from tests.unit.test_layers import under",
-        "def f(): import tests.unit.test_layers",
-        "from tests.unit import test_layers",
+        "from tests.integration.test_layers import under",
+        "def f(): import tests.integration.test_layers",
+        "from tests.integration import test_layers",
         "from .test_layers import under",
         "from ..property.test_order import f",
-        r'SCRIPT = "\nimport sys\nfrom tests.unit.test_layers import under\n"',
+        r'SCRIPT = "\nimport sys\nfrom tests.integration.test_layers import under\n"',
     ],
 )
 def test_an_import_of_a_test_file_is_seen(source: str) -> None:
