@@ -89,7 +89,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     },
     **{
         f"proofs/obligations/{name}.py": (f"{UNIT}obligations_rows.py", *ROWS)
-        for name in ("definition", "discharge", "rows")
+        for name in ("discharge", "rows")
     },
     "proofs/obligations/__init__.py": (f"{UNIT}obligations_outcomes.py", *ROWS, f"{UNIT}envelope_verify.py"),
     "proofs/obligations/by_edges.py": (f"{UNIT}edges.py", *ROWS, *EDGES),
@@ -124,7 +124,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/lemmas/engine/machine.py": (f"{UNIT}machine.py",),
     "proofs/solvers/smtinterpol.py": (f"{COMMANDS}checked_proofs.py",),
     "proofs/lemmas/command.py": (f"{COMMANDS}prove_lemmas.py", f"{COMMANDS}checked_proofs.py"),
-    **{f"proofs/kernel/{name}.py": (*KERNEL, PROGRAM) for name in ("evidence", "program")},
+    **{f"proofs/kernel/{name}.py": (*KERNEL, PROGRAM) for name in ("arms", "evidence", "memory", "program")},
     **{f"proofs/kernel/{name}.py": KERNEL for name in ("answer", "installed")},
     "proofs/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
@@ -190,7 +190,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/sharding/rewrite.py": (f"{UNIT}sharding_steps.py", f"{UNIT}sharding_partitions.py", *SHARDING),
     "tmmu/planner/sharding/stages.py": (f"{UNIT}sharding_stages.py", *SHARDING),
     "tmmu/planner/sharding/relations.py": (f"{UNIT}sharding_loops.py", *SHARDING),
-    **{f"tmmu/plan/{name}.py": FILES for name in ("columns", "configuration", "file", "gate", "metrics")},
+    **{f"tmmu/plan/{name}.py": FILES for name in ("allocation", "claims", "columns", "file", "gate", "metrics", "provenance", "sections")},
     "tmmu/core/fields.py": FILES,
     "tmmu/plan/sharding.py": (f"{UNIT}plan_file.py", *SHARDING),
     **{f"tmmu/core/dims/{name}.py": SIZES for name in ("expressions", "maxima", "operations", "table")},
