@@ -190,7 +190,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/sharding/rewrite.py": (f"{UNIT}sharding_steps.py", f"{UNIT}sharding_partitions.py", *SHARDING),
     "tmmu/planner/sharding/stages.py": (f"{UNIT}sharding_stages.py", *SHARDING),
     "tmmu/planner/sharding/relations.py": (f"{UNIT}sharding_loops.py", *SHARDING),
-    **{f"tmmu/plan/{name}.py": FILES for name in ("allocation", "claims", "columns", "file", "gate", "metrics", "provenance", "sections")},
+    **{
+        f"tmmu/plan/{name}.py": FILES
+        for name in ("allocation", "claims", "columns", "file", "gate", "metrics", "provenance", "sections")
+    },
     "tmmu/core/fields.py": FILES,
     "tmmu/plan/sharding.py": (f"{UNIT}plan_file.py", *SHARDING),
     **{f"tmmu/core/dims/{name}.py": SIZES for name in ("expressions", "maxima", "operations", "table")},
