@@ -31,7 +31,7 @@ START_S = 60.0
 """Seconds that a child may take to import its solver, on a slow disk."""
 KEPT = 4
 """The most children that are kept, of some 60 MiB each; a verdict uses three at once."""
-_OF_THE_PROCESS = re.compile(r"\(set-option\s+(?!:produce-models\s)")
+_OF_THE_PROCESS = re.compile(r"\(\s*set-option\s+(?!:produce-models\s)")
 """Options that outlast a context, such as seeds: a child that read one is not kept."""
 
 _kept: list[tuple[tuple[str, ...], subprocess.Popen[bytes]]] = []

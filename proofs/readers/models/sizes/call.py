@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto
 
 from tmmu.core.dims.expressions import Dim, Expression, limits, show
+from tmmu.core.dims.operations import divided
 
 Shape = tuple[Dim, ...]
 
@@ -196,6 +197,16 @@ def product(dims: Iterable[Dim]) -> Dim:
     for dim in dims:
         total = total * dim
     return total
+
+
+def equal_part(dim: Dim, count: int, unit: str = "") -> Dim:
+    """One of `count` equal parts of a dimension; messages name them with `unit`."""
+    found = divided(dim, count)
+    if found is None and isinstance(dim, Expression):
+        raise NotKnown(f"{dim} is not shown to be a multiple of {count}{unit}")
+    if found is None:
+        raise Misfit(f"{dim} is no multiple of {count}{unit}")
+    return found
 
 
 def same(one: Dim, other: Dim, what: str) -> Dim:

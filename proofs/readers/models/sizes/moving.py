@@ -14,6 +14,7 @@ from proofs.readers.models.sizes.call import (
     axes_of,
     axis_of,
     broadcast,
+    equal_part,
     product,
     same,
     same_shape,
@@ -151,12 +152,7 @@ def split(call: Call) -> list[TensorSize]:
                 raise Misfit(f"{dim} in {count} parts leaves {last} for the last")
             parts = [*[most] * (count - 1), last]
         else:
-            exact = divided(dim, count)
-            if exact is None and isinstance(dim, Expression):
-                raise NotKnown(f"{dim} is not shown to be a multiple of {count}")
-            if exact is None:
-                raise Misfit(f"{dim} is no multiple of {count}")
-            parts = [exact] * count
+            parts = [equal_part(dim, count)] * count
     return [TensorSize((*shape[:axis], part, *shape[axis + 1 :]), dtype) for part in parts]
 
 
@@ -298,14 +294,14 @@ def depth_to_space(call: Call) -> list[TensorSize]:
     """DepthToSpace: channels in blocks become rows and columns."""
     n, c, h, w = call.shape(0, 4)
     block = _block(call)
-    return [TensorSize((n, _parts(c, block * block), h * block, w * block), call.dtype(0))]
+    return [TensorSize((n, equal_part(c, block * block), h * block, w * block), call.dtype(0))]
 
 
 def space_to_depth(call: Call) -> list[TensorSize]:
     """SpaceToDepth: blocks of rows and columns become channels."""
     n, c, h, w = call.shape(0, 4)
     block = _block(call)
-    return [TensorSize((n, c * (block * block), _parts(h, block), _parts(w, block)), call.dtype(0))]
+    return [TensorSize((n, c * (block * block), equal_part(h, block), equal_part(w, block)), call.dtype(0))]
 
 
 def _block(call: Call) -> int:
@@ -313,15 +309,6 @@ def _block(call: Call) -> int:
     if block is None or block < 1:
         raise Misfit(f"'blocksize' is {block}")
     return int(block)
-
-
-def _parts(dim: Dim, count: int) -> Dim:
-    found = divided(dim, count)
-    if found is None and isinstance(dim, Expression):
-        raise NotKnown(f"{dim} is not shown to be a multiple of {count}")
-    if found is None:
-        raise Misfit(f"{dim} is no multiple of {count}")
-    return found
 
 
 def reverse_sequence(call: Call) -> list[TensorSize]:
@@ -366,7 +353,7 @@ def col2im(call: Call) -> list[TensorSize]:
         for k in range(count)
     )
     same(columns, expected, "blocks of the image")
-    return [TensorSize((batch, _parts(channels, whole(product(block))), *image), call.dtype(0))]
+    return [TensorSize((batch, equal_part(channels, whole(product(block))), *image), call.dtype(0))]
 
 
 def _without(shape: Shape, axis: int) -> Shape:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from proofs.readers.models.sizes.call import (
     Call,
     Misfit,
-    NotKnown,
     Rows,
     Shape,
     TensorSize,
+    equal_part,
     same,
     same_shape,
     shown,
 )
-from tmmu.core.dims.expressions import Dim, Expression
-from tmmu.core.dims.operations import divided
+from tmmu.core.dims.expressions import Dim
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
@@ -82,16 +81,7 @@ def _apart(call: Call, k: int, packed: bool, heads: int | None) -> tuple[Dim, Di
         batch, found, length, width = call.shape(k, 4)
         return batch, found, length, width
     batch, length, hidden = call.shape(k, 3)
-    return batch, heads or 1, length, _share(hidden, heads or 1)
-
-
-def _share(hidden: Dim, heads: int) -> Dim:
-    found = divided(hidden, heads)
-    if found is None and isinstance(hidden, Expression):
-        raise NotKnown(f"{hidden} is not shown to be a multiple of {heads} heads")
-    if found is None:
-        raise Misfit(f"{hidden} is no multiple of {heads} heads")
-    return found
+    return batch, heads or 1, length, equal_part(hidden, heads or 1, " heads")
 
 
 def flex_attention(call: Call) -> list[TensorSize]:
@@ -109,9 +99,9 @@ def linear_attention(call: Call) -> list[TensorSize]:
         raise Misfit(f"{heads} heads of queries for {kv} of keys")
     batch, length, hidden = call.shape(0, 3)
     key, value = call.shape(1, 3), call.shape(2, 3)
-    inner, width = _share(key[2], kv), _share(value[2], kv)
+    inner, width = equal_part(key[2], kv, " heads"), equal_part(value[2], kv, " heads")
     same_shape((*key[:2], *value[:2]), (batch, length, batch, length), "queries, keys and values")
-    same(_share(hidden, heads), inner, "queries and keys")
+    same(equal_part(hidden, heads, " heads"), inner, "queries and keys")
     state: Shape = (batch, kv, inner, width)
     if call.has(3):
         same_shape(call.shape(3), state, "the past state")
