@@ -13,6 +13,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
 from tmmu.importers.conversion import bad
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
+from tmmu.importers.windows import row_major
 
 DTYPES = {
     **{name: name for name in (
@@ -207,7 +208,10 @@ class Optimizer:
         key = tuple((v.shape, v.dtype, v.strides) for v in (parameter, gradient))
         if key not in self.graphs:
             theirs = {ours: getattr(torch, name) for name, ours in DTYPES.items()}
-            made = [torch.empty_strided(v.shape, v.strides, dtype=theirs[v.dtype]) for v in (parameter, gradient)]
+            made = [
+                torch.empty_strided(v.shape, v.strides or row_major(v.shape), dtype=theirs[v.dtype])
+                for v in (parameter, gradient)
+            ]
             with torch.no_grad():
                 states = list(self.update.state(made[0]))
                 graph = make_fx(self.update.step)(*made, *states).graph
