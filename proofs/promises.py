@@ -24,7 +24,8 @@ from proofs.smt.expressions import parse_one
 from proofs.solvers import DISCHARGED, Answer, Solver
 from proofs.solvers.process import SolverProcess
 from proofs.solvers.tables import named, table, unknown, width
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
+from tmmu.core.output import print_lines
 from tmmu.plan import file
 from tmmu.plan.allocation import Allocation, Placement
 from tmmu.plan.sections import BufferPlan, Claims
@@ -178,16 +179,16 @@ def main(path: str) -> int:
     try:
         plan = file.load_any(path).plan
     except TmmuError as error:
-        print(error, file=sys.stderr)
+        print_lines(str(error), err=True)
         return 4
     placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
     with SolverProcess() as solver:
         answer, found = ask(placement, plan.claims, solver, 600.0)
     if answer.proof:
         for name in dict.fromkeys(one.promise for one in questions(placement, plan.claims)):
-            print(f"{name}: holds")
+            print_lines(f"{name}: holds")
         return 0
-    print(one_line(found.text if found else answer.failure or f"the solver answers {answer.text!r}"))
+    print_lines(found.text if found else answer.failure or f"the solver answers {answer.text!r}")
     return 1 if answer.counterexample else 3
 
 

@@ -15,7 +15,8 @@ from proofs.kernel.evidence import columns
 from proofs.kernel.memory import Words
 from proofs.obligations.context import Context
 from tmmu.core.canonical import remove, write_atomically
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
+from tmmu.core.output import one_line
 
 AT_ONCE = 200
 """Words in one list: Coq reads long lists slowly."""

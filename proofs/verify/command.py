@@ -6,8 +6,6 @@ spec: C1.1, C1.2, C1.3, C1.4, C1.5, C1.6, C4.3, V4.10, V5.5
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -18,8 +16,9 @@ from proofs.verify import formats, ranks
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import NO_PLAN, Verdict
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder, bound, dims, existing, shapes
+from tmmu.core.output import one_line, print_lines, print_text, progress
 from tmmu.core.vocabulary import MODES
 
 ORDER = (70, 1, NO_PLAN, 3, 0)
@@ -108,9 +107,10 @@ def command(
     members = []
     for path in plans:
         try:
-            _progress(path)("reading")
+            doing = progress(path)
+            doing("reading")
             stated = verify_plan.opened(path, options)  # once: all ranks are judged by the bytes that each was
-            verdict = verify_plan.judge(path, stated, options, _progress(path))
+            verdict = verify_plan.judge(path, stated, options, doing)
             if (one := ranks.member(verdict, stated)) is not None:
                 members.append(one)
         except TmmuError as error:
@@ -123,11 +123,10 @@ def command(
         except OSError as error:
             raise click.UsageError(f"{path}: {error.strerror}") from error
         finally:
-            _progress(path)("")
+            doing("")
         verdicts.append(verdict)
         if style == "text":
-            for line in formats.text(verdict, verbose):
-                click.echo(line, err=verdict.verdict == "ERROR")
+            print_lines(*formats.text(verdict, verbose), err=verdict.verdict == "ERROR")
     if not any(verdict.verdict == "ERROR" for verdict in verdicts):
         for name in ranks.misspelt(members, donate):
             raise click.UsageError(
@@ -136,9 +135,9 @@ def command(
     for verdict in ranks.verdicts(members, options):
         verdicts.append(verdict)
         if style == "text":
-            click.echo("\n".join(formats.text(verdict)))
+            print_lines(*formats.text(verdict))
     if style != "text":
-        click.echo(formats.WRITERS[style](verdicts))
+        print_text(formats.WRITERS[style](verdicts))
     codes = {verdict.exit for verdict in verdicts}
     return next(code for code in ORDER if code in codes)
 
@@ -153,14 +152,3 @@ def _apart(smt2: str, plans: tuple[str, ...]) -> None:
         if other != path:
             text = f"{other} and {path} would be written to one folder; give one at a time, each its own DIR"
             raise click.BadParameter(one_line(text), param_hint="--smt2")
-
-
-def _progress(path: str) -> Callable[[str], None]:
-    """One line on a terminal that says what is being done, wiped when done; nothing in a pipe."""
-
-    def show(what: str) -> None:
-        if sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write(f"\r\033[K{f'{path}: {what} …' if what else ''}")
-            sys.stderr.flush()
-
-    return show

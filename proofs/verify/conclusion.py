@@ -69,7 +69,7 @@ def _remarks(plan: Plan | BufferPlan) -> Iterator[str]:
     if isinstance(plan, Plan) and plan.provenance is not None:
         origin = plan.provenance
         if origin.world_size > 1:
-            yield f"rank {origin.rank} of {origin.world_size}: verify all rank plans together to show that they fit"
+            yield "of one rank alone: verify all rank plans together to show that they fit"
         if origin.layout in SCATTERED:
             yield f"layout {origin.layout}: addresses are no offsets, so the plan does not conform to 001 II.F"
     for name, usage in _usage(plan):

@@ -15,7 +15,7 @@ from proofs.smt.script import CANARY, UNSAT, script, write
 from proofs.smt.unfold import Scope
 from proofs.violations import Obligation
 from tmmu.core import canonical
-from tmmu.core.errors import one_line
+from tmmu.core.output import one_line
 
 
 def clear(folder: Path) -> None:

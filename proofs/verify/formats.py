@@ -1,6 +1,6 @@
 """Verdicts as text, JSON, JUnit XML and SARIF 2.1.0: the same facts for people, scripts, CI and code hosts.
 
-spec: C1.3, C1.4, C1.5, C1.8
+spec: C1.3, C1.4, C1.5, C1.8, C1.10
 """
 
 from __future__ import annotations
@@ -14,20 +14,16 @@ from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
 from proofs.verify.verdict import Verdict
-from tmmu.core.errors import one_line
+from tmmu.core.output import json_text, one_line
 
 SHOWN = 8
-"""Bindings that text output names; JSON has all of them."""
+"""Donated inputs that text output names; JSON has all of them."""
 
 SARIF_LEVELS = {"PROVED": "none", "REFUTED": "error", "UNKNOWN": "warning", "ERROR": "error"}
 
 
 def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
-    """The verdict's line, then what it rests on or what is wrong; no name of a plan can begin a line of its own."""
-    return map(one_line, _text(verdict, verbose))
-
-
-def _text(verdict: Verdict, verbose: bool) -> Iterator[str]:
+    """The verdict's line, then what it rests on or what is wrong."""
     if verdict.verdict == "ERROR":
         yield from (f"error: {note}" for note in verdict.notes)
         return
@@ -47,7 +43,7 @@ def _text(verdict: Verdict, verbose: bool) -> Iterator[str]:
     bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
         if value:
-            yield f"  {what}: {_few([f'{name}={_shape(x)}' for name, x in value.items()])}"
+            yield f"  {what}: {', '.join(f'{name}={_shape(x)}' for name, x in value.items())}"
     if verdict.assumptions["donated"]:
         yield f"  donated: {_few(verdict.assumptions['donated'])}"
     if verdict.assumptions["believed_operators"]:
@@ -105,7 +101,7 @@ def _witness(witness: dict[str, Any]) -> Iterator[str]:
 
 def as_json(verdicts: Sequence[Verdict]) -> str:
     """`{"files": [...]}`, one object a verdict."""
-    return json.dumps({"files": [asdict(verdict) for verdict in verdicts]}, indent=1, ensure_ascii=False)
+    return json_text({"files": [asdict(verdict) for verdict in verdicts]})
 
 
 def as_junit(verdicts: Sequence[Verdict]) -> str:
@@ -159,7 +155,7 @@ def as_sarif(verdicts: Sequence[Verdict]) -> str:
         "tool": {"driver": {"name": "verify-plan", "rules": [{"id": rule} for rule in sorted(rules)]}},
         "results": results,
     }
-    return json.dumps({"version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False)
+    return json_text({"version": "2.1.0", "runs": [run]})
 
 
 WRITERS: dict[str, Callable[[Sequence[Verdict]], str]] = {"json": as_json, "junit": as_junit, "sarif": as_sarif}

@@ -36,6 +36,7 @@ class Member:
     """What is kept of one plan: which rank it is of, what that holds and which ranks it meets, and its own verdict."""
 
     path: str
+    model: str
     rank: int
     spec: dict[str, Any]
     spec_hash: bytes
@@ -52,9 +53,9 @@ def member(verdict: Verdict, stated: Stated | StatedBuffers) -> Member | None:
     if isinstance(plan, BufferPlan) or plan.provenance is None or not plan.provenance.shard_spec:
         return None
     bound = bindings_object(replace(plan.bindings, donated=()))
-    family = (plan.origin.model, plan.origin.mode, plan.origin.source_digest, repr(sorted(bound.items())))
+    family = (plan.origin.source_digest, plan.origin.mode, repr(sorted(bound.items())))
     return Member(
-        verdict.file, plan.origin.rank, plan.origin.shard_spec, stated.hashes["shard_spec_hash"],
+        verdict.file, plan.origin.model, plan.origin.rank, plan.origin.shard_spec, stated.hashes["shard_spec_hash"],
         stated.hashes["layout_digest"],
         family, stated_parts(plan), meetings(plan), verdict,
     )  # fmt: skip
@@ -71,15 +72,16 @@ def _donated(members: Iterable[Member]) -> set[str]:
 
 
 def verdicts(members: Sequence[Member], options: Options) -> Iterator[Verdict]:
-    """A verdict for each family of plans of which there are several, or of which every rank is required.
+    """A verdict for each family where several plans are given, or where every rank is required.
 
-    A family is the plans of one model file in one mode under the same bindings.
+    A family is the plans of one model file, by its digest, in one mode under the same bindings. The name of the model
+    is free text, and no part of it.
     """
     families: dict[tuple[Any, ...], list[Member]] = {}
     for one in members:
         families.setdefault(one.family, []).append(one)
-    for family in families.values():
-        if len(family) > 1 or "ranks" in options.require:
+    if len(members) > 1 or "ranks" in options.require:
+        for family in families.values():
             yield _together(family, options)
 
 
@@ -87,7 +89,7 @@ def _together(family: Sequence[Member], options: Options) -> Verdict:
     first = family[0]
     world = Mesh(first.spec).ranks
     verdict = Verdict(
-        f"ranks of {first.family[0]}", UNKNOWN, EXITS[UNKNOWN], first.verdict.scope, model=first.verdict.model,
+        f"ranks of {first.model}", UNKNOWN, EXITS[UNKNOWN], first.verdict.scope, model=first.verdict.model,
         assumptions={
             **first.verdict.assumptions, "rank": None, "files": [one.path for one in family],
             "donated": sorted(_donated(family)),

@@ -46,8 +46,12 @@ class Verdict:
     @property
     def line(self) -> str:
         """The one line that text output begins a file with."""
-        against = f" against {self.model}" if self.model is not None else f" {self.scope}"
-        return f"{self.verdict} {self.file}{against if self.verdict != 'ERROR' else ''}"
+        if self.verdict == "ERROR":
+            return f"{self.verdict} {self.file}"
+        against = f"against {self.model}" if self.model is not None else self.scope
+        rank, ranks = self.assumptions.get("rank"), self.assumptions.get("world_size")
+        part = f" (rank {rank} of {ranks})" if rank is not None else ""
+        return f"{self.verdict} {self.file}{part} {against}"
 
 
 def absent(plan: Plan | BufferPlan, against_model: bool) -> dict[str, str]:

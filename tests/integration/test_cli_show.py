@@ -21,7 +21,7 @@ from tests.support.example_models import full
 from tests.support.small import small
 from tmmu.cli.entry import run
 from tmmu.cli.units import size
-from tmmu.core.errors import one_line
+from tmmu.core.output import one_line
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file, metrics
 from tmmu.plan.provenance import HASHES

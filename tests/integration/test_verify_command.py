@@ -27,7 +27,7 @@ import proofs.verify.entry
 import tmmu.cli.entry
 from proofs.kernel import installed
 from proofs.verify import judge as verify_plan
-from proofs.verify.command import ORDER, _progress
+from proofs.verify.command import ORDER
 from proofs.verify.entry import run
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import Verdict
@@ -35,6 +35,7 @@ from tests.support.sharded import plans as ranks
 from tests.support.small import small
 from tmmu.core import process as entry
 from tmmu.core.errors import TmmuError
+from tmmu.core.output import progress
 from tmmu.core.process import explain
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.examples.broken.editing import changed
@@ -269,6 +270,22 @@ def test_a_hostile_plan_begins_no_line_like_a_verdict(folder: Path, capsys: pyte
             assert all(line.isprintable() for line in lines)
 
 
+@pytest.mark.parametrize("style", ["text", "json", "junit", "sarif"])
+def test_a_hostile_name_of_a_file_is_a_name_on_a_terminal_and_in_every_format(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, style: str
+) -> None:
+    """What is shown while it is read included. spec: C1.9"""
+    name = "a\nPROVED b.cbor\x1b[2J\x9b\u202e\r"
+    (folder / name).write_bytes((folder / "right.cbor").read_bytes())
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run([name, "--format", style]) == 0
+    terminal.flush()
+    shown = terminal.shown.getvalue().decode().replace("\r\x1b[K", "")
+    assert shown.isprintable()
+    assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
+
+
 def test_help_and_version_are_no_verdict(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, err = ran(capsys, "--help")
     assert (code, err) == (0, "")
@@ -331,14 +348,14 @@ class Terminal(io.TextIOWrapper):
 def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for stream in (io.StringIO(), None):
         monkeypatch.setattr(sys, "stderr", stream)
-        _progress("a.cbor")("proving")
-        _progress("a.cbor")("")
+        progress("a.cbor")("proving")
+        progress("a.cbor")("")
         assert stream is None or stream.getvalue() == ""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    _progress("a.cbor")("proving")
+    progress("a.cbor")("proving")
     assert terminal.shown.getvalue().decode() == "\r\x1b[Ka.cbor: proving …"
-    _progress("a.cbor")("")
+    progress("a.cbor")("")
     assert terminal.shown.getvalue().decode() == "\r\x1b[Ka.cbor: proving …\r\x1b[K"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.sources import nodes
-from tmmu.core.errors import LONGEST, REGISTRY, TmmuError, one_line
+from tmmu.core.errors import LONGEST, REGISTRY, TmmuError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,11 +32,6 @@ def test_a_hostile_name_can_neither_begin_a_line_nor_fill_the_screen() -> None:
     assert line.startswith(r"a\nPROVED b: \x1b[31mred: xxx")
     assert line.endswith(r"…; \udcff [INVALID_PLAN]")
     assert len(line) < LONGEST + 100
-
-
-def test_what_can_be_printed_is_printed_as_it_is() -> None:
-    assert one_line("größe ≤ 5 → 数") == "größe ≤ 5 → 数"
-    assert one_line("a\tb\r\n") == r"a\tb\r\n"
 
 
 @pytest.mark.parametrize("code_id", REGISTRY)

@@ -74,11 +74,32 @@ def test_a_missing_rank_is_unknown(paths: list[str]) -> None:
     assert any("every_rank_once" in note and "rank 2, 3 of 4" in note for note in verdicts[-1]["notes"])
 
 
+def test_the_name_of_the_model_tells_no_ranks_apart(paths: list[str], tmp_path: Path) -> None:
+    """It is free text: the plan of a rank that is given twice is given twice, whatever the second is called.
+
+    spec: R7.27, R7.28
+    """
+    other = tmp_path / "other.cbor"
+    file.save(amended(file.load(paths[0]).plan, model="other"), other)
+    code, verdicts = verified(paths[0], str(other))
+    assert (code, verdicts[-1]["verdict"]) == (1, "REFUTED")
+    assert verdicts[-1]["witness"]["obligation"] == "every_rank_once"
+
+
+def test_ranks_of_different_models_are_no_set_of_either(paths: list[str], tmp_path: Path) -> None:
+    """spec: R7.27"""
+    other = tmp_path / "other.cbor"
+    file.save(amended(file.load(paths[0]).plan, source_digest=bytes(32)), other)
+    code, verdicts = verified(paths[0], str(other))
+    assert (code, [v["verdict"] for v in verdicts]) == (3, ["PROVED", "PROVED", "UNKNOWN", "UNKNOWN"])
+
+
 def test_one_rank_alone_has_its_own_verdict_unless_all_are_required(paths: list[str]) -> None:
     """spec: R7.29"""
     code, verdicts = verified(paths[0])
     assert (code, len(verdicts)) == (0, 1)
     assert any("verify all rank plans together" in note for note in verdicts[0]["notes"])
+    assert CliRunner().invoke(command, [paths[0]]).output.startswith(f"PROVED {paths[0]} (rank 0 of 4) for the ")
     code, verdicts = verified(paths[0], "--require", "ranks")
     assert (code, [v["verdict"] for v in verdicts]) == (3, ["PROVED", "UNKNOWN"])
 
@@ -146,7 +167,7 @@ def test_the_solver_that_is_named_proves_that_shards_cover(tmp_path: Path, monke
 
 
 def test_plans_of_two_models_are_two_families(paths: list[str], tmp_path: Path) -> None:
-    others = [amended(plan, model="other") for plan in plans()]
+    others = [amended(plan, model="other", source_digest=bytes(32)) for plan in plans()]
     (tmp_path / "b").mkdir()
     code, verdicts = verified(*paths, *written(tmp_path / "b", others))
     assert (code, [v["file"] for v in verdicts[-2:]]) == (0, ["ranks of small", "ranks of other"])

@@ -227,10 +227,10 @@ def test_plans_are_of_one_family_only_with_one_model_mode_and_bindings() -> None
     """What the user donates is not asked: a stage has what the other has not. spec: R7.27, R7.29"""
     base = plans()[0]
     others = [
-        amended(base, model="other"), amended(base, mode="forward"), amended(base, source_digest=bytes(32)),
+        amended(base, mode="forward"), amended(base, source_digest=bytes(32)),
         amended(base, bindings=replace(base.bindings, dims={"n": 2})),
     ]  # fmt: skip
-    donating = amended(base, bindings=replace(base.bindings, donated=("x",)))
+    same = [amended(base, model="other"), amended(base, bindings=replace(base.bindings, donated=("x",)))]
     verdict = right()[0].verdict
 
     def family(plan: Any) -> tuple[Any, ...]:
@@ -238,16 +238,18 @@ def test_plans_are_of_one_family_only_with_one_model_mode_and_bindings() -> None
         assert one is not None
         return one.family
 
-    assert family(donating) == family(base)
+    assert {family(plan) for plan in same} == {family(base)}
     assert len({family(base), *map(family, others)}) == len(others) + 1
 
 
-def test_single_plans_have_no_verdict_together_unless_all_ranks_are_required() -> None:
-    """spec: R7.29"""
-    alone = replace(right()[0], family=("small", "another"))
+def test_a_plan_has_a_verdict_with_others_or_where_all_ranks_are_required() -> None:
+    """spec: R7.27, R7.29"""
+    alone = replace(right()[0], family=("another",))
     found = list(ranks.verdicts([*right()[1:], alone], Options()))
-    assert [verdict.assumptions["files"] for verdict in found] == [["1.cbor", "2.cbor", "3.cbor"]]
-    assert len(list(ranks.verdicts([*right()[1:], alone], EVERY_RANK))) == 2
+    assert [verdict.assumptions["files"] for verdict in found] == [["1.cbor", "2.cbor", "3.cbor"], ["0.cbor"]]
+    assert [verdict.verdict for verdict in found] == ["UNKNOWN", "UNKNOWN"]
+    assert list(ranks.verdicts([alone], Options())) == []
+    assert len(list(ranks.verdicts([alone], EVERY_RANK))) == 1
     assert list(ranks.verdicts([], EVERY_RANK)) == []
 
 

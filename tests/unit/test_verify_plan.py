@@ -470,8 +470,8 @@ def test_the_verdict_on_one_rank_says_which_and_that_it_is_not_about_all(
     found = verify(saved(plan, tmp_path), Options(donated=frozenset({"x", "w2"}), require=("ranks",)))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["w2"])
     assert (found.assumptions["rank"], found.assumptions["world_size"]) == (2, 4)
-    assert [note.split(":")[0] for note in found.notes] == ["rank 2 of 4"]
-    for size, said in ((2, ["rank 0 of 2"]), (1, [])):
+    assert [note.split(":")[0] for note in found.notes] == ["of one rank alone"]
+    for size, said in ((2, ["of one rank alone"]), (1, [])):
         notes = verify(saved(ranks(spec({"data": size}, ("x", ["data"])))[0], tmp_path)).notes
         assert [note.split(":")[0] for note in notes] == said
     assert "rank" not in verify(saved(plan_memory(CHAIN).plan, tmp_path)).assumptions

@@ -6,6 +6,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.flags import existing
+from tmmu.core.output import print_lines
 
 
 @click.command()
@@ -25,6 +26,6 @@ def checkpoint(plan: str, target: str, journal: str | None) -> int:
     plan_hash = file.identity(loaded)
     state = journals.genesis(plan_hash) if journal is None else journals.load(journal, plan_hash)
     canonical.write_atomically(target, checkpoints.encode(loaded, state))
-    click.echo(f"wrote {target}")
-    click.echo(f"  plan {plan_hash.hex()}, {state.batches} batches, state {state.state_hash.hex()}")
+    print_lines(f"wrote {target}")
+    print_lines(f"  plan {plan_hash.hex()}, {state.batches} batches, state {state.state_hash.hex()}")
     return 0

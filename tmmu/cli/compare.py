@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,9 @@ from tmmu.cli import options
 from tmmu.cli.options import Arenas, TrainingOptions
 from tmmu.cli.units import kib
 from tmmu.core import kind
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
+from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.vocabulary import LAYOUTS, Bindings
 
 if TYPE_CHECKING:
@@ -64,12 +64,11 @@ def compare(
             raise
     if style == "json":
         listed = [{"model": model, **row} for model, each in found.items() for row in document(each)]
-        click.echo(json.dumps(listed, indent=1, ensure_ascii=False))
+        print_text(json_text(listed))
         return 0
     for model, each in found.items():
         heading = [model] if len(found) > 1 else []
-        for line in (*heading, *table(each)):
-            click.echo(one_line(line))
+        print_lines(*heading, *table(each))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tmmu.cli import options
+from tmmu.core.output import print_lines
 
 
 @click.command()
@@ -16,13 +17,13 @@ def example(name: str | None, output: str | None, listed: bool) -> int:
     from tmmu import examples
 
     if listed:
-        click.echo("\n".join(examples.names()))
+        print_lines(*examples.names())
         return 0
     if name is None or output is None:
         raise click.UsageError("name an example and give -o FILE; `tmmu example --list` prints the names")
     try:
         for written in examples.write(name, output):
-            click.echo(f"wrote {written}")
+            print_lines(f"wrote {written}")
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     return 0

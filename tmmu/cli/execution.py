@@ -5,18 +5,16 @@ spec: U7.1, U7.2, U7.6, U7.7
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.units import size
 from tmmu.core import records as sequence
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
+from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.runtime.events import EventLog
@@ -100,10 +98,9 @@ def print_applied(name: str, execution: Execution, style: str) -> None:
     """Print what was mapped, and the state that was committed."""
     document = _document(execution)
     if style == "json":
-        click.echo(json.dumps(document, indent=1, ensure_ascii=False))
+        print_text(json_text(document))
     else:
-        for text in _text(name, document):
-            click.echo(one_line(text))
+        print_lines(*_text(name, document))
 
 
 def _document(execution: Execution) -> dict[str, Any]:

@@ -13,8 +13,9 @@ import click
 from tmmu.cli import options as shared
 from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
 from tmmu.core import kind
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
+from tmmu.core.output import print_lines
 from tmmu.core.vocabulary import Bindings, Model
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def plan(
         for one in plans:
             path = ranks.target(target, one)
             file.save(one, path)
-            click.echo(f"wrote {path}")
+            print_lines(f"wrote {path}")
         lines = [*summary.summary(planned.plan), *summary.remarks(planned.plan), *storages.remarks(planned.plan)]
         lines += _added(loaded, graph)
         if spec is not None:
@@ -87,8 +88,7 @@ def plan(
         lines.append(summary.hints(planned.plan, planned.refused))
         if why:
             lines += [f"  {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in planned.refused]
-        for line in lines:
-            click.echo(one_line(line))
+        print_lines(*lines)
     return 0
 
 

@@ -9,8 +9,9 @@ import click
 from tmmu.cli import options
 from tmmu.cli.units import memory
 from tmmu.core import kind
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
 from tmmu.core.flags import bound, existing, sizes
+from tmmu.core.output import print_lines
 
 
 @click.command()
@@ -58,7 +59,7 @@ def replan(
     try:
         beyond = policies.outside(old, shape)
         if not beyond:
-            click.echo(one_line(f"{plan} holds for this shape: nothing to do"))
+            print_lines(f"{plan} holds for this shape: nothing to do")
             return 0
         own = policies.ReplanPolicy.ABORT if old.envelope is None else old.envelope.policy
         chosen = own if policy is None else policy.upper()
@@ -83,11 +84,10 @@ def replan(
         error.in_file(model)
         raise
     file.save(made, output)
-    click.echo(f"wrote {output}")
+    print_lines(f"wrote {output}")
     if record is not None:
         canonical.write_atomically(record, canonical.encode(change.to_object()))
-        click.echo(f"wrote {record}")
-    for line in summary(made):
-        click.echo(one_line(line))
-    click.echo(f"  replanned before iteration {change.t}: {change.old_plan_hash.hex()} -> {change.new_plan_hash.hex()}")
+        print_lines(f"wrote {record}")
+    hashes = f"{change.old_plan_hash.hex()} -> {change.new_plan_hash.hex()}"
+    print_lines(*summary(made), f"  replanned before iteration {change.t}: {hashes}")
     return 0

@@ -7,6 +7,7 @@ import click
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
 from tmmu.core.flags import existing
+from tmmu.core.output import print_lines
 
 
 @click.command()
@@ -36,5 +37,5 @@ def restore(
                 plans.save(found.plan, target)
             execution.print_applied(file, applied, style)
     if target is not None:
-        click.echo(f"wrote {target}", err=style == "json")
+        print_lines(f"wrote {target}", err=style == "json")
     return 0

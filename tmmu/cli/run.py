@@ -5,10 +5,8 @@ spec: SIM6.1 to SIM6.7, SIM8.3, C2.6
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +15,10 @@ import click
 from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.run_options import RunOptions, compute_options
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
 from tmmu.core.kind import IR, PLAN, kind_of
+from tmmu.core.output import json_text, print_lines, print_text, progress
 from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
@@ -81,10 +80,9 @@ def run(
         raise
     last = found[-1]
     if style == "json":
-        click.echo(json.dumps(run_report.document(name, plan, computing, found), indent=1, ensure_ascii=False))
+        print_text(json_text(run_report.document(name, plan, computing, found)))
     else:
-        for line in run_report.text(name, plan, computing, found, made):
-            click.echo(one_line(line))
+        print_lines(*run_report.text(name, plan, computing, found, made))
     if output is not None and last.report.identical:
         run_report.write(output, last.outputs)
     return 0 if last.report.identical else 1
@@ -193,7 +191,11 @@ def _runs(
         return
     with recording(plan, files) as record:
         batches = Batches(program, record.where, sanitize=computing.sanitize)
-        step = _progress(name, len(program.steps))
+        doing = progress(name)
+
+        def step(number: int) -> None:
+            doing(f"step {number} of {len(program.steps)}")
+
         for number in range(computing.count):
             arrays: dict[str, Any] = {}
             if model is None:
@@ -202,7 +204,7 @@ def _runs(
                 own = _onnx(program, model, computing.inputs, computing.seed + number)
                 report = batches.run(own, step)
                 arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
-            step(None)
+            doing("")
             record.corruption = report.corruption
             yield BatchResult(report, arrays, record)
             if not report.identical:
@@ -233,14 +235,3 @@ def _onnx(program: PlanProgram, model: OnnxModel, inputs: str | None, seed: int)
 
     given = {} if inputs is None else read_inputs(inputs, {name: model.sizes[name] for name in model.inputs})
     return OnnxKernels(program, model, given, seed)
-
-
-def _progress(path: str, steps: int) -> Callable[[int | None], None]:
-    """One line on a terminal with the step that is run, wiped at the end; nothing in a pipe."""
-
-    def show(step: int | None) -> None:
-        if sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write("\r\033[K" if step is None else f"\r\033[K{one_line(path)}: step {step} of {steps} …")
-            sys.stderr.flush()
-
-    return show

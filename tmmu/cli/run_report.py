@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from tmmu.core.output import print_lines
 from tmmu.plan.metrics import footprints
 
 if TYPE_CHECKING:
@@ -109,4 +108,4 @@ def write(path: str, outputs: Mapping[str, Any]) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **outputs)
     write_atomically(path, buffer.getvalue())
-    click.echo(f"wrote {path}", err=True)
+    print_lines(f"wrote {path}", err=True)

@@ -6,8 +6,8 @@ import click
 
 from tmmu.cli import options
 from tmmu.core import kind
-from tmmu.core.errors import one_line
 from tmmu.core.flags import existing
+from tmmu.core.output import print_lines, print_text
 from tmmu.core.vocabulary import Bindings
 
 
@@ -37,16 +37,14 @@ def show(file: str, what: str | None, style: str, form: str | None, bindings: Bi
     if form is not None:
         if what is not None or style != "text":
             raise click.UsageError("--as text prints the whole file; leave out --tensors, --steps and --format")
-        click.echo(as_text(file, bindings), nl=False)
+        print_text(as_text(file, bindings).removesuffix("\n"))
         return 0
     if bindings != Bindings():
         raise click.UsageError("bindings go with --as text and an ONNX model")
     loaded = plans.load(file).plan
-    for chunk in show_report.render(loaded, what, style):
-        click.echo(chunk)
+    print_lines(*show_report.render(loaded, what, style))
     if what is None and style == "text":
-        for line in (*summary.remarks(loaded), *storages.remarks(loaded)):
-            click.echo(one_line(line))
+        print_lines(*summary.remarks(loaded), *storages.remarks(loaded))
     return 0
 
 

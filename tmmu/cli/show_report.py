@@ -7,33 +7,25 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tmmu.cli import envelopes
 from tmmu.cli.summary import summary
 from tmmu.cli.units import size
-from tmmu.core.errors import one_line
+from tmmu.core.output import json_text, one_line
 from tmmu.plan import metrics, sharding
 from tmmu.plan.sections import Plan
 
 
 def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
-    """The whole output of `tmmu show`."""
-    if what is None:
-        if style == "json":
-            yield json.dumps(_document(plan), indent=1, ensure_ascii=False)
-        else:
-            yield from map(one_line, _text(plan))
-        return
-    rows = _rows(plan, what)
+    """The lines that `tmmu show` prints."""
     if style == "json":
-        yield json.dumps({what: rows}, indent=1, ensure_ascii=False)
-    elif style == "csv":
-        yield _csv(rows)
-    else:
-        yield from (one_line(_line(what, row)) for row in rows)
+        return iter(json_text(_document(plan) if what is None else {what: _rows(plan, what)}).split("\n"))
+    if what is None:
+        return _text(plan)
+    rows = _rows(plan, what)
+    return iter(_csv(rows).split("\n")) if style == "csv" else (_line(what, row) for row in rows)
 
 
 def _rows(plan: Plan, what: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ its model by what `verify-plan` runs. spec: I2.10, C2.3
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 import click
 
+from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.vocabulary import Model
 
 
@@ -67,14 +67,14 @@ def survey(networks: tuple[str, ...], style: str) -> int:
     """Plan and prove well-known networks, and print what each arena needs: all of them, in about a minute."""
     rows = []
     if style == "text":
-        click.echo(HEADER)
+        print_lines(HEADER)
     for name in networks or tuple(NETWORKS):
         for row in measured(name):
             rows.append(row)
             if style == "text":
-                click.echo(line(row))
+                print_lines(line(row))
     if style == "json":
-        click.echo(json.dumps([asdict(row) for row in rows], indent=1))
+        print_text(json_text([asdict(row) for row in rows]))
     return 0 if all(row.verdict == "PROVED" for row in rows) else 3
 
 

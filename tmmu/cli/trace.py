@@ -5,7 +5,6 @@ spec: U7.3, U7.4, U7.5
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +12,8 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.trace_training import jax, torch
-from tmmu.core.errors import one_line
 from tmmu.core.flags import existing
+from tmmu.core.output import json_text, print_lines
 
 SAME, DIFFERENT, INCOMPARABLE = 0, 1, 3
 """How `tmmu trace diff` exits."""
@@ -49,7 +48,7 @@ def show(file: str, style: str) -> int:
 
     records = traces.load(file)
     for record in records:
-        click.echo(json.dumps(plain(record), ensure_ascii=False) if style == "json" else one_line(line(record)))
+        print_lines(json_text(plain(record), indent=None) if style == "json" else line(record))
     return 0
 
 
@@ -63,18 +62,18 @@ def diff(first: str, second: str) -> int:
 
     a, b = traces.load(first), traces.load(second)
     if reasons := compare.incomparable(a, b):
-        click.echo("not comparable: the runs are not of one model, configuration, token and schema")
+        print_lines("not comparable: the runs are not of one model, configuration, token and schema")
         for reason in reasons:
-            click.echo(one_line(f"  {reason.key}: {text(reason.first)} and {text(reason.second)}"))
+            print_lines(f"  {reason.key}: {text(reason.first)} and {text(reason.second)}")
         return INCOMPARABLE
     found = compare.first_difference(a, b)
     if found is None:
-        click.echo(f"comparable, and the same: {len(a)} records, chain {text(a[-1]['trace_final_hash'])}")
+        print_lines(f"comparable, and the same: {len(a)} records, chain {text(a[-1]['trace_final_hash'])}")
         return SAME
-    click.echo("comparable, and different")
+    print_lines("comparable, and different")
     values = f"{text(found.first)} and {text(found.second)}"
-    click.echo(one_line(f"  record {found.record}, {found.what}: {found.key}: {values}"))
-    click.echo(one_line(f"  {compare.meaning(found, a, b)}"))
+    print_lines(f"  record {found.record}, {found.what}: {found.key}: {values}")
+    print_lines(f"  {compare.meaning(found, a, b)}")
     return DIFFERENT
 
 
@@ -83,7 +82,7 @@ def text(value: Any) -> str:
     if value is None:
         return "nothing"
     value = plain(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json_text(value, indent=None)
 
 
 def line(record: dict[str, Any]) -> str:

@@ -17,7 +17,8 @@ from typing import Any
 
 import click
 
-from tmmu.core.errors import TmmuError, one_line
+from tmmu.core.errors import TmmuError
+from tmmu.core.output import print_lines
 from tmmu.core.vocabulary import Model, Phase, Role
 
 
@@ -47,9 +48,8 @@ def _command(framework: str, returns: str) -> click.Command:
         except TmmuError as error:
             raise error.in_file(callable_) from error.__cause__
         files.save(model, target)
-        click.echo(f"wrote {target}")
-        for line in summary(model):
-            click.echo(one_line(line))
+        print_lines(f"wrote {target}")
+        print_lines(*summary(model))
         return 0
 
     return command

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tmmu.core.output import one_line
+
 
 class Code(NamedTuple):
     """One row of the registry: number, severity, category, and the fields that its record must carry."""
@@ -44,17 +46,6 @@ REGISTRY: dict[str, Code] = {
 
 LONGEST = 1000
 """More characters than this of what is wrong are not printed: it may quote a hostile file."""
-
-
-def one_line(text: str) -> str:
-    """`text` with line breaks and other control characters written as escapes: a name cannot pass for output.
-
-    >>> print(one_line("a name\\nPROVED b.cbor"))
-    a name\\nPROVED b.cbor
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 @dataclass(frozen=True)

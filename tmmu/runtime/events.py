@@ -7,11 +7,11 @@ arenas mapped one by one, what was zeroed at which birth, a checkpoint written, 
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.output import json_text
 
 FORMAT = "tmmu-events"
 OPERATOR = "UML_OS.TMMU.CommitExecution_v1"
@@ -36,7 +36,7 @@ class EventLog:
 
     def __call__(self, event: str, **fields: Any) -> None:
         """Something has happened."""
-        line = json.dumps({"event": event, **fields}, ensure_ascii=False)
+        line = json_text({"event": event, **fields}, indent=None)
         if self.path is None:
             self.lines.append(line)
             return

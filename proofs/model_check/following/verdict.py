@@ -8,7 +8,6 @@ after it. Anything else is no answer.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 
@@ -19,6 +18,7 @@ from proofs.model_check.following.log import Event
 from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.model_check.tlc import TLCOutcome
+from tmmu.core.output import json_text
 
 NOT_A_STEP = "Step"
 """The name of the check that fails where a line is no step of the module."""
@@ -75,7 +75,7 @@ def _described(path: Path, at: Line, failed: str, events: Sequence[Event], print
     """One line for a person: the line of the log, its event, and what the module allows there."""
     by_line = {event.line: event for event in events}
     event = by_line[at.source]
-    shown = json.dumps({"event": event.kind, **event.fields}, ensure_ascii=False)
+    shown = json_text({"event": event.kind, **event.fields}, indent=None)
     shown = shown if len(shown) <= 160 else shown[:159] + "…"
     if failed != NOT_A_STEP:
         return f"line {at.source}: after {at.action}, {failed} of {path.module} is violated; {shown}"

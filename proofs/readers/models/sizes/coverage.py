@@ -14,6 +14,7 @@ from onnx import defs
 
 from proofs.readers.models.sizes.bodies import VERSIONS
 from proofs.readers.models.sizes.table import RULES
+from tmmu.core.output import print_text
 
 OLDEST = 7
 NO_TENSORS = ("seq(", "map(", "optional(", "tensor(string)")
@@ -81,4 +82,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table())
+    print_text(table())

@@ -1,0 +1,60 @@
+"""Everything that a command prints, or writes for other programs to show: a name in it is never more than a name.
+
+File names and the names in a file may be hostile: a line break in one begins a line that reads PROVED, an escape
+sequence wipes what a terminal shows, a bidirectional control reorders it. Commands print by `print_lines`,
+`print_text` and `progress`, and write JSON by `json_text`; nothing else writes to a stream. spec: C1.9
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+NOT_SHOWN = re.compile(r"[^\n\x20-\x7e]")
+"""What `json_text` looks at: all that may be a control character."""
+
+
+def one_line(text: str) -> str:
+    """`text` with line breaks and other control characters written as escapes: a name cannot pass for output.
+
+    >>> print(one_line("a name\\nPROVED b.cbor"))
+    a name\\nPROVED b.cbor
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def print_lines(*lines: str, err: bool = False) -> None:
+    """Print lines, each with its control characters as escapes; to the standard error if `err`."""
+    for line in lines:
+        print(one_line(line), file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def print_text(text: str) -> None:
+    """Print a text of several lines, in which names stand as its format writes them: JSON, CSV, XML, text plans."""
+    print_lines(*text.split("\n"))
+
+
+def json_text(value: Any, indent: int | None = 1) -> str:
+    """JSON with names in their own script, and each control character, C1 and bidirectional ones too, as an escape.
+
+    >>> print(json_text({"größe": "a\\u202eb\\x9b"}, indent=None))
+    {"größe": "a\\u202eb\\u009b"}
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return NOT_SHOWN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+
+
+def progress(name: str) -> Callable[[str], None]:
+    """One line on a terminal that says what is done with a file; an empty text wipes it. Nothing in a pipe."""
+
+    def show(what: str) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write(f"\r\033[K{one_line(f'{name}: {what} …') if what else ''}")
+            sys.stderr.flush()
+
+    return show
