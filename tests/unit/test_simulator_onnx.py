@@ -151,6 +151,23 @@ def test_functions_of_the_model_are_run(tmp_path: Path) -> None:
     assert run.outputs["y"].tolist() == (2 * np.maximum(run.written["x"], 0)).tolist()
 
 
+@pytest.mark.parametrize(
+    ("function", "call", "expected"),
+    [
+        ("f (a) => (a) { }", "y = local.f (x)", 1),
+        ("f (a) => (c, a) { c = Neg (a) }", "c, d = local.f (x)\n y = Sum (c, d, d)", 1),
+        ("f (a) => (c, c, a, a) { c = Neg (a) }", "c, d, e, g = local.f (x)\n y = Sum (c, d, e, g, g)", 1),
+        ("f (a, b) => (b, a) { }", "c, d = local.f (x, x)\n e, g = local.f (c, d)\n y = Add (e, g)", 2),
+    ],
+)
+def test_a_function_may_hand_on_its_inputs(function: str, call: str, expected: int, tmp_path: Path) -> None:
+    """Nor need its outputs be different values. What is inlined is run as what is written."""
+    text = f"""main (float[4] x) => (float[4] y) {{ {call} }}
+    <domain: "local", opset_import: ["" : 18]> {function}"""
+    run = identical(model_of(text, more=', "local" : 1'), tmp_path)
+    assert run.outputs["y"].tolist() == (expected * run.written["x"]).tolist()
+
+
 @pytest.mark.parametrize("dtype", sorted(BITS))
 def test_elements_of_every_type_survive_being_bytes(dtype: str) -> None:
     """spec: SIM5.2"""

@@ -10,13 +10,13 @@ import os
 from dataclasses import dataclass
 
 import onnx
-from onnx.inliner import inline_local_functions
 
 from tmmu.core.dims.expressions import closed
 from tmmu.core.dtypes import nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart
 from tmmu.importers.shapes import Resolved
+from tmmu.importers.shapes.functions import inlined
 from tmmu.importers.shapes.structure import GraphScope, structure
 from tmmu.plan.columns import IS_RETURNED, IS_SAVED
 from tmmu.simulator.bodies import Holder, Inner
@@ -53,7 +53,7 @@ class OnnxModel:
         self.folder = os.path.dirname(os.path.abspath(resolved.path))
         with open(resolved.path, "rb") as file:
             graph = onnx.ModelProto.FromString(file.read())
-        self.proto = inline_local_functions(graph) if graph.functions else graph
+        self.proto = inlined(graph) if graph.functions else graph
         self.main = structure(self.proto.graph).main
         self.nodes: dict[str, ScopedNode] = {}
         self.stored: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}

@@ -7,9 +7,11 @@ others twice each. So the expanded size is added up first, without expanding.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from typing import NamedTuple
 
 import onnx
+from onnx.inliner import inline_local_functions
 
 from tmmu.importers.shapes.naming import bodies_of
 from tmmu.importers.shapes.sizes import refuse
@@ -23,6 +25,29 @@ Key = tuple[str, str, str]
 class _Cost(NamedTuple):
     nodes: int
     bytes: int
+
+
+def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its local functions inlined; `model` itself is changed where a function is.
+
+    An output that is an input of its function, or that stands twice, is given a value of its own by an Identity: the
+    inliner leaves what such an output is called in the caller undefined (finding 91). Raises as `check_expansion`.
+    """
+    check_expansion(model)
+    versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
+    for function in model.functions:
+        taken = {*function.input, *(name for node in function.node for name in (*node.input, *node.output))}
+        handed_on = set(function.input)
+        for k, name in enumerate(function.output):
+            if name in handed_on:
+                own = next(made for n in count() if (made := f"{name}.{k}.{n}") not in taken)
+                taken.add(own)
+                function.node.add(op_type="Identity", input=[name], output=[own])
+                function.output[k] = own
+            handed_on.add(name)
+        if all(opset.domain not in ("", "ai.onnx") for opset in function.opset_import) and versions:
+            function.opset_import.add(domain="", version=versions[0])
+    return inline_local_functions(model)
 
 
 def check_expansion(model: onnx.ModelProto) -> None:

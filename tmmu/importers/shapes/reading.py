@@ -13,10 +13,9 @@ import stat
 from collections.abc import Iterator
 
 import onnx
-from onnx.inliner import inline_local_functions
 
 from tmmu.core.errors import TmmuError
-from tmmu.importers.shapes.functions import check_expansion
+from tmmu.importers.shapes.functions import inlined
 from tmmu.importers.shapes.naming import bodies_of, domain_of
 from tmmu.importers.shapes.sizes import refuse
 
@@ -53,8 +52,7 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
         raise refuse("INVALID_IR", "the file", "it uses operators of ai.onnx and does not state their version", EXPORT)
     _drop_data(graphs, nodes)
     if model.functions:
-        check_expansion(model)
-        model = inline_local_functions(model)
+        model = inlined(model)
     if model.functions:
         name = model.functions[0].name
         what = "it is written for another version of the operators than the model"
