@@ -19,15 +19,13 @@ from proofs.readers.arms import Branches, branches, declared
 from proofs.readers.operators import iterates
 from proofs.readers.sharing import Permissions
 from tmmu.core.columns import NONE
-from tmmu.core.vocabulary import NodePart, Role
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, NodePart, Role
 from tmmu.plan.allocation import Placement
 from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, PARTS, ROLES
 from tmmu.plan.sections import BufferPlan, Claims, Plan
 
 CALLER = -1
 """The writer of what is written before step 0."""
-DEPTH_LIMIT = 64
-"""How deep nodes with bodies may stand in each other."""
 
 
 class Loop(NamedTuple):
@@ -170,7 +168,7 @@ def _loops(plan: Plan) -> tuple[tuple[Loop, ...], tuple[int, ...]]:
     for step in np.flatnonzero((part == enter) | (part == leave)).tolist():
         if part[step] == enter:
             opened.append(step)
-            if len(opened) > DEPTH_LIMIT:
+            if len(opened) > MAX_BODY_DEPTH:
                 return (), (step,)
         elif not opened or op[opened[-1]] != op[step]:
             faults.append(step)

@@ -13,8 +13,8 @@ import pytest
 from tests.support.small import small
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Body, Model, Role, Scratch, Tensor, View
-from tmmu.ir.validate import MAX_BODY_DEPTH, validate
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, Body, Model, Role, Scratch, Tensor, View
+from tmmu.ir.validate import validate
 
 BODY = ("loop: x -> y", "loop/body*: i => o", "  relu: i a -> o", "relu2: x -> a")
 

@@ -881,5 +881,5 @@ def test_a_body_that_is_no_bracket_of_the_steps_is_refuted() -> None:
 
 def test_bodies_nest_only_so_deep(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, refused in ((1, set[str]()), (0, {LIVES})):
-        monkeypatch.setattr(contexts, "DEPTH_LIMIT", limit)
+        monkeypatch.setattr(contexts, "MAX_BODY_DEPTH", limit)
         assert violated(loop(), Permissions()) == refused

@@ -10,7 +10,7 @@ import pytest
 from tests.support.small import small
 from tmmu.core.columns import NONE, Names
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import NodePart, Role, Shares
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, NodePart, Role, Shares
 from tmmu.plan import file, text, text_writer
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
@@ -243,3 +243,17 @@ def test_a_plan_that_says_other_than_what_follows_is_refused() -> None:
         text_writer.write(BufferPlan(empty))
     with pytest.raises(TmmuError, match="dtypes"):
         text_writer.write(amended(plan, dtypes=(*plan.allocation.dtypes, "bool")))
+
+
+@pytest.mark.parametrize("deep", [MAX_BODY_DEPTH, MAX_BODY_DEPTH + 1])
+def test_nodes_with_bodies_nest_only_so_deep(deep: int, tmp_path: Path) -> None:
+    """What is beyond is no plan, and never a verdict. spec: P1.6"""
+    begins = "".join(f"begin n{k} If x ->\n" for k in range(deep))
+    body = PAIR.replace("step s", f"{begins}step s") + "".join(f"end n{k} ->\n" for k in reversed(range(deep)))
+    path = tmp_path / "p.plan.txt"
+    path.write_text(HEAD + body)
+    if deep == MAX_BODY_DEPTH:
+        assert len(file.load(path).plan.allocation.steps) == 2 * deep + 1
+    else:
+        with pytest.raises(TmmuError, match=f"steps.part row {MAX_BODY_DEPTH}: nodes with bodies nest deeper than 64"):
+            file.load(path)

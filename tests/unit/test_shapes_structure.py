@@ -175,8 +175,8 @@ def test_what_a_body_is_given_it_does_not_store_as_well(tmp_path: Path) -> None:
 
 def test_bodies_nest_only_so_deeply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The depth that protobuf allows is less than the limit, so the limit is lowered.
-    monkeypatch.setattr("tmmu.importers.shapes.structure.MAX_DEPTH", 2)
+    monkeypatch.setattr("tmmu.importers.shapes.structure.MAX_BODY_DEPTH", 2)
     assert max(scope.depth for scope in structure(model_of(NESTED).graph).scopes) == 2
-    monkeypatch.setattr("tmmu.importers.shapes.structure.MAX_DEPTH", 1)
+    monkeypatch.setattr("tmmu.importers.shapes.structure.MAX_BODY_DEPTH", 1)
     error = refusal(tmp_path, NESTED)
     assert (error.place, error.what) == ("node 'outer/then_branch/inner'", "bodies nest deeper than 1")

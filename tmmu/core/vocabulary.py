@@ -18,6 +18,9 @@ from tmmu.core.dims.expressions import Dim
 MAIN = 0
 """The body that is the model's main graph."""
 
+MAX_BODY_DEPTH = 64
+"""How deep nodes with bodies may stand in each other, in a model and in a plan."""
+
 UINT64_END = 1 << 64
 """Sizes, offsets, alignments and capacities are integers below this."""
 

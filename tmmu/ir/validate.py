@@ -15,13 +15,11 @@ from tmmu.core import dtypes
 from tmmu.core.dims.expressions import Dim, Expression, show
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAIN, UINT64_END, Model, Role, Tensor
+from tmmu.core.vocabulary import MAIN, MAX_BODY_DEPTH, UINT64_END, Model, Role, Tensor
 from tmmu.ir.program import defining_body
 
 CALLERS = frozenset({Role.INPUT, Role.PARAMETER, Role.OPTIMIZER})
 """The roles whose tensors the caller writes before step 0."""
-
-MAX_BODY_DEPTH = 64
 
 
 def validate(model: Model) -> None:

@@ -2,7 +2,7 @@
 
 Every key is known and every key that is no section is there, every column has its type and its table's length, every
 index is in range, names are unique, integers are exact. Whether the plan is *right* is not checked. Each refusal names
-the place. spec: P1.1, P1.2, P2.1, P2.2, R8.1, O1.1
+the place. spec: P1.1, P1.2, P1.6, P2.1, P2.2, R8.1, O1.1
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tmmu.core.fields import (
     texts,
     unexpected,
 )  # fmt: skip
-from tmmu.core.vocabulary import REPLAN_POLICIES, Shares
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, REPLAN_POLICIES, NodePart, Shares
 from tmmu.plan import provenance, sharding
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.claims import read_claims
@@ -322,6 +322,10 @@ def _check_references(
         check_index(getattr(steps, name), len(tensors), f"steps.{name}")
     check_index(steps.op, ops, "steps.op")
     check_index(steps.part, len(PARTS), "steps.part")
+    change = (steps.part == PARTS.index(NodePart.ENTER)).astype(np.int64) - (steps.part == PARTS.index(NodePart.LEAVE))
+    too_deep = np.flatnonzero(np.cumsum(change) > MAX_BODY_DEPTH)
+    if len(too_deep):
+        raise refuse(f"steps.part row {too_deep[0]}", f"nodes with bodies nest deeper than {MAX_BODY_DEPTH}")
     check_index(steps.body, len(bodies), "steps.body")
     check_index(bodies.parent, len(bodies), "bodies.parent", absent=True)
     check_index(bodies.enter, len(steps), "bodies.enter", absent=True)

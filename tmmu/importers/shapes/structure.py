@@ -15,11 +15,9 @@ from itertools import chain
 import onnx
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAX_BODY_DEPTH
 from tmmu.importers.shapes.naming import bodies_of, node_ids, within
 from tmmu.importers.shapes.sizes import refuse
-
-MAX_DEPTH = 64
-"""How deeply bodies may nest."""
 
 GIVEN = -1
 """The position of what no node writes: formal inputs and initializers."""
@@ -123,8 +121,8 @@ def _define(scope: GraphScope) -> None:
         for name in filter(None, node.output):
             _add(scope, name, position, place)
         if held := bodies_of(node):
-            if scope.depth == MAX_DEPTH:
-                raise refuse("INVALID_IR", place, f"bodies nest deeper than {MAX_DEPTH}", "flatten the model")
+            if scope.depth == MAX_BODY_DEPTH:
+                raise refuse("INVALID_IR", place, f"bodies nest deeper than {MAX_BODY_DEPTH}", "flatten the model")
             scope.bodies[position] = [
                 GraphScope(f"{scope.ids[position]}/{attribute}", attribute, body, scope, position, scope.depth + 1)
                 for attribute, body in held
