@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from proofs import promises
 from proofs.checker.layouts import SCATTERED
 from proofs.kernel.answer import NOT_ASKED, NOT_INSTALLED
 from proofs.obligations import MODULES, VIOLATED, Outcome
@@ -15,6 +16,9 @@ from proofs.verify.options import Options
 from proofs.verify.verdict import EXITS, PROVED, UNKNOWN, Verdict, absent, entry_of, obligations_of
 from proofs.violations import Obligation
 from tmmu.plan.sections import BufferPlan, Plan, Usage
+
+NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: "no two tensors share bytes"}
+"""Why an obligation has no rows."""
 
 
 def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcome], options: Options) -> None:
@@ -55,7 +59,11 @@ def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
     result.compared = [entry["name"] for entry in holding if entry["name"] in compared]
     result.proved = [entry["name"] for entry in holding if entry["name"] not in compared and entry.get("rows") != 0]
     result.not_looked_at = absent(plan, options.model is not None)
-    result.not_looked_at |= {e["name"]: "it has no rows" for e in holding if e.get("rows") == 0}
+    result.not_looked_at |= {e["name"]: NOTHING.get(e["name"], "no rows") for e in holding if e.get("rows") == 0}
+    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
+    if len(placement.storages) > options.definition_limit:
+        limit = f"{len(placement.storages)} storages, --definition-limit {options.definition_limit}"
+        result.not_looked_at[promises.NAME] = limit
     if isinstance(plan, BufferPlan) or plan.provenance is None:
         result.not_looked_at["provenance"] = "the plan states none"
     if plan.claims is None:

@@ -50,7 +50,7 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
         yield f"  assumed operators: {', '.join(verdict.assumptions['believed_operators'])}"
     if verdict.assumptions["assumed_sizes"]:
         sizes = (f"{operator} ({reason})" for operator, reason in verdict.assumptions["assumed_sizes"].items())
-        yield f"  assumed sizes of results, by shape inference alone: {', '.join(sizes)}"
+        yield f"  assumed sizes of results: {', '.join(sizes)}"
     if verdict.assumptions["trusted_shapes"]:
         yield "  trusted: the shapes that the model file states"
     yield from (f"  note: {note}" for note in verdict.notes)
@@ -59,7 +59,7 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
 def _with_reasons(reasons: dict[str, str]) -> Iterator[str]:
     """Names with their reasons, each reason once."""
     for reason in dict.fromkeys(reasons.values()):
-        yield f"{' '.join(name for name, why in reasons.items() if why == reason)} ({reason})"
+        yield f"{', '.join(name for name, why in reasons.items() if why == reason)} ({reason})"
 
 
 def _rows(obligations: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -106,7 +106,7 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
         "  defaults: k=3",
         "  donated: x",
         "  assumed operators: own::Op",
-        "  assumed sizes of results, by shape inference alone: own::Op (it has no rule)",
+        "  assumed sizes of results: own::Op (it has no rule)",
         "  trusted: the shapes that the model file states",
     ]
 

@@ -159,8 +159,8 @@ def test_the_definition_itself_is_asked_up_to_the_limit(tmp_path: Path) -> None:
     plan = saved(plan_memory(CHAIN).plan, tmp_path)
     count = len(plan_memory(CHAIN).plan.allocation.storages)
     for limit, asked in ((count, True), (count - 1, False), (0, False)):
-        names = [entry["name"] for entry in verify(plan, Options(definition_limit=limit)).obligations]
-        assert ("definition" in names) is asked
+        found = verify(plan, Options(definition_limit=limit))
+        assert ("definition" in found.proved, "definition" in found.not_looked_at) == (asked, not asked)
 
 
 def test_what_the_user_asks_for_reaches_the_solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,8 +417,18 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
         assert (found.verdict, found.exit) == (("UNKNOWN", 3) if missing else ("PROVED", 0))
         assert [note for note in found.notes if note.startswith("required")] == missing
     path = modelled(CHAIN, tmp_path)
-    options = Options(model=path, require=tuple(name for name in REQUIRABLE if name not in ("kernel", "ranks")))
-    assert verify(saved(plan_memory(CHAIN).plan, tmp_path), options).verdict == "PROVED"
+    required = tuple(name for name in REQUIRABLE if name not in ("kernel", "ranks", "sizes"))
+    assert verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(model=path, require=required)).verdict == "PROVED"
+
+
+def test_sizes_that_a_model_states_are_assumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An IR model has no attributes from which a size could be worked out. spec: V3.9"""
+    answered(monkeypatch, ALL)
+    options = Options(model=modelled(CHAIN, tmp_path))
+    found = verify(saved(plan_memory(CHAIN).plan, tmp_path), options)
+    assert (found.verdict, list(found.assumptions["assumed_sizes"])) == ("PROVED", ["every operator"])
+    found = verify(saved(plan_memory(CHAIN).plan, tmp_path), replace(options, require=("sizes",)))
+    assert (found.verdict, "required but missing: sizes" in found.notes) == ("UNKNOWN", True)
 
 
 def test_a_claim_that_is_not_made_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

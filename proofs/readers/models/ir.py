@@ -61,7 +61,11 @@ class _Reading:
     """The walk over one model's nodes: an `ReferenceProgram` being filled, and a stack of what is still to be read."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.reference = model, ReferenceProgram(bindings=model.bindings, source_digest=model.source_digest)
+        self.model = model
+        self.reference = ReferenceProgram(
+            bindings=model.bindings, source_digest=model.source_digest,
+            assumed_sizes={"every operator": "the model file states sizes, and no attributes to work them out from"},
+        )  # fmt: skip
         self.name = [tensor.name for tensor in model.tensors]
         self.body_name = body_names(model)
         self.owned: dict[int, list[int]] = {}
