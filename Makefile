@@ -54,9 +54,9 @@ test-fast: $(VENV)/dev
 test: lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
 
-# What torch and jax trace is tested with both installed.
+# What torch and jax trace is tested with both installed, and sizes with a runtime.
 $(VENV)/tracers: $(VENV)/dev
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax,judges]'
 	@touch $@
 
 test-full: $(VENV)/tracers lint

@@ -79,14 +79,14 @@ def test_a_damaged_proof_is_refused(
     damaged.write_text(re.sub(old, new, right.read_text()))
     assert right.read_text() != damaged.read_text()
     said = tool.check(asked, 2, damaged)
-    assert said.failure.startswith(("the checker says", "it ended with"))
+    assert said.failure.startswith(("the checker answers", "it ended with"))
 
 
 def test_a_right_proof_of_another_query_is_refused(proof: tuple[Path, Path], tool: SMTInterpol, tmp_path: Path) -> None:
     other = tmp_path / "other.smt2"
     other.write_text(checked.script(*LEMMAS["nothing_lives_before_its_turn"])[0])
     said = tool.check(other, 2, proof[1])
-    assert (said.failure, said.wrong) == ("the checker says invalid", True)
+    assert (said.failure, said.wrong) == ("the checker answers invalid", True)
 
 
 def test_a_lemma_that_is_false_has_no_proof(tool: SMTInterpol, tmp_path: Path) -> None:
