@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from functools import partial
+from heapq import heappop, heappush
 from itertools import pairwise
 
 from proofs.checker.program import CALLER, PlacedStorages, Program, RunStep
@@ -121,7 +122,7 @@ def executed(run: Program) -> Iterator[Violation]:
         for r in (*step.reads, *step.again):
             if r not in taken:
                 yield from _read(run, state, values, n, r)
-        here = partial(_at, run, n)
+        here, overwritten = partial(_at, run, n), _overwritten(run, step)
         for r in state.begun.intersection(step.reads):
             yield here(Obligation.LIFETIMES_COVER_ACCESSES, r, f"reads {run.tensors[r].name} before it is written")
         for w in step.writes:
@@ -138,7 +139,9 @@ def executed(run: Program) -> Iterator[Violation]:
             if w in step.mutates and base is not None:
                 yield here(Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, a view, and with it what it shows")
             if base is None:
-                yield from _over_operands(run, step, n, w)
+                for r in overwritten.get(w, ()):
+                    name = run.tensors[r].name
+                    yield here(Obligation.SHARING_IS_SOUND, w, f"writes {t.name} over {name}, which it reads", name)
                 continue
             b, offset, state.shown[w] = run.tensors[base[0]], base[1], state.shown[base[0]]
             there = (b.arena, b.storage, b.address + offset)
@@ -201,18 +204,49 @@ def _whole(run: Program, state: State, values: ValueNumbers, n: int, r: int, doe
             return
 
 
-def _over_operands(run: Program, step: RunStep, n: int, w: int) -> Iterator[Violation]:
-    """A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand.
+def _overwritten(run: Program, step: RunStep) -> dict[int, list[int]]:
+    """Of each result, the operands whose bytes it takes and may not, in the order in which they are read.
 
-    What the leave of exclusive arms writes may lie on the outputs that become it. spec: X4.6
+    A result takes bytes that its step reads only as T3 allows: the identical slice of its one permitted operand. What
+    the leave of exclusive arms writes may lie on the outputs that become it (X4.6). O(k log k) for k operands and
+    results, by a sweep over their addresses; of more wrong pairs than these, some are found.
     """
-    for r in (*step.reads, *step.again):
-        if not _meet(run, r, w) or (r == w and (w in step.mutates or step.completes)):
-            continue
-        a, b = run.tensors[r], run.tensors[w]
-        may = run.in_place.get(w) == r or r in run.become.get(w, ())
-        if not may or (a.address, a.bytes) != (b.address, b.bytes):
-            yield _at(run, n, Obligation.SHARING_IS_SOUND, w, f"writes {b.name} over {a.name}, which it reads", a.name)
+    operands = dict.fromkeys((*step.reads, *step.again))
+    results = dict.fromkeys(w for w in step.writes if w not in run.views)
+    starts = sorted(
+        (run.tensors[i].arena, run.tensors[i].address, is_result, i)
+        for is_result, rows in ((False, operands), (True, results))
+        for i in rows
+        if run.tensors[i].bytes
+    )
+    found: dict[int, list[int]] = {}
+    still_allowed, reached = len(starts), -1
+    reaching: dict[bool, list[tuple[int, int]]] = {False: [], True: []}  # the ends of what began before
+    for arena, address, is_result, i in starts:
+        if arena != reached:
+            reached, reaching = arena, {False: [], True: []}
+        for heap in reaching.values():
+            while heap and heap[0][0] <= address:
+                heappop(heap)
+        for _, j in reaching[not is_result]:
+            r, w = (j, i) if is_result else (i, j)
+            if not _may_overwrite(run, step, r, w):
+                found.setdefault(w, []).append(r)
+                still_allowed -= 1
+            if still_allowed < 0:
+                break
+        heappush(reaching[is_result], (address + run.tensors[i].bytes, i))
+    place = {r: k for k, r in enumerate(operands)}
+    return {w: sorted(rows, key=place.__getitem__) for w, rows in found.items()}
+
+
+def _may_overwrite(run: Program, step: RunStep, r: int, w: int) -> bool:
+    """Whether a result may take the bytes of an operand with which it meets."""
+    if r == w and (w in step.mutates or step.completes):
+        return True
+    a, b = run.tensors[r], run.tensors[w]
+    is_permitted = run.in_place.get(w) == r or r in run.become.get(w, ())
+    return is_permitted and (a.address, a.bytes) == (b.address, b.bytes)
 
 
 def _over_each_other(run: Program, step: RunStep, n: int) -> Iterator[Violation]:

@@ -9,6 +9,7 @@ V2.3
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -171,9 +172,14 @@ def _scoped(
         if any(not plan.allocation.bodies.exclusive[b] for b in bodies):
             text = f"{run.tensors[t].name} is written by two steps, not each in an exclusive arm"
             yield Violation(Obligation.BODIES_NEST, text, (run.tensors[t].name,), run.tensors[t].writer)
-        for arms in reversed(formal_bodies.values()):  # inner nodes first
-            if bodies.issuperset(arms):
-                bodies.add(parent[arms[0]])
+        arms_of, fresh = Counter[int](), [b for b in bodies if b != MAIN]
+        while fresh:  # what all arms of a node write is written in the body around it
+            b = fresh.pop()
+            arms_of[enter[b]] += 1
+            if arms_of[enter[b]] == len(formal_bodies[enter[b]]) and parent[b] not in bodies:
+                bodies.add(parent[b])
+                fresh += [parent[b]] * (parent[b] != MAIN)
+    leaves = {t: {leave[b] for b in bodies if b != MAIN} for t, bodies in shared.items()}
     reads = plan.allocation.steps.listed("reads")
     for n, listed in enumerate(reads):
         around, b = {body[n]}, body[n]
@@ -184,10 +190,16 @@ def _scoped(
             w = run.tensors[r].writer
             if w is None:
                 continue
-            # What an enter writes belongs to the bodies of its node (a scratch of the node is read by itself).
-            within = shared.get(r) or (formal_bodies[w] if part[w] is NodePart.ENTER else [body[w]])
-            owner_leaves = [leave[h] for h in within if h != MAIN]
-            if not any(h in around for h in within) and n not in owner_leaves and n != w:
+            if n == w:
+                continue
+            if r in shared:
+                is_within, leaves_it = not around.isdisjoint(shared[r]), n in leaves[r]
+            elif part[w] is NodePart.ENTER:  # what it writes belongs to the bodies of its node, which has one leave
+                within = formal_bodies[w]
+                is_within, leaves_it = any(enter[b] == w for b in around if b != MAIN), n == leave[within[0]]
+            else:
+                is_within, leaves_it = body[w] in around, body[w] != MAIN and n == leave[body[w]]
+            if not is_within and not leaves_it:
                 text = f"{run.at(n)} reads {run.tensors[r].name} from inside another body"
                 yield Violation(Obligation.BODIES_NEST, text, (run.tensors[r].name,), n)
 

@@ -123,13 +123,12 @@ def _elementwise(call: Call, operands: Operands, results: list[TensorSize]) -> l
         function = np.frompyfunc(_INTEGER[op], count, 1) if op in _INTEGER and is_integer(kind) else None
     if function is None or any(each.dtype.kind != cells[0].dtype.kind for each in cells):
         raise NotKnown(f"{op} of {kind} is not worked out")
-    with np.errstate(all="ignore"):
-        if op not in _FOLDS:
-            return [function(*cells)]
-        found = cells[0]
-        for other in cells[1:]:
-            found = function(found, other)
-        return [found]
+    if op not in _FOLDS:
+        return [function(*cells)]
+    found = cells[0]
+    for other in cells[1:]:
+        found = function(found, other)
+    return [found]
 
 
 def _shift(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cells]:
@@ -176,8 +175,7 @@ def _cast(call: Call, operands: Operands, results: list[TensorSize]) -> list[Cel
         return [np.frompyfunc(int, 1, 1)(np.trunc(cells).astype(object) if cells.dtype.kind == "f" else cells)]
     if to not in (*FLOATS, "bool"):
         raise NotKnown(f"a cast to {to} is not worked out")
-    with np.errstate(all="ignore"):
-        return [cells != 0 if to == "bool" else cells.astype(to)]
+    return [cells != 0 if to == "bool" else cells.astype(to)]
 
 
 def _of_integers(cells: Cells, dtype: str, to: str) -> Cells:

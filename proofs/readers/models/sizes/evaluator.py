@@ -33,7 +33,8 @@ def evaluate(call: Call, operands: list[Value | None], results: list[TensorSize]
     if op not in EVALUATED or any(not _fits(size) for size in results):
         return None
     try:
-        found = EVALUATED[op](call, operands, results)
+        with np.errstate(all="ignore"):  # what is no number is one by IEEE 754, and refused where it becomes a size
+            found = EVALUATED[op](call, operands, results)
         return [_checked(cells, size) for cells, size in zip(found, results, strict=False)]
     except (Misfit, NotKnown, Unwieldy, ValueError, TypeError, IndexError, ArithmeticError):
         return None
