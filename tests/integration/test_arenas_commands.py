@@ -13,16 +13,15 @@ from typing import Any
 import pytest
 
 from proofs.verify import entry
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli.entry import run
-from tmmu.core.vocabulary import Scratch
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.sections import amended
 
-CHAIN = small(
-    "matmul1: x w -> a", "relu: a -> b(a)", "matmul2: b w -> c", "matmul3: c a -> y",
-    parameters="w", sizes={"a": 512, "b": 512, "c": 64, "x": 64, "y": 64, "w": 128},
+CHAIN = text_model(
+    "node matmul1 Matmul x w -> a", "node relu Relu a -> b inplace b a", "node matmul2 Matmul b w -> c",
+    "node matmul3 Matmul c a -> y", parameters="w", sizes={"a": 512, "b": 512, "c": 64, "x": 64, "y": 64, "w": 128},
 )  # fmt: skip
 """Steps 0 to 3; `a` lives to the last step, so that `b` is no result in place."""
 
@@ -115,7 +114,7 @@ def test_a_reason_is_true_of_the_plan(folder: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_storage_is_where_its_node_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "fast"),)}})
+    model = text_model("node relu Relu x -> y scratch 8 arena fast")
     files.save(model, folder / "m.ir.cbor")
     configured(folder)
     assert planned(folder, capsys)[0] == 0
@@ -150,8 +149,8 @@ def test_a_memory_that_its_arenas_overfill_is_refused_with_what_is_needed(
     assert not (folder / "p.cbor").exists()
 
 
-UNEVEN = small(
-    "relu1: x -> a", "relu2: a -> b", "relu3: b -> c", "relu4: b c -> y",
+UNEVEN = text_model(
+    "node relu1 Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> c", "node relu4 Relu b c -> y",
     sizes={"x": 256, "a": 512, "b": 128, "c": 1024, "y": 256},
 )  # fmt: skip
 
@@ -192,19 +191,23 @@ def test_a_plan_that_is_said_to_have_other_rules_is_refuted(folder: Path, capsys
 
 def test_what_shares_bytes_may_use_the_same_arenas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A hint is refused with that as its reason, an alias group is refused whole. spec: T2.7, T3.3, T3.9"""
-    model = small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)")
+    model = text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b inplace b a", "node relu3 Relu b -> y inplace y b"
+    )
     files.save(model, folder / "m.ir.cbor")
     configured(folder)
     code, said = planned(folder, capsys, "--why")
     assert code == 0
     assert ("relu3: y in place of b: " in said, "relu2" in said) == (True, False)
-    files.save(small("relu: x -> a", "relu2: a -> y", like={key: {"alias_group": "g"} for key in "ay"}), "m.ir.cbor")
+    files.save(text_model("node relu Relu x -> a", "node relu2 Relu a -> y", "alias g a y"), "m.ir.cbor")
     code, said = planned(folder, capsys)
     assert (code, "alias group 'g': 'a' and 'y' " in said) == (4, True)
 
 
 def test_a_view_lies_with_its_base_whatever_rules_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = small("relu: x -> a", "reshape: a -> v", "matmul: v -> y", views={"v": ("a", 0)})
+    model = text_model(
+        "node relu Relu x -> a", "node reshape Reshape a -> v", "node matmul Matmul v -> y", "tensor v u8 64 view a 0"
+    )
     files.save(model, folder / "m.ir.cbor")
     configured(folder, rules='[[rules]]\nnames = ["v"]\narenas = ["fast"]\n')
     assert planned(folder, capsys)[0] == 0

@@ -21,7 +21,7 @@ import tmmu.planner
 from proofs.verify import entry as verifier
 from tests.support.example_models import full
 from tests.support.onnx_files import network
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli import checking
 from tmmu.cli.entry import run
 from tmmu.core.vocabulary import Model
@@ -33,7 +33,9 @@ from tmmu.planner import PlanOptions, plan_memory, replay_token
 from tmmu.planner.plan import Planned
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAIN = small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)", parameters="w")
+CHAIN = text_model(
+    "node relu Relu x -> a", "node relu2 Relu a -> b inplace b a", "node relu3 Relu b -> y inplace y b", parameters="w"
+)
 
 
 @pytest.fixture
@@ -112,7 +114,9 @@ def test_the_bindings_that_were_used_are_printed_and_kept(folder: Path, capsys: 
 
 def test_the_mode_is_the_users(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: M1.1, M1.2"""
-    model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", like={"a": {"saved_for_backward": True}})
+    model = text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", "tensor a u8 64 saved"
+    )
     files.save(model, folder / "m.ir.cbor")
     found = {}
     for mode in ("inference", "forward"):
@@ -226,9 +230,9 @@ def test_an_alias_group_that_the_model_does_not_keep_is_not_written(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """spec: V1.9"""
-    group = {"alias_group": "g"}
     files.save(
-        small("relu: x -> a", "relu2: x -> b", "add: a b -> y", like={"a": group, "b": group}), folder / "m.ir.cbor"
+        text_model("node relu Relu x -> a", "node relu2 Relu x -> b", "node add Add a b -> y", "alias g a b"),
+        folder / "m.ir.cbor",
     )
     code, _, err = ran(capsys, "plan", "m.ir.cbor")
     assert (code, err.startswith("error: m.ir.cbor: alias group 'g': "), "step 2 (add)" in err) == (4, True, True)
@@ -240,7 +244,13 @@ def test_a_loop_that_is_said_not_to_iterate_is_the_models_error(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """spec: T8.3"""
-    files.save(small("relu: x -> c", "loop: x -> y", "loop/body: f => g", "  add: f c -> g"), folder / "m.ir.cbor")
+    files.save(
+        text_model(
+            "node relu Relu x -> c", "begin loop1 Loop x -> y", "arm body f -> g", "  node add Add f c -> g",
+            "end loop1",
+        ),
+        folder / "m.ir.cbor",
+    )  # fmt: skip
     code, _, err = ran(capsys, "plan", "m.ir.cbor")
     assert (code, err.startswith("error: m.ir.cbor: node 'loop': ")) == (4, True)
     assert err.endswith(" [INVALID_IR]\n")
@@ -293,7 +303,7 @@ def test_an_exception_that_nobody_expected_is_exit_70(
 def test_a_hostile_name_begins_no_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: C1.7"""
     name = "x\nPROVED"
-    model = small("relu: x -> y(x)", "relu2: y -> z(y)", outputs="z")
+    model = text_model("node relu Relu x -> y inplace y x", "node relu2 Relu y -> z inplace z y", outputs="z")
     tensors = tuple(replace(t, name=name) if t.name == "x" else t for t in model.tensors)
     files.save(replace(model, tensors=tensors), folder / "m.ir.cbor")
     code, out, _ = ran(capsys, "plan", "m.ir.cbor", "--why", "--donate", name)
@@ -312,7 +322,9 @@ def test_a_pattern_donates_what_it_fits_and_text_names_eight_of_it(
 ) -> None:
     """`y.0` is no input and is left out. spec: V5.5"""
     operands = " ".join(f"w.{k}" for k in range(9))
-    files.save(small(f"sum: {operands} x -> y.0", parameters=operands, outputs="y.0"), folder / "m.ir.cbor")
+    files.save(
+        text_model(f"node sum Sum {operands} x -> y.0", parameters=operands, outputs="y.0"), folder / "m.ir.cbor"
+    )
     code, out, err = ran(capsys, "plan", "m.ir.cbor", "--donate", "*.*")
     assert err == ""
     assert (code, file.load("m.plan.cbor").plan.bindings.donated) == (0, tuple(operands.split()))

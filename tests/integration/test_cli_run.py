@@ -12,7 +12,7 @@ import pytest
 import tmmu.simulator
 from tests.support.commands import ran
 from tests.support.onnx_files import model_of, written
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu import examples
 from tmmu.cli.run_envelope import at_shape
 from tmmu.core.columns import column
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     examples.write("mico-mlp", "m.onnx")
     examples.write("broken/in-place-read-later", "wrong.cbor")
-    model = small("matmul: x -> a", "add: a w -> y", parameters="w")
+    model = text_model("node matmul Matmul x -> a", "node add Add a w -> y", parameters="w")
     files.save(model, "i.ir.cbor")
     file.save(plan_memory(model).plan, "i.plan.cbor")
     return tmp_path
@@ -58,9 +58,11 @@ def test_a_plan_is_run_alone_with_four_seeds(folder: Path, capsys: Captured) -> 
 
 def test_the_seed_that_shows_a_corruption_is_named(folder: Path, capsys: Captured) -> None:
     """Only one branch is wrong, and only one of two seeds takes it. spec: SIM6.6"""
-    lines = ("if: x -> a", "if/then: => b", "  matmul1: x -> p", "  matmul2: p x -> b", "if/else: => c",
-             "  matmul3: x -> c", "matmul4: a -> y")  # fmt: skip
-    plan = plan_memory(small(*lines), options=PlanOptions(layout="slots")).plan
+    lines = (
+        "begin if If x -> a", "arm then -> b", "  node matmul1 Matmul x -> p", "  node matmul2 Matmul p x -> b",
+        "arm else -> c", "  node matmul3 Matmul x -> c", "end if", "node matmul4 Matmul a -> y",
+    )  # fmt: skip
+    plan = plan_memory(text_model(*lines), options=PlanOptions(layout="slots")).plan
     names = plan.allocation.tensors.name.list()
     homes = [int(plan.allocation.tensors.storage[names.index(name)]) for name in ("x", "p")]
     plan = changed(plan, "storages", homes[1], offset=int(plan.allocation.storages.offset[homes[0]]))
@@ -96,8 +98,10 @@ def test_no_outputs_are_written_where_the_run_was_not_identical(folder: Path, ca
 
 def test_what_is_donated_may_be_overwritten(folder: Path, capsys: Captured) -> None:
     """spec: V5.5"""
-    node = {"update": {"domain": "test"}}
-    model = small("update: w x -> !w", "matmul: w -> y", parameters="w", donated=["w"], nodes=node)
+    model = text_model(
+        "node update test::Update w x -> w changes w", "node matmul Matmul w -> y", "tensor w u8 64 donated",
+        parameters="w",
+    )  # fmt: skip
     file.save(plan_memory(model).plan, "d.plan.cbor")
     assert ran(capsys, "run", "d.plan.cbor")[0] == 1
     assert ran(capsys, "run", "d.plan.cbor", "--donate", "w")[0] == 0
@@ -128,7 +132,7 @@ def test_anything_unexpected_is_no_answer(folder: Path, capsys: Captured, monkey
 
 
 def test_odd_names_are_printed_on_one_line(folder: Path, capsys: Captured) -> None:
-    model = small("matmul: x -> a", "add: a x -> y")
+    model = text_model("node matmul Matmul x -> a", "node add Add a x -> y")
     tensors = tuple(replace(t, name=f"{t.name}\nIDENTICAL") for t in model.tensors)
     plan = plan_memory(replace(model, tensors=tensors), options=PlanOptions(layout="slots")).plan
     homes = [int(plan.allocation.tensors.storage[t]) for t in range(len(plan.allocation.tensors))]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.full_trace import full
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core import records as sequence
 from tmmu.core.vocabulary import ArenaConfiguration, Role
@@ -33,7 +33,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def plan(arenas: tuple[ArenaConfiguration, ...] = DEFAULT, **more: Any) -> Plan:
     return plan_memory(
-        small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w"), arenas, PlanOptions(**more)
+        text_model("node add Add x w -> a", "node relu Relu a -> b", "node relu2 Relu b -> y", parameters="w"),
+        arenas,
+        PlanOptions(**more),
     ).plan
 
 
@@ -121,7 +123,7 @@ def test_what_cannot_be_applied_is_one_line(folder: Path, capsys: pytest.Capture
     (folder / "no").write_bytes(b"no plan")
     assert "INVALID_PLAN" in said(capsys, "apply", "no", "--errors", "e", code=4)
     assert sequence.read("e")[0]["replay_token"] == bytes(32)
-    huge = plan_memory(small("relu: x -> y", sizes={"x": 1 << 50, "y": 1 << 50}))
+    huge = plan_memory(text_model("node relu Relu x -> y", sizes={"x": 1 << 50, "y": 1 << 50}))
     file.save(huge.plan, "huge.cbor")
     assert "TMMU_ALLOCATION_FAILURE" in said(capsys, "apply", "huge.cbor", code=4)
     beyond = changed(plan(), "storages", "b", offset=1 << 40)
@@ -194,7 +196,7 @@ def test_show_prints_nothing_of_a_trace_that_is_refused(folder: Path, capsys: py
 
 def test_a_name_cannot_pass_for_a_line_of_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = Trace()
-    trace.allocated(plan_memory(small("relu: x -> a", "relu2: a -> y")).plan)
+    trace.allocated(plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan)
     trace.replanned(1, bytes(32), bytes(32), "a shape\ncomparable, and the same")
     trace.save("t")
     assert len(said(capsys, "trace", "show", "t").splitlines()) == len(trace.records) + 1
@@ -246,7 +248,7 @@ def test_a_tensor_that_lies_elsewhere_is_named() -> None:
 INCOMPARABLE: list[tuple[str, Plan, str]] = [
     ("another token", plan(replay_token=bytes(32)), "replay_token_digest"),
     ("another arena configuration", plan(arenas=(ArenaConfiguration("all", tuple(Role)),)), "arena_config_hash"),
-    ("another model", plan_memory(small("relu: x -> a", "relu2: a -> y")).plan, "ir_hash"),
+    ("another model", plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan, "ir_hash"),
 ]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.example_models import full
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.cli.units import size
 from tmmu.core.output import one_line
@@ -93,7 +93,7 @@ def test_a_plan_is_described_in_json(folder: Path, capsys: pytest.CaptureFixture
     hashes = file.hashes(plan())
     assert {name: found[name] for name in HASHES} == {name: hashes[name].hex() for name in HASHES}
     assert (found["source_digest"], found["replay_token"]) == ("00" * 32, plan().origin.replay_token.hex())
-    file.save(plan_memory(small("relu: x -> y")).plan, folder / "p.cbor")
+    file.save(plan_memory(text_model("node relu Relu x -> y")).plan, folder / "p.cbor")
     assert json.loads(shown(capsys, "p.cbor", "--format", "json"))["source_digest"] is None
 
 
@@ -121,13 +121,13 @@ def test_tensors_and_steps_have_a_line_each(folder: Path, capsys: pytest.Capture
 
 def test_a_plan_of_nothing_is_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """spec: M3.6"""
-    file.save(plan_memory(small(inputs="", outputs="")).plan, folder / "p.cbor")
+    file.save(plan_memory(text_model(inputs="", outputs="")).plan, folder / "p.cbor")
     assert shown(capsys, "p.cbor").startswith("small: 0 steps, 0 tensors, 0 storages; ")
     for what in ("tensors", "steps"):
         assert shown(capsys, "p.cbor", f"--{what}", "--format", "csv") == "\n"
         assert json.loads(shown(capsys, "p.cbor", f"--{what}", "--format", "json")) == {what: []}
         assert shown(capsys, "p.cbor", f"--{what}") == ""
-    file.save(plan_memory(small(outputs="x")).plan, folder / "p.cbor")
+    file.save(plan_memory(text_model(outputs="x")).plan, folder / "p.cbor")
     assert " step 0 (no step):\n" in shown(capsys, "p.cbor")
 
 
@@ -143,7 +143,7 @@ def test_wrong_plans_are_shown_too(folder: Path, capsys: pytest.CaptureFixture[s
 
 def test_a_hostile_name_begins_no_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "a\nPROVED p.cbor\x1b[2J"
-    model = small("relu: x -> y")
+    model = text_model("node relu Relu x -> y")
     model = replace(model, tensors=(model.tensors[0], replace(model.tensors[1], name=name)), name=name)
     file.save(plan_memory(model).plan, folder / "p.cbor")
     for arguments in ((), ("--tensors",), ("--steps",)):
@@ -158,7 +158,7 @@ def test_a_hostile_name_begins_no_line(folder: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("name", ["=HYPERLINK(A1)", "+1", "-1", "@SUM", "\t=1", "\r=1", " =1", "1=1"])
 def test_no_name_is_a_formula_to_a_spreadsheet(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     """In a column of names and in one of lists of names; JSON gives every name as it is. spec: C2.8"""
-    model = small("relu: x -> y")
+    model = text_model("node relu Relu x -> y")
     model = replace(model, tensors=(model.tensors[0], replace(model.tensors[1], name=name)))
     file.save(plan_memory(model).plan, folder / "p.cbor")
     for what, key in (("tensors", "name"), ("steps", "writes")):
@@ -169,8 +169,8 @@ def test_no_name_is_a_formula_to_a_spreadsheet(folder: Path, capsys: pytest.Capt
 
 def test_a_reader_of_the_first_line_ends_the_command_quietly(folder: Path) -> None:
     """The plan is long enough for more than one buffer."""
-    lines = [f"add{k}: a{k} -> a{k + 1}" for k in range(3000)]
-    file.save(plan_memory(small(*lines, inputs="a0", outputs="a3000")).plan, folder / "p.cbor")
+    lines = [f"node add{k} Add a{k} -> a{k + 1}" for k in range(3000)]
+    file.save(plan_memory(text_model(*lines, inputs="a0", outputs="a3000")).plan, folder / "p.cbor")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "tmmu.cli.entry", "show", "p.cbor", "--tensors"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)

@@ -248,4 +248,7 @@ def test_an_import_of_a_test_file_is_seen(source: str) -> None:
 
 
 def test_what_is_shared_may_be_imported() -> None:
-    assert of_test_files("tests.unit.test_other", "from tests.support.small import small\nfrom . import other") == []
+    assert (
+        of_test_files("tests.unit.test_other", "from tests.support.text_models import text_model\nfrom . import other")
+        == []
+    )

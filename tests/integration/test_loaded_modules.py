@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import plan_memory
@@ -58,7 +58,7 @@ def verified(script: str, *arguments: str | Path) -> subprocess.CompletedProcess
 
 def written(folder: Path) -> tuple[Path, Path]:
     """A plan and the IR file that it is of."""
-    model = small("relu: x -> a(x)", "add: a x w -> y", parameters="w")
+    model = text_model("node relu Relu x -> a inplace a x", "node add Add a x w -> y", parameters="w")
     files.save(model, folder / "m.ir.cbor")
     file.save(plan_memory(model).plan, folder / "m.plan.cbor")
     return folder / "m.plan.cbor", folder / "m.ir.cbor"

@@ -26,15 +26,13 @@ from proofs.solvers import Answer, refutation
 from proofs.solvers.process import CVC5, SOLVERS
 from proofs.verify.entry import run
 from proofs.verify.export import folder_of
-from tests.support.small import small
-from tmmu.core.dims.expressions import symbol
+from tests.support.text_models import text_model
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.planner import plan_memory
 
 TENANTS = "(tenancy (- 1) 7 0 64 (tenant 2 3 0 64 8 (tenant 5 7 0 32 8 vacant)))"
-M = symbol("m", 1, 64)
-CHAIN = small("relu: x -> a", "relu2: a -> b", "add: a b -> y")
+CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node add Add a b -> y")
 
 
 @pytest.mark.parametrize(
@@ -208,8 +206,7 @@ def test_no_connective_stands_alone_in_what_is_exported(plan: str, tmp_path: Pat
 def test_the_sizes_of_an_envelope_are_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of a wider envelope than the sizes were planned for is noticed by its reader. spec: C4.3, R6.5"""
     monkeypatch.chdir(tmp_path)
-    model = small("tanh: x -> a", "relu: a -> y", like={x: {"shape": (M,), "bytes": 64} for x in "xay"})
-    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    model = text_model("dim m 1 64", "node tanh Tanh x -> a", "node relu Relu a -> y", each="u8 m")
     file.save(plan_memory(model).plan, tmp_path / "open.plan.cbor")
     assert run(["open.plan.cbor", "--smt2", "out"]) == 0
     path = tmp_path / "out/open/sizes_over_envelope.smt2"

@@ -18,7 +18,7 @@ from proofs.readers.operators import GRADIENTS_IN_PLACE, is_floating, is_view, o
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED
-from tests.support.trainable import FLOAT, MLP, OPTIMIZER, floating
+from tests.support.trainable import MLP, OPTIMIZER, floating
 from tmmu import examples
 from tmmu.cli.models import load
 from tmmu.core import dtypes
@@ -130,8 +130,9 @@ def _node(model: Model, name: str, **fields: object) -> Model:
 
 
 DEEP = floating(
-    "matmul0: x w -> a", "tanh0: a -> b", "reshape0: b -> c", "matmul1: c v -> d", "sin0: d -> e", "mul0: e d -> y",
-    parameters="w v", views={"c": ("b", 0)},
+    "node matmul0 MatMul x w -> a", "node tanh0 Tanh a -> b", "node reshape0 Reshape b -> c",
+    "node matmul1 MatMul c v -> d", "node sin0 Sin d -> e", "node mul0 Mul e d -> y", "tensor c f32 4x4 view b 0",
+    parameters="w v",
 )  # fmt: skip
 
 
@@ -196,7 +197,10 @@ def _renamed(model: Model, old: str, new: str) -> Model:
 
 def test_a_draw_of_random_numbers_is_not_run_again() -> None:
     """spec: V3.6"""
-    model = floating("matmul0: x w -> a", "sin0: a -> b", "randomnormallike0: b -> m", "mul0: b m -> y", parameters="w")
+    model = floating(
+        "node matmul0 MatMul x w -> a", "node sin0 Sin a -> b", "node randomnormallike0 Randomnormallike b -> m",
+        "node mul0 Mul b m -> y", parameters="w",
+    )  # fmt: skip
     model = _node(model, "randomnormallike0", op="RandomNormalLike")
     again = everything_again(model)
     assert "randomnormallike0.recompute0" not in [node.name for node in again.nodes]
@@ -213,7 +217,7 @@ def test_a_draw_of_random_numbers_is_not_run_again() -> None:
 def test_operators_of_unknown_domains_are_believed_to_repeat_and_listed(tmp_path: Path) -> None:
     """spec: V3.6"""
     model = floating(
-        "matmul0: x w -> a", "fused0: a -> b", "sin0: b -> y", parameters="w", nodes={"fused0": {"domain": "c"}}
+        "node matmul0 MatMul x w -> a", "node fused0 c::Fused a -> b", "node sin0 Sin b -> y", parameters="w"
     )
     plan = planned(everything_again(model))
     files.save(model, tmp_path / "m.ir.cbor")
@@ -224,10 +228,8 @@ def test_operators_of_unknown_domains_are_believed_to_repeat_and_listed(tmp_path
 
 
 def test_scratch_is_no_operand_and_is_had_again_with_its_step() -> None:
-    from tmmu.core.vocabulary import Scratch
-
-    model = floating("matmul0: x w -> a", "tanh0: a -> b", "sin0: b -> y", parameters="w",
-                     nodes={"tanh0": {"scratch": (Scratch(64, 4),)}})  # fmt: skip
+    again = "node tanh0 Tanh a -> b scratch 64 align 4"
+    model = floating("node matmul0 MatMul x w -> a", again, "node sin0 Sin b -> y", parameters="w")
     joint = expand(model)
     assert differences(planned(joint), model) == []
     again = everything_again(model)
@@ -253,17 +255,22 @@ def _refusal(model: Model) -> str:
 
 def test_the_verifier_too_refuses_what_has_no_gradient() -> None:
     """spec: M2.12"""
-    assert "bodies and mutations" in _refusal(floating("if0: x -> y", "if0/then: => a", "  neg0: x -> a"))
-    changes = floating("update0: a x -> !a", "neg0: a -> y", inputs="x a", donated=("a",))
+    assert "bodies and mutations" in _refusal(
+        floating("begin if0 If x -> y", "arm then -> a", "  node neg0 Neg x -> a", "end if0")
+    )
+    changes = floating(
+        "node update0 Update a x -> a changes a", "node neg0 Neg a -> y", "tensor a f32 4x4 donated", inputs="x a"
+    )
     assert "bodies and mutations" in _refusal(changes)
     grouped = floating(
-        "matmul0: x w -> a", "relu0: a -> b", "neg0: b -> y", parameters="w", like={"b": FLOAT | {"alias_group": "g"}}
-    )
+        "node matmul0 MatMul x w -> a", "node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4",
+        "alias g b", parameters="w",
+    )  # fmt: skip
     assert "alias group" in _refusal(grouped)
-    assert "no output depends" in _refusal(floating("floor0: x -> y"))
-    taken = floating("matmul0: x w -> y", parameters="w w.grad")
+    assert "no output depends" in _refusal(floating("node floor0 Floor x -> y"))
+    taken = floating("node matmul0 MatMul x w -> y", parameters="w w.grad")
     assert "a tensor of this name" in _refusal(taken)
-    node = floating("matmul0: x w -> y", "matmul0.grad: x -> z", parameters="w")
+    node = floating("node matmul0 MatMul x w -> y", "node matmul0.grad Matmul0.grad x -> z", parameters="w")
     assert "a node of this name" in _refusal(node)
 
 

@@ -32,7 +32,7 @@ from proofs.verify.entry import run
 from proofs.verify.options import Disagreement, Options
 from proofs.verify.verdict import Verdict
 from tests.support.sharded import plans as ranks
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import process as entry
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import progress
@@ -46,7 +46,7 @@ from tmmu.plan.sections import amended
 from tmmu.planner import plan_memory
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")
+CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")
 
 
 def bound() -> Model:

@@ -29,7 +29,7 @@ from tests.nightly.soak.cases import case
 from tests.nightly.soak.figures import Figures, load
 from tests.nightly.soak.judge import Judge
 from tests.nightly.soak.witness import confirmed, shows_ranks
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tests.support.warm import UNSEEN, Kept, Remembering, warm
 from tmmu.core.errors import REGISTRY
 from tmmu.examples.broken.editing import changed
@@ -187,7 +187,7 @@ def test_no_fault_is_injected_twice_into_a_case(tmp_path: Path, solver: Z3, monk
 
 def test_a_plan_is_not_proved_again_where_only_its_token_differs(solver: Z3) -> None:
     """One with another number anywhere is; so is one that was not proved."""
-    plan, asked, holds = plan_memory(small("a: x -> t", "b: t -> y")).plan, list[Plan](), [True]
+    plan, asked, holds = plan_memory(text_model("node a A x -> t", "node b B t -> y")).plan, list[Plan](), [True]
 
     def ask(plan: Plan) -> str:
         asked.append(plan)
@@ -228,7 +228,7 @@ def test_what_is_not_remembered_of_a_plan_is_what_no_row_and_no_word_is_drawn_fr
     about = case("ranks", 1)
     assert about is not None
     plan = about.plan
-    bare = plan_memory(small("a: x -> y")).plan
+    bare = plan_memory(text_model("node a A x -> y")).plan
     other = replace(amended(plan, **{name: getattr(bare.origin, name) for name in UNSEEN}), shards=None)
     assert other != plan
     assert rows(plan) == rows(other)

@@ -18,7 +18,7 @@ from proofs.solvers import smtinterpol
 from proofs.solvers.process import Z3
 from proofs.solvers.smtinterpol import SMTInterpol
 from proofs.verify.entry import run
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.plan import file
 from tmmu.planner import PlanOptions, plan_memory
 
@@ -117,7 +117,7 @@ def test_that_it_answers_sat_is_no_word_against_a_lemma(tool: SMTInterpol, tmp_p
     assert checked.evidence(family, lemma, tool, tmp_path, 5).verdict == checked.NONE
 
 
-CHAIN = small("relu: x -> a", "relu2: a -> b", "add: a b -> y")
+CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node add Add a b -> y")
 
 
 @pytest.mark.parametrize("layout", ["slots", "packed"])

@@ -48,10 +48,10 @@ def test_no_checker_is_laxer_than_the_one_before_it(
 
 def test_each_of_them_can_say_no() -> None:
     """Two live storages at one address are wrong for all three."""
-    from tests.support.small import small
+    from tests.support.text_models import text_model
     from tmmu.examples.broken.editing import changed as with_entries
 
-    model = small("matmul: x -> a", "matmul2: x a -> y")
+    model = text_model("node matmul Matmul x -> a", "node matmul2 Matmul x a -> y")
     right = plan_memory(model).plan
     home = dict(zip(right.allocation.tensors.name, right.allocation.tensors.storage.tolist(), strict=True))
     wrong = with_entries(right, "storages", home["a"], offset=int(right.allocation.storages.offset[home["x"]]))

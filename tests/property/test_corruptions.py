@@ -14,7 +14,7 @@ from tests.support.execution import NotRunnable, difference, mean, observe, unli
 from tests.support.models import changes, models, numbered
 from tests.support.objections import objections
 from tests.support.recipes import HOLDERS, KINDS
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed as with_entries
 from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted
@@ -96,7 +96,10 @@ def test_whatever_passes_the_gate_is_judged_and_not_stumbled_over(how: str) -> N
 
 def test_a_copy_on_leaving_a_loop_may_not_lie_over_what_the_next_iteration_reads() -> None:
     """`f` is returned and thus copied; the copy lies on `c`, which the body reads again. spec: T8.3, T8.8, V1.5"""
-    model = small("mul: x -> c", "loop: x -> y", "  loop/body*: f => f g", "  matmul: c f -> g")
+    model = text_model(
+        "node mul Mul x -> c", "begin loop1 Loop x -> y", "  arm body f -> f g loop", "  node matmul Matmul c f -> g",
+        "end loop1",
+    )  # fmt: skip
     right = plan_memory(model).plan
     captured = right.allocation.tensors.name.list().index("c")
     wrong = with_entries(right, "tensors", "loop/body/f.copy0", storage=int(right.allocation.tensors.storage[captured]))
@@ -107,7 +110,9 @@ def test_a_copy_on_leaving_a_loop_may_not_lie_over_what_the_next_iteration_reads
 
 def test_a_donated_input_that_is_an_output_is_read_by_the_caller() -> None:
     """`z` lies on `x`, which is said to be dead. spec: T1.4, V1.4"""
-    model = small("matmul: x -> y", "matmul2: y -> z", outputs="z x", donated=["x"])
+    model = text_model(
+        "node matmul Matmul x -> y", "node matmul2 Matmul y -> z", "tensor x u8 64 donated", outputs="z x"
+    )
     right = plan_memory(model).plan
     home = dict(zip(right.allocation.tensors.name, right.allocation.tensors.storage.tolist(), strict=True))
     wrong = with_entries(with_entries(right, "tensors", "x", death=0), "storages", home["x"], death=0)
@@ -118,12 +123,12 @@ def test_a_donated_input_that_is_an_output_is_read_by_the_caller() -> None:
 
 def test_what_the_caller_keeps_is_not_changed_through_a_view() -> None:
     """The step that changes `p`, which is donated, is made to change `v`, and nothing is donated. spec: V1.10"""
-    lines = ("reshape: p -> v", "update: p -> !p", "matmul: p -> y")
-    declared = {"update": {"domain": "test"}}
-    model = small(*lines, inputs="", parameters="p", views={"v": ("p", 0)}, nodes=declared, donated=["p"])
+    lines = ("node reshape Reshape p -> v", "node update test::Update p -> p changes p", "node matmul Matmul p -> y")
+    shared = ("tensor v u8 64 view p 0", "tensor p u8 64 donated")
+    model = text_model(*lines, *shared, inputs="", parameters="p")
     right = plan_memory(model).plan
     assert not any(objections(right, model, ["p"]))
     v = right.allocation.tensors.name.list().index("v")
     wrong = with_entries(with_entries(right, "steps", 1, reads=v, writes=v), "steps", 0, mutates=v)
-    assert goes_wrong(wrong, 0, small(*lines, inputs="", parameters="p"))
+    assert goes_wrong(wrong, 0, text_model(*lines, inputs="", parameters="p"))
     assert any(objections(wrong, None))

@@ -27,8 +27,8 @@ from tests.support.models import changes, models
 from tests.support.objections import is_narrow, objections
 from tests.support.recipes import LEAVES
 from tests.support.simulated import ran
-from tests.support.small import small
 from tests.support.stale_bytes import shown, small_enough, stale
+from tests.support.text_models import text_model
 from tests.support.three_checks import by_running
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
@@ -138,7 +138,7 @@ def test_where_the_naive_checker_is_silent_all_others_are(
 
 def test_each_of_the_five_can_say_no() -> None:
     """The result of a layer takes the bytes of an input that a later layer reads."""
-    model = small("matmul: x -> a", "matmul2: x a -> y")
+    model = text_model("node matmul Matmul x -> a", "node matmul2 Matmul x a -> y")
     right = plan_memory(model).plan
     assert opinions(right, model, 0) == (False, False, False, False, False, False)
     home = dict(zip(right.allocation.tensors.name, right.allocation.tensors.storage.tolist(), strict=True))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.support.execution import difference
 from tests.support.models import arenas, models
 from tests.support.objections import objections
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Shares
@@ -101,14 +101,14 @@ def test_a_plan_fits_into_its_footprint_and_into_no_byte_less(
 
 def halves(size: int, offset: int) -> Model:
     """`left` and `right` show `size` bytes each of `a`; their sum may take the bytes of `left`."""
-    return small(
-        "matmul: x -> a",
-        "window: a -> left right",
-        "add: left right -> sum(left)",
-        "relu: sum -> y",
-        sizes=dict.fromkeys(("left", "right", "sum", "y"), size),
-        views={"left": ("a", 0), "right": ("a", offset)},
-        nodes={"window": {"domain": "test"}},
+    return text_model(
+        "node matmul Matmul x -> a",
+        "node window test::Window a -> left right",
+        "node add Add left right -> sum inplace sum left",
+        "node relu Relu sum -> y",
+        f"tensor left u8 {size} view a 0",
+        f"tensor right u8 {size} view a {offset}",
+        sizes={"sum": size, "y": size},
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.support.models import arenas, models
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
@@ -155,7 +155,9 @@ def test_a_checkpoint_gives_back_what_it_was_made_of(
 
 # Files that somebody has changed: a refusal or a right answer, and never anything else.
 
-PLAN = plan_memory(small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w")).plan
+PLAN = plan_memory(
+    text_model("node add Add x w -> a", "node relu Relu a -> b", "node relu2 Relu b -> y", parameters="w")
+).plan
 PLAN_HASH = file.hashes(PLAN)["plan_hash"]
 
 

@@ -139,9 +139,11 @@ def test_an_arena_in_which_something_was_written_may_still_be_fresh() -> None:
     """The lemmas once called an arena stale after any write, which is another rule than the runtime's: it leaves a
     storage alone that is born where nothing has died. They are of this rule now. spec: V4.11, U2.9
     """
-    from tests.support.small import small
+    from tests.support.text_models import text_model
 
-    plan = plan_memory(small("matmul: x -> a", "add: a x -> y"), options=PlanOptions(layout="slots")).plan
+    plan = plan_memory(
+        text_model("node matmul Matmul x -> a", "node add Add a x -> y"), options=PlanOptions(layout="slots")
+    ).plan
     shown = zeroing.STALE
     with apply.apply_plan(plan) as running:
         running.begin()

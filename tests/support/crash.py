@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint
@@ -36,7 +36,7 @@ WRITERS = {
 
 
 def plan() -> Plan:
-    return plan_memory(small("add: x w -> a", "relu: a -> y", parameters="w")).plan
+    return plan_memory(text_model("node add Add x w -> a", "node relu Relu a -> y", parameters="w")).plan
 
 
 def batch(execution: Execution, value: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
@@ -14,8 +14,8 @@ from tmmu.runtime.records.trace import Trace
 
 
 def plan() -> Plan:
-    lines = ("add: x w -> a", "relu: a -> b", "relu2: b -> y")
-    return plan_memory(small(*lines, parameters="w", like={"a": {"saved_for_backward": True}})).plan
+    lines = ("node add Add x w -> a", "node relu Relu a -> b", "node relu2 Relu b -> y")
+    return plan_memory(text_model(*lines, "tensor a u8 64 saved", parameters="w")).plan
 
 
 def full() -> list[dict[str, Any]]:

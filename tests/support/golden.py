@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.vocabulary import PRESETS, Model
 from tmmu.examples import write
 from tmmu.importers.onnx import import_onnx
@@ -56,10 +56,22 @@ FLOATS = {"dtype": "float32", "shape": (16,)}
 
 def residual() -> Model:
     """Two residual blocks whose additions may work in place, with a view at the end."""
-    lines = ["mul0: x w0 -> a0", "relu0: a0 -> b0(a0)", "add0: b0 x -> c0(b0)"]
-    lines += ["mul1: c0 w1 -> a1", "relu1: a1 -> b1(a1)", "add1: b1 c0 -> c1(b1)", "identity: c1 -> v", "exp: v -> y"]
-    names = ["x", "w0", "w1", "a0", "b0", "c0", "a1", "b1", "c1", "v", "y"]
-    return small(*lines, parameters="w0 w1", views={"v": ("c1", 0)}, like=dict.fromkeys(names, FLOATS))
+    lines = [
+        "node mul0 Mul x w0 -> a0", "node relu0 Relu a0 -> b0 inplace b0 a0", "node add0 Add b0 x -> c0 inplace c0 b0",
+    ]  # fmt: skip
+    lines += [
+        "node mul1 Mul c0 w1 -> a1",
+        "node relu1 Relu a1 -> b1 inplace b1 a1",
+        "node add1 Add b1 c0 -> c1 inplace c1 b1",
+        "node identity Identity c1 -> v",
+        "node exp Exp v -> y",
+    ]
+    return text_model(
+        *lines, "tensor x f32 16 align 1", "tensor w0 f32 16 align 1", "tensor w1 f32 16 align 1",
+        "tensor a0 f32 16 align 1", "tensor b0 f32 16 align 1", "tensor c0 f32 16 align 1", "tensor a1 f32 16 align 1",
+        "tensor b1 f32 16 align 1", "tensor c1 f32 16 align 1", "tensor v f32 16 align 1 view c1 0",
+        "tensor y f32 16 align 1", parameters="w0 w1",
+    )  # fmt: skip
 
 
 def graphs() -> dict[str, Model]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.columns import column
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.vocabulary import Model
@@ -19,9 +19,10 @@ M = symbol("m", 1, 64)
 
 def growing() -> Model:
     """`x`, `a` and `y` of `m` bytes, made one of the other in place; `b` of 65 - `m`."""
-    like = {name: {"shape": (M,), "bytes": 64} for name in ("x", "a", "y")} | {"b": {"shape": (65 - M,), "bytes": 64}}
-    model = small("tanh: x -> a", "relu: a -> y(a)", "matmul: y -> b", outputs="b y", like=like)
-    return replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    return text_model(
+        "dim m 1 64", "node tanh Tanh x -> a", "node relu Relu a -> y inplace y a", "node matmul Matmul y -> b",
+        "tensor b u8 (65-m)", outputs="b y", each="u8 m",
+    )  # fmt: skip
 
 
 def plan(**options: Any) -> Plan:

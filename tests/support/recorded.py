@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.support.models import numbered
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
@@ -41,8 +41,8 @@ class Fatal(EventLog):
 
 def plan(log: EventLog | None = None, size: int = 128) -> Plan:
     """Five storages that take turns in three slots, the last two born in bytes that others have left."""
-    lines = ("relu: x w -> a", "add: a x -> b", "add2: b a -> c", "relu2: c -> y")
-    return plan_memory(small(*lines, parameters="w", sizes={"a": size}), observer=log).plan
+    lines = ("node relu Relu x w -> a", "node add Add a x -> b", "node add2 Add b a -> c", "node relu2 Relu c -> y")
+    return plan_memory(text_model(*lines, parameters="w", sizes={"a": size}), observer=log).plan
 
 
 def batch(execution: Execution) -> None:

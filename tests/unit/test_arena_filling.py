@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.problems import problem
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
 from tmmu.ir.program import program
 from tmmu.planner import PlanOptions, aliasing, liveness, plan_memory
@@ -125,14 +125,14 @@ def test_how_full_an_arena_is_that_holds_everything_is_not_worked_out() -> None:
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_an_arena_without_reuse_is_full_of_all_that_it_ever_held(steps: int) -> None:
     """Of storages that live one after the other it has room for the first alone; one that reuses for all."""
-    lines = [f"u{k}: -> t{k}" for k in range(steps)]
+    lines = [f"node u{k} U -> t{k}" for k in range(steps)]
     for reuse, room, expected in (
         (False, 64, [0, *[1] * (steps - 1)]),
         (True, 64, [0] * steps),
         (False, 63, [1] * steps),
     ):
         filling = filling_of(
-            small(*lines, inputs="", outputs=""), (ArenaConfiguration("few", (), room, 64, reuse=reuse), DRAM)
+            text_model(*lines, inputs="", outputs=""), (ArenaConfiguration("few", (), room, 64, reuse=reuse), DRAM)
         )
         assert filling.fill(list(range(steps)), tightest=False) == expected
 
@@ -144,7 +144,7 @@ def test_where_no_choice_has_room_the_last_takes_it_and_is_as_full_as_it_then_is
         DRAM,
         ArenaConfiguration("three", tuple(Role), 3),
     )
-    filling = filling_of(small("relu: x -> y", sizes={"x": 9, "y": 5}), arenas, ("one", "two", "three"))
+    filling = filling_of(text_model("node relu Relu x -> y", sizes={"x": 9, "y": 5}), arenas, ("one", "two", "three"))
     assert filling.fill([0, 1], tightest=False) == [3, 3]
     assert filling.top == [0, 0, 0, 14]
     assert filling._pick(0, tightest=True) == (3, 14 + 9)
@@ -204,8 +204,9 @@ def test_more_is_kept_free_from_one_resort_to_the_next() -> None:
 
 def test_what_has_one_choice_comes_first_and_what_has_more_has_the_room_that_is_left() -> None:
     """`pinned` is colder, smaller and younger than `hot`, and alive with it; `later` is not alive with either."""
-    model = small(
-        "make: x -> hot", "make2: hot -> pinned", "read: hot pinned -> z", "make3: z -> later", "end: later -> y",
+    model = text_model(
+        "node make Make x -> hot", "node make2 Make hot -> pinned", "node read Read hot pinned -> z",
+        "node make3 Make z -> later", "node end End later -> y",
         sizes={"hot": 640, "pinned": 64, "later": 640, "x": 1, "z": 1, "y": 1},
     )  # fmt: skip
     arenas = (ArenaConfiguration("dram", tuple(Role)), ArenaConfiguration(FAST, (), 640, 64))
@@ -220,8 +221,8 @@ def test_what_has_one_choice_comes_first_and_what_has_more_has_the_room_that_is_
 
 def test_where_no_order_may_be_tried_storages_choose_as_slots_are_given(hurried: pytest.MonkeyPatch) -> None:
     """The first that is made has its first choice, though a larger one would have fitted in its place. spec: M3.12"""
-    model = small(
-        "make: x -> little", "make2: little -> big", "read: little big -> y",
+    model = text_model(
+        "node make Make x -> little", "node make2 Make little -> big", "node read Read little big -> y",
         sizes={"x": 1, "little": 64, "big": 640, "y": 1},
     )  # fmt: skip
     policy = ArenaPolicy((), (Rule((FAST, "dram"), names=("little", "big")),))

@@ -14,7 +14,7 @@ from proofs.checker.claims import false_claims
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
 from proofs.violations import Violation, false_field
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.columns import column
 from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.examples.broken.editing import changed
@@ -38,16 +38,18 @@ def claiming(plan: Plan, **claims: int | bool) -> Plan:
 
 def chain() -> Plan:
     """128 bytes and 2 storages are live at steps 0 and 2, and 192 and 3 at step 1."""
-    return plan_memory(small("relu: x -> a", "add: a x -> b", "relu2: b -> y")).plan
+    return plan_memory(text_model("node relu Relu x -> a", "node add Add a x -> b", "node relu2 Relu b -> y")).plan
 
 
 def test_what_the_planner_claims_holds() -> None:
     models = [
-        small("relu: x -> a", "add: a x -> b", "relu2: b -> y"),
-        small("relu: x -> a", "relu2: a -> y", sizes={"a": 0}),
-        small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")], parameters="w"),
-        small(outputs="x"),
-        small(inputs="", outputs=""),
+        text_model("node relu Relu x -> a", "node add Add a x -> b", "node relu2 Relu b -> y"),
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> y", sizes={"a": 0}),
+        text_model(
+            "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", "apart x b", parameters="w"
+        ),
+        text_model(outputs="x"),
+        text_model(inputs="", outputs=""),
     ]
     kept = (ArenaConfiguration("all", tuple(Role), reuse=False),)
     for model in models:
@@ -85,13 +87,18 @@ def test_a_minimum_that_is_not_claimed_is_no_false_claim() -> None:
 def test_a_claimed_minimum_is_false_where_slots_outnumber_what_lives() -> None:
     """Four storages one after the other, in an arena that never reuses."""
     kept = (ArenaConfiguration("activations", tuple(Role), reuse=False),)
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept).plan
+    plan = plan_memory(
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y"), kept
+    ).plan
     why = "false: 4 slots where 2 storages are live at once"
     assert false(claiming(plan, minimal=True)) == [false_field("slot_count", "usage[activations].minimal", "true", why)]
 
 
 def conflicting(*pairs: tuple[str, str]) -> Model:
-    return small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=pairs)
+    return text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y",
+        *(f"apart {a} {b}" for a, b in pairs),
+    )  # fmt: skip
 
 
 def test_a_claimed_minimum_is_false_where_must_not_alias_joins_storages() -> None:
@@ -104,10 +111,10 @@ def test_a_claimed_minimum_is_false_where_must_not_alias_joins_storages() -> Non
 def test_a_pair_that_lives_together_or_in_two_arenas_joins_nothing() -> None:
     for pair in (("x", "a"), ("a", "x"), ("a", "b"), ("b", "a")):
         assert false(plan_memory(conflicting(pair)).plan) == []
-    gradient = {"g": {"role": Role.GRADIENT}}
-    apart = small(
-        "relu: x -> g", "relu2: g -> a", "relu3: a -> y", like=gradient, must_not_alias=[("g", "y"), ("y", "g")]
-    )
+    apart = text_model(
+        "node relu Relu x -> g", "node relu2 Relu g -> a", "node relu3 Relu a -> y", "tensor g u8 64 gradient",
+        "apart g y", "apart y g",
+    )  # fmt: skip
     assert [used.minimal for used in plan_memory(apart).plan.usage] == [True] * 4
     assert false(plan_memory(apart).plan) == []
 
@@ -134,22 +141,25 @@ def test_a_slot_is_just_as_large_and_as_strict_as_what_it_holds_asks_for(
     layout: str, entries: dict[str, int], stated: str, holds: str
 ) -> None:
     """spec: T6.3, V5.1"""
-    model = small("relu: x -> a", "add: a x -> b", "relu2: b -> y")
+    model = text_model("node relu Relu x -> a", "node add Add a x -> b", "node relu2 Relu b -> y")
     plan = changed(plan_memory(model, options=PlanOptions(layout=layout)).plan, "slots", 1, **entries)
     assert false_field("slot_count", f"slots[1].{next(iter(entries))}", stated, holds) in false(plan)
 
 
 def test_a_slot_is_as_strict_as_its_strictest_storage_where_the_arena_is_laxer() -> None:
-    strict = {"a": {"alignment": 256}}
     lax = (ArenaConfiguration("all", tuple(Role), alignment=1),)
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", like=strict), lax).plan
+    plan = plan_memory(
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> y", "tensor a u8 64 align 256"), lax
+    ).plan
     assert sorted(plan.slots.alignment.tolist()) == [1, 256]
     assert false(plan) == []
 
 
 def test_a_storage_of_no_bytes_takes_its_slot() -> None:
     """spec: T7.2, T7.1"""
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0, "y": 0, "x": 0})).plan
+    plan = plan_memory(
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> y", sizes={"a": 0, "y": 0, "x": 0})
+    ).plan
     assert plan.usage[2].footprint == 129
     assert false(plan) == []
     assert false(claiming(plan, footprint=128)) != []
@@ -180,7 +190,9 @@ def test_what_is_not_claimed_is_not_looked_at() -> None:
 
 def test_a_packed_storage_of_no_bytes_takes_one() -> None:
     """spec: T7.1"""
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0, "y": 0, "x": 0})).plan
+    plan = plan_memory(
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> y", sizes={"a": 0, "y": 0, "x": 0})
+    ).plan
     assert footprints(plan) == []
     assert footprints(claiming(plan, footprint=130)) == [("130", "129")]
 

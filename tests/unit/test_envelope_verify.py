@@ -26,13 +26,13 @@ from proofs.verify.command import command
 from proofs.violations import Obligation
 from tests.support.growing import M, growing, plan, with_bytes
 from tests.support.onnx_files import model_of, written
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli import checking
 from tmmu.cli.commands import tmmu
 from tmmu.core.columns import column
 from tmmu.core.dims.table import Row
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model, Shares
+from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plan import file, gate
@@ -65,7 +65,7 @@ def test_sizes_are_planned_at_their_maxima_and_said_as_expressions() -> None:
     assert found.allocation.tensors.bytes.tolist() == [64] * 4
     assert found.envelope == plan().envelope
     assert found.envelope != plan(replan_policy="REPLAN_AT_SAFEPOINT").envelope
-    assert plan_memory(small("relu: x -> y")).plan.envelope is None
+    assert plan_memory(text_model("node relu Relu x -> y")).plan.envelope is None
 
 
 def test_a_plan_is_proved_for_every_shape_and_the_command_says_so(tmp_path: Path) -> None:
@@ -125,8 +125,7 @@ def test_a_negative_size_is_found() -> None:
 
 def test_a_size_that_intervals_alone_would_call_negative_is_accepted(tmp_path: Path) -> None:
     """m * (65 - m): no product is negative, but 65 * 1 - 64 * 64 is."""
-    model = small("relu: x -> y", like={name: {"shape": (M, 65 - M), "bytes": 32 * 33} for name in "xy"})
-    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    model = text_model("dim m 1 64", "node relu Relu x -> y", each="u8 mx(65-m)")
     files.save(model, tmp_path / "m.ir.cbor")
     file.save(plan_memory(model).plan, tmp_path / "p.cbor")
     assert verified(tmp_path / "p.cbor", "--model", str(tmp_path / "m.ir.cbor"))["verdict"] == "PROVED"
@@ -134,23 +133,22 @@ def test_a_size_that_intervals_alone_would_call_negative_is_accepted(tmp_path: P
 
 def test_a_view_that_is_one_at_some_shapes_only_is_refuted() -> None:
     """spec: R6.6"""
-    model = small("reshape: x -> v", "relu: v -> y", views={"v": ("x", 0)}, like={"x": {"shape": (M,), "bytes": 64}})
-    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    model = text_model(
+        "dim m 1 64", "tensor x u8 m", "tensor v u8 64 view x 0", "node reshape Reshape x -> v", "node relu Relu v -> y"
+    )
     found = next(envelope.violations(plan_memory(model).plan))
     assert (found.tensors, found.shape, found.sizes) == (("v", "x"), {"m": 1}, (64, 1))
 
 
 def test_a_window_inside_its_base_at_every_shape_is_none_of_these() -> None:
-    own = {"nodes": {"window": {"domain": "own"}}, "views": {"v": ("x", 8)}}
-    for base, inside in ((M + 16, True), (M, False)):
-        like = {"x": {"shape": (base,), "bytes": 80 if inside else 64}, "v": {"shape": (9,), "bytes": 9}}
-        model = small("window: x -> v", "relu: v -> y", like=like, **own)  # type: ignore[arg-type]  # fields by name
-        model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    lines = ("dim m 1 64", "tensor v u8 9 view x 8", "node window own::Window x -> v", "node relu Relu v -> y")
+    for base, inside in (("(m+16)", True), ("m", False)):
+        model = text_model(*lines, f"tensor x u8 {base}")
         assert (list(envelope.violations(plan_memory(model).plan)) == []) == inside
 
 
-def opened(model: Model) -> Plan:
-    return plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))).plan
+def opened(*lines: str, inputs: str = "x") -> Plan:
+    return plan_memory(text_model("dim m 1 64", *lines, inputs=inputs)).plan
 
 
 def said(found: Plan, tensor: str, word: Shares, of: str) -> list[tuple[tuple[str, ...], dict[str, int]]]:
@@ -159,31 +157,26 @@ def said(found: Plan, tensor: str, word: Shares, of: str) -> list[tuple[tuple[st
     return [(p.tensors, p.shape) for p in envelope.violations(changed(found, "tensors", tensor, **entry))]
 
 
-@pytest.mark.parametrize(("op", "word"), [("relu", Shares.IN_PLACE), ("reshape", Shares.VIEW), ("own", Shares.VIEW)])
+@pytest.mark.parametrize(("op", "word"), [("Relu", Shares.IN_PLACE), ("Reshape", Shares.VIEW), ("Own", Shares.VIEW)])
 def test_what_takes_all_bytes_of_another_has_its_size_at_every_shape(op: str, word: Shares) -> None:
     """Neither larger nor smaller, by one byte or by many; only a window may be smaller than its base. spec: R6.6"""
-    for base, size, shape in ((64, M, {"m": 1}), (M, 64, {"m": 1}), (M + 1, M, {"m": 1}), (M, M, None)):
-        like = {
-            name: {"shape": (dim,), "bytes": 65 if dim == M + 1 else 64} for name, dim in (("x", base), ("v", size))
-        }
-        found = opened(small(f"{op}: x -> v", "relu2: v -> y", like=like))
-        window = op == "own" and (base, size) != (M, 64)
+    for base, size, shape in (("64", "m", {"m": 1}), ("m", "64", {"m": 1}), ("(m+1)", "m", {"m": 1}), ("m", "m", None)):
+        sizes = (f"tensor x u8 {base}", f"tensor v u8 {size}")
+        found = opened(*sizes, f"node first {op} x -> v", "node relu2 Relu v -> y")
+        window = op == "Own" and (base, size) != ("m", "64")
         assert said(found, "v", word, "x") == ([] if window or shape is None else [(("v", "x"), shape)])
 
 
 def test_what_the_caller_gives_may_be_a_window_of_what_it_gives() -> None:
-    for base, size, wrong in ((M, 64, [(("w", "x"), {"m": 1})]), (64, M, [])):
-        like = {name: {"shape": (dim,), "bytes": 64} for name, dim in (("x", base), ("w", size))}
-        found = opened(small("add: x w -> y", inputs="x w", like=like))
+    for base, size, wrong in (("m", "64", [(("w", "x"), {"m": 1})]), ("64", "m", [])):
+        found = opened(f"tensor x u8 {base}", f"tensor w u8 {size}", "node add Add x w -> y", inputs="x w")
         assert said(found, "w", Shares.VIEW, "x") == wrong
 
 
 def test_a_window_of_a_window_begins_where_its_base_does() -> None:
-    own = {"nodes": {name: {"domain": "own"} for name in ("w", "w2")}, "views": {"b": ("x", 4), "v": ("b", 8)}}
+    lines = ("node w own::W x -> b", "node w2 own::W b -> v", "node relu Relu v -> y", "tensor x u8 99")
     for more, wrong in ((16, []), (15, [("v", "b")])):
-        sizes = {"x": 99, "b": M + more, "v": 9}
-        like = {name: {"shape": (dim,), "bytes": 64 + more if name == "b" else dim} for name, dim in sizes.items()}
-        found = opened(small("w: x -> b", "w2: b -> v", "relu: v -> y", like=like, **own))  # type: ignore[arg-type]  # fields by name
+        found = opened(*lines, f"tensor b u8 (m+{more}) view x 4", "tensor v u8 9 view b 8")
         assert [problem.tensors for problem in envelope.violations(found)] == wrong
 
 

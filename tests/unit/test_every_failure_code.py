@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.example_models import large
 from tests.support.onnx_files import network
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core.errors import REGISTRY
 from tmmu.core.vocabulary import Model
@@ -23,7 +23,7 @@ from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import plan_memory
 
-CHAIN = small("relu: x -> a", "relu2: a -> y")
+CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> y")
 
 
 def saved(model: Model, name: str = "m.ir.cbor") -> str:
@@ -73,9 +73,8 @@ def no_model() -> Provoked:
 
 
 def misaligned() -> Provoked:
-    view = small(
-        "relu: x -> a", "identity: a -> v", "relu2: v -> y", views={"v": ("a", 3)}, sizes={"v": 8},
-        like={"v": {"dtype": "float32", "shape": (2,), "alignment": 4}},
+    view = text_model(
+        "node relu Relu x -> a", "node identity Identity a -> v", "node relu2 Relu v -> y", "tensor v f32 2 view a 3",
     )  # fmt: skip
     return ["plan", saved(view)], "m.ir.cbor"
 
@@ -94,7 +93,10 @@ def too_small() -> Provoked:
 
 
 def cycle() -> Provoked:
-    return ["plan", saved(small("add: x b -> a", "relu: a -> b", "relu2: b -> y"))], "m.ir.cbor"
+    return [
+        "plan",
+        saved(text_model("node add Add x b -> a", "node relu Relu a -> b", "node relu2 Relu b -> y")),
+    ], "m.ir.cbor"
 
 
 def shapes() -> Provoked:

@@ -22,7 +22,7 @@ from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED, REFUTED
 from proofs.violations import Violation
 from tests.support.objections import objections
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core.columns import column
 from tmmu.core.errors import TmmuError
@@ -32,9 +32,7 @@ from tmmu.core.vocabulary import (
     Body,
     Model,
     Node,
-    Phase,
     Role,
-    Scratch,
     Shares,
     Tensor,
     View,
@@ -232,16 +230,18 @@ def test_a_finding_without_a_test_is_noticed() -> None:
 
 def test_a_copy_on_leaving_a_body_is_as_large_as_its_value() -> None:
     """spec: T8.8"""
-    model = small("loop: x -> y", "loop/body*: f g => g f", "  matmul: f -> h")
+    model = text_model(
+        "begin loop1 Loop x -> y", "arm body f g -> g f loop", "  node matmul Matmul f -> h", "end loop1"
+    )
     right = plan_memory(model).plan
     assert not any(objections(right, None))
-    found = list(objections(with_entries(right, "tensors", "loop/body/g.copy0", bytes=32), None))
-    assert [(each.obligation, each.tensors) for each in found] == [("bodies_nest", ("g", "loop/body/g.copy0"))]
+    found = list(objections(with_entries(right, "tensors", "loop1/body/g.copy0", bytes=32), None))
+    assert [(each.obligation, each.tensors) for each in found] == [("bodies_nest", ("g", "loop1/body/g.copy0"))]
 
 
 def test_a_slot_without_address_is_aligned_to_a_power_of_two() -> None:
     """spec: V1.2"""
-    right = plan_memory(small("matmul: x -> y"), options=PlanOptions(layout="packed")).plan
+    right = plan_memory(text_model("node matmul Matmul x -> y"), options=PlanOptions(layout="packed")).plan
     assert not any(objections(right, None))
     found = list(objections(with_entries(right, "slots", 0, alignment=384), None))
     assert "alignment" in {each.obligation for each in found}
@@ -249,8 +249,11 @@ def test_a_slot_without_address_is_aligned_to_a_power_of_two() -> None:
 
 def test_a_body_cannot_read_the_result_of_its_own_loop() -> None:
     """It is whole when the loop is left: the naive checker, too, says so with its witness."""
-    lines = ("loop: x -> y", "loop/body*: => b", "  matmul1: x -> p", "  matmul2: p -> b", "matmul3: y -> z")
-    plan = plan_memory(small(*lines)).plan
+    lines = (
+        "begin loop1 Loop x -> y", "arm body -> b loop", "  node matmul1 Matmul x -> p", "  node matmul2 Matmul p -> b",
+        "end loop1", "node matmul3 Matmul y -> z",
+    )  # fmt: skip
+    plan = plan_memory(text_model(*lines)).plan
     names, reads = plan.allocation.tensors.name.list(), plan.allocation.steps.listed("reads")
     step = next(n for n, each in enumerate(reads) if [names[t] for t in each] == ["p"])
     wrong = with_entries(plan, "steps", sum(map(len, reads[:step])), reads=names.index("y"))
@@ -260,7 +263,7 @@ def test_a_body_cannot_read_the_result_of_its_own_loop() -> None:
 
 def test_the_leave_of_a_loop_writes_again_only_what_its_enter_began() -> None:
     """Not a formal input of its body: the naive checker, too, says so with its witness. spec: V1.7"""
-    model = small("loop: x -> y", "loop/body*: f => b", "  matmul: f -> b")
+    model = text_model("begin loop1 Loop x -> y", "arm body f -> b loop", "  node matmul Matmul f -> b", "end loop1")
     plan = plan_memory(model).plan
     names, writes = plan.allocation.tensors.name.list(), [list(row) for row in plan.allocation.steps.listed("writes")]
     assert not list(objections(plan, None))
@@ -273,7 +276,7 @@ def test_the_leave_of_a_loop_writes_again_only_what_its_enter_began() -> None:
 
 def test_what_a_step_wrote_is_not_said_to_be_unwritten() -> None:
     """The plan names another writer: that is what is wrong, and what the witness says. spec: V4.4"""
-    plan = plan_memory(small("matmul: x -> a", "matmul2: a -> y")).plan
+    plan = plan_memory(text_model("node matmul Matmul x -> a", "node matmul2 Matmul a -> y")).plan
     found = [str(each) for each in objections(with_entries(plan, "tensors", "a", writer=1), None)]
     assert any(re.search("a .* step 1; step 0 ", each) for each in found)
     assert not any("before it is written" in each for each in found)
@@ -281,7 +284,7 @@ def test_what_a_step_wrote_is_not_said_to_be_unwritten() -> None:
 
 def test_a_model_of_no_steps_has_a_forward_half(tmp_path: Path) -> None:
     """spec: M3.6, C1.1"""
-    files.save(small(outputs="x"), tmp_path / "m.ir.cbor")
+    files.save(text_model(outputs="x"), tmp_path / "m.ir.cbor")
     model, plan = str(tmp_path / "m.ir.cbor"), str(tmp_path / "p.cbor")
     assert run(["plan", model, "--mode", "forward", "-o", plan]) == 0
     assert verify(plan, Options(model=model)).verdict == PROVED
@@ -289,7 +292,7 @@ def test_a_model_of_no_steps_has_a_forward_half(tmp_path: Path) -> None:
 
 def test_a_plan_of_no_tensors_has_an_envelope_of_no_sizes() -> None:
     """spec: R6.3"""
-    model = small(inputs="", outputs="")
+    model = text_model(inputs="", outputs="")
     plan = plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (0, 2)}))).plan
     assert plan.envelope is not None
     assert file.decode(file.encode(plan)).plan == plan
@@ -297,9 +300,10 @@ def test_a_plan_of_no_tensors_has_an_envelope_of_no_sizes() -> None:
 
 def test_what_a_body_of_backward_captures_or_returns_is_saved(tmp_path: Path) -> None:
     """For planner and verifier alike: `a` is read inside, `b` is returned, `c` nobody needs. spec: M1.1, T8.4"""
-    model = small(
-        "matmul: x -> a", "matmul2: x -> b", "matmul3: x -> c", "if: x -> g", "if/then_branch: => h", "  relu: a -> h",
-        "if/else_branch: => b", outputs="c", nodes={"if": {"phase": Phase.BACKWARD}},
+    model = text_model(
+        "node matmul Matmul x -> a", "node matmul2 Matmul x -> b", "node matmul3 Matmul x -> c",
+        "begin if If x -> g backward", "arm then_branch -> h", "  node relu Relu a -> h", "arm else_branch -> b",
+        "end if", outputs="c",
     )  # fmt: skip
     files.save(model, tmp_path / "m.ir.cbor")
     name, path = str(tmp_path / "m.ir.cbor"), tmp_path / "p.cbor"
@@ -319,10 +323,9 @@ def test_what_a_body_of_backward_captures_or_returns_is_saved(tmp_path: Path) ->
 
 def test_scratch_is_no_operand_that_could_have_another_shape() -> None:
     """Of elements narrower than a byte, the sole operand's bytes may be taken. spec: T3.3"""
-    four = {"dtype": "int4", "shape": (5,), "bytes": 3}
-    model = small(
-        "matmul: x -> a", "add: a -> y(a)", like={"x": four, "a": four, "y": four},
-        nodes={"add": {"scratch": (Scratch(7, 1),)}},
+    model = text_model(
+        "node matmul Matmul x -> a", "node add Add a -> y inplace y a scratch 7", "tensor x i4 5", "tensor a i4 5",
+        "tensor y i4 5",
     )  # fmt: skip
     plan = plan_memory(model).plan
     assert (

@@ -22,8 +22,8 @@ from proofs.model_check.messages import TLCReport, TLCState
 from proofs.model_check.tlc import TLCOutcome
 from proofs.tools import java
 from tests.support import recorded
-from tests.support.small import small
 from tests.support.sources import nodes
+from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.ir import files
@@ -301,7 +301,7 @@ def test_the_commands_write_a_log_that_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files.save(small("relu: x -> a", "add: a x -> y"), tmp_path / "m.ir.cbor")
+    files.save(text_model("node relu Relu x -> a", "node add Add a x -> y"), tmp_path / "m.ir.cbor")
     assert run(["plan", "m.ir.cbor", "-o", "p.cbor", "--layout", "slots", "--events", "run.events"]) == 0
     assert run(["apply", "p.cbor", "--budget", "1GiB", "--events", "run.events"]) == 0
     assert run(["checkpoint", "p.cbor", "-o", "c.cbor"]) == 0

@@ -12,7 +12,7 @@ from proofs.checker.arenas import ArenaPlace
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
 from proofs.violations import Violation
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
@@ -34,8 +34,8 @@ def arenas(memory: str = "dram") -> tuple[ArenaConfiguration, ...]:
 
 def planned(capacity: int = 1 << 20, *rules: Rule, model: Model | None = None) -> Plan:
     """100 bytes of input, and two parameters of 64 and 32 bytes, the second aligned to 256."""
-    made = model or small(
-        "matmul: x w v -> y", parameters="w v", sizes={"x": 100, "v": 32}, like={"v": {"alignment": 256}}
+    made = model or text_model(
+        "node matmul Matmul x w v -> y", "tensor v u8 32 align 256", parameters="w v", sizes={"x": 100}
     )
     device = Device("npu", (Memory("sram", 8), Memory("dram", capacity)), ops=("Matmul",))
     plan = plan_memory(made, arenas(), policy=ArenaPolicy((device._replace(memories=(Memory("dram", 1 << 20),)),))).plan
@@ -74,7 +74,7 @@ def test_the_storage_that_ends_highest_is_named_wherever_it_begins() -> None:
 @pytest.mark.parametrize(("size", "last"), [(64, 127), (1, 64), (0, 64)])
 def test_a_tensor_in_a_wrong_arena_is_shown_with_its_bytes(size: int, last: int) -> None:
     """By its role, and by a rule. Of nothing, first and last are where it would be."""
-    model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", sizes={"a": size})
+    model = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", sizes={"a": size})
     plan = planned(model=model)
     a = plan.allocation.tensors.name.list().index("a")
     plan = changed(plan, "storages", int(plan.allocation.tensors.storage[a]), offset=64)
@@ -92,7 +92,9 @@ def test_a_tensor_in_a_wrong_arena_is_shown_with_its_bytes(size: int, last: int)
 
 def test_a_rule_for_operators_speaks_of_the_node_that_writes_or_else_reads_first() -> None:
     """`u` is touched by no node, so no rule for operators or devices means it."""
-    model = small("relu: x -> a", "matmul: a w -> y", inputs="x u", parameters="w", outputs="y u")
+    model = text_model(
+        "node relu Relu x -> a", "node matmul Matmul a w -> y", inputs="x u", parameters="w", outputs="y u"
+    )
     for rule in (Rule(("empty",), ops=("*",)), Rule(("empty",), devices=("npu",)), Rule(("empty",), ops=("Matmul",))):
         plan = planned(1 << 20, rule, model=model)
         rules = dict(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import statements
 from tmmu.core.dims import maxima
 from tmmu.core.dims.expressions import symbol
@@ -181,7 +181,7 @@ def test_a_size_of_which_no_maximum_is_found_is_refused(monkeypatch: pytest.Monk
 
 def test_a_model_that_a_text_cannot_state_is_refused() -> None:
     """spec: X3.10"""
-    model = small("relu: x -> a", "relu2: a -> y")
+    model = text_model("node relu Relu x -> a", "node relu2 Relu a -> y")
     main = model.bodies[0]
     long = symbol("n" * 5000, 1, 2)
     for other, what in (
@@ -197,7 +197,7 @@ def test_a_model_that_a_text_cannot_state_is_refused() -> None:
 def test_every_word_of_the_format_can_be_a_name() -> None:
     """spec: X1.3"""
     words = sorted((*FORMAT.words, "tensor", "a b", 'say "no"', "x#1", "a->b", "t\u2028", "naïve", "->", "x" * 1000))
-    model = small("relu: x -> y")
+    model = text_model("node relu Relu x -> y")
     named = replace(model, tensors=(replace(model.tensors[0], name="in"), replace(model.tensors[1], name="out")))
     for word in words:
         one = replace(named, tensors=(named.tensors[0], replace(named.tensors[1], name=word)), name=word)

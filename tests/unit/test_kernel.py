@@ -22,8 +22,8 @@ from proofs.obligations.context import context_of
 from proofs.readers.sharing import Permissions, permitted
 from proofs.verify.judge import judge
 from proofs.verify.options import Options
-from tests.support.small import small
 from tests.support.synthetic import training_plan
+from tests.support.text_models import text_model
 from tests.support.written import Written
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Role
@@ -114,8 +114,13 @@ def test_the_words_begin_with_the_version_the_digest_and_the_counts() -> None:
 
 def test_a_plan_of_nothing_and_a_plan_that_dies_before_it_is_born_have_words() -> None:
     for plan in (
-        plan_memory(small(inputs="", outputs="")).plan,
-        changed(plan_memory(small("relu: x -> y"), options=PlanOptions(layout="packed")).plan, "storages", 0, birth=9),
+        plan_memory(text_model(inputs="", outputs="")).plan,
+        changed(
+            plan_memory(text_model("node relu Relu x -> y"), options=PlanOptions(layout="packed")).plan,
+            "storages",
+            0,
+            birth=9,
+        ),
     ):
         assert len(words(context_of(plan, permitted(plan, None, NOBODY), NOBODY), DIGEST)) > 17
 
@@ -207,7 +212,7 @@ def test_a_slot_that_holds_nothing_is_in_no_arenas_order() -> None:
 
 def test_only_plans_without_addresses_of_slots_have_edges() -> None:
     """One storage over another, each over the floor or under the roof for some steps."""
-    model = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")
+    model = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")
     for layout, has in (("packed", True), ("pools", True), ("slots", False)):
         plan = plan_memory(model, options=PlanOptions(layout=layout)).plan
         assert bool(named(plan, Permissions())["edges: below"]) is has, layout
@@ -330,7 +335,7 @@ def test_the_answer_is_what_the_program_reports_of_arenas_that_hold_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec: V6.1, V6.5"""
-    plan = plan_memory(small("relu: x -> y")).plan
+    plan = plan_memory(text_model("node relu Relu x -> y")).plan
     used = [i for i, usage in enumerate(plan.usage) if usage.slots]
     assert 0 < len(used) < len(plan.allocation.arenas)
     name, sources = plan.allocation.arenas[used[0]].name, {"sources": installed.digest()}

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from tests.support.problems import Row, problem
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.planner import PlanOptions, plan_memory, slots
@@ -245,7 +245,7 @@ def test_hashed_needs_the_sum_of_its_slots_and_slots_may_touch_and_end_at_64_bit
 )
 def test_a_result_takes_its_operands_bytes_in_every_layout_but_pools(layout: str, is_taken: bool) -> None:
     token = TOKEN if layout == "hashed" else None
-    model = small("relu: x -> a", "relu2: a -> y(a)")
+    model = text_model("node relu Relu x -> a", "node relu2 Relu a -> y inplace y a")
     plan = plan_memory(model, options=PlanOptions(layout=layout, address_token=token)).plan
     storage = dict(zip(plan.allocation.tensors.name, plan.allocation.tensors.storage.tolist(), strict=True))
     assert (storage["a"] == storage["y"]) == is_taken
@@ -262,9 +262,9 @@ def test_a_storage_of_no_bytes_is_a_box_of_one_and_one_of_one_byte_too() -> None
 
 def test_the_problem_of_a_plan_is_the_one_that_it_solves() -> None:
     """A storage is named after its first tensor and made by that one's writer, and pairs are kept from both ends."""
-    model = small(
-        "relu: x -> a", "view: a -> v", "relu2: v -> b", "relu3: b -> y(b)",
-        views={"v": ("a", 0)}, must_not_alias=[("x", "b"), ("x", "y")],
+    model = text_model(
+        "node relu Relu x -> a", "node view1 View a -> v", "node relu2 Relu v -> b",
+        "node relu3 Relu b -> y inplace y b", "tensor v u8 64 view a 0", "apart x b", "apart x y",
     )  # fmt: skip
     plan = plan_memory(model, (ArenaConfiguration("all", tuple(Role), alignment=1),)).plan
     found = of_plan(plan)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu import examples
 from tmmu.cli.units import kib
 from tmmu.core.vocabulary import Shares
@@ -79,7 +79,7 @@ def test_views_keep_their_source_in_its_pool(tmp_path: Path) -> None:
 
 
 def test_no_result_is_in_place_and_the_reason_is_the_layout() -> None:
-    model = small("relu1: x -> a", "relu2: a -> y(a)")
+    model = text_model("node relu1 Relu x -> a", "node relu2 Relu a -> y inplace y a")
     planned = plan_memory(model, options=PlanOptions(layout="pools"))
     assert (planned.plan.allocation.tensors.shares == SHARES.index(Shares.NONE)).all()
     assert [refused.reason for refused in planned.refused] == ["layout: it gives every result bytes of its own"]
@@ -88,7 +88,7 @@ def test_no_result_is_in_place_and_the_reason_is_the_layout() -> None:
 
 def test_pools_take_the_largest_first_and_then_what_is_made_first_inputs_before_all() -> None:
     """`x` and `a` are equal: `x` opens pool 0 though `a` stands first in the table of tensors."""
-    model = small("add: x -> a", "matmul: a -> y", sizes={"x": 64, "a": 64, "y": 128})
+    model = text_model("node add Add x -> a", "node matmul Matmul a -> y", sizes={"x": 64, "a": 64, "y": 128})
     plan = plan_memory(model, options=PlanOptions(layout="pools")).plan
     offset = dict(
         zip(
@@ -101,9 +101,10 @@ def test_pools_take_the_largest_first_and_then_what_is_made_first_inputs_before_
 
 
 def test_a_pool_starts_at_a_multiple_of_the_strictest_alignment_in_it() -> None:
-    model = small(
-        "matmul1: x -> a", "matmul2: a -> y", sizes={"x": 100, "a": 60, "y": 40}, like={"a": {"alignment": 512}}
-    )
+    model = text_model(
+        "node matmul1 Matmul x -> a", "node matmul2 Matmul a -> y", "tensor a u8 60 align 512",
+        sizes={"x": 100, "y": 40},
+    )  # fmt: skip
     plan = plan_memory(model, options=PlanOptions(layout="pools")).plan
     assert plan.usage[2].footprint == 512 + 60
     assert (plan.allocation.storages.offset % plan.allocation.storages.alignment == 0).all()

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from tests.support.example_models import full
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import metrics
@@ -20,7 +20,9 @@ from tmmu.planner import plan_memory
 
 def chain() -> Plan:
     """Slot 0 (100 bytes): `x` over 0 to 1, `y` at 2; slot 1 (64): `a` over 0 to 1; slot 2 (10): `b` over 1 to 2."""
-    model = small("relu: x -> a", "add: a x -> b", "relu2: b -> y", sizes={"x": 100, "b": 10, "y": 64})
+    model = text_model(
+        "node relu Relu x -> a", "node add Add a x -> b", "node relu2 Relu b -> y", sizes={"x": 100, "b": 10, "y": 64}
+    )
     return plan_memory(
         model, (ArenaConfiguration("all", tuple(Role), alignment=1), ArenaConfiguration("spare", ()))
     ).plan
@@ -55,7 +57,7 @@ def test_an_arena_is_described_by_integers_and_their_ratios() -> None:
 
 
 def test_tensors_and_storages_are_counted_apart() -> None:
-    plan = plan_memory(small("view: x -> v", "relu: v -> y", views={"v": ("x", 0)})).plan
+    plan = plan_memory(text_model("node view1 View x -> v", "node relu Relu v -> y", "tensor v u8 64 view x 0")).plan
     found = metrics.arenas(plan)[2]
     assert (found["tensors"], found["storages"], found["slots"]) == (3, 2, 2)
     assert (found["memory_reuse_ratio"], found["storage_reuse_ratio"]) == (pytest.approx(1 / 3), 0.0)
@@ -75,7 +77,7 @@ def test_a_tensor_has_a_row_with_names_for_indices() -> None:
 
 
 def test_slots_are_numbered_within_their_arena() -> None:
-    plan = plan_memory(small("add: x w v -> y", parameters="w v")).plan
+    plan = plan_memory(text_model("node add Add x w v -> y", parameters="w v")).plan
     found = {row["name"]: (row["arena"], row["slot"]) for row in metrics.tensors(plan)}
     assert sorted(found.values()) == [("activations", 0), ("activations", 1), ("parameters", 0), ("parameters", 1)]
 
@@ -89,9 +91,9 @@ def test_a_step_has_a_row_with_names_for_indices() -> None:
         "mutates": [],
     }  # fmt: skip
     assert [(row["node"], row["part"], row["body"]) for row in rows[2:5]] == [
-        ("loop", "enter", ""),
-        ("relu", "whole", "loop/body"),
-        ("loop", "leave", ""),
+        ("loop1", "enter", ""),
+        ("relu", "whole", "loop1/body"),
+        ("loop1", "leave", ""),
     ]
     assert (rows[5]["domain"], rows[5]["mutates"]) == ("com.example", ["s"])
 
@@ -100,7 +102,7 @@ def test_the_largest_at_the_peak_are_what_is_live_there_by_size() -> None:
     assert metrics.largest_at_peak(chain(), 0) == [("x", 100, 0, 1), ("a", 64, 0, 1), ("b", 10, 1, 2)]
     assert metrics.largest_at_peak(chain(), 0, count=1) == [("x", 100, 0, 1)]
     assert metrics.largest_at_peak(chain(), 1) == []
-    wide = small("add: x -> y", inputs=" ".join(f"x{k}" for k in range(12)) + " x")
+    wide = text_model("node add Add x -> y", inputs=" ".join(f"x{k}" for k in range(12)) + " x")
     assert len(metrics.largest_at_peak(plan_memory(wide).plan, 2)) == 10
 
 
@@ -111,6 +113,6 @@ def test_a_storage_without_a_tensor_has_a_name_of_its_own() -> None:
 
 
 def test_nothing_at_all_has_metrics() -> None:
-    plan = plan_memory(small(inputs="", outputs="")).plan
+    plan = plan_memory(text_model(inputs="", outputs="")).plan
     assert [found["slots"] for found in metrics.arenas(plan)] == [0, 0, 0, 0]
     assert (metrics.tensors(plan), metrics.steps(plan), metrics.largest_at_peak(plan, 2)) == ([], [], [])

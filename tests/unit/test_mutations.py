@@ -9,10 +9,9 @@ import pytest
 from proofs.checker.execute import violations
 from proofs.checker.program import program
 from proofs.readers.sharing import permitted
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Phase
 from tmmu.examples.broken import KINDS
 from tmmu.examples.broken.sketch import model
 from tmmu.ir import files
@@ -85,9 +84,9 @@ def test_a_view_that_only_another_half_makes_is_refused_where_its_base_is_change
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A forward node reads a view that a backward node makes: in mode `inference` nobody does. spec: I1.6, M1.4"""
-    model = small(
-        "matmul: x -> a", "reshape: a -> v", "matmul2: v -> y", "update: a -> !a", views={"v": ("a", 0)},
-        outputs="y a", nodes={"reshape": {"phase": Phase.BACKWARD}, "update": {"domain": "test"}},
+    model = text_model(
+        "node matmul Matmul x -> a", "node reshape Reshape a -> v backward", "node matmul2 Matmul v -> y",
+        "node update test::Update a -> a changes a", "tensor v u8 64 view a 0", outputs="y a",
     )  # fmt: skip
     files.save(model, tmp_path / "m.ir.cbor")
     assert run(["plan", str(tmp_path / "m.ir.cbor"), "-o", str(tmp_path / "p.cbor")]) == 4

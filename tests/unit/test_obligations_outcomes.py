@@ -21,7 +21,7 @@ from proofs.promises import Finding
 from proofs.readers.sharing import Permissions
 from proofs.solvers import Answer
 from proofs.violations import Obligation
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
@@ -31,7 +31,7 @@ NAMES = list(MODULES)
 def chain(links: int = 12) -> Plan:
     """Steps that read what the one before wrote: one tensor more than steps, each in its storage."""
     return plan_memory(
-        small(*(f"relu{n}: t{n} -> t{n + 1}" for n in range(links)), inputs="t0", outputs=f"t{links}")
+        text_model(*(f"node relu{n} Relu t{n} -> t{n + 1}" for n in range(links)), inputs="t0", outputs=f"t{links}")
     ).plan
 
 
@@ -109,7 +109,9 @@ def test_three_lemmas_that_are_not_proved_are_named(given: Given) -> None:
 def test_a_storage_goes_by_its_first_tensor_and_eight_are_named(given: Given) -> None:
     given.results = {"alignment": Result(rows=1, refuted=("row", Place(storages=range(13))))}
     assert outcomes(chain())["alignment"].hint == "t0, t1, t2, t3, t4, t5, t6, t7: row"
-    viewed = plan_memory(small("reshape: x -> v", "relu: v -> y", views={"v": ("x", 0)})).plan
+    viewed = plan_memory(
+        text_model("node reshape Reshape x -> v", "node relu Relu v -> y", "tensor v u8 64 view x 0")
+    ).plan
     given.results = {"alignment": Result(rows=1, refuted=("row", Place(storages=(0,))))}
     assert outcomes(viewed)["alignment"].hint == "x: row"
 

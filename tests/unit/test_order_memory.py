@@ -17,11 +17,11 @@ from proofs.readers.models.ir import read_ir
 from proofs.verify.command import command
 from proofs.violations import Violation
 from tests.support.example_models import BRANCHES
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu import examples
 from tmmu.cli.commands import tmmu
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model, Role, Scratch
+from tmmu.core.vocabulary import Model, Role
 from tmmu.examples.broken.editing import reordered
 from tmmu.ir import files
 from tmmu.ir.order import dependencies
@@ -60,7 +60,11 @@ def test_a_branch_is_finished_before_the_next_one_begins() -> None:
 
 
 def test_a_model_that_cannot_be_bettered_is_returned_as_it_is() -> None:
-    for model in (small(outputs="x"), small("relu: x -> a", "relu2: a -> y"), replace(BRANCHES, nodes=())):
+    for model in (
+        text_model(outputs="x"),
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> y"),
+        replace(BRANCHES, nodes=()),
+    ):
         assert REORDER["memory"](model, DEFAULT, "inference", True) is model
         assert REORDER["given"](model, DEFAULT, "inference", True) is model
 
@@ -74,28 +78,29 @@ def test_the_model_hash_is_that_of_the_given_order() -> None:
 
 def test_in_place_results_count() -> None:
     """Without hints the first branch is best left for last; with them it costs nothing."""
-    lines = ("make: x -> a", "copy: x -> b", "relu: a -> c(a)", "pool: b -> d", "join: c d -> y")
-    model = small(*lines, sizes={"x": 1, "a": 100, "b": 60, "c": 100, "d": 1, "y": 1})
+    lines = (
+        "node make Make x -> a", "node copy Copy x -> b", "node relu Relu a -> c inplace c a", "node pool Pool b -> d",
+        "node join Join c d -> y",
+    )  # fmt: skip
+    model = text_model(*lines, sizes={"x": 1, "a": 100, "b": 60, "c": 100, "d": 1, "y": 1})
     plan = plan_memory(model, options=PlanOptions(order="memory")).plan
     assert peak(plan) < peak(plan_memory(model).plan)
     assert plan.allocation.steps.node.list() == ["copy", "pool", "make", "relu", "join"]
 
 
 def test_the_peak_of_the_activations_is_not_traded_for_another_arena() -> None:
-    gradient = {"role": Role.GRADIENT}
-    model = small(
-        "a: x -> a", "b: x -> b", "c: a -> c", "d: b -> d", "e: c d -> y",
-        sizes={"x": 1, "a": 100, "b": 100, "c": 1, "d": 1, "y": 1}, like={"a": gradient, "b": gradient},
+    model = text_model(
+        "node a A x -> a", "node b B x -> b", "node c C a -> c", "node d D b -> d", "node e E c d -> y",
+        "tensor a u8 100 gradient", "tensor b u8 100 gradient", sizes={"x": 1, "c": 1, "d": 1, "y": 1},
     )  # fmt: skip
     before, after = plan_memory(model).plan, plan_memory(model, options=PlanOptions(order="memory")).plan
     assert (peak(before, 3), peak(after, 3)) == (200, 100)
     assert peak(after) <= peak(before)
     # Here one gradient less at a time would cost 10 bytes of activations.
-    scratch = {"scratch": (Scratch(30, 1),)}
-    dear = small(
-        "a: x -> a", "b: x -> b", "c: a -> c", "d: b -> d", "e: c d -> y",
-        sizes={"x": 1, "a": 100, "b": 100, "c": 20, "d": 20, "y": 1}, like={"a": gradient, "b": gradient},
-        nodes={"a": scratch, "b": scratch},
+    dear = text_model(
+        "node a A x -> a scratch 30", "node b B x -> b scratch 30", "node c C a -> c", "node d D b -> d",
+        "node e E c d -> y", "tensor a u8 100 gradient", "tensor b u8 100 gradient",
+        sizes={"x": 1, "c": 20, "d": 20, "y": 1},
     )  # fmt: skip
     assert REORDER["memory"](dear, DEFAULT, "inference", True) is dear
 
@@ -103,11 +108,12 @@ def test_the_peak_of_the_activations_is_not_traded_for_another_arena() -> None:
 @pytest.mark.parametrize("size", [100, 150])
 def test_a_lower_peak_of_the_activations_is_not_bought_with_as_much_in_another_arena(size: int) -> None:
     """With `free` first 100 bytes of activations less are live at once, and `size` bytes of gradients more."""
-    gradient = {"role": Role.GRADIENT}
-    model = small(
-        "take: h -> t", "free: s -> g", inputs="s h", outputs="t g",
-        sizes={"s": 100, "t": 100, "h": size, "g": size}, like={"h": gradient, "g": gradient},
+    model = text_model(
+        "node take Take h -> t", "node free Free s -> g", inputs="s h", outputs="t g",
+        sizes={"s": 100, "t": 100, "h": size, "g": size},
     )  # fmt: skip
+    given = (replace(x, role=Role.GRADIENT) if x.name in "hg" else x for x in model.tensors)
+    model = replace(model, tensors=tuple(given))
     assert REORDER["memory"](model, DEFAULT, "inference", True) is model
     cheap = replace(
         model, tensors=tuple(replace(x, shape=(9,), bytes=9) if x.name in "hg" else x for x in model.tensors)
@@ -134,13 +140,16 @@ def test_what_is_inside_nodes_is_ordered_before_what_is_around_them_and_each_way
 
     monkeypatch.setattr(portfolio, "bodies", bodies)
     monkeypatch.setattr(portfolio, "lowered", lowered)
-    lines = ("up: x -> b", "loop: x -> l", "loop/body*: f => g", "  relu: f -> g", "down: b -> d(b)", "add: d l -> y")
+    lines = (
+        "node up Up x -> b", "begin loop1 Loop x -> l", "arm body f -> g loop", "  node relu Relu f -> g", "end loop1",
+        "node down Down b -> d inplace d b", "node add Add d l -> y",
+    )  # fmt: skip
     plain, both = frozenset((2,)), frozenset((2, 3))
-    several = small(*lines, like={"l": {"role": Role.GRADIENT}})
+    several = text_model(*lines, "tensor l u8 64 gradient")
     ways = [(weighed, hinted, units) for weighed in (both, plain) for hinted in (True, False) for units in ([1], [4])]
     for model, in_place, expected in (
         (several, True, ways),
-        (small(*lines), False, [(plain, False, [1]), (plain, False, [4])]),
+        (text_model(*lines), False, [(plain, False, [1]), (plain, False, [4])]),
         (BRANCHES, True, [(plain, False, [6])]),
     ):
         tried.clear()
@@ -154,39 +163,40 @@ def test_arenas_without_reuse_ask_for_no_order() -> None:
 
 
 def test_accesses_through_views_keep_their_order_around_a_change() -> None:
-    model = small(
-        "make: x -> t", "view: t -> v", "read: v -> a", "change: t -> !t", "read2: v -> b", "add: a b -> y",
-        views={"v": ("t", 0)},
+    model = text_model(
+        "node make Make x -> t", "node view1 View t -> v", "node read Read v -> a",
+        "node change Change t -> t changes t", "node read2 Read v -> b", "node add Add a b -> y",
+        "tensor v u8 64 view t 0",
     )  # fmt: skip
     assert waits(model) >= {("read", "change"), ("change", "read2")}
 
 
 def test_accesses_to_an_alias_group_keep_their_order_around_each_write() -> None:
-    group = {"alias_group": "g"}
-    model = small(
-        "one: x -> t", "view: t -> v", "read: v -> a", "two: x -> u", "read2: u -> b", "add: a b -> y",
-        views={"v": ("t", 0)}, like={"t": group, "u": group},
+    model = text_model(
+        "node one One x -> t", "node view1 View t -> v", "node read Read v -> a", "node two Two x -> u",
+        "node read2 Read u -> b", "node add Add a b -> y", "tensor v u8 64 view t 0", "alias g t u",
     )  # fmt: skip
     assert waits(model, grouped=True) >= {("read", "two"), ("one", "two")}
     assert not waits(model) & {("read", "two"), ("one", "two")}
     # A view that is itself of a group brings its base along.
-    viewed = small(
-        "one: x -> t", "view: t -> v", "read: t -> a", "two: x -> u", "add: a u -> y",
-        views={"v": ("t", 0)}, like={"v": group, "u": group},
+    viewed = text_model(
+        "node one One x -> t", "node view1 View t -> v", "node read Read t -> a", "node two Two x -> u",
+        "node add Add a u -> y", "tensor v u8 64 view t 0", "alias g v u",
     )  # fmt: skip
     assert ("read", "two") in waits(viewed, grouped=True)
 
 
 def test_the_nodes_of_a_body_are_ordered_inside_their_node() -> None:
-    model = small(
-        "if: x -> y",
-        "if/then: => r",
-        "  up: x -> b",
-        "  up2: x -> c",
-        "  down: b -> d",
-        "  down2: c -> e",
-        "  join: d e -> r",
-        "relu: y -> z",
+    model = text_model(
+        "begin if If x -> y",
+        "arm then -> r",
+        "  node up Up x -> b",
+        "  node up2 Up x -> c",
+        "  node down Down b -> d",
+        "  node down2 Down c -> e",
+        "  node join Join d e -> r",
+        "end if",
+        "node relu Relu y -> z",
         outputs="z",
         sizes={"b": 1000, "c": 1000, "d": 1, "e": 1},
     )
@@ -197,12 +207,13 @@ def test_the_nodes_of_a_body_are_ordered_inside_their_node() -> None:
 
 
 def test_what_a_node_holds_moves_with_it() -> None:
-    model = small(
-        "up: x -> b", "loop: x -> l", "loop/body*: f => g", "  relu: f -> h", "  relu2: h -> g", "down: b -> d",
-        "add: d l -> y", sizes={"b": 1000, "h": 900, "d": 1, "f": 1, "g": 1, "l": 1, "x": 1, "y": 1},
+    model = text_model(
+        "node up Up x -> b", "begin loop1 Loop x -> l", "arm body f -> g loop", "  node relu Relu f -> h",
+        "  node relu2 Relu h -> g", "end loop1", "node down Down b -> d", "node add Add d l -> y",
+        sizes={"b": 1000, "h": 900, "d": 1, "f": 1, "g": 1, "l": 1, "x": 1, "y": 1},
     )  # fmt: skip
     names = ordered(model)
-    assert names.index("down") < names.index("loop") or names.index("relu2") < names.index("up")
+    assert names.index("down") < names.index("loop1") or names.index("relu2") < names.index("up")
     plan = plan_memory(model, options=PlanOptions(order="memory")).plan
     assert peak(plan) < peak(plan_memory(model).plan)
     assert not found(plan, model)
@@ -217,9 +228,9 @@ def test_what_is_saved_lives_to_the_end_in_every_order() -> None:
 
 
 def test_a_plan_in_another_order_is_the_models_and_one_against_an_edge_is_not() -> None:
-    model = small(
-        "make: x -> t", "view: t -> v", "read: v -> a", "change: t -> !t", "add: a t -> y", views={"v": ("t", 0)},
-        nodes={"view": {"op": "Reshape"}},
+    model = text_model(
+        "node make Make x -> t", "node view1 Reshape t -> v", "node read Read v -> a",
+        "node change Change t -> t changes t", "node add Add a t -> y", "tensor v u8 64 view t 0",
     )  # fmt: skip
     assert not found(plan_memory(model).plan, model)
     moved = reordered(plan_memory(model).plan, [0, 1, 3, 2, 4])
@@ -230,7 +241,9 @@ def test_a_plan_in_another_order_is_the_models_and_one_against_an_edge_is_not() 
 
 def test_a_read_moved_over_a_change_is_not_the_models() -> None:
     """spec: I1.6, V3.4"""
-    model = small("make: x -> t", "read: t -> a", "change: t -> !t", "add: a t -> y")
+    model = text_model(
+        "node make Make x -> t", "node read Read t -> a", "node change Change t -> t changes t", "node add Add a t -> y"
+    )
     assert not found(plan_memory(model).plan, model)
     moved = reordered(plan_memory(model).plan, [0, 2, 1, 3])
     (difference,) = [d for d in found(moved, model) if d.field == "order"]
@@ -240,14 +253,14 @@ def test_a_read_moved_over_a_change_is_not_the_models() -> None:
 
 def test_views_of_views_and_views_in_a_circle_come_to_an_end() -> None:
     lines = [
-        "make: x -> v0",
-        *(f"view{k}: v{k} -> v{k + 1}" for k in range(50)),
-        "read: v50 -> a",
-        "change: v0 -> !v0",
-        "add: a v0 -> y",
+        "node make Make x -> v0",
+        *(f"node view{k} Reshape v{k} -> v{k + 1}" for k in range(50)),
+        *(f"tensor v{k + 1} u8 64 view v{k} 0" for k in range(50)),
+        "node read Read v50 -> a",
+        "node change Change v0 -> v0 changes v0",
+        "node add Add a v0 -> y",
     ]
-    views = {f"v{k + 1}": (f"v{k}", 0) for k in range(50)}
-    model = small(*lines, views=views, nodes={f"view{k}": {"op": "Reshape"} for k in range(50)})
+    model = text_model(*lines)
     plan, expected = plan_memory(model).plan, read_ir(model)
     assert not list(differences(plan, expected, frozenset()))
     expected.views["v0"] = ("v50", 0)

@@ -5,11 +5,13 @@ spec: O1.3, O1.4, O1.5
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.example_models import BRANCHES
-from tests.support.small import small
-from tmmu.core.vocabulary import MAIN, Model, Role, Scratch
+from tests.support.text_models import text_model
+from tmmu.core.vocabulary import MAIN, Model, Role
 from tmmu.ir.program import program
 from tmmu.planner import DEFAULT, aliasing, liveness
 from tmmu.planner.orders import exact, portfolio
@@ -47,11 +49,11 @@ def allowed(graph: OrderGraph, order: list[int]) -> bool:
 
 def wide(branches: int) -> OrderGraph:
     """Branches of two units between a first and a last one: what the first of each makes is large."""
-    lines = ["first: x -> a", *(f"up{k}: a -> u{k}" for k in range(branches))]
-    lines += [*(f"down{k}: u{k} -> d{k}" for k in range(branches))]
+    lines = ["node first First x -> a", *(f"node up{k} Up a -> u{k}" for k in range(branches))]
+    lines += [*(f"node down{k} Down u{k} -> d{k}" for k in range(branches))]
     join = " ".join(f"d{k}" for k in range(branches))
     sizes = {f"u{k}": 100 + k for k in range(branches)} | {f"d{k}": 1 for k in range(branches)}
-    return graph_of(small(*lines, f"join: {join} -> y", sizes={"x": 1, "a": 1, "y": 1} | sizes))
+    return graph_of(text_model(*lines, f"node join Join {join} -> y", sizes={"x": 1, "a": 1, "y": 1} | sizes))
 
 
 def test_what_is_alive_while_each_unit_runs() -> None:
@@ -90,7 +92,9 @@ def test_a_search_that_its_limit_just_allows_is_complete() -> None:
 def test_a_unit_that_frees_what_it_adds_comes_next_and_no_other_is_tried() -> None:
     names = "abcdefgh"
     inputs, outputs = (" ".join(f"{name}{k}" for name in names) for k in range(2))
-    graph = graph_of(small(*(f"{name}: {name}0 -> {name}1" for name in names), inputs=inputs, outputs=outputs))
+    graph = graph_of(
+        text_model(*(f"node {name} Relu {name}0 -> {name}1" for name in names), inputs=inputs, outputs=outputs)
+    )
     assert loads(graph, range(8)) == [9 * 64] * 8
     assert search(graph, 9 * 64, 1 << 40, 1000).moves == 8
 
@@ -98,7 +102,7 @@ def test_a_unit_that_frees_what_it_adds_comes_next_and_no_other_is_tried() -> No
 def test_of_the_sets_of_one_peak_the_largest_is_gone_on_with() -> None:
     """So that under a peak that is reached anyway the first order is the last that is looked at."""
     names = "abcdefgh"
-    graph = graph_of(small(*(f"{name}: x -> {name}" for name in names), outputs=" ".join((*names, "x"))))
+    graph = graph_of(text_model(*(f"node {name} Relu x -> {name}" for name in names), outputs=" ".join((*names, "x"))))
     assert search(graph, 1 << 20, 1 << 40, 1000).moves == 8 + 7 + 6 + 5 + 4 + 3 + 2 + 1
 
 
@@ -110,8 +114,8 @@ def test_a_move_among_many_units_counts_as_several(monkeypatch: pytest.MonkeyPat
 
 
 def test_chains_cost_one_set_a_unit() -> None:
-    lines = [f"relu{k}: t{k} -> t{k + 1}" for k in range(200)]
-    graph = graph_of(small(*lines, inputs="t0", outputs="t200"))
+    lines = [f"node relu{k} Relu t{k} -> t{k + 1}" for k in range(200)]
+    graph = graph_of(text_model(*lines, inputs="t0", outputs="t200"))
     assert search(graph, 0, 1 << 40, 400).moves <= 201
 
 
@@ -125,7 +129,10 @@ def test_list_scheduling_finishes_a_branch_before_the_next(recent: bool, largest
 
 
 def test_ties_fall_to_the_first_unit_or_to_the_one_that_became_ready_last() -> None:
-    model = small("one: x -> a", "two: x -> b", "three: a -> c", "join: b c -> y", outputs="y c b a x")
+    model = text_model(
+        "node one One x -> a", "node two Two x -> b", "node three Three a -> c", "node join Join b c -> y",
+        outputs="y c b a x",
+    )  # fmt: skip
     graph = graph_of(model)
     assert greedy(graph, recent=False, largest=False) == [0, 1, 2, 3]
     assert greedy(graph, recent=True, largest=False) == [0, 2, 1, 3]
@@ -135,19 +142,19 @@ def test_ties_fall_to_the_first_unit_or_to_the_one_that_became_ready_last() -> N
 @pytest.mark.parametrize("recent", [True, False])
 def test_list_scheduling_goes_on_with_what_is_held_already(recent: bool) -> None:
     """From the end: `r3` brings `a` to life, so that `r2` and `r1` cost less than `o`, which is ready since then."""
-    model = small(
-        "make: x -> a", "r1: a -> p", "other: x -> c", "o: c -> s", "r2: a -> q", "r3: a s -> r", outputs="p q r",
-        sizes={"x": 1, "a": 50, "p": 1, "q": 1, "r": 20, "s": 1, "c": 30},
+    model = text_model(
+        "node make Make x -> a", "node r1 R a -> p", "node other Other x -> c", "node o O c -> s", "node r2 R a -> q",
+        "node r3 R a s -> r", outputs="p q r", sizes={"x": 1, "a": 50, "p": 1, "q": 1, "r": 20, "s": 1, "c": 30},
     )  # fmt: skip
     assert from_the_end(graph_of(model), recent=recent, largest=False) == [2, 3, 0, 1, 4, 5]
 
 
 def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
-    model = small(
-        "low: x -> s",
-        "high: x -> h",
-        "down: h -> t",
-        "join: s t -> y",
+    model = text_model(
+        "node low Low x -> s",
+        "node high High x -> h",
+        "node down Down h -> t",
+        "node join Join s t -> y",
         sizes={"x": 1, "s": 50, "h": 900, "t": 1, "y": 1},
     )
     graph = graph_of(model)
@@ -155,9 +162,9 @@ def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
     assert depth_first(graph, by_need=False) == [0, 1, 2, 3]
     assert portfolio._heuristics(graph)[-2:] == [[1, 2, 0, 3], [0, 1, 2, 3]]
     # A long way to an operand is not what it needs.
-    long = small(
-        "p0: x -> p0", *(f"p{k}: p{k - 1} -> p{k}" for k in range(1, 8)),
-        "high: x -> h", "down: h -> t", "join: p7 t -> y",
+    long = text_model(
+        "node p0 P x -> p0", *(f"node p{k} P p{k - 1} -> p{k}" for k in range(1, 8)), "node high High x -> h",
+        "node down Down h -> t", "node join Join p7 t -> y",
         sizes={f"p{k}": 2 for k in range(7)} | {"x": 1, "p7": 1, "h": 5, "t": 1, "y": 1},
     )  # fmt: skip
     assert depth_first(graph_of(long), by_need=True) == [8, 9, *range(8), 10]
@@ -166,17 +173,23 @@ def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
 
 def test_a_graph_falls_apart_at_units_that_all_others_come_before_or_after() -> None:
     assert segments(graph_of(BRANCHES)) == [(1, 5)]
-    twice = small("a: x -> a", "b: a -> b", "c: a -> c", "d: b c -> d", "e: d -> e", "f: d -> f", "g: e f -> y")
+    twice = text_model(
+        "node a A x -> a", "node b B a -> b", "node c C a -> c", "node d D b c -> d", "node e E d -> e",
+        "node f F d -> f", "node g G e f -> y",
+    )  # fmt: skip
     assert segments(graph_of(twice)) == [(1, 3), (4, 6)]
-    apart = small("a: x -> a", "b: x -> b", outputs="a b")
+    apart = text_model("node a A x -> a", "node b B x -> b", outputs="a b")
     assert segments(graph_of(apart)) == [(0, 2)]
     # `c` waits for `a` and `b` comes before it in every order only by chance: they may change places.
-    skipping = small("a: x -> a", "b: x -> b", "c: a -> c", "d: b c -> y")
+    skipping = text_model("node a A x -> a", "node b B x -> b", "node c C a -> c", "node d D b c -> y")
     assert segments(graph_of(skipping)) == [(0, 3)]
 
 
 def test_constants_wait_until_they_are_needed() -> None:
-    model = small("zero: -> k", "one: -> w", "relu: x -> a", "mul: a w -> b", "add: b k -> y")
+    model = text_model(
+        "node zero Zero -> k", "node one One -> w", "node relu Relu x -> a", "node mul Mul a w -> b",
+        "node add Add b k -> y",
+    )  # fmt: skip
     graph = graph_of(model)
     left, smaller = without_lazy(graph)
     assert left == [2, 3, 4]
@@ -186,36 +199,46 @@ def test_constants_wait_until_they_are_needed() -> None:
 
 
 def test_what_ends_something_or_needs_more_while_it_runs_is_not_lazy() -> None:
-    chain = small("relu: x -> a", "relu2: a -> y")
+    chain = text_model("node relu Relu x -> a", "node relu2 Relu a -> y")
     assert without_lazy(graph_of(chain))[0] == [0, 1]
     # One reader of either result would hold both.
-    several = small("both: -> p q", "read: p -> a", "read2: q -> b", "add: a b -> y", inputs="")
+    several = text_model(
+        "node both Both -> p q", "node read Read p -> a", "node read2 Read q -> b", "node add Add a b -> y", inputs=""
+    )
     assert without_lazy(graph_of(several))[0] == [0, 1, 2, 3]
-    some = small("both: -> p q", "read: p -> a", "read2: p q -> b", "add: a b -> y", inputs="")
+    some = text_model(
+        "node both Both -> p q", "node read Read p -> a", "node read2 Read p q -> b", "node add Add a b -> y", inputs=""
+    )
     assert without_lazy(graph_of(some))[0] == [0, 1, 2, 3]
-    shared = small("one: -> p", "read: p -> a", "read2: p -> b", "add: a b -> y", inputs="")
+    shared = text_model(
+        "node one One -> p", "node read Read p -> a", "node read2 Read p -> b", "node add Add a b -> y", inputs=""
+    )
     assert without_lazy(graph_of(shared))[0] == [1, 2, 3]
     # What the caller keeps besides comes with the one reader.
-    returned = small("both: -> p q", "read: p -> y", outputs="y q", inputs="")
+    returned = text_model("node both Both -> p q", "node read Read p -> y", outputs="y q", inputs="")
     assert without_lazy(graph_of(returned))[0] == [1]
 
 
 def test_an_input_that_nobody_reads_is_alive_at_the_first_step() -> None:
     sizes = {"a": 100, "b": 1, "idle": 70, "x": 1, "y": 1}
-    model = small("big: x -> a", "tiny: x -> b", "add: a b -> y", inputs="x idle", sizes=sizes)
+    model = text_model(
+        "node big Big x -> a", "node tiny Tiny x -> b", "node add Add a b -> y", inputs="x idle", sizes=sizes
+    )
     graph = graph_of(model)
     assert graph.unread == 70
     assert loads(graph, [0, 1, 2])[0] == 171
     assert lowered(graph) == [1, 0, 2]
     # A constant is made meanwhile, although it could wait.
-    constant = small("big: x -> a", "tiny: -> b", "add: a b -> y", inputs="x idle", sizes=sizes)
+    constant = text_model(
+        "node big Big x -> a", "node tiny Tiny -> b", "node add Add a b -> y", inputs="x idle", sizes=sizes
+    )
     assert lowered(graph_of(constant)) == [1, 0, 2]
 
 
 def test_an_accepted_hint_saves_the_result_and_a_second_result_saves_nothing() -> None:
-    model = small(
-        "make: x -> a", "pair: a -> b(a) c(a)", "add: b c -> y", sizes={"y": 1},
-        nodes={"pair": {"scratch": (Scratch(10, 1),)}},
+    model = text_model(
+        "node make Make x -> a", "node pair Pair a -> b c inplace b a inplace c a scratch 10", "node add Add b c -> y",
+        sizes={"y": 1},
     )  # fmt: skip
     graph = graph_of(model, in_place=True)
     assert len(graph.hints[1]) == 2
@@ -227,10 +250,10 @@ def test_an_accepted_hint_saves_the_result_and_a_second_result_saves_nothing() -
 
 def test_an_operand_that_a_later_part_reads_is_not_given_up_in_this_one() -> None:
     """Where `grow` comes last of those around it, its result seems to cost nothing, and would need 310 bytes."""
-    model = small(
-        "make: x -> a", "other: a -> e", "grow: a -> b(a)", "shrink: b -> c", "join: a c e -> y",
+    model = text_model(
+        "node make Make x -> a", "node other Other a -> e", "node grow Grow a -> b inplace b a scratch 60",
+        "node shrink Shrink b -> c", "node join Join a c e -> y",
         sizes={"x": 1, "a": 100, "e": 50, "b": 100, "c": 1, "y": 1},
-        nodes={"grow": {"scratch": (Scratch(60, 1),)}},
     )  # fmt: skip
     graph = graph_of(model, in_place=True)
     assert segments(graph) == [(1, 4)]
@@ -241,41 +264,56 @@ def test_an_operand_that_a_later_part_reads_is_not_given_up_in_this_one() -> Non
 @pytest.mark.parametrize(
     ("model", "mode"),
     [
-        (small("relu: x -> y(x)"), "inference"),
-        (small("make: x -> a", "relu: a -> y(a)", outputs="y a"), "inference"),
-        (small("make: x -> a", "relu: a -> y(a)", sizes={"y": 8}), "inference"),
-        (small("make: x -> a", "view: a -> v", "both: a v -> y(a)", views={"v": ("a", 0)}), "inference"),
-        (small("make: x -> a", "relu: a -> y(a)", like={"a": {"saved_for_backward": True}}), "backward"),
-        (small("make: x -> a", "both: a -> y(a) !a", outputs="y"), "inference"),
-        (small("make: x -> a", "if: a -> y(a)", "if/then: =>"), "inference"),
+        (text_model("node relu Relu x -> y inplace y x"), "inference"),
+        (text_model("node make Make x -> a", "node relu Relu a -> y inplace y a", outputs="y a"), "inference"),
+        (text_model("node make Make x -> a", "node relu Relu a -> y inplace y a", sizes={"y": 8}), "inference"),
+        (text_model(
+            "node make Make x -> a", "node view1 View a -> v", "node both Both a v -> y inplace y a",
+            "tensor v u8 64 view a 0",
+        ), "inference"),
+        (text_model("node make Make x -> a", "node relu Relu a -> y inplace y a", "tensor a u8 64 saved"), "backward"),
+        (text_model(
+            "node make Make x -> a", "node both Both a -> y a inplace y a changes a", outputs="y",
+        ), "inference"),
+        (text_model("node make Make x -> a", "begin if If a -> y inplace y a", "arm then ->", "end if"), "inference"),
         # The result's bytes are another's, or the operand's are a part of more, or of another kind.
-        (small("make: x -> a b", "both: a b -> v(a)", "relu: v -> y", views={"v": ("b", 0)}), "inference"),
-        (small("make: x -> a", "relu: a -> b(a)", "neg: b -> c", "relu2: c -> d", outputs="d",
-               like={"b": {"alias_group": "g"}, "d": {"alias_group": "g"}}), "inference"),
-        (small("make: x -> a", "view: a -> v", "relu: v -> y(v)", sizes={"v": 8, "y": 8}, views={"v": ("a", 0)}),
+        (text_model(
+            "node make Make x -> a b", "node both Both a b -> v inplace v a", "node relu Relu v -> y",
+            "tensor v u8 64 view b 0",
+        ), "inference"),
+        (text_model(
+            "node make Make x -> a", "node relu Relu a -> b inplace b a", "node neg Neg b -> c",
+            "node relu2 Relu c -> d", "alias g b d", outputs="d",
+        ), "inference"),
+        (text_model(
+            "node make Make x -> a", "node view1 View a -> v", "node relu Relu v -> y inplace y v",
+            "tensor v u8 8 view a 0", sizes={"y": 8},
+        ),
          "inference"),
-        (small("make: x -> a", "relu: a -> y(a)", like={"y": {"shape": (8, 8)}}), "inference"),
-        (small("make: x -> a", "cast: a -> y(a)", like={name: {"shape": (1,), "dtype": dtype, "bytes": 1}
-               for name, dtype in (("a", "int4"), ("y", "int8"))}), "inference"),
-        (small("make: x -> a", "relu: a -> y(a)", like={"y": {"role": Role.GRADIENT}}), "inference"),
+        (text_model("node make Make x -> a", "node relu Relu a -> y inplace y a", "tensor y u8 8x8"), "inference"),
+        (text_model(
+            "node make Make x -> a", "node cast Cast a -> y inplace y a", "tensor a i4 1", "tensor y i8 1",
+        ), "inference"),
+        (text_model(
+            "node make Make x -> a", "node relu Relu a -> y inplace y a", "tensor y u8 64 gradient",
+        ), "inference"),
         # What is not weighed: a result that nobody reads is inside its node, and a parameter is always there.
-        (small("make: x -> a", "relu: a -> y(a)", outputs="x"), "inference"),
-        (small("relu: w -> y(w)", inputs="", parameters="w", donated=("w",)), "inference"),
+        (text_model("node make Make x -> a", "node relu Relu a -> y inplace y a", outputs="x"), "inference"),
+        (text_model(
+            "node relu Relu w -> y inplace y w", "tensor w u8 64 donated", inputs="", parameters="w",
+        ), "inference"),
     ],
 )  # fmt: skip
 def test_hints_that_the_planner_would_refuse_save_nothing(model: Model, mode: str) -> None:
     assert not any(graph_of(model, mode=mode, in_place=True, weighed=frozenset((2, 3))).hints)
 
 
-SAVED = {"a": {"saved_for_backward": True}}
-
-
 @pytest.mark.parametrize(
     ("model", "mode"),
     [
-        (small("make: x -> a b", "add: a b -> y(a)"), "inference"),
-        (small("make: x -> a", "relu: a -> y(a)", like=SAVED), "inference"),
-        (small("make: x -> a", "relu: a -> y(a)"), "backward"),
+        (text_model("node make Make x -> a b", "node add Add a b -> y inplace y a"), "inference"),
+        (text_model("node make Make x -> a", "node relu Relu a -> y inplace y a", "tensor a u8 64 saved"), "inference"),
+        (text_model("node make Make x -> a", "node relu Relu a -> y inplace y a"), "backward"),
     ],
 )
 def test_hints_that_the_planner_grants_save_the_result(model: Model, mode: str) -> None:
@@ -284,24 +322,25 @@ def test_hints_that_the_planner_grants_save_the_result(model: Model, mode: str) 
 
 
 def test_of_two_operands_that_a_result_may_take_the_first_is_listed() -> None:
-    model = small("make: x -> a b", "add: a b -> y", nodes={"add": {"in_place": ((3, 1), (3, 2))}})
+    model = text_model("node make Make x -> a b", "node add Add a b -> y inplace y a inplace y b")
     graph = graph_of(model, in_place=True)
     assert graph.hints[1] == [(3, 1)]
     assert [graph.users[k] for k in graph.hints[1][0]] == [[1], [0, 1]]
 
 
 def test_a_donated_input_may_be_taken() -> None:
-    graph = graph_of(small("relu: x -> y(x)", donated=("x",)), in_place=True)
+    graph = graph_of(text_model("node relu Relu x -> y inplace y x", "tensor x u8 64 donated"), in_place=True)
     assert graph.hints == [[(1, 0)]]
 
 
 def test_a_node_with_bodies_is_one_unit_that_needs_what_is_inside_it() -> None:
-    model = small(
-        "make: x -> a",
-        "loop: a -> y",
-        "loop/body*: f => g",
-        "  relu: f -> h",
-        "  relu2: h -> g",
+    model = text_model(
+        "node make Make x -> a",
+        "begin loop1 Loop a -> y",
+        "arm body f -> g loop",
+        "  node relu Relu f -> h",
+        "  node relu2 Relu h -> g",
+        "end loop1",
         sizes={"h": 1000, "f": 10, "g": 10},
     )
     main, inside = graph_of(model), graph_of(model, 1)
@@ -315,19 +354,20 @@ def test_a_node_with_bodies_is_one_unit_that_needs_what_is_inside_it() -> None:
 
 
 def test_what_is_inside_a_unit_counts_while_it_is_alive() -> None:
-    model = small(
-        "loop: x -> y", "loop/body*: f => g", "  relu: f -> h", "  relu2: h -> i", "  relu3: i -> g",
-        sizes={"f": 10, "h": 1000, "i": 10, "g": 1000},
+    model = text_model(
+        "begin loop1 Loop x -> y", "arm body f -> g loop", "  node relu Relu f -> h", "  node relu2 Relu h -> i",
+        "  node relu3 Relu i -> g", "end loop1", sizes={"f": 10, "h": 1000, "i": 10, "g": 1000},
     )  # fmt: skip
     assert graph_of(model).inner == [1020]
 
 
 def test_only_what_comes_or_goes_in_the_arenas_that_are_weighed_is_a_buffer() -> None:
-    gradient = {"role": Role.GRADIENT}
-    model = small(
-        "relu: x w -> a", "mul: a k -> g n", "add: g w n -> y", inputs="x k idle", parameters="w", outputs="y k",
-        sizes={"n": 0}, like={"g": gradient, "idle": gradient},
+    model = text_model(
+        "node relu Relu x w -> a", "node mul Mul a k -> g n", "node add Add g w n -> y", inputs="x k idle",
+        parameters="w", outputs="y k", sizes={"n": 0},
     )  # fmt: skip
+    gradients = (replace(t, role=Role.GRADIENT) if t.name in ("g", "idle") else t for t in model.tensors)
+    model = replace(model, tensors=tuple(gradients))
     plain, more, every = (graph_of(model, weighed=frozenset(which)) for which in ((2,), (2, 3), (0, 2, 3)))
     assert plain.users == [[0], [0, 1], [2]]  # x, a, y
     assert plain.unread == 0
@@ -336,26 +376,30 @@ def test_only_what_comes_or_goes_in_the_arenas_that_are_weighed_is_a_buffer() ->
 
 
 def test_in_mode_forward_what_is_saved_is_kept_also_where_the_last_unit_reads_it() -> None:
-    model = small("relu: x -> a", "neg: a -> y", like=SAVED)
+    model = text_model("node relu Relu x -> a", "node neg Neg a -> y", "tensor a u8 64 saved")
     assert graph_of(model, mode="forward").kept == [False, True, True]
     assert graph_of(model).kept == [False, False, True]
 
 
 def test_units_wait_for_those_that_use_the_bytes_of_their_alias_group_before_them() -> None:
-    group = {"alias_group": "g"}
-    model = small("one: x -> t", "read: t -> a", "two: x -> u", "add: a u -> y", like={"t": group, "u": group})
+    model = text_model(
+        "node one One x -> t", "node read Read t -> a", "node two Two x -> u", "node add Add a u -> y", "alias g t u"
+    )
     assert set(graph_of(model).before[2]) == {0, 1}
 
 
 def test_what_decides_no_peak_keeps_its_place() -> None:
     """Of two pairs of branches one decides the peak, also when it has been lowered; the other stays."""
-    lines = ("first: x -> a", "b: a -> b", "c: a -> c", "d: b -> d", "e: c -> e", "mid: d e -> m")
-    again = ("b2: m -> p", "c2: m -> q", "d2: p -> r", "e2: q -> s", "join: r s -> y")
+    lines = (
+        "node first First x -> a", "node b B a -> b", "node c C a -> c", "node d D b -> d", "node e E c -> e",
+        "node mid Mid d e -> m",
+    )  # fmt: skip
+    again = ("node b2 B m -> p", "node c2 C m -> q", "node d2 D p -> r", "node e2 E q -> s", "node join Join r s -> y")
     high, low, just = (1000, 1000), (100, 100), (500, 501)  # with `m` as much as the first pair comes down to
     first, second = [0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10], [0, 1, 2, 3, 4, 5, 6, 8, 7, 9, 10]
     for (b, c), (p, q), order in ((high, low, first), (low, high, second), (high, just, first)):
         sizes = {"b": b, "c": c, "d": 1, "e": 1, "p": p, "q": q, "r": 1, "s": 1}
-        assert lowered(graph_of(small(*lines, *again, sizes=sizes))) == order
+        assert lowered(graph_of(text_model(*lines, *again, sizes=sizes))) == order
 
 
 def test_a_large_segment_is_ordered_by_rules_and_improved_around_its_peak(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,7 +445,11 @@ def test_no_window_is_tried_where_no_move_is_left(monkeypatch: pytest.MonkeyPatc
 
 def test_where_no_order_is_lower_the_given_one_stays() -> None:
     """Although a constant could wait."""
-    assert lowered(graph_of(small("zero: -> k", "relu: x -> a", "add: a k -> y"))) == [0, 1, 2]
+    assert lowered(graph_of(text_model("node zero Zero -> k", "node relu Relu x -> a", "node add Add a k -> y"))) == [
+        0,
+        1,
+        2,
+    ]
 
 
 def test_of_rules_that_lead_as_low_the_first_counts_and_one_that_reaches_the_floor_saves_the_search(
@@ -432,10 +480,16 @@ class Searches:
 
 def test_the_searches_of_a_body_share_its_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of what is left goes to the whole of the segment with the highest peak, then a fourth to each window."""
-    lines = ("first: x -> a", "b: a -> b", "c: a -> c", "d: b -> d", "e: c -> e", "mid: d e -> m")
-    again = ("b2: m -> p", "c2: m -> q", "d2: p -> r", "e2: q -> s", "f2: m -> t", "join: r s t -> y")
+    lines = (
+        "node first First x -> a", "node b B a -> b", "node c C a -> c", "node d D b -> d", "node e E c -> e",
+        "node mid Mid d e -> m",
+    )  # fmt: skip
+    again = (
+        "node b2 B m -> p", "node c2 C m -> q", "node d2 D p -> r", "node e2 E q -> s", "node f2 F m -> t",
+        "node join Join r s t -> y",
+    )  # fmt: skip
     sizes = {"b": 900, "c": 900, "d": 1, "e": 1, "p": 1000, "q": 1000, "r": 1, "s": 1, "t": 1}
-    graph = graph_of(small(*lines, *again, sizes=sizes))
+    graph = graph_of(text_model(*lines, *again, sizes=sizes))
     same = list(range(5))
     searches = Searches(monkeypatch, None, same, same, same, same)
     assert lowered(graph) == list(range(12))
@@ -448,8 +502,10 @@ def test_the_searches_of_a_body_share_its_moves(monkeypatch: pytest.MonkeyPatch)
 def test_a_window_reaches_as_far_before_the_peak_as_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio, "WINDOW", 2)
     for place, units in ((0, 3), (1, 4), (2, 5), (4, 5), (6, 5), (7, 4), (8, 3)):
-        graph = graph_of(small(*(f"u{k}: t{k} -> t{k + 1}" for k in range(9)), inputs="t0", outputs="t9",
-                               sizes={"t0": 100, f"t{place + 1}": 1000}))  # fmt: skip
+        graph = graph_of(text_model(
+            *(f"node u{k} U t{k} -> t{k + 1}" for k in range(9)), inputs="t0", outputs="t9",
+            sizes={"t0": 100, f"t{place + 1}": 1000},
+        ))  # fmt: skip
         searches = Searches(monkeypatch)
         assert portfolio._windows(graph, list(range(9)), 0, 100) == (list(range(9)), 30)
         assert searches.asked == [(units, 0, 1064 if place else 1100, 25)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.columns import Names, column
 from tmmu.examples.broken.editing import changed
 from tmmu.planner import plan_memory
@@ -51,7 +51,7 @@ def test_a_name_with_a_nul_is_refused() -> None:
 
 
 def test_tables_are_equal_where_all_columns_are() -> None:
-    plan = plan_memory(small("relu: x -> y")).plan
+    plan = plan_memory(text_model("node relu Relu x -> y")).plan
     assert plan.allocation.tensors == replace(plan.allocation.tensors)
     assert plan.allocation.tensors != changed(plan, "tensors", "y", birth=1).allocation.tensors
     assert plan.allocation.tensors != replace(plan.allocation.tensors, name=Names.of(["x", "z"]))
@@ -62,7 +62,11 @@ def test_tables_are_equal_where_all_columns_are() -> None:
 
 
 def test_a_step_lists_its_accesses() -> None:
-    plan = plan_memory(small("relu: x -> a", "add: a x a -> y", "change: y -> !y", outputs="y")).plan
+    plan = plan_memory(
+        text_model(
+            "node relu Relu x -> a", "node add Add a x a -> y", "node change Change y -> y changes y", outputs="y"
+        )
+    ).plan
     assert plan.allocation.steps.listed("reads") == [(0,), (1, 0, 1), (2,)]
     assert plan.allocation.steps.listed("writes") == [(1,), (2,), (2,)]
     assert plan.allocation.steps.listed("mutates") == [(), (), (2,)]
@@ -71,7 +75,9 @@ def test_a_step_lists_its_accesses() -> None:
 def test_an_address_is_that_of_the_storage_and_the_window_in_it() -> None:
     """spec: T2.11, A1.2"""
     plan = plan_memory(
-        small("view: x -> v", "relu: v -> y", views={"v": ("x", 16)}, sizes={"v": 48}, like={"y": {"alignment": 256}})
+        text_model(
+            "node view1 View x -> v", "node relu Relu v -> y", "tensor y u8 64 align 256", "tensor v u8 48 view x 16"
+        )
     ).plan
     assert plan.allocation.addresses().tolist() == [0, 16, 256]
     assert plan.allocation.storage_names() == ["x", "y"]
@@ -80,5 +86,5 @@ def test_an_address_is_that_of_the_storage_and_the_window_in_it() -> None:
 
 def test_a_plan_without_steps_ends_at_step_0() -> None:
     """spec: M3.6"""
-    plan = plan_memory(small(outputs="x")).plan
+    plan = plan_memory(text_model(outputs="x")).plan
     assert (len(plan.allocation.steps), plan.allocation.last_step) == (0, 0)

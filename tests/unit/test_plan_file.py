@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.support.effort import share
 from tests.support.example_models import full
 from tests.support.hostile import HOSTILE
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.errors import TmmuError
@@ -54,7 +54,11 @@ PLAN = file.encode(plan())
 
 def test_a_plan_is_read_from_the_file_that_it_was_written_to(tmp_path: Path) -> None:
     assert len(plan().allocation.steps) == 6
-    for written in (plan(), plan_memory(small(outputs="x")).plan, plan_memory(small(inputs="", outputs="")).plan):
+    for written in (
+        plan(),
+        plan_memory(text_model(outputs="x")).plan,
+        plan_memory(text_model(inputs="", outputs="")).plan,
+    ):
         file.save(written, tmp_path / "a.cbor")
         stated = file.load(tmp_path / "a.cbor")
         assert stated.plan == written
@@ -69,7 +73,7 @@ def test_a_section_is_there_where_it_is_needed() -> None:
     """The planner writes claims and provenance always, the envelope where a dimension has a range. spec: P2.2"""
     always = {*BESIDE, "allocation", "claims", "provenance"}
     assert set(canonical.decode(PLAN)) == always | {"envelope"}
-    assert set(file.to_object(plan_memory(small(outputs="x")).plan)) == always
+    assert set(file.to_object(plan_memory(text_model(outputs="x")).plan)) == always
 
 
 def test_an_allocation_is_a_plan_by_itself(tmp_path: Path) -> None:
@@ -156,7 +160,7 @@ def test_a_failure_while_saving_leaves_the_old_plan(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(os, "replace", full_disk)
     with pytest.raises(TmmuError, match="No space left"):
-        file.save(plan_memory(small("relu: x -> y")).plan, path)
+        file.save(plan_memory(text_model("node relu Relu x -> y")).plan, path)
     monkeypatch.undo()
     assert path.read_bytes() == PLAN
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.cbor"]
@@ -388,7 +392,7 @@ NOTHING: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("path", "value", "place"), NOTHING)
 def test_a_plan_of_nothing_holds_nothing(path: str, value: Any, place: str) -> None:
-    root = file.to_object(plan_memory(small(inputs="", outputs="")).plan)
+    root = file.to_object(plan_memory(text_model(inputs="", outputs="")).plan)
     assert from_object(root)
     table, key = at(root, path)
     table[key] = value

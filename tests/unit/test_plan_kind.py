@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from proofs.verify import entry as verifier
 from tests.support.commands import ran
 from tests.support.models import numbered
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.kind import HEAD, IR, ONNX, PLAN, is_ir, kind, kind_of
 from tmmu.ir import columns, files
@@ -21,7 +21,7 @@ from tmmu.plan import file
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint
 
-CHAIN = small("relu: x -> a", "relu2: a -> y")
+CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> y")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, Names
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAX_BODY_DEPTH, NodePart, Role, Shares
@@ -217,7 +217,7 @@ def test_a_text_file_goes_through_the_gate_of_plans(tmp_path: Path) -> None:
 
 def test_a_plan_that_says_other_than_what_follows_is_refused() -> None:
     """spec: X2.8"""
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", parameters="w")).plan
+    plan = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y", parameters="w")).plan
     assert read_again(plan).allocation == plan.allocation
     for table, name, row, value, what in (
         ("tensors", "death", 2, 0, "tensors.death row 2 is 0, and 1 follows"),

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, Model, Role, Scratch
+from tmmu.core.vocabulary import ArenaConfiguration, Model, Role
 from tmmu.ir.program import program
 from tmmu.planner.aliasing import Aliasing, form
 from tmmu.planner.arenas import DEFAULT
@@ -56,9 +56,9 @@ def formed(
 
 
 def test_views_are_followed_to_the_root_and_their_windows_added_up() -> None:
-    model = small(
-        "relu: x -> a", "view: a -> v", "view2: v -> w", "relu2: w -> y",
-        sizes={"v": 48, "w": 8}, views={"v": ("a", 16), "w": ("v", 8)}, like={"w": {"alignment": 8}},
+    model = text_model(
+        "node relu Relu x -> a", "node view1 View a -> v", "node view2 View v -> w", "node relu2 Relu w -> y",
+        "tensor w u8 8 align 8 view v 8", "tensor v u8 48 view a 16",
     )  # fmt: skip
     found = formed(model)
     s, row = found.alias.storages, found.row
@@ -70,9 +70,9 @@ def test_views_are_followed_to_the_root_and_their_windows_added_up() -> None:
 
 
 def test_a_storage_reaches_over_all_its_members_in_bytes_steps_and_alignment() -> None:
-    model = small(
-        "relu: x -> a", "relu2: a -> b", "relu3: b -> c", "relu4: c -> y",
-        sizes={"c": 256}, like={"a": {"alias_group": "g", "alignment": 32}, "c": {"alias_group": "g"}},
+    model = text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> c", "node relu4 Relu c -> y",
+        "tensor a u8 64 align 32", "alias g a c", sizes={"c": 256},
     )  # fmt: skip
     found = formed(model)
     s, k = found.alias.storages, found.alias.storage[found.row["a"]]
@@ -83,9 +83,9 @@ def test_a_storage_reaches_over_all_its_members_in_bytes_steps_and_alignment() -
 
 def test_a_storage_is_born_with_the_first_of_its_members_whichever_the_model_lists_first() -> None:
     """The group's root is `c`, which stands before `a` in the table of tensors and is written after it. spec: T2.1"""
-    model = small(
-        "relu: x -> a", "relu2: a -> b", "relu3: b -> c", "relu4: c -> y", parameters="c",
-        like={"a": {"alias_group": "g"}, "c": {"alias_group": "g", "role": Role.ACTIVATION}},
+    model = text_model(
+        "tensor c u8 64", "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> c",
+        "node relu4 Relu c -> y", "alias g a c",
     )  # fmt: skip
     found = formed(model)
     s, k = found.alias.storages, found.alias.storage[found.row["a"]]
@@ -94,22 +94,22 @@ def test_a_storage_is_born_with_the_first_of_its_members_whichever_the_model_lis
 
 
 def test_a_storage_lies_in_the_arena_of_its_root() -> None:
-    model = small("view: w -> v", "add: v x -> y", parameters="w", views={"v": ("w", 0)})
+    model = text_model("node view1 View w -> v", "node add Add v x -> y", "tensor v u8 64 view w 0", parameters="w")
     found = formed(model)
     assert DEFAULT[found.alias.storages.preferred[found.alias.storage[found.row["v"]]]].name == "parameters"
 
 
 def test_storages_are_numbered_by_their_first_member() -> None:
-    found = formed(small("relu: x -> a", "add: a x -> y(a)"))
+    found = formed(text_model("node relu Relu x -> a", "node add Add a x -> y inplace y a"))
     assert found.alias.storage == [0, 1, 1]
     assert found.alias.storages.name == list(found.row)[:2]
 
 
 def test_a_view_at_a_byte_that_only_its_base_makes_odd_is_refused() -> None:
     """Each of the two windows is aligned in its own base."""
-    model = small(
-        "view: x -> v", "view2: v -> w", "relu: w -> y",
-        sizes={"v": 8, "w": 4}, views={"v": ("x", 2), "w": ("v", 4)}, like={"w": {"alignment": 4}},
+    model = text_model(
+        "node view1 View x -> v", "node view2 View v -> w", "node relu Relu w -> y", "tensor w u8 4 align 4 view v 4",
+        "tensor v u8 8 view x 2",
     )  # fmt: skip
     with pytest.raises(TmmuError, match=r"byte 6 .* 4") as refused:
         formed(model)
@@ -117,19 +117,17 @@ def test_a_view_at_a_byte_that_only_its_base_makes_odd_is_refused() -> None:
 
 
 def test_an_alias_group_over_two_arenas_is_refused() -> None:
-    model = small("add: x w -> y", parameters="w", like={"x": {"alias_group": "g"}, "w": {"alias_group": "g"}})
+    model = text_model("node add Add x w -> y", "alias g x w", parameters="w")
     with pytest.raises(TmmuError, match="'x' and 'w'") as refused:
         formed(model)
     assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "alias group 'g'")
 
 
-@pytest.mark.parametrize("shared", ["group", "view"])
+@pytest.mark.parametrize("shared", ["alias g a b", "tensor b u8 64 view a 0"])
 def test_tensors_that_share_and_must_not_alias_are_refused(shared: str) -> None:
-    model = small(
-        "relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "y"), ("b", "a")],
-        like={"a": {"alias_group": "g"}, "b": {"alias_group": "g"}} if shared == "group" else None,
-        views={"b": ("a", 0)} if shared == "view" else None,
-    )  # fmt: skip
+    model = text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", "apart x y", "apart b a", shared
+    )
     with pytest.raises(TmmuError, match="'b' and 'a'") as refused:
         formed(model)
     assert refused.value.code_id == "INVALID_IR"
@@ -138,21 +136,21 @@ def test_tensors_that_share_and_must_not_alias_are_refused(shared: str) -> None:
 def test_a_role_without_an_arena_is_refused() -> None:
     """spec: M3.4"""
     with pytest.raises(TmmuError, match="no arena for the role activation") as refused:
-        formed(small("relu: x -> y"), arenas=(ArenaConfiguration("a", (Role.INPUT,)),))
+        formed(text_model("node relu Relu x -> y"), arenas=(ArenaConfiguration("a", (Role.INPUT,)),))
     assert (refused.value.code_id, refused.value.place) == ("INVALID_ARENA_CONFIG", "tensor 'y'")
     assert refused.value.diagnostics["arena"] == "activation"
 
 
 def test_scratch_lies_in_the_arena_that_it_names() -> None:
     """spec: I1.10"""
-    found = formed(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "gradients"), Scratch(8, 1))}}))
+    found = formed(text_model("node relu Relu x -> y scratch 8 arena gradients scratch 8"))
     assert [DEFAULT[a].name for a in found.alias.storages.preferred] == [
         "activations",
         "activations",
         "gradients",
         "activations",
     ]
-    model = small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "nowhere"),)}})
+    model = text_model("node relu Relu x -> y scratch 8 arena nowhere")
     with pytest.raises(TmmuError, match="no arena 'nowhere'") as refused:
         formed(model)
     assert (refused.value.code_id, refused.value.place) == ("INVALID_ARENA_CONFIG", "tensor 'relu.scratch0'")
@@ -163,16 +161,19 @@ def test_scratch_lies_in_the_arena_that_it_names() -> None:
 
 
 def test_a_result_takes_the_operand_that_nobody_needs_any_more() -> None:
-    found = formed(small("relu: x -> a", "add: a x -> b(a)", "relu2: b -> y(b)"))
+    found = formed(
+        text_model("node relu Relu x -> a", "node add Add a x -> b inplace b a", "node relu2 Relu b -> y inplace y b")
+    )
     assert found.together() == {frozenset("aby")}
     assert [found.word(name) for name in "aby"] == ["none", "in_place a", "in_place b"]
     assert found.reasons() == []
 
 
 def test_a_result_takes_the_window_of_its_operand() -> None:
-    model = small(
-        "relu: x -> a", "split: a -> v w", "relu2: v -> r", "relu3: w -> y(w)", "relu4: r -> z", outputs="y z",
-        sizes=dict.fromkeys("vwryz", 32), views={"v": ("a", 0), "w": ("a", 32)},
+    model = text_model(
+        "node relu Relu x -> a", "node split Split a -> v w", "node relu2 Relu v -> r",
+        "node relu3 Relu w -> y inplace y w", "node relu4 Relu r -> z", "tensor v u8 32 view a 0",
+        "tensor w u8 32 view a 32", outputs="y z", sizes={"r": 32, "y": 32, "z": 32},
     )  # fmt: skip
     found = formed(model)
     assert found.together() == {frozenset("avwy")}
@@ -180,28 +181,35 @@ def test_a_result_takes_the_window_of_its_operand() -> None:
 
 
 def test_a_donated_input_and_a_donated_parameter_are_taken() -> None:
-    found = formed(small("relu: x -> y(x)", "relu2: w -> z(w)", parameters="w", outputs="y", donated=["x", "w"]))
+    found = formed(
+        text_model(
+            "node relu Relu x -> y inplace y x", "node relu2 Relu w -> z inplace z w", "tensor x u8 64 donated",
+            "tensor w u8 64 donated", parameters="w", outputs="y",
+        )
+    )  # fmt: skip
     assert found.together() == {frozenset("xy")}  # a parameter lives to the end, donated or not
     assert found.reasons() == ["relu2: z of w: the operand lies in another arena"]
     one = (ArenaConfiguration("all", tuple(Role)),)
-    last = formed(small("relu: x w -> y(w)", parameters="w", donated=["w"]), arenas=one)
+    last = formed(
+        text_model("node relu Relu x w -> y inplace y w", "tensor w u8 64 donated", parameters="w"), arenas=one
+    )
     assert last.together() == {frozenset("wy")}
 
 
 def test_an_operand_that_is_read_twice_is_the_same_tensor() -> None:
-    found = formed(small("relu: x -> a", "add: a a -> y(a)"))
+    found = formed(text_model("node relu Relu x -> a", "node add Add a a -> y inplace y a"))
     assert found.together() == {frozenset("ay")}
 
 
 def test_another_operand_of_the_storage_that_touches_no_byte_is_no_obstacle() -> None:
-    model = small(
-        "relu: x -> a", "split: a -> v w", "add: v w -> y(v)", sizes={"v": 32, "w": 32, "y": 32},
-        views={"v": ("a", 0), "w": ("a", 32)},
+    model = text_model(
+        "node relu Relu x -> a", "node split Split a -> v w", "node add Add v w -> y inplace y v",
+        "tensor v u8 32 view a 0", "tensor w u8 32 view a 32", sizes={"y": 32},
     )  # fmt: skip
     assert formed(model).together() == {frozenset("avwy")}
-    after = small(
-        "relu: x -> a", "split: a -> v w", "add: v w -> y(w)", sizes={"v": 32, "w": 32, "y": 32},
-        views={"v": ("a", 0), "w": ("a", 32)},
+    after = text_model(
+        "node relu Relu x -> a", "node split Split a -> v w", "node add Add v w -> y inplace y w",
+        "tensor v u8 32 view a 0", "tensor w u8 32 view a 32", sizes={"y": 32},
     )  # fmt: skip
     assert formed(after).together() == {frozenset("avwy")}
 
@@ -209,8 +217,11 @@ def test_another_operand_of_the_storage_that_touches_no_byte_is_no_obstacle() ->
 def test_results_are_decided_in_output_order_each_against_what_the_earlier_ones_left() -> None:
     names = ["x", "a", "b", "p", "q", "y"]
     hints = [("q", "a"), ("p", "a"), ("p", "b"), ("q", "b")]
-    pairs = tuple((names.index(result), names.index(operand)) for result, operand in hints)
-    model = small("relu: x -> a", "relu2: x -> b", "both: a b -> p q y", nodes={"both": {"in_place": pairs}})
+    tuple((names.index(result), names.index(operand)) for result, operand in hints)
+    model = text_model(
+        "node relu Relu x -> a", "node relu2 Relu x -> b",
+        "node both Both a b -> p q y inplace q a inplace p a inplace p b inplace q b",
+    )  # fmt: skip
     assert [t.name for t in model.tensors] == names
     found = formed(model)
     assert found.together() == {frozenset("ap"), frozenset("bq")}
@@ -222,115 +233,188 @@ def test_results_are_decided_in_output_order_each_against_what_the_earlier_ones_
 
 # Refused.
 
-AFTER = "relu2: a -> y"
+AFTER = "node relu2 Relu a -> y"
 REFUSED: list[tuple[Model, str]] = [
-    (small("relu: x -> a", "loop: a -> y(a)", "loop/body*: i => o", "  relu2: i -> o"), "the node has bodies"),
-    (small("relu: x -> a", "view: a -> y(a)", views={"y": ("a", 0)}), "the result shares other bytes already"),
     (
-        small(
-            "relu: x -> a",
-            "relu2: a -> y(a)",
-            "relu3: y -> z",
+        text_model(
+            "node relu Relu x -> a",
+            "begin loop1 Loop a -> y inplace y a",
+            "arm body i -> o loop",
+            "  node relu2 Relu i -> o",
+            "end loop1",
+        ),
+        "the node has bodies",
+    ),
+    (
+        text_model("node relu Relu x -> a", "node view1 View a -> y inplace y a", "tensor y u8 64 view a 0"),
+        "the result shares other bytes already",
+    ),
+    (
+        text_model(
+            "node relu Relu x -> a",
+            "node relu2 Relu a -> y inplace y a",
+            "node relu3 Relu y -> z",
+            "alias g y z",
             outputs="z",
-            like={"y": {"alias_group": "g"}, "z": {"alias_group": "g"}},
         ),
         "the result shares other bytes already",
     ),
     (
-        small("relu: x -> a", "change: a x -> !a", outputs="a", nodes={"change": {"in_place": ((1, 1),)}}),
+        text_model("node relu Relu x -> a", "node change Change a x -> a inplace a a changes a", outputs="a"),
         "the result shares other bytes already",
     ),
-    (small("relu: x -> a", "add: a x -> y(a)", sizes={"a": 1}), "the operand has another shape"),
-    (small("relu: x -> a", "add: a x -> y(a)", like={"a": {"shape": (8, 8)}}), "the operand has another shape"),
     (
-        small("relu: x -> a", "cast: a -> y(a)", like={"y": {"dtype": "float16"}}),
+        text_model("node relu Relu x -> a", "node add Add a x -> y inplace y a", sizes={"a": 1}),
+        "the operand has another shape",
+    ),
+    (
+        text_model("node relu Relu x -> a", "node add Add a x -> y inplace y a", "tensor a u8 8x8"),
+        "the operand has another shape",
+    ),
+    (
+        text_model("node relu Relu x -> a", "node cast Cast a -> y inplace y a", "tensor y f16 64 align 1"),
         "the operand has another element width",
     ),
     (
-        small("relu: x -> a", "relu2: a -> g(a)", like={"g": {"role": Role.GRADIENT}}, outputs="g"),
+        text_model(
+            "node relu Relu x -> a", "node relu2 Relu a -> g inplace g a", "tensor g u8 64 gradient", outputs="g"
+        ),
         "the operand lies in another arena",
     ),
     (
-        small("relu: x -> a", "if: x -> y", "if/then: => o", "  relu2: a -> o(a)"),
+        text_model(
+            "node relu Relu x -> a",
+            "begin if If x -> y",
+            "arm then -> o",
+            "  node relu2 Relu a -> o inplace o a",
+            "end if",
+        ),
         "the operand comes from outside the body",
     ),
-    (small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o(i)"), "the operand comes from outside the body"),
     (
-        small("if: x -> y", "if/then: => o", "  relu: x -> o(x)", donated=["x"]),
+        text_model(
+            "begin loop1 Loop x -> y", "arm body i -> o loop", "  node relu Relu i -> o inplace o i", "end loop1"
+        ),
         "the operand comes from outside the body",
     ),
-    (small("relu: x -> y(x)"), "the operand is kept: it is a graph input that is not donated"),
     (
-        small("view: x -> a", "relu: a -> y(a)", views={"a": ("x", 0)}),
+        text_model(
+            "begin if If x -> y",
+            "arm then -> o",
+            "  node relu Relu x -> o inplace o x",
+            "end if",
+            "tensor x u8 64 donated",
+        ),
+        "the operand comes from outside the body",
+    ),
+    (text_model("node relu Relu x -> y inplace y x"), "the operand is kept: it is a graph input that is not donated"),
+    (
+        text_model("node view1 View x -> a", "node relu Relu a -> y inplace y a", "tensor a u8 64 view x 0"),
         "the operand is kept: it is a graph input that is not donated",
     ),
-    (small("relu: x -> a", "relu2: a -> y(a)", outputs="a y"), "the operand is kept: it is a graph output"),
     (
-        small("relu: x -> a", "view: a -> v", "relu2: a -> y(a)", views={"v": ("a", 0)}, outputs="v y"),
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> y inplace y a", outputs="a y"),
         "the operand is kept: it is a graph output",
     ),
-    (small("relu: x -> y(x)", outputs="x y", donated=["x"]), "the operand is kept: it is a graph output"),
     (
-        small("relu: x -> a", "add: a x -> b(a)", AFTER.replace("y", "z"), "add2: b z -> y"),
+        text_model(
+            "node relu Relu x -> a",
+            "node view1 View a -> v",
+            "node relu2 Relu a -> y inplace y a",
+            "tensor v u8 64 view a 0",
+            outputs="v y",
+        ),
+        "the operand is kept: it is a graph output",
+    ),
+    (
+        text_model("node relu Relu x -> y inplace y x", "tensor x u8 64 donated", outputs="x y"),
+        "the operand is kept: it is a graph output",
+    ),
+    (
+        text_model(
+            "node relu Relu x -> a", "node add Add a x -> b inplace b a", AFTER.replace("y", "z"),
+            "node add2 Add b z -> y",
+        ),
         "the operand's bytes are still needed",
     ),
     (
-        small("relu: x -> a", "view: a -> v", "relu2: a -> b(a)", "add: b v -> y", views={"v": ("a", 0)}),
+        text_model(
+            "node relu Relu x -> a",
+            "node view1 View a -> v",
+            "node relu2 Relu a -> b inplace b a",
+            "node add Add b v -> y",
+            "tensor v u8 64 view a 0",
+        ),
         "the operand's bytes are still needed",
     ),
     (
-        small("relu: x -> a", "view: a -> v", "add: a v -> y(a)", views={"v": ("a", 0)}),
-        "another operand shares bytes with it",
-    ),
-    (
-        small(
-            "relu: x -> a",
-            "view: a -> v",
-            "view2: a -> w",
-            "add: v w -> y(v)",
-            sizes={"v": 40, "w": 40, "y": 40},
-            views={"v": ("a", 0), "w": ("a", 24)},
+        text_model(
+            "node relu Relu x -> a",
+            "node view1 View a -> v",
+            "node add Add a v -> y inplace y a",
+            "tensor v u8 64 view a 0",
         ),
         "another operand shares bytes with it",
     ),
     (
-        small("relu: x -> a", "both: a -> v y(a)", views={"v": ("a", 0)}, outputs="y"),
+        text_model(
+            "node relu Relu x -> a",
+            "node view1 View a -> v",
+            "node view2 View a -> w",
+            "node add Add v w -> y inplace y v",
+            "tensor v u8 40 view a 0",
+            "tensor w u8 40 view a 24",
+            sizes={"y": 40},
+        ),
+        "another operand shares bytes with it",
+    ),
+    (
+        text_model(
+            "node relu Relu x -> a", "node both Both a -> v y inplace y a", "tensor v u8 64 view a 0", outputs="y"
+        ),
         "another result of the step has the operand's bytes",
     ),
     (
-        small(
-            "relu: x -> a",
-            "view: a -> v",
-            "relu2: v -> y(v)",
-            sizes={"v": 8, "y": 8},
-            views={"v": ("a", 4)},
-            like={"y": {"alignment": 8}},
+        text_model(
+            "node relu Relu x -> a",
+            "node view1 View a -> v",
+            "node relu2 Relu v -> y inplace y v",
+            "tensor y u8 8 align 8",
+            "tensor v u8 8 view a 4",
         ),
         "the operand's bytes are not aligned for the result",
     ),
     (
-        small(
-            "relu: x -> a",
-            "view: a -> v",
-            "relu2: v -> b(v)",
-            "view2: b -> w",
-            "relu3: w -> y",
-            sizes={"v": 8, "b": 8, "w": 8},
-            views={"v": ("a", 4), "w": ("b", 0)},
-            like={"w": {"alignment": 8}},
+        text_model(
+            "node relu Relu x -> a",
+            "node view1 View a -> v",
+            "node relu2 Relu v -> b inplace b v",
+            "node view2 View b -> w",
+            "node relu3 Relu w -> y",
+            "tensor w u8 8 align 8 view b 0",
+            "tensor v u8 8 view a 4",
+            sizes={"b": 8},
         ),
         "the operand's bytes are not aligned for the result",
     ),
-    (small("relu: x -> a", "relu2: a -> y(a)", must_not_alias=[("a", "y")]), "the two must not alias"),
+    (text_model("node relu Relu x -> a", "node relu2 Relu a -> y inplace y a", "apart a y"), "the two must not alias"),
     (
-        small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)", must_not_alias=[("y", "a")]),
+        text_model(
+            "node relu Relu x -> a",
+            "node relu2 Relu a -> b inplace b a",
+            "node relu3 Relu b -> y inplace y b",
+            "apart y a",
+        ),
         "the two must not alias",
     ),
     (
-        small("relu: x -> a", "relu2: a -> b(a)", "relu3: b -> y(b)", must_not_alias=[("y", "b")]),
+        text_model(
+            "node relu Relu x -> a", "node relu2 Relu a -> b inplace b a", "node relu3 Relu b -> y inplace y b",
+            "apart y b",
+        ),
         "the two must not alias",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "reason"), REFUSED, ids=[f"{k}-{reason}" for k, (_, reason) in enumerate(REFUSED)])
@@ -354,19 +438,19 @@ def test_a_refused_hint_changes_nothing_but_the_record(model: Model, reason: str
 def test_a_parameter_and_optimizer_state_are_kept_where_all_roles_share_an_arena() -> None:
     one = (ArenaConfiguration("all", tuple(Role)),)
     for role in (Role.PARAMETER, Role.OPTIMIZER):
-        found = formed(small("relu: x w -> y(w)", parameters="w", like={"w": {"role": role}}), arenas=one)
+        found = formed(text_model("node relu Relu x w -> y inplace y w", f"tensor w u8 64 {role}"), arenas=one)
         assert found.reasons() == [f"relu: y of w: the operand is kept: it is a graph {role} that is not donated"]
 
 
 def test_what_is_saved_is_kept_in_mode_forward_alone() -> None:
-    model = small("relu: x -> a", "relu2: a -> y(a)", like={"a": {"saved_for_backward": True}})
+    model = text_model("node relu Relu x -> a", "node relu2 Relu a -> y inplace y a", "tensor a u8 64 saved")
     assert formed(model).reasons() == []
     assert formed(model, "forward").reasons() == ["relu2: y of a: the operand is kept: it is saved for backward"]
-    assert formed(small("relu: x -> a", "relu2: a -> y(a)"), "forward").reasons() == []
+    assert formed(text_model("node relu Relu x -> a", "node relu2 Relu a -> y inplace y a"), "forward").reasons() == []
 
 
 def test_a_layout_that_gives_every_result_bytes_of_its_own_grants_nothing() -> None:
-    found = formed(small("relu: x -> a", "relu2: a -> y(a)"), in_place=False)
+    found = formed(text_model("node relu Relu x -> a", "node relu2 Relu a -> y inplace y a"), in_place=False)
     assert found.reasons() == ["relu2: y of a: layout: it gives every result bytes of its own"]
     assert found.together() == set()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.problems import problem
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
 from tmmu.ir.program import program
@@ -21,7 +21,9 @@ from tmmu.planner.liveness import analyze
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
 
-CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b a -> c", "relu4: c -> y")
+CHAIN = text_model(
+    "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b a -> c", "node relu4 Relu c -> y"
+)
 ALL = ArenaConfiguration("all", tuple(Role), alignment=1)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
 from tmmu.plan.memories import Division, divide, strictest
@@ -88,7 +88,7 @@ def test_devices_and_rules_that_cannot_be_are_refused(policy: ArenaPolicy, messa
         ArenaConfiguration("kept", (), reuse=False),
     )
     with pytest.raises(TmmuError, match=message) as refused:
-        plan_memory(small(outputs="x"), arenas, policy=policy)
+        plan_memory(text_model(outputs="x"), arenas, policy=policy)
     assert refused.value.code_id == "INVALID_ARENA_CONFIG"
     assert refused.value.fix
 
@@ -111,7 +111,7 @@ def test_an_arena_of_a_device_or_memory_that_is_not_there_is_refused(arena: Aren
 def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[ArenaConfiguration, ...], message: str) -> None:
     """spec: M3.4"""
     with pytest.raises(TmmuError, match=message) as refused:
-        plan_memory(small(outputs="x"), arenas)
+        plan_memory(text_model(outputs="x"), arenas)
     assert refused.value.code_id == "INVALID_ARENA_CONFIG"
     assert refused.value.fix
 

@@ -18,7 +18,7 @@ from proofs.readers.models.compare import differences
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.training import in_mode
 from tests.support.example_models import full
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import (
@@ -29,7 +29,6 @@ from tmmu.core.vocabulary import (
     Body,
     Model,
     NodePart,
-    Phase,
     Role,
     Shares,
 )
@@ -50,12 +49,18 @@ def usage(model: Model, arenas: tuple[ArenaConfiguration, ...] = ONE) -> Usage:
     return found
 
 
-LOOP = ("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")
+LOOP = ("begin loop1 Loop x -> y", "arm body i -> o loop", "  node relu Relu i -> o", "end loop1")
 
 
 @pytest.mark.parametrize(
     ("model", "node"),
-    [(small(*LOOP), "loop"), (small("relu: x -> a", "change: a -> !a", "relu2: a -> y"), "change")],
+    [
+        (text_model(*LOOP), "loop1"),
+        (
+            text_model("node relu Relu x -> a", "node change Change a -> a changes a", "node relu2 Relu a -> y"),
+            "change",
+        ),
+    ],
 )
 def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(model: Model, node: str) -> None:
     """spec: M2.12"""
@@ -75,9 +80,9 @@ def test_planner_and_verifier_refuse_forward_where_nobody_says_what_is_saved(mod
 
 def test_forward_is_planned_of_a_model_that_has_a_backward_half_or_changes_things_in_its_optimizer() -> None:
     """Nobody has to make a gradient of the loop, nor of the step. spec: M2.12"""
-    own = small(*LOOP, "back: y -> g", nodes={"back": {"phase": Phase.BACKWARD}})
-    step = small(
-        "relu: x -> y", "sgd: w y -> !w", parameters="w", donated=("w",), nodes={"sgd": {"phase": Phase.OPTIMIZER}}
+    own = text_model(*LOOP, "node back Back y -> g backward")
+    step = text_model(
+        "node relu Relu x -> y", "node sgd Sgd w y -> w changes w optimizer", "tensor w u8 64 donated", parameters="w"
     )
     for model in (own, step):
         assert plan_memory(model, options=PlanOptions(mode="forward")).plan.origin.mode == "forward"
@@ -112,7 +117,7 @@ def test_a_plan_holds_the_models_own_facts() -> None:
     }  # fmt: skip
     assert plan.allocation.dtypes[t.dtype[row["z"]]] == "float16"
     assert (t.bytes[row["z"]], t.alignment[row["z"]]) == (128, 2)
-    assert list(s.node) == ["add", "reshape", "loop", "relu", "loop", "update"]
+    assert list(s.node) == ["add", "reshape", "loop1", "relu", "loop1", "update"]
     assert [PARTS[part] for part in s.part] == [
         NodePart.WHOLE,
         NodePart.WHOLE,
@@ -122,7 +127,7 @@ def test_a_plan_holds_the_models_own_facts() -> None:
         NodePart.WHOLE,
     ]
     assert [plan.allocation.ops[op] for op in s.op][-1] == ("com.example", "Update")
-    assert (list(plan.allocation.bodies.name), plan.allocation.bodies.enter.tolist()) == (["", "loop/body"], [NONE, 2])
+    assert (list(plan.allocation.bodies.name), plan.allocation.bodies.enter.tolist()) == (["", "loop1/body"], [NONE, 2])
     assert (plan.allocation.bodies.leave.tolist(), plan.allocation.bodies.iterates.tolist()) == ([NONE, 4], [0, 1])
     assert plan.allocation.bodies.parent.tolist() == [NONE, 0]
     shares = {name: SHARES[t.shares[row[name]]] for name in row}
@@ -131,7 +136,9 @@ def test_a_plan_holds_the_models_own_facts() -> None:
 
 
 def test_every_storage_has_a_slot_and_its_address() -> None:
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), ONE).plan
+    plan = plan_memory(
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y"), ONE
+    ).plan
     assert plan.slots.of.tolist() == [1, 0, 1, 0]  # `a` and `x` are born together: the name decides
     assert plan.allocation.storages.offset.tolist() == [64, 0, 64, 0]
     assert plan.slots.bytes.tolist() == [64, 64]
@@ -139,18 +146,21 @@ def test_every_storage_has_a_slot_and_its_address() -> None:
 
 def test_an_arena_claims_its_footprint_its_peak_and_its_slots() -> None:
     """`x` and `a` are live at step 0, `a`, `b` and `c` at step 2."""
-    model = small("relu: x -> a", "relu2: a -> b", "relu3: b a -> c", "relu4: c -> y", sizes={"x": 500, "c": 10})
+    model = text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b a -> c", "node relu4 Relu c -> y",
+        sizes={"x": 500, "c": 10},
+    )  # fmt: skip
     assert usage(model) == Usage(
         footprint=574, peak_live_bytes=564, peak_step=0, slots=3, max_live=3, max_live_step=2, minimal=True
     )
 
 
 def test_an_arena_without_tensors_claims_nothing() -> None:
-    assert plan_memory(small("relu: x -> y")).plan.usage[3] == Usage(0, 0, 0, 0, 0, 0, True)
+    assert plan_memory(text_model("node relu Relu x -> y")).plan.usage[3] == Usage(0, 0, 0, 0, 0, 0, True)
 
 
 def test_a_tensor_of_no_bytes_has_a_slot_of_one_byte_and_counts_as_live() -> None:
-    model = small("relu: x -> a", "add: a x -> y", sizes={"a": 0})
+    model = text_model("node relu Relu x -> a", "node add Add a x -> y", sizes={"a": 0})
     assert usage(model) == Usage(129, 128, 1, 3, 3, 1, True)
     plan = plan_memory(model, ONE).plan
     assert plan.slots.bytes.tolist() == [64, 1, 64]
@@ -159,58 +169,59 @@ def test_a_tensor_of_no_bytes_has_a_slot_of_one_byte_and_counts_as_live() -> Non
 
 def test_sums_beyond_63_bits_are_exact() -> None:
     large = (1 << 63) - 8
-    model = small("relu: x -> a", "relu2: a -> y", sizes={"x": large, "a": 5, "y": large})
+    model = text_model("node relu Relu x -> a", "node relu2 Relu a -> y", sizes={"x": large, "a": 5, "y": large})
     assert usage(model) == Usage(large + 5, large + 5, 0, 2, 2, 0, True)
-    model = small("add: x b -> y", inputs="x b", sizes={"x": large, "y": 5, "b": large})
+    model = text_model("node add Add x b -> y", inputs="x b", sizes={"x": large, "y": 5, "b": large})
     assert usage(model) == Usage(2 * large + 5, 2 * large + 5, 0, 3, 3, 0, True)
-    model = small("relu: x -> y", sizes={"x": 1 << 62, "y": 1 << 62})
+    model = text_model("node relu Relu x -> y", sizes={"x": 1 << 62, "y": 1 << 62})
     assert usage(model) == Usage(1 << 63, 1 << 63, 0, 2, 2, 0, True)
 
 
 def test_a_footprint_beyond_64_bits_is_refused() -> None:
     with pytest.raises(TmmuError, match="ALLOCATION_OVERFLOW"):
-        plan_memory(small("relu: x -> y", sizes={"x": 1 << 63, "y": 1 << 63}), ONE)
+        plan_memory(text_model("node relu Relu x -> y", sizes={"x": 1 << 63, "y": 1 << 63}), ONE)
 
 
 def test_an_arena_that_does_not_reuse_claims_no_minimum_where_storages_could_share() -> None:
     kept = (replace(ONE[0], reuse=False),)
-    found = usage(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept)
+    found = usage(text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y"), kept)
     assert (found.slots, found.max_live, found.minimal) == (4, 2, False)
-    parameters = plan_memory(small("add: x p q -> y", parameters="p q")).plan.usage[0]
+    parameters = plan_memory(text_model("node add Add x p q -> y", parameters="p q")).plan.usage[0]
     assert (parameters.slots, parameters.max_live, parameters.minimal) == (2, 2, True)
 
 
 def test_must_not_alias_keeps_slots_apart_and_the_claim_is_not_made_where_it_could_matter() -> None:
-    lines = ("relu: x -> a", "relu2: a -> b", "relu3: b -> y")
-    together = usage(small(*lines))
-    apart = usage(small(*lines, must_not_alias=[("x", "b")]))
-    overlapping = usage(small(*lines, must_not_alias=[("x", "a")]))
+    lines = ("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")
+    together = usage(text_model(*lines))
+    apart = usage(text_model(*lines, "apart x b"))
+    overlapping = usage(text_model(*lines, "apart x a"))
     assert (together.slots, together.minimal) == (2, True)
     assert (apart.slots, apart.max_live, apart.minimal) == (3, 2, False)
     assert (overlapping.slots, overlapping.minimal) == (2, True)  # they are live together anyway
     for pairs in ([("x", "b")], [("b", "x")], [("x", "a"), ("x", "b")]):
-        plan = plan_memory(small(*lines, must_not_alias=pairs), ONE).plan
+        plan = plan_memory(text_model(*lines, *(f"apart {a} {b}" for a, b in pairs)), ONE).plan
         assert plan.slots.of[0] != plan.slots.of[2]
         assert plan.usage[0].minimal is False
 
 
 def test_a_conflict_costs_the_claim_also_where_as_many_slots_are_needed_anyway() -> None:
     """The graph is no interval graph any more: that the count is the minimum would be luck."""
-    lines = ("relu: x -> a", "relu2: a -> b", "split: b -> c d", "add: b c d -> y")
+    lines = ("node relu Relu x -> a", "node relu2 Relu a -> b", "node split Split b -> c d", "node add Add b c d -> y")
     for pairs in ([("b", "x")], [("x", "b")], [("x", "a"), ("x", "b")]):  # `x` and `a` live together anyway
-        found = plan_memory(small(*lines, must_not_alias=pairs)).plan.usage[2]
+        found = plan_memory(text_model(*lines, *(f"apart {a} {b}" for a, b in pairs))).plan.usage[2]
         assert (found.slots, found.max_live, found.minimal) == (4, 4, False)
 
 
 def test_a_conflict_of_two_arenas_costs_neither_its_claim() -> None:
-    gradient = {"g": {"role": Role.GRADIENT}}
-    pairs = [("g", "y"), ("y", "g")]
-    model = small("relu: x -> g", "relu2: g -> a", "relu3: a -> y", like=gradient, must_not_alias=pairs)
+    model = text_model(
+        "node relu Relu x -> g", "node relu2 Relu g -> a", "node relu3 Relu a -> y", "tensor g u8 64 gradient",
+        "apart g y", "apart y g",
+    )  # fmt: skip
     assert all(used.minimal for used in plan_memory(model).plan.usage)
 
 
 def test_a_capacity_is_compared_with_the_footprint() -> None:
-    model = small("relu: x -> y")
+    model = text_model("node relu Relu x -> y")
     fits = usage(model, (replace(ONE[0], capacity=128),))
     assert fits.footprint == 128
     with pytest.raises(TmmuError, match="128 bytes are needed") as refused:
@@ -222,12 +233,12 @@ def test_a_capacity_is_compared_with_the_footprint() -> None:
 def test_an_unknown_mode_is_refused() -> None:
     for mode, fix in (("training", "use one of"), ("backward", "expand it to a joint graph"), ("", "use one of")):
         with pytest.raises(TmmuError, match=fix) as refused:
-            plan_memory(small("relu: x -> y"), options=PlanOptions(mode=mode))
+            plan_memory(text_model("node relu Relu x -> y"), options=PlanOptions(mode=mode))
         assert (refused.value.code_id, refused.value.diagnostics["mode"]) == ("MODE_VIOLATION", mode)
 
 
 def test_a_token_has_32_bytes_and_moves_nothing() -> None:
-    model = small("relu: x -> y")
+    model = text_model("node relu Relu x -> y")
     for wrong in (b"", bytes(31), bytes(33)):
         with pytest.raises(TmmuError, match="give 32 bytes"):
             plan_memory(model, options=PlanOptions(replay_token=wrong))
@@ -238,7 +249,7 @@ def test_a_token_has_32_bytes_and_moves_nothing() -> None:
 
 def test_an_address_token_is_of_the_layout_hashed_and_its_digest_is_kept() -> None:
     """spec: A2.5"""
-    model, token = small("relu: x -> y"), bytes(range(64))
+    model, token = text_model("node relu Relu x -> y"), bytes(range(64))
     with pytest.raises(TmmuError, match="layout slots") as refused:
         plan_memory(model, options=PlanOptions(address_token=token))
     assert refused.value.code_id == "INVALID_BINDING"
@@ -260,71 +271,79 @@ def test_an_option_that_is_not_known_is_refused_with_those_permitted(
     options: PlanOptions, permitted: tuple[str, ...]
 ) -> None:
     with pytest.raises(TmmuError) as refused:
-        plan_memory(small("relu: x -> y"), options=options)
+        plan_memory(text_model("node relu Relu x -> y"), options=options)
     assert refused.value.code_id == "INVALID_BINDING"
     assert all(word in str(refused.value) for word in permitted)
 
 
 def test_mode_backward_needs_a_backward_node_but_of_a_stage_or_of_no_nodes() -> None:
     """spec: M1.3"""
-    backward = {"relu2": {"phase": Phase.BACKWARD}}
-    lines = ("relu: x -> a", "relu2: a -> y")
+    lines = ("node relu Relu x -> a", "node relu2 Relu a -> y")
+    halves = text_model(lines[0], f"{lines[1]} backward")
     with pytest.raises(TmmuError, match="only forward nodes"):
-        plan_memory(small(*lines), options=PlanOptions(mode="backward"))
+        plan_memory(text_model(*lines), options=PlanOptions(mode="backward"))
     assert (
-        plan_memory(small(*lines), options=PlanOptions(mode="backward", is_stage=True)).plan.origin.mode == "backward"
+        plan_memory(text_model(*lines), options=PlanOptions(mode="backward", is_stage=True)).plan.origin.mode
+        == "backward"
     )
-    assert (
-        plan_memory(small(*lines, nodes=backward), options=PlanOptions(mode="backward")).plan.origin.mode == "backward"
-    )
-    assert plan_memory(small(outputs="x"), options=PlanOptions(mode="backward")).plan.origin.mode == "backward"
-    assert plan_memory(small(*lines)).plan.origin.mode == "inference"
+    assert plan_memory(halves, options=PlanOptions(mode="backward")).plan.origin.mode == "backward"
+    assert plan_memory(text_model(outputs="x"), options=PlanOptions(mode="backward")).plan.origin.mode == "backward"
+    assert plan_memory(text_model(*lines)).plan.origin.mode == "inference"
 
 
 def test_what_the_caller_has_not_donated_may_not_be_changed() -> None:
-    model = small("change: w -> !w", parameters="w", outputs="x")
+    model = text_model("node change Change w -> w changes w", parameters="w", outputs="x")
     with pytest.raises(TmmuError, match=r"'w'.* --donate w") as refused:
         plan_memory(model)
     assert (refused.value.code_id, refused.value.place) == ("INVALID_BINDING", "node 'change'")
     plan_memory(replace(model, bindings=replace(model.bindings, donated=("w",))))
-    plan_memory(small("relu: x -> a", "change: a -> !a", outputs="a"))
+    plan_memory(text_model("node relu Relu x -> a", "node change Change a -> a changes a", outputs="a"))
 
 
 def test_a_view_is_not_read_in_the_step_that_changes_its_base_nor_made_there() -> None:
     """spec: I1.11"""
-    reads = ("relu: x -> a", "view: a -> v", "change: a v -> !a")
-    makes = ("relu: x -> a", "both: a -> v !a", "add: v a -> y")
+    reads = ("node relu Relu x -> a", "node view1 View a -> v", "node change Change a v -> a changes a")
+    makes = ("node relu Relu x -> a", "node both Both a -> v a changes a", "node add Add v a -> y")
     for lines in (reads, makes):
         with pytest.raises(TmmuError, match="a view made before 'a' was changed") as refused:
-            plan_memory(small(*lines, outputs="a", views={"v": ("a", 0)}))
+            plan_memory(text_model(*lines, "tensor v u8 64 view a 0", outputs="a"))
         assert refused.value.code_id == "INVALID_IR"
-    plan_memory(small("relu: x -> a", "view: a -> v", "add: v -> y", "change: a -> !a", views={"v": ("a", 0)}))
+    plan_memory(
+        text_model(
+            "node relu Relu x -> a", "node view1 View a -> v", "node add Add v -> y",
+            "node change Change a -> a changes a", "tensor v u8 64 view a 0",
+        )
+    )  # fmt: skip
 
 
 def test_a_view_made_before_its_base_was_changed_is_no_graph_output_and_no_view_is_changed() -> None:
     """spec: I1.11, V1.10"""
-    lines = ("relu: x -> a", "view: a -> v", "change: a -> !a")
+    lines = ("node relu Relu x -> a", "node view1 View a -> v", "node change Change a -> a changes a")
     with pytest.raises(TmmuError, match=r"'v'.* 'a'") as refused:
-        plan_memory(small(*lines, outputs="a v", views={"v": ("a", 0)}))
-    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
-    plan_memory(small(*lines, outputs="a", views={"v": ("a", 0)}))
+        plan_memory(text_model(*lines, "tensor v u8 64 view a 0", outputs="a v"))
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view1'")
+    plan_memory(text_model(*lines, "tensor v u8 64 view a 0", outputs="a"))
     with pytest.raises(TmmuError, match="it changes 'v', a view; change its base") as refused:
-        plan_memory(small(*lines[:2], "change: v -> !v", outputs="a", views={"v": ("a", 0)}))
+        plan_memory(
+            text_model(*lines[:2], "node change Change v -> v changes v", "tensor v u8 64 view a 0", outputs="a")
+        )
     assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'change'")
 
 
 def test_a_view_made_before_its_base_was_changed_is_not_saved_for_backward() -> None:
     """spec: I1.11"""
-    lines = ("relu: x -> a", "view: a -> v", "change: a -> !a")
-    model = small(*lines, outputs="a", views={"v": ("a", 0)}, like={"v": {"saved_for_backward": True}})
+    lines = ("node relu Relu x -> a", "node view1 View a -> v", "node change Change a -> a changes a")
+    model = text_model(*lines, "tensor v u8 64 saved view a 0", outputs="a")
     plan_memory(model)
     with pytest.raises(TmmuError, match=r"'v'.* 'a'") as refused:
         plan_memory(model, options=PlanOptions(mode="forward"))
-    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view'")
+    assert (refused.value.code_id, refused.value.place) == ("INVALID_IR", "node 'view1'")
 
 
 def test_a_body_may_run_from_the_first_step_on() -> None:
-    plan = plan_memory(small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")).plan
+    plan = plan_memory(
+        text_model("begin loop1 Loop x -> y", "arm body i -> o loop", "  node relu Relu i -> o", "end loop1")
+    ).plan
     assert (plan.allocation.bodies.enter.tolist(), plan.allocation.bodies.leave.tolist()) == ([NONE, 0], [NONE, 2])
 
 
@@ -335,15 +354,15 @@ def test_an_empty_model_and_a_model_without_nodes_have_plans() -> None:
         0,
         Usage(0, 0, 0, 0, 0, 0, True),
     )
-    passed = plan_memory(small(outputs="x")).plan
+    passed = plan_memory(text_model(outputs="x")).plan
     assert (len(passed.allocation.steps), passed.usage[2]) == (0, Usage(64, 64, 0, 1, 1, 0, True))
 
 
 def test_the_hints_that_were_refused_are_handed_back() -> None:
     """spec: T3.9"""
-    planned = plan_memory(small("relu: x -> y(x)"))
+    planned = plan_memory(text_model("node relu Relu x -> y inplace y x"))
     assert [(r.node, r.result, r.operand) for r in planned.refused] == [("relu", "y", "x")]
-    without = plan_memory(small("relu: x -> y")).plan
+    without = plan_memory(text_model("node relu Relu x -> y")).plan
     assert amended(planned.plan, ir_hash=without.origin.ir_hash) == without
 
 
@@ -354,9 +373,9 @@ def test_planning_leaves_the_collector_as_it_was() -> None:
     for enabled in (True, False):
         (gc.enable if enabled else gc.disable)()
         try:
-            plan_memory(small("relu: x -> y"))
+            plan_memory(text_model("node relu Relu x -> y"))
             with pytest.raises(TmmuError):
-                plan_memory(small("relu: x -> y"), (ArenaConfiguration("a", ()),))
+                plan_memory(text_model("node relu Relu x -> y"), (ArenaConfiguration("a", ()),))
             assert gc.isenabled() is enabled
         finally:
             gc.enable()
@@ -364,7 +383,9 @@ def test_planning_leaves_the_collector_as_it_was() -> None:
 
 def test_the_collector_is_off_while_a_plan_is_made_and_the_moves_of_its_scan_are_observed() -> None:
     moves: list[tuple[str, bool]] = []
-    plan_memory(small("relu: x -> y"), ONE, observer=lambda event, **_: moves.append((event, gc.isenabled())))
+    plan_memory(
+        text_model("node relu Relu x -> y"), ONE, observer=lambda event, **_: moves.append((event, gc.isenabled()))
+    )
     assert gc.isenabled()
     assert moves == [("scan", False), ("open", False), ("open", False), ("scanned", False)]
 
@@ -428,7 +449,10 @@ def executed_lines(model: Model) -> int:
 
 
 def chain(length: int) -> Model:
-    return small(*(f"add{k}: a{k} a{k // 2} -> a{k + 1}(a{k})" for k in range(length)), inputs="a0", outputs="a1")
+    return text_model(
+        *(f"node add{k} Add a{k} a{k // 2} -> a{k + 1} inplace a{k + 1} a{k}" for k in range(length)), inputs="a0",
+        outputs="a1",
+    )  # fmt: skip
 
 
 def test_planning_takes_as_much_more_work_as_the_model_is_larger() -> None:

@@ -13,9 +13,9 @@ import pytest
 from proofs.checker import execute as checker
 from proofs.checker.program import Program, loops, program
 from proofs.readers.sharing import Permissions, permitted
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, column
-from tmmu.core.vocabulary import Model, Role, Scratch
+from tmmu.core.vocabulary import Model
 from tmmu.examples.broken.editing import changed, listed
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
@@ -31,7 +31,12 @@ def named(run: Program, rows: tuple[int, ...] | list[int]) -> str:
 
 
 def test_rows_become_plain_tuples() -> None:
-    run = seen(small("view: x -> v", "relu: v -> y", parameters="w", sizes={"v": 32, "y": 32}, views={"v": ("x", 32)}))
+    run = seen(
+        text_model(
+            "node view1 View x -> v", "node relu Relu v -> y", "tensor v u8 32 view x 32", parameters="w",
+            sizes={"y": 32},
+        )
+    )  # fmt: skip
     x, w, v, y = run.tensors
     assert (x.writer, w.writer, v.writer, y.writer) == (None, None, 0, 1)
     assert (v.storage, v.window, v.address, v.arena) == (x.storage, 32, x.address + 32, x.arena)
@@ -42,25 +47,27 @@ def test_rows_become_plain_tuples() -> None:
 
 
 def test_a_storage_without_tensors_has_a_name_too() -> None:
-    plan = plan_memory(small("relu: x -> y")).plan
+    plan = plan_memory(text_model("node relu Relu x -> y")).plan
     plan = changed(plan, "tensors", "y", storage=0)
     assert program(plan, Permissions()).storage_names == ["x", "storage 1"]
 
 
 def test_the_caller_reads_outputs_parameters_and_optimizer_state() -> None:
-    model = small("relu: x -> a", "add: a w s -> y", parameters="w s", like={"s": {"role": Role.OPTIMIZER}})
+    model = text_model("tensor s u8 64 optimizer", "node relu Relu x -> a", "node add Add a w s -> y", parameters="w")
     assert named(seen(model), seen(model).returned) == "w s y"
 
 
 def test_the_caller_reads_what_is_saved_in_mode_forward_alone() -> None:
-    model = small("relu: x -> a", "relu2: a -> y", like={"a": {"saved_for_backward": True}})
+    model = text_model("node relu Relu x -> a", "node relu2 Relu a -> y", "tensor a u8 64 saved")
     assert named(seen(model), seen(model).returned) == "y"
     assert named(seen(model, "forward"), seen(model, "forward").returned) == "a y"
 
 
 def test_what_is_donated_is_not_read_again_unless_it_is_an_output() -> None:
     """spec: V5.5, V1.10"""
-    model = small("add: x w -> y", parameters="w", outputs="y x", donated=["x", "w"])
+    model = text_model(
+        "node add Add x w -> y", "tensor x u8 64 donated", "tensor w u8 64 donated", parameters="w", outputs="y x"
+    )
     run = seen(model, donated="x w")
     assert named(run, run.returned) == "x y"
     assert named(run, sorted(run.donated)) == "x w"
@@ -69,13 +76,13 @@ def test_what_is_donated_is_not_read_again_unless_it_is_an_output() -> None:
 
 def test_scratch_is_not_read_from_what_was_there_before() -> None:
     """spec: I1.10"""
-    run = seen(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}}))
+    run = seen(text_model("node relu Relu x -> y scratch 8"))
     assert (named(run, run.steps[0].reads), named(run, run.steps[0].writes)) == ("x", "y relu.scratch0")
     assert list(checker.violations(run)) == []
 
 
 def test_scratch_that_is_read_before_it_is_written_is_a_read() -> None:
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> y", nodes={"relu2": {"scratch": (Scratch(8, 1),)}})).plan
+    plan = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y scratch 8")).plan
     assert [plan.allocation.tensors.name[row] for row in plan.allocation.steps.reads] == ["x", "a", "relu2.scratch0"]
     early = amended(plan, steps=replace(plan.allocation.steps, reads=plan.allocation.steps.reads[[2, 1, 2]]))
     found = [(p.obligation, p.tensors, p.step) for p in checker.violations(program(early, Permissions()))]
@@ -83,7 +90,7 @@ def test_scratch_that_is_read_before_it_is_written_is_a_read() -> None:
 
 
 def test_scratch_that_its_step_does_not_write_is_read_as_it_was() -> None:
-    plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
+    plan = plan_memory(text_model("node relu Relu x -> y scratch 8")).plan
     steps = replace(plan.allocation.steps, writes=plan.allocation.steps.writes[[0, 0]])
     found = [
         (p.obligation, p.tensors[0]) for p in checker.violations(program(amended(plan, steps=steps), Permissions()))
@@ -92,14 +99,14 @@ def test_scratch_that_its_step_does_not_write_is_read_as_it_was() -> None:
 
 
 def test_only_scratch_is_exempt_from_being_read_in_the_step_that_writes_it() -> None:
-    plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
+    plan = plan_memory(text_model("node relu Relu x -> y scratch 8")).plan
     activation = changed(plan, "tensors", "relu.scratch0", role=3)
     found = [(p.obligation, p.tensors[0]) for p in checker.violations(program(activation, Permissions()))]
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
 def test_scratch_that_its_step_changes_is_read_as_it_was() -> None:
-    plan = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1),)}})).plan
+    plan = plan_memory(text_model("node relu Relu x -> y scratch 8")).plan
     steps = replace(
         plan.allocation.steps, mutates=plan.allocation.steps.writes[[1]], mutates_at=column([0, 1], np.uint32)
     )
@@ -109,11 +116,14 @@ def test_scratch_that_its_step_changes_is_read_as_it_was() -> None:
     assert ("lifetimes_cover_accesses", "relu.scratch0") in found
 
 
-LOOP = ("relu: u -> a", "loop: x -> y z", "loop/body*: i => o a", "  add: i a w -> o", "relu2: y -> q")
+LOOP = (
+    "node relu Relu u -> a", "begin loop1 Loop x -> y z", "arm body i -> o a loop", "  node add Add i a w -> o",
+    "end loop1", "node relu2 Relu y -> q",
+)  # fmt: skip
 
 
 def loop() -> Plan:
-    return plan_memory(small(*LOOP, inputs="x u", outputs="q", parameters="w")).plan
+    return plan_memory(text_model(*LOOP, inputs="x u", outputs="q", parameters="w")).plan
 
 
 def test_a_leave_reads_again_what_the_loop_is_given_captures_or_returns() -> None:
@@ -121,12 +131,14 @@ def test_a_leave_reads_again_what_the_loop_is_given_captures_or_returns() -> Non
     enter, leave = run.steps[1], run.steps[3]
     assert set(named(run, leave.again).split()) == {"x", "i", "w", "a", "y", "z"}
     assert (named(run, enter.writes), enter.completes) == ("i y z", False)
-    assert (named(run, leave.writes), leave.completes) == ("loop/body/a.copy1 y z", True)
+    assert (named(run, leave.writes), leave.completes) == ("loop1/body/a.copy1 y z", True)
     assert list(checker.violations(run)) == []
 
 
 def test_an_if_of_the_known_domain_reads_nothing_again() -> None:
-    plan = plan_memory(small("if: x -> y", "if/then: => o", "  relu: x -> o", "if/else: => x")).plan
+    plan = plan_memory(
+        text_model("begin if If x -> y", "arm then -> o", "  node relu Relu x -> o", "arm else -> x", "end if")
+    ).plan
     assert loops(plan.allocation) == []
     assert all(not step.again and not step.completes for step in program(plan, Permissions()).steps)
 
@@ -143,8 +155,11 @@ def test_whether_a_node_iterates_is_the_checkers_own_word(domain: str) -> None:
 
 def test_two_bodies_of_one_node_are_one_loop() -> None:
     plan = plan_memory(
-        small("scan: x -> y", "scan/a*: i => o", "  relu: i -> o", "scan/b*: j => p", "  relu2: j -> p")
-    ).plan
+        text_model(
+            "begin scan Scan x -> y", "arm a i -> o loop", "  node relu Relu i -> o", "arm b j -> p loop",
+            "  node relu2 Relu j -> p", "end scan",
+        )
+    ).plan  # fmt: skip
     assert loops(plan.allocation) == [(0, 3)]
 
 
@@ -163,9 +178,9 @@ def test_the_main_graph_is_no_loop_whatever_its_row_says() -> None:
 
 def test_what_the_body_writes_is_no_result_that_the_enter_writes() -> None:
     """Where the leave writes `d` too, it is the leave that is wrong, and not the step of the body."""
-    lines = (*LOOP[:3], "  relu3: i -> d", "  add: d a w -> o", LOOP[4])
-    plan = plan_memory(small(*lines, inputs="x u", outputs="q", parameters="w")).plan
-    again = listed(plan, "writes", 4, "loop/body/a.copy1", "y", "z", "d")
+    lines = (*LOOP[:3], "  node relu3 Relu i -> d", "  node add Add d a w -> o", *LOOP[4:])
+    plan = plan_memory(text_model(*lines, inputs="x u", outputs="q", parameters="w")).plan
+    again = listed(plan, "writes", 4, "loop1/body/a.copy1", "y", "z", "d")
     found = [(p.tensors[0], p.step) for p in checker.executed(program(again, Permissions()))]
     assert found
     assert set(found) == {("d", 4)}
@@ -175,7 +190,7 @@ def test_what_the_body_writes_is_no_result_that_the_enter_writes() -> None:
 def test_a_leave_does_not_write_again_what_was_written_inside(name: str) -> None:
     """It completes the node's results alone: a formal input or a value of the body has been written. spec: V1.7"""
     plan = loop()
-    again = listed(plan, "writes", 3, "loop/body/a.copy1", "y", "z", name)
+    again = listed(plan, "writes", 3, "loop1/body/a.copy1", "y", "z", name)
     found = [(p.obligation, p.tensors, p.step) for p in checker.executed(program(again, Permissions()))]
     assert found == [("sharing_is_sound", (name,), 3)]
 
@@ -191,7 +206,9 @@ def test_a_captured_value_overwritten_in_the_body_is_found_at_the_leave() -> Non
 
 def test_a_swap_without_copies_is_found() -> None:
     """spec: T8.8"""
-    plan = plan_memory(small("loop: x x -> y z", "loop/body*: i j => j i", outputs="y z")).plan
+    plan = plan_memory(
+        text_model("begin loop1 Loop x x -> y z", "arm body i j -> j i loop", "end loop1", outputs="y z")
+    ).plan
     assert list(checker.violations(program(plan, Permissions()))) == []
     y, i = (plan.allocation.tensors.name.list().index(name) for name in ("y", "i"))
     wrong = changed(plan, "tensors", y, storage=int(plan.allocation.tensors.storage[i]))

@@ -15,7 +15,7 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram
 from proofs.violations import Violation
 from tests.support.reader_plans import plan_of, stated, step
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.dims.expressions import Dim, symbol
 from tmmu.core.vocabulary import Bindings, NodePart, Role, Shares
@@ -321,8 +321,7 @@ def test_a_tensor_that_is_not_the_models_is_named(
 def test_sizes_over_an_envelope_are_told_at_a_shape_at_which_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one is found, and where both have the same dimensions."""
     m = symbol("m", 1, 64)
-    model = small("relu: x -> y", like={"x": {"shape": (m,), "bytes": 64}})
-    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    model = text_model("dim m 1 64", "tensor x u8 m", "node relu Relu x -> y")
     plan, right = plan_memory(model).plan, read_ir(model)
 
     def found(name: str, size: Dim, **bindings: Any) -> list[tuple[str, str]]:

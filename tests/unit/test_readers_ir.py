@@ -14,10 +14,10 @@ from proofs.readers.models.ir import read_ir, size_of
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram
 from tests.support.onnx_files import model_of
 from tests.support.reader_plans import lines
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.dims.expressions import symbol
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Body, Model, NodePart, Phase, Role, Scratch, Tensor, View
+from tmmu.core.vocabulary import Bindings, Body, Model, NodePart, Phase, Role, Tensor, View
 
 
 def refused(model: Model) -> str:
@@ -28,8 +28,10 @@ def refused(model: Model) -> str:
 
 def test_a_graph_is_read_in_the_order_of_its_nodes() -> None:
     """spec: V3.1, V3.2"""
-    model = small("mul: x w -> a", "add: a x -> y", parameters="w", must_not_alias=[("a", "x")],
-                  like={"a": {"saved_for_backward": True, "alignment": 16}, "y": {"dtype": "float16"}})  # fmt: skip
+    model = text_model(
+        "node mul Mul x w -> a", "node add Add a x -> y", "tensor a u8 64 saved align 16", "tensor y f16 64 align 1",
+        "apart a x", parameters="w",
+    )  # fmt: skip
     model = replace(model, unproduced=("mask",), bindings=Bindings(dims={"n": 1}), source_digest=b"s" * 32)
     expected = read_ir(model)
     assert lines(expected) == ["mul Mul [] x w -> a", "add Add [] a x -> y"]
@@ -44,7 +46,7 @@ def test_a_graph_is_read_in_the_order_of_its_nodes() -> None:
 
 def test_a_step_writes_and_reads_the_scratch_of_its_node() -> None:
     """spec: I1.10"""
-    model = small("mul: x -> y", nodes={"mul": {"scratch": (Scratch(5, 8), Scratch(0, 1))}})
+    model = text_model("node mul Mul x -> y scratch 5 align 8 scratch 0")
     expected = read_ir(model)
     assert lines(expected) == ["mul Mul [] x mul.scratch0 mul.scratch1 -> y mul.scratch0 mul.scratch1"]
     assert (expected.sizes["mul.scratch0"], expected.alignments["mul.scratch0"]) == ((5, 8), 8)
@@ -52,50 +54,47 @@ def test_a_step_writes_and_reads_the_scratch_of_its_node() -> None:
 
 
 def test_what_is_mutated_keeps_its_writer() -> None:
-    model = small("mul: x -> a", "set: a -> !a", "add: a p -> y !p", parameters="p")
+    model = text_model(
+        "node mul Mul x -> a", "node set Set a -> a changes a", "node add Add a p -> y p changes p", parameters="p"
+    )
     expected = read_ir(model)
     assert [(s.writes, s.mutates) for s in expected.steps] == [(("a",), ()), (("a",), ("a",)), (("y", "p"), ("p",))]
 
 
 LOOPING = (
-    "mul: x -> a",
-    "loop: a x -> b c",
-    "loop/body*: l r => r l n",
-    "  add: l a -> m",
-    "  relu: m -> n(m)",
-    "last: b c -> y",
+    "node mul Mul x -> a",
+    "begin loop1 Loop a x -> b c",
+    "arm body l r -> r l n loop",
+    "  node add Add l a -> m",
+    "  node relu Relu m -> n inplace n m",
+    "end loop1",
+    "node last Last b c -> y",
 )
 
 
 def test_a_loop_is_entered_and_left_with_copies_of_what_it_did_not_make() -> None:
     """spec: T8.1, T8.2, T8.8, T8.9, T8.12"""
-    expected = read_ir(small(*LOOPING, nodes={"loop": {"scratch": (Scratch(4, 1),)}}))
+    expected = read_ir(text_model(LOOPING[0], f"{LOOPING[1]} scratch 4", *LOOPING[2:]))
     assert lines(expected) == [
         "mul Mul [] x -> a",
-        "loop Loop enter [] a x loop.scratch0 -> l r loop.scratch0",
-        "add Add [loop/body] l a -> m",
-        "relu Relu [loop/body] m -> n",
-        "loop Loop leave [] r loop/body/r.copy0 l loop/body/l.copy1 n loop.scratch0"
-        " -> loop/body/r.copy0 loop/body/l.copy1 b c",
+        "loop1 Loop enter [] a x loop1.scratch0 -> l r loop1.scratch0",
+        "add Add [loop1/body] l a -> m",
+        "relu Relu [loop1/body] m -> n",
+        "loop1 Loop leave [] r loop1/body/r.copy0 l loop1/body/l.copy1 n loop1.scratch0"
+        " -> loop1/body/r.copy0 loop1/body/l.copy1 b c",
         "last Last [] b c -> y",
     ]
-    assert expected.bodies == {"loop/body": ReferenceBody("loop", "", True)}
-    assert expected.roles["loop/body/r.copy0"] is Role.SCRATCH
+    assert expected.bodies == {"loop1/body": ReferenceBody("loop1", "", True)}
+    assert expected.roles["loop1/body/r.copy0"] is Role.SCRATCH
     assert (expected.in_place, expected.assumed) == ({("n", "m")}, [])
 
 
 def test_bodies_nest_and_end_where_the_next_node_stands_elsewhere() -> None:
-    model = small(
-        "pick: x -> a",
-        "pick/then: => s",
-        "  in: x -> s",
-        "  in/then: f => t",
-        "    neg: f -> t",
-        "  in/else: => x",
-        "pick/else: => u",
-        "  abs: x -> u",
-        "relu: a -> y",
-    )
+    model = text_model(
+        "begin pick Pick x -> a", "arm then -> s", "  begin in In x -> s", "  arm then f -> t",
+        "    node neg Neg f -> t", "  arm else -> x", "  end in", "arm else -> u", "  node abs Abs x -> u", "end pick",
+        "node relu Relu a -> y",
+    )  # fmt: skip
     expected = read_ir(model)
     assert lines(expected) == [
         "pick Pick enter [] x -> ",
@@ -110,15 +109,20 @@ def test_bodies_nest_and_end_where_the_next_node_stands_elsewhere() -> None:
 
 
 def test_an_empty_body_at_the_end_of_the_model_is_left() -> None:
-    expected = read_ir(small("if: x -> y", "if/then: => x"))
+    expected = read_ir(text_model("begin if If x -> y", "arm then -> x", "end if"))
     assert [s.part for s in expected.steps] == [NodePart.ENTER, NodePart.LEAVE]
 
 
 def test_declared_views_and_in_place_pairs_count_and_are_listed_where_only_the_model_says_so() -> None:
     """spec: V2.2"""
-    by_table = read_ir(small("reshape: x -> a", "relu: a -> y(a)", views={"a": ("x", 0)}))
+    by_table = read_ir(
+        text_model("node reshape Reshape x -> a", "node relu Relu a -> y inplace y a", "tensor a u8 64 view x 0")
+    )
     assert (by_table.views, by_table.in_place, by_table.assumed) == ({"a": ("x", 0)}, {("y", "a")}, [])
-    model = small("slice: x -> a b", "transpose: a -> y(a)", views={"a": ("x", 0), "b": ("x", 16)}, sizes={"b": 48})
+    model = text_model(
+        "node slice Slice x -> a b", "node transpose Transpose a -> y inplace y a", "tensor a u8 64 view x 0",
+        "tensor b u8 48 view x 16",
+    )  # fmt: skip
     expected = read_ir(model)
     assert (expected.views, expected.in_place) == ({"a": ("x", 0), "b": ("x", 16)}, {("y", "a")})
     assert expected.assumed == ["::Slice", "::Transpose"]
@@ -127,19 +131,25 @@ def test_declared_views_and_in_place_pairs_count_and_are_listed_where_only_the_m
 @pytest.mark.parametrize(
     ("model", "believed"),
     [
-        (small("reshape: x -> y", views={"y": ("x", 0)}), []),
-        (small("reshape: x -> y", views={"y": ("x", 0)}, sizes={"y": 32}), ["::Reshape"]),
-        (small("reshape: x w -> y", views={"y": ("w", 0)}, parameters="w"), ["::Reshape"]),
-        (small("reshape: x -> y z", views={"z": ("x", 0)}), ["::Reshape"]),
-        (small("reshape: x -> y", views={"y": ("x", 0)}, like={"y": {"dtype": "int8"}}), ["::Reshape"]),
-        (small("reshape: x -> y", views={"y": ("x", 0)}, nodes={"reshape": {"domain": "my"}}), ["my::Reshape"]),
-        (small("reshape: x -> y", views={"y": ("x", 0)}, nodes={"reshape": {"domain": "ai.onnx"}}), []),
-        (small("relu: x -> z y(x)"), ["::Relu"]),
-        (small("clip: x w -> y(w)", parameters="w"), ["::Clip"]),
-        (small("relu1: x -> a(x)", "relu2: a -> y(a)"), []),
-        (small("cos: x -> a(x)", "fuse1: a -> b(a)", "fuse2: b -> y(b)"), ["::Fuse"]),
+        (text_model("node reshape Reshape x -> y", "tensor y u8 64 view x 0"), []),
+        (text_model("node reshape Reshape x -> y", "tensor y u8 32 view x 0"), ["::Reshape"]),
+        (text_model("node reshape Reshape x w -> y", "tensor y u8 64 view w 0", parameters="w"), ["::Reshape"]),
+        (text_model("node reshape Reshape x -> y z", "tensor z u8 64 view x 0"), ["::Reshape"]),
+        (text_model("node reshape Reshape x -> y", "tensor y i8 64 view x 0"), ["::Reshape"]),
+        (text_model("node reshape my::Reshape x -> y", "tensor y u8 64 view x 0"), ["my::Reshape"]),
+        (text_model("node reshape ai.onnx::Reshape x -> y", "tensor y u8 64 view x 0"), []),
+        (text_model("node relu Relu x -> z y inplace y x"), ["::Relu"]),
+        (text_model("node clip Clip x w -> y inplace y w", parameters="w"), ["::Clip"]),
+        (text_model("node relu1 Relu x -> a inplace a x", "node relu2 Relu a -> y inplace y a"), []),
+        (
+            text_model(
+                "node cos Cos x -> a inplace a x", "node fuse1 Fuse a -> b inplace b a",
+                "node fuse2 Fuse b -> y inplace y b",
+            ),
+            ["::Fuse"],
+        ),
     ],
-)
+)  # fmt: skip
 def test_what_the_tables_do_not_say_is_believed(model: Model, believed: list[str]) -> None:
     """spec: V2.2, V5.3"""
     expected = read_ir(model)
@@ -150,15 +160,15 @@ def test_what_the_tables_do_not_say_is_believed(model: Model, believed: list[str
 @pytest.mark.parametrize(
     "model",
     [
-        small("relu: x -> y(x)", sizes={"y": 32}),
-        small("relu: x -> y(x)", like={"y": {"shape": (32,), "dtype": "int16"}}),
-        small("relu: x -> y(x)", like={"y": {"shape": (8, 8)}}),
-        small("neg: x -> a", "relu: x -> y(a)"),
-        small("relu: x -> y(x)", nodes={"relu": {"in_place": ((0, 1),)}}),
-        small("relu: x w -> y", nodes={"relu": {"in_place": ((0, 1),)}}, parameters="w"),
-        small("neg: x -> y", "relu: x -> !y(x)"),
-        small("neg: x -> a", "relu: x -> y", views={"y": ("a", 0)}),
-        small("neg: x -> y", "relu: x y -> !y", views={"y": ("x", 0)}, nodes={"neg": {"reads": ()}}),
+        text_model("node relu Relu x -> y inplace y x", sizes={"y": 32}),
+        text_model("node relu Relu x -> y inplace y x", "tensor y i16 32 align 1"),
+        text_model("node relu Relu x -> y inplace y x", "tensor y u8 8x8"),
+        text_model("node neg Neg x -> a", "node relu Relu x -> y inplace y a"),
+        text_model("node relu Relu x -> y inplace x y"),
+        text_model("node relu Relu x w -> y inplace x w", parameters="w"),
+        text_model("node neg Neg x -> y", "node relu Relu x -> y inplace y x changes y"),
+        text_model("node neg Neg x -> a", "node relu Relu x -> y", "tensor y u8 64 view a 0"),
+        text_model("node neg Neg -> y", "node relu Relu x y -> y changes y", "tensor y u8 64 view x 0"),
     ],
 )
 def test_a_declaration_that_fits_no_pair_of_its_node_is_ignored(model: Model) -> None:
@@ -170,54 +180,65 @@ def test_a_declaration_that_fits_no_pair_of_its_node_is_ignored(model: Model) ->
 def test_no_declaration_crosses_the_boundary_of_a_body() -> None:
     """spec: T8.6, T8.7"""
 
-    def inside(line: str, **more: Any) -> ReferenceProgram:
+    def inside(line: str, view: str = "n") -> ReferenceProgram:
+        shown = "" if view == "n" else f" view {view} 0"
         return read_ir(
-            small(
-                "mul: x -> a",
-                "loop: x -> y",
-                "loop/body*: f => n",
-                "  neg: f -> m",
+            text_model(
+                "node mul Mul x -> a",
+                "begin loop1 Loop x -> y",
+                "arm body f -> n loop",
+                "  node neg Neg f -> m",
                 f"  {line}",
-                parameters="p loop/body/w",
-                **more,
+                "end loop1",
+                f"tensor n u8 64{shown}",
+                parameters="p loop1/body/w",
             )
         )
 
-    assert inside("relu: m -> n(m)").in_place == {("n", "m")}
-    assert inside("relu: m -> n", views={"n": ("m", 0)}).views == {"n": ("m", 0)}
-    assert inside("relu: loop/body/w -> n", views={"n": ("loop/body/w", 0)}).views == {"n": ("loop/body/w", 0)}
-    for name in ("f", "a", "x", "p", "loop/body/w"):
-        assert inside(f"relu: {name} -> n({name})").in_place == set()
+    assert inside("node relu Relu m -> n inplace n m").in_place == {("n", "m")}
+    assert inside("node relu Relu m -> n", "m").views == {"n": ("m", 0)}
+    assert inside("node relu Relu loop1/body/w -> n", "loop1/body/w").views == {"n": ("loop1/body/w", 0)}
+    for name in ("f", "a", "x", "p", "loop1/body/w"):
+        assert inside(f"node relu Relu {name} -> n inplace n {name}").in_place == set()
     for name in ("f", "a", "x", "p"):
-        assert inside(f"relu: {name} -> n", views={"n": (name, 0)}).views == {}
-    handed = read_ir(small("if: x -> y(a)", "if/then: => a", "  neg: x -> a", views={"y": ("x", 0)}))
+        assert inside(f"node relu Relu {name} -> n", name).views == {}
+    handed = read_ir(
+        text_model(
+            "begin if If x -> y inplace y a", "arm then -> a", "  node neg Neg x -> a", "end if",
+            "tensor y u8 64 view x 0",
+        )
+    )  # fmt: skip
     assert (handed.views, handed.in_place) == ({}, set())
 
 
 def test_a_formal_input_is_no_view_whatever_the_model_declares() -> None:
     """Its enter writes it, once for each iteration; nor is it the base of what the caller writes. spec: T8.6"""
-    body = ("loop: x -> y", "loop/body*: i => o", "  relu: i -> o")
-    assert read_ir(small(*body, views={"i": ("x", 0)})).views == {}
-    assert "u: " in refused(small(*body, inputs="x u", outputs="y u", views={"u": ("i", 0)}))
+    body = ("begin loop1 Loop x -> y", "arm body i -> o loop", "  node relu Relu i -> o", "end loop1")
+    assert read_ir(text_model(*body, "tensor i u8 64 view x 0")).views == {}
+    assert "u: " in refused(text_model(*body, "tensor u u8 64 view i 0", inputs="x u", outputs="y u"))
 
 
 def test_phases_and_alias_groups_are_the_models() -> None:
-    like = {"a": {"alias_group": "g"}}
-    model = small("relu: x -> a", "relu2: a -> y", like=like, nodes={"relu2": {"phase": Phase.BACKWARD}})
+    model = text_model("node relu Relu x -> a", "node relu2 Relu a -> y backward", "alias g a")
     assert read_ir(model).phases == {"relu2": Phase.BACKWARD}
     assert read_ir(model).grouped == {"a"}
 
 
 def test_an_operator_with_fewer_operands_than_the_tables_list_is_read() -> None:
-    assert read_ir(small("add: x -> y(x)")).in_place == {("y", "x")}
+    assert read_ir(text_model("node add Add x -> y inplace y x")).in_place == {("y", "x")}
 
 
 def test_each_result_of_a_gradient_of_a_sum_needs_no_belief() -> None:
-    grads = {"addgrad": {"domain": "tmmu.grad", "op": "AddGrad"}}
     views = {"a": ("x", 0), "b": ("x", 0)}
-    model = small("addgrad: x -> a b", "concat: a b -> y", nodes=grads, views=views)
+    model = text_model(
+        "node addgrad tmmu.grad::AddGrad x -> a b", "node concat Concat a b -> y", "tensor a u8 64 view x 0",
+        "tensor b u8 64 view x 0",
+    )  # fmt: skip
     assert (read_ir(model).views, read_ir(model).assumed) == (views, [])
-    other = small("addgrad: x -> a b", "concat: a b -> y", views=views)
+    other = text_model(
+        "node addgrad Addgrad x -> a b", "node concat Concat a b -> y", "tensor a u8 64 view x 0",
+        "tensor b u8 64 view x 0",
+    )  # fmt: skip
     assert read_ir(other).assumed == ["::Addgrad"]
 
 
@@ -228,14 +249,16 @@ def test_a_shape_with_one_open_dimension_has_an_open_size() -> None:
 
 
 def test_views_in_what_the_caller_writes_are_the_models() -> None:
-    model = small("mul: p q -> y", inputs="flat", parameters="p q", sizes={"p": 16, "q": 8},
-                  views={"p": ("flat", 48), "q": ("p", 8)})  # fmt: skip
+    model = text_model(
+        "node mul Mul p q -> y", "tensor p u8 16 view flat 48", "tensor q u8 8 view p 8", inputs="flat",
+        parameters="p q",
+    )  # fmt: skip
     assert read_ir(model).views == {"p": ("flat", 48), "q": ("p", 8)}
 
 
 def edit(**changes: Callable[[Model], Any]) -> Callable[[], Model]:
     """The model of one loop with fields replaced."""
-    model = small(*LOOPING)
+    model = text_model(*LOOPING)
     return lambda: replace(model, **{name: change(model) for name, change in changes.items()})
 
 
@@ -269,9 +292,9 @@ def bodies(row: int, **entries: Any) -> Callable[[], Model]:
         (edit(must_not_alias=lambda m: ((0, 99),)), "must_not_alias names a tensor that does not exist"),
         (nodes(0, name="last"), "last: the name of a node is empty or used twice"),
         (nodes(0, name=""), "the name of a node is empty or used twice"),
-        (edit(bodies=lambda m: (*m.bodies, m.bodies[1])), "loop/body: the name of a body is empty or used twice"),
+        (edit(bodies=lambda m: (*m.bodies, m.bodies[1])), "loop1/body: the name of a body is empty or used twice"),
         (tensors(1, name="x"), "x: two tensors would have this name"),
-        (tensors(1, name="loop/body/r.copy0"), "loop/body/r.copy0: two tensors would have this name"),
+        (tensors(1, name="loop1/body/r.copy0"), "loop1/body/r.copy0: two tensors would have this name"),
         (tensors(1, dtype="string"), "the element type 'string' is unknown"),
         (tensors(1, bytes=-1), "must be positive"),
         (tensors(1, alignment=0), "must be positive"),
@@ -288,62 +311,96 @@ def test_tables_that_do_not_fit_together_are_refused(model: Callable[[], Model],
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (("relu: a -> y", "neg: x -> a"), "relu: tensor 'a' is read before it is written"),
-        (("relu: y -> y",), "relu: tensor 'y' is read before it is written"),
-        (("relu: z -> y",), "relu: tensor 'z' is read but nothing writes it"),
-        (("relu: x -> z",), "the model's outputs: tensor 'y' is read but nothing writes it"),
-        (("relu: x -> y", "neg: x -> y"), "neg: tensor 'y' is written twice"),
-        (("neg: p -> y", "relu: p -> x"), "relu: tensor 'x' is written twice"),
-        (("relu: x -> y !z",), "relu: tensor 'z' is read but nothing writes it"),
-        (("relu: x -> !a", "neg: x -> a y"), "relu: tensor 'a' is read before it is written"),
-        (("if: x -> y", "if/then: f => f", "  neg: x -> f"), "neg: tensor 'f' is written twice"),
-        (("if: x -> y", "if/then: => z", "  neg: x -> a"), "if: tensor 'z' is read but nothing writes it"),
-        (("if: x -> y", "if/then: => a", "  neg: x -> a", "abs: a -> z"), "abs: tensor 'a' is read outside its body"),
-        (("if: x -> a", "if/then: => a", "  neg: x -> b", "abs: a -> y"), "if: tensor 'a' is read before"),
+        (("node relu Relu a -> y", "node neg Neg x -> a"), "relu: tensor 'a' is read before it is written"),
+        (("node relu Relu y -> y",), "relu: tensor 'y' is read before it is written"),
+        (("node relu Relu z -> y",), "relu: tensor 'z' is read but nothing writes it"),
+        (("node relu Relu x -> z",), "the model's outputs: tensor 'y' is read but nothing writes it"),
+        (("node relu Relu x -> y", "node neg Neg x -> y"), "neg: tensor 'y' is written twice"),
+        (("node neg Neg p -> y", "node relu Relu p -> x"), "relu: tensor 'x' is written twice"),
+        (("node relu Relu x -> y z changes z",), "relu: tensor 'z' is read but nothing writes it"),
+        (("node relu Relu x -> a changes a", "node neg Neg x -> a y"), "relu: tensor 'a' is read before it is written"),
         (
-            ("if: x -> y", "if/then: => a", "  neg: x -> a", "if/else: => b", "  abs: a -> b"),
+            ("begin if If x -> y", "arm then f -> f", "  node neg Neg x -> f", "end if"),
+            "neg: tensor 'f' is written twice",
+        ),
+        (
+            ("begin if If x -> y", "arm then -> z", "  node neg Neg x -> a", "end if"),
+            "if: tensor 'z' is read but nothing writes it",
+        ),
+        (
+            ("begin if If x -> y", "arm then -> a", "  node neg Neg x -> a", "end if", "node abs Abs a -> z"),
             "abs: tensor 'a' is read outside its body",
         ),
         (
-            ("if: x -> y", "if/then: => a", "  neg: x -> a", "if/else: => a", "  abs: x -> b"),
+            ("begin if If x -> a", "arm then -> a", "  node neg Neg x -> b", "end if", "node abs Abs a -> y"),
+            "if: tensor 'a' is read before",
+        ),
+        (
+            (
+                "begin if If x -> y",
+                "arm then -> a",
+                "  node neg Neg x -> a",
+                "arm else -> b",
+                "  node abs Abs a -> b",
+                "end if",
+            ),
+            "abs: tensor 'a' is read outside its body",
+        ),
+        (
+            (
+                "begin if If x -> y",
+                "arm then -> a",
+                "  node neg Neg x -> a",
+                "arm else -> a",
+                "  node abs Abs x -> b",
+                "end if",
+            ),
             "if: tensor 'a' is read outside its body",
         ),
     ],
 )
 def test_reads_and_writes_that_do_not_fit_are_refused(text: tuple[str, ...], what: str) -> None:
     """spec: I1.4, I1.9"""
-    assert what in refused(small(*text, parameters="p"))
+    assert what in refused(text_model(*text, parameters="p"))
 
 
 def test_a_tensor_that_nobody_writes_is_refused() -> None:
     """spec: I1.4"""
-    model = small("relu: x -> y")
+    model = text_model("node relu Relu x -> y")
     lost = Tensor("lost", (1,), "int8", Role.ACTIVATION, 1)
     assert "lost: nothing writes the tensor" in refused(replace(model, tensors=(*model.tensors, lost)))
 
 
 def test_a_node_that_mutates_what_it_does_not_write_is_refused() -> None:
-    model = small("relu: x -> y", nodes={"relu": {"mutates": (0,)}})
+    model = text_model("node relu Relu x -> y changes x")
     assert "relu: " in refused(model)
 
 
 def test_an_output_that_is_listed_twice_is_refused() -> None:
-    assert "y: the output is listed 2 times" in refused(small("relu: x -> y", outputs="y y"))
+    model = text_model("node relu Relu x -> y")
+    twice = replace(model, bodies=(replace(model.bodies[0], outputs=(1, 1)),))
+    assert "y: the output is listed 2 times" in refused(twice)
 
 
 def test_views_in_a_circle_are_refused() -> None:
-    model = small("mul: p q r -> y", parameters="p q r", views={"p": ("q", 0), "q": ("r", 0), "r": ("q", 0)})
+    model = text_model(
+        "node mul Mul p q r -> y", "tensor p u8 64 view q 0", "tensor q u8 64 view r 0", "tensor r u8 64 view q 0",
+        parameters="p q r",
+    )  # fmt: skip
     assert "the view shows itself" in refused(model)
 
 
 def test_scratch_with_the_name_of_a_tensor_is_refused() -> None:
-    model = small("mul: x -> mul.scratch0 y", nodes={"mul": {"scratch": (Scratch(1, 1),)}})
+    model = text_model("node mul Mul x -> mul.scratch0 y scratch 1")
     assert "mul.scratch0: " in refused(model)
 
 
 def test_the_bodies_of_a_node_run_in_turn_however_the_nodes_are_listed() -> None:
     """spec: T8.10"""
-    two = small("if: x -> y", "if/then: => a", "  neg: x -> a", "if/else: => b", "  abs: x -> b", "last: x -> z")
+    two = text_model(
+        "begin if If x -> y", "arm then -> a", "  node neg Neg x -> a", "arm else -> b", "  node abs Abs x -> b",
+        "end if", "node last Last x -> z",
+    )  # fmt: skip
     owner, then, other, last = two.nodes
     turned = (other, last, owner, then)
     inner = tuple(replace(body, owner=2) for body in two.bodies[1:])
@@ -354,7 +411,9 @@ def test_the_bodies_of_a_node_run_in_turn_however_the_nodes_are_listed() -> None
 
 def test_a_body_that_no_step_enters_is_refused() -> None:
     """A node in a body of its own, and two that own each other's."""
-    model = small("if: x -> a", "if/then: => a", "  neg: x -> b", "relu: x -> y")
+    model = text_model(
+        "begin if If x -> a", "arm then -> a", "  node neg Neg x -> b", "end if", "node relu Relu x -> y"
+    )
     owner, inner, last = model.nodes
     assert "if: " in refused(replace(model, nodes=(replace(owner, body=1), inner, last)))
     bodies = (*model.bodies, Body(1, "more", (), ()))

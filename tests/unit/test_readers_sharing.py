@@ -9,8 +9,7 @@ import pytest
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
 from proofs.readers.sharing import DROPOUT_ASSUMED, Permissions, permitted
 from tests.support.reader_plans import plan_of, stated, step
-from tests.support.small import small
-from tmmu.core.dims.expressions import symbol
+from tests.support.text_models import text_model
 from tmmu.core.vocabulary import NodePart, Role, Shares
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.columns import SHARES
@@ -185,13 +184,9 @@ def test_a_result_in_place_has_the_bytes_and_the_element_width_of_its_operand() 
 
 def test_a_result_in_place_has_the_size_of_its_operand_at_every_shape() -> None:
     """spec: R6.6"""
-    m = symbol("m", 1, 64)
-    for size, taken in ((m, True), (64, False)):
-        like: dict[str, dict[str, object]] = {
-            "a": {"shape": (m,), "bytes": 64}, "y": {"shape": (size,), "bytes": 64},
-        }  # fmt: skip
-        model = small("matmul: x -> a", "relu: a -> y", like=like)
-        plan = plan_memory(replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))).plan
+    lines = ("dim m 1 64", "tensor a u8 m", "node matmul Matmul x -> a", "node relu Relu a -> y")
+    for size, taken in (("m", True), ("64", False)):
+        plan = plan_memory(text_model(*lines, f"tensor y u8 {size}")).plan
         entry = {"shares": SHARES.index(IN_PLACE), "of": plan.allocation.tensors.name.list().index("a")}
         plan = amended(changed(plan, "tensors", "y", **entry), ops=tuple(("", op) for _, op in plan.allocation.ops))
         assert named(plan, permitted(plan, None, NOBODY))[1] == ({"y": "a"} if taken else {})

@@ -13,147 +13,147 @@ import pytest
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.reference import ReferenceProgram
 from proofs.readers.models.training import in_mode, read_by_backward
-from tests.support.small import small
-from tests.support.trainable import FLOAT, MLP, OPTIMIZER, floating
+from tests.support.text_models import text_model
+from tests.support.trainable import MLP, OPTIMIZER, floating
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model, Phase
+from tmmu.core.vocabulary import Model
 from tmmu.planner import DEFAULT
 from tmmu.planner.modes import prepare
 
-
-def made(shape: tuple[int, ...], dtype: str, bytes_: int) -> dict[str, Any]:
-    return {"shape": shape, "dtype": dtype, "bytes": bytes_}
-
-
-ROW, FLAT, TWO = made((4,), "float32", 16), made((16,), "float32", 64), made((2, 4, 4), "float32", 128)
-HALF, DOUBLE = made((4, 4), "float16", 32), made((2, 4), "float64", 64)
-EIGHT, SEVEN = made((8,), "float4e2m1", 4), made((7,), "float4e2m1", 4)
-WHOLE, SCALAR, COUNT = made((4, 4), "int64", 128), made((), "float32", 4), made((4, 4), "int32", 64)
-STEP: dict[str, Any] = {"parameters": "w", "donated": ("w",), "nodes": {"sgd0": {"phase": Phase.OPTIMIZER}}}
-BACK = {"phase": Phase.BACKWARD}
+SGD = ("node sgd0 Sgd w w.grad -> w changes w optimizer", "tensor w f32 4x4 donated")
 
 
 def deep(*lines: str, **options: Any) -> Model:
     """What follows a product of an input and a parameter."""
-    return floating("matmul0: x w -> a", *lines, **{"parameters": "w", **options})
+    return floating("node matmul0 MatMul x w -> a", *lines, **{"parameters": "w", **options})
 
 
 FORWARD = {
     "a network": MLP,
     # Whose gradients are asked for: of the parameters that can have one, else of the inputs that can.
-    "inputs alone": floating("mul0: x u -> y", inputs="x u"),
-    "an input of integers": floating("gather0: x i -> y", inputs="x i", like={"i": WHOLE}),
-    "a parameter of integers": floating("gather0: w i -> y", inputs="", parameters="w i", like={"i": WHOLE}),
-    "a factor of integers": deep("mul0: a i -> y", parameters="w i", like={"i": WHOLE}),
-    "a parameter without dimensions": deep("mul1: a s -> y", parameters="w s", like={"s": SCALAR}),
-    "no other parameter": floating("mul0: x s -> y", parameters="s", like={"s": SCALAR}),
-    # What is returned has a seed, besides what is made of it.
-    "a result that is read again": deep("tanh0: a -> y", outputs="a y"),
-    "a result that is read twice again": deep("tanh0: a -> b", "mul0: a b -> y", outputs="a y"),
-    "an input that is returned": floating("tanh0: x -> y", outputs="y x"),
-    "an input that is nothing but returned": floating("tanh0: u -> y", inputs="x u", outputs="y x"),
-    "a parameter that is returned": floating("matmul0: x w -> y", parameters="w", outputs="y w"),
-    # Gradients that show the bytes of others, and those that do not.
-    "a dropout that drops nothing": deep("dropout0: a -> y", views={"y": ("a", 0)}),
-    "a dropout that drops": deep("dropout0: a -> y m"),
-    "a dropout that is wider": deep("dropout0: a -> y", like={"y": TWO}),
-    "a dropout that shows a part": deep("dropout0: a -> y", views={"y": ("a", 0)}, like={"y": ROW}),
-    "a reshape of seven elements in the bytes of eight": deep(
-        "mul0: a s -> c", "reshape0: c -> y", like={"c": EIGHT, "y": SEVEN}, inputs="x s"
+    "inputs alone": floating("node mul0 Mul x u -> y", inputs="x u"),
+    "an input of integers": floating("node gather0 Gather x i -> y", "tensor i i64 4x4", inputs="x i"),
+    "a parameter of integers": floating(
+        "node gather0 Gather w i -> y", "tensor i i64 4x4", inputs="", parameters="w i",
     ),
-    "a reshape": deep("reshape0: a -> y", like={"y": FLAT}),
-    "a reshape to more elements": deep("reshape0: a -> y", like={"y": TWO}),
-    "an identity of less bytes": deep("identity0: a -> y", like={"y": HALF}),
-    "a squeeze to less elements": deep("squeeze0: a -> y", like={"y": DOUBLE}),
-    "a reshape of another domain": deep("reshape0: a -> y", nodes={"reshape0": {"domain": "c"}}),
-    "a domain by its long name": deep("reshape0: a -> b", "relu0: b -> y", nodes={"relu0": {"domain": "ai.onnx"}}),
-    "a sum with a row": deep("add0: a v -> y", parameters="w v", like={"v": ROW}),
-    "a sum with other dimensions": deep("add0: a v -> y", parameters="w v", like={"v": made((1, 4, 4), "float32", 64)}),
-    "a sum of another domain": deep("add0: a v -> y", parameters="w v", nodes={"add0": {"domain": "c"}}),
+    "a factor of integers": deep("node mul0 Mul a i -> y", "tensor i i64 4x4", parameters="w i"),
+    "a parameter without dimensions": deep("node mul1 Mul a s -> y", "tensor s f32 scalar", parameters="w s"),
+    "no other parameter": floating("node mul0 Mul x s -> y", "tensor s f32 scalar", parameters="s"),
+    # What is returned has a seed, besides what is made of it.
+    "a result that is read again": deep("node tanh0 Tanh a -> y", outputs="a y"),
+    "a result that is read twice again": deep("node tanh0 Tanh a -> b", "node mul0 Mul a b -> y", outputs="a y"),
+    "an input that is returned": floating("node tanh0 Tanh x -> y", outputs="y x"),
+    "an input that is nothing but returned": floating("node tanh0 Tanh u -> y", inputs="x u", outputs="y x"),
+    "a parameter that is returned": floating("node matmul0 MatMul x w -> y", parameters="w", outputs="y w"),
+    # Gradients that show the bytes of others, and those that do not.
+    "a dropout that drops nothing": deep("node dropout0 Dropout a -> y", "tensor y f32 4x4 view a 0"),
+    "a dropout that drops": deep("node dropout0 Dropout a -> y m"),
+    "a dropout that is wider": deep("node dropout0 Dropout a -> y", "tensor y f32 2x4x4"),
+    "a dropout that shows a part": deep("node dropout0 Dropout a -> y", "tensor y f32 4 view a 0"),
+    "a reshape of seven elements in the bytes of eight": deep(
+        "node mul0 Mul a s -> c", "node reshape0 Reshape c -> y", "tensor c float4e2m1 8", "tensor y float4e2m1 7",
+        inputs="x s",
+    ),
+    "a reshape": deep("node reshape0 Reshape a -> y", "tensor y f32 16"),
+    "a reshape to more elements": deep("node reshape0 Reshape a -> y", "tensor y f32 2x4x4"),
+    "an identity of less bytes": deep("node identity0 Identity a -> y", "tensor y f16 4x4"),
+    "a squeeze to less elements": deep("node squeeze0 Squeeze a -> y", "tensor y f64 2x4"),
+    "a reshape of another domain": deep("node reshape0 c::Reshape a -> y"),
+    "a domain by its long name": deep("node reshape0 Reshape a -> b", "node relu0 ai.onnx::Relu b -> y"),
+    "a sum with a row": deep("node add0 Add a v -> y", "tensor v f32 4", parameters="w v"),
+    "a sum with other dimensions": deep("node add0 Add a v -> y", "tensor v f32 1x4x4", parameters="w v"),
+    "a sum of another domain": deep("node add0 c::Add a v -> y", parameters="w v"),
     # Gradients that may take the bytes of others, and those that may not.
-    "a row by itself": floating("mul0: v x -> a", "add0: a v -> b", "div0: v b -> y", parameters="v", like={"v": ROW}),
-    "a relu of another domain": deep("relu0: a -> y", nodes={"relu0": {"domain": "c"}}),
-    "a relu of fewer bytes": deep("relu0: a -> y", like={"y": HALF}),
-    "a cast": deep("cast0: a -> b", "relu0: b -> y", like={"b": HALF, "y": HALF}),
+    "a row by itself": floating(
+        "node mul0 Mul v x -> a", "node add0 Add a v -> b", "node div0 Div v b -> y", "tensor v f32 4", parameters="v",
+    ),
+    "a relu of another domain": deep("node relu0 c::Relu a -> y"),
+    "a relu of fewer bytes": deep("node relu0 Relu a -> y", "tensor y f16 4x4"),
+    "a cast": deep("node cast0 Cast a -> b", "node relu0 Relu b -> y", "tensor b f16 4x4", "tensor y f16 4x4"),
     # What is added up, and what is not reached.
-    "a branch without an end": deep("tanh0: a -> b", "sin0: a -> y"),
-    "four terms": deep("tanh0: a -> b", "sin0: a -> c", "sum0: a b c a -> y"),
-    "two results": deep("split0: a -> b c", "add0: b c -> y"),
+    "a branch without an end": deep("node tanh0 Tanh a -> b", "node sin0 Sin a -> y"),
+    "four terms": deep("node tanh0 Tanh a -> b", "node sin0 Sin a -> c", "node sum0 Sum a b c a -> y"),
+    "two results": deep("node split0 Split a -> b c", "node add0 Add b c -> y"),
     # Gradients that an optimizer takes.
     "an optimizer": OPTIMIZER,
     "an optimizer of a parameter that is not reached": floating(
-        "matmul0: x w -> y", "sgd0: v v.grad -> !v", inputs="x v.grad",
-        **{**STEP, "parameters": "w v", "donated": ("v",)},
+        "node matmul0 MatMul x w -> y", "node sgd0 Sgd v v.grad -> v changes v optimizer", "tensor v f32 4x4 donated",
+        inputs="x v.grad", parameters="w v",
     ),
-    "no step": small(inputs="x", outputs="x"),
+    "no step": text_model(inputs="x", outputs="x"),
 }  # fmt: skip
 REFUSED = {
-    "no gradient": floating("floor0: x -> y"),
-    "an alias group": deep("relu0: a -> b", "neg0: b -> y", like={"b": FLOAT | {"alias_group": "g"}}),
-    "a change": floating("update0: a x -> !a", "neg0: a -> y", inputs="x a", donated=("a",)),
+    "no gradient": floating("node floor0 Floor x -> y"),
+    "an alias group": deep("node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4", "alias g b"),
+    "a change": floating(
+        "node update0 Update a x -> a changes a", "node neg0 Neg a -> y", "tensor a f32 4x4 donated", inputs="x a"
+    ),
     "a gradient of this name that nobody takes": floating(
-        "matmul0: x w -> y", "sgd0: w g -> !w", inputs="x g w.grad", **STEP
+        "node matmul0 MatMul x w -> y", SGD[0].replace("w.grad", "g"), SGD[1], inputs="x g w.grad", parameters="w"
     ),
     "one of another shape": floating(
-        "matmul0: x w -> y", "sgd0: w w.grad -> !w", inputs="x w.grad", like={"w.grad": ROW}, **STEP
+        "node matmul0 MatMul x w -> y", *SGD, "tensor w.grad f32 4", inputs="x w.grad", parameters="w"
     ),
     "one of fewer bytes": floating(
-        "matmul0: x w -> y", "sgd0: w w.grad -> !w", inputs="x w.grad", like={"w.grad": HALF}, **STEP
+        "node matmul0 MatMul x w -> y", *SGD, "tensor w.grad f16 4x4", inputs="x w.grad", parameters="w"
     ),
     "one of integers": floating(
-        "matmul0: x w -> y", "sgd0: w w.grad -> !w", inputs="x w.grad", like={"w.grad": COUNT}, **STEP
+        "node matmul0 MatMul x w -> y", *SGD, "tensor w.grad i32 4x4", inputs="x w.grad", parameters="w"
     ),
-    "one that is made": floating("matmul0: x w -> y", "neg0: w -> w.grad", "sgd0: w w.grad -> !w", **STEP),
-    "one that is a parameter": floating(
-        "matmul0: x w -> y", "sgd0: w w.grad -> !w", **{**STEP, "parameters": "w w.grad"}
-    ),
-    "a seed of this name": deep("neg0: a -> y", inputs="x y.seed"),
-    "a node of this name": deep("neg0: a -> y", "neg0.grad: x -> z"),
+    "one that is made": floating("node matmul0 MatMul x w -> y", "node neg0 Neg w -> w.grad", *SGD, parameters="w"),
+    "one that is a parameter": floating("node matmul0 MatMul x w -> y", *SGD, parameters="w w.grad"),
+    "a seed of this name": deep("node neg0 Neg a -> y", inputs="x y.seed"),
+    "a node of this name": deep("node neg0 Neg a -> y", "node neg0.grad Neg0.grad x -> z"),
 }
 OWN = {
-    "a backward half": small(
-        "tanh: x -> b", "sin: b -> y", "g: s b -> z", inputs="x s", outputs="y z", nodes={"g": BACK}
+    "a backward half": text_model(
+        "node tanh Tanh x -> b", "node sin Sin b -> y", "node g G s b -> z backward", inputs="x s", outputs="y z",
     ),
-    "a backward half with a body": small(
-        "tanh: x -> b", "if: c -> g", "if/then: => e", "  neg: b -> e", inputs="x c", outputs="b g", nodes={"if": BACK}
+    "a backward half with a body": text_model(
+        "node tanh Tanh x -> b", "begin if If c -> g backward", "arm then -> e", "  node neg Neg b -> e", "end if",
+        inputs="x c", outputs="b g",
     ),
-    "a backward half with a body in a body": small(
-        "tanh: x -> b", "if: c -> g", "if/then: => e", "  if2: c -> e", "  if2/then: => f", "    neg: b -> f",
-        inputs="x c", outputs="b g", nodes={"if": BACK},
+    "a backward half with a body in a body": text_model(
+        "node tanh Tanh x -> b", "begin if If c -> g backward", "arm then -> e", "  begin if2 If c -> e",
+        "  arm then -> f", "    node neg Neg b -> f", "  end if2", "end if", inputs="x c", outputs="b g",
     ),
-    "a forward half with a body": small(
-        "if: c -> b", "if/then: => e", "  neg: x -> e", "tanh: b -> y", "g: b -> z", inputs="x c", outputs="y z",
-        nodes={"g": BACK},
+    "a forward half with a body": text_model(
+        "begin if If c -> b", "arm then -> e", "  node neg Neg x -> e", "end if", "node tanh Tanh b -> y",
+        "node g G b -> z backward", inputs="x c", outputs="y z",
     ),
-    "all that stays is kept apart": small(
-        "tanh: x -> y", "g: y -> z", outputs="y z", nodes={"g": BACK}, must_not_alias=(("x", "y"),)
+    "all that stays is kept apart": text_model(
+        "node tanh Tanh x -> y", "node g G y -> z backward", "apart x y", outputs="y z",
     ),
-    "some of it is kept apart": small(
-        "tanh: x -> a", "sin: a -> y", "g: y -> z", outputs="y z", nodes={"g": BACK},
-        must_not_alias=(("x", "y"), ("y", "z")),
+    "some of it is kept apart": text_model(
+        "node tanh Tanh x -> a", "node sin Sin a -> y", "node g G y -> z backward", "apart x y", "apart y z",
+        outputs="y z",
     ),
-    "an input that shows another, which backward alone reads": small(
-        "tanh: v -> y", "g: b u -> z", inputs="b u v", outputs="y z", views={"u": ("b", 0), "v": ("u", 0)},
-        nodes={"g": BACK},
+    "an input that shows another, which backward alone reads": text_model(
+        "node tanh Tanh v -> y", "node g G b u -> z backward", "tensor u u8 64 view b 0", "tensor v u8 64 view u 0",
+        inputs="b u v", outputs="y z",
     ),
-    "an input that nobody reads": small("tanh: x -> y", "g: b -> z", inputs="x b u", outputs="y z", nodes={"g": BACK}),
-    "a parameter that both halves read": small(
-        "mul: x w -> y", "g: y w -> z", parameters="w", outputs="y z", nodes={"g": BACK}
+    "an input that nobody reads": text_model(
+        "node tanh Tanh x -> y", "node g G b -> z backward", inputs="x b u", outputs="y z",
     ),
-    "a backward half that changes what it reads": small(
-        "tanh: x -> y", "g: y x -> z !x", outputs="y z", nodes={"g": BACK}, donated=("x",)
+    "a parameter that both halves read": text_model(
+        "node mul Mul x w -> y", "node g G y w -> z backward", parameters="w", outputs="y z",
     ),
-    "a change after the last read": small(
-        "tanh: x -> y", "g: y -> z", "neg: x -> !x", outputs="y z", nodes={"g": BACK}, donated=("x",)
+    "a backward half that changes what it reads": text_model(
+        "node tanh Tanh x -> y", "node g G y x -> z x changes x backward", "tensor x u8 64 donated", outputs="y z",
+    ),
+    "a change after the last read": text_model(
+        "node tanh Tanh x -> y", "node g G y -> z backward", "node neg Neg x -> x changes x", "tensor x u8 64 donated",
+        outputs="y z",
     ),
 }  # fmt: skip
 CHANGED = {
-    "a change of what backward reads": small(
-        "tanh: x -> y", "g: x -> z", "neg: y -> !x", outputs="y z", nodes={"g": BACK}, donated=("x",)
+    "a change of what backward reads": text_model(
+        "node tanh Tanh x -> y", "node g G x -> z backward", "node neg Neg y -> x changes x", "tensor x u8 64 donated",
+        outputs="y z",
     ),
-    "a change of what backward sees through a view": small(
-        "reshape: x -> v", "g: v -> z", "neg: y -> !x", inputs="x y", outputs="y z", nodes={"g": BACK}, donated=("x",),
-        views={"v": ("x", 0)},
+    "a change of what backward sees through a view": text_model(
+        "node reshape Reshape x -> v", "node g G v -> z backward", "node neg Neg y -> x changes x",
+        "tensor v u8 64 view x 0", "tensor x u8 64 donated", inputs="x y", outputs="y z",
     ),
 }  # fmt: skip
 
@@ -193,5 +193,8 @@ def test_planner_and_verifier_refuse_the_same() -> None:
 
 def test_what_backward_makes_is_not_saved_though_forward_reads_it() -> None:
     """Of a joint graph whose halves take turns. spec: M2.7"""
-    turns = small("tanh: x -> b", "g: b -> c", "neg: c -> y", "h: c -> z", outputs="y z", nodes={"g": BACK, "h": BACK})
+    turns = text_model(
+        "node tanh Tanh x -> b", "node g G b -> c backward", "node neg Neg c -> y", "node h H c -> z backward",
+        outputs="y z",
+    )  # fmt: skip
     assert read_by_backward(read_ir(turns)) == {"b"}

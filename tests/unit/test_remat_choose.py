@@ -68,8 +68,9 @@ def test_long_chains_fit_into_much_less_than_they_keep() -> None:
 
 def test_cheap_results_are_repeated_before_dear_ones() -> None:
     model = floating(
-        "matmul0: x w -> a", "tanh0: a -> b", "matmul1: b w -> c", "tanh1: c -> d", "matmul2: d w -> e",
-        "tanh2: e -> f", "matmul3: f w -> g", "tanh3: g -> h", "matmul4: h w -> y", parameters="w",
+        "node matmul0 MatMul x w -> a", "node tanh0 Tanh a -> b", "node matmul1 MatMul b w -> c",
+        "node tanh1 Tanh c -> d", "node matmul2 MatMul d w -> e", "node tanh2 Tanh e -> f",
+        "node matmul3 MatMul f w -> g", "node tanh3 Tanh g -> h", "node matmul4 MatMul h w -> y", parameters="w",
     )  # fmt: skip
     joint = expand(replace(model, tensors=tuple(
         replace(t, shape=(64, 64), bytes=1 << 14) if t.name != "w" else t for t in model.tensors

@@ -50,10 +50,10 @@ def varied(length: int, seed: int) -> Model:
     chance = random.Random(seed)
     nodes, last = [], "x"
     for k in range(length):
-        op = chance.choice(["matmul", "tanh", "sin", "relu"])
-        nodes.append(f"{op}{k}: {last}{' w' if op == 'matmul' else ''} -> v{k}")
+        op = chance.choice(["MatMul", "Tanh", "Sin", "Relu"])
+        nodes.append(f"node {op.lower()}{k} {op} {last}{' w' if op == 'MatMul' else ''} -> v{k}")
         last = f"v{k}"
-    return floating(*nodes, f"matmul{length}: {last} w -> y", parameters="w")
+    return floating(*nodes, f"node matmul{length} MatMul {last} w -> y", parameters="w")
 
 
 POLICIES = {
@@ -171,7 +171,7 @@ def test_how_much_is_planned_is_bounded(monkeypatch: pytest.MonkeyPatch, planned
 def test_only_arenas_that_reuse_count() -> None:
     """Parameters take what they take, in every step: the budget is for what comes and goes."""
     small, large = (
-        floating("matmul0: x w -> a", "sin0: a -> y", parameters="w v", like={"v": {"shape": (n,), "bytes": n}})
+        floating("node matmul0 MatMul x w -> a", "node sin0 Sin a -> y", f"tensor v u8 {n}", parameters="w v")
         for n in (64, 1 << 20)
     )
     joints = [expand(model) for model in (small, large)]
@@ -184,7 +184,7 @@ def test_only_arenas_that_reuse_count() -> None:
 
 def test_the_peak_is_of_one_step_with_all_that_it_reads_and_writes() -> None:
     """When a.grad is written, x, a, y and its seed are there too; x.grad takes the place of a.grad."""
-    joint = expand(floating("sin0: x -> a", "sin1: a -> y"))
+    joint = expand(floating("node sin0 Sin x -> a", "node sin1 Sin a -> y"))
     assert peak(joint, DEFAULT) == 5 * 64
 
 
@@ -235,7 +235,11 @@ def test_a_policy_gives_way_to_one_that_fits_and_repeats_less() -> None:
 
 def test_what_costs_most_to_repeat_for_its_bytes_is_kept_again_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """One value costs more to repeat than the other, but less for each of its bytes."""
-    joint = joint_of(expand(floating("relu: x -> a", "relu2: a -> b", "matmul: b w -> y", parameters="w")))
+    joint = joint_of(
+        expand(
+            floating("node relu Relu x -> a", "node relu2 Relu a -> b", "node matmul MatMul b w -> y", parameters="w")
+        )
+    )
     dear, dense = (next(t for t, tensor in enumerate(joint.model.tensors) if tensor.name == name) for name in "ab")
     size, cost = {dear: 4096, dense: 64}, {joint.writer[dear]: 2000, joint.writer[dense]: 1000}
     tensors = tuple(replace(x, bytes=size.get(t, x.bytes)) for t, x in enumerate(joint.model.tensors))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.support.recompute_graphs import chain
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tests.support.trainable import MLP, floating, lines
 from tmmu.core.vocabulary import Body, Model, Node, Phase, Role, Tensor, View
 from tmmu.ir.validate import validate
@@ -23,39 +23,42 @@ def test_a_value_is_computed_again_with_all_that_it_needs_and_held() -> None:
     again = rewrite(source, Policy(frozenset())).model
     validate(again)
     assert lines(again)[1:5] == [
-        "matmul0.recompute0: MatMul x w -> a.recompute0",
-        "relu0.recompute0: Relu a.recompute0 -> b.recompute0",
-        "matmul1.grad: MatMulGrad c.grad b.recompute0 v -> b.grad v.grad",
-        "relu0.grad: ReluGrad b.grad b.recompute0 -> a.grad.part0",
+        "node matmul0.recompute0 MatMul x w -> a.recompute0",
+        "node relu0.recompute0 Relu a.recompute0 -> b.recompute0",
+        "node matmul1.grad MatMulGrad c.grad b.recompute0 v -> b.grad v.grad",
+        "node relu0.grad ReluGrad b.grad b.recompute0 -> a.grad.part0",
     ]
     assert {tensor.name for tensor in again.tensors if tensor.saved_for_backward} == {"x"}
     kept = rewrite(source, Policy(frozenset({source.model.nodes[0].writes[0]}))).model
-    assert "relu0.recompute0: Relu a -> b.recompute0" in lines(kept)
+    assert "node relu0.recompute0 Relu a -> b.recompute0" in lines(kept)
     assert {tensor.name for tensor in kept.tensors if tensor.saved_for_backward} == {"x", "a"}
 
 
 def test_what_is_not_held_is_computed_again_each_time_under_another_name_and_costs_each_time() -> None:
-    model = floating("sin0: x -> a", "sin1: a -> b", "sin2: b -> y")
+    model = floating("node sin0 Sin x -> a", "node sin1 Sin a -> b", "node sin2 Sin b -> y")
     source = joint_of(expand(model))
     made = rewrite(source, Policy(frozenset(), frozenset()))
     assert lines(made.model) == [
-        "sin0.recompute0: Sin x -> a.recompute0",
-        "sin1.recompute0: Sin a.recompute0 -> b.recompute0",
-        "sin2.grad: SinGrad y.seed b.recompute0 -> b.grad",
-        "sin0.recompute1: Sin x -> a.recompute1",
-        "sin1.grad: SinGrad b.grad a.recompute1 -> a.grad",
-        "sin0.grad: SinGrad a.grad x -> x.grad",
+        "node sin0.recompute0 Sin x -> a.recompute0",
+        "node sin1.recompute0 Sin a.recompute0 -> b.recompute0",
+        "node sin2.grad SinGrad y.seed b.recompute0 -> b.grad",
+        "node sin0.recompute1 Sin x -> a.recompute1",
+        "node sin1.grad SinGrad b.grad a.recompute1 -> a.grad",
+        "node sin0.grad SinGrad a.grad x -> x.grad",
     ]
     assert made.cost == 3 * 16
 
 
 def test_what_is_held_is_not_made_again_for_what_is_made_of_it() -> None:
-    model = floating("sin0: x -> a", "sin1: a -> b", "sin2: b -> c", "tanh0: a -> d", "sin3: d -> e", "add0: c e -> y")
+    model = floating(
+        "node sin0 Sin x -> a", "node sin1 Sin a -> b", "node sin2 Sin b -> c", "node tanh0 Tanh a -> d",
+        "node sin3 Sin d -> e", "node add0 Add c e -> y",
+    )  # fmt: skip
     again = lines(rewrite(joint_of(expand(model)), Policy(frozenset())).model)
-    assert [line for line in again if ".recompute" in line.partition(":")[0]] == [
-        "sin0.recompute0: Sin x -> a.recompute0",
-        "tanh0.recompute0: Tanh a.recompute0 -> d.recompute0",
-        "sin1.recompute0: Sin a.recompute0 -> b.recompute0",
+    assert [line for line in again if ".recompute" in line.split()[1]] == [
+        "node sin0.recompute0 Sin x -> a.recompute0",
+        "node tanh0.recompute0 Tanh a.recompute0 -> d.recompute0",
+        "node sin1.recompute0 Sin a.recompute0 -> b.recompute0",
     ]
 
 
@@ -141,10 +144,9 @@ def test_a_forward_node_that_comes_last_changes_nothing() -> None:
 
 
 def test_bodies_are_not_run_again_nor_what_they_read() -> None:
-    back = {"phase": Phase.BACKWARD}
-    model = small(
-        "cos: x -> a", "tanh: x -> b", "if: x -> c", "if/then_branch: => d", "  sin: a -> d", "  exp: a -> unread",
-        "matmul: a b c -> y", nodes={"matmul": back},
+    model = text_model(
+        "node cos Cos x -> a", "node tanh Tanh x -> b", "begin if If x -> c", "arm then_branch -> d",
+        "  node sin Sin a -> d", "  node exp Exp a -> unread", "end if", "node matmul MatMul a b c -> y backward",
     )  # fmt: skip
     source = joint_of(model)
     assert free_names(model) - {"unread"} == {"b"}
@@ -155,7 +157,7 @@ def test_nodes_are_run_again_for_the_results_that_may_be() -> None:
     """One whose only result is kept is not among them; one of whose results one is kept is."""
     kept = own_backward(outputs=(5, 1))
     assert [kept.nodes[n].name for n in joint_of(kept).order] == ["cos", "exp"]
-    model = small("split: x -> a b", "matmul: a b -> y", outputs="y a", nodes={"matmul": {"phase": Phase.BACKWARD}})
+    model = text_model("node split Split x -> a b", "node matmul MatMul a b -> y backward", outputs="y a")
     assert (free_names(model), joint_of(model).order) == ({"b"}, [0])
 
 
@@ -165,8 +167,9 @@ def test_random_numbers_are_not_drawn_again() -> None:
     assert is_repeatable(own_backward(), Node("n", "Dropout", (1,), (4,))), "a view of its operand"
     assert not is_repeatable(own_backward(), Node("n", "Dropout", (1,), (4,), "aten")), "not ONNX's"
     drawn = floating(
-        "matmul0: x w -> a", "randomnormallike0: a -> b", "tanh0: b -> c", "matmul1: c w -> y", parameters="w"
-    )
+        "node matmul0 MatMul x w -> a", "node randomnormallike0 Randomnormallike a -> b", "node tanh0 Tanh b -> c",
+        "node matmul1 MatMul c w -> y", parameters="w",
+    )  # fmt: skip
     assert free_names(expand(drawn)) == {"a", "c"}
     assert is_repeatable(own_backward(), Node("n", "mm", (0,), (1,), "aten"))
 
@@ -204,39 +207,39 @@ def test_costs_are_those_of_products_and_else_of_elements() -> None:
 
 
 def test_a_script_makes_views_anew_of_what_is_computed_again() -> None:
-    flat = {"c": {"shape": (16,), "dtype": "float32", "bytes": 64, "alignment": 4}}
     model = floating(
-        "matmul0: x w -> a", "tanh0: a -> b", "reshape0: b -> c", "reshape1: c -> d", "matmul1: d v -> e",
-        "sin0: e -> y", parameters="w v", like=flat, views={"c": ("b", 0), "d": ("c", 0)},
+        "node matmul0 MatMul x w -> a", "node tanh0 Tanh a -> b", "node reshape0 Reshape b -> c",
+        "node reshape1 Reshape c -> d", "node matmul1 MatMul d v -> e", "node sin0 Sin e -> y",
+        "tensor c f32 16 view b 0", "tensor d f32 4x4 view c 0", parameters="w v",
     )  # fmt: skip
     source = joint_of(expand(model))
     position = next(n for n, node in enumerate(source.model.nodes) if node.name == "matmul1.grad")
     again = follow(source, {position: [0, 1]}).model
     validate(again)
     assert lines(again)[1:6] == [
-        "matmul0.recompute0: MatMul x w -> a.recompute0",
-        "tanh0.recompute0: Tanh a.recompute0 -> b.recompute0",
-        "reshape0.recompute0: Reshape b.recompute0 -> c.recompute0",
-        "reshape1.recompute0: Reshape c.recompute0 -> d.recompute0",
-        "matmul1.grad: MatMulGrad e.grad d.recompute0 v -> d.grad v.grad",
+        "node matmul0.recompute0 MatMul x w -> a.recompute0",
+        "node tanh0.recompute0 Tanh a.recompute0 -> b.recompute0",
+        "node reshape0.recompute0 Reshape b.recompute0 -> c.recompute0",
+        "node reshape1.recompute0 Reshape c.recompute0 -> d.recompute0",
+        "node matmul1.grad MatMulGrad e.grad d.recompute0 v -> d.grad v.grad",
     ]
 
 
 def test_a_script_makes_views_anew_for_what_is_run_again_too() -> None:
-    flat = {"c": {"shape": (16,), "dtype": "float32", "bytes": 64, "alignment": 4}}
     model = floating(
-        "sin0: x -> b", "reshape0: b -> c", "sin1: c -> d", "sin2: d -> y", like=flat, views={"c": ("b", 0)},
+        "node sin0 Sin x -> b", "node reshape0 Reshape b -> c", "node sin1 Sin c -> d", "node sin2 Sin d -> y",
+        "tensor c f32 16 view b 0",
     )  # fmt: skip
     source = joint_of(expand(model))
     position = next(n for n, node in enumerate(source.model.nodes) if node.name == "sin2.grad")
     again = follow(source, {position: [0, 2]}).model
     validate(again)
     assert lines(again)[:5] == [
-        "sin0.recompute0: Sin x -> b.recompute0",
-        "reshape0.recompute0: Reshape b.recompute0 -> c.recompute0",
-        "sin1.recompute0: Sin c.recompute0 -> d.recompute0",
-        "sin2.grad: SinGrad y.seed d.recompute0 -> d.grad",
-        "sin1.grad: SinGrad d.grad c.recompute0 -> c.grad",
+        "node sin0.recompute0 Sin x -> b.recompute0",
+        "node reshape0.recompute0 Reshape b.recompute0 -> c.recompute0",
+        "node sin1.recompute0 Sin c.recompute0 -> d.recompute0",
+        "node sin2.grad SinGrad y.seed d.recompute0 -> d.grad",
+        "node sin1.grad SinGrad d.grad c.recompute0 -> c.grad",
     ]
 
 

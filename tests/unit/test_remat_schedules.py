@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.recompute_graphs import OPTIMA, chain, graph
 from tests.support.recompute_oracle import cheapest as fewest
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tests.support.trainable import floating
-from tmmu.core.vocabulary import ANYWHERE, Model, Phase
+from tmmu.core.vocabulary import ANYWHERE, Model
 from tmmu.planner import DEFAULT
 from tmmu.planner.remat import schedules
 from tmmu.planner.remat.choose import peak
@@ -154,7 +154,7 @@ def space_of(model: Model) -> schedules._Space:
 
 def test_the_space_of_a_small_graph() -> None:
     """x and a may be dropped, and a be made again; y, its seed, a.grad and x.grad are there when they are there."""
-    found = space_of(expand(floating("sin0: x -> a", "sin1: a -> y")))
+    found = space_of(expand(floating("node sin0 Sin x -> a", "node sin1 Sin a -> y")))
     x, a = 1, 2
     assert (found.reads, found.writes) == ([x, a, a, x], [a, 0, 0, 0])
     assert (found.at, found.before) == ([64, 128, 192, 192], [0, 64, 128, 128])
@@ -165,7 +165,12 @@ def test_the_space_of_a_small_graph() -> None:
 
 def test_what_is_missing_is_wanted_with_what_it_is_made_of() -> None:
     """x is given, a made of it, b of a, and c of x and b."""
-    model = expand(floating("sin0: x -> a", "sin1: a -> b", "add0: x b -> c", "sin2: c -> d", "sin3: d -> y"))
+    model = expand(
+        floating(
+            "node sin0 Sin x -> a", "node sin1 Sin a -> b", "node add0 Add x b -> c", "node sin2 Sin c -> d",
+            "node sin3 Sin d -> y",
+        )
+    )  # fmt: skip
     found = space_of(model)
     x, a, b, c, d = (1 << k for k in range(5))
     assert found.missing(x, c) == a | b | c
@@ -181,9 +186,11 @@ def test_what_is_missing_is_wanted_with_what_it_is_made_of() -> None:
 
 def test_of_several_that_are_missing_each_is_made_of_something() -> None:
     """b is made of a, a of x, and e of u."""
-    nodes = {name: {"phase": Phase.BACKWARD} for name in ("matmul", "exp")}
-    lines = "sin0: x -> a", "sin1: a -> b", "sin2: u -> e", "matmul: b e -> y", "exp: e -> z"
-    model = small(*lines, inputs="x u", nodes=nodes)
+    lines = (
+        "node sin0 Sin x -> a", "node sin1 Sin a -> b", "node sin2 Sin u -> e", "node matmul MatMul b e -> y backward",
+        "node exp Exp e -> z backward",
+    )  # fmt: skip
+    model = text_model(*lines, inputs="x u")
     found = space_of(model)
     x, u, a, b, e = (1 << k for k in range(5))
     assert found.missing(x | u, b | e) == a | b | e
@@ -198,9 +205,11 @@ def test_what_is_made_again_needs_room_beside_what_is_there(temporary: int, fits
     room for h beside g in the first case, and none for c beside both in the second.
     """
     sizes = {"h": 640, "g": 512, "w": 8, "s": temporary}
-    backward = {name: {"phase": Phase.BACKWARD} for name in ("start", "pass", "end")}
-    lines = "sum: x -> h", "cos: h -> c", "start: x -> g", "pass: g -> w s", "end: g c w -> k"
-    model = small(*lines, outputs="k x", sizes=sizes, nodes=backward)
+    lines = (
+        "node sum Sum x -> h", "node cos Cos h -> c", "node start Start x -> g backward",
+        "node pass Pass g -> w s backward", "node end End g c w -> k backward",
+    )  # fmt: skip
+    model = text_model(*lines, outputs="k x", sizes=sizes)
     assert cost_and_peak(model, fits) == (0, fits)
     assert cost_and_peak(model, fits - 1) is None
     assert cost_and_peak(model, fits - 64) is None
@@ -222,10 +231,9 @@ def test_a_search_that_left_nothing_out_has_found_the_optimum_and_looked_at_no_m
 
 def test_only_inputs_that_something_is_made_of_again_may_be_dropped() -> None:
     """Not outputs, not parameters, and not what only the caller or backward reads."""
-    nodes = {"matmul": {"phase": Phase.BACKWARD}}
-    model = small(
-        "add: x p q -> a", "sin: o -> b", "matmul: a b u -> y", inputs="x o u v", outputs="y o", parameters="p q",
-        nodes=nodes,
+    model = text_model(
+        "node add Add x p q -> a", "node sin Sin o -> b", "node matmul MatMul a b u -> y backward", inputs="x o u v",
+        outputs="y o", parameters="p q",
     )  # fmt: skip
     given = tuple(range(6))  # a parameter may be listed among the inputs, too
     found = space_of(replace(model, bodies=(replace(model.bodies[0], inputs=given),)))
@@ -235,7 +243,7 @@ def test_only_inputs_that_something_is_made_of_again_may_be_dropped() -> None:
 
 def test_only_what_lies_in_arenas_that_reuse_takes_room() -> None:
     models = (
-        expand(floating("matmul0: x w -> a", "sin0: a -> y", parameters="w v", like={"v": {"shape": (n,), "bytes": n}}))
+        expand(floating("node matmul0 MatMul x w -> a", "node sin0 Sin a -> y", f"tensor v u8 {n}", parameters="w v"))
         for n in (64, 1 << 20)
     )
     few, many = (space_of(model) for model in models)
@@ -243,9 +251,9 @@ def test_only_what_lies_in_arenas_that_reuse_takes_room() -> None:
 
 
 def test_graphs_with_bodies_many_nodes_or_many_values_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = small(
-        "cos: x -> a", "if: a -> b", "if/then_branch: => d", "  sin: a -> d", "matmul: a b -> y",
-        nodes={"matmul": {"phase": Phase.BACKWARD}},
+    model = text_model(
+        "node cos Cos x -> a", "begin if If a -> b", "arm then_branch -> d", "  node sin Sin a -> d", "end if",
+        "node matmul MatMul a b -> y backward",
     )  # fmt: skip
     assert schedules._space(joint_of(model), DEFAULT, ANYWHERE) is None
     assert schedules.cheapest(joint_of(model), DEFAULT, 1 << 30) is None

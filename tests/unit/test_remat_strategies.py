@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.support.recompute_graphs import chain, hourglass, residual
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tests.support.trainable import floating
-from tmmu.core.vocabulary import Model, Phase
+from tmmu.core.vocabulary import Model
 from tmmu.planner.remat.rewrite import Policy, joint_of
 from tmmu.planner.remat.strategies import Classes, chen, exhaustive, segment_counts, segmented
 from tmmu.planner.training.expand import expand
@@ -27,10 +27,10 @@ def named(found: Classes, roots: Iterable[int]) -> list[str]:
 
 def test_classes_are_what_may_be_dropped_and_those_count_that_backward_reads() -> None:
     """A view of an input is made again for nothing, and the derivative of Relu reads its result alone."""
-    flat = {"v": {"shape": (16,), "dtype": "float32", "bytes": 64, "alignment": 4}}
     model = floating(
-        "reshape0: x -> v", "sin0: v -> s", "matmul0: x w -> a", "relu0: a -> b", "tanh0: b -> c", "matmul1: c w -> d",
-        "add0: d s -> y", parameters="w", like=flat, views={"v": ("x", 0)},
+        "node reshape0 Reshape x -> v", "node sin0 Sin v -> s", "node matmul0 MatMul x w -> a",
+        "node relu0 Relu a -> b", "node tanh0 Tanh b -> c", "node matmul1 MatMul c w -> d", "node add0 Add d s -> y",
+        "tensor v f32 16 view x 0", parameters="w",
     )  # fmt: skip
     found = classes(model)
     assert named(found, found.roots) == ["s", "a", "b", "c", "d"]
@@ -44,8 +44,9 @@ def test_what_frees_the_most_bytes_for_an_operation_is_dropped_first() -> None:
     like = {name: {"shape": (4, 64), "dtype": "float32", "bytes": 1024, "alignment": 4} for name in ("p", "c", "d")}
     like["q"] = like["p"] | {"shape": (64, 4)}
     model = floating(
-        "matmul0: x w -> a", "sin0: a -> b", "matmul1: b p -> c", "tanh0: c -> d", "matmul2: d q -> e",
-        "tanh1: e -> y", parameters="w p q", like=like,
+        "node matmul0 MatMul x w -> a", "node sin0 Sin a -> b", "node matmul1 MatMul b p -> c",
+        "node tanh0 Tanh c -> d", "node matmul2 MatMul d q -> e", "node tanh1 Tanh e -> y", "tensor p f32 4x64",
+        "tensor c f32 4x64", "tensor d f32 4x64", parameters="w p q",
     )  # fmt: skip
     found = classes(model)
     assert named(found, found.saved) == ["a", "b", "d"]
@@ -63,8 +64,14 @@ def test_what_crosses_a_place_is_made_before_it_and_read_after_it() -> None:
 
 
 def test_what_only_backward_reads_crosses_no_place_between_segments() -> None:
-    nodes = {"matmul": {"phase": Phase.BACKWARD}}
-    found = Classes(joint_of(small("sin: x -> a", "cos: x -> b", "exp: b -> c", "matmul: a b c -> y", nodes=nodes)))
+    found = Classes(
+        joint_of(
+            text_model(
+                "node sin Sin x -> a", "node cos Cos x -> b", "node exp Exp b -> c",
+                "node matmul MatMul a b c -> y backward",
+            )
+        )
+    )  # fmt: skip
     assert [named(found, roots) for roots in found.crossing] == [[], [], ["b"]]
 
 

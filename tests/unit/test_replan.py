@@ -15,7 +15,7 @@ from proofs.verify.judge import verify
 from proofs.verify.options import Options
 from proofs.verify.verdict import PROVED
 from tests.support.onnx_files import model_of, written
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.cli.commands import tmmu
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
@@ -133,12 +133,12 @@ def test_the_fix_names_the_range_that_would_hold_the_size(tmp_path: Path) -> Non
 
 def test_a_dimension_may_be_0_and_a_plan_may_have_none(tmp_path: Path) -> None:
     assert outside(plan(tmp_path), {"seq": 0}) == [("seq", 0, 8, 32)]
-    bound = plan_memory(small("relu: x -> y")).plan
+    bound = plan_memory(text_model("node relu Relu x -> y")).plan
     with pytest.raises(TmmuError, match=r"'seq'; .* none"):
         outside(bound, {"seq": 1})
     old = plan(tmp_path)
     with pytest.raises(TmmuError, match=r"nothing, .* batch=1\.\.4, seq=8\.\.48"):
-        replan(old, small("relu: x -> y"), {"seq": 48})
+        replan(old, text_model("node relu Relu x -> y"), {"seq": 48})
 
 
 @pytest.mark.parametrize(

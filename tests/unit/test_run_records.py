@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.support.commands import ran
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu import examples
 from tmmu.core import records as sequence
 from tmmu.core.vocabulary import ArenaConfiguration, Role
@@ -34,11 +34,11 @@ from tmmu.simulator.memories import PATTERN, Raw
 
 Captured = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
-CHAIN = ("matmul: x w -> a", "matmul2: a -> b", "matmul3: b -> y")
+CHAIN = ("node matmul Matmul x w -> a", "node matmul2 Matmul a -> b", "node matmul3 Matmul b -> y")
 
 
 def chain(arenas: tuple[ArenaConfiguration, ...] = DEFAULT, **options: Any) -> Plan:
-    return plan_memory(small(*CHAIN, parameters="w"), arenas, PlanOptions(**options)).plan
+    return plan_memory(text_model(*CHAIN, parameters="w"), arenas, PlanOptions(**options)).plan
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tests.support.refusals import refused
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role, Scratch
+from tmmu.core.vocabulary import ArenaConfiguration, Lifetime, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
@@ -30,9 +30,9 @@ from tmmu.runtime.records.trace import Trace
 
 
 def model() -> Any:
-    return small(
-        "add: x w -> a", "relu: a -> b", "relu2: b -> c", "relu3: c -> y", parameters="w",
-        nodes={"relu": {"scratch": (Scratch(32, 8),)}},
+    return text_model(
+        "node add Add x w -> a", "node relu Relu a -> b scratch 32 align 8", "node relu2 Relu b -> c",
+        "node relu3 Relu c -> y", parameters="w",
     )  # fmt: skip
 
 
@@ -227,7 +227,7 @@ def test_every_byte_of_a_storage_is_zero_at_its_birth_in_every_batch(layout: str
 
 def test_the_second_batch_of_a_single_step_finds_zeros() -> None:
     """Nothing dies before the end of the first batch, but it has used everything."""
-    with apply_plan(plan_memory(small("relu: x -> y")).plan) as execution:
+    with apply_plan(plan_memory(text_model("node relu Relu x -> y")).plan) as execution:
         for _ in range(2):
             execution.begin()
             assert not execution.memory.arenas[2].content.any()
@@ -238,7 +238,10 @@ def test_the_second_batch_of_a_single_step_finds_zeros() -> None:
 
 def test_a_step_that_runs_again_finds_zeros_again() -> None:
     """The body of a loop: its first iteration has used what the second one bears."""
-    looped = small("loop: x -> y", "loop/body*: i => o", "  relu: i -> a", "  relu2: a -> o")
+    looped = text_model(
+        "begin loop1 Loop x -> y", "arm body i -> o loop", "  node relu Relu i -> a", "  node relu2 Relu a -> o",
+        "end loop1",
+    )  # fmt: skip
     made = plan_memory(looped).plan
     s = made.allocation.storages
     with apply_plan(made) as execution:
@@ -281,7 +284,7 @@ def test_batches_and_steps_come_in_their_order() -> None:
 
 
 def test_an_empty_plan_runs() -> None:
-    made = plan_memory(small(inputs="", outputs="")).plan
+    made = plan_memory(text_model(inputs="", outputs="")).plan
     with apply_plan(made, memory_bytes_budget=0) as execution:
         execution.begin()
         assert commit_execution(execution).batches == 2
@@ -304,7 +307,7 @@ def test_a_step_is_given_the_scratch_that_it_declares_and_no_other() -> None:
 
 
 def test_a_handle_holds_what_the_documents_say() -> None:
-    made = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    made = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")).plan
     handles = TensorMap(made)
     assert handles["b"] == Handle(("activations", 128), "activations", 1, 64, Lifetime(1, 2), 128, 1)
     assert handles["x"] == Handle(("activations", 128), "activations", 1, 64, Lifetime(0, 0), 128, 0)
@@ -313,12 +316,17 @@ def test_a_handle_holds_what_the_documents_say() -> None:
 
 
 def test_handles_are_in_the_order_of_the_names_utf_8_bytes() -> None:
-    made = plan_memory(small("relu: x -> \U0001f600", "relu2: \U0001f600 -> \uffee", "relu3: \uffee -> y")).plan
+    lines = ("node r Relu x -> \U0001f600", "node s Relu \U0001f600 -> \uffee", "node t Relu \uffee -> y")
+    made = plan_memory(text_model(*lines)).plan
     assert list(TensorMap(made)) == ["x", "y", "\uffee", "\U0001f600"]
 
 
 def test_generations_count_the_tenants_of_a_slot() -> None:
-    made = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> c", "relu4: c -> y")).plan
+    made = plan_memory(
+        text_model(
+            "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> c", "node relu4 Relu c -> y"
+        )
+    ).plan
     found = dict(
         zip(made.allocation.tensors.name, generations(made)[made.allocation.tensors.storage].tolist(), strict=True)
     )
@@ -334,12 +342,12 @@ def test_generations_count_the_tenants_of_a_slot() -> None:
         earlier = [n for n in found if slot[n] == slot[name] and made.allocation.tensors.birth[row(made, n)] < birth]
         assert generation == len(earlier)
     assert max(found.values()) == 2
-    assert generations(plan_memory(small(inputs="", outputs="")).plan).tolist() == []
+    assert generations(plan_memory(text_model(inputs="", outputs="")).plan).tolist() == []
 
 
 def test_slots_are_numbered_within_their_arena() -> None:
     arenas = (ArenaConfiguration("one", (Role.INPUT,)), ArenaConfiguration("rest", tuple(set(Role) - {Role.INPUT})))
-    made = plan_memory(small("relu: x -> a", "relu2: a -> y"), arenas).plan
+    made = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y"), arenas).plan
     assert {name: handle.logical_slot for name, handle in TensorMap(made).items()} == {"x": 0, "a": 0, "y": 1}
 
 
@@ -387,7 +395,8 @@ def test_the_ledger_has_a_record_for_each_step_and_is_the_same_in_every_run() ->
 
 def test_the_ledgers_fragmentation_is_that_of_the_steps_so_far() -> None:
     made = plan_memory(
-        small("relu: x -> a", "relu2: a -> y", sizes={"x": 100, "y": 60}), options=PlanOptions(layout="slots")
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> y", sizes={"x": 100, "y": 60}),
+        options=PlanOptions(layout="slots"),
     ).plan
     # Slot 0 (100 bytes) holds x and then y (60 bytes), slot 1 holds a (64): of 2 x 164 bytes 40 are not used.
     first, second = of_steps(made, 0)

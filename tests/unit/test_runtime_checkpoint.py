@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.support.refusals import refused
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.columns import Names
 from tmmu.examples.broken.editing import changed
@@ -33,7 +33,9 @@ LAYOUTS = ("packed", "slots", "pools", "hashed")
 
 
 def plan(layout: str = "packed", token: bytes | None = None) -> Plan:
-    model = small("add: x w -> a", "relu: a -> b", "relu2: b -> y", parameters="w", sizes={"a": 100})
+    model = text_model(
+        "node add Add x w -> a", "node relu Relu a -> b", "node relu2 Relu b -> y", parameters="w", sizes={"a": 100}
+    )
     address_token = bytes(64) if layout == "hashed" else None
     return plan_memory(model, options=PlanOptions(layout=layout, replay_token=token, address_token=address_token)).plan
 
@@ -153,7 +155,7 @@ def test_one_model_and_token_give_the_checkpoints_layout_again(tmp_path: Path) -
     for other in (
         plan(),
         plan("hashed", token),
-        plan_memory(small("relu: x -> y"), options=PlanOptions(replay_token=token)).plan,
+        plan_memory(text_model("node relu Relu x -> y"), options=PlanOptions(replay_token=token)).plan,
     ):
         with refused("REPLAY_DIVERGENCE", "plan_hash of the current plan", str(tmp_path / "c")):
             checkpoint.restore(tmp_path / "c", current=other)

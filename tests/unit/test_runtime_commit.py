@@ -17,7 +17,7 @@ import cbor2
 import pytest
 
 from tests.support.refusals import refused
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import records as sequence
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
@@ -32,7 +32,8 @@ from tmmu.runtime.records.trace import Trace
 
 def plan(token: int = 0) -> Plan:
     return plan_memory(
-        small("add: x w -> a", "relu: a -> y", parameters="w"), options=PlanOptions(replay_token=bytes([token]) * 32)
+        text_model("node add Add x w -> a", "node relu Relu a -> y", parameters="w"),
+        options=PlanOptions(replay_token=bytes([token]) * 32),
     ).plan
 
 

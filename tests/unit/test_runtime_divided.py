@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.commands import ran
 from tests.support.refusals import refused
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Role
 from tmmu.core.vocabulary import Memory as DeviceMemory
 from tmmu.plan import file
@@ -28,7 +28,10 @@ OTHERS = (Role.INPUT, Role.ACTIVATION, Role.GRADIENT, Role.SCRATCH)
 
 def plan(capacity: int = 1 << 20, layout: str = "packed", **arena: Any) -> Plan:
     """Weights of 100 bytes and activations in one memory, the latter aligned to 256; scratch apart."""
-    model = small("matmul: x w -> a", "matmul2: a -> b", "matmul3: b -> y", parameters="w", sizes={"w": 100})
+    model = text_model(
+        "node matmul Matmul x w -> a", "node matmul2 Matmul a -> b", "node matmul3 Matmul b -> y", parameters="w",
+        sizes={"w": 100},
+    )  # fmt: skip
     arenas = (
         ArenaConfiguration("weights", WEIGHTS, reuse=False, device="npu", memory="dram"),
         ArenaConfiguration("fast", (), device="npu", memory="sram"),

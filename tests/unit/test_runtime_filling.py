@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.refusals import refused
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import philox
 from tmmu.runtime.apply import apply_plan
@@ -108,7 +108,9 @@ def test_a_seed_of_more_than_128_bits_is_refused(seed: int) -> None:
 
 
 def plan() -> Any:
-    return plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", sizes={"a": 100})).plan
+    return plan_memory(
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", sizes={"a": 100})
+    ).plan
 
 
 def test_zeros_go_to_the_bytes_at_the_address_and_to_no_other() -> None:
@@ -192,14 +194,17 @@ def test_an_applied_plan_holds_the_patterns_at_once_and_at_each_birth() -> None:
 
 
 def test_a_pattern_differs_by_storage_seed_and_token() -> None:
-    one, other = plan(), plan_memory(small("relu: x -> y"), options=PlanOptions(replay_token=bytes(32))).plan
+    one, other = (
+        plan(),
+        plan_memory(text_model("node relu Relu x -> y"), options=PlanOptions(replay_token=bytes(32))).plan,
+    )
     seeds = {storage_seed(one, 1, 0), storage_seed(one, 1, 1), storage_seed(one, 2, 0), storage_seed(other, 1, 0)}
     assert len(seeds) == 4
     assert all(0 <= seed < philox.SEED_END for seed in seeds)
 
 
 def test_persistent_arenas_have_no_pattern() -> None:
-    made = plan_memory(small("add: x w -> y", parameters="w")).plan
+    made = plan_memory(text_model("node add Add x w -> y", parameters="w")).plan
     with apply_plan(made, debug_seed=1) as execution:
         assert not execution.memory.arenas[0].content.any()
         assert execution.memory.arenas[2].content.any()

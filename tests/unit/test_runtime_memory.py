@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.support.refusals import refused
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.vocabulary import ArenaConfiguration, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
@@ -26,9 +26,10 @@ LAYOUTS = ("packed", "slots", "pools", "hashed")
 
 def plan(layout: str = "packed", **more: Any) -> Plan:
     """Two parameters' bytes, and five activations of which two are live at a time."""
-    model = small(
-        "add: x w -> a", "relu: a -> b", "relu2: b -> c", "relu3: c -> y", parameters="w", sizes={"a": 100, "w": 7}
-    )
+    model = text_model(
+        "node add Add x w -> a", "node relu Relu a -> b", "node relu2 Relu b -> c", "node relu3 Relu c -> y",
+        parameters="w", sizes={"a": 100, "w": 7},
+    )  # fmt: skip
     token = bytes(range(64)) if layout == "hashed" else None
     return plan_memory(model, options=PlanOptions(layout=layout, address_token=token, **more)).plan
 
@@ -88,7 +89,7 @@ def test_what_tensors_hold_is_kept_apart_where_they_live_together() -> None:
 
 def test_fresh_memory_is_zero_and_the_bases_are_aligned() -> None:
     arenas = (ArenaConfiguration("all", tuple(Role), alignment=1 << 16),)
-    with MappedMemory.map(plan_memory(small("relu: x -> y"), arenas).plan) as memory:
+    with MappedMemory.map(plan_memory(text_model("node relu Relu x -> y"), arenas).plan) as memory:
         assert memory.arenas[0].base % (1 << 16) == 0
         assert not memory.arenas[0].content.any()
 
@@ -104,14 +105,16 @@ def test_the_high_water_mark_is_the_footprint_once_every_tensor_was_used() -> No
 
 
 def test_zero_bytes_count_as_one() -> None:
-    made = plan_memory(small("relu: x -> y", sizes={"x": 0, "y": 0})).plan
+    made = plan_memory(text_model("node relu Relu x -> y", sizes={"x": 0, "y": 0})).plan
     with MappedMemory.map(made) as memory:
         assert [len(memory.tensor(row)) for row in range(2)] == [0, 0]
         assert memory.high_water("activations") == made.usage[2].footprint == 129
 
 
 def test_a_view_of_no_bytes_at_the_end_of_its_base_reaches_no_further() -> None:
-    made = plan_memory(small("view: x -> v", "relu: v -> y", views={"v": ("x", 64)}, sizes={"v": 0, "y": 0})).plan
+    made = plan_memory(
+        text_model("node view1 View x -> v", "node relu Relu v -> y", "tensor v u8 0 view x 64", sizes={"y": 0})
+    ).plan
     with MappedMemory.map(made) as memory:
         for row in range(len(made.allocation.tensors)):
             memory.tensor(row)
@@ -119,7 +122,7 @@ def test_a_view_of_no_bytes_at_the_end_of_its_base_reaches_no_further() -> None:
 
 
 def test_a_plan_of_nothing_maps_nothing() -> None:
-    made = plan_memory(small(inputs="", outputs="")).plan
+    made = plan_memory(text_model(inputs="", outputs="")).plan
     with MappedMemory.map(made) as memory:
         assert [(arena.base, len(arena.content)) for arena in memory.arenas] == [(0, 0)] * 4
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.full_trace import full, plan
 from tests.support.refusals import refused
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core import records as sequence
 from tmmu.core.errors import REGISTRY, TmmuError
@@ -121,7 +121,7 @@ def test_the_metrics_are_those_of_the_formulas() -> None:
 
 
 def test_slots_of_unequal_tenants_are_fragmented() -> None:
-    made = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"x": 100, "y": 60})).plan
+    made = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y", sizes={"x": 100, "y": 60})).plan
     assert metrics.of_plan(made)["internal_fragmentation_ratio"] == [5, 41]
 
 
@@ -202,7 +202,7 @@ def test_there_is_one_record_for_each_tensor_by_name() -> None:
 
 
 def test_the_record_of_a_view_has_its_own_size_and_its_storages_bytes() -> None:
-    made = plan_memory(small("view: x -> v", "relu: v -> y", views={"v": ("x", 16)}, sizes={"v": 32})).plan
+    made = plan_memory(text_model("node view1 View x -> v", "node relu Relu v -> y", "tensor v u8 32 view x 16")).plan
     [view] = [record for record in traces.allocation(made) if record.get("tensor_id") == "v"]
     base = next(record for record in traces.allocation(made) if record.get("tensor_id") == "x")
     assert (view["size"], view["bytes"]) == (32, 64)
@@ -214,7 +214,7 @@ def test_the_summary_says_what_the_metrics_say() -> None:
     assert summary["peak_bytes_per_arena"] == {"parameters": 64, "optimizer": 0, "activations": 128, "gradients": 0}
     assert summary["footprint_per_arena"]["activations"] == 192
     assert (summary["total_logical_slots"], summary["reuse_ratio"], summary["fragmentation_pct"]) == (3, [2, 5], [0, 1])
-    uneven = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"x": 100, "y": 60})).plan
+    uneven = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y", sizes={"x": 100, "y": 60})).plan
     assert list(traces.allocation(uneven))[-1]["fragmentation_pct"] == [500, 41]
 
 

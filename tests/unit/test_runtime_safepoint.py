@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.recorded import batch
 from tests.support.refusals import refused
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint
@@ -28,9 +28,9 @@ from tmmu.runtime.safepoint import exchange
 
 
 def plan(size: int = 128, parameters: str = "w v", **sizes: int) -> Plan:
-    model = small(
-        f"add: x w v {'u' if 'u' in parameters else ''} -> a",
-        "relu: a -> y",
+    model = text_model(
+        f"node add Add x w v {'u' if 'u' in parameters else ''} -> a",
+        "node relu Relu a -> y",
         parameters=parameters,
         sizes={"a": size, "w": 72, "v": 8, **sizes},
     )

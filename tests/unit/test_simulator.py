@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.effort import share
 from tests.support.models import numbered
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Shares
 from tmmu.examples.broken.editing import changed, in_place
@@ -49,8 +49,10 @@ def corruption(
     return found
 
 
-CHAIN = small("matmul1: x -> a", "relu: a -> b(a)", "reshape: b -> v", "matmul2: v a2 -> y", parameters="a2",
-              views={"v": ("b", 0)})  # fmt: skip
+CHAIN = text_model(
+    "node matmul1 Matmul x -> a", "node relu Relu a -> b inplace b a", "node reshape Reshape b -> v",
+    "node matmul2 Matmul v a2 -> y", "tensor v u8 64 view b 0", parameters="a2",
+)  # fmt: skip
 
 
 def moved(plan: Plan, tensor: str, onto: str, by: int = 0) -> Plan:
@@ -79,7 +81,7 @@ def test_hashed_addresses_are_run_as_well() -> None:
 
 def test_an_operand_that_was_overwritten_is_named_with_its_byte() -> None:
     """spec: SIM1.3, SIM1.6"""
-    model = small("matmul1: x -> a", "matmul2: a -> b", "add: a b -> y")
+    model = text_model("node matmul1 Matmul x -> a", "node matmul2 Matmul a -> b", "node add Add a b -> y")
     plan = moved(planned(model, layout="slots"), "b", "a", by=16)
     found = corruption(plan)
     first = int(plan.allocation.addresses()[plan.allocation.tensors.name.list().index("a")]) + 16
@@ -91,7 +93,10 @@ def test_an_operand_that_was_overwritten_is_named_with_its_byte() -> None:
 
 def test_equal_bytes_of_another_tensor_are_stale_to_the_sanitizer_alone() -> None:
     """Both read the same operand by the same operator, so that they hold the same. spec: SIM3.1"""
-    model = small("matmul1: x -> a", "matmul2: x -> b", "matmul3: b -> y", "add: y a -> z", outputs="z")
+    model = text_model(
+        "node matmul1 Matmul x -> a", "node matmul2 Matmul x -> b", "node matmul3 Matmul b -> y",
+        "node add Add y a -> z", outputs="z",
+    )  # fmt: skip
     plan = moved(planned(model, layout="slots"), "b", "a")
     assert simulated(plan).identical
     found = corruption(plan, sanitize=True)
@@ -100,7 +105,7 @@ def test_equal_bytes_of_another_tensor_are_stale_to_the_sanitizer_alone() -> Non
 
 def test_a_tensor_that_nothing_has_written_is_named() -> None:
     """spec: SIM1.3"""
-    plan = planned(small("matmul1: x -> a", "matmul2: a -> y"))
+    plan = planned(text_model("node matmul1 Matmul x -> a", "node matmul2 Matmul a -> y"))
     names = plan.allocation.tensors.name.list()
     found = corruption(changed(plan, "steps", 0, reads=names.index("a")))
     assert (found.tensors, found.step) == (("a",), 0)
@@ -109,7 +114,7 @@ def test_a_tensor_that_nothing_has_written_is_named() -> None:
 @pytest.mark.parametrize("op", ["Softmax", "CumSum", "MatMul", "Transpose"])
 def test_an_operator_that_reads_its_neighbours_is_not_in_place(op: str) -> None:
     """Whatever the plan says, it is tried, from either end. spec: SIM2.2, SIM2.3"""
-    model = small("matmul: x -> a", "other: a -> r", "add: r -> y", nodes={"other": {"op": op}})
+    model = text_model("node matmul Matmul x -> a", f"node other {op} a -> r", "node add Add r -> y")
     plan = in_place(planned(model), "r", "a")
     found = corruption(plan)
     assert (found.step, "computes r over a" in found.text) == (1, True)
@@ -118,7 +123,10 @@ def test_an_operator_that_reads_its_neighbours_is_not_in_place(op: str) -> None:
 
 def test_a_slice_that_is_not_the_identical_one_is_an_ordinary_write() -> None:
     """spec: SIM2.2, SIM1.4"""
-    model = small("matmul: x -> a", "relu: a -> r(a)", "add: r -> y", sizes={"a": 64, "r": 64})
+    model = text_model(
+        "node matmul Matmul x -> a", "node relu Relu a -> r inplace r a", "node add Add r -> y",
+        sizes={"a": 64, "r": 64},
+    )  # fmt: skip
     plan = changed(planned(model), "tensors", "r", window=4)
     plan = changed(
         plan, "storages", int(plan.allocation.tensors.storage[plan.allocation.tensors.name.list().index("a")]), bytes=68
@@ -137,7 +145,7 @@ def test_a_view_is_not_written_and_must_show_its_base() -> None:
 
 def test_of_an_operator_that_is_no_view_the_word_counts_for_nothing() -> None:
     """It writes what is said to be a view to bytes of its own, as the verifier reads it too. spec: SIM2.1, V2.1"""
-    plan = planned(small("matmul: x -> a", "transpose: a -> v", "add: v -> y"))
+    plan = planned(text_model("node matmul Matmul x -> a", "node transpose Transpose a -> v", "node add Add v -> y"))
     names = plan.allocation.tensors.name.list()
     plan = changed(plan, "tensors", "v", shares=SHARES.index(Shares.VIEW), of=names.index("a"))
     assert simulated(plan, sanitize=True).identical
@@ -145,8 +153,10 @@ def test_of_an_operator_that_is_no_view_the_word_counts_for_nothing() -> None:
 
 def test_what_the_caller_keeps_must_be_as_it_was() -> None:
     """spec: V1.10"""
-    model = small("update: w x -> !w", "matmul: w -> y", parameters="w", donated=["w"],
-                  nodes={"update": {"domain": "test"}})  # fmt: skip
+    model = text_model(
+        "node update test::Update w x -> w changes w", "node matmul Matmul w -> y", "tensor w u8 64 donated",
+        parameters="w",
+    )  # fmt: skip
     plan = planned(model)
     assert simulated(plan, donated=frozenset({"w"})).identical
     assert "the caller finds w changed" in corruption(plan).text
@@ -154,8 +164,9 @@ def test_what_the_caller_keeps_must_be_as_it_was() -> None:
 
 def test_tied_weights_are_written_once() -> None:
     """A view of what the caller writes, and a view of that. spec: SIM2.1"""
-    model = small("matmul: x w v u -> y", parameters="w v u", views={"v": ("w", 16), "u": ("v", 8)},
-                  sizes={"v": 32, "u": 16})  # fmt: skip
+    model = text_model(
+        "node matmul Matmul x w v u -> y", "tensor v u8 32 view w 16", "tensor u u8 16 view v 8", parameters="w v u",
+    )  # fmt: skip
     plan = planned(model)
     assert simulated(plan, sanitize=True).identical
     names = plan.allocation.tensors.name.list()
@@ -198,9 +209,11 @@ def test_private_memory_has_a_limit() -> None:
 
 def test_a_copy_that_cannot_hold_its_value_is_a_corruption() -> None:
     """spec: T8.8"""
-    model = small("loop: x -> y", "loop/body*: f g => g f", "  matmul: f -> h")
+    model = text_model(
+        "begin loop1 Loop x -> y", "arm body f g -> g f loop", "  node matmul Matmul f -> h", "end loop1"
+    )
     plan = planned(model)
-    found = corruption(changed(plan, "tensors", "loop/body/g.copy0", bytes=32), seed=1)
+    found = corruption(changed(plan, "tensors", "loop1/body/g.copy0", bytes=32), seed=1)
     assert "is not a copy of g: it has another size" in found.text
 
 
@@ -208,8 +221,8 @@ def body_of_bodies(depth: int) -> Model:
     """Ifs within Ifs."""
     lines = []
     for k in range(depth):
-        lines += [f"{'  ' * k}if{k}: x -> y{k}", f"{'  ' * k}if{k}/then: => {f'y{k + 1}' if k + 1 < depth else 'x'}"]
-    return small(*lines, outputs="y0")
+        lines += [f"begin if{k} If x -> y{k}", f"arm then -> {f'y{k + 1}' if k + 1 < depth else 'x'}"]
+    return text_model(*lines, *(f"end if{k}" for k in reversed(range(depth))), outputs="y0")
 
 
 def test_bodies_nest_as_deeply_as_they_may() -> None:
@@ -218,7 +231,12 @@ def test_bodies_nest_as_deeply_as_they_may() -> None:
 
 def test_steps_that_make_no_program_are_named() -> None:
     """spec: SIM1.6, T8.1, T8.10"""
-    plan = planned(small("if: x -> y", "if/then: => a", "  relu: x -> a", "matmul: y -> z", outputs="z"))
+    plan = planned(
+        text_model(
+            "begin if If x -> y", "arm then -> a", "  node relu Relu x -> a", "end if", "node matmul Matmul y -> z",
+            outputs="z",
+        )
+    )  # fmt: skip
     wrong = {
         "stands in no body that is open": changed(plan, "steps", 3, body=1),
         "is entered and not left": changed(plan, "bodies", 1, leave=3),
@@ -246,9 +264,11 @@ class Counted(HashKernels):
 
 def test_an_if_runs_both_branches_and_a_loop_every_number_of_rounds_in_four_seeds() -> None:
     """spec: SIM4.3"""
-    lines = ("if: x -> a", "if/then: => b", "  relu1: x -> b", "if/else: => c", "  relu2: x -> c", "loop: a -> y",
-             "loop/body*: f => g", "  relu3: f -> g")  # fmt: skip
-    program = PlanProgram(planned(small(*lines)))
+    lines = (
+        "begin if If x -> a", "arm then -> b", "  node relu1 Relu x -> b", "arm else -> c", "  node relu2 Relu x -> c",
+        "end if", "begin loop1 Loop a -> y", "arm body f -> g loop", "  node relu3 Relu f -> g", "end loop1",
+    )  # fmt: skip
+    program = PlanProgram(planned(text_model(*lines)))
     for first in (0, 5, 1 << 40):
         counts: list[dict[int, int]] = []
         for seed in range(first, first + 4):
@@ -263,7 +283,7 @@ def test_an_if_runs_both_branches_and_a_loop_every_number_of_rounds_in_four_seed
 
 def test_stand_in_kernels_depend_on_every_byte_and_where_they_may_on_no_other() -> None:
     """spec: SIM4.1, SIM4.2"""
-    model = small("add: x w -> a", "matmul: x w -> b", "add2: a b -> y", parameters="w")
+    model = text_model("node add Add x w -> a", "node matmul Matmul x w -> b", "node add2 Add a b -> y", parameters="w")
     program = PlanProgram(planned(model))
     kernels = HashKernels(program)
     x, w = (kernels.given(t) for t in program.given)
@@ -284,7 +304,7 @@ def test_stand_in_kernels_depend_on_every_byte_and_where_they_may_on_no_other() 
 
 def test_a_long_result_depends_on_its_operands_as_well() -> None:
     """spec: SIM4.1"""
-    model = small("matmul: x -> y", sizes={"y": 1 << 17})
+    model = text_model("node matmul Matmul x -> y", sizes={"y": 1 << 17})
     program = PlanProgram(planned(model))
     kernels = HashKernels(program)
     x = kernels.given(program.given[0])

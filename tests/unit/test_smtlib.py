@@ -6,7 +6,6 @@ spec: C4.3
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from proofs import obligations
@@ -17,8 +16,7 @@ from proofs.obligations.rows import Batch, Place, Unprovable
 from proofs.readers.sharing import Permissions
 from proofs.smt.unfold import Scope
 from proofs.verify import export as smtlib
-from tests.support.small import small
-from tmmu.core.dims.expressions import symbol
+from tests.support.text_models import text_model
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 
@@ -35,8 +33,12 @@ def files(folder: Path, plan: Plan, limit: int) -> list[str]:
 
 def test_a_plan_has_a_file_for_each_obligation_and_up_to_the_limit_one_for_the_definition(tmp_path: Path) -> None:
     """It has a scope for each promise, in the plan's names."""
-    for storages, lines in ((1, ()), (2, ("relu: x -> y",)), (3, ("relu: x -> a", "relu2: a -> y"))):
-        plan = plan_memory(small(*lines, outputs="y" if lines else "x")).plan
+    for storages, lines in (
+        (1, ()),
+        (2, ("node relu Relu x -> y",)),
+        (3, ("node relu Relu x -> a", "node relu2 Relu a -> y")),
+    ):
+        plan = plan_memory(text_model(*lines, outputs="y" if lines else "x")).plan
         assert len(plan.allocation.storages) == storages
         for limit in (storages - 1, storages, storages + 1):
             asked = ["definition.smt2"] if storages <= limit else []
@@ -90,9 +92,7 @@ def test_what_asks_nothing_is_true_and_what_is_asked_stands_alone() -> None:
 
 def test_an_envelope_has_a_file_of_its_own(tmp_path: Path) -> None:
     """Each of its queries brings its own canary."""
-    m = symbol("m", 1, 64)
-    model = small("relu: x -> y", like={name: {"shape": (m,), "bytes": 64} for name in "xy"})
-    model = replace(model, bindings=replace(model.bindings, ranges={"m": (1, 64)}))
+    model = text_model("dim m 1 64", "node relu Relu x -> y", each="u8 m")
     assert files(tmp_path, plan_memory(model).plan, 1) == [*FILES, "sizes_over_envelope.smt2"]
     text = (tmp_path / "sizes_over_envelope.smt2").read_text()
     assert text.count(smtlib.UNSAT) == text.count(smtlib.CANARY) == 2

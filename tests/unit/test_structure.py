@@ -14,9 +14,9 @@ from proofs.checker import structure
 from proofs.checker.program import program
 from proofs.readers.sharing import Permissions, permitted
 from proofs.violations import Violation
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, Names
-from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Scratch, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.examples.broken import editing
 from tmmu.examples.broken.editing import changed, listed
 from tmmu.plan.columns import PARTS, ROLES, SHARES
@@ -25,7 +25,6 @@ from tmmu.planner import plan_memory
 
 WHOLE, ENTER, LEAVE = (PARTS.index(part) for part in (NodePart.WHOLE, NodePart.ENTER, NodePart.LEAVE))
 Change = Callable[[Plan], Plan]
-SCRATCH = (Scratch(8, 1),)
 
 
 def problems(plan: Plan) -> list[Violation]:
@@ -34,40 +33,49 @@ def problems(plan: Plan) -> list[Violation]:
 
 def chain() -> Plan:
     """Steps: 0 relu, 1 change, 2 relu2."""
-    return plan_memory(small("relu: x -> a", "change: a -> !a", "relu2: a -> b", "relu3: b -> y", parameters="w")).plan
+    return plan_memory(
+        text_model(
+            "node relu Relu x -> a", "node change Change a -> a changes a", "node relu2 Relu a -> b",
+            "node relu3 Relu b -> y", parameters="w",
+        )
+    ).plan  # fmt: skip
 
 
 def nested() -> Plan:
     """Steps: 0 enter if, 1 enter loop, 2 relu, 3 leave loop, 4 relu2, 5 leave if, 6 relu3.
 
-    Bodies: 1 if/then, 2 loop/body, 3 if/else.
+    Bodies: 1 if/then, 2 loop1/body, 3 if/else.
     """
-    model = small(
-        "if: c x -> y", "if/then: => r", "  loop: x -> r", "  loop/body*: i => o", "    relu: i -> o", "if/else: => s",
-        "  relu2: x -> s", "relu3: y -> z", inputs="c x", outputs="z",
+    model = text_model(
+        "begin if If c x -> y", "arm then -> r", "  begin loop1 Loop x -> r", "  arm body i -> o loop",
+        "    node relu Relu i -> o", "  end loop1", "arm else -> s", "  node relu2 Relu x -> s", "end if",
+        "node relu3 Relu y -> z", inputs="c x", outputs="z",
     )  # fmt: skip
     return plan_memory(model).plan
 
 
 def test_plans_that_hang_together_have_no_problem() -> None:
     models = [
-        small(outputs="x"),
-        small("change: x -> !x", outputs="x", donated=["x"]),
-        small("relu: x -> y", like={"y": {"alignment": 256}}),
-        small(
-            "relu: x -> a",
-            "loop: x -> y",
-            "loop/body*: i => o",
-            "  add: i a -> o",
-            nodes={"loop": {"scratch": SCRATCH}},
+        text_model(outputs="x"),
+        text_model("node change Change x -> x changes x", "tensor x u8 64 donated", outputs="x"),
+        text_model("node relu Relu x -> y", "tensor y u8 64 align 256"),
+        text_model(
+            "node relu Relu x -> a",
+            "begin loop1 Loop x -> y scratch 8",
+            "arm body i -> o loop",
+            "  node add Add i a -> o",
+            "end loop1",
         ),
-        small("if: x -> y", "if/then: => a", "  relu: x -> a", "if2: y -> z", "if2/then: => y", outputs="z"),
-        small("if: -> y", "if/then: =>", inputs=""),
-    ]
+        text_model(
+            "begin if If x -> y", "arm then -> a", "  node relu Relu x -> a", "end if", "begin if2 If y -> z",
+            "arm then -> y", "end if2", outputs="z",
+        ),
+        text_model("begin if If -> y", "arm then ->", "end if", inputs=""),
+    ]  # fmt: skip
     for plan in (chain(), nested(), *(plan_memory(model).plan for model in models)):
         assert problems(plan) == []
     unaligned = (ArenaConfiguration("all", tuple(Role), alignment=1),)
-    assert problems(plan_memory(small("relu: x -> y"), unaligned).plan) == []
+    assert problems(plan_memory(text_model("node relu Relu x -> y"), unaligned).plan) == []
 
 
 def edit(table: str, row: int | str, **entries: int) -> Change:
@@ -137,30 +145,30 @@ def inside_itself(plan: Plan) -> Plan:
 
 NO_RANGE = "does not lie between the enter and the leave of one node"
 NESTED: list[tuple[str, Change, str]] = [
-    ("a body without enter", edit("bodies", 2, enter=NONE), f"body 'loop/body' {NO_RANGE}"),
-    ("a body without leave", edit("bodies", 2, leave=NONE), f"body 'loop/body' {NO_RANGE}"),
+    ("a body without enter", edit("bodies", 2, enter=NONE), f"body 'loop1/body' {NO_RANGE}"),
+    ("a body without leave", edit("bodies", 2, leave=NONE), f"body 'loop1/body' {NO_RANGE}"),
     ("a body that ends before it begins", edit("bodies", 2, enter=3, leave=1), NO_RANGE),
     (
         "a leave before its enter",
         lambda plan: changed(
             changed(changed(plan, "steps", 1, part=LEAVE), "steps", 3, part=ENTER), "bodies", 2, enter=3, leave=1
         ),
-        f"body 'loop/body' {NO_RANGE}",
+        f"body 'loop1/body' {NO_RANGE}",
     ),
     ("a body that begins at a whole step", edit("bodies", 2, enter=2), NO_RANGE),
     ("a body that ends at a whole step", edit("bodies", 2, leave=4), NO_RANGE),
     ("a body between two nodes", edit("bodies", 2, leave=5), NO_RANGE),
     ("an enter that is a whole step", edit("steps", 1, part=WHOLE), NO_RANGE),
     ("a leave of another operation", edit("steps", 3, op=0), NO_RANGE),
-    ("a body without parent", edit("bodies", 2, parent=NONE), "body 'loop/body' stands in another body than its node"),
+    ("a body without parent", edit("bodies", 2, parent=NONE), "body 'loop1/body' stands in another body than its node"),
     ("a body in another body", edit("bodies", 2, parent=0), "stands in another body than its node"),
-    ("an enter in another body", edit("steps", 1, body=0), "body 'loop/body' stands in another body than its node"),
+    ("an enter in another body", edit("steps", 1, body=0), "body 'loop1/body' stands in another body than its node"),
     ("a body inside itself", inside_itself, "body 'if/then' stands in another body than its node"),
     ("a leave in another body", edit("steps", 3, body=0), "stands in another body than its node"),
     (
         "a body of another name",
         renamed("bodies", 2, "other/body"),
-        "body 'other/body' is not named after its node 'loop'",
+        "body 'other/body' is not named after its node 'loop1'",
     ),
     (
         "a step in a body that is not open",
@@ -178,7 +186,7 @@ NESTED: list[tuple[str, Change, str]] = [
     (
         "a loop that runs once",
         edit("bodies", 2, iterates=0),
-        "body 'loop/body' is declared to run once, but ::Loop can run it again",
+        "body 'loop1/body' is declared to run once, but ::Loop can run it again",
     ),
     (
         "a branch that runs again",
@@ -197,14 +205,17 @@ def test_bodies_nest(change: Change, text: str) -> None:
 
 
 def test_a_step_that_stands_wrong_is_known_by_what_it_writes_and_reads_first() -> None:
-    plan = plan_memory(small("concat: x w -> a b", parameters="w", outputs="a b")).plan
+    plan = plan_memory(text_model("node concat Concat x w -> a b", parameters="w", outputs="a b")).plan
     [problem] = problems(changed(plan, "steps", 0, part=LEAVE))
     assert (problem.tensors, problem.step) == (("a", "x"), 0)
 
 
 def test_a_value_that_bodies_of_one_node_are_given_is_read_in_either() -> None:
     """What an enter writes belongs to each body of its node, not to one that comes first or last."""
-    model = small("if: c x -> y", "if/then: => r", "  relu: x -> r", "if/else: => s", "  relu2: x -> s", inputs="c x")
+    model = text_model(
+        "begin if If c x -> y", "arm then -> r", "  node relu Relu x -> r", "arm else -> s", "  node relu2 Relu x -> s",
+        "end if", inputs="c x",
+    )  # fmt: skip
     plan = plan_memory(model).plan
     assert plan.allocation.steps.part.tolist() == [ENTER, WHOLE, WHOLE, LEAVE]
     handed = listed(changed(plan, "tensors", "x", writer=0), "writes", 0, "x")
@@ -213,9 +224,9 @@ def test_a_value_that_bodies_of_one_node_are_given_is_read_in_either() -> None:
 
 def test_bodies_of_one_node_do_not_interleave() -> None:
     """Two steps of each arm, then the middle two exchanged."""
-    model = small(
-        "if: x -> y", "if/then: => b", "  relu: x -> a", "  relu2: a -> b", "if/else: => d", "  relu3: x -> c",
-        "  relu4: c -> d",
+    model = text_model(
+        "begin if If x -> y", "arm then -> b", "  node relu Relu x -> a", "  node relu2 Relu a -> b", "arm else -> d",
+        "  node relu3 Relu x -> c", "  node relu4 Relu c -> d", "end if",
     )  # fmt: skip
     plan = plan_memory(model).plan
     assert plan.allocation.steps.body.tolist() == [0, 1, 1, 2, 2, 0]
@@ -226,7 +237,9 @@ def test_bodies_of_one_node_do_not_interleave() -> None:
 
 
 def test_a_body_lies_in_one_node_even_where_two_have_one_operation() -> None:
-    model = small("if: x -> y", "if/then: => x", "if2: y -> z", "if2/then: => y", outputs="z")
+    model = text_model(
+        "begin if If x -> y", "arm then -> x", "end if", "begin if2 If y -> z", "arm then -> y", "end if2", outputs="z"
+    )
     plan = plan_memory(model).plan
     assert plan.allocation.steps.part.tolist() == [ENTER, LEAVE, ENTER, LEAVE]
     [problem] = problems(changed(plan, "bodies", 1, leave=3))
@@ -234,7 +247,10 @@ def test_a_body_lies_in_one_node_even_where_two_have_one_operation() -> None:
 
 
 def test_a_single_body_keeps_its_values_to_itself() -> None:
-    model = small("loop: x -> y", "loop/body*: i => o", "  relu: i -> o", "relu2: y -> z", outputs="z")
+    model = text_model(
+        "begin loop1 Loop x -> y", "arm body i -> o loop", "  node relu Relu i -> o", "end loop1",
+        "node relu2 Relu y -> z", outputs="z",
+    )  # fmt: skip
     plan = plan_memory(model).plan
     assert problems(plan) == []
     for name in ("i", "o"):
@@ -244,7 +260,7 @@ def test_a_single_body_keeps_its_values_to_itself() -> None:
 
 def test_a_layout_of_its_own_asks_nothing_of_where_slots_lie() -> None:
     """What its addresses must keep is for its own obligations; `slots` are logical there. spec: A7.1"""
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    plan = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")).plan
     apart = changed(changed(plan, "storages", 0, offset=256), "slots", 1, alignment=256)
     assert {problem.obligation for problem in problems(apart)} == {"alignment", "no_live_overlap"}
     assert problems(amended(apart, layout="packed")) == []
@@ -272,17 +288,19 @@ def test_a_value_leaves_a_body_through_its_leave_alone(change: Change, name: str
 
 def swap() -> Plan:
     """A loop that swaps its two values. Steps: 0 relu, 1 enter, 2 leave, which copies both."""
-    model = small("relu: x -> a", "loop: x x -> y z", "loop/body*: i j => j i", outputs="y z")
+    model = text_model(
+        "node relu Relu x -> a", "begin loop1 Loop x x -> y z", "arm body i j -> j i loop", "end loop1", outputs="y z"
+    )
     return plan_memory(model).plan
 
 
 COPIED: list[tuple[str, tuple[str, ...], tuple[str, ...], str | None]] = [
-    ("as it is", ("j", "loop/body/j.copy0", "i", "loop/body/i.copy1"), ("y", "z"), None),
-    ("a formal input without a copy", ("j", "i", "loop/body/i.copy1"), ("y", "z"), "j"),
-    ("the last one without a copy", ("j", "loop/body/j.copy0", "i"), ("y", "z"), "i"),
-    ("a captured value without a copy", ("a", "i", "loop/body/i.copy1"), ("y", "z"), "a"),
-    ("what the caller gave without a copy", ("x", "i", "loop/body/i.copy1"), ("y", "z"), "x"),
-    ("a copy of something else", ("j", "i", "loop/body/i.copy1"), ("loop/body/j.copy0", "y", "z"), "j"),
+    ("as it is", ("j", "loop1/body/j.copy0", "i", "loop1/body/i.copy1"), ("y", "z"), None),
+    ("a formal input without a copy", ("j", "i", "loop1/body/i.copy1"), ("y", "z"), "j"),
+    ("the last one without a copy", ("j", "loop1/body/j.copy0", "i"), ("y", "z"), "i"),
+    ("a captured value without a copy", ("a", "i", "loop1/body/i.copy1"), ("y", "z"), "a"),
+    ("what the caller gave without a copy", ("x", "i", "loop1/body/i.copy1"), ("y", "z"), "x"),
+    ("a copy of something else", ("j", "i", "loop1/body/i.copy1"), ("loop1/body/j.copy0", "y", "z"), "j"),
 ]
 
 
@@ -300,11 +318,13 @@ def test_what_a_body_did_not_make_is_copied_before_it_is_returned(
 
 def test_scratch_of_a_loop_is_handed_to_no_copy() -> None:
     """Its leave reads the scratch behind the last copy, of another size. spec: T8.8"""
-    model = small("relu: x -> a", "loop: x x -> y z", "loop/body*: i j => j i", outputs="y z",
-                  nodes={"loop": {"scratch": SCRATCH}})  # fmt: skip
+    model = text_model(
+        "node relu Relu x -> a", "begin loop1 Loop x x -> y z scratch 8", "arm body i j -> j i loop", "end loop1",
+        outputs="y z",
+    )  # fmt: skip
     plan = plan_memory(model).plan
     leave = plan.allocation.steps.listed("reads")[2]
-    assert [str(plan.allocation.tensors.name[t]) for t in leave[-2:]] == ["loop/body/i.copy1", "loop.scratch0"]
+    assert [str(plan.allocation.tensors.name[t]) for t in leave[-2:]] == ["loop1/body/i.copy1", "loop1.scratch0"]
     assert problems(plan) == []
 
 
@@ -316,19 +336,23 @@ def test_a_body_without_a_leave_copies_nothing() -> None:
 
 def test_a_tensor_lies_where_its_role_belongs() -> None:
     """spec: T2.9, M3.4"""
-    plan = plan_memory(small("reshape: w -> v", "add: v x -> y", parameters="w", views={"v": ("w", 0)})).plan
+    plan = plan_memory(
+        text_model("node reshape Reshape w -> v", "node add Add v x -> y", "tensor v u8 64 view w 0", parameters="w")
+    ).plan
     assert problems(plan) == []  # a view of a parameter lies with it
     [problem] = problems(changed(plan, "tensors", "y", role=ROLES.index(Role.GRADIENT)))
     assert (problem.obligation, problem.tensors) == ("roles_have_arenas", ("y",))
     assert all(name in problem.text for name in ("gradient,", "activations"))
-    scratch = plan_memory(small("relu: x -> y", nodes={"relu": {"scratch": (Scratch(8, 1, "gradients"),)}})).plan
+    scratch = plan_memory(text_model("node relu Relu x -> y scratch 8 arena gradients")).plan
     assert problems(scratch) == []
 
 
 def test_an_arena_cannot_be_hidden_behind_a_word_for_sharing() -> None:
     """`d` is said to be an alias of `a`, a gradient, and lies in its arena. spec: M3.16"""
-    like = {"a": {"role": Role.GRADIENT}}
-    model = small("matmul: x -> a", "matmul2: a -> b", "matmul3: b -> d", like=like, outputs="d")
+    model = text_model(
+        "node matmul Matmul x -> a", "node matmul2 Matmul a -> b", "node matmul3 Matmul b -> d",
+        "tensor a u8 64 gradient", outputs="d",
+    )  # fmt: skip
     plan = plan_memory(model).plan
     entry = {
         "storage": editing.storage_of(plan, "a"),
@@ -343,7 +367,9 @@ def test_an_arena_cannot_be_hidden_behind_a_word_for_sharing() -> None:
 def test_an_arena_that_does_not_reuse_has_no_slot_for_two() -> None:
     """spec: M3.1, P2.4"""
     kept = (ArenaConfiguration("all", tuple(Role), reuse=False),)
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y"), kept).plan
+    plan = plan_memory(
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y"), kept
+    ).plan
     assert problems(plan) == []
     x, b = (plan.allocation.tensors.name.list().index(name) for name in "xb")
     place = {"slot": int(plan.slots.of[x]), "offset": int(plan.allocation.storages.offset[x])}
@@ -358,7 +384,9 @@ def test_an_arena_that_does_not_reuse_has_no_slot_for_two() -> None:
 
 def test_slots_share_no_byte_whoever_lives_there() -> None:
     """The second slot begins within the first, whose storages are small there and dead then. spec: A1.1"""
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", sizes={"x": 256})).plan
+    plan = plan_memory(
+        text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", sizes={"x": 256})
+    ).plan
     assert problems(plan) == []
     assert plan.allocation.storages.offset.tolist() == [0, 256, 0, 256]
     closer = changed(changed(plan, "storages", "a", offset=128), "storages", "y", offset=128)
@@ -368,7 +396,7 @@ def test_slots_share_no_byte_whoever_lives_there() -> None:
 
 
 def test_tensors_that_must_not_alias_share_no_byte_at_any_step() -> None:
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    plan = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")).plan
     assert problems(amended(plan, must_not_alias=((0, 1),))) == []
     [problem] = problems(amended(plan, must_not_alias=((0, 2),)))
     text = "x and b must not alias, but their storages share bytes"
@@ -378,9 +406,9 @@ def test_tensors_that_must_not_alias_share_no_byte_at_any_step() -> None:
 
 
 def test_tensors_of_two_arenas_or_of_no_bytes_share_nothing() -> None:
-    apart = plan_memory(small("add: w x -> y", parameters="w", must_not_alias=[("w", "x")])).plan
+    apart = plan_memory(text_model("node add Add w x -> y", "apart w x", parameters="w")).plan
     assert problems(apart) == []
-    empty = plan_memory(small("relu: x -> a", "relu2: a -> y", sizes={"a": 0})).plan
+    empty = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y", sizes={"a": 0})).plan
     assert problems(amended(empty, must_not_alias=((0, 1), (1, 1)))) == []
 
 
@@ -415,14 +443,14 @@ SLOTS: list[tuple[str, Change, str, str]] = [
 @pytest.mark.parametrize(("change", "obligation", "text"), [row[1:] for row in SLOTS], ids=[row[0] for row in SLOTS])
 def test_storages_take_turns_in_slots_that_fit_them(change: Change, obligation: str, text: str) -> None:
     """Storages of x, a, b and y in turn: slots 1, 0, 1, 0."""
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> b", "relu3: b -> y")).plan
+    plan = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y")).plan
     assert plan.slots.of.tolist() == [1, 0, 1, 0]
     found = problems(change(plan))
     assert any(problem.obligation == obligation and text in problem.text for problem in found)
 
 
 def test_two_tenants_of_one_slot_at_one_step_are_named_with_step_and_bytes() -> None:
-    plan = plan_memory(small("relu: x -> a", "relu2: a -> y")).plan
+    plan = plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan
     found = problems(changed(plan, "storages", "a", slot=1, offset=128))
     text = "x and a have one slot and are both live at step 0"
     assert Violation("no_live_overlap", text, ("x", "a"), 0, "activations", 128, 191) in found

@@ -10,14 +10,14 @@ from click.testing import CliRunner
 
 from proofs.readers.models.ir import read_ir
 from proofs.readers.models.training import in_mode
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tests.support.trainable import MLP, OPTIMIZER, names
 from tmmu import examples
 from tmmu.cli import entry
 from tmmu.cli.commands import tmmu
 from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model, Phase
+from tmmu.core.vocabulary import Model
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import chosen, prepare
 from tmmu.planner.training.expand import expand
@@ -80,33 +80,28 @@ def test_the_forward_half_of_a_joint_graph_is_what_it_was_made_from() -> None:
 def test_the_forward_half_is_the_model_written_without_the_nodes_of_other_phases() -> None:
     """Bodies, views, hints, changes and rules of what is left have other numbers, and nothing else. spec: M1.4"""
     lines = [
-        "neg: x -> y", "~back: y -> p", "~while: p -> q", "~while/body*: o idle => l", "~  back1: o -> l",
-        "view: y -> v", "relu: v y -> r", "relu2: r -> s(r)", "change: s -> !s",
-        "loop: s -> z", "loop/body*: f unread => g", "  neg1: f -> h", "  if: h -> g", "  if/then: => k",
-        "    neg2: h -> k", "~more: q -> m", "~else: m -> n", "~else/then: => i", "~  more1: m -> i", "neg3: z -> u",
-        "~sgd: n w -> !w",
+        "node neg Neg x -> y", "~node back Back y -> p backward", "~begin while While p -> q backward",
+        "~arm body o idle -> l loop", "~  node back1 Back o -> l", "~end while", "node view1 View y -> v",
+        "node relu Relu v y -> r", "node relu2 Relu r -> s inplace s r", "node change Change s -> s changes s",
+        "begin loop1 Loop s -> z", "arm body f unread -> g loop", "  node neg1 Neg f -> h", "  begin if If h -> g",
+        "  arm then -> k", "    node neg2 Neg h -> k", "  end if", "end loop1", "~node more More q -> m backward",
+        "~begin else Else m -> n backward", "~arm then -> i", "~  node more1 More m -> i", "~end else",
+        "node neg3 Neg z -> u", "~node sgd Sgd n w -> w changes w optimizer", "tensor v u8 64 view y 0",
+        "tensor x u8 64 donated", "~tensor q u8 64 donated", "~tensor w u8 64 donated", "apart x z", "~apart m z",
+        "~apart z m", "apart u y", "~apart p q",
     ]  # fmt: skip
-    phases = {name: {"phase": Phase.BACKWARD} for name in ("back", "while", "more", "else")}
-    views = {"v": ("y", 0)}
-    model = small(
-        *(line.replace("~", "") for line in lines), inputs="x w lonely", outputs="u w", views=views,
-        nodes=phases | {"sgd": {"phase": Phase.OPTIMIZER}}, donated=("x", "q", "w"),
-        must_not_alias=[("x", "z"), ("m", "z"), ("z", "m"), ("u", "y"), ("p", "q")],
-    )  # fmt: skip
-    plain = small(
-        *(line for line in lines if "~" not in line), inputs="x lonely", outputs="u", views=views, donated=("x",),
-        must_not_alias=[("x", "z"), ("u", "y")],
-    )  # fmt: skip
+    model = text_model(*(line.replace("~", "") for line in lines), inputs="x w lonely", outputs="u w")
+    plain = text_model(*(line for line in lines if "~" not in line), inputs="x lonely", outputs="u")
     assert prepare(model, "inference", DEFAULT) == plain
     assert prepare(plain, "inference", DEFAULT) is plain
 
 
 def test_a_view_keeps_what_it_shows_though_no_forward_node_touches_it() -> None:
     """spec: M1.4"""
-    model = small(
-        "neg: x -> y", "view1: y -> v1", "view2: v1 -> v2", "view3: y -> v3", "view4: v2 -> v4", outputs="v3",
-        views={"v1": ("y", 0), "v2": ("v1", 0), "v3": ("v2", 0), "v4": ("v2", 0)},
-        nodes={name: {"phase": Phase.BACKWARD} for name in ("view1", "view2", "view4")},
+    model = text_model(
+        "node neg Neg x -> y", "node view1 View y -> v1 backward", "node view2 View v1 -> v2 backward",
+        "node view3 View y -> v3", "node view4 View v2 -> v4 backward", "tensor v1 u8 64 view y 0",
+        "tensor v2 u8 64 view v1 0", "tensor v3 u8 64 view v2 0", "tensor v4 u8 64 view v2 0", outputs="v3",
     )  # fmt: skip
     half = prepare(model, "inference", DEFAULT)
     assert [tensor.name for tensor in half.tensors] == ["x", "y", "v1", "v2", "v3"]
@@ -124,9 +119,9 @@ def test_without_its_optimizer_a_model_has_neither_its_nodes_nor_what_they_alone
 
 def test_bodies_of_dropped_nodes_go_with_them_and_what_a_view_shows_stays() -> None:
     """spec: M1.4"""
-    model = small(
-        "neg0: x -> y", "loop0: y -> z", "loop0/body*: f => g", "  neg1: f -> g", "if0: y -> u", "if0/then: => k",
-        "  neg2: y -> k", outputs="y u", views={}, nodes={"loop0": {"phase": Phase.BACKWARD}},
+    model = text_model(
+        "node neg0 Neg x -> y", "begin loop0 Loop y -> z backward", "arm body f -> g loop", "  node neg1 Neg f -> g",
+        "end loop0", "begin if0 If y -> u", "arm then -> k", "  node neg2 Neg y -> k", "end if0", outputs="y u",
     )  # fmt: skip
     half = prepare(model, "inference", DEFAULT)
     assert [node.name for node in half.nodes] == ["neg0", "if0", "neg2"]
@@ -158,12 +153,13 @@ def test_mode_forward_saves_what_backward_would_read_unless_the_model_says_what_
 
 def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> None:
     """spec: M1.12, I1.11"""
-    backward = {"phase": Phase.BACKWARD}
-    lines = ("relu: x -> a", "view: a -> v", "grad: {} -> g", "change: a -> !a", "tanh: a -> y")
+    lines = (
+        "node relu Relu x -> a", "node view1 View a -> v", "node grad Grad {read} -> g backward",
+        "node change Change a -> a changes a {phase}", "node tanh Tanh a -> y",
+    )  # fmt: skip
 
-    def model(read: str, order: tuple[int, ...] = (0, 1, 2, 3, 4), phase: Phase = Phase.FORWARD) -> Model:
-        ordered = [lines[n].format(read) for n in order]
-        return small(*ordered, views={"v": ("a", 0)}, nodes={"grad": backward, "change": {"phase": phase}})
+    def model(read: str, order: tuple[int, ...] = (0, 1, 2, 3, 4), phase: str = "") -> Model:
+        return text_model(*(lines[n].format(read=read, phase=phase) for n in order), "tensor v u8 64 view a 0")
 
     for read in ("a", "v"):
         with pytest.raises(TmmuError, match=f"'a', .* '{read}'") as refused:
@@ -173,8 +169,8 @@ def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> Non
             in_mode(read_ir(model(read)), "forward")
         assert (refused.value.code_id, refused.value.place) == ("MODE_VIOLATION", "change")
     # A change by an optimizer node is none of the forward half, and what is changed before it is read is saved so.
-    assert len(prepare(model("a", phase=Phase.OPTIMIZER), "forward", DEFAULT).nodes) == 3
-    assert "a" in in_mode(read_ir(model("a", phase=Phase.OPTIMIZER)), "forward").saved
+    assert len(prepare(model("a", phase="optimizer"), "forward", DEFAULT).nodes) == 3
+    assert "a" in in_mode(read_ir(model("a", phase="optimizer")), "forward").saved
     after = (0, 1, 3, 2, 4)
     plan_memory(prepare(model("a", after), "forward", DEFAULT), options=PlanOptions(mode="forward", is_stage=True))
     in_mode(read_ir(model("a", after)), "forward")
@@ -182,14 +178,14 @@ def test_mode_forward_refuses_a_change_of_what_backward_reads_before_it() -> Non
 
 def test_what_the_nodes_of_backward_read_is_saved_wherever_they_stand() -> None:
     """Inside a backward node all is backward's, inside a forward one what says so of itself. spec: M1.6"""
-    backward = {"phase": Phase.BACKWARD}
-    model = small(
-        "neg: x -> captured", "neg2: x -> returned", "neg3: x -> inner", "neg4: x -> unread", "neg5: x -> y",
-        "until: x -> q", "until/body*: given passed => r made", "  neg6: passed -> r", "  back: given -> made",
-        "  back2: made -> s",
-        "loop: y -> z", "loop/body*: f => g", "  mul: f captured -> g", "  if: f -> k", "  if/then: => returned",
-        "  if/else: => h", "    neg7: inner -> h", outputs="y z q unread",
-        nodes=dict.fromkeys(("loop", "back", "back2"), backward),
+    model = text_model(
+        "node neg Neg x -> captured", "node neg2 Neg x -> returned", "node neg3 Neg x -> inner",
+        "node neg4 Neg x -> unread", "node neg5 Neg x -> y", "begin until Until x -> q",
+        "arm body given passed -> r made loop", "  node neg6 Neg passed -> r",
+        "  node back Back given -> made backward", "  node back2 Back made -> s backward", "end until",
+        "begin loop1 Loop y -> z backward", "arm body f -> g loop", "  node mul Mul f captured -> g",
+        "  begin if If f -> k", "  arm then -> returned", "  arm else -> h", "    node neg7 Neg inner -> h", "  end if",
+        "end loop1", outputs="y z q unread",
     )  # fmt: skip
     saved = {tensor.name for tensor in prepare(model, "forward", DEFAULT).tensors if tensor.saved_for_backward}
     assert saved == {"captured", "returned", "inner", "y", "given"}
@@ -198,10 +194,9 @@ def test_what_the_nodes_of_backward_read_is_saved_wherever_they_stand() -> None:
 
 def test_what_backward_changes_in_place_is_saved_for_it() -> None:
     """A gradient that is added up where it lies is what forward left there at first. spec: M1.6, M2.7"""
-    backward = {"phase": Phase.BACKWARD}
-    model = small(
-        "neg: x -> sum", "read: sum -> y", "back: x -> part", "back2: sum part -> !sum", "back3: sum -> g",
-        nodes={"back": backward, "back2": backward, "back3": backward},
+    model = text_model(
+        "node neg Neg x -> sum", "node read Read sum -> y", "node back Back x -> part backward",
+        "node back2 Back sum part -> sum changes sum backward", "node back3 Back sum -> g backward",
     )  # fmt: skip
     half = prepare(model, "forward", DEFAULT)
     assert {tensor.name for tensor in half.tensors if tensor.saved_for_backward} == {"x", "sum"}

@@ -35,7 +35,7 @@ from tests.support.growing import plan as open_plan
 from tests.support.sharded import LAYERS, spec
 from tests.support.sharded import model as matrices
 from tests.support.sharded import plans as ranks
-from tests.support.small import small
+from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model, Phase, Role
@@ -47,7 +47,7 @@ from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 
 GRADIENT = ROLES.index(Role.GRADIENT)
-CHAIN = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w")
+CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", parameters="w")
 
 
 def saved(plan: Plan, folder: Path) -> str:
@@ -83,7 +83,7 @@ ALL = [Outcome(name, "PROVED", 3, 0.1) for name in LISTED if name not in BY_COMP
 
 
 def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tmp_path: Path) -> None:
-    for model in (CHAIN, small(outputs="x"), small(inputs="", outputs="")):
+    for model in (CHAIN, text_model(outputs="x"), text_model(inputs="", outputs="")):
         plan, path = saved(plan_memory(model).plan, tmp_path), modelled(model, tmp_path)
         alone, against = verify(plan), verify(plan, Options(model=path))
         assert (alone.verdict, alone.exit, alone.scope) == ("PROVED", 0, "for the steps it states")
@@ -101,7 +101,7 @@ def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tm
 @pytest.mark.parametrize(("moved", "onto"), [("u", "v"), ("u", "x"), ("x", "u")])
 def test_what_the_caller_writes_has_bytes_of_its_own(inputs: str, moved: str, onto: str, tmp_path: Path) -> None:
     """Also where no step reads it: it may be written last. spec: V1.13"""
-    plan = plan_memory(small("relu: x -> y", inputs=inputs)).plan
+    plan = plan_memory(text_model("node relu Relu x -> y", inputs=inputs)).plan
     names = plan.allocation.tensors.name.list()
     storage = int(plan.allocation.tensors.storage[names.index(onto)])
     wrong = changed(plan, "tensors", names.index(moved), storage=storage)
@@ -276,7 +276,7 @@ def test_the_bindings_of_an_envelope_that_do_not_fit_the_model_are_named(tmp_pat
 
 
 def test_the_plan_of_another_model_is_refuted_with_what_differs(tmp_path: Path) -> None:
-    other = small("relu: x -> a", "relu2: a -> b", "tanh: b -> y", parameters="w")
+    other = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node tanh Tanh b -> y", parameters="w")
     path = modelled(other, tmp_path)
     verdict = verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(model=path))
     assert verdict.verdict == "REFUTED"
@@ -405,7 +405,9 @@ def test_a_lemma_or_a_definition_that_is_not_proved_leaves_all_unknown(
 
 def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answered(monkeypatch, [*ALL, Outcome("must_not_alias", "PROVED", 1, 0.1)])
-    joined = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")], parameters="w")
+    joined = text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", "apart x b", parameters="w"
+    )
     for model, required, missing in (
         (CHAIN, ("model",), ["required but missing: model"]),
         (CHAIN, ("slot-count",), []),
@@ -433,7 +435,9 @@ def test_sizes_that_a_model_states_are_assumed(tmp_path: Path, monkeypatch: pyte
 
 def test_a_claim_that_is_not_made_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answered(monkeypatch, [*ALL, Outcome("must_not_alias", "PROVED", 1, 0.1)])
-    joined = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", must_not_alias=[("x", "b")], parameters="w")
+    joined = text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", "apart x b", parameters="w"
+    )
     found = verify(saved(plan_memory(joined).plan, tmp_path))
     assert [note.split()[-1] for note in found.notes] == ["activations"]
     assert {name: claim["slot_count"] for name, claim in found.claims.items()} == {
@@ -456,7 +460,10 @@ def test_a_footprint_is_optimal_where_capacity_and_peak_are_proved_and_it_is_the
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spec: V5.6"""
-    wide = small("relu: x -> a", "relu2: a -> b", "relu3: b -> y", parameters="w", sizes={"x": 300, "b": 300})
+    wide = text_model(
+        "node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", parameters="w",
+        sizes={"x": 300, "b": 300},
+    )  # fmt: skip
     path = saved(plan_memory(wide, options=PlanOptions(layout="packed")).plan, tmp_path)
     for proved, optimal in (
         ({"capacity", "peak"}, "proved"),
@@ -512,7 +519,7 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
 
 def test_an_operation_taken_at_its_word_is_an_assumption(tmp_path: Path) -> None:
     """spec: V2.2"""
-    model = small("relu: x -> a", "own: a -> y(a)", nodes={"own": {"domain": "com.example"}})
+    model = text_model("node relu Relu x -> a", "node own com.example::Own a -> y inplace y a")
     plan = saved(plan_memory(model).plan, tmp_path)
     for options in (Options(), Options(model=modelled(model, tmp_path))):
         found = verify(plan, options)
@@ -534,15 +541,15 @@ def test_what_is_believed_of_a_sharded_model_is_an_assumption_too(
 
 
 def test_the_plans_word_on_donation_does_not_count(tmp_path: Path) -> None:
-    plan = saved(plan_memory(small("relu: x -> y(x)", donated=["x"])).plan, tmp_path)
+    plan = saved(plan_memory(text_model("node relu Relu x -> y inplace y x", "tensor x u8 64 donated")).plan, tmp_path)
     assert verify(plan).verdict == "REFUTED"
     assert verify(plan, Options(donated=frozenset({"x"}))).verdict == "PROVED"
 
 
 def test_a_pattern_donates_every_name_that_it_fits(tmp_path: Path) -> None:
     """spec: C1.6, V5.3"""
-    lines = "relu: x.a -> y(x.a)", "relu2: x.b -> z(x.b)", "relu3: u -> v"
-    model = small(*lines, inputs="x.a x.b u", donated=["x.a", "x.b"])
+    lines = "node relu Relu x.a -> y inplace y x.a", "node relu2 Relu x.b -> z inplace z x.b", "node relu3 Relu u -> v"
+    model = text_model(*lines, "tensor x.a u8 64 donated", "tensor x.b u8 64 donated", inputs="x.a x.b u")
     plan = saved(plan_memory(model).plan, tmp_path)
     found = verify(plan, Options(donated=frozenset({"x.*"})))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["x.a", "x.b"])
@@ -550,7 +557,10 @@ def test_a_pattern_donates_every_name_that_it_fits(tmp_path: Path) -> None:
 
 
 def test_a_name_with_a_star_is_itself(tmp_path: Path) -> None:
-    plan = saved(plan_memory(small("relu: x*y -> y(x*y)", inputs="x*y", donated=["x*y"])).plan, tmp_path)
+    plan = saved(
+        plan_memory(text_model("node relu Relu x*y -> y inplace y x*y", "tensor x*y u8 64 donated", inputs="x*y")).plan,
+        tmp_path,
+    )
     found = verify(plan, Options(donated=frozenset({"x*y"})))
     assert (found.verdict, found.assumptions["donated"]) == ("PROVED", ["x*y"])
 
@@ -651,7 +661,7 @@ def test_a_model_that_cannot_be_read_is_refused_by_its_name(tmp_path: Path) -> N
 def test_a_model_that_the_plans_mode_does_not_fit_is_refused_by_its_name(tmp_path: Path) -> None:
     """The plan is of mode backward, and the model has a step that has no gradient."""
     plan = amended(plan_memory(CHAIN).plan, mode="backward")
-    path = modelled(small("own: x -> y", parameters="w", nodes={"own": {"domain": "com.example"}}), tmp_path)
+    path = modelled(text_model("node own com.example::Own x -> y", parameters="w"), tmp_path)
     with pytest.raises(TmmuError) as refused:
         verify(saved(plan, tmp_path), Options(model=path))
     assert (refused.value.code_id, refused.value.file) == ("MODE_VIOLATION", path)

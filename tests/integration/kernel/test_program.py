@@ -18,8 +18,8 @@ from proofs.kernel.memory import ArenaRange, KernelMemory, lifetime_words
 from proofs.kernel.program import KernelAnswer, ask, ask_lifetimes, ask_words
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
-from tests.support.small import small
 from tests.support.synthetic import training_plan
+from tests.support.text_models import text_model
 from tests.support.written import Written
 from tmmu.examples.broken.editing import changed, in_layout, with_accesses
 from tmmu.plan.sections import Plan, amended
@@ -50,7 +50,7 @@ def test_right_plans_are_accepted_in_every_layout(count: int, layout: str) -> No
 
 
 def test_a_plan_of_nothing_is_accepted() -> None:
-    assert asked(plan_memory(small(inputs="", outputs="")).plan).accepted
+    assert asked(plan_memory(text_model(inputs="", outputs="")).plan).accepted
 
 
 PLAN = training_plan(40, seed=7, in_place=0.3, views=0.3)

@@ -14,14 +14,17 @@ from proofs.kernel import coq_file, installed
 from proofs.obligations.context import context_of
 from proofs.readers.sharing import permitted
 from proofs.verify.command import command
-from tests.support.small import small
 from tests.support.synthetic import training_plan
+from tests.support.text_models import text_model
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
 
-CHAIN = plan_memory(small("relu: x -> a", "matmul: a -> b", "relu2: b -> y"), options=PlanOptions(layout="slots")).plan
+CHAIN = plan_memory(
+    text_model("node relu Relu x -> a", "node matmul Matmul a -> b", "node relu2 Relu b -> y"),
+    options=PlanOptions(layout="slots"),
+).plan
 DIGEST = bytes(32)
 
 
