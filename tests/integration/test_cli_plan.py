@@ -252,7 +252,7 @@ def test_a_loop_that_is_said_not_to_iterate_is_the_models_error(
         folder / "m.ir.cbor",
     )  # fmt: skip
     code, _, err = ran(capsys, "plan", "m.ir.cbor")
-    assert (code, err.startswith("error: m.ir.cbor: node 'loop': ")) == (4, True)
+    assert (code, err.startswith("error: m.ir.cbor: node 'loop1': ")) == (4, True)
     assert err.endswith(" [INVALID_IR]\n")
 
 

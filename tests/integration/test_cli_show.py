@@ -115,7 +115,7 @@ def test_tensors_and_steps_have_a_line_each(folder: Path, capsys: pytest.Capture
     assert next(line for line in tensors if line.startswith("square ")).endswith(" view of sum")
     steps = shown(capsys, "p.cbor", "--steps").splitlines()
     assert steps[1] == "1 reshape Reshape whole: sum -> square"
-    assert steps[3] == "3 relu Relu whole in loop/body: i -> o"
+    assert steps[3] == "3 relu Relu whole in loop1/body: i -> o"
     assert [step.split()[3].rstrip(":") for step in steps] == ["whole", "whole", "enter", "whole", "leave", "whole"]
 
 
