@@ -13,27 +13,29 @@ from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, Ref
 from tests.support.assembled import BodyRow, StepRow, StorageRow, TensorRow, assembled, own_slots, tables
 from tmmu.core.columns import NONE
 from tmmu.core.dtypes import BITS
+from tmmu.core.statements import ARROW
 from tmmu.core.vocabulary import ArenaConfiguration, NodePart, Role, Shares
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED
 from tmmu.plan.sections import Plan, Usage
+from tmmu.plan.text import FORMAT, read
 
 DTYPES = {bits: dtype for dtype, bits in reversed(BITS.items())}
 """A type for each width of an element."""
 
 
-def step(text: str, *, part: NodePart = NodePart.WHOLE, body: str = "", mutates: str = "") -> ReferenceStep:
-    """A step written as `node domain::op: reads -> writes`, the domain left out for ai.onnx.
+def step(text: str, *, part: NodePart = NodePart.WHOLE, body: str = "") -> ReferenceStep:
+    """A step as text plans state it (`spec/text-plan.md`), without the word `step`.
 
-    >>> step("n Add: a b -> c").reads
+    >>> step("n Add a b -> b changes b").reads
     ('a', 'b')
     """
-    head, _, accesses = text.partition(": ")
-    node, operator = head.split()
-    domain, _, op = operator.rpartition("::")
-    reads, _, writes = accesses.partition("->")
-    return ReferenceStep(
-        node, domain, op, part, body, tuple(reads.split()), tuple(writes.split()), tuple(mutates.split())
-    )
+    _, _, *words = text.split()
+    tensors = (f"tensor {name} 1 memory 0" for name in dict.fromkeys(words) if name not in (ARROW, "changes"))
+    stated = (f"{FORMAT.title} {FORMAT.version}", "arena memory 1", *tensors, f"step {text}")
+    allocation = read("\n".join(stated).encode(), "step").allocation  # type: ignore[union-attr]  # no buffers
+    steps, name = allocation.steps, allocation.tensors.name.list()
+    accesses = (tuple(name[t] for t in steps.listed(which)[0]) for which in ("reads", "writes", "mutates"))
+    return ReferenceStep(str(steps.node[0]), *allocation.ops[0], part, body, *accesses)
 
 
 def stated(

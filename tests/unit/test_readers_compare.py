@@ -30,14 +30,14 @@ NOBODY: frozenset[str] = frozenset()
 def branches() -> ReferenceProgram:
     """A skip connection around an If of two branches, the first of which has two steps."""
     model = stated(
-        step("first MatMul: x w -> a"),
-        step("pick If: x -> f", part=NodePart.ENTER),
-        step("pick/then_branch/m Relu: a -> pick/then_branch/b", body="pick/then_branch"),
-        step("pick/then_branch/n Relu: pick/then_branch/b -> pick/then_branch/c", body="pick/then_branch"),
-        step("pick/else_branch/m Relu: a -> pick/else_branch/b", body="pick/else_branch"),
-        step("pick If: pick/then_branch/c pick/else_branch/b -> d", part=NodePart.LEAVE),
-        step("other Relu: a -> e"),
-        step("last Add: d e -> y"),
+        step("first MatMul x w -> a"),
+        step("pick If x -> f", part=NodePart.ENTER),
+        step("pick/then_branch/m Relu a -> pick/then_branch/b", body="pick/then_branch"),
+        step("pick/then_branch/n Relu pick/then_branch/b -> pick/then_branch/c", body="pick/then_branch"),
+        step("pick/else_branch/m Relu a -> pick/else_branch/b", body="pick/else_branch"),
+        step("pick If pick/then_branch/c pick/else_branch/b -> d", part=NodePart.LEAVE),
+        step("other Relu a -> e"),
+        step("last Add d e -> y"),
         parameters="w",
         bodies={
             "pick/then_branch": ReferenceBody("pick", "", False),
@@ -132,7 +132,7 @@ def test_a_missing_leave_is_named_and_the_bodies_do_not_end() -> None:
 
 def test_a_step_too_many_is_named() -> None:
     model = branches()
-    more = replace(model, steps=[*model.steps, step("more Relu: y -> z")], sizes=model.sizes | {"z": (64, 32)},
+    more = replace(model, steps=[*model.steps, step("more Relu y -> z")], sizes=model.sizes | {"z": (64, 32)},
                    roles=model.roles | {"z": Role.ACTIVATION}, alignments=model.alignments | {"z": 4})  # fmt: skip
     found = list(differences(plan_of(more), model, NOBODY))
     assert found[0] == difference("extra-step", "more", (), 8, "whole of Relu", "no such step")
@@ -166,13 +166,13 @@ def test_a_step_that_is_repeated_is_not_looked_at_again() -> None:
 def test_a_body_stands_in_the_body_of_its_node() -> None:
     """After the inner node's leave the outer body goes on. spec: T8.10"""
     model = stated(
-        step("out Loop: x -> f", part=NodePart.ENTER),
-        step("before Relu: f -> a", body="out/b"),
-        step("in Loop: a -> g", part=NodePart.ENTER, body="out/b"),
-        step("m Relu: g -> c", body="in/b"),
-        step("in Loop: c -> h", part=NodePart.LEAVE, body="out/b"),
-        step("behind Relu: h -> d", body="out/b"),
-        step("out Loop: d -> y", part=NodePart.LEAVE),
+        step("out Loop x -> f", part=NodePart.ENTER),
+        step("before Relu f -> a", body="out/b"),
+        step("in Loop a -> g", part=NodePart.ENTER, body="out/b"),
+        step("m Relu g -> c", body="in/b"),
+        step("in Loop c -> h", part=NodePart.LEAVE, body="out/b"),
+        step("behind Relu h -> d", body="out/b"),
+        step("out Loop d -> y", part=NodePart.LEAVE),
         bodies={"out/b": ReferenceBody("out", "", True), "in/b": ReferenceBody("in", "out/b", True)},
     )
     assert kinds(plan_of(model), model) == []
@@ -181,7 +181,7 @@ def test_a_body_stands_in_the_body_of_its_node() -> None:
 
 
 def test_scratch_is_read_at_the_step_that_writes_it() -> None:
-    model = stated(step("n MatMul: x n.scratch0 -> y n.scratch0"))
+    model = stated(step("n MatMul x n.scratch0 -> y n.scratch0"))
     assert kinds(plan_of(model), model) == []
 
 
@@ -204,29 +204,29 @@ def test_other_accesses_are_named_with_the_tensors_that_differ() -> None:
     """spec: V3.1"""
     model = branches()
 
-    def found(line: str, **fields: str) -> list[Violation]:
-        steps = [*model.steps[:-1], step(line, **fields)]  # type: ignore[arg-type]
+    def found(line: str) -> list[Violation]:
+        steps = [*model.steps[:-1], step(line)]
         return list(differences(plan_of(replace(model, steps=steps)), model, NOBODY))
 
-    assert found("last Add: e d -> y") == [difference("reads", "last", ("e", "d"), 7, "e, d", "d, e")]
-    assert found("last Add: d -> y") == [difference("reads", "last", ("e",), 7, "d", "d, e")]
-    assert found("last Add: d d e -> y") == [difference("reads", "last", ("d", "e"), 7, "d, d, e", "d, e")]
-    assert next((d.field, d.tensors) for d in found("last Add: d e -> y a")) == ("writes", ("a",))
-    assert [d.field for d in found("last Add: d e -> y a", mutates="a")] == ["writes", "mutates"]
+    assert found("last Add e d -> y") == [difference("reads", "last", ("e", "d"), 7, "e, d", "d, e")]
+    assert found("last Add d -> y") == [difference("reads", "last", ("e",), 7, "d", "d, e")]
+    assert found("last Add d d e -> y") == [difference("reads", "last", ("d", "e"), 7, "d, d, e", "d, e")]
+    assert next((d.field, d.tensors) for d in found("last Add d e -> y a")) == ("writes", ("a",))
+    assert [d.field for d in found("last Add d e -> y a changes a")] == ["writes", "mutates"]
 
 
 def test_what_a_step_mutates_is_a_set() -> None:
-    model = stated(step("n Both: x p q -> y p q", mutates="p q"), parameters="p q")
-    turned = stated(step("n Both: x p q -> y p q", mutates="q p"), parameters="p q")
+    model = stated(step("n Both x p q -> y p q changes p q"), parameters="p q")
+    turned = stated(step("n Both x p q -> y p q changes q p"), parameters="p q")
     assert kinds(plan_of(turned), model) == []
 
 
 def test_accesses_to_what_is_overwritten_keep_their_order() -> None:
     """A reader before and one after the update, and two updates of one state. spec: I1.6"""
     model = stated(
-        step("before Relu: x p -> a"), step("update Set: x p -> p", mutates="p"),
-        step("after Relu: x p -> b"), step("again Set: x p -> p", mutates="p"),
-        step("last Add: a b -> y"), parameters="p",
+        step("before Relu x p -> a"), step("update Set x p -> p changes p"),
+        step("after Relu x p -> b"), step("again Set x p -> p changes p"),
+        step("last Add a b -> y"), parameters="p",
     )  # fmt: skip
     plan = plan_of(model)
     assert kinds(plan, model) == []
@@ -243,9 +243,9 @@ def test_accesses_to_what_is_overwritten_keep_their_order() -> None:
 def test_what_is_overwritten_is_found_through_views_of_views_as_the_model_says() -> None:
     """A view is no write: it may come before or after another access. `u` is a view that no step makes. spec: V3.4"""
     model = stated(
-        step("view Reshape: p -> v"), step("again Reshape: v -> w"), step("before Relu: w -> a"),
-        step("other Relu: u -> b"), step("update Set: w x -> w", mutates="w"), step("after Relu: p -> c"),
-        step("last Sum: a b c -> y"), parameters="p u",
+        step("view1 Reshape p -> v"), step("again Reshape v -> w"), step("before Relu w -> a"),
+        step("other Relu u -> b"), step("update Set w x -> w changes w"), step("after Relu p -> c"),
+        step("last Sum a b c -> y"), parameters="p u",
     )  # fmt: skip
     model = replace(model, views={"v": ("p", 0), "w": ("v", 0), "u": ("w", 0)})
     plan = plan_of(model)
@@ -264,7 +264,7 @@ def test_what_is_overwritten_is_found_through_views_of_views_as_the_model_says()
 
 
 def test_a_tensor_is_not_overwritten_before_it_is_written() -> None:
-    model = stated(step("make MatMul: x -> a"), step("update Set: a -> a", mutates="a"), step("last Relu: a -> y"))
+    model = stated(step("make MatMul x -> a"), step("update Set a -> a changes a"), step("last Relu a -> y"))
     plan = in_order(plan_of(model), (1, 0, 2))
     assert [d.node for d in differences(plan, model, NOBODY) if d.field == "order"][:1] == ["update"]
 
