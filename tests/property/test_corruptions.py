@@ -102,7 +102,9 @@ def test_a_copy_on_leaving_a_loop_may_not_lie_over_what_the_next_iteration_reads
     )  # fmt: skip
     right = plan_memory(model).plan
     captured = right.allocation.tensors.name.list().index("c")
-    wrong = with_entries(right, "tensors", "loop1/body/f.copy0", storage=int(right.allocation.tensors.storage[captured]))
+    wrong = with_entries(
+        right, "tensors", "loop1/body/f.copy0", storage=int(right.allocation.tensors.storage[captured])
+    )
     assert any(goes_wrong(wrong, seed, model) for seed in range(8))
     assert any(objections(wrong, model))
     assert any(objections(wrong, None))

@@ -1,6 +1,6 @@
 """Plans that do exactly what a model states, every tensor in bytes of its own: what the tests of the readers change.
 
-Nothing is planned here. `steps` writes a model down by hand, `plan_of` turns it into columns.
+Nothing is planned here. `stated` is what a reader gives of a model, step by step; `plan_of` turns it into columns.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@
 A step is "results = op operands"; the result `b:a` lies in the storage of `a`, `b@4:a` at its byte 4, `!a` is mutated;
 `f = enter/Loop a` and `r = leave/Loop d` enclose a body. Every storage has a slot of its own, one behind the other, and
 lives from its first to its last access, so that what is wrong with a plan stands in its lines.
+
+A text plan (`spec/text-plan.md`) does not state these: it has no slots, its lifetimes are worked out, and tensors of
+one storage share it for a stated reason. Here a tensor lies where it is put, and what permits that is given apart.
 """
 
 from __future__ import annotations
