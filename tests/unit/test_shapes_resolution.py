@@ -418,6 +418,7 @@ print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and
     assert set(eval(out)) == {
         "tmmu",
         "tmmu.core.errors",
+        "tmmu.core.output",
         "tmmu.core",
         "tmmu.core.dtypes",
         "tmmu.core.vocabulary",
