@@ -1,9 +1,10 @@
-"""A second planner, from the text of 001 alone: liveness, storages, slots by linear scan, prefix sums; records beside it.
+"""A second planner, from 001's text alone: liveness, storages, slots by linear scan, aligned prefix sums.
 
 001's AnalyzeLiveness, AssignLogicalSlots and MapToVirtualAddresses as they are written, with the sentences of
-`spec/tmmu.md` where 001 is silent. It was written without a look at `tmmu.planner` and imports nothing of it: what is shared
-is the IR (the steps of a model included). 001 defines one rule for addresses, the aligned prefix sums, which is the
-layout `slots`; that one is here, with arenas by role (001 0.N). Small and quadratic, so that it can be read.
+`spec/tmmu.md` where 001 is silent. It was written without a look at `tmmu.planner` and imports nothing of it: what is
+shared is the IR, the steps of a model included. Where the two disagreed, the text had a gap (findings 92, 93). 001
+defines one rule for addresses, the aligned prefix sums of the layout `slots`, and that one is here, with arenas
+by role (001 0.N). Short and quadratic, so that it can be read; `second_trace` makes records of its plans.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class SecondPlan:
         """001's linear scan over an arena, and its aligned prefix sums. spec: T6.1 to T6.3, M3.1, A1.1, A1.2"""
         mine = [storage for storage in self.storages if storage.arena == arena]
         rows: list[list[Storage]] = []
-        for storage in sorted(mine, key=lambda x: (x.birth, -x.bytes, self.tensors[x.members[0]].name.encode())):
+        for storage in sorted(mine, key=self._order):
             free = (k for k, row in enumerate(rows) if self.arenas[arena].reuse and self._is_free(row, storage))
             storage.slot = next(free, len(rows))
             if storage.slot == len(rows):
@@ -161,6 +162,10 @@ class SecondPlan:
             for storage in row:
                 storage.offset = slots[-1].offset
         return slots
+
+    def _order(self, storage: Storage) -> tuple[int, int, bytes]:
+        """Birth ascending, size descending, name of the root ascending. spec: T6.1"""
+        return storage.birth, -storage.bytes, self.tensors[storage.members[0]].name.encode()
 
     def _is_free(self, row: list[Storage], storage: Storage) -> bool:
         """Is the last tenant dead, and is none declared never to share bytes with `storage`? spec: T5.1"""

@@ -212,7 +212,7 @@ class Lifetime(NamedTuple):
 class ArenaConfiguration:
     """An arena as the planner is given it: which roles it holds, how large it may be, how its content is aligned.
 
-    `reuse` is false for persistent arenas: their storages live over all steps and never share a slot.
+    `reuse` is false for persistent arenas: no two of their storages share a slot, whenever they live.
     `page_size` rounds the backing memory, not the plan. `memory` names a memory of `device`; where it is empty, no
     other arena counts against the same bytes.
     """

@@ -35,7 +35,9 @@ SHARDING = (
 )  # fmt: skip
 TOGETHER = (f"{UNIT}sharding_together.py", f"{UNIT}sharding_ranks.py", f"{COMMANDS}sharding_commands.py")
 GOLDEN = "tests/corpus/test_golden_traces.py"
-PLANNER = ("tests/unit/test_planner_plan.py", "tests/property/test_planned_plans.py", GOLDEN)
+PLANNER = (
+    "tests/unit/test_planner_plan.py", "tests/property/test_planned_plans.py", f"{PROPERTIES}second_planner.py", GOLDEN,
+)  # fmt: skip
 LAYOUTS = (f"{UNIT}planner_addresses.py", f"{UNIT}layouts_placing.py", f"{PROPERTIES}layouts.py")
 PREFIX = "tests/unit/test_planner_"
 HOMES = (
