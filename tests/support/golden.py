@@ -73,8 +73,6 @@ PERCENT = {"chain": 60, "residual": 90}
 VARYING = ("replay_token_prefix", "replay_token_digest", "tmmu_plan_hash")
 """The fields of a header that differ between seeds; of the other records, only the end's last hash does."""
 
-FLOATS = {"dtype": "float32", "shape": (16,)}
-
 
 def residual() -> Model:
     """Two residual blocks whose additions may work in place, with a view at the end."""
