@@ -16,6 +16,7 @@ from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import needed
 from tmmu.core.flags import existing
 from tmmu.core.kind import IR, PLAN, kind_of
 from tmmu.core.output import json_text, print_lines, print_text, progress
@@ -215,8 +216,9 @@ def _runs(
 
 def _bound(target: str, program: PlanProgram) -> OnnxModel:
     """The ONNX model of a program, with which it agrees."""
-    from tmmu.importers.shapes import resolve
-    from tmmu.simulator.onnx_model import OnnxModel
+    with needed("onnx", "running an ONNX model"):
+        from tmmu.importers.shapes import resolve
+        from tmmu.simulator.onnx_model import OnnxModel
 
     bindings = program.plan.bindings
     model = OnnxModel(

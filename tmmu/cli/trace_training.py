@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import install
 from tmmu.core.output import print_lines
 from tmmu.core.vocabulary import Model, Phase, Role
 
@@ -113,8 +114,9 @@ def _explained(framework: str, loud: bool) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name != framework:
             raise _failed(error, loud) from error
-        fix = f"pip install 'tmmu[{framework}]'"
-        raise TmmuError("INVALID_IR", f"tracing needs the package {framework}", fix=fix) from error
+        raise TmmuError(
+            "INVALID_IR", f"tracing needs the package {framework}", fix=install(framework)
+        ) from error
     except Exception as error:
         raise _failed(error, loud) from error
 
