@@ -264,7 +264,7 @@ def test_the_verifier_too_refuses_what_has_no_gradient() -> None:
     assert "bodies and mutations" in _refusal(changes)
     grouped = floating(
         "node matmul0 MatMul x w -> a", "node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4",
-        "alias g b", parameters="w",
+        "alias g b y", parameters="w",
     )  # fmt: skip
     assert "alias group" in _refusal(grouped)
     assert "no output depends" in _refusal(floating("node floor0 Floor x -> y"))
