@@ -214,7 +214,7 @@ def test_a_draw_of_random_numbers_is_not_run_again() -> None:
     assert "extra-step: randomnormallike0.recompute0" in differences(planned(forged), model)
 
 
-def test_operators_of_unknown_domains_are_believed_to_repeat_and_listed(tmp_path: Path) -> None:
+def test_operators_of_unknown_domains_are_assumed_to_repeat_and_listed(tmp_path: Path) -> None:
     """spec: V3.6"""
     model = floating(
         "node matmul0 MatMul x w -> a", "node fused0 c::Fused a -> b", "node sin0 Sin b -> y", parameters="w"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.support.text_models import text_model
 from tmmu.core import statements
 from tmmu.core.dims import maxima
 from tmmu.core.dims.expressions import symbol
+from tmmu.core.dtypes import TYPES
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Phase, Role, Scratch, View
 from tmmu.ir import files, text, text_writer
@@ -170,6 +172,13 @@ def test_a_text_file_is_ordered_and_validated_as_any_model(tmp_path: Path) -> No
     with pytest.raises(TmmuError, match="nothing writes it") as refused:
         files.load(path)
     assert refused.value.file == str(path)
+
+
+def test_the_page_lists_every_element_type() -> None:
+    """spec: X3.2"""
+    page = (Path(__file__).parents[2] / "spec" / "text-ir.md").read_text()
+    sentence = page.split("`TYPE` is one of", 1)[1].split("`alias` takes", 1)[0]
+    assert set(re.findall("`([a-z0-9]+)`", sentence)) == set(TYPES)
 
 
 def test_a_size_of_which_no_maximum_is_found_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -409,7 +409,12 @@ def test_a_model_may_declare_a_window_in_what_the_caller_writes() -> None:
         (through("n Relu: a -> y", sizes={"y": (32, 32)}), "a", {}, "y has 32 bytes, a 64"),
         (through("n Relu: a -> y"), "a", {"dtypes": {"y": "int16"}}, "elements of int16 and float32 differ in width"),
         (stated(step("n Relu: x -> y")), "x", {}, "the caller has not given x up"),
-        (through("n own::Split: a -> y", "m own::Fuse: a y -> z"), "y", {}, "y is no operand of the step that writes y"),
+        (
+            through("n own::Split: a -> y", "m own::Fuse: a y -> z"),
+            "y",
+            {},
+            "y is no operand of the step that writes y",
+        ),
     ],
 )
 def test_a_result_in_place_that_does_not_count_has_a_reason(

@@ -54,7 +54,9 @@ def run(
     files: RecordOptions,
     style: str,
 ) -> int:
-    """Run MODEL (ONNX) in its plan's arenas, or PLAN with stand-in kernels, and compare with private memory.
+    """Run a plan and compare with private memory.
+
+    Runs MODEL (ONNX) in the arenas of its plan, or PLAN alone with stand-in kernels.
 
     With --trace, --ledger, --journal, --checkpoint or --contents the batches are those of the runtime, each sealed.
 
@@ -99,7 +101,8 @@ def _check_usage(target: str, path: str | None, computing: RunOptions, output: s
     """Refuse what does not go together."""
     is_plan, kernels = _is_plan(target), computing.kernels
     if kind_of(target) == IR or (kind_of(target) is None and target.endswith(".ir.cbor")):
-        raise click.UsageError(f"{target} is a model without kernels: plan it with `tmmu plan` and run the plan")
+        how = f"run its plan alone: tmmu run {path or 'FILE.plan.cbor'}"
+        raise click.UsageError(f"{target}: only ONNX models have kernels here; {how}")
     if is_plan and path is not None:
         raise click.UsageError("a plan is run alone: leave out --plan, or name an ONNX model beside it")
     if is_plan and kernels == "onnx":

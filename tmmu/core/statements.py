@@ -227,7 +227,9 @@ def statements(data: bytes, file: str, form: Format) -> Iterator[TextLine]:
     found_title = lines[0].split("#")[0].strip(" \t\r")
     if found_title.split() != title.split():
         shown = repr(found_title[:SHOWN]) if found_title else "an empty line"
-        raise TmmuError(form.code, f"expected the first line {title}, got {shown}", file=f"{file}:1:1", fix="correct it")
+        raise TmmuError(
+            form.code, f"expected the first line {title}, got {shown}", file=f"{file}:1:1", fix="correct it"
+        )
     for number, line in enumerate(lines[1:], 2):
         found = TextLine(file, number, line.removesuffix("\r"), form)
         if len(found):

@@ -75,7 +75,8 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
         For an unknown name, with the closest ones, for a plan whose path is that of its model, and for a traced graph
         whose path does not end in `.ir.cbor`.
     TmmuError
-        INVALID_IR where a stored graph is damaged, or the package onnx is missing that the example needs; else where the file cannot be written, whole or not at all.
+        INVALID_IR where a stored graph is damaged, or the example needs the package onnx and it is missing; else where
+        the file cannot be written, whole or not at all.
 
     Notes
     -----
