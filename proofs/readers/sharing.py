@@ -158,7 +158,7 @@ class _Judge:
             why = f"bytes of {operand} are needed by another operand, or when the body runs again"
         else:
             op = operator_text(*self.plan.allocation.ops[self.op[claim.step]])
-            why = f"{op} does not compute {result} from {operand} element by element"
+            why = f"{op} is not known to compute {result} from {operand} element by element"
         return f"{result} cannot take the bytes of {operand}: {why}"
 
     def _view_by_step(self, claim: SharingClaim) -> int | None:
