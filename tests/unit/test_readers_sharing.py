@@ -408,13 +408,13 @@ def test_a_model_may_declare_a_window_in_what_the_caller_writes() -> None:
 @pytest.mark.parametrize(
     ("model", "of", "changes", "why"),
     [
-        (through("n Softmax: a -> y"), "a", {}, "Softmax is not known to compute y from a element by element"),
-        (through("b Relu: a -> b", "n Relu: b -> y"), "a", {}, "a is no operand of the step that writes y"),
-        (through("n Relu: a -> y", sizes={"y": (32, 32)}), "a", {}, "y has 32 bytes, a 64"),
-        (through("n Relu: a -> y"), "a", {"dtypes": {"y": "int16"}}, "elements of int16 and float32 differ in width"),
-        (stated(step("n Relu: x -> y")), "x", {}, "the caller has not given x up"),
+        (through("n Softmax a -> y"), "a", {}, "Softmax is not known to compute y from a element by element"),
+        (through("b Relu a -> b", "n Relu b -> y"), "a", {}, "a is no operand of the step that writes y"),
+        (through("n Relu a -> y", sizes={"y": (32, 32)}), "a", {}, "y has 32 bytes, a 64"),
+        (through("n Relu a -> y"), "a", {"dtypes": {"y": "int16"}}, "elements of int16 and float32 differ in width"),
+        (stated(step("n Relu x -> y")), "x", {}, "the caller has not given x up"),
         (
-            through("n own::Split: a -> y", "m own::Fuse: a y -> z"),
+            through("n own::Split a -> y", "m own::Fuse a y -> z"),
             "y",
             {},
             "y is no operand of the step that writes y",
@@ -429,13 +429,13 @@ def test_a_result_in_place_that_does_not_count_has_a_reason(
     permissions = permitted(plan, None, NOBODY)
     assert permissions.in_place == {}
     assert list(permissions.refused.values()) == [f"y cannot take the bytes of {of}: {why}"]
-    right = plan_of(through("n Relu: a -> y"), shares={"y": (IN_PLACE, "a")})
+    right = plan_of(through("n Relu a -> y"), shares={"y": (IN_PLACE, "a")})
     assert permitted(right, None, NOBODY).refused == {}
 
 
 def test_an_operand_that_another_shows_is_refused_with_that_reason() -> None:
     """spec: T3.7"""
-    model = through("m Reshape: a -> v", "n Add: a v -> y")
+    model = through("m Reshape a -> v", "n Add a v -> y")
     found = permitted(plan_of(model, shares={"v": (VIEW, "a"), "y": (IN_PLACE, "a")}), None, NOBODY)
     assert ["needed by another operand" in why for why in found.refused.values()] == [True]
 
