@@ -15,7 +15,7 @@ for spec in "gpt2 --dim batch=1 --dim seq=1024" "resnet50 --dim batch=2" "unet -
 done
 tmmu show "$out/gpt2.plan.cbor"
 echo
-# A wrong plan: a result takes the place of an operand that is read later. The verifier must say no.
+# A wrong plan: a result takes the place of an operand that is read later. The verifier must refute it.
 tmmu example broken/in-place-read-later -o "$out/broken.plan.cbor"
 code=0
 verify-plan "$out/broken.plan.cbor" || code=$?

@@ -19,7 +19,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from proofs.checker.program import CALLER, PlacedStorages, Program, RunStep
+from proofs.checker.program import CALLER, PlacedStorage, PlacedStorages, Program, RunStep
 from proofs.checker.states import State, ValueNumbers, start
 from proofs.checker.visits import Visits
 from proofs.violations import Obligation, Violation
@@ -46,7 +46,7 @@ def stored(run: PlacedStorages) -> Iterator[Violation]:
         if not s.birth <= s.death <= run.last_step:
             text = f"{of} lives over [{s.birth}, {s.death}] of steps 0 to {run.last_step}"
             yield Violation(Obligation.TENSORS_WITHIN_STORAGES, text, *where)
-        if s.offset + s.bytes > arena.limit or arena.footprint > arena.capacity:
+        if s.offset + s.bytes > arena.limit or (_end(s) > arena.capacity and not arena.scattered):
             text = f"{of} ends at {s.offset + s.bytes}; footprint {arena.footprint}, capacity {arena.capacity}"
             yield Violation(Obligation.CAPACITY, text, *where)
         if not power_of_two(arena.alignment):
@@ -54,6 +54,18 @@ def stored(run: PlacedStorages) -> Iterator[Violation]:
             yield Violation(Obligation.ALIGNMENT, text, *where)
         elif text := _misaligned(f"{of} at {s.offset}", s.offset, s.alignment, arena.alignment):
             yield Violation(Obligation.ALIGNMENT, text, *where)
+    over = [k for k, s in enumerate(run.storages) if run.arenas[s.arena].footprint > run.arenas[s.arena].capacity]
+    last = {run.storages[k].arena: k for k in sorted(over, key=lambda k: _end(run.storages[k]))}
+    for a, k in last.items():
+        arena, s, of = run.arenas[a], run.storages[k], run.storage_names[k]
+        if arena.scattered or _end(s) <= arena.capacity:  # else that storage is a witness already
+            text = f"the footprint of {arena.name} is {arena.footprint}, its capacity {arena.capacity}; {of} ends last"
+            yield Violation(Obligation.CAPACITY, text, (of,), None, arena.name, s.offset, _end(s) - 1)
+
+
+def _end(s: PlacedStorage) -> int:
+    """Where a storage ends; one of no bytes takes a byte, as in footprints (T7)."""
+    return s.offset + max(1, s.bytes)
 
 
 def within_storages(run: Program) -> Iterator[Violation]:
@@ -140,8 +152,9 @@ def executed(run: Program) -> Iterator[Violation]:
                 yield here(Obligation.SHARING_IS_SOUND, w, f"changes {t.name}, a view, and with it what it shows")
             if base is None:
                 for r in overwritten.get(w, ()):
-                    name = run.tensors[r].name
-                    yield here(Obligation.SHARING_IS_SOUND, w, f"writes {t.name} over {name}, which it reads", name)
+                    name, why = run.tensors[r].name, f"; {run.refused[w]}" if w in run.refused else ""
+                    text = f"writes {t.name} over {name}, which it reads{why}"
+                    yield here(Obligation.SHARING_IS_SOUND, w, text, name)
                 continue
             b, offset, state.shown[w] = run.tensors[base[0]], base[1], state.shown[base[0]]
             there = (b.arena, b.storage, b.address + offset)

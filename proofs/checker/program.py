@@ -8,8 +8,8 @@ its leave step, and its results may be written from its enter step on (T8). spec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -100,7 +100,8 @@ class Program(PlacedStorages):
     """A plan to be run by the checker. `views` maps a view to (base, byte offset), `in_place` a result to its operand.
 
     `returned` are the tensors that the caller reads after the last step; `donated` those that it gave up.
-    `branches` are the nodes with exclusive arms, outer ones before inner ones.
+    `branches` are the nodes with exclusive arms, outer ones before inner ones. `refused` has, for people, why a result
+    that is declared in place is checked as any other.
     """
 
     tensors: list[PlacedTensor]
@@ -111,6 +112,7 @@ class Program(PlacedStorages):
     returned: list[int]
     donated: frozenset[int]
     branches: tuple[Branches, ...] = ()
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
     def become(self) -> dict[int, frozenset[int]]:
@@ -177,7 +179,7 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
     return Program(
         of.arenas, of.storages, of.storage_names, of.apart, of.last_step, tensors, _steps(plan.allocation),
         allocation.steps.node.list(), permissions.views, permissions.in_place, returned, given_up,
-        tuple(branches(allocation)),
+        tuple(branches(allocation)), permissions.refused,
     )  # fmt: skip
 
 

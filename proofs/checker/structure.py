@@ -82,9 +82,12 @@ def written(plan: Plan, run: Program) -> Iterator[Violation]:
             found = f"step {first[i]}" if i in first else "no step"
             text = f"{name} is stated to be written by step {writer}; {found} writes it"
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
-        if (roles[i] in CALLERS) != (writer is None) or (flags[i] & IS_INPUT and writer is not None):
-            who = "the caller" if writer is None else "a step"
-            text = f"{name} has the role {ROLES[roles[i]]}, but {who} writes it"
+        if writer is None and roles[i] not in CALLERS:
+            text = f"no step writes {name}, which has the role {ROLES[roles[i]]}: add its step, or declare it an input"
+            yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
+        if writer is not None and (roles[i] in CALLERS or flags[i] & IS_INPUT):
+            role = Role.INPUT if flags[i] & IS_INPUT else ROLES[roles[i]]
+            text = f"{name} has the role {role}, which the caller writes, but {run.at(writer)} writes it"
             yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (name,), writer)
         if writer is None and tensor.birth != 0:
             text = f"{name} is written by the caller before step 0, but born at step {tensor.birth}"

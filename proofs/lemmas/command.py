@@ -16,7 +16,7 @@ from proofs.solvers.option import solver_option
 from proofs.tools import java, maven
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder
-from tmmu.core.output import json_text, print_lines, print_text
+from tmmu.core.output import counted, json_text, print_lines, print_text
 
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 
@@ -28,8 +28,20 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @solver_option("The solver that proves them; with both, each must.")
-@click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Random seeds that each proof must hold under.")
-@click.option("--timeout", type=click.IntRange(1, 1_000_000), default=20, help="Seconds for the solver, a query.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="With how many random seeds of the solver each lemma is proved.",
+)
+@click.option(
+    "--timeout",
+    type=click.IntRange(1, 1_000_000),
+    default=20,
+    show_default=True,
+    help="Seconds that the solver may take for one query.",
+)
 @click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")
 @click.option("--smt2", type=Folder(), metavar="DIR", help="Write each lemma as SMT-LIB 2 into DIR.")
 @click.option(
@@ -50,12 +62,13 @@ def command(
     smt2: str | None,
     proofs: str | None,
 ) -> int:
-    """Prove the lemmas NAME (or of the files NAME; all without one), once and for all inputs.
+    """Prove lemmas, each for all inputs. NAME is a lemma or a file of lemmas; without NAME, all are proved.
 
-    Each lemma has a twin, in which its hypotheses hold, and mutants, each false in a case that is shown.
+    Each lemma has a twin, a case in which its hypotheses hold, and mutants: altered lemmas, each false in some case.
 
     \b
-    Exit codes: 0 all PROVED, 1 a mutant or a twin that is not as it must be, 3 UNKNOWN, 2 command line, 70 internal.
+    Exit codes: 0 all PROVED, 1 a mutant that was not refuted or a twin that does not hold, 3 UNKNOWN, 2 command line,
+    70 internal error.
     """
     try:
         if listed:
@@ -79,14 +92,15 @@ def command(
         raise click.BadParameter(str(error), param_hint=flag) from error
     worst = max((EXITS[report.verdict] for report in reports), key=(0, 3, 1).index)
     if style == "json":
-        counted = {"verdicts": _count(reports, True), "algorithms_and_systems": _count(reports, False)}
-        print_text(json_text({"proved": counted, "lemmas": [_object(report) for report in reports]}))
+        proved = {"verdicts": _count(reports, True), "algorithms_and_systems": _count(reports, False)}
+        print_text(json_text({"proved": proved, "lemmas": [_object(report) for report in reports]}))
     else:
         mutants = sum(len(report.mutants_refuted) for report in reports)
         by = " and ".join(solvers)
-        print_lines(f"verdicts rest on: {' of '.join(map(str, _count(reports, True)))} lemmas proved by {by}")
-        print_lines(f"algorithms and systems: {' of '.join(map(str, _count(reports, False)))} lemmas proved by {by}")
-        print_lines(f"{mutants} mutants refuted")
+        for what, of_verdicts in (("verdicts rest on", True), ("algorithms and systems", False)):
+            number, of = _count(reports, of_verdicts)
+            print_lines(f"{what}: {number} of {counted(of, 'lemma')} proved by {by}")
+        print_lines(f"{counted(mutants, 'mutant')} refuted")
         if proofs is not None:
             found = [report.proof.verdict for report in reports if report.proof is not None]
             count = found.count(checked.CHECKED)
@@ -122,7 +136,8 @@ def _count(reports: Sequence[LemmaReport], of_verdicts: bool) -> tuple[int, int]
 def _lines(report: LemmaReport, cases: bool) -> list[str]:
     answers = ", ".join(f"{name}: {verdict}" for name, verdict in report.solvers.items())
     lines = [
-        f"{report.verdict} {report.name} ({report.file}): {len(report.mutants_refuted)} mutants refuted, {answers}"
+        f"{report.verdict} {report.name} ({report.file}): {counted(len(report.mutants_refuted), 'mutant')} refuted, "
+        f"{answers}"
     ]
     if report.proof is not None:
         lines[0] += f", proof {report.proof.verdict}: {report.proof.detail}"

@@ -17,7 +17,7 @@ from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Module, Run
 from proofs.tools import java, maven, tlatools
 from tmmu.core.flags import Folder
-from tmmu.core.output import print_lines, print_text
+from tmmu.core.output import counted, print_lines, print_text
 
 folders = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -26,11 +26,19 @@ folders = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option("--mutants", is_flag=True, help="Run the broken twins too: each must be refuted by the check it names.")
 @click.option("--full", is_flag=True, help="Run the models with larger bounds too.")
-@click.option("--list", "listed", is_flag=True, help="Say what would be run, and run nothing.")
-@click.option("--workers", type=click.IntRange(1, 64), default=min(2, os.cpu_count() or 1), help="Runs at one time.")
-@click.option("--format", "style", type=click.Choice(["text", "json", "junit"]), default="text")
-@click.option("--timeout", type=click.IntRange(1, 1_000_000), default=1800, help="Seconds for each run.")
-@click.option("--traces", type=Folder(path_type=Path), help="Write each counterexample there.")
+@click.option("--list", "listed", is_flag=True, help="List what would be run, and run nothing.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=min(2, os.cpu_count() or 1),
+    show_default="2, or the processors if fewer",
+    help="Runs at one time.",
+)
+@click.option("--format", "style", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True)
+@click.option(
+    "--timeout", type=click.IntRange(1, 1_000_000), default=1800, show_default=True, help="Seconds for each run."
+)
+@click.option("--traces", type=Folder(path_type=Path), help="A folder for the trace of each counterexample.")
 @click.option(
     "--follow",
     "logs",
@@ -53,11 +61,12 @@ def command(
     logs: tuple[Path, ...],
     directory: Path | None,
 ) -> int:
-    """Check the TLA+ models, all or those NAMEd: a module with all its runs, or a single model, twin or non-property.
+    """Check TLA+ models with TLC. NAME is a module with all its runs, or one model, twin or non-property; without
+    NAME, all are checked.
 
     \b
-    Exit codes: 0 all ended as expected, 1 not so or TLC cannot be run, 2 command line, 4 a LOG is no event log,
-    70 internal error.
+    Exit codes: 0 all ended as expected, 1 a run ended otherwise or TLC cannot be run, 2 command line, 4 a LOG is no
+    event log, 70 internal error.
     """
     if logs:
         if names or mutants or full or listed or traces is not None or directory is not None:
@@ -81,7 +90,7 @@ def command(
     if style == "text":
         for result in wrong:
             print_lines("", *formats.unexpected(result))
-        print_lines("", f"{len(results)} runs, {len(wrong)} not as expected")
+        print_lines("", f"{counted(len(results), 'run')}, {len(wrong)} not as expected")
     return 1 if wrong else 0
 
 

@@ -19,6 +19,7 @@ from proofs.readers.operators import is_view, known, overwritable, qualified, sh
 from tmmu.core.columns import NONE, U32
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS
+from tmmu.core.statements import operator_text
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plan.columns import PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan
@@ -36,12 +37,13 @@ class Permissions:
     """The sharing that counts: `views` maps a row to (base row, byte offset), `in_place` a result to its operand.
 
     A view's base is written before it, so that following `views` from row to row ends at a root. `assumed` lists
-    what rests on the plan's or the model's claim alone.
+    what rests on the plan's or the model's claim alone. `refused` has, for people, why a claim in place does not count.
     """
 
     views: dict[int, tuple[int, int]] = field(default_factory=dict)
     in_place: dict[int, int] = field(default_factory=dict)
     assumed: list[str] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
 
     def root(self, row: int) -> int:
         """The tensor whose bytes a tensor shows: itself, or the end of its chain of views."""
@@ -134,6 +136,30 @@ class _Judge:
         """Permit the result to take its operand's bytes, as far as operator, types, body and caller allow."""
         if claim.step != NONE and self._within_step(claim) and self._takeable(claim) and self._works_in_place(claim):
             self.permissions.in_place[claim.row] = claim.of
+        else:
+            self.permissions.refused[claim.row] = self._why_not(claim)
+
+    def _why_not(self, claim: SharingClaim) -> str:
+        """Why a result may not take its operand's bytes: the first condition that is not met, for people."""
+        result, operand, root = self.name[claim.row], self.name[claim.of], self.permissions.root(claim.of)
+        if claim.step == NONE or claim.of not in self._reads(claim.step):
+            why = f"{operand} is no operand of the step that writes {result}"
+        elif not self._within_step(claim):
+            why = f"{operand} is not made by an earlier step of the same body"
+        elif self.bytes[claim.row] != self.bytes[claim.of]:
+            why = f"{result} has {self.bytes[claim.row]} bytes, {operand} {self.bytes[claim.of]}"
+        elif not self._alike(claim.row, claim.of):
+            why = f"{result} and {operand} differ in size at some shape"
+        elif BITS[self.dtype[claim.row]] != BITS[self.dtype[claim.of]]:
+            why = f"elements of {self.dtype[claim.row]} and {self.dtype[claim.of]} differ in width"
+        elif self.writer[root] == NONE and self.name[root] not in self.donated:
+            why = f"the caller has not given {self.name[root]} up"
+        elif not self._takeable(claim):
+            why = f"bytes of {operand} are needed by another operand, or when the body runs again"
+        else:
+            op = operator_text(*self.plan.allocation.ops[self.op[claim.step]])
+            why = f"{op} is not known to compute {result} from {operand} element by element"
+        return f"{result} cannot take the bytes of {operand}: {why}"
 
     def _view_by_step(self, claim: SharingClaim) -> int | None:
         """The byte offset at which a step's result shows its base, or None where it is no view."""

@@ -96,9 +96,10 @@ class _Work:
             return self._of_gradient(step, ins, outs)
         entry = next((each for each in self.spec["operators"] if each["op"] == step.op), None)
         if entry is not None and not step.domain:
-            self.assumed.add(
-                f"::{step.op} works across dimensions {', '.join(map(str, entry['across'])) or 'none'} alone"
-            )
+            across = ", ".join(map(str, entry["across"]))
+            along = "dimension" if len(entry["across"]) == 1 else "dimensions"
+            how = f"combines elements along {along} {across} only" if across else "works element by element"
+            self.assumed.add(f"::{step.op} {how} (shard spec)")
             return stated(entry["across"], shapes_in, shapes_out)
         return loops(step.domain, step.op, shapes_in, shapes_out)
 

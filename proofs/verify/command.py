@@ -27,7 +27,7 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("plans", nargs=-1, required=True, type=existing, metavar="PLAN...")
-@click.option("--model", type=existing, help="The model that the plan must be of (ONNX, or IR as .ir.cbor).")
+@click.option("--model", type=existing, help="The model that the plan must be of (ONNX, or IR as .ir.cbor or .ir.txt).")
 @bound("--dim", "A binding that the plan must have been made with.")
 @bound("--shape", "The same for a whole input shape.")
 @bound("--value", "The same for an input's value.")
@@ -37,32 +37,51 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
     metavar="NAME",
     help="The caller gives this input up: results may take its bytes; * is any text.",
 )
-@click.option("--mode", type=click.Choice(MODES), help="What is run of the model, for a plan that does not say it.")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    help="The part of the model that the plan runs, where the plan does not state it [inference].",
+)
 @click.option("--trust-shapes", is_flag=True, help="Accept the shapes that the model file states without check.")
-@click.option("--require", default="", metavar="LIST", help=f"Make a missing one UNKNOWN: {', '.join(REQUIRABLE)}.")
-@click.option("--format", "style", type=click.Choice(["text", "json", "junit", "sarif"]), default="text")
+@click.option(
+    "--require",
+    default="",
+    metavar="LIST",
+    help=f"Answer UNKNOWN where one of these is missing: {', '.join(REQUIRABLE)}.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "junit", "sarif"]),
+    default="text",
+    show_default=True,
+)
 @click.option(
     "--timeout",
     type=click.IntRange(1, 1_000_000),
     default=600,
-    help="Seconds for the solver, a query.",
+    show_default=True,
+    help="Seconds that the solver may take for one query.",
 )
 @click.option(
     "--definition-limit",
     type=click.IntRange(min=0),
     default=500,
-    help="Storages up to which the definition itself is asked.",
+    show_default=True,
+    help="Plans of up to so many storages are also proved from the definition, without the lemmas.",
 )
-@solver_option("Who discharges the obligations; with both, each must.")
+@solver_option("The solver that proves the obligations; with both, each must.")
 @click.option(
     "--smt2",
     type=Folder(),
     metavar="DIR",
     help="Write the obligations of proved plans, and the lemmas, as SMT-LIB 2 into DIR.",
 )
-@click.option("--workers", type=click.IntRange(1, 64), default=2, help="Solver processes.")
+@click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Solver processes.")
 @click.option("--coq", type=Folder(), metavar="DIR", help="Write DIR/Plan.v, in which Coq proves the plan.")
-@click.option("-v", "--verbose", is_flag=True, help="List how many rows of each obligation were proved, and by whom.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="List each obligation with its rows and the solver that proved them."
+)
 @click.version_option(package_name="tmmu")
 def command(
     plans: tuple[str, ...],

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree as Xml
 
 from proofs.verify.verdict import Verdict
-from tmmu.core.output import json_text, one_line
+from tmmu.core.output import counted, json_text, one_line
 
 SHOWN = 8
 """Donated inputs that text output names; JSON has all of them."""
@@ -43,7 +43,7 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
     bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):
         if value:
-            yield f"  {what}: {', '.join(f'{name}={_shape(x)}' for name, x in value.items())}"
+            yield f"  {what}: {', '.join(f'{name}={_shape(value[name])}' for name in sorted(value))}"
     if verdict.assumptions["donated"]:
         yield f"  donated: {_few(verdict.assumptions['donated'])}"
     if verdict.assumptions["believed_operators"]:
@@ -66,7 +66,7 @@ def _rows(obligations: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Each obligation with its verdict, its rows and the solvers that were asked."""
     for entry in obligations:
         solvers = ", ".join(f"{name} {answer}" for name, answer in entry.get("solvers", {}).items())
-        rows = f", {entry['rows']} rows" if "rows" in entry else ""
+        rows = f", {counted(entry['rows'], 'row')}" if "rows" in entry else ""
         detail = f" ({entry['detail']})" if entry.get("detail") else ""
         yield f"{entry['name']}: {entry['verdict']}{rows}{f', {solvers}' if solvers else ''}{detail}"
 

@@ -5,7 +5,7 @@ repeated, in the graph's order. `run[t, i]`: node `i` runs in stage `t`; `kept[t
 stage `t` begins; within the stage they go after the last node of it that reads or makes them, unless the next keeps
 them. What is live while a node runs must fit the budget; the operations that are repeated are to be fewest. A value is
 a class of tensors that share bytes; views cost nothing; in-place results are not counted on. Solved by CP-SAT of
-OR-Tools: `pip install 'tmmu[exact]'`.
+OR-Tools: `pip install '.[exact]'`.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ def test_without_onnx_the_package_to_install_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "tmmu.importers.onnx", None)
     code, _, err = ran(capsys, "plan", "m.onnx", "--dim", "n=4")
-    assert (code, "pip install 'tmmu[onnx]'" in err) == (4, True)
+    assert (code, "pip install '.[onnx]'" in err) == (4, True)
 
 
 def test_an_exception_that_nobody_expected_is_exit_70(

@@ -65,7 +65,7 @@ def test_apply_says_what_was_mapped_and_sealed(folder: Path, capsys: pytest.Capt
     hashes = file.hashes(plan())
     assert f"  plan {hashes['plan_hash'].hex()}\n" in text
     with apply_plan(plan()) as execution:
-        assert f"  1 batches, state {execution.state.state_hash.hex()}\n" in text
+        assert f"  1 batch, state {execution.state.state_hash.hex()}\n" in text
     assert text == said(capsys, "apply", "p.cbor")
     document = json.loads(said(capsys, "apply", "p.cbor", "--format", "json", "--mode", "regulated"))
     assert (document["bytes_allocated"], document["execution_mode"]) == (8192, "regulated")
@@ -147,7 +147,7 @@ def test_a_checkpoint_goes_on_from_the_journal_and_gives_the_plan_back(
     said(capsys, "apply", "p.cbor", "--journal", "j")
     text = said(capsys, "checkpoint", "p.cbor", "-o", "c", "--journal", "j")
     assert text.startswith("wrote c\n")
-    assert ", 1 batches, state " in text
+    assert ", 1 batch, state " in text
     text = said(capsys, "restore", "c", "--against", "p.cbor", "-o", "back.cbor", "--journal", "j", "--trace", "t")
     assert "2 batches" in text
     assert text.endswith("wrote back.cbor\n")

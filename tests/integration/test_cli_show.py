@@ -69,7 +69,7 @@ def test_sizes_have_units(count: int, text: str) -> None:
 def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown(capsys, "p.cbor").splitlines()
     assert lines[0].startswith(f"small: 6 steps, 11 tensors, {len(plan().allocation.storages)} storages; ")
-    assert "  bindings: n=4, x=4x16, rate=16000" in lines
+    assert "  bindings: n=4, rate=16000, x=4x16" in lines
     assert "  defaults: k=3" in lines
     assert "  donated: s, x" in lines
     assert any(line.startswith("  trusted: ") for line in lines)
@@ -79,9 +79,13 @@ def test_a_plan_is_described_in_text(folder: Path, capsys: pytest.CaptureFixture
             assert str(arena[number]) in line
         assert f"ratio {arena['footprint_per_peak']:.3f}" in line
     peak = plan().usage[2].peak_step
-    at = lines.index(f"  largest in activations at its peak, step {peak} ({plan().allocation.steps.node[peak]}):")
-    names = [line.split()[2] for line in lines[at + 1 :] if line.startswith("    ")]
-    assert set(names) >= {name for name, *_ in metrics.largest_at_peak(plan(), 2)}
+    live = metrics.live_at_peak(plan(), 2)
+    node = plan().allocation.steps.node
+    share = f"{len(live)} of {len(live)}, 100.0% of what is live"
+    at = lines.index(f"  largest in activations at its peak, step {peak} ({node[peak]}): {share}")
+    rows = [line.split() for line in lines[at + 1 : at + 1 + len(live)]]
+    assert [(row[3], row[-1]) for row in rows] == [(name, node[death]) for name, _, _, death in live]
+    assert sum(float(row[2].rstrip("%")) for row in rows) == pytest.approx(100, abs=0.1 * len(live))
     assert not any("largest in parameters" in line for line in lines)  # nothing there dies
 
 
@@ -128,7 +132,7 @@ def test_a_plan_of_nothing_is_shown(folder: Path, capsys: pytest.CaptureFixture[
         assert json.loads(shown(capsys, "p.cbor", f"--{what}", "--format", "json")) == {what: []}
         assert shown(capsys, "p.cbor", f"--{what}") == ""
     file.save(plan_memory(text_model(outputs="x")).plan, folder / "p.cbor")
-    assert " step 0 (no step):\n" in shown(capsys, "p.cbor")
+    assert " step 0 (no step): 1 of 1, 100.0% of what is live\n" in shown(capsys, "p.cbor")
 
 
 def test_wrong_plans_are_shown_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,28 +32,30 @@ print("LOADED", *sorted(sys.modules), file=sys.stderr)
 sys.exit(code)
 """
 
-BLOCKED = (
-    """
+BARE = """
 import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"onnx", "cvc5", "torch", "jax", "networkx"} or name.startswith(
-            ("tmmu.planner", "tmmu.cli", "tmmu.examples", "tmmu.report", "tmmu.importers.onnx")
-        ):
+        if name.split(".")[0] in {"onnx", "cvc5", "torch", "jax", "networkx"} or name.startswith(above):
             raise ImportError(f"{name} is not there")
 
 sys.meta_path.insert(0, Blocked())
 """
-    + VERIFY
+"""Without the packages of the extras, and without the modules whose names begin with one of `above`."""
+
+BLOCKED = (
+    'above = ("tmmu.planner", "tmmu.cli", "tmmu.examples", "tmmu.report", "tmmu.importers.onnx")\n' + BARE + VERIFY
 )
 
 
-def verified(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """A run of verify-plan in a process of its own."""
+def verified(script: str, *arguments: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A run of a command in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, env=environment, cwd=folder
+    )
 
 
 def written(folder: Path) -> tuple[Path, Path]:
@@ -98,4 +100,35 @@ def test_an_onnx_model_without_onnx_is_refused_with_the_package_to_install(tmp_p
     (tmp_path / "m.onnx").write_bytes(b"anything")
     done = verified(BLOCKED, plan, "--model", tmp_path / "m.onnx")
     assert done.returncode == 4
-    assert "pip install 'tmmu[onnx]'" in done.stderr
+    assert "pip install '.[onnx]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("example", "text-plan", "-o", "hand.plan.txt"), 0, ""),
+        (("example", "llama-8b", "-o", "l.ir.cbor"), 0, ""),
+        (("run", "m.plan.cbor"), 0, ""),
+        (("show", "m.plan.cbor"), 0, ""),
+        (("run", "m.onnx"), 4, "onnx"),
+        (("run", "m.onnx", "--plan", "m.plan.cbor"), 4, "onnx"),
+        (("plan", "m.onnx"), 4, "onnx"),
+        (("show", "m.onnx", "--as", "text"), 4, "onnx"),
+        (("example", "gpt2", "-o", "gpt2.onnx"), 4, "onnx"),
+        (("example", "mico-mlp", "-o", "mlp.onnx"), 4, "onnx"),
+        (("example", "broken/step-left-out", "-o", "b.plan.cbor"), 4, "onnx"),
+        (("survey", "chain"), 4, "onnx"),
+        (("plan", "m.ir.cbor", "--layout", "hashed", "--address-token", "token"), 2, "hashed"),
+    ],
+)
+def test_without_the_extras_a_command_works_or_names_the_one_that_it_needs(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """No traceback, and no exit code of an internal error. spec: C2.6"""
+    written(tmp_path)
+    (tmp_path / "m.onnx").write_bytes(b"anything")
+    (tmp_path / "token").write_bytes(bytes(64))
+    script = "above = ()\n" + BARE.replace('"onnx", ', '"onnx", "blake3", ') + TMMU
+    done = verified(script, *arguments, folder=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert (f"pip install '.[{said}]'" in done.stderr) == bool(said)

@@ -130,7 +130,7 @@ def test_a_solver_that_is_not_installed_is_named_with_the_command_that_installs_
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cvc5" else found(name))
     for flag in ("cvc5", "both"):
         assert run([plan, "--solver", flag]) == 2
-        assert "pip install 'tmmu[cvc5]'" in capsys.readouterr().err
+        assert "pip install '.[cvc5]'" in capsys.readouterr().err
         with pytest.raises(click.BadParameter, match="cvc5 is not installed"):
             prove_lemmas.command.main(["level", "--solver", flag], standalone_mode=False)
     assert run([plan, "--solver", "z3"]) == 0

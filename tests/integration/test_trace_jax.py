@@ -1,6 +1,6 @@
 """Jaxprs as traces: by stand-ins for equations, and by JAX itself where it is installed.
 
-Without JAX the tests below the line are left out: pip install 'tmmu[jax]' brings them in.
+Without JAX the tests below the line are left out: pip install '.[jax]' brings them in.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Graphs of torch.fx as traces: by stand-ins for nodes and tensors, and by torch itself where it is installed.
 
-Without torch the tests below the line are left out: pip install 'tmmu[torch]' brings them in.
+Without torch the tests below the line are left out: pip install '.[torch]' brings them in.
 """
 
 from __future__ import annotations

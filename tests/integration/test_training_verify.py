@@ -214,7 +214,7 @@ def test_a_draw_of_random_numbers_is_not_run_again() -> None:
     assert "extra-step: randomnormallike0.recompute0" in differences(planned(forged), model)
 
 
-def test_operators_of_unknown_domains_are_believed_to_repeat_and_listed(tmp_path: Path) -> None:
+def test_operators_of_unknown_domains_are_assumed_to_repeat_and_listed(tmp_path: Path) -> None:
     """spec: V3.6"""
     model = floating(
         "node matmul0 MatMul x w -> a", "node fused0 c::Fused a -> b", "node sin0 Sin b -> y", parameters="w"
@@ -264,7 +264,7 @@ def test_the_verifier_too_refuses_what_has_no_gradient() -> None:
     assert "bodies and mutations" in _refusal(changes)
     grouped = floating(
         "node matmul0 MatMul x w -> a", "node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4",
-        "alias g b", parameters="w",
+        "alias g b y", parameters="w",
     )  # fmt: skip
     assert "alias group" in _refusal(grouped)
     assert "no output depends" in _refusal(floating("node floor0 Floor x -> y"))

@@ -308,10 +308,10 @@ def test_help_and_version_are_no_verdict(capsys: pytest.CaptureFixture[str], mon
         (TmmuError("INVALID_BINDING", "no name"), 2, "error: no name [INVALID_BINDING]\n"),
         (click.Abort(), 70, "interrupted\n"),
         (KeyboardInterrupt(), 70, "interrupted\n"),
-        (BrokenPipeError(), 70, "error: stdout closed before output was written\n"),
+        (BrokenPipeError(), 70, ""),
         (OSError(28, "No space left on device"), 70, "error: the output cannot be written (No space left on device)\n"),
         (OSError(13, "Permission denied"), 70, None),
-        (SystemExit(1), 70, "error: stdout closed before output was written\n"),
+        (SystemExit(1), 70, ""),
         (MemoryError(), 70, None),
         (RecursionError(), 70, None),
         (Disagreement("x"), 70, None),
@@ -502,14 +502,14 @@ def test_a_name_that_is_no_text_is_printed_as_an_escape(folder: Path) -> None:
 
 
 def test_output_that_nobody_reads_is_no_verdict(folder: Path) -> None:
-    """Without care the process would exit with 1, as if the plan were refuted."""
+    """Without care the process would exit with 1, as if the plan were refuted. It prints nothing: `| head` is usual."""
     reader, writer = os.pipe()
     os.close(reader)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "proofs.verify.entry", "right.cbor"]
     with os.fdopen(writer, "wb") as deaf:
         done = subprocess.run(command, stdout=deaf, stderr=subprocess.PIPE, check=False, timeout=120, env=environment)
-    assert (done.returncode, done.stderr) == (70, b"error: stdout closed before output was written\n")
+    assert (done.returncode, done.stderr) == (70, b"")
 
 
 def test_output_that_cannot_be_written_is_no_verdict(folder: Path) -> None:

@@ -134,7 +134,13 @@ PLACES: list[tuple[str, Program, list[tuple[str, str]]]] = [
     (
         "a footprint beyond the capacity",
         with_arena(RIGHT, footprint=200, capacity=199),
-        [("capacity", "x"), ("capacity", "a"), ("capacity", "y")],
+        [("capacity", "a")],
+    ),
+    ("a storage beyond the capacity", with_arena(RIGHT, footprint=128, limit=128, capacity=100), [("capacity", "a")]),
+    (
+        "slots at scattered addresses that need more than the capacity together",
+        with_arena(RIGHT, footprint=128, limit=1 << 64, capacity=100, scattered=True),
+        [("capacity", "a")],
     ),
     ("a storage at an odd offset", with_storage(RIGHT, 1, alignment=128), [("alignment", "a")]),
     ("a storage whose alignment is no power of two", with_storage(RIGHT, 0, alignment=3), [("alignment", "x")]),

@@ -102,7 +102,7 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
         "  proved: peak",
         "  compared: hashes",
         "  not looked at: kernel (not installed)",
-        "  bindings: n=4, m=1..8, x=1x3, rate=16",
+        "  bindings: m=1..8, n=4, rate=16, x=1x3",
         "  defaults: k=3",
         "  donated: x",
         "  assumed operators: own::Op",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.support.text_models import text_model
 from tmmu.core import statements
 from tmmu.core.dims import maxima
 from tmmu.core.dims.expressions import symbol
+from tmmu.core.dtypes import TYPES
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Body, Model, Phase, Role, Scratch, View
 from tmmu.ir import files, text, text_writer
@@ -100,7 +102,7 @@ order m n i
         ("tensor x f32 4 green", "2:16", "unknown word green"),
         ("tensor x f32 4 bytes 15", "2:22", "15 bytes stated, shape and element type give 16"),
         ("tensor x f32 4 align 3", "2:22", "power of two"),
-        ("tensor x f32 4 view z 0", "2:21", "'z' is not a tensor"),
+        ("tensor x f32 4 view z 0", "2:21", "no line states the tensor 'z'; add one: tensor z …"),
         ("tensor x f32 4 strides 1", "2:16", "strides of a tensor that is not a view"),
         ("tensor v f32 4 view x 0 strides 1xx\ntensor x f32 4", "2:33", "integers with x between"),
         ("dim n 1 8\ntensor t f32 n" + "xn" * 40, "3:14", "a product of more than 32 dimensions"),
@@ -113,12 +115,13 @@ order m n i
         ("tensor", "2:7", "the end of the line"),
         (CHAIN + "tensor x f32 4", "7:8", "tensor 'x' twice"),
         (CHAIN + "node r Relu x -> a", "7:6", "node 'r' twice"),
-        (CHAIN + "node t Relu x - a", "7:15", "'-' is not a tensor"),
+        (CHAIN + "node t Relu x - a", "7:15", "no line states the tensor '-'"),
         (CHAIN + "node t Relu x y", "7:16", "expected ->"),
         (CHAIN + "node t Relu -> a backward optimizer", "7:27", "it is backward already"),
         (CHAIN + "alias g x a\nalias h x", "8:9", "in the alias group 'g' already"),
-        (CHAIN + "alias g", "7:8", "got none"),
-        (CHAIN + "alias g x\nalias g a", "8:7", "alias group 'g' twice"),
+        (CHAIN + "alias g", "7:8", "a second tensor"),
+        (CHAIN + "alias x a", "7:10", "a second tensor; write alias GROUP A B"),
+        (CHAIN + "alias g x a\nalias g x a", "8:7", "alias group 'g' twice"),
         (CHAIN + "apart x a y", "7:11", "expected the end"),
         (CHAIN + "order s r", "7:1", "'s' stands before 'r', which it needs"),
         (CHAIN + "order r", "7:8", "'s' is missing"),
@@ -169,6 +172,13 @@ def test_a_text_file_is_ordered_and_validated_as_any_model(tmp_path: Path) -> No
     with pytest.raises(TmmuError, match="nothing writes it") as refused:
         files.load(path)
     assert refused.value.file == str(path)
+
+
+def test_the_page_lists_every_element_type() -> None:
+    """spec: X3.2"""
+    page = (Path(__file__).parents[2] / "spec" / "text-ir.md").read_text()
+    sentence = page.split("`TYPE` is one of", 1)[1].split("`alias` takes", 1)[0]
+    assert set(re.findall("`([a-z0-9]+)`", sentence)) == set(TYPES)
 
 
 def test_a_size_of_which_no_maximum_is_found_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """What is no graph that can be planned is refused, each for its own reason, naming the node or tensor.
 
-spec: I1.3, I1.4, I1.5, I1.9, T2.5, T2.6, T8.6
+spec: I1.3, I1.4, I1.5, I1.9, I1.12, T2.5, T2.6, T8.6
 """
 
 from __future__ import annotations
@@ -296,9 +296,15 @@ REFUSED: list[tuple[str, Model, str, str]] = [
     ),
     (
         "a view in an alias group",
-        text_model("node view1 View x -> y", "tensor y u8 64 view x 0", "alias g y"),
+        text_model("node view1 View x -> y", "tensor y u8 64 view x 0", "alias g x y"),
         "INVALID_IR",
         "both a view",
+    ),
+    (
+        "an alias group of one tensor",
+        of_fields(text_model("node relu Relu x -> y"), y={"alias_group": "g"}),
+        "INVALID_IR",
+        "alias group 'g': it has one tensor, 'y'",
     ),
     (
         "an alias group across a body",
@@ -308,7 +314,7 @@ REFUSED: list[tuple[str, Model, str, str]] = [
     ),
     (
         "an alias group with a formal input",
-        text_model(*BODY, "alias g i"),
+        text_model(*BODY, "alias g o i"),
         "INVALID_IR",
         "alias group 'g': it crosses",
     ),

@@ -98,21 +98,18 @@ def test_a_step_has_a_row_with_names_for_indices() -> None:
     assert (rows[5]["domain"], rows[5]["mutates"]) == ("com.example", ["s"])
 
 
-def test_the_largest_at_the_peak_are_what_is_live_there_by_size() -> None:
-    assert metrics.largest_at_peak(chain(), 0) == [("x", 100, 0, 1), ("a", 64, 0, 1), ("b", 10, 1, 2)]
-    assert metrics.largest_at_peak(chain(), 0, count=1) == [("x", 100, 0, 1)]
-    assert metrics.largest_at_peak(chain(), 1) == []
-    wide = text_model("node add Add x -> y", inputs=" ".join(f"x{k}" for k in range(12)) + " x")
-    assert len(metrics.largest_at_peak(plan_memory(wide).plan, 2)) == 10
+def test_what_is_live_at_the_peak_is_listed_by_size() -> None:
+    assert metrics.live_at_peak(chain(), 0) == [("x", 100, 0, 1), ("a", 64, 0, 1), ("b", 10, 1, 2)]
+    assert metrics.live_at_peak(chain(), 1) == []
 
 
 def test_a_storage_without_a_tensor_has_a_name_of_its_own() -> None:
     """Wrong plans are shown too."""
     plan = changed(chain(), "tensors", "b", storage=0)
-    assert metrics.largest_at_peak(plan, 0)[-1] == ("storage 2", 10, 1, 2)
+    assert metrics.live_at_peak(plan, 0)[-1] == ("storage 2", 10, 1, 2)
 
 
 def test_nothing_at_all_has_metrics() -> None:
     plan = plan_memory(text_model(inputs="", outputs="")).plan
     assert [found["slots"] for found in metrics.arenas(plan)] == [0, 0, 0, 0]
-    assert (metrics.tensors(plan), metrics.steps(plan), metrics.largest_at_peak(plan, 2)) == ([], [], [])
+    assert (metrics.tensors(plan), metrics.steps(plan), metrics.live_at_peak(plan, 2)) == ([], [], [])

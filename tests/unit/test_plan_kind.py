@@ -72,6 +72,6 @@ def test_every_command_takes_a_file_for_what_it_is(folder: Path, capsys: pytest.
         assert ran(capsys, "compare", model)[0] == 0
     assert ran(capsys, "restore", "checkpoint")[0] == 0
     assert ran(capsys, "run", "plan")[1].startswith("IDENTICAL plan: 2 steps")
-    assert ran(capsys, "run", "onnx", "--plan", "of-onnx")[1].startswith("IDENTICAL of-onnx: 1 steps")
+    assert ran(capsys, "run", "onnx", "--plan", "of-onnx")[1].startswith("IDENTICAL of-onnx: 1 step")
     for command in ("show", "apply"):
         assert ran(capsys, command, "plan")[0] == 0

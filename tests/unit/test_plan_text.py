@@ -163,11 +163,11 @@ def test_lifetimes_alone_are_buffers() -> None:
         ("arena m 0x10", "2:9", "got 0x10"),
         ("arena m 64 align 12", "2:18", "power of two"),
         ("arena m 64\narena m 64", "3:7", "arena 'm' twice"),
-        ("tensor x 8 m 0", "2:12", "'m' is no"),
+        ("tensor x 8 m 0", "2:12", "no line states the arena 'm'; add one: arena m …"),
         ("arena act 64\ntensor x 8 acts 0", "3:12", "did you mean act"),
         ("arena m 64\ntensor x 8 m", "3:13", "the end of the line"),
         ("arena m 64\ntensor x 8 m 0 view x", "3:22", "the end of the line"),
-        ("arena m 64\ntensor x 8 m 0 inplace y", "3:24", "'y' is not a tensor"),
+        ("arena m 64\ntensor x 8 m 0 inplace y", "3:24", "no line states the tensor 'y'; add one: tensor y …"),
         ("arena m 64\ntensor x 8 m 0 inplace x", "3:8", "shares with itself"),
         ("arena m 64\ntensor x 8 m 0 alias y\ntensor y 8 m 0 alias x", "3:8", "shares with itself"),
         ("arena m 64\ntensor x 8 m 0\ntensor y 8 m 0 alias x inplace x", "4:24", "shares with two"),
@@ -177,7 +177,7 @@ def test_lifetimes_alone_are_buffers() -> None:
         (PAIR + "tensor x 8 m 0", "6:8", "tensor 'x' twice"),
         (PAIR + "step s Relu x -> y", "6:6", "step 's' twice"),
         (PAIR + "step t Relu x y", "6:16", "expected ->"),
-        (PAIR + "step t Relu z -> y", "6:13", "'z' is not a tensor"),
+        (PAIR + "step t Relu z -> y", "6:13", "no line states the tensor 'z'"),
         (PAIR + "step t Relu x -> y changes x", "6:28", "changes tensors that it writes"),
         (PAIR + "step t Relu x -> y live", "6:20", "expected the end"),
         (PAIR + "arm", "6:1", "arm without begin"),
@@ -210,7 +210,7 @@ def test_a_text_file_goes_through_the_gate_of_plans(tmp_path: Path) -> None:
     file.save(stated.plan, tmp_path / "p.cbor")
     assert file.load(tmp_path / "p.cbor") == replace(stated, is_text=False)
     (tmp_path / "b.plan.txt").write_text("tmmu-plan-text 2\n")
-    with pytest.raises(TmmuError, match="expected the first line tmmu-plan-text 1") as refused:
+    with pytest.raises(TmmuError, match="tmmu-plan-text 1, got 'tmmu-plan-text 2'; correct it") as refused:
         file.load(tmp_path / "b.plan.txt")
     assert refused.value.file == f"{tmp_path / 'b.plan.txt'}:1:1"
 

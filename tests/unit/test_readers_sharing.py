@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -189,7 +190,9 @@ def test_a_result_in_place_has_the_size_of_its_operand_at_every_shape() -> None:
         plan = plan_memory(text_model(*lines, f"tensor y u8 {size}")).plan
         entry = {"shares": SHARES.index(IN_PLACE), "of": plan.allocation.tensors.name.list().index("a")}
         plan = amended(changed(plan, "tensors", "y", **entry), ops=tuple(("", op) for _, op in plan.allocation.ops))
-        assert named(plan, permitted(plan, None, NOBODY))[1] == ({"y": "a"} if taken else {})
+        permissions = permitted(plan, None, NOBODY)
+        assert named(plan, permissions)[1] == ({"y": "a"} if taken else {})
+        assert ["differ in size at some shape" in why for why in permissions.refused.values()] == [True] * (not taken)
         smaller = changed(plan, "tensors", "y", bytes=32)
         assert named(smaller, permitted(smaller, None, NOBODY))[1] == {}
 
@@ -314,6 +317,8 @@ def test_a_nested_body_does_not_take_what_the_body_around_it_made() -> None:
         bodies=inner,
     )
     assert judged(model, of="b") == ({}, {}, [])
+    [why] = permitted(plan_of(model, shares={"y": (IN_PLACE, "b")}), None, NOBODY).refused.values()
+    assert why.endswith("b is not made by an earlier step of the same body")
 
 
 def test_a_bodys_own_initializer_is_shown_but_never_taken() -> None:
@@ -398,6 +403,41 @@ def test_a_model_may_declare_a_window_in_what_the_caller_writes() -> None:
     assert named(plan, permitted(plan, model, NOBODY)) == named(plan, permitted(plan, None, NOBODY)) == ({}, {})
     made = plan_of(model, shares={"p": (VIEW, "y")})
     assert named(made, permitted(made, replace(model, views={"p": ("y", 0)}), NOBODY)) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("model", "of", "changes", "why"),
+    [
+        (through("n Softmax a -> y"), "a", {}, "Softmax is not known to compute y from a element by element"),
+        (through("b Relu a -> b", "n Relu b -> y"), "a", {}, "a is no operand of the step that writes y"),
+        (through("n Relu a -> y", sizes={"y": (32, 32)}), "a", {}, "y has 32 bytes, a 64"),
+        (through("n Relu a -> y"), "a", {"dtypes": {"y": "int16"}}, "elements of int16 and float32 differ in width"),
+        (stated(step("n Relu x -> y")), "x", {}, "the caller has not given x up"),
+        (
+            through("n own::Split a -> y", "m own::Fuse a y -> z"),
+            "y",
+            {},
+            "y is no operand of the step that writes y",
+        ),
+    ],
+)
+def test_a_result_in_place_that_does_not_count_has_a_reason(
+    model: ReferenceProgram, of: str, changes: dict[str, Any], why: str
+) -> None:
+    """spec: T3.3, T3.5, V2.1"""
+    plan = plan_of(model, shares={"y": (IN_PLACE, of)}, **changes)
+    permissions = permitted(plan, None, NOBODY)
+    assert permissions.in_place == {}
+    assert list(permissions.refused.values()) == [f"y cannot take the bytes of {of}: {why}"]
+    right = plan_of(through("n Relu a -> y"), shares={"y": (IN_PLACE, "a")})
+    assert permitted(right, None, NOBODY).refused == {}
+
+
+def test_an_operand_that_another_shows_is_refused_with_that_reason() -> None:
+    """spec: T3.7"""
+    model = through("m Reshape a -> v", "n Add a v -> y")
+    found = permitted(plan_of(model, shares={"v": (VIEW, "a"), "y": (IN_PLACE, "a")}), None, NOBODY)
+    assert ["needed by another operand" in why for why in found.refused.values()] == [True]
 
 
 def test_what_the_caller_writes_is_no_result_in_place() -> None:

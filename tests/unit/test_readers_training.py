@@ -84,7 +84,7 @@ FORWARD = {
 }  # fmt: skip
 REFUSED = {
     "no gradient": floating("node floor0 Floor x -> y"),
-    "an alias group": deep("node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4", "alias g b"),
+    "an alias group": deep("node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4", "alias g b y"),
     "a change": floating(
         "node update0 Update a x -> a changes a", "node neg0 Neg a -> y", "tensor a f32 4x4 donated", inputs="x a"
     ),

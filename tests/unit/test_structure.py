@@ -110,10 +110,20 @@ WRITTEN: list[tuple[str, Change, tuple[str, ...], str]] = [
         "a parameter that a step writes",
         edit("tensors", "y", role=1),
         ("y",),
-        "has the role parameter, but a step writes it",
+        "has the role parameter, which the caller writes, but step",
     ),
-    ("an activation of the caller's", edit("tensors", "x", role=3), ("x",), "has the role activation, but the caller"),
-    ("a graph input that a step writes", edit("tensors", "b", flags=1), ("b",), "but a step writes it"),
+    (
+        "an activation of the caller's",
+        edit("tensors", "x", role=3),
+        ("x",),
+        "no step writes x, which has the role activation",
+    ),
+    (
+        "a graph input that a step writes",
+        edit("tensors", "b", flags=1),
+        ("b",),
+        "has the role input, which the caller writes, but step",
+    ),
     ("a caller's tensor that is born later", edit("tensors", "x", birth=1), ("x",), "but born at step 1"),
 ]
 

@@ -327,7 +327,7 @@ def test_bodies_mutations_groups_and_models_without_gradients_are_refused() -> N
     assert refusal(changes).startswith("node 'update0': it changes a tensor")
     grouped = floating(
         "node matmul0 MatMul x w -> a", "node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4",
-        "alias g b", parameters="w",
+        "alias g b y", parameters="w",
     )  # fmt: skip
     assert refusal(grouped).startswith("tensor 'b': backward reads it")
     unread = replace(

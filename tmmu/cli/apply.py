@@ -24,7 +24,11 @@ from tmmu.core.flags import existing
 def apply(
     plan: str, files: RecordOptions, budget: int | None, style: str, huge_pages: bool, debug_fill: int | None
 ) -> int:
-    """Put the arenas of PLAN into memory, all or none, and commit. `verify-plan` proves plans; this looks at hashes."""
+    """Map the arenas of a plan into memory.
+
+    All arenas of PLAN are mapped and zeroed, or none, and a commit is sealed. The plan's hashes are recomputed first;
+    nothing else is checked, `verify-plan` does that.
+    """
     from tmmu.cli import execution
     from tmmu.runtime.apply import apply_plan
 

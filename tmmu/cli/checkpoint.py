@@ -6,7 +6,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.core.flags import existing
-from tmmu.core.output import print_lines
+from tmmu.core.output import counted, print_lines
 
 
 @click.command()
@@ -14,7 +14,10 @@ from tmmu.core.output import print_lines
 @click.option("-o", "--output", "target", type=options.output, required=True, help="Where to write the checkpoint.")
 @click.option("--journal", type=existing, help="The journal whose last sealed state the checkpoint has.")
 def checkpoint(plan: str, target: str, journal: str | None) -> int:
-    """Write the checkpoint of PLAN: its slots, live ranges and metrics, with the state that a journal has sealed."""
+    """Write the checkpoint of a plan.
+
+    It holds the slots, live ranges and metrics of PLAN, and the state that the journal has sealed last.
+    """
     from tmmu.cli.execution import load
     from tmmu.core import canonical
     from tmmu.plan import file
@@ -27,5 +30,7 @@ def checkpoint(plan: str, target: str, journal: str | None) -> int:
     state = journals.genesis(plan_hash) if journal is None else journals.load(journal, plan_hash)
     canonical.write_atomically(target, checkpoints.encode(loaded, state))
     print_lines(f"wrote {target}")
-    print_lines(f"  plan {plan_hash.hex()}, {state.batches} batches, state {state.state_hash.hex()}")
+    print_lines(
+        f"  plan {plan_hash.hex()}, {counted(state.batches, 'batch', 'batches')}, state {state.state_hash.hex()}"
+    )
     return 0

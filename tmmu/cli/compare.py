@@ -38,7 +38,10 @@ def compare(
     arenas: Arenas,
     style: str,
 ) -> int:
-    """Plan each MODEL under every layout and print what each needs; hashed where an address token is given."""
+    """Compare the layouts on each model.
+
+    Plans each MODEL in every layout and prints the bytes that each needs; hashed only with an address token.
+    """
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
     from tmmu.planner import PlanOptions, plan_memory
@@ -107,7 +110,7 @@ def rows(plan: Plan) -> list[ComparisonRow]:
 
 
 def table(found: list[ComparisonRow]) -> Iterator[str]:
-    """All layouts side by side, then MiCo's own table: before, after, saved."""
+    """All layouts side by side, then of pools what MiCo prints: the bytes before, after and saved."""
     width = max((len(row.arena) for row in found), default=0)
     yield f"{'layout':8} {'arena':{width}} {'slots or pools':>14} {'footprint':>14} {'peak live':>14} {'ratio':>7}"
     for row in found:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tmmu.core.dims.expressions import show
+from tmmu.core.output import counted
 from tmmu.plan.sections import Plan
 
 SHOWN = 3
@@ -25,7 +26,7 @@ def lines(plan: Plan) -> Iterator[str]:
     for group in largest(plan):
         at = ", ".join(f"{name}={size}" for name, size in group["shape"].items())
         named = ", ".join(f"{x['name']} ({x['bytes']} bytes, {x['size']})" for x in group["largest"])
-        yield f"  largest at {at}: {group['tensors']} tensors; {named}"
+        yield f"  largest at {at}: {counted(group['tensors'], 'tensor')}; {named}"
 
 
 def largest(plan: Plan) -> list[dict[str, Any]]:

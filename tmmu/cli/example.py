@@ -13,7 +13,10 @@ from tmmu.core.output import print_lines
 @click.option("-o", "--output", type=options.output, help="Where to write it.")
 @click.option("--list", "listed", is_flag=True, help="Print the names, one a line.")
 def example(name: str | None, output: str | None, listed: bool) -> int:
-    """Write the example NAME: a real architecture without weights (ONNX, or IR if traced), or a wrong plan."""
+    """Write an example model or plan.
+
+    NAME is a real architecture without weights (ONNX, or IR if traced), a text to begin with, or a wrong plan.
+    """
     from tmmu import examples
 
     if listed:

@@ -14,7 +14,7 @@ from tmmu.cli.options import RecordOptions
 from tmmu.cli.units import size
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import json_text, print_lines, print_text
+from tmmu.core.output import counted, json_text, print_lines, print_text
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
 from tmmu.runtime.events import EventLog
@@ -148,4 +148,4 @@ def _text(name: str, document: dict[str, Any]) -> Iterator[str]:
             parts = ", ".join(f"{name} at {at}" for name, at in mapping["arenas"].items())
             yield f"  memory {mapping['name']}: {mapping['bytes']} bytes in one mapping: {parts}"
     yield f"  plan {document['plan_hash']}"
-    yield f"  {document['batches']} batches, state {document['state_hash']}"
+    yield f"  {counted(document['batches'], 'batch', 'batches')}, state {document['state_hash']}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from tmmu.core import kind
+from tmmu.core import extras, kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files, order, validate
@@ -20,10 +20,8 @@ def load(path: str, bindings: Bindings = UNBOUND) -> Model:
     if kind.is_ir(path):
         model = _ir(path, bindings)
         return replace(model, bindings=donated(model, bindings.donated, path))
-    try:
+    with extras.needed("onnx", "reading ONNX"):
         from tmmu.importers.onnx import import_onnx
-    except ImportError as error:
-        raise TmmuError("INVALID_IR", "reading ONNX needs the package onnx", fix="pip install 'tmmu[onnx]'") from error
     try:
         model = import_onnx(
             path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, ranges=bindings.ranges,

@@ -113,9 +113,20 @@ class TrainingOptions:
 training = gathered(
     "training",
     TrainingOptions,
-    click.option("--mode", type=click.Choice(MODES), help="What is run [inference, or the preset's]."),
-    click.option("--preset", type=click.Choice(list(PRESETS)), help="How training is planned [by the mode]."),
-    click.option("--budget", callback=memory, metavar="BYTES", help="With remat_enabled: 24GiB, or bytes."),
+    click.option(
+        "--mode", type=click.Choice(MODES), help="The part of the model to plan [inference, or the preset's]."
+    ),
+    click.option(
+        "--preset",
+        type=click.Choice(list(PRESETS)),
+        help="The training preset: what is kept for backward steps [by --mode].",
+    ),
+    click.option(
+        "--budget",
+        callback=memory,
+        metavar="BYTES",
+        help="With --preset remat_enabled, the most live bytes: 24GiB, or a number.",
+    ),
 )
 
 
@@ -144,7 +155,7 @@ address_token = click.option(
     type=existing,
     callback=_address_token,
     metavar="FILE",
-    help="For hashed: the secret of at least 64 bytes.",
+    help="The secret token of --layout hashed, at least 64 bytes.",
 )
 
 order = click.option(
@@ -199,10 +210,15 @@ planning = gathered(
         type=click.Choice(LAYOUTS),
         default="packed",
         show_default=True,
-        help="How addresses follow: tight byte offsets, 001's slots, MiCo's pools, or 000's hashed addresses.",
+        help="How addresses follow: tight byte offsets, slots one after the other (prefix sums), MiCo's pools, or "
+        "addresses hashed from a token.",
     ),
     address_token,
-    click.option("--fallback", type=click.Choice(["packed"]), help="What to use where slots do not fit and it does."),
+    click.option(
+        "--fallback",
+        type=click.Choice(["packed"]),
+        help="The layout to use where the slots exceed a capacity that it keeps.",
+    ),
     order,
     click.option("--seed", type=uint64, help="The seed of the replay token [0]."),
     click.option("--replay-token", metavar="HEX", help="The replay token itself, 32 bytes, in place of a seed."),
@@ -261,21 +277,28 @@ def records(*, checkpoint: bool) -> Decorator:
     """The options of every command that applies a plan: --checkpoint or else --events is among the files."""
     name = "--checkpoint" if checkpoint else "--events"
     text = (
-        "Where to write a checkpoint with all arenas' bytes." if checkpoint else "Add what happens to this event log."
+        "Where to write a checkpoint with all arenas' bytes."
+        if checkpoint
+        else "Append the runtime's events to this log."
     )
     own = click.option(name, type=output, metavar="FILE", help=text)
     return gathered(
         "files",
         RecordOptions,
         click.option(
-            "--mode", type=click.Choice(EXECUTION_MODES), default="local", show_default=True, help="How it is run."
+            "--mode",
+            type=click.Choice(EXECUTION_MODES),
+            default="local",
+            show_default=True,
+            help="The execution mode: confidential and regulated refuse a debug fill and a checkpoint with contents; "
+            "local and managed allow them.",
         ),
         click.option("--trace", type=output, metavar="FILE", help="Where to write the trace."),
         click.option("--ledger", type=output, metavar="FILE", help="Where to write the resource counters."),
         click.option("--journal", type=output, metavar="FILE", help="Where commits are kept; made if it is not there."),
         click.option("--errors", type=output, metavar="FILE", help="Where to write the error record of a failure."),
         own,
-        click.option("--contents", is_flag=True, help="Let each commit cover the bytes of all arenas."),
+        click.option("--contents", is_flag=True, help="Include the bytes of all arenas in the hash of each commit."),
     )
 
 

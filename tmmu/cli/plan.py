@@ -15,7 +15,7 @@ from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
-from tmmu.core.output import print_lines
+from tmmu.core.output import counted, print_lines
 from tmmu.core.vocabulary import Bindings, Model
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @shared.sharding
 @shared.arenas
 @click.option("--why", is_flag=True, help="List the in-place hints that were refused, with reasons.")
-@click.option("--events", type=shared.output, help="Add each move of the scan to this event log.")
+@click.option("--events", type=shared.output, help="Append each step of the slot assignment to this log.")
 def plan(
     model: str,
     output: str | None,
@@ -43,7 +43,10 @@ def plan(
     why: bool,
     events: str | None,
 ) -> int:
-    """Plan the memory of MODEL (ONNX, or IR as .ir.cbor or .ir.txt), check the plan, and write it."""
+    """Plan the memory of a model.
+
+    Reads MODEL (ONNX, or IR as .ir.cbor or .ir.txt), checks the plan as verify-plan does, and writes it.
+    """
     from tmmu import planner
     from tmmu.cli import ranks, storages, summary
     from tmmu.cli.checking import check
@@ -108,4 +111,4 @@ def _added(given: Model, planned: Model) -> Iterator[str]:
     added = [node.name for node in planned.nodes if node.name not in own]
     again = sum(".recompute" in name for name in added)
     if added:
-        yield f"  backward: {len(added) - again} steps added, {again} computed again"
+        yield f"  backward: {counted(len(added) - again, 'step')} added, {again} computed again"

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tmmu.cli.options import ShardOptions
+from tmmu.core.output import counted
 from tmmu.core.vocabulary import Model
 from tmmu.plan import sharding
 from tmmu.plan.sections import Plan, amended
@@ -82,4 +83,4 @@ def summary(spec: dict[str, Any], model: Model, planned: Plan) -> Iterator[str]:
     """What the ranks of one stage have in common."""
     moved = sum(node.domain.startswith("tmmu.mesh/") for node in model.nodes)
     mesh = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh(spec))
-    yield f"  mesh: {mesh}; {len(planned.allocation.steps)} steps, {moved} of them collectives"
+    yield f"  mesh: {mesh}; {counted(len(planned.allocation.steps), 'step')}, {moved} of them collectives"

@@ -39,7 +39,10 @@ def replan(
     record: str | None,
     output: str,
 ) -> int:
-    """Ask whether PLAN holds for a shape; where it does not, abort, or plan again for the wider envelope."""
+    """Plan again where a shape is outside the envelope.
+
+    Where the envelope of PLAN holds the shape, nothing is done; else the command aborts or plans the wider envelope.
+    """
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
     from tmmu.cli.summary import summary

@@ -22,7 +22,10 @@ from tmmu.core.output import print_lines
 def restore(
     file: str, files: RecordOptions, budget: int | None, style: str, against: str | None, target: str | None
 ) -> int:
-    """Compute every hash of CHECKPOINT again, put its arenas into memory, and commit; abort on any difference."""
+    """Map the arenas of a checkpoint into memory.
+
+    Every hash of CHECKPOINT is recomputed first, and any difference aborts; a commit is sealed at the end.
+    """
     from tmmu.cli import execution
     from tmmu.plan import file as plans
     from tmmu.runtime import checkpoint as checkpoints

@@ -16,6 +16,7 @@ from tmmu.cli import options
 from tmmu.cli.options import RecordOptions
 from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import needed
 from tmmu.core.flags import existing
 from tmmu.core.kind import IR, PLAN, kind_of
 from tmmu.core.output import json_text, print_lines, print_text, progress
@@ -53,7 +54,9 @@ def run(
     files: RecordOptions,
     style: str,
 ) -> int:
-    """Run MODEL (ONNX) in its plan's arenas, or PLAN with stand-in kernels, and compare with private memory.
+    """Run a plan and compare with private memory.
+
+    Runs MODEL (ONNX) in the arenas of its plan, or PLAN alone with stand-in kernels.
 
     With --trace, --ledger, --journal, --checkpoint or --contents the batches are those of the runtime, each sealed.
 
@@ -98,7 +101,8 @@ def _check_usage(target: str, path: str | None, computing: RunOptions, output: s
     """Refuse what does not go together."""
     is_plan, kernels = _is_plan(target), computing.kernels
     if kind_of(target) == IR or (kind_of(target) is None and target.endswith(".ir.cbor")):
-        raise click.UsageError(f"{target} is a model without kernels: plan it with `tmmu plan` and run the plan")
+        how = f"run its plan alone: tmmu run {path or 'FILE.plan.cbor'}"
+        raise click.UsageError(f"{target}: only ONNX models have kernels here; {how}")
     if is_plan and path is not None:
         raise click.UsageError("a plan is run alone: leave out --plan, or name an ONNX model beside it")
     if is_plan and kernels == "onnx":
@@ -215,8 +219,9 @@ def _runs(
 
 def _bound(target: str, program: PlanProgram) -> OnnxModel:
     """The ONNX model of a program, with which it agrees."""
-    from tmmu.importers.shapes import resolve
-    from tmmu.simulator.onnx_model import OnnxModel
+    with needed("onnx", "running an ONNX model"):
+        from tmmu.importers.shapes import resolve
+        from tmmu.simulator.onnx_model import OnnxModel
 
     bindings = program.plan.bindings
     model = OnnxModel(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tmmu.core.output import print_lines
+from tmmu.core.output import counted, print_lines
 from tmmu.plan.metrics import footprints
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def text(name: str, plan: Plan, computing: RunOptions, found: list[BatchResult],
     looks = sum(each.report.looks for each in found)
     seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
     own = " (planned for this run, packed)" if made else ""
-    compared = f"{len(plan.allocation.steps)} steps, {looks} reads and results compared"
+    compared = f"{counted(len(plan.allocation.steps), 'step')}, {looks} reads and results compared"
     yield f"IDENTICAL {name}{own}: {compared}, kernels {computing.kernels}, {seeds}"
     for arena, footprint, used in zip(plan.allocation.arenas, footprints(plan.allocation), _used(found), strict=True):
         if footprint:

@@ -25,7 +25,9 @@ from tmmu.core.vocabulary import Bindings
     value="The same of the value of an input.",
 )
 def show(file: str, what: str | None, style: str, form: str | None, bindings: Bindings) -> int:
-    """Explain the plan FILE: its arenas, what is live at the peak, its tensors, its storages, its steps.
+    """Print a plan, or a plan or model as text.
+
+    Of the plan FILE: its arenas and what is live at the peak, or its tensors, storages or steps.
 
     With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads.
     """

@@ -13,7 +13,7 @@ from typing import Any
 from tmmu.cli import envelopes
 from tmmu.cli.summary import summary
 from tmmu.cli.units import size
-from tmmu.core.output import json_text, one_line
+from tmmu.core.output import counted, json_text, one_line
 from tmmu.plan import metrics, sharding
 from tmmu.plan.sections import Plan
 
@@ -57,7 +57,8 @@ def _document(plan: Plan) -> dict[str, Any]:
 
 def _text(plan: Plan) -> Iterator[str]:
     allocation, origin = plan.allocation, plan.provenance
-    counts = f"{len(allocation.steps)} steps, {len(allocation.tensors)} tensors, {len(allocation.storages)} storages"
+    tables = ((allocation.steps, "step"), (allocation.tensors, "tensor"), (allocation.storages, "storage"))
+    counts = ", ".join(counted(len(table), noun) for table, noun in tables)
     if origin is None:
         yield f"a plan without provenance: {counts}"
     else:
@@ -69,11 +70,20 @@ def _text(plan: Plan) -> Iterator[str]:
     for a, usage in enumerate(() if plan.claims is None else plan.claims.usage):
         arena = allocation.arenas[a]
         if usage.slots and arena.reuse and usage.peak_step is not None:
-            node = allocation.steps.node[usage.peak_step] if len(allocation.steps) else "no step"
-            yield f"  largest in {arena.name} at its peak, step {usage.peak_step} ({node}):"
-            for name, count, birth, death in metrics.largest_at_peak(plan, a):
-                yield f"    {size(count):>12}  {name}  [{birth}, {death}]"
+            nodes = allocation.steps.node.list() or ["no step"]
+            live = metrics.live_at_peak(plan, a)
+            shown, total = live[:LARGEST], sum(count for _, count, _, _ in live)
+            share = metrics.ratio(sum(count for _, count, _, _ in shown), total)
+            at = f"{arena.name} at its peak, step {usage.peak_step} ({nodes[usage.peak_step]})"
+            yield f"  largest in {at}: {len(shown)} of {len(live)}, {share:.1%} of what is live"
+            for name, count, birth, death in shown:
+                of = f"{metrics.ratio(count, total):.1%}"
+                end = nodes[death] if death < len(nodes) else "no step"  # of a wrong plan
+                yield f"    {size(count):>12} {of:>6}  {name}  [{birth}, {death}], until {end}"
 
+
+LARGEST = 10
+"""As many storages are shown of those that are live at a peak."""
 
 FORMULA = ("=", "+", "-", "@")
 """What a text begins with that a spreadsheet would compute."""

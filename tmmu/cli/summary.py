@@ -12,6 +12,7 @@ import numpy as np
 
 from tmmu.cli import envelopes
 from tmmu.cli.units import size
+from tmmu.core.output import counted
 from tmmu.core.vocabulary import Shares
 from tmmu.plan import metrics
 from tmmu.plan.columns import SHARES
@@ -29,7 +30,7 @@ def summary(plan: Plan) -> Iterator[str]:
     """The bindings, and one line for each arena that holds anything."""
     bound = {**plan.bindings.dims, **plan.bindings.shapes, **plan.bindings.values}
     if bound:
-        yield f"  bindings: {', '.join(f'{name}={_bound(value)}' for name, value in bound.items())}"
+        yield f"  bindings: {', '.join(f'{name}={_bound(bound[name])}' for name in sorted(bound))}"
     yield from envelopes.lines(plan)
     if plan.bindings.defaults:
         yield f"  defaults: {few([f'{name}={value}' for name, value in plan.bindings.defaults.items()])}"
@@ -50,7 +51,8 @@ def _arena(arena: dict[str, Any]) -> str:
         peak = f", peak live {arena['peak_live_bytes']}{at}, ratio {arena['footprint_per_peak']:.3f}"
     if arena["slots"] is not None:
         live = "" if arena["max_live"] is None else f", max live {arena['max_live']}"
-        slots = f"; {arena['slots']} slots{live}, reuse {arena['memory_reuse_ratio']:.1%} of {arena['tensors']} tensors"
+        reuse = f"reuse {arena['memory_reuse_ratio']:.1%} of {counted(arena['tensors'], 'tensor')}"
+        slots = f"; {counted(arena['slots'], 'slot')}{live}, {reuse}"
     return f"  {arena['name']}: footprint {arena['footprint_bytes']} ({size(arena['footprint_bytes'])}){peak}{slots}"
 
 
@@ -61,7 +63,7 @@ def _bound(value: object) -> str:
 def hints(plan: Plan, refused: Sequence[Refused]) -> str:
     """How many in-place hints were granted."""
     granted = int((plan.allocation.tensors.shares == SHARES.index(Shares.IN_PLACE)).sum())
-    return f"  in place: {granted} results; {len(refused)} hints refused (--why lists them)"
+    return f"  in place: {counted(granted, 'result')}; {counted(len(refused), 'hint')} refused (--why lists them)"
 
 
 def pools(plan: Plan, arena: int) -> int:
@@ -97,4 +99,5 @@ def remarks(plan: Plan) -> Iterator[str]:
     if plan.origin.layout == "pools":
         for a, usage in enumerate(plan.usage):
             if plan.allocation.arenas[a].reuse and (count := pools(plan, a)) > (usage.max_live or 0):
-                yield f"  {plan.allocation.arenas[a].name}: {count} pools, where {usage.max_live} are live at most"
+                name = plan.allocation.arenas[a].name
+                yield f"  {name}: {counted(count, 'pool')}, where {usage.max_live} are live at most"

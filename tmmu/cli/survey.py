@@ -64,7 +64,10 @@ class SurveyRow:
 @click.argument("networks", nargs=-1, metavar="[NETWORK]...", type=click.Choice(list(NETWORKS)))
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def survey(networks: tuple[str, ...], style: str) -> int:
-    """Plan and prove well-known networks, and print what each arena needs: all of them, in about a minute."""
+    """Plan and prove well-known networks.
+
+    Prints the bytes that each arena needs. All networks take about a minute.
+    """
     rows = []
     if style == "text":
         print_lines(HEADER)

@@ -13,7 +13,7 @@ import click
 from tmmu.cli import options
 from tmmu.cli.trace_training import jax, torch
 from tmmu.core.flags import existing
-from tmmu.core.output import json_text, print_lines
+from tmmu.core.output import counted, json_text, print_lines
 
 SAME, DIFFERENT, INCOMPARABLE = 0, 1, 3
 """How `tmmu trace diff` exits."""
@@ -21,7 +21,10 @@ SAME, DIFFERENT, INCOMPARABLE = 0, 1, 3
 
 @click.group()
 def trace() -> None:
-    """Trace training steps of torch and JAX; show and compare the traces of runs."""
+    """Trace training steps; show and compare runs.
+
+    `torch` and `jax` trace training steps into models; `show` and `diff` read the traces of runs.
+    """
 
 
 trace.add_command(torch)
@@ -43,7 +46,10 @@ def plain(value: Any) -> Any:
 @click.argument("file", type=existing)
 @options.style
 def show(file: str, style: str) -> int:
-    """Print the trace FILE, a line a record, after its kinds, order and hash chain were checked."""
+    """Print the trace of a run, a line a record.
+
+    The kinds and order of the records of FILE and their hash chain are checked first.
+    """
     from tmmu.runtime.records import trace as traces
 
     records = traces.load(file)
@@ -56,7 +62,10 @@ def show(file: str, style: str) -> int:
 @click.argument("first", type=existing)
 @click.argument("second", type=existing)
 def diff(first: str, second: str) -> int:
-    """Compare two traces: exit 0 where they are the same, 1 where they differ, 3 where they cannot be compared."""
+    """Compare two traces.
+
+    Exit codes: 0 the same, 1 different, 3 not comparable.
+    """
     from tmmu.runtime.records import compare
     from tmmu.runtime.records import trace as traces
 
@@ -68,7 +77,7 @@ def diff(first: str, second: str) -> int:
         return INCOMPARABLE
     found = compare.first_difference(a, b)
     if found is None:
-        print_lines(f"comparable, and the same: {len(a)} records, chain {text(a[-1]['trace_final_hash'])}")
+        print_lines(f"comparable, and the same: {counted(len(a), 'record')}, chain {text(a[-1]['trace_final_hash'])}")
         return SAME
     print_lines("comparable, and different")
     values = f"{text(found.first)} and {text(found.second)}"

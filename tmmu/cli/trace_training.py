@@ -18,7 +18,8 @@ from typing import Any
 import click
 
 from tmmu.core.errors import TmmuError
-from tmmu.core.output import print_lines
+from tmmu.core.extras import install
+from tmmu.core.output import counted, print_lines
 from tmmu.core.vocabulary import Model, Phase, Role
 
 
@@ -72,7 +73,8 @@ def summary(model: Model) -> Iterator[str]:
     counts = ", ".join(f"{sum(node.phase is phase for node in model.nodes)} {phase}" for phase in Phase)
     size = sum(tensor.bytes for tensor in model.tensors if tensor.role is Role.PARAMETER)
     yield f"  {model.name}"
-    yield f"  {len(model.nodes)} nodes ({counts}), {len(model.tensors)} tensors, {size} bytes of parameters"
+    nodes, tensors = counted(len(model.nodes), "node"), counted(len(model.tensors), "tensor")
+    yield f"  {nodes} ({counts}), {tensors}, {size} bytes of parameters"
 
 
 def _found(module: str, name: str) -> Callable[[], Any]:
@@ -113,8 +115,7 @@ def _explained(framework: str, loud: bool) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name != framework:
             raise _failed(error, loud) from error
-        fix = f"pip install 'tmmu[{framework}]'"
-        raise TmmuError("INVALID_IR", f"tracing needs the package {framework}", fix=fix) from error
+        raise TmmuError("INVALID_IR", f"tracing needs the package {framework}", fix=install(framework)) from error
     except Exception as error:
         raise _failed(error, loud) from error
 

@@ -28,6 +28,15 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number with its noun, in the plural but for one.
+
+    >>> counted(1, "slot"), counted(0, "slot"), counted(2, "batch", "batches")
+    ('1 slot', '0 slots', '2 batches')
+    """
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def print_lines(*lines: str, err: bool = False) -> None:
     """Print lines, each with its control characters as escapes; to the standard error if `err`."""
     for line in lines:

@@ -76,8 +76,7 @@ def explain(error: BaseException) -> int:
             return INTERNAL
     except ImportError:
         pass
-    if is_closed_output(error):
-        print_error("error: stdout closed before output was written")
+    if is_closed_output(error):  # as `| head` does once it has its lines: nothing went wrong that is worth a line
         return INTERNAL
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
         print_error(f"error: the output cannot be written ({error.strerror})")

@@ -27,6 +27,8 @@ GAP = re.compile(r"[^ \t]|$")
 Value = TypeVar("Value")
 COMPARED = 10_000
 """As many names are compared with one that is unknown."""
+SHOWN = 60
+"""As many characters are shown of a first line that is another one."""
 
 
 class Format(NamedTuple):
@@ -119,13 +121,12 @@ class TextLine:
         return token
 
     def row(self, rows: Mapping[str, int], what: str) -> int:
-        """The row of the next name."""
+        """The row of the next name; `what` is the word that begins the lines which state such names."""
         name = self.name(what)
         if name not in rows:
             close = difflib.get_close_matches(name, islice(rows, COMPARED), n=1)
-            raise self.refuse(
-                f"{name!r} is not a {what}", f"did you mean {close[0]}?" if close else f"state the {what}"
-            )
+            fix = f"did you mean {close[0]}?" if close else f"add one: {what} {written(name, self._format)} …"
+            raise self.refuse(f"no line states the {what} {name!r}", fix)
         return rows[name]
 
     def rows(self, rows: Mapping[str, int], what: str) -> tuple[int, ...]:
@@ -148,9 +149,9 @@ class TextLine:
         self.end()
         return found
 
-    def pair(self, rows: Mapping[str, int]) -> tuple[int, int]:
+    def pair(self, rows: Mapping[str, int], what: str) -> tuple[int, int]:
         """The rows of two names, with which the line ends."""
-        found = self.row(rows, "name that is stated"), self.row(rows, "name that is stated")
+        found = self.row(rows, what), self.row(rows, what)
         self.end()
         return found
 
@@ -223,8 +224,12 @@ def statements(data: bytes, file: str, form: Format) -> Iterator[TextLine]:
         at = f"{len(before)}:{len(before[-1]) + 1}"
         raise TmmuError(form.code, "expected UTF-8", file=f"{file}:{at}", fix="save it as UTF-8") from error
     title = f"{form.title} {form.version}"
-    if lines[0].split("#")[0].strip(" \t\r").split() != title.split():
-        raise TmmuError(form.code, f"expected the first line {title}", file=f"{file}:1:1", fix=f"write {title}")
+    found_title = lines[0].split("#")[0].strip(" \t\r")
+    if found_title.split() != title.split():
+        shown = repr(found_title[:SHOWN]) if found_title else "an empty line"
+        raise TmmuError(
+            form.code, f"expected the first line {title}, got {shown}", file=f"{file}:1:1", fix="correct it"
+        )
     for number, line in enumerate(lines[1:], 2):
         found = TextLine(file, number, line.removesuffix("\r"), form)
         if len(found):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmmu.core import canonical
+from tmmu.core.extras import needed
 from tmmu.examples import traced
 
 if TYPE_CHECKING:
@@ -49,9 +50,11 @@ def names() -> list[str]:
 
 
 def model(name: str) -> onnx.ModelProto:
-    """The model of that name, built anew; KeyError for another name."""
+    """The model of that name, built anew; KeyError for another name, INVALID_IR where the package onnx is missing."""
     module, function = MODELS[name].split(":")
-    built: onnx.ModelProto = getattr(importlib.import_module(f"tmmu.examples.{module}"), function)()
+    with needed("onnx", f"the example {name}"):
+        loaded = importlib.import_module(f"tmmu.examples.{module}")
+    built: onnx.ModelProto = getattr(loaded, function)()
     return built
 
 
@@ -72,7 +75,8 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
         For an unknown name, with the closest ones, for a plan whose path is that of its model, and for a traced graph
         whose path does not end in `.ir.cbor`.
     TmmuError
-        INVALID_IR where a stored graph is damaged; else where the file cannot be written, whole or not at all.
+        INVALID_IR where a stored graph is damaged, or the example needs the package onnx and it is missing; else where
+        the file cannot be written, whole or not at all.
 
     Notes
     -----
@@ -100,7 +104,8 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
         close = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(close)}?" if close else "`tmmu example --list` prints the names"
         raise ValueError(f"there is no example {name!r}; {hint}")
-    made = kind.build()
+    with needed("onnx", f"the example {name}"):
+        made = kind.build()
     written = []
     if made.model is not None:
         beside = target.with_suffix(".onnx")

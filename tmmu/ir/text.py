@@ -77,7 +77,7 @@ class _Reading:
         main = Body(-1, "", self.sequence("input"), self.sequence("output"))
         made = Model(
             "model" if name is None else name.last("a name"), tuple(self.tensors), tuple(self.nodes),
-            (main, *self.bodies), tuple(statement.pair(self.rows) for statement in self.found["apart"]),
+            (main, *self.bodies), tuple(statement.pair(self.rows, "tensor") for statement in self.found["apart"]),
             tuple(statement.last("a name") for statement in self.found["unproduced"]),
             replace(bindings, donated=donated), None if source is None else _digest(source),
         )  # fmt: skip
@@ -163,10 +163,13 @@ class _Reading:
         names: set[str] = set()
         for statement in self.found["alias"]:
             names.add(group := statement.new(names, "alias group"))
-            for t in _rows(statement, self.rows, "tensor"):
+            members = statement.rows(self.rows, "tensor")
+            for t in members:
                 if self.tensors[t].alias_group is not None:
                     raise statement.refuse(f"it is in the alias group {self.tensors[t].alias_group!r} already")
                 self.tensors[t] = replace(self.tensors[t], alias_group=group)
+            if len(members) < 2:
+                raise statement.refuse("expected a second tensor", "write alias GROUP A B", statement.mark)
             statement.end()
 
     def graph(self) -> None:
@@ -271,7 +274,7 @@ def _all_of(statement: TextLine, rows: dict[str, int], wanted: list[int], what: 
     left = set(wanted)
     found = []
     while statement.peek() is not None:
-        row = statement.row(rows, what)
+        row = statement.row(rows, what.split(" ")[0])
         if row not in left:
             raise statement.refuse(f"it is listed twice, or it is not a {what}")
         left.remove(row)

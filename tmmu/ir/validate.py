@@ -3,7 +3,7 @@
 Indices are taken to be in range (`tmmu.ir.columns` checks a file's). What is checked here: names, sizes, which node
 writes what, that bodies nest and keep their values to themselves, and that views, alias groups and in-place
 hints can be granted. The order of the nodes is checked by `tmmu.ir.order`.
-spec: I1.3, I1.4, I1.5, T2.5, T2.6
+spec: I1.3, I1.4, I1.5, I1.12, T2.5, T2.6
 """
 
 from __future__ import annotations
@@ -236,6 +236,7 @@ def _check_sharing(model: Model) -> None:
             raise _bad(
                 "INVALID_IR", place, f"a view of {base.name!r} across a body's boundary", "copy the value instead"
             )
+    members = Counter(tensor.alias_group for tensor in model.tensors)
     group_body: dict[str, int] = {}
     for t, tensor in enumerate(model.tensors):
         if tensor.alias_group is None:
@@ -244,6 +245,9 @@ def _check_sharing(model: Model) -> None:
             raise _bad(
                 "INVALID_IR", f"tensor {tensor.name!r}", "both a view and in an alias group", "declare one of the two"
             )
+        if members[tensor.alias_group] < 2:
+            place = f"alias group {tensor.alias_group!r}"
+            raise _bad("INVALID_IR", place, f"it has one tensor, {tensor.name!r}", "name a second one, or no group")
         if group_body.setdefault(tensor.alias_group, home[t]) != home[t] or t in formal:
             raise _bad(
                 "INVALID_IR",

@@ -182,10 +182,10 @@ def steps(plan: Plan) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def largest_at_peak(plan: Plan, arena: int, count: int = 10) -> list[tuple[str, int, int, int]]:
-    """The largest storages that are live at the arena's peak: (name of the first tensor, bytes, birth, death)."""
+def live_at_peak(plan: Plan, arena: int) -> list[tuple[str, int, int, int]]:
+    """The storages that are live at the arena's peak, the largest first: (its first tensor, bytes, birth, death)."""
     s, peak = plan.allocation.storages, needed(plan.usage[arena].peak_step, "claims.usage.peak_step")
     live = np.flatnonzero((s.arena == arena) & (s.birth <= peak) & (s.death >= peak))
-    chosen = live[np.argsort(-s.bytes[live].astype(np.float64), kind="stable")][:count]
+    chosen = live[np.argsort(-s.bytes[live].astype(np.float64), kind="stable")]
     names = plan.allocation.storage_names()
     return [(names[k], int(s.bytes[k]), int(s.birth[k]), int(s.death[k])) for k in chosen.tolist()]

@@ -169,7 +169,8 @@ class _Reading:
         return Buffers(tuple(self.arenas), _storages(rows), self.apart(), Names.of(list(self.rows)))
 
     def apart(self) -> tuple[tuple[int, int], ...]:
-        return tuple(statement.pair(self.rows) for statement in self.found["apart"])
+        what = "buffer" if self.found["buffer"] else "tensor"
+        return tuple(statement.pair(self.rows, what) for statement in self.found["apart"])
 
     def claims(self) -> Claims | None:
         """What is claimed of each arena, absent where nothing is. spec: X2.7"""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.extras import install
 from tmmu.core.vocabulary import UINT64_END
 from tmmu.planner.layouts import slots as by_slots
 from tmmu.planner.layouts.addresses import Addresses, overflow
@@ -61,7 +62,7 @@ def checked(token: bytes | None) -> bytes:
         raise TmmuError(
             "INVALID_BINDING",
             "the layout hashed needs the package blake3",
-            fix="pip install 'tmmu[hashed]'",
+            fix=install("hashed"),
             binding="layout",
         ) from error
     return token
