@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.full_trace import full
+from tests.support.full_trace import change, full
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core import records as sequence
@@ -197,7 +197,7 @@ def test_show_prints_nothing_of_a_trace_that_is_refused(folder: Path, capsys: py
 def test_a_name_cannot_pass_for_a_line_of_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = Trace()
     trace.allocated(plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan)
-    trace.replanned(1, bytes(32), bytes(32), "a shape\ncomparable, and the same")
+    trace.replanned(change(1, "a shape\ncomparable, and the same"))
     trace.save("t")
     assert len(said(capsys, "trace", "show", "t").splitlines()) == len(trace.records) + 1
 
@@ -210,7 +210,7 @@ def written(name: str, made: Plan, *states: int) -> str:
     with apply_plan(made, trace=trace):
         pass
     for t in states:
-        trace.replanned(t, bytes(32), bytes(32), "why")
+        trace.replanned(change(t))
     trace.save(name)
     return name
 

@@ -15,6 +15,7 @@ import cbor2
 import pycddl
 import pytest
 
+from tests.support.full_trace import change as replanned
 from tests.support.full_trace import full, plan
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
@@ -313,10 +314,10 @@ def test_a_trace_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 def test_a_trace_takes_no_record_that_does_not_belong_to_it() -> None:
     trace = Trace()
     with refused("INVALID_RECORD", "'replan' at the beginning"):
-        trace.replanned(0, bytes(32), bytes(32), "why")
+        trace.replanned(replanned(0))
     trace.allocated(plan())
     with refused("INVALID_RECORD", "of another kind"):
-        trace.replanned(-1, bytes(32), bytes(32), "why")
+        trace.replanned(replanned(-1))
     assert trace.records[-1]["kind"] == "summary"
 
 

@@ -50,6 +50,11 @@ def _is_sizes(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_uint, value.values()))
 
 
+def _is_envelope(value: Any) -> bool:
+    """Of each dimension that has a name its least and its largest size."""
+    return isinstance(value, dict) and all(_is_range(ends) and ends[0] <= ends[1] for ends in value.values())
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -97,7 +102,9 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "reuse_ratio": _is_ratio, "fragmentation_pct": _is_ratio, "activation_retention_ratio": _is_ratio,
     },
     "replan": {
-        "t": _is_uint, "old_tmmu_plan_hash": _is_hash, "new_tmmu_plan_hash": _is_hash, "reason": _is_text,
+        "t": _is_uint, "reason": _is_text, "shape": _is_sizes, "old_envelope": _is_envelope,
+        "new_envelope": _is_envelope, "old_replan_key": _is_hash, "new_replan_key": _is_hash,
+        "old_tmmu_plan_hash": _is_hash, "new_tmmu_plan_hash": _is_hash,
     },
     "value": {
         "t": _is_uint, "tensor_id": _is_text, "access": lambda value: value in ACCESS, "content": _is_hash,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tmmu.core import canonical
 from tmmu.core import records as sequence
@@ -23,6 +23,9 @@ from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.records import errors, metrics
 from tmmu.runtime.records.ratios import ratio
 from tmmu.runtime.records.schema import END, EVENTS, HEADER, PREFIX, SCHEMA, SUMMARY, TENSOR, Record, check_record
+
+if TYPE_CHECKING:
+    from tmmu.plan.replan import ReplanRecord
 
 
 def link(previous: bytes, record: Mapping[str, Any]) -> bytes:
@@ -107,9 +110,9 @@ class Trace:
         for record in allocation(plan, tensor_map):
             self.add(record)
 
-    def replanned(self, t: int, old: bytes, new: bytes, reason: str) -> None:
-        """The plan was exchanged at the safepoint before iteration `t`."""
-        self.add({"kind": "replan", "t": t, "old_tmmu_plan_hash": old, "new_tmmu_plan_hash": new, "reason": reason})
+    def replanned(self, record: ReplanRecord) -> None:
+        """The plan was exchanged at the safepoint before iteration `record.t`."""
+        self.add(record.to_object())
 
     def failed(self, error: TmmuError, replay_token: bytes, t: int = 0, rank: int = 0) -> None:
         """A failure, in the short form of a trace."""
