@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,7 +55,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
         assert (out, err.count("\n")) == ("", 1), err
         return err
     assert err == ""
-    return out
+    return re.sub(r"\d+\.\d+ s\b", "TIME s", out)
 
 
 # apply
@@ -69,6 +70,11 @@ def test_apply_says_what_was_mapped_and_sealed(folder: Path, capsys: pytest.Capt
     assert text == said(capsys, "apply", "p.cbor")
     document = json.loads(said(capsys, "apply", "p.cbor", "--format", "json", "--mode", "regulated"))
     assert (document["bytes_allocated"], document["execution_mode"]) == (8192, "regulated")
+    assert (document["status"], document["allocation_time_ns"] > 0, "  success, applied in TIME s\n" in text) == (
+        "success",
+        True,
+        True,
+    )
     assert [arena["bytes"] for arena in document["arenas"]] == [64, 0, 192, 0]
 
 

@@ -25,6 +25,11 @@ def change(t: int, reason: str = "why") -> ReplanRecord:
     return ReplanRecord.between(plan(), plan(), t, reason, {"seq": 9})
 
 
+def untimed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A trace without what was measured."""
+    return [{key: value for key, value in record.items() if key != "allocation_time_ns"} for record in records]
+
+
 def full() -> list[dict[str, Any]]:
     """A trace with a record of every kind."""
     trace = Trace()

@@ -39,6 +39,8 @@ class Recording:
     corruption: Corruption | None = None
     state: bytes | None = None
     chain: bytes | None = None
+    allocation_time_ns: int | None = None
+    """How long ApplyPlan took, of all plans together; None where there is none."""
 
     def exchange(self, plan: Plan, change: ReplanRecord) -> None:
         """Go on under another plan, at the safepoint before the next batch; a checkpoint that is kept is of it then.
@@ -103,6 +105,7 @@ def recording(plan: Plan, files: RecordOptions, *, replans: bool = False) -> Ite
             raise
         execution = _running(found)
         failure = None if found.corruption is None else corrupted(found.corruption)
+        found.allocation_time_ns = trace.allocation_time_ns
         if failure is not None:
             trace.failed(failure, plan.origin.replay_token, execution.state.batches, plan.origin.rank)
         found.chain = _write(plan, files, trace, ledger, failure, execution.state.batches)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tmmu.cli.summary import few
-from tmmu.cli.units import plain
+from tmmu.cli.units import plain, seconds
 from tmmu.core.output import print_lines
 from tmmu.plan.metrics import footprints
+from tmmu.runtime.records.schema import STATUS
 
 if TYPE_CHECKING:
     from tmmu.cli.recording import Recording
@@ -88,8 +89,9 @@ def text(name: str, computing: RunOptions, found: list[BatchResult], made: bool)
 
 
 def _sealed(record: Recording | None) -> Iterator[str]:
-    """The hashes that a recorded run ended with."""
+    """How a recorded run was completed, and the hashes that it ended with."""
     if record is not None and record.state is not None:
+        yield f"  {STATUS[record.corruption is not None]}, applied in {seconds(record.allocation_time_ns or 0)}"
         yield f"  state {record.state.hex()}"
     if record is not None and record.chain is not None:
         yield f"  trace chain {record.chain.hex()}"
@@ -126,6 +128,9 @@ def document(name: str, computing: RunOptions, found: list[BatchResult]) -> dict
             for number, each in enumerate(found)
             if each.change is not None
         ],
+        "status": STATUS[corruption is not None],
+        "failure_code": None if corruption is None else "CONTRACT_VIOLATION",
+        "allocation_time_ns": record and record.allocation_time_ns,
         "state_hash": record and _hex(record.state),
         "trace_final_hash": record and _hex(record.chain),
         "witness": witness,

@@ -49,6 +49,15 @@ def kib(count: int) -> str:
     return f"{count / 1024:.2f} KiB"
 
 
+def seconds(nanoseconds: int) -> str:
+    """A time that was measured, to microseconds.
+
+    >>> seconds(1_234_567)
+    '0.001235 s'
+    """
+    return f"{nanoseconds / 1e9:.6f} s"
+
+
 def plain(value: Any) -> Any:
     """A value for JSON: bytes as hexadecimal digits."""
     if isinstance(value, bytes):
