@@ -122,7 +122,7 @@ def document(name: str, computing: RunOptions, found: list[BatchResult]) -> dict
         "arenas": [
             {"name": arena, "used_bytes": used, "footprint_bytes": footprint} for arena, used, footprint in _used(found)
         ],
-        "shapes": [dict(each.shape) for each in found],
+        "shapes": [dict(each.shape) for each in found if each.shape],
         "replans": [
             {"batch": number + 1, **plain(each.change.to_object())}
             for number, each in enumerate(found)
