@@ -95,7 +95,7 @@ def test_a_file_without_a_graph_or_a_version_is_no_model(
 def test_a_model_is_planned_and_the_plan_described(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = ran(capsys, "plan", "m.ir.cbor", "-o", "out.cbor")
     assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines()] == ["wrote", "parameters:", "activations:", "in"]
+    assert [line.split()[0] for line in out.splitlines()] == ["wrote", "parameters:", "activations:", "in", "success,"]
     stated = file.load("out.cbor")
     assert stated.plan == plan_memory(CHAIN, options=PlanOptions(layout="packed")).plan
     assert file.false_hashes(stated) == []

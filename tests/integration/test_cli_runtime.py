@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.full_trace import full
+from tests.support.full_trace import change, full
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run
 from tmmu.core import records as sequence
@@ -54,7 +55,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
         assert (out, err.count("\n")) == ("", 1), err
         return err
     assert err == ""
-    return out
+    return re.sub(r"\d+\.\d+ s\b", "TIME s", out)
 
 
 # apply
@@ -69,6 +70,11 @@ def test_apply_says_what_was_mapped_and_sealed(folder: Path, capsys: pytest.Capt
     assert text == said(capsys, "apply", "p.cbor")
     document = json.loads(said(capsys, "apply", "p.cbor", "--format", "json", "--mode", "regulated"))
     assert (document["bytes_allocated"], document["execution_mode"]) == (8192, "regulated")
+    assert (document["status"], document["allocation_time_ns"] > 0, "  success, applied in TIME s\n" in text) == (
+        "success",
+        True,
+        True,
+    )
     assert [arena["bytes"] for arena in document["arenas"]] == [64, 0, 192, 0]
 
 
@@ -197,7 +203,7 @@ def test_show_prints_nothing_of_a_trace_that_is_refused(folder: Path, capsys: py
 def test_a_name_cannot_pass_for_a_line_of_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = Trace()
     trace.allocated(plan_memory(text_model("node relu Relu x -> a", "node relu2 Relu a -> y")).plan)
-    trace.replanned(1, bytes(32), bytes(32), "a shape\ncomparable, and the same")
+    trace.replanned(change(1, "a shape\ncomparable, and the same"))
     trace.save("t")
     assert len(said(capsys, "trace", "show", "t").splitlines()) == len(trace.records) + 1
 
@@ -210,7 +216,7 @@ def written(name: str, made: Plan, *states: int) -> str:
     with apply_plan(made, trace=trace):
         pass
     for t in states:
-        trace.replanned(t, bytes(32), bytes(32), "why")
+        trace.replanned(change(t))
     trace.save(name)
     return name
 

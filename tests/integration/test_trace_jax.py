@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.traced import lines, proved
+from tests.support.traced import lines, proved, runs, sharded
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role
@@ -169,6 +169,23 @@ def test_what_is_not_understood_is_refused_by_name(equation: Thing, message: str
         read(equation)
 
 
+def test_new_arrays_are_copied_to_where_the_old_ones_were() -> None:
+    """After all else; what lies where another copy goes is first copied to bytes of its own. spec: I2.11"""
+    reader = JaxprReader(TrainingTrace("hand"))
+    reader.main(closed([W, X, SEED], [LOSS, GRADIENT], *ENDS), ["w"], ["input0"])
+    w, g, s, t, u, new = (Var(4, 4) for _ in range(6))
+    reader.update(closed([w, g, s, t, u], [new, t, s, u], eqn("sub", [w, g], new)), ["w"], ["s", "t", "u"])
+    steps = [(op.op, *op.reads, "->", *op.results, *op.changes) for op in reader.trace.ops if op.optimizer]
+    assert [" ".join(step) for step in steps] == [
+        "sub w broadcast_in_dim -> sub", "copy t -> copy", "copy s -> copy_1",
+        "copy sub -> w", "copy copy -> s", "copy copy_1 -> t",
+    ]  # fmt: skip
+    assert reader.trace.outputs == ["reduce_sum"]
+    model = convert(reader.trace)
+    assert model.bindings.donated == ("s", "t", "w")
+    assert {x.name: x.role for x in model.tensors if x.role is Role.OPTIMIZER}.keys() == {"s", "t", "u"}
+
+
 def test_names_that_meet_are_refused() -> None:
     reader = JaxprReader(TrainingTrace("hand"))
     with pytest.raises(TmmuError, match="two leaves have this name"):
@@ -241,6 +258,71 @@ def test_a_function_is_traced_planned_and_proved(tmp_path: Path) -> None:
         proved(model, tmp_path, mode)
 
 
+def layers(update: Any) -> Any:
+    """A training step of two layers with an update."""
+    import jax
+    from jax import numpy as jnp
+
+    def loss(p: Any, x: Any, y: Any) -> Any:
+        return jnp.mean((jax.nn.relu(x @ p["w"] + p["b"]) @ p["v"] - y) ** 2)
+
+    sizes = {"w": (8, 16), "b": (16,), "v": (16, 4)}
+    parameters = {name: jax.ShapeDtypeStruct(size, "float32") for name, size in sizes.items()}
+    arguments = tuple(jax.ShapeDtypeStruct(size, "float32") for size in ((32, 8), (32, 4)))
+    return tracer.JaxTraining(loss, parameters, arguments, update=update)
+
+
+def with_adam() -> Any:
+    return layers(tracer.adam())
+
+
+def with_sgd() -> Any:
+    import jax
+
+    def step(p: Any, g: Any, _: Any) -> Any:
+        return jax.tree.map(lambda w, d: w - 0.1 * d, p, g), ()
+
+    return layers(tracer.JaxUpdate(lambda _: (), step))
+
+
+def with_turns() -> Any:
+    """Each of two states becomes what the other was, one of them as a view; a third stays as it is."""
+    import jax
+
+    def state(p: Any) -> Any:
+        return (p["v"], p["v"].reshape(4, 16), p["b"])
+
+    def step(p: Any, g: Any, s: Any) -> Any:
+        moved = jax.tree.map(lambda w, d: w - d, p, g)
+        return moved, (s[1].reshape(16, 4), s[0].reshape(4, 16), s[2])
+
+    return layers(tracer.JaxUpdate(state, step))
+
+
+@with_jax
+@pytest.mark.parametrize(("make", "changed"), [(with_adam, 3 * 3 + 1), (with_sgd, 3), (with_turns, 3 + 2)])
+def test_an_update_changes_parameters_and_states_at_its_end(make: Any, changed: int, tmp_path: Path) -> None:
+    """spec: I2.11"""
+    model = convert(tracer.trace(make, "layers"))
+    update = [node for node in model.nodes if node.phase is Phase.OPTIMIZER]
+    assert sum(len(node.mutates) for node in update) == len(model.bindings.donated) == changed
+    assert all(node.mutates for node in update[-changed:])
+    assert {model.tensors[t].role for node in update for t in node.mutates} <= {Role.PARAMETER, Role.OPTIMIZER}
+    assert [model.tensors[t].bytes for t in model.outputs] == [4], "the loss; gradients are the update's"
+    proved(model, tmp_path)
+    runs(model, tmp_path)
+    if make is with_adam:
+        sharded(model, tmp_path)
+
+
+def other_trees() -> Any:
+    return layers(tracer.JaxUpdate(lambda p: p, lambda p, _, s: (p, s["w"])))
+
+
+def no_pair() -> Any:
+    return layers(tracer.JaxUpdate(lambda p: p, lambda p, _, s: p))
+
+
 @with_jax
 @pytest.mark.parametrize(
     ("make", "message"),
@@ -248,6 +330,8 @@ def test_a_function_is_traced_planned_and_proved(tmp_path: Path) -> None:
         (counts, "parameter 'parameter0': its elements are int32, which has no gradient"),
         (vector, "its loss is not one number"),
         (number, "parameter 'parameter0': it is float, not an array"),
+        (other_trees, "the update: it does not return parameters and a state of the shapes that it is given"),
+        (no_pair, "the update: it does not return parameters and a state"),
     ],
 )
 def test_a_step_without_gradients_is_refused(make: Any, message: str) -> None:

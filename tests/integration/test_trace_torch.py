@@ -14,7 +14,7 @@ import pytest
 
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
-from tests.support.traced import lines, proved
+from tests.support.traced import lines, proved, runs, sharded
 from tmmu.cli.entry import run
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Phase, Role
@@ -223,13 +223,20 @@ def test_a_module_is_traced_planned_and_proved(tmp_path: Path) -> None:
         proved(model, tmp_path, mode)
 
 
+def with_sgd() -> Any:
+    return (*mlp(), tracer.sgd())
+
+
 @with_torch
-def test_an_update_changes_parameters_and_states_in_place(tmp_path: Path) -> None:
-    model = convert(tracer.trace(with_adamw, "mlp"))
-    assert len(model.bindings.donated) == 3 * 6
+@pytest.mark.parametrize(("make", "tensors", "steps"), [(with_adamw, 3, 8), (with_sgd, 2, 3)])
+def test_an_update_changes_parameters_and_states_in_place(make: Any, tensors: int, steps: int, tmp_path: Path) -> None:
+    model = convert(tracer.trace(make, "mlp"))
+    assert len(model.bindings.donated) == tensors * 6
     assert {model.tensors[t].name for node in model.nodes for t in node.mutates} >= set(model.bindings.donated)
-    assert sum(node.phase is Phase.OPTIMIZER for node in model.nodes) == 6 * 8
+    assert sum(node.phase is Phase.OPTIMIZER for node in model.nodes) == steps * 6
     proved(model, tmp_path)
+    runs(model, tmp_path)
+    sharded(model, tmp_path)
     files.save(model, tmp_path / "m.ir.cbor")
     file.save(plan_memory(model, options=PlanOptions(mode="backward")).plan, tmp_path / "p.cbor")
     assert verify(str(tmp_path / "p.cbor"), Options(model=str(tmp_path / "m.ir.cbor"))).verdict == "REFUTED"

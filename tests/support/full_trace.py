@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
+from tmmu.plan.replan import ReplanRecord
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime.apply import apply_plan
@@ -18,6 +20,16 @@ def plan() -> Plan:
     return plan_memory(text_model(*lines, "tensor a u8 64 saved", parameters="w")).plan
 
 
+def change(t: int, reason: str = "why") -> ReplanRecord:
+    """The record of a plan that takes the place of another."""
+    return ReplanRecord.between(plan(), plan(), t, reason, {"seq": 9})
+
+
+def untimed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A trace without what was measured."""
+    return [{key: value for key, value in record.items() if key != "allocation_time_ns"} for record in records]
+
+
 def full() -> list[dict[str, Any]]:
     """A trace with a record of every kind."""
     trace = Trace()
@@ -25,7 +37,7 @@ def full() -> list[dict[str, Any]]:
         execution.begin()
         execution.record_value("x", "given", execution.memory.tensor(execution.tensor_map.row("x")))
         commit_execution(execution)
-    trace.replanned(2, bytes(32), bytes([1]) * 32, "another shape")
+    trace.replanned(replace(change(2, "another shape"), old_envelope={"seq": (1, 8)}))
     trace.allocated(plan())
     trace.failed(TmmuError("ARENA_TOO_SMALL", "full", arena="a", capacity=1, required=2), bytes(32), 2)
     return trace.end()

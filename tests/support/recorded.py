@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.support.models import numbered
+from tests.support.onnx_files import model_of
 from tests.support.text_models import text_model
+from tmmu.cli.entry import run as command
 from tmmu.core.errors import TmmuError
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
@@ -134,6 +137,16 @@ def replanned(folder: Path) -> Path:
         batch(wider)
         checkpoint.save(wider, kept)
     return path
+
+
+def looped(folder: Path) -> Path:
+    """The loop of `tmmu run`: replans before the first batch and between others, each checkpointed."""
+    model, plan_, log = (str(folder / name) for name in ("m.onnx", "p.cbor", "loop.events"))
+    onnx.save(model_of("main (float[n] x) => (float[n] y) <float[1] w = {2}> { a = Mul (x, w) y = Relu (a) }"), model)
+    assert command(["plan", model, "-o", plan_, "--dim", "n=4..8", "--replan-policy", "replan_at_safepoint"]) == 0
+    files = ("--events", log, "--checkpoint", str(folder / "kept"))
+    assert command(["run", model, "--plan", plan_, "--dim", "n=9,4,12,8", *files]) == 0
+    return Path(log)
 
 
 def random_plans(folder: Path, numbers: range) -> Path:

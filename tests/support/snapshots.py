@@ -39,6 +39,7 @@ VARYING = tuple(
         (r'"sources": "[0-9a-f]{64}"', '"sources": "DIGEST"'),
         (r"z3 \d[\d.]*\d", "z3 VERSION"),
         (r"\b\d+\.\d+ s\b", "TIME s"),
+        (r'(allocation_time_ns"?[=:] ?)\d+', r"\1TIME"),
         (r"not TOML: .*; ", "not TOML: REASON; "),
         (r"canonical CBOR (\w+) \(.*\);", r"canonical CBOR \1 (REASON);"),
         (r"(holds|is false) where .*", r"\1 where CASE"),

@@ -6,14 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from proofs.verify.entry import run as verify_plan
 from proofs.verify.judge import verify
 from proofs.verify.options import Options
+from tmmu.cli.entry import run as command
 from tmmu.core.vocabulary import Model, Role
 from tmmu.importers.traced import Op, TracedValue, TrainingTrace
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
+from tmmu.simulator import HashKernels, PlanProgram, simulate
 
 F = "float32"
 
@@ -51,6 +54,33 @@ def proved(model: Model, folder: Path, mode: str = "backward") -> None:
         donated = frozenset(model.bindings.donated)
         verdict = verify(str(folder / "p.cbor"), Options(model=str(folder / "m.ir.cbor"), donated=donated))
         assert verdict.verdict == "PROVED", verdict
+
+
+def runs(model: Model, folder: Path) -> None:
+    """A plan of the model in mode backward runs as in private memory, its tensors' owners looked at."""
+    plan = plan_memory(prepare(model, "backward", DEFAULT), options=PlanOptions(mode="backward")).plan
+    program = PlanProgram(plan, frozenset(model.bindings.donated))
+    for seed in range(2):
+        assert simulate(program, HashKernels(program, seed), sanitize=True).identical
+
+
+def sharded(model: Model, folder: Path) -> None:
+    """Two ranks of each stage of ZeRO are proved together, and hold less with each stage."""
+    held = []
+    for stage in (0, 1, 2, 3):
+        zero = f'[zero]\naxis = "data"\nstage = {stage}\n' if stage else ""
+        (folder / "s.toml").write_text(f"pad = true\n[mesh]\ndata = 2\n{zero}")
+        files.save(model, folder / "m.ir.cbor")
+        flags = ("--mode", "backward", "--shard", str(folder / "s.toml"), "-o", str(folder / f"p{stage}.cbor"))
+        assert command(["plan", str(folder / "m.ir.cbor"), *flags]) == 0
+        ranks = [str(folder / f"p{stage}.rank{rank}.cbor") for rank in range(2)]
+        donated = [word for name in model.bindings.donated for word in ("--donate", name)]
+        assert verify_plan([*ranks, "--model", str(folder / "m.ir.cbor"), "--require", "ranks,model", *donated]) == 0
+        plan = file.load(ranks[0]).plan
+        held.append([sum(usage.peak_live_bytes or 0 for usage in plan.usage[:k]) for k in (1, 2)])
+    parameters, both = zip(*held, strict=True)
+    assert parameters[0] == parameters[1] == parameters[2] > parameters[3]
+    assert both[0] > both[1] == both[2] > both[3]
 
 
 STEP = {

@@ -17,21 +17,15 @@ from proofs.verify.verdict import PROVED
 from tests.support.onnx_files import model_of, written
 from tests.support.text_models import text_model
 from tmmu.cli.commands import tmmu
-from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Bindings, Model, Role
 from tmmu.importers.onnx import import_onnx
 from tmmu.plan import file
+from tmmu.plan.replan import replan_key, shape_envelope_hash
 from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory, replay_token
-from tmmu.planner.replan import (
-    ReplanPolicy,
-    outside,
-    replan,
-    replan_key,
-    shape_envelope_hash,
-    widened,
-)
+from tmmu.planner.replan import ReplanPolicy, outside, replan, widened
+from tmmu.runtime.records import trace as traces
 
 TEXT = """main (float[batch, seq] x, float[64, 4] cache) => (y, tail) <int64[1] zero = {0}, int64[1] end = {64}> {
     n = Shape <start = 1> (x) tail = Slice (cache, n, end, zero) t = Tanh (x) y = Relu (t) }"""
@@ -85,13 +79,13 @@ def test_a_replan_is_for_the_smallest_envelope_that_holds_both_and_is_recorded(t
         old.origin.mode, old.origin.layout, old.origin.order, old.allocation.arenas, old.origin.replay_token,
     )  # fmt: skip
     assert outside(new, shape) == outside(new, {"seq": 8}) == []
-    assert (record.t, record.policy, record.shape) == (17, "REPLAN_AT_SAFEPOINT", {"batch": 2, "seq": 48})
+    assert (record.t, record.shape) == (17, {"batch": 2, "seq": 48})
+    assert record.reason == "seq is 48, the envelope holds 8 to 32"
     assert (record.old_envelope, record.new_envelope) == (RANGES, wider.ranges)
-    assert (record.old_plan_hash, record.new_plan_hash) == (plan_hash(old), plan_hash(new))
+    assert (record.old_tmmu_plan_hash, record.new_tmmu_plan_hash) == (plan_hash(old), plan_hash(new))
     assert (record.old_replan_key, record.new_replan_key) == (replan_key(old), replan_key(new))
-    assert record.old_plan_hash != record.new_plan_hash
-    written_ = canonical.decode(canonical.encode(record.to_object()))
-    assert (written_["kind"], written_["new_envelope"]["seq"]) == ("replan", [8, 48])
+    assert record.old_tmmu_plan_hash != record.new_tmmu_plan_hash
+    assert record.to_object()["new_envelope"] == {"batch": [1, 4], "seq": [8, 48]}
     again, same = replan(old, model(tmp_path, wider), shape, t=17)
     assert (file.encode(again), same) == (file.encode(new), record)
 
@@ -227,8 +221,12 @@ def test_the_command_replans_checks_and_records(folder: Path) -> None:
     assert result.exit_code == 0, result.exception
     assert "replanned before iteration 3: " in result.output
     old, new = (file.load(folder / name).plan for name in ("p.cbor", "new.cbor"))
-    said = canonical.decode(record.read_bytes())
-    assert (said["t"], said["old_plan_hash"], said["new_plan_hash"]) == (3, plan_hash(old), plan_hash(new))
+    assert run("trace", "show", str(record)).exit_code == 0
+    first, *rest = traces.load(record)
+    [at] = [k for k, each in enumerate(rest) if each["kind"] == "replan"]
+    assert (rest[at]["t"], rest[at]["shape"]) == (3, {"batch": 2, "seq": 33})
+    assert (first["tmmu_plan_hash"], rest[at]["new_tmmu_plan_hash"]) == (plan_hash(old), plan_hash(new))
+    assert [each for each in rest[at + 1 :] if each["kind"] in ("tensor", "summary")] == list(traces.allocation(new))
     assert new.bindings.ranges == {"batch": (1, 4), "seq": (8, 33)}
     assert verify(str(folder / "new.cbor"), Options(model=str(folder / "model.onnx"))).verdict == PROVED
     assert new.envelope is not None
@@ -254,6 +252,6 @@ def test_a_plan_that_computes_again_asks_for_its_budget(tmp_path: Path) -> None:
         pytest.fail("nothing is computed again")
     refused = replanned(tmp_path, "--dim", "n=130")
     assert isinstance(refused.exception, TmmuError)
-    assert "give it with --budget" in str(refused.exception)
+    assert "give it to tmmu replan with --budget" in str(refused.exception)
     assert replanned(tmp_path, "--dim", "n=130", "--budget", "240000").exit_code == 0
     assert verify(str(tmp_path / "new.cbor"), Options(model=path)).verdict == PROVED

@@ -360,6 +360,10 @@ def test_prepare_is_plan_and_apply() -> None:
     assert prepared.planned.plan == planned.plan
     assert dict(prepared.tensor_map) == dict(TensorMap(planned.plan))
     assert prepared.metrics == metrics.of_plan(planned.plan)
+    assert (prepared.status, prepared.allocation_time_ns > prepared.execution.allocation_time_ns > 0) == (
+        "success",
+        True,
+    )
     assert not any(arena.content.any() for arena in prepared.execution.memory.arenas)
     assert commit_execution(prepared.execution) == prepared.execution.state
     with refused("CONTRACT_VIOLATION", "budget"):

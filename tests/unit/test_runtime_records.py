@@ -15,6 +15,7 @@ import cbor2
 import pycddl
 import pytest
 
+from tests.support.full_trace import change as replanned
 from tests.support.full_trace import full, plan
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
@@ -29,12 +30,13 @@ from tmmu.planner import DEFAULT, plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
-from tmmu.runtime.records import errors, metrics
+from tmmu.runtime.records import compare, errors, metrics
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.ledger import Ledger
 from tmmu.runtime.records.ratios import ratio
 from tmmu.runtime.records.schema import KEYS, check_record
 from tmmu.runtime.records.trace import Trace
+from tmmu.runtime.safepoint import exchange
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -132,9 +134,50 @@ def test_a_wrong_plan_has_no_negative_ratio() -> None:
     assert metrics.reuse(9, 3) == [0, 1]
 
 
-def test_nothing_measured_is_in_a_record() -> None:
-    keys = {key for record in full() for key in record} | set(metrics.of_plan(plan()))
+def test_what_is_measured_stands_in_the_end_of_a_trace_alone_and_no_hash_covers_it() -> None:
+    """spec: U5.5, U5.20"""
+    records = full()
+    keys = {key for record in records[:-1] for key in record} | set(metrics.of_plan(plan()))
     assert not [key for key in keys if "time" in key or key.endswith("_ns")]
+    assert records[-1]["allocation_time_ns"] > 0
+    traces.check([*records[:-1], records[-1] | {"allocation_time_ns": 0}])
+    again = full()
+    assert compare.first_difference(records, [*again[:-1], again[-1] | {"allocation_time_ns": 1 << 40}]) is None
+
+
+def test_a_trace_states_how_the_run_was_completed() -> None:
+    """The failure that nothing follows is the one with which it ended. spec: U5.20"""
+    trace = Trace()
+    apply_plan(plan(), trace=trace).close()
+    error = TmmuError("ARENA_TOO_SMALL", "full", arena="a", capacity=1, required=2)
+    for number, completed in enumerate(
+        (("success", None), ("failed", "ARENA_TOO_SMALL"), ("success", None), ("failed", "ARENA_TOO_SMALL"))
+    ):
+        if number in (1, 3):
+            trace.failed(error, bytes(32), 1)
+        elif number == 2:
+            trace.replanned(replanned(1))
+        records = trace.end()
+        assert (records[-1]["status"], records[-1]["failure_code"]) == completed
+        traces.check(records)
+        other = "success" if completed[1] else "failed"
+        for wrong in ({"status": other}, {"failure_code": None if completed[1] else "ARENA_TOO_SMALL"}):
+            with refused("INVALID_RECORD", "its completion is not that of the records before it"):
+                traces.check([*records[:-1], records[-1] | wrong])
+
+
+def test_applying_is_timed_also_where_it_fails() -> None:
+    """spec: U5.20"""
+    trace = Trace()
+    with refused("CONTRACT_VIOLATION"):
+        apply_plan(plan(), trace=trace, memory_bytes_budget=1)
+    assert trace.allocation_time_ns > 0
+    trace = Trace()
+    first = apply_plan(plan(), trace=trace)
+    both = trace.allocation_time_ns
+    assert both >= first.allocation_time_ns > 0
+    with exchange(first, plan_memory(text_model("node relu Relu x w -> y", parameters="w")).plan, "why") as second:
+        assert trace.allocation_time_ns >= both + second.allocation_time_ns > both
 
 
 # Error records.
@@ -223,9 +266,9 @@ def test_the_chain_is_that_of_the_page() -> None:
     chain = sha256(["trace_chain_v1", []])
     assert chain.hex() == "882b5851e1a6c9de1b44ee807ebf8fb74ce5bbcf1a851cba9ec84bfc5ec42e98"
     for record in records:
-        hashed = {key: value for key, value in record.items() if key != "trace_final_hash"}
+        hashed = {key: record[key] for key in ("kind", "records")} if record["kind"] == "end" else record
         chain = sha256(["trace_chain_v1", [chain, sha256(hashed)]])
-    assert records[-1] == {"kind": "end", "records": len(records) - 1, "trace_final_hash": chain}
+    assert (records[-1]["records"], records[-1]["trace_final_hash"]) == (len(records) - 1, chain)
 
 
 def test_a_saved_trace_is_loaded_as_it_was(tmp_path: Path) -> None:
@@ -242,7 +285,8 @@ def resealed(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for record in records[:-1]:
         chain = traces.link(chain, record)
     last = {"kind": "end", "records": len(records) - 1}
-    return [*records[:-1], last | {"trace_final_hash": traces.link(chain, last)}]
+    beside = {**traces.completion(records[:-1]), "allocation_time_ns": 0}
+    return [*records[:-1], last | beside | {"trace_final_hash": traces.link(chain, last)}]
 
 
 Change = Callable[[list[dict[str, Any]]], object]
@@ -313,10 +357,10 @@ def test_a_trace_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 def test_a_trace_takes_no_record_that_does_not_belong_to_it() -> None:
     trace = Trace()
     with refused("INVALID_RECORD", "'replan' at the beginning"):
-        trace.replanned(0, bytes(32), bytes(32), "why")
+        trace.replanned(replanned(0))
     trace.allocated(plan())
     with refused("INVALID_RECORD", "of another kind"):
-        trace.replanned(-1, bytes(32), bytes(32), "why")
+        trace.replanned(replanned(-1))
     assert trace.records[-1]["kind"] == "summary"
 
 

@@ -15,6 +15,7 @@ import pytest
 from tests.support.recorded import batch
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
+from tmmu.plan.replan import replan_key
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint
@@ -55,7 +56,7 @@ def test_what_persists_goes_over_and_the_chain_of_commits_goes_on(tmp_path: Path
     trace = Trace()
     old = ran(plan(), trace=trace, hash_contents=True)
     before = old.state
-    new = exchange(old, plan(4096), "a larger shape")
+    new = exchange(old, plan(4096), "a larger shape", shape={"seq": 9})
     assert (held(new, "w"), held(new, "v")) == ({3}, {5})
     assert not new.memory.arena("activations").content.any()
     assert new.plan_hash != old.plan_hash
@@ -63,7 +64,8 @@ def test_what_persists_goes_over_and_the_chain_of_commits_goes_on(tmp_path: Path
     at = kinds.index("replan")
     assert trace.records[at] == {
         "kind": "replan", "t": 2, "old_tmmu_plan_hash": old.plan_hash, "new_tmmu_plan_hash": new.plan_hash,
-        "reason": "a larger shape",
+        "reason": "a larger shape", "shape": {"seq": 9}, "old_envelope": {}, "new_envelope": {},
+        "old_replan_key": replan_key(old.plan), "new_replan_key": replan_key(new.plan),
     }  # fmt: skip
     assert kinds[at + 1] == "tensor"
     commit = trace.records[-1]

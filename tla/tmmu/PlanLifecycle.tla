@@ -161,11 +161,12 @@ Finish == /\ phase = "running"
           /\ UNCHANGED <<policy, loaded, former, traced, files, world>>
 
 -----------------------------------------------------------------------------
-(* A checkpoint, in three actions between which the machine may stop. *)
+(* A checkpoint of a new iteration, or of a new plan before its first one, in *)
+(* three actions between which the machine may stop.                       *)
 
 WriteAside == /\ phase = "safepoint"
               /\ partial = None
-              /\ committed < iteration
+              /\ committed < iteration \/ loaded.hash # disk.hash
               /\ partial' = File(loaded.plan, iteration, FALSE)
               /\ UNCHANGED <<policy, memory, traced, disk, committed, world>>
 

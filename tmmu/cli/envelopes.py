@@ -52,7 +52,7 @@ def largest(plan: Plan) -> list[dict[str, Any]]:
 
 def document(plan: Plan) -> dict[str, Any]:
     """The same for JSON, with the replan key."""
-    from tmmu.planner.replan import replan_key
+    from tmmu.plan.replan import replan_key
 
     if plan.envelope is None:
         return {"envelope": None, "replan_key": replan_key(plan).hex()}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tmmu.cli.options import RecordOptions
-from tmmu.cli.units import size
+from tmmu.cli.units import seconds, size
 from tmmu.core import records as sequence
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import counted, json_text, print_lines, print_text
@@ -21,6 +21,7 @@ from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.records import errors, metrics
 from tmmu.runtime.records.ledger import Ledger, of_steps
+from tmmu.runtime.records.schema import STATUS
 from tmmu.runtime.records.trace import Trace
 
 
@@ -132,6 +133,8 @@ def _document(execution: Execution) -> dict[str, Any]:
             for each in memory.mappings
         ],
         "metrics": metrics.of_plan(execution.plan),
+        "status": STATUS[0],
+        "allocation_time_ns": execution.allocation_time_ns,
         "batches": execution.state.batches,
         "state_hash": execution.state.state_hash.hex(),
     }
@@ -147,5 +150,6 @@ def _text(name: str, document: dict[str, Any]) -> Iterator[str]:
         if mapping["is_memory"] and mapping["bytes"]:
             parts = ", ".join(f"{name} at {at}" for name, at in mapping["arenas"].items())
             yield f"  memory {mapping['name']}: {mapping['bytes']} bytes in one mapping: {parts}"
+    yield f"  {document['status']}, applied in {seconds(document['allocation_time_ns'])}"
     yield f"  plan {document['plan_hash']}"
     yield f"  {counted(document['batches'], 'batch', 'batches')}, state {document['state_hash']}"

@@ -69,10 +69,11 @@ def gathered(name: str, make: Callable[..., Any], *options: Decorator) -> Decora
     return decorate
 
 
-def bindings(*, ranges: bool = True, donates: bool = True, **texts: str) -> Decorator:
+def bindings(*, ranges: bool = True, donates: bool = True, batches: bool = False, **texts: str) -> Decorator:
     """--dim, --shape, --value, --donate and --trust-shapes as `Bindings`; `texts` are help texts other than usual.
 
-    `ranges` is whether --dim may leave a dimension open, `donates` whether the last two options are there.
+    `ranges` is whether --dim may leave a dimension open, `donates` whether the last two options are there. With
+    `batches` --dim is not: the command has one of its own, for sizes that change from batch to batch.
     """
     usual = {
         "dim": "The size of a symbolic dimension, or a range: seq=1..4096.",
@@ -94,11 +95,17 @@ def bindings(*, ranges: bool = True, donates: bool = True, **texts: str) -> Deco
             known, shapes("--shape", shape), value, donated=donate, trust_shapes=trust_shapes, ranges=opened
         )
 
-    given: list[Decorator] = [bound(f"--{name}", usual[name]) for name in ("dim", "shape", "value")]
+    def without_dim(
+        shape: dict[str, str], value: dict[str, str], donate: tuple[str, ...] = (), trust_shapes: bool = False
+    ) -> Bindings:
+        return make({}, shape, value, donate, trust_shapes)
+
+    names = ("shape", "value") if batches else ("dim", "shape", "value")
+    given: list[Decorator] = [bound(f"--{name}", usual[name]) for name in names]
     if donates:
         given.append(click.option("--donate", multiple=True, metavar="NAME", help=usual["donate"]))
         given.append(click.option("--trust-shapes", is_flag=True, help=usual["trust_shapes"]))
-    return gathered("bindings", make, *given)
+    return gathered("bindings", without_dim if batches else make, *given)
 
 
 @dataclass(frozen=True)
@@ -274,14 +281,9 @@ class RecordOptions:
 
 
 def records(*, checkpoint: bool) -> Decorator:
-    """The options of every command that applies a plan: --checkpoint or else --events is among the files."""
-    name = "--checkpoint" if checkpoint else "--events"
-    text = (
-        "Where to write a checkpoint with all arenas' bytes."
-        if checkpoint
-        else "Append the runtime's events to this log."
-    )
-    own = click.option(name, type=output, metavar="FILE", help=text)
+    """The options of every command that applies a plan, with or without --checkpoint."""
+    text = "Where to write a checkpoint with all arenas' bytes, after each replan and at the end."
+    own = [click.option("--checkpoint", type=output, metavar="FILE", help=text)] if checkpoint else []
     return gathered(
         "files",
         RecordOptions,
@@ -297,7 +299,8 @@ def records(*, checkpoint: bool) -> Decorator:
         click.option("--ledger", type=output, metavar="FILE", help="Where to write the resource counters."),
         click.option("--journal", type=output, metavar="FILE", help="Where commits are kept; made if it is not there."),
         click.option("--errors", type=output, metavar="FILE", help="Where to write the error record of a failure."),
-        own,
+        click.option("--events", type=output, metavar="FILE", help="Add what happens to this event log."),
+        *own,
         click.option("--contents", is_flag=True, help="Include the bytes of all arenas in the hash of each commit."),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 
 from tmmu.cli import options as shared
 from tmmu.cli.options import Arenas, ShardOptions, TrainingOptions
+from tmmu.cli.units import seconds
 from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
@@ -66,8 +68,13 @@ def plan(
         wanted = replace(options, mode=mode, is_stage=spec is not None or has_backward(loaded))
         log = None if events is None else EventLog(events)
 
+        allocation_time_ns = 0
+
         def planned_within_budget(graph: Model) -> Planned:
+            nonlocal allocation_time_ns
+            begun = time.perf_counter_ns()
             planned = planner.plan_memory(graph, config, wanted, policy=policy, observer=log)
+            allocation_time_ns += time.perf_counter_ns() - begun
             if training.budget is not None:
                 check_budget(planned.plan, training.budget)
             return planned
@@ -92,6 +99,7 @@ def plan(
         if why:
             lines += [f"  {r.node}: {r.result} in place of {r.operand}: {r.reason}" for r in planned.refused]
         print_lines(*lines)
+    print_lines(f"  success, planned in {seconds(allocation_time_ns)}")
     return 0
 
 

@@ -14,6 +14,7 @@ from tmmu.cli.options import RecordOptions
 from tmmu.core.errors import TmmuError
 
 if TYPE_CHECKING:
+    from tmmu.plan.replan import ReplanRecord
     from tmmu.plan.sections import Plan
     from tmmu.runtime.execution import Execution
     from tmmu.runtime.memory import MappedMemory
@@ -33,15 +34,37 @@ class Recording:
     """
 
     where: MappedMemory | Execution
+    files: RecordOptions
     refused: TmmuError | None = None
     corruption: Corruption | None = None
     state: bytes | None = None
     chain: bytes | None = None
+    allocation_time_ns: int | None = None
+    """How long ApplyPlan took, of all plans together; None where there is none."""
+
+    def exchange(self, plan: Plan, change: ReplanRecord) -> None:
+        """Go on under another plan, at the safepoint before the next batch; a checkpoint that is kept is of it then.
+
+        Raises what `tmmu.runtime.safepoint.exchange` raises, and the refusal of the first plan where it was refused.
+        """
+        from tmmu.runtime import checkpoint
+        from tmmu.runtime.execution import Execution
+        from tmmu.runtime.safepoint import exchange
+
+        if self.refused is not None:
+            raise self.refused
+        assert isinstance(self.where, Execution)
+        journal = self.files.journal and f"{self.files.journal}.{self.where.state.batches}"
+        self.where = exchange(self.where, plan, change.reason, shape=change.shape, journal=journal)
+        if self.files.checkpoint is not None:
+            checkpoint.save(self.where, self.files.checkpoint)
 
 
 @contextmanager
-def recording(plan: Plan, files: RecordOptions) -> Iterator[Recording]:
+def recording(plan: Plan, files: RecordOptions, *, replans: bool = False) -> Iterator[Recording]:
     """Map the arenas of a plan; what was asked for is written when the run is over, also where it failed.
+
+    `replans`: the plan may be exchanged, for which the run must be an execution.
 
     Raises what `apply_plan` and `MappedMemory.map` raise, MODE_VIOLATION for a checkpoint in confidential or
     regulated mode.
@@ -51,11 +74,12 @@ def recording(plan: Plan, files: RecordOptions) -> Iterator[Recording]:
 
     if files.checkpoint is not None:
         check_contents(files.mode)
-    if not files.is_recorded:
+    if not files.is_recorded and not replans:
         with MappedMemory.map(plan) as memory:
-            yield Recording(memory)
+            yield Recording(memory, files)
         return
     from tmmu.runtime.apply import apply_plan
+    from tmmu.runtime.events import EventLog
     from tmmu.runtime.records.ledger import Ledger
     from tmmu.runtime.records.trace import Trace
 
@@ -63,30 +87,44 @@ def recording(plan: Plan, files: RecordOptions) -> Iterator[Recording]:
     try:
         execution = apply_plan(
             plan, execution_mode=files.mode, hash_contents=files.contents, ledger=ledger, trace=trace,
-            journal=files.journal,
+            journal=files.journal, events=None if files.events is None else EventLog(files.events),
         )  # fmt: skip
     except TmmuError as error:
         _write(plan, files, trace, ledger, error)
         with MappedMemory.map(plan) as memory:
-            yield Recording(memory, refused=error)
+            yield Recording(memory, files, refused=error)
         return
-    with execution:
-        found = Recording(execution)
+    found = Recording(execution, files)
+    try:
         try:
             yield found
         except TmmuError as error:
+            execution = _running(found)
             trace.failed(error, plan.origin.replay_token, execution.state.batches, plan.origin.rank)
             _write(plan, files, trace, ledger, error, execution.state.batches)
             raise
-        found.state = execution.state.state_hash
+        execution = _running(found)
         failure = None if found.corruption is None else corrupted(found.corruption)
+        found.allocation_time_ns = trace.allocation_time_ns
         if failure is not None:
             trace.failed(failure, plan.origin.replay_token, execution.state.batches, plan.origin.rank)
         found.chain = _write(plan, files, trace, ledger, failure, execution.state.batches)
+        if files.is_recorded:
+            found.state = execution.state.state_hash
         if files.checkpoint is not None and failure is None:
             from tmmu.runtime import checkpoint
 
             checkpoint.save(execution, files.checkpoint)
+    finally:
+        found.where.close()
+
+
+def _running(found: Recording) -> Execution:
+    """The execution that the run has come to."""
+    from tmmu.runtime.execution import Execution
+
+    assert isinstance(found.where, Execution)
+    return found.where
 
 
 def corrupted(corruption: Corruption) -> TmmuError:

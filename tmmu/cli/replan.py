@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,10 @@ from tmmu.core import kind
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import bound, existing, sizes
 from tmmu.core.output import print_lines
+
+if TYPE_CHECKING:
+    from tmmu.plan.replan import ReplanRecord
+    from tmmu.plan.sections import Plan
 
 
 @click.command()
@@ -26,7 +32,7 @@ from tmmu.core.output import print_lines
 @click.option("--iteration", type=options.uint64, default=0, help="Which iteration comes next.")
 @click.option("--budget", callback=memory, metavar="BYTES", help="That of a plan with remat_enabled.")
 @options.address_token
-@click.option("--record", type=options.output, help="Write the trace record of a replan (CBOR).")
+@click.option("--record", type=options.output, help="Write a trace: PLAN, the replan, and the plan in its place.")
 @click.option("-o", "--output", type=options.output, required=True, help="Where to write a new plan.")
 def replan(
     plan: str,
@@ -43,15 +49,9 @@ def replan(
 
     Where the envelope of PLAN holds the shape, nothing is done; else the command aborts or plans the wider envelope.
     """
-    from tmmu.cli.checking import check
-    from tmmu.cli.models import load
     from tmmu.cli.summary import summary
-    from tmmu.core import canonical
     from tmmu.plan import file
-    from tmmu.plan.sections import configured
-    from tmmu.planner import replan as policies
-    from tmmu.planner.modes import prepare
-    from tmmu.planner.remat import check_budget
+    from tmmu.runtime.records.trace import Trace
 
     for target in (output, record):
         if target is not None and os.path.realpath(target) in map(os.path.realpath, (plan, model)):
@@ -59,38 +59,76 @@ def replan(
     old, shape = file.load(plan).plan, sizes("--dim", dim)
     if old.origin.world_size > 1:
         raise click.UsageError(f"{plan} is the plan of one rank; plan the ranks again with tmmu plan --shard")
+    made, change = replanned(plan, old, model, shape, policy, iteration, budget=budget, address_token=address_token)
+    if change is None:
+        print_lines(f"{plan} holds for this shape: nothing to do")
+        return 0
+    file.save(made, output)
+    print_lines(f"wrote {output}")
+    if record is not None:
+        trace = Trace()
+        trace.allocated(old)
+        trace.replanned(change)
+        trace.allocated(made)
+        trace.save(record)
+        print_lines(f"wrote {record}")
+    hashes = f"{change.old_tmmu_plan_hash.hex()} -> {change.new_tmmu_plan_hash.hex()}"
+    print_lines(*summary(made), f"  replanned before iteration {change.t}: {hashes}")
+    return 0
+
+
+def replanned(
+    name: str,
+    old: Plan,
+    model: str,
+    shape: Mapping[str, int],
+    policy: str | None,
+    iteration: int,
+    *,
+    budget: int | None = None,
+    address_token: bytes | None = None,
+) -> tuple[Plan, ReplanRecord | None]:
+    """The plan for an iteration with `shape`, checked, and the record of the change; `old` and None where that holds.
+
+    `name` is the file of the old plan, `model` that of its model; `policy` None is the plan's own.
+
+    Raises
+    ------
+    TmmuError
+        What `tmmu.planner.replan.replan` raises, MODE_VIOLATION for a plan that computes values again where no budget
+        is given, what reading, planning and checking the model raise.
+    """
+    from tmmu.cli.checking import check
+    from tmmu.cli.models import load
+    from tmmu.plan.sections import configured
+    from tmmu.planner import replan as policies
+    from tmmu.planner.modes import prepare
+    from tmmu.planner.remat import check_budget
+
     try:
         beyond = policies.outside(old, shape)
         if not beyond:
-            print_lines(f"{plan} holds for this shape: nothing to do")
-            return 0
+            return old, None
         own = policies.ReplanPolicy.ABORT if old.envelope is None else old.envelope.policy
         chosen = own if policy is None else policy.upper()
         if chosen == policies.ReplanPolicy.ABORT:
             raise policies.refused(old, beyond)
         if budget is None and any(".recompute" in node for node in old.allocation.steps.node):
-            what, fix = "the plan computes values again to fit a budget that it does not state", "give it with --budget"
+            what = "the plan computes values again to fit a budget that it does not state"
+            fix = "give it to tmmu replan with --budget"
             raise TmmuError("MODE_VIOLATION", what, place="budget", fix=fix, mode=old.origin.mode)
         bindings = policies.widened(old.bindings, shape)
     except TmmuError as error:
-        error.in_file(plan)
+        error.in_file(name)
         raise
     loaded = load(model, bindings)
     try:
         graph = prepare(loaded, old.origin.mode, configured(old), budget, old.configuration.policy)
         made, change = policies.replan(old, graph, shape, chosen, t=iteration, address_token=address_token)
-        assert change is not None  # the shape is outside
         if budget is not None:
             check_budget(made, budget)
         check(made, graph, is_ir=kind.is_ir(model))
     except TmmuError as error:
         error.in_file(model)
         raise
-    file.save(made, output)
-    print_lines(f"wrote {output}")
-    if record is not None:
-        canonical.write_atomically(record, canonical.encode(change.to_object()))
-        print_lines(f"wrote {record}")
-    hashes = f"{change.old_plan_hash.hex()} -> {change.new_plan_hash.hex()}"
-    print_lines(*summary(made), f"  replanned before iteration {change.t}: {hashes}")
-    return 0
+    return made, change

@@ -7,31 +7,60 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tmmu.cli.summary import few
+from tmmu.cli.units import plain, seconds
 from tmmu.core.output import counted, print_lines
 from tmmu.plan.metrics import footprints
+from tmmu.runtime.records.schema import STATUS
 
 if TYPE_CHECKING:
     from tmmu.cli.recording import Recording
     from tmmu.cli.run_options import RunOptions
+    from tmmu.plan.replan import ReplanRecord
     from tmmu.plan.sections import Plan
     from tmmu.simulator import SimulationReport
 
 
 @dataclass(frozen=True)
 class BatchResult:
-    """One batch: what it showed, the outputs as arrays where there are kernels for them, and how it was recorded."""
+    """One batch: what it showed, the outputs as arrays where there are kernels for them, and how it was recorded.
+
+    `plan` was in force, since the safepoint before the batch where there is a `change`; `shape` are the sizes of the
+    dimensions that the plan leaves open.
+    """
 
     report: SimulationReport
     outputs: Mapping[str, Any]
+    plan: Plan
+    shape: Mapping[str, int]
+    change: ReplanRecord | None = None
     record: Recording | None = None
 
 
-def _used(found: list[BatchResult]) -> list[int]:
-    """The most bytes of each arena that a run used."""
-    return [max(used) for used in zip(*(each.report.touched for each in found), strict=True)]
+def _used(found: list[BatchResult]) -> Iterator[tuple[str, int, int]]:
+    """Of each arena of the last plan in force: its name, the most bytes that batches used, and its footprint."""
+    plan = found[-1].plan
+    used = zip(*(each.report.touched for each in found if each.plan is plan), strict=True)
+    for arena, footprint, most in zip(plan.allocation.arenas, footprints(plan.allocation), used, strict=True):
+        yield arena.name, max(most), footprint
 
 
-def text(name: str, plan: Plan, computing: RunOptions, found: list[BatchResult], made: bool) -> Iterator[str]:
+def _shape(shape: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={size}" for name, size in shape.items())
+
+
+def _changes(found: list[BatchResult]) -> Iterator[str]:
+    """At which shapes the batches ran, and each new plan."""
+    if any(each.shape for each in found):
+        yield f"  shapes: {few([_shape(each.shape) for each in found])}"
+    for number, each in enumerate(found):
+        if each.change is not None:
+            old, new = each.change.old_tmmu_plan_hash.hex(), each.change.new_tmmu_plan_hash.hex()
+            yield f"  replanned before batch {number + 1}, proved: {each.change.reason}"
+            yield f"    {old} -> {new}"
+
+
+def text(name: str, computing: RunOptions, found: list[BatchResult], made: bool) -> Iterator[str]:
     """The answer in lines: the verdict, then the witness or how much of each arena was used."""
     corruption, seed = found[-1].report.corruption, computing.seed
     if corruption is not None:
@@ -44,22 +73,25 @@ def text(name: str, plan: Plan, computing: RunOptions, found: list[BatchResult],
             yield f"  bytes: {corruption.first_byte} to {corruption.last_byte} of {corruption.arena}"
         batch = f" (batch {len(found)} from seed {seed})" if len(found) > 1 else ""
         yield f"  kernels {computing.kernels}, seed {seed + len(found) - 1}{batch}"
+        yield from _changes(found)
         yield from _sealed(found[-1].record)
         return
     looks = sum(each.report.looks for each in found)
     seeds = f"seed {seed}" if len(found) == 1 else f"seeds {seed} to {seed + len(found) - 1}"
     own = " (planned for this run, packed)" if made else ""
-    compared = f"{counted(len(plan.allocation.steps), 'step')}, {looks} reads and results compared"
+    compared = f"{counted(len(found[-1].plan.allocation.steps), 'step')}, {looks} reads and results compared"
     yield f"IDENTICAL {name}{own}: {compared}, kernels {computing.kernels}, {seeds}"
-    for arena, footprint, used in zip(plan.allocation.arenas, footprints(plan.allocation), _used(found), strict=True):
+    yield from _changes(found)
+    for arena, used, footprint in _used(found):
         if footprint:
-            yield f"  {arena.name}: {used} bytes used of a footprint of {footprint}"
+            yield f"  {arena}: {used} bytes used of a footprint of {footprint}"
     yield from _sealed(found[-1].record)
 
 
 def _sealed(record: Recording | None) -> Iterator[str]:
-    """The hashes that a recorded run ended with."""
+    """How a recorded run was completed, and the hashes that it ended with."""
     if record is not None and record.state is not None:
+        yield f"  {STATUS[record.corruption is not None]}, applied in {seconds(record.allocation_time_ns or 0)}"
         yield f"  state {record.state.hex()}"
     if record is not None and record.chain is not None:
         yield f"  trace chain {record.chain.hex()}"
@@ -69,7 +101,7 @@ def _hex(value: bytes | None) -> str | None:
     return None if value is None else value.hex()
 
 
-def document(name: str, plan: Plan, computing: RunOptions, found: list[BatchResult]) -> dict[str, Any]:
+def document(name: str, computing: RunOptions, found: list[BatchResult]) -> dict[str, Any]:
     """The same as an object of JSON."""
     corruption, record = found[-1].report.corruption, found[-1].record
     witness = corruption and {
@@ -85,14 +117,20 @@ def document(name: str, plan: Plan, computing: RunOptions, found: list[BatchResu
         "sanitize": computing.sanitize,
         "seed": computing.seed,
         "batches": len(found),
-        "steps": len(plan.allocation.steps),
+        "steps": len(found[-1].plan.allocation.steps),
         "compared": sum(each.report.looks for each in found),
         "arenas": [
-            {"name": arena.name, "used_bytes": used, "footprint_bytes": footprint}
-            for arena, footprint, used in zip(
-                plan.allocation.arenas, footprints(plan.allocation), _used(found), strict=True
-            )
+            {"name": arena, "used_bytes": used, "footprint_bytes": footprint} for arena, used, footprint in _used(found)
         ],
+        "shapes": [dict(each.shape) for each in found if each.shape],
+        "replans": [
+            {"batch": number + 1, **plain(each.change.to_object())}
+            for number, each in enumerate(found)
+            if each.change is not None
+        ],
+        "status": STATUS[corruption is not None],
+        "failure_code": None if corruption is None else "CONTRACT_VIOLATION",
+        "allocation_time_ns": record and record.allocation_time_ns,
         "state_hash": record and _hex(record.state),
         "trace_final_hash": record and _hex(record.chain),
         "witness": witness,

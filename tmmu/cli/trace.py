@@ -12,6 +12,7 @@ import click
 
 from tmmu.cli import options
 from tmmu.cli.trace_training import jax, torch
+from tmmu.cli.units import plain
 from tmmu.core.flags import existing
 from tmmu.core.output import counted, json_text, print_lines
 
@@ -29,17 +30,6 @@ def trace() -> None:
 
 trace.add_command(torch)
 trace.add_command(jax)
-
-
-def plain(value: Any) -> Any:
-    """A value for JSON: bytes as hexadecimal digits."""
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    return value
 
 
 @trace.command()

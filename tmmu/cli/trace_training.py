@@ -64,7 +64,7 @@ torch = _command(
 jax = _command(
     "jax",
     "It is called without arguments and returns (loss, parameters, arguments), shapes for arrays, where "
-    "loss(parameters, *arguments) is a number: see tmmu.importers.jax.JaxTraining.",
+    "loss(parameters, *arguments) is a number, or tmmu.importers.jax.JaxTraining, with an update.",
 )
 
 

@@ -1,8 +1,9 @@
-"""Numbers of bytes as people read and write them. spec: C2.7"""
+"""Numbers of bytes as people read and write them, and values of records as JSON has them. spec: C2.7"""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import click
 
@@ -46,3 +47,23 @@ def kib(count: int) -> str:
     ('2.58 KiB', '0.00 KiB')
     """
     return f"{count / 1024:.2f} KiB"
+
+
+def seconds(nanoseconds: int) -> str:
+    """A time that was measured, to microseconds.
+
+    >>> seconds(1_234_567)
+    '0.001235 s'
+    """
+    return f"{nanoseconds / 1e9:.6f} s"
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON: bytes as hexadecimal digits."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value

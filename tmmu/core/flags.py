@@ -95,6 +95,17 @@ def sizes(flag: str, pairs: dict[str, str]) -> dict[str, int]:
     return {name: int(value) for name, value in pairs.items()}
 
 
+def successive(pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
+    """The values of --dim as sizes of successive batches (`seq=4,8,16`).
+
+    >>> successive({"batch": "1", "seq": "4,8,16"})
+    {'batch': (1,), 'seq': (4, 8, 16)}
+    """
+    return {
+        name: tuple(sizes("--dim", {name: text})[name] for text in value.split(",")) for name, value in pairs.items()
+    }
+
+
 def shapes(flag: str, pairs: dict[str, str]) -> dict[str, tuple[int, ...]]:
     """The values of --shape (1x3x640x640; `scalar` for no dimension) as shapes."""
     result = {}

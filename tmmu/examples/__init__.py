@@ -35,8 +35,16 @@ MODELS = {
 }
 """Every model by its name: the module here and the function that builds it."""
 
-TEXTS = {"gpt2-shards": "shards:GPT2", "text-plan": "texts:PLAN", "text-model": "texts:MODEL"}
-"""A shard spec (TOML), and a plan and a model by hand, by name: the module here and the text in it."""
+TEXTS = {
+    "training-sgd": "training:SGD",
+    "training-adam": "training:ADAM",
+    "training-shards": "training:ZERO",
+    "gpt2-shards": "shards:GPT2",
+    "text-plan": "texts:PLAN",
+    "text-model": "texts:MODEL",
+}
+"""Training steps with an optimizer (IR as text), shard specs (TOML), and a plan and a model by hand, by name: the
+module here and the text in it."""
 
 BROKEN = "broken/"
 """What the names of wrong plans begin with."""

@@ -59,6 +59,7 @@ class JaxprReader:
     def __init__(self, trace: TrainingTrace) -> None:
         self.trace = trace
         self.count: Counter[str] = Counter()
+        self.is_update = False
         self.home: dict[str, int] = {}
         self.formal: set[str] = set()
 
@@ -78,6 +79,31 @@ class JaxprReader:
         results = [self._result(var, env, MAIN) for var in jaxpr.outvars]
         trace.outputs = results
         trace.gradients = dict(zip(parameters, results[1:], strict=True))
+
+    def update(self, closed: Any, parameters: list[str], states: list[str]) -> None:
+        """Read the jaxpr of an update: parameters, gradients and state in; new parameters and state out. spec: I2.11"""
+        trace, invars, count = self.trace, closed.jaxpr.invars, len(parameters)
+        self.is_update = True
+        env: dict[Any, str | None] = dict(zip(invars[:count], parameters, strict=True))
+        env |= zip(invars[count : 2 * count], trace.gradients.values(), strict=True)
+        for var, name in zip(invars[2 * count :], states, strict=True):
+            env[var] = self._value(name, var.aval, MAIN)
+            trace.given[name] = Role.OPTIMIZER
+        self._constants(closed, env)
+        self._equations(closed.jaxpr, env, MAIN)
+        targets = [*parameters, *states]
+        made = [self._result(var, env, MAIN) for var in closed.jaxpr.outvars]
+        kept = {trace.values[name].storage for name in targets}
+        for k, (target, name) in enumerate(zip(targets, made, strict=True)):
+            if name != target and trace.values[name].storage in kept:  # it shows what another copy may change
+                made[k] = self._value(self._fresh("copy"), closed.jaxpr.outvars[k].aval, MAIN)
+                trace.ops.append(Op(made[k], "jax.lax", "copy", (name,), (made[k],), optimizer=True))
+        for target, name in zip(targets, made, strict=True):
+            if name != target:
+                trace.ops.append(
+                    Op(f"{target}.update", "jax.lax", "copy", (name,), (), changes=(target,), optimizer=True)
+                )
+        trace.outputs = [name for name in trace.outputs if name not in trace.gradients.values()]
 
     def _value(self, name: str, aval: Any, region: int, shows: str | None = None) -> str:
         """Describe a value: with bytes of its own, or those of the value that it shows."""
@@ -117,7 +143,7 @@ class JaxprReader:
         if name is not None:
             return name
         made = self._value(self._fresh("literal"), var.aval, region)
-        self.trace.ops.append(Op(made, "jax.lax", "literal", (), (made,), region=region))
+        self.trace.ops.append(Op(made, "jax.lax", "literal", (), (made,), region=region, optimizer=self.is_update))
         return made
 
     def _equations(self, jaxpr: Any, env: dict[Any, str | None], region: int) -> None:
@@ -159,8 +185,11 @@ class JaxprReader:
             env[var] = name
         elementwise = kind in ELEMENTWISE and len(results) == 1
         self.trace.ops.append(
-            Op(op, "jax.lax", kind, tuple(reads), tuple(results), elementwise=elementwise, region=region)
-        )
+            Op(
+                op, "jax.lax", kind, tuple(reads), tuple(results), elementwise=elementwise, region=region,
+                optimizer=self.is_update,
+            )
+        )  # fmt: skip
 
     def _shown(self, eqn: Any, env: dict[Any, str | None], region: int) -> list[str | None]:
         """For each result the operand whose bytes it shows, in the same body and no formal input of it (T8.6)."""
@@ -186,7 +215,7 @@ class JaxprReader:
             env[var] = self._value(name, var.aval, region)
             results.append(name)
         reads = tuple(name for name in given if name is not None)
-        self.trace.ops.append(Op(op, "jax.lax", kind, reads, tuple(results), region=region))
+        self.trace.ops.append(Op(op, "jax.lax", kind, reads, tuple(results), region=region, optimizer=self.is_update))
         again = iterates("jax.lax", kind)
         if kind == "scan":
             self._body(op, "body", params["jaxpr"], given[: params["num_consts"]], again)

@@ -55,6 +55,19 @@ def adamw() -> Update:
     return Update(state, step)
 
 
+def sgd(momentum: float = 0.9) -> Update:
+    """Stochastic gradient descent with momentum: one state of the parameter's type."""
+
+    def state(parameter: Any) -> Sequence[Any]:
+        return (parameter.new_zeros(parameter.shape),)
+
+    def step(parameter: Any, gradient: Any, velocity: Any) -> None:
+        velocity.mul_(momentum).add_(gradient)
+        parameter.add_(velocity, alpha=-1e-2)
+
+    return Update(state, step)
+
+
 def trace(make: Callable[[], TorchTraining | Sequence[Any]], name: str) -> TrainingTrace:
     """The joint forward and backward graph of one training step, and the update of the parameters if there is one.
 

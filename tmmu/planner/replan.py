@@ -4,7 +4,7 @@ A plan holds for the shapes inside its envelope. One outside is refused before a
 new plan for the smallest envelope that holds both, made at the safepoint that opens the iteration and before that runs
 (`REPLAN_AT_SAFEPOINT`). The decision and the new plan follow from their arguments alone: the same model, old
 plan and shape give the same new plan, and the record names the plan that was replaced and the one in its place.
-spec: R6.7, R6.8, R6.9, R6.10
+spec: R6.7, R6.8, R6.10
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
-from tmmu.core import canonical
-from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import REPLAN_POLICIES, UINT64_END, Bindings, Model
-from tmmu.plan import file
-from tmmu.plan.gate import SPEC_VERSION
+from tmmu.plan.replan import ReplanRecord, envelope
 from tmmu.plan.sections import Plan, configured
 from tmmu.planner.options import PlanOptions
 from tmmu.planner.plan import plan_memory
@@ -44,71 +41,19 @@ class Outside(NamedTuple):
     high: int
 
 
-@dataclass(frozen=True)
-class ReplanRecord:
-    """The trace record of one replan: when, why, and which plan replaced which.
-
-    `t` is the iteration that the safepoint opens; the new plan is in force from it on, and checkpoints from then on
-    store its hash.
-    """
-
-    t: int
-    policy: str
-    shape: dict[str, int]
-    old_envelope: dict[str, tuple[int, int]]
-    new_envelope: dict[str, tuple[int, int]]
-    old_replan_key: bytes
-    new_replan_key: bytes
-    old_plan_hash: bytes
-    new_plan_hash: bytes
-
-    def to_object(self) -> dict[str, Any]:
-        """The record as it is written: text keys, integers, bytes."""
-        envelopes = {
-            name: {dim: list(ends) for dim, ends in getattr(self, name).items()}
-            for name in ("old_envelope", "new_envelope")
-        }
-        return {"kind": "replan", **self.__dict__, **envelopes}
-
-
-def shape_envelope_hash(bindings: Bindings) -> bytes:
-    """The digest of everything that fixes or bounds a shape: single sizes, ranges, shapes and values. spec: R6.9"""
-    known = bindings_object(bindings)
-    return canonical.digest(
-        [known["dims"], known.get("ranges", {}), known["shapes"], known["values"], known["defaults"]]
-    )
-
-
-def replan_key(plan: Plan) -> bytes:
-    """Under which key a cache keeps a plan: equal keys, equal layouts. spec: R6.9
-
-    001's three (shape envelope, mode, arena configuration), with what else the layout of a plan follows from.
-    """
-    hashes = file.hashes(plan)
-    donated = list(plan.bindings.donated)
-    return canonical.commitment(
-        "tmmu_replan_key_v1",
-        [
-            shape_envelope_hash(plan.bindings), plan.origin.mode, hashes["arena_config_hash"], plan.origin.ir_hash,
-            hashes["shard_spec_hash"], plan.origin.layout, plan.origin.order, donated,
-            plan.origin.address_token_digest, SPEC_VERSION,
-        ],
-    )  # fmt: skip
-
-
 def outside(plan: Plan, shape: Mapping[str, int]) -> list[Outside]:
     """The dimensions of `shape` that the plan does not hold for. A dimension that it leaves out is as planned.
 
     Raises INVALID_BINDING for a dimension that the plan does not have and for a size that no dimension can have.
     """
-    envelope = _envelope(plan.bindings)
+    dims = envelope(plan.bindings)
     for name, size in shape.items():
-        if name not in envelope:
-            known = ", ".join(map(repr, sorted(envelope))) or "none"
+        if name not in dims:
+            known = ", ".join(map(repr, sorted(dims))) or "none"
             raise _unbound(name, f"the plan has no dimension {name!r}", f"its dimensions are {known}")
         if not 0 <= size < UINT64_END:
             raise _unbound(name, f"no dimension can be {size}", "give a size below 2^64")
-    found = (Outside(name, size, *envelope[name]) for name, size in sorted(shape.items()))
+    found = (Outside(name, size, *dims[name]) for name, size in sorted(shape.items()))
     return [dim for dim in found if not dim.low <= dim.size <= dim.high]
 
 
@@ -120,15 +65,10 @@ def widened(bindings: Bindings, shape: Mapping[str, int]) -> Bindings:
     """
     ends = {
         name: (min(low, shape.get(name, low)), max(high, shape.get(name, high)))
-        for name, (low, high) in _envelope(bindings).items()
+        for name, (low, high) in envelope(bindings).items()
     }
     dims = {name: low for name, (low, high) in ends.items() if low == high}
     return replace(bindings, dims=dims, ranges={name: ends[name] for name in sorted(ends) if name not in dims})
-
-
-def _envelope(bindings: Bindings) -> dict[str, tuple[int, int]]:
-    """Every dimension that has a name, with its range: of one size where it is bound."""
-    return {**{name: (size, size) for name, size in bindings.dims.items()}, **bindings.ranges}
 
 
 def replan(
@@ -181,7 +121,7 @@ def replan(
         raise refused(plan, beyond)
     wanted = widened(plan.bindings, shape)
     if (model.bindings.dims, dict(model.bindings.ranges)) != (wanted.dims, wanted.ranges):
-        stated = f"it is bound to {_shown(_envelope(model.bindings))}, not to {_shown(_envelope(wanted))}"
+        stated = f"it is bound to {_shown(envelope(model.bindings))}, not to {_shown(envelope(wanted))}"
         raise _unbound("model", stated, "read the model again under the widened envelope")
     if model.source_digest != plan.origin.source_digest or model.name != plan.origin.model:
         raise _unbound("model", "it is not the model that was planned", "give the file that the plan was made of")
@@ -192,21 +132,21 @@ def replan(
         origin.mode, origin.layout, origin.order, origin.replay_token, address_token, replan_policy=chosen.value
     )
     made = plan_memory(model, configured(plan), options, policy=plan.configuration.policy).plan
-    record = ReplanRecord(
-        t, chosen.value, dict(sorted(shape.items())), _envelope(plan.bindings), _envelope(made.bindings),
-        replan_key(plan), replan_key(made), _plan_hash(plan), _plan_hash(made),
-    )  # fmt: skip
-    return made, record
+    return made, ReplanRecord.between(plan, made, t, why(beyond), shape)
+
+
+def why(beyond: list[Outside]) -> str:
+    """Why a plan does not hold for a shape: each dimension that is outside, its size and its range."""
+    return "; ".join(f"{dim.name} is {dim.size}, the envelope holds {dim.low} to {dim.high}" for dim in beyond)
 
 
 def refused(plan: Plan, beyond: list[Outside]) -> TmmuError:
     """The abort: CONTRACT_VIOLATION with each dimension, its size and its range. spec: R6.7"""
     first = beyond[0]
     low, high = min(first.low, first.size), max(first.high, first.size)
-    what = "; ".join(f"{dim.name} is {dim.size}, the envelope holds {dim.low} to {dim.high}" for dim in beyond)
     return TmmuError(
         "CONTRACT_VIOLATION",
-        f"{what}; nothing was run",
+        f"{why(beyond)}; nothing was run with it",
         place=f"plan of {plan.origin.model!r}",
         fix=f"plan with --dim {first.name}={low}..{high}, or --replan-policy replan_at_safepoint",
         operator=OPERATOR,
@@ -214,13 +154,8 @@ def refused(plan: Plan, beyond: list[Outside]) -> TmmuError:
     )
 
 
-def _shown(envelope: Mapping[str, tuple[int, int]]) -> str:
-    return ", ".join(f"{name}={low}..{high}" for name, (low, high) in sorted(envelope.items())) or "nothing"
-
-
-def _plan_hash(plan: Plan) -> bytes:
-    found: bytes = file.identity(plan)
-    return found
+def _shown(dims: Mapping[str, tuple[int, int]]) -> str:
+    return ", ".join(f"{name}={low}..{high}" for name, (low, high) in sorted(dims.items())) or "nothing"
 
 
 def _unbound(binding: str, what: str, fix: str) -> TmmuError:

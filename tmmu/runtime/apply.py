@@ -1,8 +1,12 @@
-"""ApplyPlan: from a plan to arenas in memory, all of them or none. spec: U2.1 to U2.5, U2.8, U2.10 and U7.8"""
+"""ApplyPlan: from a plan to arenas in memory, all of them or none.
+
+spec: U2.1 to U2.5, U2.8, U2.10, U5.20 and U7.8
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -85,8 +89,11 @@ def apply_plan(
     -----
     O(plan) and the bytes of reused buffers that were given; fresh mappings are zero without being touched.
     """
-    ledger = ledger or Ledger()
-    with _failures_recorded(plan, ledger, trace, events, 0 if start is None else start.batches):
+    ledger, begun = ledger or Ledger(), time.perf_counter_ns()
+    with (
+        _timed(trace, begun),
+        _failures_recorded(plan, ledger, trace, events, 0 if start is None else start.batches),
+    ):
         check_mode(execution_mode, APPLY)
         if debug_seed is not None:
             check_fill(execution_mode, debug_seed)
@@ -128,6 +135,7 @@ def apply_plan(
                 trace.allocated(plan, execution.tensor_map)
             commit_execution(execution)
             execution.applied(is_fresh=is_zeroed)
+            execution.allocation_time_ns = time.perf_counter_ns() - begun
             if events is not None:
                 events("ready", t=execution.state.batches, bytes_allocated=execution.bytes_allocated)
         except BaseException:
@@ -141,6 +149,16 @@ def apply_plan(
                 opened.close()
             raise
         return execution
+
+
+@contextmanager
+def _timed(trace: Trace | None, begun: int) -> Iterator[None]:
+    """Add the time since `begun` to a trace, also where applying failed. spec: U5.20"""
+    try:
+        yield
+    finally:
+        if trace is not None:
+            trace.allocation_time_ns += time.perf_counter_ns() - begun
 
 
 @contextmanager

@@ -48,6 +48,8 @@ class Execution:
         What reused arenas held when they were made: "zeroed", "filled with a pattern" or "restored".
     visible
         For each arena the number of batches whose writes downstream consumers may see.
+    allocation_time_ns
+        How long applying the plan took; it varies, and is in no hash.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Execution:
         self.births = Births(plan, memory, debug_seed, execution_mode)
         self.values: list[dict[str, Any]] = []
         self._applied_at = -1
+        self.allocation_time_ns = 0
 
     @cached_property
     def _counters(self) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tmmu.plan import file
+from tmmu.plan.replan import NO_SHAPE, ReplanRecord
 from tmmu.plan.sections import Plan
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.execution import APPLY, Execution, violation
@@ -23,6 +24,7 @@ def exchange(
     plan: Plan,
     reason: str,
     *,
+    shape: Mapping[str, int] = NO_SHAPE,
     memory_bytes_budget: int | None = None,
     base: Mapping[str, Any] | None = None,
     journal: str | os.PathLike[str] | None = None,
@@ -37,6 +39,8 @@ def exchange(
         What it goes on with, proved by `verify-plan`.
     reason
         For the trace: why the plan was exchanged.
+    shape
+        For the trace: sizes of named dimensions, where a shape outside the old plan's envelope is the reason.
     memory_bytes_budget, base
         As `apply_plan` takes them. For a moment both plans are in memory; the budget is the new one's alone.
     journal
@@ -73,7 +77,7 @@ def exchange(
             memory.tensor(after)[:] = execution.memory.tensor(before)
 
     if trace is not None:
-        trace.replanned(t, old, new, reason)
+        trace.replanned(ReplanRecord.between(execution.plan, plan, t, reason, shape))
     if events is not None:
         events("replan", t=t, old_plan_hash=old.hex(), new_plan_hash=new.hex())
     try:
@@ -84,7 +88,8 @@ def exchange(
         )  # fmt: skip
     except BaseException:
         if trace is not None:
-            trace.replanned(t, new, old, "the new plan could not be applied")
+            why = "the new plan could not be applied"
+            trace.replanned(ReplanRecord.between(plan, execution.plan, t, why, shape))
         raise
     execution.events = None  # it is not the run that ends
     execution.close()

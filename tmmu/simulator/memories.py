@@ -99,6 +99,10 @@ class Private:
             )
         self.taken += size
 
+    def carry(self, content: dict[int, Raw]) -> None:
+        """Take over what tensors hold, in a memory in which nothing was written."""
+        self.content, self.taken = content, sum(map(len, content.values()))
+
     def restart(self, carried: frozenset[int]) -> None:
         """Drop all but what is carried over into another batch."""
         for t in [t for t in self.content if t not in carried]:

@@ -7,7 +7,7 @@ spec: SIM1.4, SIM1.5, SIM2.1, SIM2.2, SIM2.3, SIM3.1, SIM3.2, SIM8.1, SIM8.2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Placed:
         Compute in-place results piece by piece in both directions. Otherwise each is computed once and written whole.
     births, begun
         What zeroes storages at their births, and what is called when a step begins. Without them nothing is zeroed.
+    held
+        Tensors that lie there already.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Placed:
         careful: bool = True,
         births: Births | None = None,
         begun: Callable[[int], object] | None = None,
+        held: Iterable[int] = (),
     ) -> None:
         self.program, self.memory, self.careful = program, memory, careful
         self.births, self.begun = births, begun
@@ -58,6 +61,8 @@ class Placed:
         self.shown: dict[int, tuple[int, int]] = {}  # the value that a tensor shows, and its first byte of it
         self._view: dict[int, Raw] = {}
         self._probed: list[tuple[Raw, Raw]] = []
+        for t in held:
+            self._own(t)
 
     def begin(self, n: int) -> None:
         """Zero what is born at a step, or `Corrupted` where a storage lies outside of its arena."""
@@ -85,7 +90,8 @@ class Placed:
         view = self._view.get(t)
         if view is None:
             try:
-                view = self._view[t] = self.memory.tensor(t)
+                place = self.program.arena[t], self.program.address[t], self.program.sizes[t]
+                view = self._view[t] = self.memory.bytes(*place)
             except TmmuError as error:
                 raise self.program.outside(t) from error
         return view

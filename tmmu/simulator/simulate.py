@@ -47,7 +47,7 @@ class Batches:
     Parameters
     ----------
     program
-        The steps of a plan.
+        The steps of a plan, of one for an envelope at one of its shapes.
     where
         The plan's arenas, all zero; or an execution of the plan, whose batches the runs become.
     sanitize
@@ -55,14 +55,35 @@ class Batches:
     """
 
     def __init__(self, program: PlanProgram, where: MappedMemory | Execution, *, sanitize: bool = False) -> None:
-        self.program, self.sanitize = program, sanitize
+        self.sanitize, self.count = sanitize, 0
+        self._enter(program, where, {})
+
+    def _enter(self, program: PlanProgram, where: MappedMemory | Execution, held: dict[int, Raw]) -> None:
+        """Run `program` from now on; `held` is what persistent tensors hold, in both memories."""
+        self.program, self.where = program, where
         self.execution = where if isinstance(where, Execution) else None
         self.memory = where.memory if isinstance(where, Execution) else where
         self.births = self.execution.births if self.execution else Births(program.plan, self.memory)
         begun = self.execution.step if self.execution else self.births.step
         self.private = Private(program)
-        self.placed = Placed(program, self.memory, sanitize=sanitize, births=self.births, begun=begun)
-        self.count = 0
+        self.private.carry(held)
+        self.placed = Placed(
+            program, self.memory, sanitize=self.sanitize, births=self.births, begun=begun, held=held
+        )  # fmt: skip
+
+    def go_on(self, program: PlanProgram, where: MappedMemory | Execution) -> None:
+        """Let the next batch be one of `program`: the same model at another shape, or under the plan of a safepoint.
+
+        What the caller keeps in persistent arenas is carried over by name: `where` holds it already. Raises `Corrupted`
+        where it has another size there.
+        """
+        names = {name: t for t, name in enumerate(program.names)}
+        held = {names[self.program.names[t]]: self.private.content[t] for t in sorted(self.program.carried)}
+        for t, content in held.items():
+            if program.sizes[t] != len(content):
+                name = program.names[t]
+                raise Corrupted(Corruption(f"the caller keeps {name}, which has another size at this shape", (name,)))
+        self._enter(program, where, held)
 
     def run(self, kernels: Kernels, progress: Callable[[int], None] | None = None) -> SimulationReport:
         """Run the next batch; after a corruption there is no next one.

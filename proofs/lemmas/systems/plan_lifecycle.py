@@ -23,6 +23,7 @@ _MISFIT = "(and (= phase Safepoint) asks (not (fits loaded asked)))"
 _NONE_STANDS_BY = "(set stands_by false) (any former') (any former_hash')"
 _ASKS_NO_MORE = "(set asks false) (any asked')"
 _NOTHING_ASIDE = "(set aside false) (any aside_plan') (any aside_hash') (any aside_whole') (any aside_iteration')"
+_NEW = "(or (< committed iteration) (not kept) (distinct kept_hash stated))"
 _OF_P = "(any p Plan) (set loaded p) (set stated (hash p)) (set phase Planned) (set traced (hash p))"
 
 MACHINE = Machine(
@@ -61,9 +62,12 @@ MACHINE = Machine(
     (=> damaged kept)
     ; CommittedIsDurable: what was acknowledged is in the checkpoint.
     (<= 0 committed) (<= 0 iteration) (=> kept (<= committed kept_iteration)) (=> (not kept) (= 0 committed))
-    ; What is being written is of the plan in force, and new.
+    ; What was acknowledged is no more than has run.
+    (=> (distinct phase Down) (<= committed iteration))
+    ; What is being written is of the plan in force, and new: a later iteration than the last, or another plan.
     (=> aside (and (or (= phase Safepoint) (= phase Refused)) (= aside_plan loaded) (= aside_hash stated)
-      (< committed aside_iteration) (<= aside_iteration iteration)))
+      (<= committed aside_iteration) (<= aside_iteration iteration)
+      (or (< committed aside_iteration) (not kept) (distinct kept_hash aside_hash))))
     ; Nothing is asked for, or written, before memory is applied.
     (=> (= phase Down) (and (not asks) (not aside)))""",
     (
@@ -145,9 +149,9 @@ MACHINE = Machine(
         MachineRule(
             "WriteAside",
             "At a safepoint a checkpoint of what is new is written, under another name.",
-            f"""{_SAFEPOINT} (not aside) (< committed iteration) (set aside true) (set aside_plan loaded)
+            f"""{_SAFEPOINT} (not aside) {_NEW} (set aside true) (set aside_plan loaded)
             (set aside_hash (hash loaded)) (set aside_whole false) (set aside_iteration iteration)""",
-            (Without("of nothing new", "(< committed iteration)"), Mutant("in an iteration", _SAFEPOINT, _RUNNING),
+            (Without("of nothing new", _NEW), Mutant("in an iteration", _SAFEPOINT, _RUNNING),
              Mutant("promises early", "(set aside_whole false)", "(set aside_whole false) (set committed iteration)")),
         ),
         MachineRule(

@@ -47,6 +47,11 @@ def replanned(tmp_path_factory: pytest.TempPathFactory) -> File:
     return recorded.replanned(tmp_path_factory.mktemp("replanned"))
 
 
+@pytest.fixture(scope="module")
+def looped(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return recorded.looped(tmp_path_factory.mktemp("looped"))
+
+
 def followed(file: File, tools: tuple[str, File]) -> list[RunResult]:
     return list(follow.follow([(file, *follow.read(file))], *tools, timeout_s=300, workers=os.cpu_count() or 1))
 
@@ -61,9 +66,9 @@ def rewritten(file: File, tmp_path: File, before: str, after: str, which: int = 
 
 
 def test_a_run_with_crashes_and_one_with_refusals_are_steps_of_their_modules(
-    whole: File, refusals: File, replanned: File, tools: tuple[str, File]
+    whole: File, refusals: File, replanned: File, looped: File, tools: tuple[str, File]
 ) -> None:
-    results = [*followed(whole, tools), *followed(refusals, tools), *followed(replanned, tools)]
+    results = [result for file in (whole, refusals, replanned, looped) for result in followed(file, tools)]
     assert [result.objections for result in results if not result.as_expected] == []
     assert {result.module for result in results} == {"LinearScan", "PlanLifecycle", "Quota", "Zeroing"}
     assert len(results) > 8

@@ -179,6 +179,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "tmmu/planner/plan.py": (*PLANNER, f"{UNIT}order_memory.py", f"{COMMANDS}cli_plan.py"),
     "tmmu/planner/envelope.py": (f"{PREFIX}envelope.py", f"{UNIT}envelope_verify.py", f"{UNIT}replan.py"),
     "tmmu/planner/replan.py": (f"{UNIT}replan.py",),
+    "tmmu/plan/replan.py": (f"{UNIT}replan.py", f"{UNIT}runtime_safepoint.py"),
     **{
         f"tmmu/planner/orders/{name}.py": ORDERS
         for name in ("__init__", "depth_first", "exact", "graph", "greedy", "lazy", "portfolio", "segments")

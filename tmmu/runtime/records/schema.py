@@ -1,6 +1,6 @@
 """What each kind of record in a trace holds: the same as `spec/records.cddl`, in code, and stricter.
 
-spec: U5.9
+spec: U5.9, U5.20
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ PREFIX = 8
 Record = dict[str, Any]
 HEADER, TENSOR, SUMMARY, END = "allocation_header", "tensor", "summary", "end"
 EVENTS = ("replan", "value", "commit", "error")
+STATUS = ("success", "failed")
+"""How a run was completed (001 0.I)."""
+
+BESIDE = ("status", "failure_code", "allocation_time_ns", "trace_final_hash")
+"""What stands in the end of a trace beside the chain: it is no part of what is hashed."""
+
 ACCESS = ("given", "returned")
 """What the caller does with a value: it writes it before the first step, or reads it after the last."""
 
@@ -50,8 +56,17 @@ def _is_sizes(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_uint, value.values()))
 
 
+def _is_envelope(value: Any) -> bool:
+    """Of each dimension that has a name its least and its largest size."""
+    return isinstance(value, dict) and all(_is_range(ends) and ends[0] <= ends[1] for ends in value.values())
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+def _is_text_or_null(value: Any) -> bool:
+    return value is None or _is_text(value)
 
 
 def _is_maps(value: Any) -> bool:
@@ -97,7 +112,9 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "reuse_ratio": _is_ratio, "fragmentation_pct": _is_ratio, "activation_retention_ratio": _is_ratio,
     },
     "replan": {
-        "t": _is_uint, "old_tmmu_plan_hash": _is_hash, "new_tmmu_plan_hash": _is_hash, "reason": _is_text,
+        "t": _is_uint, "reason": _is_text, "shape": _is_sizes, "old_envelope": _is_envelope,
+        "new_envelope": _is_envelope, "old_replan_key": _is_hash, "new_replan_key": _is_hash,
+        "old_tmmu_plan_hash": _is_hash, "new_tmmu_plan_hash": _is_hash,
     },
     "value": {
         "t": _is_uint, "tensor_id": _is_text, "access": lambda value: value in ACCESS, "content": _is_hash,
@@ -110,7 +127,10 @@ KEYS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "t": _is_uint, "rank": _is_uint, "failure_code": _is_text, "failure_operator": _is_text,
         "replay_token": _is_hash, "diagnostics_hash": _is_hash,
     },
-    END: {"records": _is_uint, "trace_final_hash": _is_hash},
+    END: {
+        "records": _is_uint, "status": lambda value: value in STATUS, "failure_code": _is_text_or_null,
+        "allocation_time_ns": _is_uint, "trace_final_hash": _is_hash,
+    },
 }  # fmt: skip
 """The keys of each kind of record besides `kind`, and what each value must be."""
 

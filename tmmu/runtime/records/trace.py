@@ -1,7 +1,8 @@
 """The trace of a run: a header, a record for each tensor, a summary, what happened, and the end of a hash chain.
 
 h(0) is the commitment of nothing, h(i) that of [h(i-1), SHA-256 of record i]; the last record carries the last hash,
-and is itself part of the chain without it. So two runs are equal where their last hashes are. spec: U5.9 to U5.14
+and is itself part of the chain without it. So two runs are equal where their last hashes are. Beside that hash stand
+how the run was completed and the time that its allocations took, which no hash covers. spec: U5.5, U5.9 to U5.14, U5.20
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tmmu.core import canonical
 from tmmu.core import records as sequence
@@ -22,7 +23,22 @@ from tmmu.plan.sections import Plan, configured
 from tmmu.runtime.handles import TensorMap
 from tmmu.runtime.records import errors, metrics
 from tmmu.runtime.records.ratios import ratio
-from tmmu.runtime.records.schema import END, EVENTS, HEADER, PREFIX, SCHEMA, SUMMARY, TENSOR, Record, check_record
+from tmmu.runtime.records.schema import (
+    BESIDE,
+    END,
+    EVENTS,
+    HEADER,
+    PREFIX,
+    SCHEMA,
+    STATUS,
+    SUMMARY,
+    TENSOR,
+    Record,
+    check_record,
+)
+
+if TYPE_CHECKING:
+    from tmmu.plan.replan import ReplanRecord
 
 
 def link(previous: bytes, record: Mapping[str, Any]) -> bytes:
@@ -92,6 +108,8 @@ class Trace:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.chain = start()
+        self.allocation_time_ns = 0
+        """The time that all calls of ApplyPlan took so far."""
 
     def add(self, record: Record) -> None:
         """One more record, whose place in the order is checked: INVALID_RECORD where it does not belong here."""
@@ -107,9 +125,9 @@ class Trace:
         for record in allocation(plan, tensor_map):
             self.add(record)
 
-    def replanned(self, t: int, old: bytes, new: bytes, reason: str) -> None:
-        """The plan was exchanged at the safepoint before iteration `t`."""
-        self.add({"kind": "replan", "t": t, "old_tmmu_plan_hash": old, "new_tmmu_plan_hash": new, "reason": reason})
+    def replanned(self, record: ReplanRecord) -> None:
+        """The plan was exchanged at the safepoint before iteration `record.t`."""
+        self.add(record.to_object())
 
     def failed(self, error: TmmuError, replay_token: bytes, t: int = 0, rank: int = 0) -> None:
         """A failure, in the short form of a trace."""
@@ -125,7 +143,8 @@ class Trace:
     def end(self) -> list[Record]:
         """All records with the one that ends the trace."""
         last: Record = {"kind": END, "records": len(self.records)}
-        return [*self.records, last | {"trace_final_hash": link(self.chain, last)}]
+        beside = {**completion(self.records), "allocation_time_ns": self.allocation_time_ns}
+        return [*self.records, last | beside | {"trace_final_hash": link(self.chain, last)}]
 
     def save(self, path: str | os.PathLike[str]) -> bytes:
         """Write the trace, whole or not at all; returns its final hash."""
@@ -162,9 +181,19 @@ def check(records: Sequence[Any]) -> None:
             chain = link(chain, record)
     if previous != END:
         raise refusal(f"record {len(records)}", "the end is missing: the trace was cut off")
-    unhashed = {key: value for key, value in records[-1].items() if key != "trace_final_hash"}
-    if records[-1]["records"] != len(records) - 1 or records[-1]["trace_final_hash"] != link(chain, unhashed):
+    last = records[-1]
+    hashed = {key: value for key, value in last.items() if key not in BESIDE}
+    if last["records"] != len(records) - 1 or last["trace_final_hash"] != link(chain, hashed):
         raise refusal(f"record {len(records) - 1}", "its chain is not that of the records before it")
+    if any(last[key] != value for key, value in completion(records[:-1]).items()):
+        raise refusal(f"record {len(records) - 1}", "its completion is not that of the records before it")
+
+
+def completion(records: Sequence[Record]) -> Record:
+    """The completion of 001 0.I: failed, with its code, where nothing comes after a failure any more."""
+    if records and records[-1]["kind"] == "error":
+        return {"status": STATUS[1], "failure_code": records[-1]["failure_code"]}
+    return {"status": STATUS[0], "failure_code": None}
 
 
 FOLLOWS: dict[str | None, tuple[str, ...]] = {

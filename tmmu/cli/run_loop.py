@@ -1,0 +1,208 @@
+"""The loop of `tmmu run`: a safepoint, then a batch, until all have run or one is corrupted.
+
+At the safepoint the shape of the next batch is known. One outside the envelope ends the run, or leads to a new plan
+that is proved, takes the old one's place and is checkpointed before the batch begins, as the machine of
+`tla/tmmu/PlanLifecycle.tla` does. spec: R6.7, R6.8, R6.13, SIM6.6 to SIM6.9, U8.1 to U8.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tmmu.cli.options import RecordOptions
+from tmmu.cli.recording import Recording, recording
+from tmmu.cli.replan import replanned
+from tmmu.cli.run_envelope import at_shape, shape_of
+from tmmu.cli.run_options import RunOptions
+from tmmu.cli.run_report import BatchResult
+from tmmu.core.errors import TmmuError
+from tmmu.core.extras import needed
+from tmmu.core.output import progress
+from tmmu.core.vocabulary import REPLAN_POLICIES
+from tmmu.plan import file, metrics
+from tmmu.plan.sections import Plan
+from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
+
+if TYPE_CHECKING:
+    from tmmu.plan.replan import ReplanRecord
+    from tmmu.simulator.onnx_kernels import OnnxKernels
+    from tmmu.simulator.onnx_model import OnnxModel
+
+
+class Runnable(NamedTuple):
+    """A plan at one shape, as a program, with the model where its own kernels compute."""
+
+    program: PlanProgram
+    model: OnnxModel | None
+
+
+class BatchLoop:
+    """The batches of a run.
+
+    Parameters
+    ----------
+    target, name
+        The files of what computes, and of the plan.
+    plan
+        The plan in force at the beginning.
+    donated
+        What the caller gives up.
+    sizes
+        The sizes of each dimension, for the batches in turn; after the last comes the first again.
+    computing, address_token
+        What computes, and the token for a new plan with hashed addresses.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        name: str,
+        plan: Plan,
+        donated: Sequence[str],
+        sizes: Mapping[str, Sequence[int]],
+        computing: RunOptions,
+        address_token: bytes | None = None,
+    ) -> None:
+        self.target, self.name, self.plan, self.donated = target, name, plan, frozenset(donated)
+        self.sizes, self.computing, self.address_token = sizes, computing, address_token
+        self.known: dict[tuple[int, ...], Runnable] = {}
+
+    def run(self, files: RecordOptions) -> Iterator[BatchResult]:
+        """One batch for each seed, up to the first that shows a corruption.
+
+        Raises TmmuError where a shape is refused, a new plan cannot be made, proved or applied, and what batches raise.
+        """
+        try:
+            if not self.beyond(0):
+                self.runnable(shape_of(self.plan, self.asked(0)))
+        except Corrupted as error:  # it is no program: nothing is applied
+            yield self.refuted(error, 0)
+            return
+        policy = None if self.plan.envelope is None else self.plan.envelope.policy
+        with recording(self.plan, files, replans=policy == REPLAN_POLICIES[1]) as record:
+            batches = None
+            for number in range(self.computing.count):
+                change = self.safepoint(record, number)
+                shape = shape_of(self.plan, self.asked(number))
+                try:
+                    runnable = self.runnable(shape)
+                    if batches is None:
+                        batches = Batches(runnable.program, record.where, sanitize=self.computing.sanitize)
+                    elif batches.program is not runnable.program:
+                        batches.go_on(runnable.program, record.where)
+                except Corrupted as error:
+                    record.corruption = error.corruption
+                    yield self.refuted(error, number, record)
+                    return
+                report, arrays = self.batch(batches, runnable.model, number)
+                record.corruption = report.corruption
+                yield BatchResult(report, arrays, self.plan, shape, change, record)
+                if not report.identical:
+                    return
+            if record.refused is not None:
+                raise record.refused
+
+    def asked(self, number: int) -> dict[str, int]:
+        """The sizes that are asked for in a batch."""
+        return {name: each[number % len(each)] for name, each in self.sizes.items()}
+
+    def beyond(self, number: int) -> bool:
+        """Whether the plan in force does not hold for a batch; INVALID_BINDING for a dimension that it does not have.
+
+        A plan without provenance states no dimensions: none is looked at.
+        """
+        from tmmu.planner.replan import outside
+
+        return self.plan.provenance is not None and bool(outside(self.plan, self.asked(number)))
+
+    def safepoint(self, record: Recording, number: int) -> ReplanRecord | None:
+        """Where the plan in force does not hold for the next batch: refuse that, or put a proved plan in its place."""
+        if not self.beyond(number):
+            return None
+        made, change = replanned(
+            self.name, self.plan, self.target, self.asked(number), None, number, address_token=self.address_token
+        )
+        prove(made, self.target)
+        assert change is not None  # the shape is outside
+        record.exchange(made, change)
+        self.plan = made
+        self.known.clear()
+        return change
+
+    def runnable(self, shape: Mapping[str, int]) -> Runnable:
+        """The plan in force at a shape; `Corrupted` where it is none of this model."""
+        key = tuple(shape.values())
+        if key not in self.known:
+            program = PlanProgram(at_shape(self.plan, shape), self.donated)
+            self.known[key] = Runnable(program, self.bound(program) if self.computing.kernels == "onnx" else None)
+        return self.known[key]
+
+    def bound(self, program: PlanProgram) -> OnnxModel:
+        """The ONNX model of a program, with which it agrees."""
+        with needed("onnx", "running an ONNX model"):
+            from tmmu.importers.shapes import resolve
+            from tmmu.simulator.onnx_model import OnnxModel
+
+        bindings = program.plan.bindings
+        model = OnnxModel(
+            resolve(
+                self.target, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values,
+                trust_shapes=bindings.trust_shapes,
+            )
+        )  # fmt: skip
+        model.bind(program)
+        return model
+
+    def batch(self, batches: Batches, model: OnnxModel | None, number: int) -> tuple[SimulationReport, dict[str, Any]]:
+        """Run a batch: what it showed, and its outputs as arrays where there is a model."""
+        program, seed = batches.program, self.computing.seed + number
+        doing = progress(self.name)
+
+        def step(at: int) -> None:
+            doing(f"step {at} of {len(program.steps)}")
+
+        if model is None:
+            report, arrays = batches.run(HashKernels(program, seed), step), {}
+        else:
+            own = _onnx(program, model, self.computing.inputs, seed)
+            report = batches.run(own, step)
+            arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
+        doing("")
+        return report, arrays
+
+    def refuted(self, error: Corrupted, number: int, record: Recording | None = None) -> BatchResult:
+        """The result of a plan that is no program."""
+        needed = metrics.footprints(self.plan.allocation)
+        report = SimulationReport(error.corruption, 0, [0] * len(needed), needed)
+        return BatchResult(report, {}, self.plan, shape_of(self.plan, self.asked(number)), None, record)
+
+
+def prove(plan: Plan, model: str) -> None:
+    """CONTRACT_VIOLATION where the verifier does not prove a new plan against its model. spec: R6.13"""
+    from proofs.verify.judge import judge
+    from proofs.verify.options import Options
+    from proofs.verify.verdict import PROVED
+
+    stated = file.with_steps(file.decode(file.encode(plan)))
+    bindings = plan.bindings
+    options = Options(model, donated=frozenset(bindings.donated), trust_shapes=bindings.trust_shapes)
+    verdict = judge("the new plan", stated, options)
+    if verdict.verdict != PROVED:
+        found = next((entry for entry in verdict.obligations if entry["verdict"] != PROVED), {})
+        raise TmmuError(
+            "CONTRACT_VIOLATION",
+            f"the new plan is {verdict.verdict}, the old one stands ({found.get('detail') or found.get('name', '')})",
+            file=model,
+            place=found.get("name"),
+            fix="make it with tmmu replan and see what verify-plan reports of it",
+            failure_operator="UML_OS.TMMU.PrepareMemory_v2",
+        )
+
+
+def _onnx(program: PlanProgram, model: OnnxModel, inputs: str | None, seed: int) -> OnnxKernels:
+    from tmmu.simulator.onnx_kernels import OnnxKernels
+    from tmmu.simulator.values import read_inputs
+
+    given = {} if inputs is None else read_inputs(inputs, {name: model.sizes[name] for name in model.inputs})
+    return OnnxKernels(program, model, given, seed)

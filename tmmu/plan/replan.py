@@ -1,0 +1,86 @@
+"""One plan in the place of another: the key by which a cache keeps plans, and the record that a trace holds of it.
+
+spec: R6.9, R6.10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tmmu.core import canonical
+from tmmu.core.bindings import bindings_object
+from tmmu.core.vocabulary import Bindings
+from tmmu.plan import file
+from tmmu.plan.gate import SPEC_VERSION
+from tmmu.plan.sections import Plan
+
+NO_SHAPE: Mapping[str, int] = {}
+"""That of plans that were exchanged for another reason than a shape."""
+
+
+def shape_envelope_hash(bindings: Bindings) -> bytes:
+    """The digest of everything that fixes or bounds a shape: single sizes, ranges, shapes and values. spec: R6.9"""
+    known = bindings_object(bindings)
+    return canonical.digest(
+        [known["dims"], known.get("ranges", {}), known["shapes"], known["values"], known["defaults"]]
+    )
+
+
+def replan_key(plan: Plan) -> bytes:
+    """Under which key a cache keeps a plan: equal keys, equal layouts. spec: R6.9
+
+    001's three (shape envelope, mode, arena configuration), with what else the layout of a plan follows from.
+    """
+    hashes = file.hashes(plan)
+    donated = list(plan.bindings.donated)
+    return canonical.commitment(
+        "tmmu_replan_key_v1",
+        [
+            shape_envelope_hash(plan.bindings), plan.origin.mode, hashes["arena_config_hash"], plan.origin.ir_hash,
+            hashes["shard_spec_hash"], plan.origin.layout, plan.origin.order, donated,
+            plan.origin.address_token_digest, SPEC_VERSION,
+        ],
+    )  # fmt: skip
+
+
+def envelope(bindings: Bindings) -> dict[str, tuple[int, int]]:
+    """Every dimension that has a name, with its range: of one size where it is bound."""
+    return {**{name: (size, size) for name, size in bindings.dims.items()}, **bindings.ranges}
+
+
+@dataclass(frozen=True)
+class ReplanRecord:
+    """The trace record of one replan: when, why, and which plan replaced which.
+
+    `t` is the iteration that the safepoint opens; the new plan is in force from it on, and checkpoints from then on
+    store its hash. `shape` is the one that was asked for, without any where the caller exchanged plans for another
+    reason.
+    """
+
+    t: int
+    reason: str
+    shape: dict[str, int]
+    old_envelope: dict[str, tuple[int, int]]
+    new_envelope: dict[str, tuple[int, int]]
+    old_replan_key: bytes
+    new_replan_key: bytes
+    old_tmmu_plan_hash: bytes
+    new_tmmu_plan_hash: bytes
+
+    @classmethod
+    def between(cls, old: Plan, new: Plan, t: int, reason: str, shape: Mapping[str, int] = NO_SHAPE) -> ReplanRecord:
+        """The record of `new` taking the place of `old`. Raises INVALID_PLAN for a plan without provenance. O(plan)."""
+        return cls(
+            t, reason, dict(sorted(shape.items())), envelope(old.bindings), envelope(new.bindings),
+            replan_key(old), replan_key(new), file.identity(old), file.identity(new),
+        )  # fmt: skip
+
+    def to_object(self) -> dict[str, Any]:
+        """The record as a trace holds it (`spec/records.cddl`): text keys, integers, bytes."""
+        envelopes = {
+            name: {dim: list(ends) for dim, ends in getattr(self, name).items()}
+            for name in ("old_envelope", "new_envelope")
+        }
+        return {"kind": "replan", **self.__dict__, **envelopes}
