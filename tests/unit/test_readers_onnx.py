@@ -404,7 +404,9 @@ def test_a_dropout_is_a_view_where_it_certainly_does_not_train() -> None:
     assert not given(helper.make_tensor("on", TensorProto.BOOL, [1], b"\1", raw=True))
     # What is a default, elsewhere, of another type or of several elements may be true.
     assert not given(off, as_input=True)
-    assert not given(TensorProto(name="on", data_type=TensorProto.BOOL, data_location=TensorProto.EXTERNAL))
+    outside = TensorProto(name="on", data_type=TensorProto.BOOL, data_location=TensorProto.EXTERNAL)
+    outside.external_data.add(key="location", value="data")
+    assert not given(outside)
     assert not given(helper.make_tensor("on", TensorProto.INT32, [], [0]))
     assert not given(helper.make_tensor("on", TensorProto.BOOL, [2], [False, False]))
     assert given(nodes=(helper.make_node("Constant", [], ["on"], value=off),))

@@ -28,6 +28,7 @@ from proofs.readers.models.onnx_graph import (
     short_domain,
 )
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
+from proofs.readers.models.sizes import encodings
 from proofs.readers.models.sizes.reading import Formal, SizeReading
 from proofs.readers.models.sizes.stored import value_of
 from proofs.readers.operators import OLD_DROPOUT_ASSUMED, is_floating, is_view, iterates, overwritable, plain
@@ -144,6 +145,7 @@ class _Reading:
 
     def _open(self, scope: _Scope) -> None:
         """Take in a graph's initializers and line up its nodes."""
+        encodings.check(scope.graph, scope.prefix)
         # What is a graph input as well is only a default: the caller may put another value in its place (T10).
         overridable = {value.name for value in scope.graph.input}
         for name, tensor in initializers(scope.graph):
