@@ -126,6 +126,7 @@ def of(number: int, *entries: int, field: str = "int32_data") -> TensorProto:
 
 
 FILE = {"location": "data"}
+TWICE = {key: [onnx.StringStringEntryProto(key=key, value=value) for value in "01"] for key in ("offset", "length")}
 TENSORS: dict[str, tuple[TensorProto, bool]] = {
     "true in one field, false in another": (boolean(raw_data=b"\1", int32_data=[0]), True),
     "the same in two fields": (boolean(raw_data=b"\0", int32_data=[0]), True),
@@ -145,6 +146,13 @@ TENSORS: dict[str, tuple[TensorProto, bool]] = {
     "a length that is no number": (external(boolean(), location="data", length="-1"), True),
     "an offset that is no number": (external(boolean(), location="data", offset="\u0663"), True),
     "an offset of too many digits": (external(boolean(), location="data", offset="9" * 5000), True),
+    "two offsets": (external(boolean(external_data=TWICE["offset"]), **FILE), True),
+    "two lengths": (external(boolean(external_data=TWICE["length"]), **FILE), True),
+    "an offset in letters": (external(boolean(), location="data", offset="0x1"), True),
+    "an offset of twenty digits": (external(boolean(), location="data", offset="9" * 20), False),
+    "an offset of twenty-one digits": (external(boolean(), location="data", offset="9" * 21), True),
+    "a field beside an empty one of a negative shape": (
+        TensorProto(name="t", data_type=1, dims=[-1], float_data=[1]), False),  # refused by its shape where it is read
     "a checksum": (external(boolean(), location="data", checksum="0"), False),
     "strings in a file": (external(TensorProto(name="t", data_type=TensorProto.STRING), **FILE), True),
     "strings as bytes": (TensorProto(name="t", data_type=TensorProto.STRING, raw_data=b"x"), True),
@@ -267,7 +275,8 @@ INT, FLOATS = helper.make_attribute("value_int", 1), helper.make_attribute("valu
     ("node", "expected"),
     [
         (twice("Constant", INT), False), (twice("Constant", INT, FLOATS), True), (twice("Constant"), True),
-        (twice("Other", INT, FLOATS), False), (twice("Other", INT, INT), True),
+        (twice("Other", INT, FLOATS), False),
+        (helper.make_node("Constant", [], ["y"], domain="my"), False), (twice("Other", INT, INT), True),
         (twice("Other", INT, helper.make_attribute("value_int", [1])), True),
     ],
 )  # fmt: skip

@@ -170,6 +170,7 @@ NODES: dict[str, tuple[onnx.NodeProto, int, bool]] = {
     "no type": (node("Cast", "x"), 21, True),
     "no first operand": (node("Sub", ". x"), 21, True),
     "no operand among many": (node("Sum", "x . x"), 21, True),
+    "many operands": (node("Sum", "a b c"), 21, False),
     "one operand too many": (node("Relu", "x x"), 21, True),
     "one result too many": (node("Relu", "x", "y z"), 21, True),
     "no first result": (node("MaxPool", "x", ". i", kernel_shape=[1]), 21, True),
@@ -195,6 +196,20 @@ def test_a_node_is_opaque_where_the_rows_are_not_about_it(name: str, domain: str
     graph = helper.make_graph([given], "g", [], [])
     schemas = Operators(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))
     assert opaque.is_opaque(given, schemas.schema(given)) is expected
+
+
+def test_what_no_row_has_decided_is_opaque(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attribute and an optional operand and result, each taken out of its row. spec: V2.4, T3.11"""
+    made = {"axis": node("Softmax", "x", axis=1), "max": node("Clip", "x . b"), "Indices": node("MaxPool", "x", "y i")}
+    made["Indices"].attribute.append(helper.make_attribute("kernel_shape", [1]))
+    for name, each in made.items():
+        schema, op = defs.get_schema(each.op_type, 21, ""), each.op_type
+        for expected in (False, True):
+            assert covered.is_opaque(each, {"": 21}) is expected
+            assert opaque.is_opaque(each, schema) is expected
+            row = covered.COVERED[op]
+            monkeypatch.setitem(covered.COVERED, op, row._replace(names=row.names - {name}))  # type: ignore[arg-type]
+            monkeypatch.setitem(opaque.HARMLESS, op, opaque.HARMLESS[op] - {name})  # type: ignore[arg-type]
 
 
 def test_a_version_that_is_newer_than_the_tables_is_opaque(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,9 +146,8 @@ def _rows() -> dict[str, Covered]:
 
 def _row(versions: set[int], names: set[str]) -> Covered:
     only = {name: int(value) for name, found, value in (word.partition("=") for word in names) if found}
-    not_covered = frozenset(word[1:] for word in names if word.startswith("-"))
-    free = frozenset(word for word in names if word[0] != "-" and "=" not in word)
-    return Covered(frozenset(versions), free, only, not_covered)
+    not_covered = frozenset(word.removeprefix("-") for word in names if word.startswith("-"))
+    return Covered(frozenset(versions), frozenset(filter(str.isidentifier, names)), only, not_covered)
 
 
 COVERED: Mapping[str, Covered] = _rows()
@@ -162,7 +161,7 @@ def is_opaque(node: NodeProto, opsets: Mapping[str, int]) -> bool:
     """
     if plain(node.domain) or node.op_type not in COVERED:
         return False
-    row, schema = COVERED[node.op_type], _schema(node.op_type, opsets.get("", 1))
+    row, schema = COVERED[node.op_type], _schema(node.op_type, opsets[""])
     if schema is None or schema.since_version not in row.versions or node.overload:
         return True
     return not (
@@ -198,8 +197,7 @@ def _attributes_fit(node: NodeProto, row: Covered, schema: defs.OpSchema) -> boo
 
 def _operands_fit(given: Sequence[str], formals: Sequence[defs.OpSchema.FormalParameter], row: Covered) -> bool:
     """Whether all that must be there is, and the row is about whatever else has a place, named or left out."""
-    last = formals[-1] if formals else None
-    if len(given) > len(formals) and (last is None or last.option != _VARIADIC):
+    if len(given) > len(formals) and all(formal.option != _VARIADIC for formal in formals):
         return False
     for position in range(max(len(given), len(formals))):
         formal = formals[min(position, len(formals) - 1)]

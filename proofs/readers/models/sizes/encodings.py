@@ -6,7 +6,7 @@ uses two is read differently by different readers, so it is refused: INVALID_IR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from math import prod
 from typing import TypeVar
@@ -28,9 +28,6 @@ FIELDS = {
 }
 FIELDS["int32_data"] = set(NUMBERS.values()).difference(*FIELDS.values())
 """The element types of each field that is neither of strings nor raw."""
-
-LIMIT = 1 << 16
-"""The elements up to which each is looked at: nothing is folded from a larger tensor."""
 
 _SIGNED = ("int8", "int16", "int32")
 
@@ -103,7 +100,7 @@ def look_at(stored: TensorProto | SparseTensorProto) -> None:
         raise Ambiguous(f"{count} values of a sparse tensor have indices of shape {list(stored.indices.dims)}")
     ends = list(stored.dims) if by_row else [prod(stored.dims)]
     listed = _integers(stored.indices)
-    if listed is None or count * len(ends) > LIMIT or any(end < 0 for end in ends):
+    if listed is None or any(end < 0 for end in ends):
         return
     places = [listed[k : k + len(ends)] for k in range(0, len(listed), len(ends))] if ends else []
     if any(not 0 <= at < end for place in places for at, end in zip(place, ends, strict=True)):
@@ -157,24 +154,25 @@ def _fits(tensor: TensorProto, field: str, dtype: str) -> None:
         given, needed = len(getattr(tensor, field)), (parts * min(8, width) + 7) // 8
     if given != needed:
         raise Ambiguous(f"{field} has room for {given} and the shape {list(tensor.dims)} needs {needed}")
-    if given <= LIMIT and not all(_is_one(number, dtype) for number in _numbers(tensor, field, dtype)):
+    low, high = _range(dtype)
+    numbers = _numbers(tensor, field, dtype)
+    if numbers and not low <= min(numbers) <= max(numbers) <= high:
         raise Ambiguous(f"{field} holds what is no {dtype}")
 
 
-def _numbers(tensor: TensorProto, field: str, dtype: str) -> list[int]:
+def _numbers(tensor: TensorProto, field: str, dtype: str) -> Sequence[int]:
     """The numbers of which not every one is an element of the type: those in a field that is wider."""
     if field == RAW:
-        return list(tensor.raw_data) if dtype == "bool" else []
-    return list(getattr(tensor, field)) if field in ("int32_data", "uint64_data") else []
+        return tensor.raw_data if dtype == "bool" else ()
+    return getattr(tensor, field) if field in ("int32_data", "uint64_data") else ()
 
 
-def _is_one(number: int, dtype: str) -> bool:
+def _range(dtype: str) -> tuple[int, int]:
+    """The least and the largest number in a field that is an element of the type, or a byte of narrower ones."""
     if dtype == "bool":
-        return number in (0, 1)
-    bits = max(8, BITS[dtype])  # narrower ones are packed into bytes
-    if dtype in _SIGNED:
-        number += 1 << bits - 1
-    return 0 <= number < 1 << bits
+        return 0, 1
+    states = 1 << max(8, BITS.get(dtype, 0))
+    return (-states // 2, states // 2 - 1) if dtype in _SIGNED else (0, states - 1)
 
 
 def _external(tensor: TensorProto, needed: int) -> tuple[int, int]:

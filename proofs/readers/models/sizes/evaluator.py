@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from proofs.readers.models.sizes import arithmetic, picking
 from proofs.readers.models.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
-from proofs.readers.models.sizes.encodings import LIMIT
 from proofs.readers.models.sizes.generators import shape_part
-from proofs.readers.models.sizes.stored import constant, of_numpy, value_of
+from proofs.readers.models.sizes.stored import LIMIT, constant, of_numpy, value_of
 from tmmu.core.dims.expressions import Expression, Unwieldy, closed, limits
 
 Cells = NDArray[Any]

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from onnx import NodeProto, SparseTensorProto, TensorProto
 
 from proofs.readers.models.sizes.call import NUMBERS, Call, Misfit, NotKnown, TensorSize, Value, attribute_value
-from proofs.readers.models.sizes.encodings import EXTERNAL, LIMIT, RAW, Ambiguous, place_of
+from proofs.readers.models.sizes.encodings import EXTERNAL, RAW, Ambiguous, place_of
+
+LIMIT = 1 << 16
+"""The most elements of a value."""
 
 _NUMPY = frozenset(
     {"bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
