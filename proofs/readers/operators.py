@@ -19,6 +19,14 @@ KNOWN_DOMAINS = frozenset({"", "ai.onnx"})
 VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Result 0 shows the whole of operand 0 (Dropout: at inference) and no byte is written."""
 
+DROPOUT_ASSUMED = "::Dropout with training_mode false"
+"""The assumption that stands for a Dropout whose training_mode nothing states that the verifier reads."""
+
+OLD_DROPOUT_ASSUMED = "::Dropout in test mode"
+"""The assumption that stands for a Dropout before opset 12 in training, whose text leaves the mode to the caller."""
+
+DROPOUTS_ASSUMED = frozenset({DROPOUT_ASSUMED, OLD_DROPOUT_ASSUMED})
+
 _UNARY = (
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitCast", "BitwiseNot", "Cast", "Ceil", "Celu", "Cos",
     "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu",

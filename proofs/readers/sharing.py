@@ -15,7 +15,15 @@ from typing import NamedTuple
 import numpy as np
 
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.operators import is_view, known, overwritable, qualified, shows_in_every_result
+from proofs.readers.operators import (
+    DROPOUT_ASSUMED,
+    DROPOUTS_ASSUMED,
+    is_view,
+    known,
+    overwritable,
+    qualified,
+    shows_in_every_result,
+)
 from tmmu.core.columns import NONE, U32
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS
@@ -23,9 +31,6 @@ from tmmu.core.statements import operator_text
 from tmmu.core.vocabulary import MAIN, NodePart, Role, Shares
 from tmmu.plan.columns import PARTS, ROLES, SHARES
 from tmmu.plan.sections import Plan
-
-DROPOUT_ASSUMED = "::Dropout with training_mode false"
-"""The assumption that stands for a Dropout whose training_mode operand a plan without a model cannot show."""
 
 _VIEW, _IN_PLACE = SHARES.index(Shares.VIEW), SHARES.index(Shares.IN_PLACE)
 _SCRATCH = ROLES.index(Role.SCRATCH)
@@ -81,11 +86,13 @@ def permitted(plan: Plan, reference: ReferenceProgram | None, donated: frozenset
 
     Notes
     -----
-    Implements spec: T3.1 to T3.3, T3.5, T3.7, T8.6, T8.7, V1.6, V1.14, V2.1, V2.2 and V5.5. O(steps + tensors), with
-    Python objects for little but the tensors of which sharing is claimed.
+    Implements spec: T3.1 to T3.3, T3.5, T3.7, T8.6, T8.7, V1.6, V1.14, V2.1, V2.2, V2.5 and V5.5. O(steps + tensors),
+    with Python objects for little but the tensors of which sharing is claimed.
     """
     claims = _claims(plan)
     judge = _Judge(plan, reference, donated)
+    if reference is not None:  # steps rest on these whether or not the plan has them share bytes
+        judge.permissions.assumed += [what for what in reference.assumed if what in DROPOUTS_ASSUMED]
     for claim in claims:
         if claim.view:
             judge.view(claim)
@@ -172,7 +179,7 @@ class _Judge:
         by_table = is_view(domain, op) and whole and result and reads[0] == claim.of
         if self.reference is not None:
             stated = self._stated_view(claim)
-            return stated if stated is not None and (by_table or self._assume_declared(domain, op)) else None
+            return stated if stated is not None and (self._assume_declared(domain, op) or by_table) else None
         if by_table:
             return 0 if op != "Dropout" or self._at_inference(reads) else None
         offset = None if known(domain) else self._window_offset(claim)
@@ -199,7 +206,7 @@ class _Judge:
         by_table = writes[0] == claim.row and claim.of in overwritable(domain, op, reads)
         if self.reference is not None:
             stated = (self.name[claim.row], self.name[claim.of]) in self.reference.in_place
-            return stated and (by_table or self._assume_declared(domain, op))
+            return stated and (self._assume_declared(domain, op) or by_table)
         if by_table:
             # Where elements are narrower than a byte, equal bytes do not show equal shapes; a sole operand does.
             return BITS[self.dtype[claim.row]] >= 8 or len(self._operands(claim.step)) == 1

@@ -4,7 +4,7 @@ All ranks run the same steps on parts of one size. For each step of the model: w
 which loops are divided; operands partitioned otherwise are resharded by collectives; results that are sums over
 ranks are reduced, and results that are to be partitioned otherwise are resharded. The names of all this are the
 specification's.
-spec: R7.4 to R7.16, R7.30, R7.31
+spec: R7.4 to R7.16, R7.30 to R7.32
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from proofs.readers.models.covered import COVERED
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import COLLECTIVES, GRADIENTS
 from proofs.sharding.loops import Loops, Place, loops, of_update, stated
@@ -101,7 +102,14 @@ class _Work:
             how = f"combines elements along {along} {across} only" if across else "works element by element"
             self.assumed.add(f"::{step.op} {how} (shard spec)")
             return stated(entry["across"], shapes_in, shapes_out)
-        return loops(step.domain, step.op, shapes_in, shapes_out)
+        if step.node in self.model.opaque:
+            return Loops()
+        found = loops(step.domain, step.op, shapes_in, shapes_out)
+        row = None if step.domain or self.model.has_attributes else COVERED.get(step.op)
+        if found.sets and row is not None and row.only:
+            values = " and ".join(f"{name} {value}" for name, value in sorted(row.only.items()))
+            self.assumed.add(f"::{step.op} with {values}")
+        return found
 
     def _of_gradient(self, step: ReferenceStep, ins: Sequence[str], outs: Sequence[str]) -> Loops:
         """A gradient walks the loops of the forward step, where each of its tensors has one part in them."""

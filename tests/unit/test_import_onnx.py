@@ -87,7 +87,8 @@ def test_the_domain_of_ai_onnx_is_empty_and_others_are_kept(tmp_path: Path) -> N
     assert found.bindings.trust_shapes
 
 
-VIEWED = """main (float[2, 6] x) => (y) <float[12] w = {0}, int64[2] target = {3, 4}, int64[1] axis = {0}> {
+VIEWED = """main (float[2, 6] x) => (y) <
+    float[12] w = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, int64[2] target = {3, 4}, int64[1] axis = {0}> {
     a = Reshape (x, target) b = Flatten <axis = 0> (a) c = Squeeze (b, axis) d = Unsqueeze (c, axis) e = Identity (d)
     f, mask = Dropout (e) v = Reshape (w, target) y = Relu (f)
 }"""

@@ -48,8 +48,8 @@ FORWARD = {
     # Gradients that show the bytes of others, and those that do not.
     "a dropout that drops nothing": deep("node dropout0 Dropout a -> y", "tensor y f32 4x4 view a 0"),
     "a dropout that drops": deep("node dropout0 Dropout a -> y m"),
-    "a dropout that is wider": deep("node dropout0 Dropout a -> y", "tensor y f32 2x4x4"),
-    "a dropout that shows a part": deep("node dropout0 Dropout a -> y", "tensor y f32 4 view a 0"),
+    "a dropout that is wider": deep("node dropout0 Dropout a -> y m", "tensor y f32 2x4x4"),
+    "a dropout that shows a part": deep("node dropout0 Dropout a -> y m", "tensor y f32 4 view a 0"),
     "a reshape of seven elements in the bytes of eight": deep(
         "node mul0 Mul a s -> c", "node reshape0 Reshape c -> y", "tensor c float4e2m1 8", "tensor y float4e2m1 7",
         inputs="x s",
@@ -84,6 +84,7 @@ FORWARD = {
 }  # fmt: skip
 REFUSED = {
     "no gradient": floating("node floor0 Floor x -> y"),
+    "a dropout without a mask": deep("node dropout0 Dropout a -> y"),
     "an alias group": deep("node relu0 Relu a -> b", "node neg0 Neg b -> y", "tensor b f32 4x4", "alias g b y"),
     "a change": floating(
         "node update0 Update a x -> a changes a", "node neg0 Neg a -> y", "tensor a f32 4x4 donated", inputs="x a"
@@ -179,7 +180,7 @@ def test_planner_and_verifier_leave_and_add_the_same(mode: str) -> None:
 
 
 def test_planner_and_verifier_refuse_the_same() -> None:
-    """spec: M1.12, M2.12"""
+    """spec: M1.12, M2.12, M2.15"""
     for modes, models in ((("backward", "forward"), REFUSED), (("forward",), CHANGED)):
         for mode in modes:
             for name, model in models.items():

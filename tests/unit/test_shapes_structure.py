@@ -155,13 +155,14 @@ def test_a_body_needs_a_name_of_its_own(tmp_path: Path) -> None:
     def with_bodies(*names: str) -> onnx.ModelProto:
         inner = helper.make_graph([], "inner", [], [helper.make_tensor_value_info("x", 1, [3])])
         node = helper.make_node("If", ["c"], ["y"])
-        node.attribute.extend(helper.make_attribute(name, inner) for name in names)
+        node.attribute.extend(helper.make_attribute(name, [inner] if name.endswith("es") else inner) for name in names)
         inputs = [helper.make_tensor_value_info("c", 9, []), helper.make_tensor_value_info("x", 1, [3])]
         graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", 1, [3])])
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
     assert resolved(tmp_path, with_bodies("then_branch", "else_branch")).sizes["y"] == ((3,), "float32")
-    assert "two bodies named 'then_branch'" in str(refusal(tmp_path, with_bodies("then_branch", "then_branch")))
+    assert "'then_branch' stands there 2 times" in str(refusal(tmp_path, with_bodies("then_branch", "then_branch")))
+    assert "two bodies named 'branches[0]'" in str(refusal(tmp_path, with_bodies("branches", "branches[0]")))
     assert "name of a body is empty" in str(refusal(tmp_path, with_bodies("then_branch", "else\0branch")))
 
 

@@ -120,10 +120,10 @@ def test_a_dropout_is_a_view_back_only_where_it_is_a_view() -> None:
     )
     assert lines(expand(drawn))[0] == "node dropout0.grad DropoutGrad y.seed m -> a.grad"
     other = floating(
-        "node matmul0 MatMul x w -> a", "node dropout0 Dropout a r -> y", "tensor y f32 4x4 view r 0", inputs="x r",
-        parameters="w",
+        "node matmul0 MatMul x w -> a", "node dropout0 Dropout a r -> y m", "tensor y f32 4x4 view r 0",
+        "tensor m bool 4x4", inputs="x r", parameters="w",
     )  # fmt: skip
-    assert lines(expand(other))[0] == "node dropout0.grad DropoutGrad y.seed r -> a.grad"
+    assert lines(expand(other))[0] == "node dropout0.grad DropoutGrad y.seed r m -> a.grad"
 
 
 @pytest.mark.parametrize("result", ["f32 2x2", "f64 4x4"])

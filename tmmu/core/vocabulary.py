@@ -125,7 +125,8 @@ class Node:
     """An operation; `reads` and `writes` are tensor indices in the operator's order, without absent operands.
 
     `in_place` are hints (result, operand) that the result may take the operand's bytes (T3); `mutates` are
-    those of `writes` that the node overwrites although an earlier step or the caller wrote them.
+    those of `writes` that the node overwrites although an earlier step or the caller wrote them. Of an `opaque` node
+    nothing is known by its operator, since it has attributes for which no table was written.
     """
 
     name: str
@@ -138,6 +139,7 @@ class Node:
     mutates: tuple[int, ...] = ()
     scratch: tuple[Scratch, ...] = ()
     phase: Phase = Phase.FORWARD
+    opaque: bool = False
 
 
 @dataclass(frozen=True, slots=True)

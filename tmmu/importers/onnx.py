@@ -17,9 +17,11 @@ import onnx
 from tmmu.core.dtypes import BITS, element_alignment, most_bytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import MAIN, Body, Model, Node, Role, Tensor, View
+from tmmu.importers.opaque import is_opaque
 from tmmu.importers.operators import VIEWS, iterates, takeable
 from tmmu.importers.shapes import Resolved, resolve
 from tmmu.importers.shapes.naming import domain_of
+from tmmu.importers.shapes.operators import Operators
 from tmmu.importers.shapes.structure import GIVEN, GraphScope, structure
 from tmmu.importers.shapes.values import stored_value
 from tmmu.ir.validate import validate
@@ -85,6 +87,7 @@ class _Import:
 
     def __init__(self, resolved: Resolved) -> None:
         self.resolved, self.main = resolved, structure(resolved.graph.graph).main
+        self.operators = Operators(resolved.graph)
         self.tensors: list[Tensor] = []
         self.rows: dict[str, int] = {}
         self.nodes: list[Node] = []
@@ -141,7 +144,8 @@ class _Import:
         """A node that as yet writes nothing."""
         node = scope.nodes[position]
         reads = tuple(self._row(scope, position, name) for name in node.input if name)
-        return Node(scope.ids[position], node.op_type, reads, (), domain_of(node), body)
+        opaque = is_opaque(node, self.operators.schema(node))
+        return Node(scope.ids[position], node.op_type, reads, (), domain_of(node), body, opaque=opaque)
 
     def _row(self, scope: GraphScope, position: int, name: str) -> int:
         home = scope.find(name, position)
@@ -152,10 +156,10 @@ class _Import:
         """Add the results of the node that was added last, with what they may share."""
         node, added = scope.nodes[position], self.nodes[-1]
         in_place: tuple[tuple[int, int], ...] = ()
-        base = self._viewed(scope, position)
+        base = None if added.opaque else self._viewed(scope, position)
         view = View(base, 0, self.tensors[base].bytes) if base is not None else None
         writes = self._results(scope, position, view)
-        if view is None and domain_of(node) == "":
+        if view is None and domain_of(node) == "" and not added.opaque:
             rows = dict.fromkeys(self._row(scope, position, name) for name in takeable(node.op_type, list(node.input)))
             in_place = tuple((writes[0], row) for row in rows if self._interchangeable(writes[0], row))
         self.nodes[-1] = replace(added, writes=writes, in_place=in_place)
@@ -181,7 +185,10 @@ class _Import:
         return self._row(scope, position, name)
 
     def _at_inference(self, scope: GraphScope, position: int) -> bool:
-        """Whether a Dropout certainly passes its operand on: `training_mode` is absent, or a constant that is false."""
+        """Whether a Dropout certainly passes its operand on: `training_mode` is absent, or a constant that is false.
+
+        Before version 12 the mode of the run decides, and a run that trains is taken to leave it alone.
+        """
         node = scope.nodes[position]
         if len(node.input) < 3 or not node.input[2]:
             return True
@@ -198,7 +205,7 @@ class _Import:
             is_tensor = constant.op_type == "Constant" and constant.attribute[0].name == "value"
             stored = constant.attribute[0].t if is_tensor and domain_of(constant) == "" else None
         value = stored_value(stored) if stored is not None else None
-        return value is not None and not value.any()
+        return value is not None and value.dtype.name == "bool" and value.size == 1 and not value.any()
 
     def _interchangeable(self, result: int, operand: int) -> bool:
         """Whether two tensors have the same shape, for every shape of the envelope, and the same element width."""
@@ -208,7 +215,8 @@ class _Import:
     def _body(self, scope: GraphScope, owner: int) -> Body:
         inputs = tuple(self.rows[scope.scoped(name)] for name in scope.inputs if self._is_given(scope, name))
         outputs = tuple(self._row(scope, scope.end, name) for name in scope.outputs)
-        again = owner >= 0 and iterates(self.nodes[owner].domain, self.nodes[owner].op)
+        node = self.nodes[owner] if owner >= 0 else None
+        again = node is not None and (node.opaque or iterates(node.domain, node.op))
         return Body(owner, scope.attribute, inputs, outputs, again)
 
     @staticmethod

@@ -23,7 +23,7 @@ from tmmu.core.vocabulary import UINT64_END, Bindings, Body, Model, Node, Phase,
 FORMAT, VERSION = "tmmu-ir", 1
 KEYS = (
     "format", "version", "name", "dtypes", "groups", "ops", "tensors", "views", "envelopes", "terms", "nodes",
-    "in_place", "scratch", "bodies", "must_not_alias", "unproduced", "bindings", "source_digest",
+    "in_place", "scratch", "bodies", "must_not_alias", "unproduced", "opaque", "bindings", "source_digest",
 )  # fmt: skip
 MAX_RANK = 256
 """The most dimensions of a tensor that are read: the product of a hostile million would take hours."""
@@ -130,6 +130,7 @@ def to_object(model: Model) -> dict[str, Any]:
         },
         "must_not_alias": [list(pair) for pair in model.must_not_alias],
         "unproduced": list(model.unproduced),
+        **({"opaque": column(opaque, np.uint32)} if (opaque := [i for i, x in enumerate(n) if x.opaque]) else {}),
         "bindings": bindings_object(model.bindings),
         "source_digest": model.source_digest,
     }
@@ -308,10 +309,14 @@ def _nodes(value: Any, tensors: int, bodies: int, ops: list[tuple[str, str]]) ->
             raise ValueError("scratch points beyond the nodes")
         scratch.setdefault(n, []).append(Scratch(size, alignment, text(arena, "scratch.arena") or None))
     lists = [_rows(table, key, count, tensors, "nodes") for key in ("reads", "writes", "mutates")]
+    opaque = _below(_typed(value["opaque"], np.uint32, "opaque") if "opaque" in value else [], count, "opaque")
+    if "opaque" in value and not opaque:
+        raise ValueError("opaque names no node")
+    marked = frozenset(opaque)
     return [
         Node(
             names[i], ops[o][1], reads, writes, ops[o][0], body[i], tuple(hints.get(i, ())), mutates,
-            tuple(scratch.get(i, ())), PHASES[phase[i]],
+            tuple(scratch.get(i, ())), PHASES[phase[i]], i in marked,
         )
         for i, (o, reads, writes, mutates) in enumerate(zip(op, *lists, strict=True))
     ]  # fmt: skip

@@ -20,13 +20,13 @@ from tmmu.ir.columns import MAX_RANK
 
 FORMAT = Format("tmmu-ir-text", 1, "INVALID_IR", frozenset(
     ("input", "output", "parameter", "optimizer", "gradient", "scratch", "saved", "donated", "bytes", "align", "view",
-     "strides", "inplace", "changes", "arena", "backward", "loop"),
+     "strides", "inplace", "changes", "arena", "backward", "loop", "opaque"),
 ))  # fmt: skip
 """The first line of a text model, and the words that a name must be quoted to be."""
 
 ROLES = {str(role): role for role in Role if role is not Role.ACTIVATION}
 MARKS = frozenset((*ROLES, "output", "saved", "donated", "bytes", "align", "view", "strides"))
-OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer"))
+OPTIONS = frozenset(("inplace", "changes", "scratch", "backward", "optimizer", "opaque"))
 GRAPH = ("node", "begin", "arm", "end")
 STATEMENTS = (
     "tensor", *GRAPH, "alias", "apart", "order", "inputs", "outputs", "unproduced", "dim", "shape", "value",
@@ -219,9 +219,11 @@ class _Reading:
         hints: list[tuple[int, int]] = []
         requests: list[Scratch] = []
         mutates: tuple[int, ...] = ()
-        phase = Phase.FORWARD
+        phase, opaque = Phase.FORWARD, False
         for word in statement.words(OPTIONS, ("inplace", "scratch")):
-            if word == "inplace":
+            if word == "opaque":
+                opaque = True
+            elif word == "inplace":
                 result = statement.row(self.rows, "tensor")
                 hints.append((result, statement.row(self.rows, "tensor")))
             elif word == "changes":
@@ -236,7 +238,7 @@ class _Reading:
                 raise statement.refuse(f"it is {phase} already", "give it one phase")
             else:
                 phase = Phase(word)
-        return Node(name, op, reads, writes, domain, body, tuple(hints), mutates, tuple(requests), phase)
+        return Node(name, op, reads, writes, domain, body, tuple(hints), mutates, tuple(requests), phase, opaque)
 
     def sequence(self, mark: str) -> tuple[int, ...]:
         """What has a mark, in the order of the lines or in that of the statement. spec: X3.8"""

@@ -135,3 +135,5 @@ def _node(word: str, node: Node, names: list[str]) -> Iterator[str]:
             yield f"arena {_name(request.arena)}"
     if node.phase is not Phase.FORWARD:
         yield str(node.phase)
+    if node.opaque:
+        yield "opaque"

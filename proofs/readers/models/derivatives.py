@@ -41,14 +41,16 @@ REDUCTIONS = frozenset(
      "ReduceSumSquare"}
 )  # fmt: skip
 CONSTANT = frozenset(
-    {"Bernoulli", "Ceil", "ConstantOfShape", "DequantizeLinear", "DynamicQuantizeLinear", "EyeLike", "Floor", "OneHot",
-     "QuantizeLinear", "RandomNormalLike", "RandomUniformLike", "Range", "Round", "Shape", "Sign", "Size"}
+    {"Bernoulli", "Ceil", "ConstantOfShape", "EyeLike", "Floor", "OneHot", "QuantizeLinear", "RandomNormalLike",
+     "RandomUniformLike", "Round", "Shape", "Sign", "Size"}
 )  # fmt: skip
 """Steps, draws and shapes: the derivative is zero or there is none."""
 
 
-def derivative(op: str, position: int) -> Uses | None:
+def derivative(op: str, position: int, results: int = 2) -> Uses | None:
     """What the gradient of the operand at `position` is computed from; None where there is no gradient.
+
+    Everything where a step of so few results lacks one that the formula contains.
 
     >>> derivative("Div", 0), derivative("Shape", 0)
     (Uses(operands=(1,), results=()), None)
@@ -71,7 +73,9 @@ def derivative(op: str, position: int) -> Uses | None:
     if op in ("Max", "Min", "Einsum"):
         return Uses(ALL)
     if op in FORMULAS:
-        return FORMULAS[op].get(position)
+        found = FORMULAS[op].get(position)
+        lacks = found is not None and isinstance(found.results, tuple) and any(k >= results for k in found.results)
+        return Uses(ALL, ALL) if lacks else found
     return Uses(ALL, ALL)
 
 
@@ -89,6 +93,9 @@ FORMULAS: dict[str, dict[int, Uses]] = {
     "Pow": {0: Uses((0, 1)), 1: Uses((0,), (0,))},  # y = a^b: dy·b·a^(b-1) and dy·y·log a
     "PRelu": {0: Uses((0, 1)), 1: Uses((0,))},
     "Clip": {0: Uses(ALL)},
+    "DequantizeLinear": {0: Uses((1,)), 1: Uses((0, 2)), 2: Uses((1,))},  # y = (x - zero) * scale
+    "DynamicQuantizeLinear": {0: Uses((0,))},  # its scale is of the largest and the smallest element
+    "Range": {0: NOTHING, 2: NOTHING},  # start + k * delta
     "Where": {1: Uses((0,)), 2: Uses((0,))},
     "Gather": {0: Uses((1,))},
     "GatherElements": {0: Uses((1,))},

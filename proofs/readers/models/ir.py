@@ -15,7 +15,15 @@ from functools import partial
 from proofs.readers.models.bodies import Handed, handed_out, leave_accesses
 from proofs.readers.models.ir_tables import body_names, check_indices, check_names, inner_bodies, invalid
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
-from proofs.readers.operators import is_floating, is_view, overwritable, plain, qualified, shows_in_every_result
+from proofs.readers.operators import (
+    DROPOUT_ASSUMED,
+    is_floating,
+    is_view,
+    overwritable,
+    plain,
+    qualified,
+    shows_in_every_result,
+)
 from tmmu.core.dims.expressions import Dim, Expression
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS, nbytes
@@ -63,7 +71,7 @@ class _Reading:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.reference = ReferenceProgram(
-            bindings=model.bindings, source_digest=model.source_digest,
+            has_attributes=False, bindings=model.bindings, source_digest=model.source_digest,
             assumed_sizes={"every operator": "the model file states sizes, and no attributes to work them out from"},
         )  # fmt: skip
         self.name = [tensor.name for tensor in model.tensors]
@@ -112,6 +120,7 @@ class _Reading:
         for row, name in enumerate(self.name):
             if name not in written and not self._is_callers(row):
                 raise invalid("nothing writes the tensor", name, "list it among the inputs, or give it a node")
+        reference.opaque = {node.name for node in model.nodes if node.opaque}
         reference.phases = {node.name: node.phase for node in model.nodes if node.phase is not Phase.FORWARD}
         reference.grouped = frozenset(tensor.name for tensor in model.tensors if tensor.alias_group is not None)
         reference.saved = frozenset(tensor.name for tensor in model.tensors if tensor.saved_for_backward)
@@ -265,7 +274,7 @@ class _Reading:
     def _note_sharing(self, node: Node) -> None:
         """Note the views and in-place pairs that a node declares of tensors in its own body (T3, T8)."""
         tensors, reference = self.model.tensors, self.reference
-        assumed = False
+        assumed, domain = False, "opaque" if node.opaque else _domain(node)
         for position, row in enumerate(node.writes):
             view = tensors[row].view
             if (
@@ -279,17 +288,22 @@ class _Reading:
             whole = (
                 size_of(tensors[row]) == size_of(tensors[view.base]) and tensors[row].dtype == tensors[view.base].dtype
             )
-            first = node.reads[0] == view.base and (position == 0 or shows_in_every_result(_domain(node), node.op))
-            assumed |= not (whole and first and is_view(_domain(node), node.op))
+            first = node.reads[0] == view.base and (position == 0 or shows_in_every_result(domain, node.op))
+            if whole and first and is_view(domain, node.op):
+                self._assume(DROPOUT_ASSUMED if node.op == "Dropout" else None)
+            else:
+                assumed = True
         for result, operand in node.in_place:
             if not self._may_take(node, result, operand):
                 continue
             reference.in_place.add((self.name[result], self.name[operand]))
-            listed = overwritable(_domain(node), node.op, node.reads)
+            listed = overwritable(domain, node.op, node.reads)
             assumed |= not (result == node.writes[0] and operand in listed)
-        name = qualified(_domain(node), node.op)
-        if assumed and name not in reference.assumed:
-            reference.assumed.append(name)
+        self._assume(qualified(_domain(node), node.op) if assumed else None)
+
+    def _assume(self, what: str | None) -> None:
+        if what is not None and what not in self.reference.assumed:
+            self.reference.assumed.append(what)
 
     def _may_take(self, node: Node, result: int, operand: int) -> bool:
         """Whether a declared in-place pair is one: a fresh result and a read operand of one shape, in one body."""

@@ -18,25 +18,27 @@ from functools import partial
 from onnx import GraphProto, NodeProto, TensorProto
 
 from proofs.readers.models.bodies import handed_out, leave_accesses
+from proofs.readers.models.covered import is_opaque
 from proofs.readers.models.onnx_graph import (
     bodies_of,
     initializers,
-    is_false,
     is_optional_output,
     node_names,
     opsets,
     short_domain,
 )
 from proofs.readers.models.reference import ReferenceBody, ReferenceProgram, ReferenceStep
+from proofs.readers.models.sizes import encodings
 from proofs.readers.models.sizes.reading import Formal, SizeReading
-from proofs.readers.operators import is_floating, is_view, iterates, overwritable, plain
+from proofs.readers.models.sizes.stored import value_of
+from proofs.readers.operators import OLD_DROPOUT_ASSUMED, is_floating, is_view, iterates, overwritable, plain
 from tmmu.core.dtypes import BITS, element_alignment, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, NodePart, Role
 from tmmu.importers import shapes
 
-DROPOUT_IDENTITY_SINCE = 7
-"""The opset since which Dropout without training_mode passes its operand on; before, an attribute decided."""
+DROPOUT_TRAINS_SINCE = 12
+"""The version since which a Dropout's operand states whether it trains; before, the caller decided by its mode."""
 
 
 def read_onnx(path: str | os.PathLike[str], plan_bindings: Bindings) -> ReferenceProgram:
@@ -143,6 +145,7 @@ class _Reading:
 
     def _open(self, scope: _Scope) -> None:
         """Take in a graph's initializers and line up its nodes."""
+        encodings.check(scope.graph, scope.prefix)
         # What is a graph input as well is only a default: the caller may put another value in its place (T10).
         overridable = {value.name for value in scope.graph.input}
         for name, tensor in initializers(scope.graph):
@@ -166,19 +169,23 @@ class _Reading:
         domain = short_domain(node.domain)
         operands = [self._look_up(scope, value, name) if value else None for value in node.input]
         reads = tuple(operand for operand in operands if operand is not None)
+        if is_opaque(node, self.opset):
+            self.reference.opaque.add(name)
         bodies = [(f"{name}/{attribute}", graph) for attribute, graph in bodies_of(node)]
         if not bodies:
             results = self._results(scope, node)
             self.sizes.node(name, node, operands, results)
             writes = self._outputs(scope, node, name)
             self._note_constant(scope, node)
-            self._note_sharing(scope, node, domain)
+            if name not in self.reference.opaque:
+                self._note_sharing(scope, node, domain)
             self._step(ReferenceStep(name, domain, node.op_type, NodePart.WHOLE, scope.body, reads, writes))
             return
         kept = [(body, graph) for body, graph in bodies if body not in self.resolved.ruled_out]
-        if len(kept) < len(bodies) and (len(kept) != 1 or iterates(domain, node.op_type)):
+        again = name in self.reference.opaque or iterates(domain, node.op_type)
+        if len(kept) < len(bodies) and (len(kept) != 1 or again):
             raise _invalid("only one branch of an If can be ruled out", name)
-        entry = ReferenceBody(name, scope.body, iterates(domain, node.op_type))
+        entry = ReferenceBody(name, scope.body, again)
         scopes = [_Scope(body, scope, graph) for body, graph in kept]
         entered = [
             Formal(within.body.removeprefix(f"{name}/"), within.graph, self._formals(within)) for within in scopes
@@ -330,15 +337,16 @@ class _Reading:
 
     def _at_inference(self, scope: _Scope, node: NodeProto) -> bool:
         """Whether a Dropout certainly passes its operand on."""
-        if self.opset.get("", 1) < DROPOUT_IDENTITY_SINCE:
-            return False
+        if self.opset[""] < DROPOUT_TRAINS_SINCE and OLD_DROPOUT_ASSUMED not in self.reference.assumed:
+            self.reference.assumed.append(OLD_DROPOUT_ASSUMED)
         value = node.input[2] if len(node.input) > 2 else ""
         if not value:
             return True
         tensor = self._look_up(scope, value, node.name)
         if tensor in self.resolved.bindings.values:
             return self.resolved.bindings.values[tensor].lower() in {"false", "0"}
-        return tensor in self.constants and is_false(self.constants[tensor])
+        known = value_of(self.constants[tensor]) if tensor in self.constants else None
+        return known is not None and known.dtype == "bool" and known.cells.size == 1 and not known.cells.any()
 
 
 def _invalid(what: str, place: str, fix: str | None = None) -> TmmuError:

@@ -42,11 +42,6 @@ def bodies_of(node: NodeProto) -> list[tuple[str, GraphProto]]:
     return found
 
 
-def is_false(tensor: TensorProto) -> bool:
-    """Whether a constant's data is in the file and is the one bool false."""
-    return tensor.data_type == TensorProto.BOOL and (tensor.raw_data == b"\0" or list(tensor.int32_data) == [0])
-
-
 def opsets(model: onnx.ModelProto) -> dict[str, int]:
     """The version of each domain's operators, the domain of ai.onnx by its short name."""
     return {short_domain(entry.domain): entry.version for entry in model.opset_import}

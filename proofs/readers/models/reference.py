@@ -61,6 +61,8 @@ class ReferenceProgram:
     each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that they give the
     same values is assumed. `size_differences` are the tensors whose size the verifier works out otherwise than shape
     inference does, `assumed_sizes` the operators whose results' size it takes from there, each with the reason.
+    `opaque` are the nodes of which the tables hold nothing although they have the operator (V2.4), and `has_attributes`
+    is false where the model states none.
     """
 
     steps: list[ReferenceStep] = field(default_factory=list)
@@ -83,5 +85,7 @@ class ReferenceProgram:
     repeated: set[str] = field(default_factory=set)
     size_differences: tuple[SizeDifference, ...] = ()
     assumed_sizes: dict[str, str] = field(default_factory=dict)
+    opaque: set[str] = field(default_factory=set)
+    has_attributes: bool = True
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None

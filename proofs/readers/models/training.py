@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from proofs.readers.models.derivatives import Uses, derivative
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
-from proofs.readers.operators import GRADIENTS, overwritable, shows_in_every_result
+from proofs.readers.operators import GRADIENTS, OLD_DROPOUT_ASSUMED, overwritable, shows_in_every_result
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart, Phase, Role
 
@@ -27,8 +27,9 @@ def in_mode(reference: ReferenceProgram, mode: str) -> ReferenceProgram:
     Raises MODE_VIOLATION where a backward half is needed and the model has none and none can be made.
     """
     own = Phase.BACKWARD in reference.phases.values()
-    if mode == "inference":
-        return _forward_half(reference)
+    if mode == "inference":  # the mode that an old Dropout's text leaves open
+        assumed = [what for what in reference.assumed if what != OLD_DROPOUT_ASSUMED]
+        return replace(_forward_half(reference), assumed=assumed)
     if mode == "forward":
         if reference.saved and not own:
             return _forward_half(reference)
@@ -180,7 +181,10 @@ class _Joint:
         formulas: list[dict[int, Uses]] = []
         self.dependent = set(wanted)
         for step in self.steps:
-            found = {p: _uses(step, p) for p, name in enumerate(step.reads) if name in self.dependent}
+            known = "" if step.domain or step.node in self.forward.opaque else step.op
+            found = {
+                p: derivative(known, p, len(step.writes)) for p, name in enumerate(step.reads) if name in self.dependent
+            }
             formulas.append({p: uses for p, uses in found.items() if uses is not None})
             if formulas[-1]:
                 self.dependent.update(name for name in step.writes if name in self.forward.floating)
@@ -235,9 +239,8 @@ class _Joint:
         used = {step.reads[p] for p in operands} | {step.writes[p] for p in results}
         reads = dict.fromkeys([*given, *(name for name in (*step.reads, *step.writes) if name in used)])
         writes = [self._part(name, term) for name, term in own]
-        domain, op = (f"{GRADIENTS}/{step.domain}" if step.domain else GRADIENTS), f"{step.op}Grad"
-        if back := self._keeps_elements(step):
-            domain, op = "", "Reshape"
+        domain, op = self._operator(step)
+        back = not domain
         elements = math.prod(r.shapes[given[0]])
         for result, (name, _) in zip(writes, own, strict=True):
             summand = shows_in_every_result(domain, op) and math.prod(r.shapes[name]) == elements
@@ -251,10 +254,20 @@ class _Joint:
             if self.terms[name][0].step == index:
                 self._add_up(name)
 
+    def _operator(self, step: ReferenceStep) -> tuple[str, str]:
+        """Domain and operator of a step's gradient. MODE_VIOLATION where it needs what nothing holds. spec: M2.15"""
+        if self._keeps_elements(step):
+            return "", "Reshape"
+        if not step.domain and step.op == "Dropout" and len(step.writes) < 2:
+            raise _no_gradient(step.node, "it is a Dropout without mask, so that nothing states what it dropped")
+        if step.node in self.forward.opaque:
+            return f"{GRADIENTS}/ai.onnx", f"{step.op}Grad"
+        return (f"{GRADIENTS}/{step.domain}" if step.domain else GRADIENTS), f"{step.op}Grad"
+
     def _keeps_elements(self, step: ReferenceStep) -> bool:
         """Whether the result has the operand's elements in their order, so that the gradient is reshaped back."""
         f = self.forward
-        if step.domain:
+        if step.domain or step.node in f.opaque:
             return False
         if step.op == "Dropout":
             same = f.sizes[step.reads[0]] == f.sizes[step.writes[0]]
@@ -296,8 +309,3 @@ def replace_scratch(step: ReferenceStep, roles: dict[str, Role]) -> ReferenceSte
         tuple(name for name in names if roles[name] is not Role.SCRATCH) for names in (step.reads, step.writes)
     )
     return step._replace(reads=reads, writes=writes)
-
-
-def _uses(step: ReferenceStep, position: int) -> Uses | None:
-    """What the gradient of one operand is computed from; of an operator of another domain everything."""
-    return derivative(step.op, position) if not step.domain else derivative("", position)

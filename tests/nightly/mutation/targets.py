@@ -140,6 +140,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     },
     "proofs/readers/models/compare_steps.py": (*READERS, f"{UNIT}order_memory.py"),
     "proofs/readers/models/compare_tensors.py": (*READERS, f"{UNIT}envelope_verify.py"),
+    "proofs/readers/models/covered.py": (f"{UNIT}opaque_nodes.py",),
     "proofs/readers/models/derivatives.py": TRAINING,
     "proofs/readers/models/training.py": (f"{UNIT}readers_training.py", *TRAINING),
     "proofs/readers/models/recomputation.py": (f"{UNIT}readers_recomputation.py", f"{COMMANDS}training_verify.py"),

@@ -33,7 +33,6 @@ STAGES = {"mesh": {"stage": 2}, "pipeline": {"axis": "stage", "stages": [["make_
 def _network() -> tuple[bytes, Model]:
     """`h` = x·w, `g` = tanh h and `y` = h·v + g·v, as a file and as a model."""
     from tmmu.examples.graph import Graph
-    from tmmu.importers.onnx import import_onnx
 
     graph = Graph("two-layers")
     x, w, v = graph.input("x", (ROWS, WIDTH)), graph.weight("w", (WIDTH, WIDTH)), graph.weight("v", (WIDTH, WIDTH))
@@ -46,17 +45,41 @@ def _network() -> tuple[bytes, Model]:
     for node in made.graph.node:
         node.name = f"make_{node.output[0]}"
     data: bytes = made.SerializeToString(deterministic=True)
+    return data, _imported(data)
+
+
+def _imported(data: bytes) -> Model:
+    from tmmu.importers.onnx import import_onnx
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         path.write_bytes(data)
-        return data, import_onnx(path)
+        return import_onnx(path)
+
+
+def _normalization(trains: bool) -> tuple[bytes, Model]:
+    """`y` = x normalized by the statistics of its own batch, or at inference by those that are stored."""
+    from onnx import TensorProto, helper
+
+    node = helper.make_node(
+        "BatchNormalization", ["x", "s", "b", "m", "v"], ["y", "", ""], "make_y", training_mode=int(trains)
+    )
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [ROWS, WIDTH]) for name in "xy")
+    stored = [helper.make_tensor(name, TensorProto.FLOAT, [WIDTH], [1.0] * WIDTH) for name in "sbmv"]
+    graph = helper.make_graph([node], "normalization", [x], [y], stored)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8)
+    data: bytes = made.SerializeToString(deterministic=True)
+    return data, _imported(data)
 
 
 def _ranks(
-    document: dict[str, Any], ranks: Sequence[int] = (0, 1), arenas: tuple[ArenaConfiguration, ...] = DEFAULT
+    document: dict[str, Any],
+    ranks: Sequence[int] = (0, 1),
+    arenas: tuple[ArenaConfiguration, ...] = DEFAULT,
+    network: tuple[bytes, Model] | None = None,
 ) -> list[Plan]:
     """The right plans of some ranks under a shard spec."""
-    data, model = _network()
+    data, model = network or _network()
     spec = resolve(document)
     locals_ = local_models(model, spec)
     plans = []
@@ -132,6 +155,14 @@ def rank_without_its_sharding() -> Wrong:
 def rank_of_another_stage() -> Wrong:
     """The plan of the first pipeline stage says that it is the second stage's."""
     return Wrong(amended(_ranks(STAGES, [0])[0], rank=1), model=_network()[0])
+
+
+@wrong("steps_are_the_model", field="missing-step")
+def rank_that_normalizes_by_its_part() -> Wrong:
+    """Each rank normalizes its part of the batch by the statistics of that part, where the model takes the whole."""
+    data, model = _normalization(trains=True)
+    blind = replace(model, nodes=tuple(replace(node, opaque=False) for node in model.nodes))
+    return Wrong(_ranks(DATA, [0], network=(data, blind))[0], model=data)
 
 
 @wrong("one_shard_spec", field="shard_spec_hash")

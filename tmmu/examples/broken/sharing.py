@@ -194,8 +194,9 @@ def dropout_of_training_called_a_view() -> Plan:
         tensor w f32 4096 parameter
         tensor ratio f32 1 parameter
         tensor training bool 1 input
+        tensor mask bool 4096
         node a MatMul x w -> a
-        node r Dropout a ratio training -> r
+        node r Dropout a ratio training -> r mask
         node y MatMul r w -> y
     """)
     return shared(right(made, mode="forward"), "r", "a", Shares.VIEW)

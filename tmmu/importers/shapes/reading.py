@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import onnx
 
 from tmmu.core.errors import TmmuError
+from tmmu.importers.shapes import encodings
 from tmmu.importers.shapes.functions import inlined
 from tmmu.importers.shapes.naming import bodies_of, domain_of
 from tmmu.importers.shapes.sizes import refuse
@@ -35,7 +36,7 @@ EXPORT = "export the model again"
 def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
     """The model in the file at `path`, local functions inlined, and the SHA-256 of the file's bytes.
 
-    Raises INVALID_IR where the file cannot be read, with the reason.
+    Raises INVALID_IR where the file cannot be read or states a value twice, with the reason. spec: T10.8
     """
     data = _bytes(path)
     digest = hashlib.sha256(data).digest()
@@ -50,6 +51,7 @@ def read(path: str | os.PathLike[str]) -> tuple[onnx.ModelProto, bytes]:
         raise refuse("INVALID_IR", "the file", "a name in it is not UTF-8", EXPORT)
     if "" not in {domain_of(opset) for opset in model.opset_import} and any(domain_of(node) == "" for node in nodes):
         raise refuse("INVALID_IR", "the file", "it uses operators of ai.onnx and does not state their version", EXPORT)
+    encodings.check(graphs, nodes)
     _drop_data(graphs, nodes)
     if model.functions:
         model = inlined(model)

@@ -17,7 +17,7 @@ from tmmu.core.dims.expressions import Expression, closed
 from tmmu.core.dtypes import nbytes
 from tmmu.core.vocabulary import Model, Node, Phase, Role, Tensor, View
 from tmmu.plan import sharding
-from tmmu.planner.sharding.relations import Labels, Relation, across, elementwise, relation
+from tmmu.planner.sharding.relations import Labels, Relation, across, elementwise, relation, whole
 from tmmu.planner.sharding.spec import refuse
 from tmmu.planner.sharding.splits import Split, Splits
 from tmmu.planner.training.gradients import DOMAIN as GRADIENTS
@@ -153,7 +153,7 @@ class _Rewriting:
         if not _is_gradient(node):
             if node.domain in ONNX and node.op in self.across:
                 return across(self.across[node.op], *shapes)
-            return relation(node.domain, node.op, *shapes)
+            return whole(*shapes) if node.opaque else relation(node.domain, node.op, *shapes)
         return self._gradient(node, shapes)
 
     def _gradient(self, node: Node, shapes: list[list[tuple[int, ...]]]) -> Relation:

@@ -3,7 +3,7 @@
 Gradients flow from the graph outputs to the parameters and nowhere else. A gradient to which several nodes contribute
 is their sum, added up in the order of the consumers and their operands, whatever the order in which the contributions
 are made: the numbers of a run depend on it.
-spec: M2.1 to M2.12, M2.14
+spec: M2.1 to M2.12, M2.14, M2.15
 """
 
 from __future__ import annotations
@@ -172,8 +172,10 @@ class _Expansion:
         saved = {t for p, _ in edges for t in gradients.reads(node, p) or ()}
         read = dict.fromkeys([*given, *(t for t in (*node.reads, *node.writes) if t in saved)])
         first = self.tensors[given[0]]
-        back = node.domain in gradients.ONNX and self._is_view(node)
-        passing = node.domain in gradients.ONNX and node.op in gradients.PASSING
+        back = gradients.is_known(node) and self._is_view(node)
+        passing = gradients.is_known(node) and node.op in gradients.PASSING
+        if node.op == "Dropout" and node.domain in gradients.ONNX and not back and len(node.writes) == 1:
+            raise refuse(f"node {node.name!r}", "it is a Dropout without mask, and nothing else states what it dropped")
         writes = []
         for p, t in edges:
             shown = back or (passing and math.prod(self.tensors[t].shape) == math.prod(first.shape))
@@ -203,9 +205,7 @@ class _Expansion:
         """An elementwise gradient may take the bytes of the one that it is computed from."""
         r, o = self.tensors[result], self.tensors[operand]
         fits = r.shape == o.shape and BITS[r.dtype] == BITS[o.dtype]
-        return (
-            ((result, operand),) if fits and node.domain in gradients.ONNX and node.op in gradients.ELEMENTWISE else ()
-        )
+        return ((result, operand),) if fits and gradients.is_known(node) and node.op in gradients.ELEMENTWISE else ()
 
     def _sum(self, t: int) -> None:
         """Add up the parts of a gradient, in the order of consumers and operands."""

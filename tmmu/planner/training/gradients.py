@@ -35,6 +35,9 @@ Add Sub Sum Mean Concat: *:
 Identity Reshape Flatten Squeeze Unsqueeze Neg Transpose Expand Tile Cast CastLike Split: 0:
 AveragePool GlobalAveragePool DepthToSpace SpaceToDepth: 0:
 Slice Pad ReduceSum ReduceMean CumSum Trilu Resize: 0:o1+
+DequantizeLinear: 0:o1 1:o0,o2 2:o1
+DynamicQuantizeLinear: 0:o0
+Range: 0: 2:
 Mul: 0:o1 1:o0
 Div: 0:o1 1:o1,r0
 Pow: 0:o0,o1 1:o0,r0
@@ -58,8 +61,8 @@ Dropout: 0:o1+,r1+
 ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin ReduceProd ReduceSumSquare: 0:o0+,r0
 SoftmaxCrossEntropyLoss: 0:o0+,r1+
 TopK: 0:r1
-Bernoulli Ceil ConstantOfShape DequantizeLinear DynamicQuantizeLinear EyeLike Floor OneHot QuantizeLinear:
-RandomNormalLike RandomUniformLike Range Round Shape Sign Size:
+Bernoulli Ceil ConstantOfShape EyeLike Floor OneHot QuantizeLinear RandomNormalLike RandomUniformLike Round Shape:
+Sign Size:
 """
 """A line: operators, a colon, and `position:reads` for each operand with a gradient (`*`: every one).
 
@@ -104,8 +107,13 @@ def _rules() -> dict[str, GradientRule]:
 
 
 def rule(node: Node) -> GradientRule:
-    """The rule of a node's operator; one that is not listed, or of another domain, reads everything."""
-    return _rules().get(node.op, EVERYTHING) if node.domain in ONNX else EVERYTHING
+    """The rule of a node's operator; one that is not listed, opaque or of another domain reads everything."""
+    return _rules().get(node.op, EVERYTHING) if is_known(node) else EVERYTHING
+
+
+def is_known(node: Node) -> bool:
+    """Whether the tables apply to a node, if they have its operator."""
+    return node.domain in ONNX and not node.opaque
 
 
 def reads(node: Node, position: int) -> tuple[int, ...] | None:
@@ -120,6 +128,8 @@ def reads(node: Node, position: int) -> tuple[int, ...] | None:
     if chosen is None:
         return None
     rows: list[int] = []
+    if any(is_result and not onward and first >= len(node.writes) for is_result, first, onward in chosen):
+        return node.reads + node.writes  # it has not what the formula is about
     for is_result, first, onward in chosen:
         names = node.writes if is_result else node.reads
         rows += names[first:] if onward else names[first : first + 1]
@@ -137,4 +147,4 @@ def operator(node: Node) -> tuple[str, str]:
     >>> operator(Node("n", "Relu", (0,), (1,))), operator(Node("n", "Fused", (0,), (1,), "com.example"))
     (('tmmu.grad', 'ReluGrad'), ('tmmu.grad/com.example', 'FusedGrad'))
     """
-    return DOMAIN if node.domain in ONNX else f"{DOMAIN}/{node.domain}", f"{node.op}Grad"
+    return DOMAIN if is_known(node) else f"{DOMAIN}/{node.domain or ONNX[1]}", f"{node.op}Grad"

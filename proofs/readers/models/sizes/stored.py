@@ -1,12 +1,9 @@
-"""Stored tensors as values: by exactly one of the fields in which a `TensorProto` can hold its elements.
-
-A tensor whose data is in two fields at once, outside of the file, or of another number than its shape has no
-value here: readers differ in what they make of it.
-"""
+"""Stored tensors as values, from the one field in which a `TensorProto` has its elements (`encodings`)."""
 
 from __future__ import annotations
 
 import sys
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,18 +11,15 @@ from numpy.typing import NDArray
 from onnx import NodeProto, SparseTensorProto, TensorProto
 
 from proofs.readers.models.sizes.call import NUMBERS, Call, Misfit, NotKnown, TensorSize, Value, attribute_value
+from proofs.readers.models.sizes.encodings import EXTERNAL, RAW, Ambiguous, place_of
 
 LIMIT = 1 << 16
 """The most elements of a value."""
 
-FIELDS = {
-    "float_data": ("float32",), "double_data": ("float64",), "int64_data": ("int64",),
-    "uint64_data": ("uint32", "uint64"), "int32_data": ("bool", "int8", "int16", "int32", "uint8", "uint16", "float16"),
-}  # fmt: skip
-"""The field for the elements of each type, where they are not raw; float16 stands there by its bits."""
-
-_DATA = (*FIELDS, "string_data")
-_TYPES = {dtype for types in FIELDS.values() for dtype in types}
+_NUMPY = frozenset(
+    {"bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+)
+"""The element types that NumPy has."""
 
 
 def size_of(tensor: TensorProto) -> TensorSize:
@@ -36,30 +30,23 @@ def size_of(tensor: TensorProto) -> TensorSize:
 
 
 def value_of(tensor: TensorProto) -> Value | None:
-    """The elements of a stored tensor; None where they are not in the file, not NumPy's, or not in one field alone."""
-    if tensor.data_type not in NUMBERS or (dtype := NUMBERS[tensor.data_type]) not in _TYPES:
+    """The elements of a stored tensor; None where they are not in the file, not NumPy's, or not stated once."""
+    dtype, shape = NUMBERS.get(tensor.data_type), tuple(tensor.dims)
+    if dtype not in _NUMPY or any(dim < 0 for dim in shape) or prod(shape) > LIMIT:
         return None
-    shape, filled = tuple(tensor.dims), [name for name in _DATA if len(getattr(tensor, name))]
-    if any(dim < 0 for dim in shape) or np.prod(shape, dtype=object) > LIMIT:
-        return None
-    if tensor.data_location == TensorProto.EXTERNAL or len(tensor.external_data) or tensor.HasField("segment"):
+    try:
+        place = place_of(tensor)
+    except Ambiguous:
         return None
     kind = np.dtype(dtype)
-    if tensor.raw_data:
-        if filled or len(tensor.raw_data) != np.prod(shape, dtype=object) * kind.itemsize:
-            return None
+    if place == EXTERNAL or (place is None and prod(shape)):
+        return None
+    if place == RAW:
         cells = np.frombuffer(tensor.raw_data, kind.newbyteorder("<"))
+    elif dtype == "float16":
+        cells = np.array(tensor.int32_data, np.uint16).view(np.float16)
     else:
-        field = next(name for name, types in FIELDS.items() if dtype in types)
-        if filled not in ([], [field]) or len(getattr(tensor, field)) != np.prod(shape, dtype=object):
-            return None
-        numbers = list(getattr(tensor, field))
-        if dtype == "float16":
-            cells = np.array(numbers, np.uint16).view(np.float16)
-        elif kind.kind in "iu" and any(not np.iinfo(kind).min <= each <= np.iinfo(kind).max for each in numbers):
-            return None
-        else:
-            cells = np.array(numbers, kind)
+        cells = np.array([] if place is None else getattr(tensor, place), kind)
     return of_numpy(cells.reshape(shape), dtype)
 
 
