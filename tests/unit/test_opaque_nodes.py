@@ -281,7 +281,7 @@ def test_a_user_may_still_say_how_it_works(tmp_path: Path) -> None:
     divided = spec({"data": 2}, ("x", ["data"]), operators=[{"op": "BatchNormalization", "across": [-1]}])
     found = spread(read_onnx(path, Bindings()), divided)
     assert [step.op for step in found.reference.steps] == ["BatchNormalization"]
-    assert found.assumed == {"::BatchNormalization works across dimensions -1 alone"}
+    assert found.assumed == {"::BatchNormalization combines elements along dimension -1 only (shard spec)"}
 
 
 def planned(model: Model, path: Path, mode: str, folder: Path) -> Any:
