@@ -107,6 +107,21 @@ def test_open_dimensions_have_sizes_that_agree_for_every_shape(tmp_path: Path) -
     assert (found.size_differences, found.assumed_sizes) == ((), {})
 
 
+REMAINDER = """main (float[n] x) => (float[M] y) {
+    s = Shape (x)
+    t = Constant <value = int64[1] {3}> ()
+    m = Mod (s, t)
+    y = ConstantOfShape (m)
+}"""
+
+
+def test_a_size_that_bounds_do_not_show_to_be_right_is_assumed_and_not_wrong(tmp_path: Path) -> None:
+    """The bounds of n - 3 * (n // 3) go below 0, and its values do not. spec: V3.9"""
+    onnx.save(model_of(REMAINDER), tmp_path / "m.onnx")
+    found = read_onnx(tmp_path / "m.onnx", Bindings(ranges={"n": (0, 5)}))
+    assert (found.size_differences, list(found.assumed_sizes)) == ((), ["ai.onnx::ConstantOfShape"])
+
+
 def test_sizes_are_those_that_onnx_records_in_its_tests(tmp_path: Path) -> None:
     """A sample of all, which the nightly tests compare. spec: V3.7"""
     sample = cases("Einsum", "OneHot", "AveragePool", "ConvTranspose", "LSTM", "Resize")

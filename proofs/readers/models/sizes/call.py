@@ -199,6 +199,15 @@ def product(dims: Iterable[Dim]) -> Dim:
     return total
 
 
+def never_negative(dims: Iterable[Dim], misfit: str) -> None:
+    """Raise `Misfit` where one of these is negative at every shape, `NotKnown` where its bounds do not exclude it."""
+    for dim in dims:
+        if limits(dim).high < 0:
+            raise Misfit(misfit)
+        if limits(dim).low < 0:
+            raise NotKnown(f"{dim} is not shown to be 0 or more")
+
+
 def equal_part(dim: Dim, count: int, unit: str = "") -> Dim:
     """One of `count` equal parts of a dimension; messages name them with `unit`."""
     found = divided(dim, count)

@@ -15,6 +15,7 @@ from proofs.readers.models.sizes.call import (
     axis_of,
     broadcast,
     equal_part,
+    never_negative,
     product,
     same,
     same_shape,
@@ -136,8 +137,7 @@ def split(call: Call) -> list[TensorSize]:
         if call.attribute("num_outputs") is not None:
             raise Misfit("both sizes and 'num_outputs' are stated")
         parts = call.numbers(1, "split")
-        if any(limits(part).low < 0 for part in parts):
-            raise Misfit(f"a part of {shown(tuple(parts))} may be negative")
+        never_negative(parts, f"a part of {shown(tuple(parts))} is negative")
         if len(parts) != call.results:
             raise Misfit(f"{len(parts)} sizes for {call.results} results")
         same(list(accumulate(parts))[-1] if parts else 0, dim, f"{shown(tuple(parts))} of {dim}")
@@ -223,8 +223,10 @@ def expand(call: Call) -> list[TensorSize]:
 def tile(call: Call) -> list[TensorSize]:
     """Tile: each dimension times its number of repeats."""
     shape, repeats = call.shape(0), call.numbers(1)
-    if len(repeats) != len(shape) or any(limits(each).low < 0 for each in repeats):
-        raise Misfit(f"repeats {shown(tuple(repeats))} for {shown(shape)}")
+    misfit = f"repeats {shown(tuple(repeats))} for {shown(shape)}"
+    if len(repeats) != len(shape):
+        raise Misfit(misfit)
+    never_negative(repeats, misfit)
     return [TensorSize(tuple(dim * times for dim, times in zip(shape, repeats, strict=True)), call.dtype(0))]
 
 

@@ -13,6 +13,7 @@ from proofs.readers.models.sizes.call import (
     TensorSize,
     axes_of,
     axis_of,
+    never_negative,
     product,
     same,
     same_shape,
@@ -74,8 +75,7 @@ def top_k(call: Call) -> list[TensorSize]:
     shape = call.shape(0)
     axis = axis_of(call.attribute("axis", -1), len(shape))
     k: Dim = call.attribute("k", 0) if call.since < 10 else call.number(1)
-    if limits(k).low < 0 or limits(k - shape[axis]).low > 0:
-        raise Misfit(f"{k} elements of axis {axis} of {shown(shape)}")
+    never_negative([k, shape[axis] - k], f"{k} elements of axis {axis} of {shown(shape)}")
     found = (*shape[:axis], k, *shape[axis + 1 :])
     return [TensorSize(found, call.dtype(0)), TensorSize(found, "int64")]
 
