@@ -43,8 +43,8 @@ def spread(model: ReferenceProgram, spec: dict[str, Any]) -> Spread:
         random = not _is_gradient(step) and _RANDOM.search(step.op)
         if random and (step.op != "Dropout" or not step.writes or step.writes[0] not in model.views):
             raise misfit(step.node, f"{step.op} draws random numbers")
-    if model.grouped:
-        raise misfit(min(model.grouped), "an alias group is not sharded")
+    if model.alias_groups:
+        raise misfit(min(model.alias_groups), "an alias group is not sharded")
     for name, shape in model.shapes.items():
         if any(isinstance(dim, Expression) for dim in shape):
             raise misfit(name, "a dynamic shape is not sharded")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from proofs.checker import claims, envelope, execute, structure
+from proofs.checker import claims, envelope, execute, sharing, structure
 from proofs.checker.program import PlacedStorages, Program, placed_storages, program
 from proofs.obligations.context import Context, StorageContext, context_of, storage_context
 from proofs.readers.models import compare
@@ -83,6 +83,7 @@ def violations(subject: Subject) -> Iterator[Violation]:
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
     yield from structure.violations(plan, subject.run)
+    yield from sharing.false_sharing(plan, subject.run)
     if plan.claims is not None:
         yield from claims.false_claims(plan.claims, subject.run)
     if plan.shards is not None:

@@ -351,12 +351,20 @@ def test_a_view_is_the_models_or_named() -> None:
     model = replace(branches(), views={"e": ("a", 0)})
     assert kinds(plan_of(model, shares={"e": (Shares.VIEW, "a")}), model) == []
     assert kinds(plan_of(model), model) == []
-    for of, said in (("x", "x"), ("", "nothing")):
-        found = list(differences(plan_of(model, shares={"e": (Shares.VIEW, of)}), model, NOBODY))
-        assert found == [difference("view", "other", ("e",), 6, f"a view of {said}", "a view of a")]
+    found = list(differences(plan_of(model, shares={"e": (Shares.VIEW, "x")}), model, NOBODY))
+    assert found == [difference("view", "other", ("e",), 6, "a view of x", "a view of a")]
     caller = plan_of(model, shares={"w": (Shares.VIEW, "x")})
     assert list(differences(caller, model, NOBODY)) == [difference("view", "", ("w",), None, "a view of x", "no view")]
-    assert kinds(plan_of(model, shares={"w": (Shares.VIEW, "")}), model) == ["view"]
+
+
+def test_an_alias_is_in_the_models_group_or_named() -> None:
+    """spec: V1.15"""
+    model = replace(branches(), alias_groups={"e": "g", "d": "g", "a": "h"})
+    assert kinds(plan_of(model, shares={"e": (Shares.ALIAS, "d")}), model) == []
+    for of in ("a", "x"):
+        found = list(differences(plan_of(model, shares={"e": (Shares.ALIAS, of)}), model, NOBODY))
+        assert found == [difference("alias", "other", ("e",), 6, f"an alias of {of}", f"no alias of {of}")]
+    assert kinds(plan_of(model, shares={"w": (Shares.ALIAS, "x")}), model) == ["alias"]
 
 
 @pytest.mark.parametrize(

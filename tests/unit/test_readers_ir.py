@@ -221,7 +221,7 @@ def test_a_formal_input_is_no_view_whatever_the_model_declares() -> None:
 def test_phases_and_alias_groups_are_the_models() -> None:
     model = text_model("node relu Relu x -> a", "node relu2 Relu a -> y backward", "alias g a y")
     assert read_ir(model).phases == {"relu2": Phase.BACKWARD}
-    assert read_ir(model).grouped == {"a", "y"}
+    assert read_ir(model).alias_groups == {"a": "g", "y": "g"}
 
 
 def test_an_operator_with_fewer_operands_than_the_tables_list_is_read() -> None:

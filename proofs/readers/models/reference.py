@@ -57,10 +57,10 @@ class ReferenceProgram:
     envelope bytes and shapes are expressions. `views` maps a result to its base and the byte offset in it; `in_place`
     holds (result, operand) pairs: both are what the tables of `operators` or a declaring model permit, never across a
     body's boundary. `assumed` are the operators (`domain::op`) for which the model alone states it. `floating`
-    are the tensors that can have a gradient, `grouped` those in a declared alias group, and `phases` gives the phase of
-    each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that they give the
-    same values is assumed. `size_differences` are the tensors whose size the verifier works out otherwise than shape
-    inference does, `assumed_sizes` the operators whose results' size it takes from there, each with the reason.
+    are the tensors that can have a gradient, `alias_groups` gives the group of each that is declared in one, `phases`
+    the phase of each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that
+    they give the same values is assumed. `size_differences` are the tensors whose size the verifier works out otherwise
+    than shape inference does, `assumed_sizes` the operators whose results' size it takes from there, with the reason.
     `opaque` are the nodes of which the tables hold nothing although they have the operator (V2.4), and `has_attributes`
     is false where the model states none.
     """
@@ -80,7 +80,7 @@ class ReferenceProgram:
     unproduced: frozenset[str] = frozenset()
     assumed: list[str] = field(default_factory=list)
     floating: set[str] = field(default_factory=set)
-    grouped: frozenset[str] = frozenset()
+    alias_groups: dict[str, str] = field(default_factory=dict)
     phases: dict[str, Phase] = field(default_factory=dict)
     repeated: set[str] = field(default_factory=set)
     size_differences: tuple[SizeDifference, ...] = ()

@@ -116,7 +116,7 @@ def joint(forward: ReferenceProgram) -> ReferenceProgram:
             raise _no_gradient(step.node, "bodies and mutations have no gradient")
     made = _Joint(forward)
     made.run()
-    if shared := sorted(made.result.saved & forward.grouped):
+    if shared := sorted(made.result.saved & forward.alias_groups.keys()):
         raise _no_gradient(shared[0], "backward reads it, and it shares bytes in an alias group")
     return made.result
 
