@@ -18,6 +18,8 @@ from tmmu.plan.sections import BufferPlan, Plan
 PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 NO_PLAN = 4
+TYPES = "types"
+"""The element types of tensors, of which without a model nothing but the width is used."""
 
 
 @dataclass
@@ -55,12 +57,15 @@ class Verdict:
 
 
 def absent(plan: Plan | BufferPlan, against_model: bool) -> dict[str, str]:
-    """The obligations that a plan gives no occasion for, each with the reason. spec: P2.5"""
+    """The obligations that a plan gives no occasion for, and what else is not looked at, each with the reason.
+
+    spec: P2.5, V3.10
+    """
     found: dict[str, str] = {}
     if isinstance(plan, BufferPlan):
         found |= dict.fromkeys(OF_STEPS, "no accesses are stated")
     elif not against_model:
-        found[Obligation.STEPS_ARE_THE_MODEL] = "no model is given"
+        found |= dict.fromkeys((Obligation.STEPS_ARE_THE_MODEL, TYPES), "no model is given")
     if isinstance(plan, Plan) and (plan.claims is None or plan.claims.configuration is None):
         found[Obligation.ROLES_HAVE_ARENAS] = "no configuration is claimed"
     usage = () if plan.claims is None else plan.claims.usage

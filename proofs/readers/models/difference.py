@@ -12,7 +12,7 @@ from tmmu.plan.sections import Plan
 
 WHAT = (
     "binding", "size", "branch", "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes",
-    "mutates", "missing-tensor", "extra-tensor", "bytes", "element-bits", "role", "input", "output", "saved", "writer",
+    "mutates", "missing-tensor", "extra-tensor", "bytes", "type", "role", "input", "output", "saved", "writer",
     "alignment", "view", "alias", "order", "nesting", "missing-body", "extra-body", "body-parent", "body-steps",
     "body-iterates",    "unproduced", "must-not-alias", "donated", "source-digest", "sharding", "shard",
 )  # fmt: skip

@@ -240,7 +240,7 @@ class _Reading:
             raise invalid(f"the element type {dtype!r} is unknown", name)
         if is_negative(size) or alignment < 1:
             raise invalid("bytes and alignment must be positive", name)
-        self.reference.sizes[name], self.reference.shapes[name] = (size, BITS[dtype]), shape
+        self.reference.sizes[name], self.reference.shapes[name] = (size, dtype), shape
         self.reference.roles[name], self.reference.alignments[name] = role, alignment
         if is_floating(dtype):
             self.reference.floating.add(name)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tmmu.core.dims.expressions import Dim
+from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Bindings, NodePart, Phase, Role
 
 
@@ -53,7 +54,7 @@ class SizeDifference(NamedTuple):
 class ReferenceProgram:
     """Steps in an order that the model allows, and what the plan must say of each tensor.
 
-    `sizes` gives (bytes, bits of an element) of every tensor, `alignments` the least alignment of each; inside an
+    `sizes` gives (bytes, element type) of every tensor, `alignments` the least alignment of each; inside an
     envelope bytes and shapes are expressions. `views` maps a result to its base and the byte offset in it; `in_place`
     holds (result, operand) pairs: both are what the tables of `operators` or a declaring model permit, never across a
     body's boundary. `assumed` are the operators (`domain::op`) for which the model alone states it. `floating`
@@ -67,7 +68,7 @@ class ReferenceProgram:
 
     steps: list[ReferenceStep] = field(default_factory=list)
     bodies: dict[str, ReferenceBody] = field(default_factory=dict)
-    sizes: dict[str, tuple[Dim, int]] = field(default_factory=dict)
+    sizes: dict[str, tuple[Dim, str]] = field(default_factory=dict)
     shapes: dict[str, tuple[Dim, ...]] = field(default_factory=dict)
     alignments: dict[str, int] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=dict)
@@ -89,3 +90,8 @@ class ReferenceProgram:
     has_attributes: bool = True
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None
+
+    def width(self, name: str) -> tuple[Dim, int]:
+        """The bytes of a tensor and the bits of an element: what an in-place result has of its operand (T3.3)."""
+        size, dtype = self.sizes[name]
+        return size, BITS[dtype]
