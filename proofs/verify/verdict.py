@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofs.obligations import Outcome
+from proofs.verify.options import Options
 from proofs.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
 from tmmu.plan.sections import BufferPlan, Plan
 
@@ -56,15 +57,17 @@ class Verdict:
         return f"{self.verdict} {self.file}{part} {against}"
 
 
-def absent(plan: Plan | BufferPlan, against_model: bool) -> dict[str, str]:
+def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
     """The obligations that a plan gives no occasion for, and what else is not looked at, each with the reason.
 
     spec: P2.5, V3.10
     """
     found: dict[str, str] = {}
+    if options.arenas is None:
+        found[Obligation.ARENAS_ARE_CONFIGURED] = "no configuration is given"
     if isinstance(plan, BufferPlan):
         found |= dict.fromkeys(OF_STEPS, "no accesses are stated")
-    elif not against_model:
+    elif options.model is None:
         found |= dict.fromkeys((Obligation.STEPS_ARE_THE_MODEL, TYPES), "no model is given")
     if isinstance(plan, Plan) and (plan.claims is None or plan.claims.configuration is None):
         found[Obligation.ROLES_HAVE_ARENAS] = "no configuration is claimed"
@@ -79,13 +82,13 @@ def absent(plan: Plan | BufferPlan, against_model: bool) -> dict[str, str]:
     return found
 
 
-def obligations_of(plan: Plan | BufferPlan, against_model: bool) -> list[Obligation]:
+def obligations_of(plan: Plan | BufferPlan, options: Options) -> list[Obligation]:
     """Every obligation that a verdict on this plan lists."""
     kinds = [Discharge.BY_COMPARISON, Discharge.BY_ROWS]
     if isinstance(plan, Plan):
         kinds += [Discharge.OVER_ENVELOPE] if plan.envelope is not None else []
         kinds += [Discharge.OF_SHARDED] if plan.provenance is not None and plan.provenance.shard_spec else []
-    missing = absent(plan, against_model)
+    missing = absent(plan, options)
     return [name for name in discharged(*kinds) if name not in missing]
 
 

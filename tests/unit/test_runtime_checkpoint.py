@@ -19,7 +19,7 @@ from tmmu.core import canonical
 from tmmu.core.columns import Names
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
-from tmmu.plan.sections import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
@@ -159,6 +159,19 @@ def test_one_model_and_token_give_the_checkpoints_layout_again(tmp_path: Path) -
     ):
         with refused("REPLAY_DIVERGENCE", "plan_hash of the current plan", str(tmp_path / "c")):
             checkpoint.restore(tmp_path / "c", current=other)
+
+
+def test_a_checkpoint_of_another_plan_is_refused(tmp_path: Path) -> None:
+    """Also where the plan hash, which leaves operators, types and bodies out, is the same. spec: U6.4"""
+    made = plan()
+    (tmp_path / "c").write_bytes(checkpoint.encode(made))
+    for change in ({"ops": (("", "Add"), ("", "Neg"))}, {"dtypes": ("int32",)}):
+        other = amended(made, **change)
+        assert other != made
+        assert file.identity(other) == file.identity(made)
+        with refused("REPLAY_DIVERGENCE", "file_digest of the current plan"):
+            checkpoint.load(tmp_path / "c", other)
+    assert checkpoint.load(tmp_path / "c", made).plan == made
 
 
 def test_no_checkpoint_is_made_of_an_open_batch(tmp_path: Path) -> None:

@@ -15,7 +15,12 @@ from tmmu.core.output import print_lines
 @options.records(checkpoint=False)
 @options.most_memory
 @options.style
-@click.option("--against", type=existing, metavar="PLAN", help="The plan of today: the checkpoint must be of it.")
+@click.option(
+    "--against",
+    type=existing,
+    metavar="PLAN",
+    help="The plan of today: the checkpoint must be of it, to the digest of its file.",
+)
 @click.option(
     "-o", "--output", "target", type=options.output, metavar="PLAN", help="Where to write the checkpoint's plan."
 )

@@ -166,9 +166,11 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
         if canonical.encode(value[key]) != canonical.encode(derived):
             raise _diverged(key, canonical.digest(derived), canonical.digest(value[key]))
     if current is not None:
-        now = file.identity(current)
-        if now != plan_hash:
-            raise _diverged("plan_hash of the current plan", plan_hash, now)
+        # The plan hash leaves operators, types and bodies out; the digest of the file covers all.
+        now = file.hashes(current)
+        for field in (name for name in ("plan_hash", "file_digest") if name in stated.hashes):
+            if now.get(field) != stated.hashes[field]:
+                raise _diverged(f"{field} of the current plan", stated.hashes[field], now.get(field, b""))
     state = JournalState(value["batches"], value["state_hash"])
     if state.batches < 0 or len(state.state_hash) != 32 or (state.batches == 0 and state != genesis(plan_hash)):
         raise refusal("state_hash", "it is not a state of this plan")
