@@ -120,7 +120,7 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the steps are the model's is only said where a model was given, and the kernel's word where it is
-    installed. spec: V5.2, V6.2
+    installed. spec: V3.10, V5.2, V6.2
     """
     answered(monkeypatch, [*ALL, Outcome("lemmas", "PROVED", 1, 0.1)])
     monkeypatch.setattr(verify_plan, "kernel_answer", lambda *_: {"answer": NOT_INSTALLED})
@@ -128,6 +128,7 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     alone, against = verify(plan), verify(plan, Options(model=path, arenas=AS_GIVEN))
     assert (alone.verdict, against.verdict) == ("PROVED", "PROVED")
     assert (alone.scope, against.scope) == ("for the steps it states", "against the model")
+    assert ("types" in alone.not_looked_at, "types" in against.not_looked_at) == (True, False)
     assert [entry["name"] for entry in against.obligations] == [*LISTED, "lemmas"]
     assert alone.obligations == [entry for entry in against.obligations if entry["name"] not in OF_THE_USERS]
     for entry in against.obligations:
