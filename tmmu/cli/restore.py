@@ -1,4 +1,7 @@
-"""`tmmu restore`: the arenas of a checkpoint in real memory, after its hashes were computed again. spec: U7.6, U7.7"""
+"""`tmmu restore`: the arenas of a checkpoint in real memory, after its hashes were computed again.
+
+spec: U6.11, U7.6, U7.7
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,8 @@ def restore(
             if target is not None:
                 plans.save(found.plan, target)
             execution.print_applied(file, applied, style)
+            if not found.is_covered:
+                click.echo("note: the sealed state does not cover these bytes: run with --contents", err=True)
     if target is not None:
         print_lines(f"wrote {target}", err=style == "json")
     return 0
