@@ -21,6 +21,10 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 NO_PLAN = 4
 TYPES = "types"
 """The element types of tensors, of which without a model nothing but the width is used."""
+UNUSED = ("model", "layout", "order", "replay_token", "ir_hash")
+"""What every provenance states and its hashes cover, and is compared with nothing."""
+OF_MODELS = ("mode", "source_digest")
+"""What provenance states of a model, and is used where there is one."""
 
 
 @dataclass
@@ -76,9 +80,33 @@ def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
         found[Obligation.SLOT_COUNT] = "no slots are claimed"
     if all(used.peak_live_bytes is None for used in usage):
         found[Obligation.PEAK] = "no peak is claimed"
+    if isinstance(plan, Plan):
+        found |= _unused(plan, options.model is not None)
     placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
     if not placement.must_not_alias:
         found[Obligation.MUST_NOT_ALIAS] = "no pairs are stated"
+    return found
+
+
+def _unused(plan: Plan, against_model: bool) -> dict[str, str]:
+    """The fields of a plan from which nothing follows that is checked. spec: V3.12"""
+    found: dict[str, str] = {}
+    if plan.allocation.unproduced and not against_model:
+        found["unproduced"] = "no model is given"
+    if plan.envelope is not None:
+        found["envelope.policy"] = "it is about runs"
+    if plan.provenance is not None:
+        origin, bindings = plan.provenance, plan.provenance.bindings
+        also: dict[str, object] = {
+            "bindings.donated": bindings.donated, "bindings.trust_shapes": bindings.trust_shapes,
+            "address_token_digest": origin.address_token_digest,
+        }  # fmt: skip
+        names = (*UNUSED, *(name for name, stated in also.items() if stated))
+        found |= dict.fromkeys((f"provenance.{name}" for name in names), "nothing to compare it with")
+        if origin.shard_spec:
+            found["provenance.shard_spec"] = "a rank shows its own parts alone"
+        if not against_model:
+            found |= dict.fromkeys((f"provenance.{name}" for name in OF_MODELS), "no model is given")
     return found
 
 

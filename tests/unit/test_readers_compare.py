@@ -447,11 +447,12 @@ def test_only_what_the_caller_writes_is_donated() -> None:
         assert kinds(amended(plan_of(model), bindings=Bindings(donated=(name,))), model) == ["donated"]
 
 
-def test_the_source_is_the_models_where_the_model_has_one() -> None:
+def test_the_source_is_the_models() -> None:
     """spec: R2.5"""
     model = replace(branches(), source_digest=b"m" * 32)
     assert kinds(plan_of(model), model) == []
     assert kinds(amended(plan_of(model), source_digest=b"p" * 32), model) == ["source-digest"]
     assert kinds(amended(plan_of(model), source_digest=None), model) == ["source-digest"]
     unnamed = replace(model, source_digest=None)
-    assert kinds(plan_of(model), unnamed) == []
+    assert kinds(plan_of(model), unnamed) == ["source-digest"]
+    assert kinds(plan_of(unnamed), unnamed) == []

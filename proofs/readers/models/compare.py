@@ -116,7 +116,7 @@ def _records(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
     if plan.provenance is None:
         return
     digests = plan.provenance.source_digest, reference.source_digest
-    if digests[1] is not None and digests[0] != digests[1]:
+    if digests[0] != digests[1]:
         yield difference("source-digest", "", (), None, *("" if digest is None else digest.hex() for digest in digests))
 
 
