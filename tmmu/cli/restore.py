@@ -48,7 +48,7 @@ def restore(
                 plans.save(found.plan, target)
             execution.print_applied(file, applied, style)
             if not found.is_covered:
-                click.echo("note: the sealed state does not cover these bytes: run with --contents", err=True)
+                print_lines("note: the sealed state does not cover these bytes: run with --contents", err=True)
     if target is not None:
         print_lines(f"wrote {target}", err=style == "json")
     return 0
