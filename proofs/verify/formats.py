@@ -72,7 +72,7 @@ def _arenas(assumptions: dict[str, Any]) -> Iterator[str]:
         names = " ".join(name for name, stated in figures.items() if stated == (capacity, alignment))
         limit = "unlimited" if capacity == UINT64_END - 1 else capacity
         yield f"{names} (capacity {limit}, alignment {alignment})"
-    yield from (f"{len(assumptions[what])} {what}" for what in ("devices", "rules") if assumptions[what])
+    yield from (counted(len(assumptions[f"{what}s"]), what) for what in ("device", "rule") if assumptions[f"{what}s"])
 
 
 def _rows(obligations: Sequence[dict[str, Any]]) -> Iterator[str]:

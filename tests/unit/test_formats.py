@@ -112,7 +112,7 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
         "  donated: x",
         "  assumed operators: own::Op",
         "  assumed sizes of results: own::Op (it has no rule)",
-        "  assumed arenas: one three (capacity unlimited, alignment 128), two (capacity 64, alignment 1), 1 devices",
+        "  assumed arenas: one three (capacity unlimited, alignment 128), two (capacity 64, alignment 1), 1 device",
         "  trusted: the shapes that the model file states",
     ]
 
