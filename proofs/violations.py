@@ -38,6 +38,7 @@ class Obligation(StrEnum):
 
     HASHES = "hashes", Discharge.BY_COMPARISON
     STEPS_ARE_THE_MODEL = "steps_are_the_model", Discharge.BY_COMPARISON
+    ARENAS_ARE_CONFIGURED = "arenas_are_configured", Discharge.BY_COMPARISON
     BODIES_NEST = "bodies_nest", Discharge.BY_COMPARISON
     ROLES_HAVE_ARENAS = "roles_have_arenas", Discharge.BY_COMPARISON
     NO_LIVE_OVERLAP = "no_live_overlap", Discharge.BY_ROWS

@@ -39,7 +39,12 @@ def placed(run: Program) -> Iterator[Violation]:
 
 
 def stored(run: PlacedStorages) -> Iterator[Violation]:
-    """Alignment, bounds and capacity of every storage."""
+    """Alignment, bounds and capacity of every storage, and the alignment of every arena, also of an empty one."""
+    holding = {s.arena for s in run.storages}
+    for a, arena in enumerate(run.arenas):
+        if a not in holding and not power_of_two(arena.alignment):
+            text = f"the arena {arena.name} has the alignment {arena.alignment}: {NO_POWER}"
+            yield Violation(Obligation.ALIGNMENT, text, arena=arena.name)
     for k, s in enumerate(run.storages):
         arena, of = run.arenas[s.arena], run.storage_names[k]
         where = ((of,), None, arena.name, s.offset, s.offset + max(0, s.bytes - 1))

@@ -4,7 +4,7 @@ Only storages with several contents need more than the other obligations. In eac
 one another (`holding`); contents in other bytes are apart; where slices overlap in part, each pair is asked about. A
 content may replace another in the step that reads it last only as its permitted in-place result: in the identical
 slice, and with no other operand of the step in these bytes. A view lies exactly at its base's bytes.
-spec: X4.5, X4.6, V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V1.13, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, T3.8, T2.4
+spec: X4.5, X4.6, V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, V1.13, V1.15, V2.1, T3.1, T3.4, T3.5, T3.6, T3.7, T3.8, T2.4
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from proofs.obligations.contents import (
 )
 from proofs.obligations.context import CALLER, Context
 from proofs.obligations.rows import BATCH, Batch, Chain, Place, Unprovable, false, listed, number, table, walk
+from tmmu.core.columns import NONE
+from tmmu.core.vocabulary import Shares
+from tmmu.plan.columns import SHARES
 
 SENTENCE = "Every byte of every read holds what is read, and a result takes an operand's bytes only in place."
 LEMMAS: tuple[str, ...] = ("every_content_is_kept", "holdings_join")
@@ -50,8 +53,9 @@ Asked = list[tuple[str, Place]]
 
 
 def rows(context: Context) -> Iterator[Batch]:
-    """A row for each view; a cell for each content of the storages that have several."""
+    """A row for each tensor that is stated to share; a cell for each content of the storages that have several."""
     yield from _views(context)
+    yield from _stated(context)
     when = value_live_ranges(context)
     yield from _mutations(context, when)
     yield from _taken(context)
@@ -90,6 +94,26 @@ def _views(context: Context) -> Iterator[Batch]:
     yield from table("shows", columns, lambda i: Place((int(view[i]), int(base[i]))))
     endless = [row for row in links if int(context.root[row]) in links]
     yield from false(*(Place((row,)) for row in endless))
+
+
+def _stated(context: Context) -> Iterator[Batch]:
+    """What is stated to be in place has its operand's slice, what is stated an alias begins with what it names; and no
+    view or result in place is stated that is not permitted. spec: V1.15
+    """
+    t, permissions = context.plan.allocation.tensors, context.permissions
+    pairs: list[tuple[int, int]] = []
+    refused: list[Place] = []
+    for row in np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist():
+        pair, shares = (row, int(t.of[row])), SHARES[int(t.shares[row])]
+        if shares is Shares.ALIAS or (shares is Shares.IN_PLACE and permissions.in_place.get(row) == pair[1]):
+            pairs.append(pair)
+        elif shares is Shares.IN_PLACE or permissions.views.get(row, (NONE, 0))[0] != pair[1]:
+            refused.append(Place(pair))
+    one, other = np.array(pairs, np.int64).reshape(-1, 2).T
+    sizes = [np.where(t.shares[one] == SHARES.index(Shares.IN_PLACE), t.bytes[k], 0) for k in (one, other)]
+    columns = t.storage[one], t.window[one], sizes[0], t.storage[other], t.window[other], sizes[1]
+    yield from table("same_slice", columns, lambda i: Place(pairs[i]))
+    yield from false(*refused)
 
 
 def _mutations(context: Context, when: ValueLiveRanges) -> Iterator[Batch]:

@@ -20,6 +20,7 @@ from proofs.readers.operators import COLLECTIVES, GRADIENTS
 from proofs.sharding.loops import Loops, Place, loops, of_update, stated
 from proofs.sharding.partitions import Partitioning, PartitionSpec, misfit
 from tmmu.core.dims.expressions import Expression, closed
+from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import NodePart, Phase, Role
 
 _RANDOM = re.compile("bernoulli|dropout|exponential|multinomial|poisson|rand|uniform", re.IGNORECASE)
@@ -43,8 +44,8 @@ def spread(model: ReferenceProgram, spec: dict[str, Any]) -> Spread:
         random = not _is_gradient(step) and _RANDOM.search(step.op)
         if random and (step.op != "Dropout" or not step.writes or step.writes[0] not in model.views):
             raise misfit(step.node, f"{step.op} draws random numbers")
-    if model.grouped:
-        raise misfit(min(model.grouped), "an alias group is not sharded")
+    if model.alias_groups:
+        raise misfit(min(model.alias_groups), "an alias group is not sharded")
     for name, shape in model.shapes.items():
         if any(isinstance(dim, Expression) for dim in shape):
             raise misfit(name, "a dynamic shape is not sharded")
@@ -272,12 +273,12 @@ class _Work:
         return name
 
     def _resize(self, name: str, like: str, partition: PartitionSpec) -> None:
-        bits = self.model.sizes[like][1]
+        dtype = self.model.sizes[like][1]
         shape = self.mesh.chunks(closed(self.model.shapes[like]), partition)
         elements = 1
         for n in shape:
             elements *= n
-        self.new.shapes[name], self.new.sizes[name] = shape, (-(-elements * bits // 8), bits)
+        self.new.shapes[name], self.new.sizes[name] = shape, (-(-elements * BITS[dtype] // 8), dtype)
 
     def _emit(self, step: ReferenceStep, made: ReferenceStep) -> None:
         if made.node in self.owner:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from proofs.checker import claims, envelope, execute, structure
+from proofs.checker import claims, configuration, envelope, execute, sharing, structure
 from proofs.checker.program import PlacedStorages, Program, placed_storages, program
 from proofs.obligations.context import Context, StorageContext, context_of, storage_context
 from proofs.readers.models import compare
@@ -19,6 +19,7 @@ from proofs.sharding.parts import false_parts, part_differences
 from proofs.sharding.stages import RankModel
 from proofs.violations import Obligation, Violation, false_field
 from tmmu.plan import file
+from tmmu.plan.configuration_file import Configuration
 from tmmu.plan.gate import Stated, StatedBuffers
 from tmmu.plan.sections import Plan
 
@@ -28,13 +29,15 @@ class Subject:
     """A plan with steps that passed the gate, and what it is checked against.
 
     `model` is what its rank must run, in `mode`; None where no model is given. `donated` are the names of the
-    caller's tensors that the user gave up, whatever the plan states of it.
+    caller's tensors that the user gave up, whatever the plan states of it. `arenas` is the configuration that the user
+    gives, if any.
     """
 
     stated: Stated
     model: RankModel | None = None
     donated: frozenset[str] = frozenset()
     mode: str = "inference"
+    arenas: Configuration | None = None
 
     @property
     def plan(self) -> Plan:
@@ -62,6 +65,7 @@ class BufferSubject:
     """The same of a plan that states lifetimes without accesses."""
 
     stated: StatedBuffers
+    arenas: Configuration | None = None
 
     @cached_property
     def run(self) -> PlacedStorages:
@@ -80,9 +84,12 @@ def violations(subject: Subject) -> Iterator[Violation]:
     if subject.model is not None:
         yield from compare.differences(plan, subject.model.reference, subject.donated, subject.mode)
         yield from part_differences(plan, subject.model)
+    if subject.arenas is not None:
+        yield from configuration.differences(plan, subject.run, subject.arenas)
     yield from envelope.violations(plan)
     yield from execute.violations(subject.run)
     yield from structure.violations(plan, subject.run)
+    yield from sharing.false_sharing(plan, subject.run)
     if plan.claims is not None:
         yield from claims.false_claims(plan.claims, subject.run)
     if plan.shards is not None:
@@ -93,6 +100,8 @@ def violations(subject: Subject) -> Iterator[Violation]:
 def buffer_violations(subject: BufferSubject) -> Iterator[Violation]:
     """The same of lifetimes without accesses."""
     plan, run = subject.stated.plan, subject.run
+    if subject.arenas is not None:
+        yield from configuration.differences(plan, run, subject.arenas)
     yield from execute.stored(run)
     yield from execute.overlapping(run)
     yield from structure.kept_apart(run)

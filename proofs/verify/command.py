@@ -20,9 +20,19 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder, bound, dims, existing, shapes
 from tmmu.core.output import one_line, print_lines, print_text, progress
 from tmmu.core.vocabulary import MODES
+from tmmu.plan import configuration_file
+from tmmu.plan.configuration_file import Configuration
 
 ORDER = (70, 1, NO_PLAN, 3, 0)
 """Which exit code counts where several files have different ones: the first of these that occurred."""
+
+
+def _configuration(_context: object, _parameter: object, path: str | None) -> Configuration | None:
+    """What the file of --arenas states. Raises BadParameter where it is no configuration."""
+    try:
+        return None if path is None else configuration_file.load(path)
+    except TmmuError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -36,6 +46,12 @@ ORDER = (70, 1, NO_PLAN, 3, 0)
     multiple=True,
     metavar="NAME",
     help="The caller gives this input up: results may take its bytes; * is any text.",
+)
+@click.option(
+    "--arenas",
+    type=existing,
+    callback=_configuration,
+    help="The arena configuration (TOML, as for tmmu plan) that each plan must have; else the plan's is assumed.",
 )
 @click.option(
     "--mode",
@@ -90,6 +106,7 @@ def command(
     shape: dict[str, str],
     value: dict[str, str],
     donate: tuple[str, ...],
+    arenas: Configuration | None,
     mode: str | None,
     trust_shapes: bool,
     require: str,
@@ -114,7 +131,7 @@ def command(
     known, ranges = dims(dim)
     options = Options(
         model, known, shapes("--shape", shape), value, frozenset(donate), trust_shapes, required, timeout,
-        definition_limit, workers, solvers, smt2, ranges, mode, coq,
+        definition_limit, workers, solvers, smt2, ranges, mode, arenas, coq,
     )  # fmt: skip
     if coq is not None and len(plans) > 1:
         raise click.BadParameter("give one plan: its file is DIR/Plan.v", param_hint="--coq")

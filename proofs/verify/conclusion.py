@@ -24,7 +24,7 @@ NOTHING: dict[str, str] = {Obligation.SHARING_IS_SOUND: "no two tensors share by
 def conclude(result: Verdict, plan: Plan | BufferPlan, outcomes: Sequence[Outcome], options: Options) -> None:
     """PROVED if the solver discharged everything and nothing required is missing; else UNKNOWN with the reason."""
     by_name = {outcome.name: outcome for outcome in outcomes}
-    names = obligations_of(plan, options.model is not None)
+    names = obligations_of(plan, options)
     unasked = [name for name in names if name not in by_name and not name.is_compared]
     for name in names:
         outcome = by_name.pop(name, None)
@@ -58,7 +58,7 @@ def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
     compared = {name for name in Obligation if name.is_compared}
     result.compared = [entry["name"] for entry in holding if entry["name"] in compared]
     result.proved = [entry["name"] for entry in holding if entry["name"] not in compared and entry.get("rows") != 0]
-    result.not_looked_at = absent(plan, options.model is not None)
+    result.not_looked_at = absent(plan, options)
     result.not_looked_at |= {e["name"]: NOTHING.get(e["name"], "no rows") for e in holding if e.get("rows") == 0}
     placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
     if len(placement.storages) > options.definition_limit:
@@ -122,6 +122,7 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
         "provenance": origin is not None,
         "claims": plan.claims is not None,
         "accesses": has_steps,
+        "arenas": options.arenas is not None,
         "sizes": options.model is not None and not result.assumptions["assumed_sizes"],
     }[requirement]
 

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as Xml
 
 from proofs.verify.verdict import Verdict
 from tmmu.core.output import counted, json_text, one_line
+from tmmu.core.vocabulary import UINT64_END
 
 SHOWN = 8
 """Donated inputs that text output names; JSON has all of them."""
@@ -51,6 +52,8 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
     if verdict.assumptions["assumed_sizes"]:
         sizes = (f"{operator} ({reason})" for operator, reason in verdict.assumptions["assumed_sizes"].items())
         yield f"  assumed sizes of results: {', '.join(sizes)}"
+    if verdict.assumptions["arenas"] and verdict.witness is None:
+        yield f"  assumed arenas: {', '.join(_arenas(verdict.assumptions))}"
     if verdict.assumptions["trusted_shapes"]:
         yield "  trusted: the shapes that the model file states"
     yield from (f"  note: {note}" for note in verdict.notes)
@@ -60,6 +63,16 @@ def _with_reasons(reasons: dict[str, str]) -> Iterator[str]:
     """Names with their reasons, each reason once."""
     for reason in dict.fromkeys(reasons.values()):
         yield f"{', '.join(name for name, why in reasons.items() if why == reason)} ({reason})"
+
+
+def _arenas(assumptions: dict[str, Any]) -> Iterator[str]:
+    """The arenas with what is assumed of each, equal figures once, and how many devices and rules there are."""
+    figures = {arena["name"]: (arena["capacity"], arena["alignment"]) for arena in assumptions["arenas"]}
+    for capacity, alignment in dict.fromkeys(figures.values()):
+        names = " ".join(name for name, stated in figures.items() if stated == (capacity, alignment))
+        limit = "unlimited" if capacity == UINT64_END - 1 else capacity
+        yield f"{names} (capacity {limit}, alignment {alignment})"
+    yield from (counted(len(assumptions[f"{what}s"]), what) for what in ("device", "rule") if assumptions[f"{what}s"])
 
 
 def _rows(obligations: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -9,7 +9,7 @@ UNKNOWN. spec: V4.1, V4.2, V4.4, V4.5, V4.6, V5.2, V5.3, V5.4, V5.5, V6.1, A2.6
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,9 @@ from tmmu.core.bindings import bindings_object
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings
 from tmmu.plan import file
+from tmmu.plan.claims import claims_object
 from tmmu.plan.gate import Stated, StatedBuffers
-from tmmu.plan.sections import Plan
+from tmmu.plan.sections import BufferPlan, Plan
 
 AT_MOST = 100
 """Violations that are looked for."""
@@ -80,20 +81,20 @@ def judge(
     # From here on names, those that this plan has: a rank has what its stage touches.
     options = replace(options, donated=donation.given_up(plan, options.donated))
     origin = plan.provenance
-    result.assumptions = _assumptions(bound_by(plan, options), options)
+    result.assumptions = _assumptions(plan, bound_by(plan, options), options)
     result.claims = claims_of(plan)
     if origin is not None and origin.shard_spec:
         result.assumptions["rank"], result.assumptions["world_size"] = origin.rank, origin.world_size
     try:
         model = _model(plan, options)
     except TmmuError as error:
-        refute(result, [_not_of_model(plan, error)], obligations_of(plan, options.model is not None))
+        refute(result, [_not_of_model(plan, error)], obligations_of(plan, options))
         return result
-    subject = Subject(stated, model, options.donated, mode_of(plan, options))
+    subject = Subject(stated, model, options.donated, mode_of(plan, options), options.arenas)
     result.assumptions["believed_operators"] = _assumed_operators(subject)
     result.assumptions["assumed_sizes"] = {} if model is None else model.reference.assumed_sizes
     progress("checking")
-    if not _refuted(result, violations(subject), stated):
+    if not _refuted(result, violations(subject), plan, options):
         _prove(result, subject, options, progress)
     return result
 
@@ -104,18 +105,18 @@ def _judge_buffers(path: str, stated: StatedBuffers, options: Options, progress:
         if given:
             raise Disagreement(f"{flag}: the plan states lifetimes and no steps, which this is about")
     result = Verdict(path, UNKNOWN, EXITS[UNKNOWN], "for the lifetimes it states")
-    result.assumptions, result.claims = _assumptions(Bindings(), options), claims_of(stated.plan)
-    subject = BufferSubject(stated)
+    result.assumptions, result.claims = _assumptions(stated.plan, Bindings(), options), claims_of(stated.plan)
+    subject = BufferSubject(stated, options.arenas)
     progress("checking")
-    if not _refuted(result, buffer_violations(subject), stated):
+    if not _refuted(result, buffer_violations(subject), stated.plan, options):
         _prove(result, subject, options, progress)
     return result
 
 
-def _refuted(result: Verdict, found: Iterator[Violation], stated: Stated | StatedBuffers) -> bool:
+def _refuted(result: Verdict, found: Iterator[Violation], plan: Plan | BufferPlan, options: Options) -> bool:
     """Whether anything false is found; then the verdict is REFUTED."""
     if first := list(islice(found, AT_MOST)):
-        refute(result, first, obligations_of(stated.plan, result.model is not None))
+        refute(result, first, obligations_of(plan, options))
     return bool(first)
 
 
@@ -217,7 +218,7 @@ def read_model(path: str, bindings: Bindings) -> ReferenceProgram:
     return read_onnx(path, bindings)
 
 
-def _assumptions(bound: Bindings, options: Options) -> dict[str, Any]:
+def _assumptions(plan: Plan | BufferPlan, bound: Bindings, options: Options) -> dict[str, Any]:
     bindings = bindings_object(bound)
     return {
         **{key: bindings.get(key, {}) for key in ("dims", "ranges", "shapes", "values", "defaults")},
@@ -225,7 +226,19 @@ def _assumptions(bound: Bindings, options: Options) -> dict[str, Any]:
         "trusted_shapes": options.trust_shapes,
         "believed_operators": [],
         "assumed_sizes": {},
+        **(_configuration(plan) if options.arenas is None else {"arenas": [], "devices": [], "rules": []}),
     }
+
+
+def _configuration(plan: Plan | BufferPlan) -> dict[str, Any]:
+    """What a plan states of its arenas, devices and rules, and no configuration is given to compare with. spec: V5.3"""
+    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
+    arenas = [asdict(arena) for arena in placement.arenas]
+    claimed = claims_object(plan.claims).get("configuration") if plan.claims is not None else None
+    if claimed is None:
+        return {"arenas": arenas, "devices": [], "rules": []}
+    arenas = [arena | use for arena, use in zip(arenas, claimed["arenas"], strict=True)]
+    return {"arenas": arenas, "devices": claimed["devices"], "rules": claimed["rules"]}
 
 
 def _assumed_operators(subject: Subject) -> list[str]:

@@ -10,9 +10,10 @@ from typing import Any
 
 from proofs.readers import donation
 from tmmu.core.vocabulary import Bindings
+from tmmu.plan.configuration_file import Configuration
 from tmmu.plan.sections import Plan
 
-REQUIRABLE = ("model", "slot-count", "ranks", "kernel", "provenance", "claims", "accesses", "sizes")
+REQUIRABLE = ("model", "slot-count", "ranks", "kernel", "provenance", "claims", "accesses", "sizes", "arenas")
 """What `--require` may name."""
 
 
@@ -36,6 +37,8 @@ class Options:
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     mode: str | None = None
     """What is run of the model, for a plan whose provenance does not say it."""
+    arenas: Configuration | None = None
+    """The arena configuration that plans must have."""
     coq: str | None = None
     """The folder for a file in which Coq itself proves the plan."""
 

@@ -12,12 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofs.obligations import Outcome
+from proofs.verify.options import Options
 from proofs.violations import OF_STEPS, Discharge, Obligation, Violation, discharged
 from tmmu.plan.sections import BufferPlan, Plan
 
 PROVED, REFUTED, UNKNOWN = "PROVED", "REFUTED", "UNKNOWN"
 EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
 NO_PLAN = 4
+TYPES = "types"
+"""The element types of tensors, of which without a model nothing but the width is used."""
+UNUSED = ("model", "layout", "order", "replay_token", "ir_hash")
+"""What every provenance states and its hashes cover, and is compared with nothing."""
+OF_MODELS = ("mode", "source_digest")
+"""What provenance states of a model, and is used where there is one."""
 
 
 @dataclass
@@ -54,13 +61,18 @@ class Verdict:
         return f"{self.verdict} {self.file}{part} {against}"
 
 
-def absent(plan: Plan | BufferPlan, against_model: bool) -> dict[str, str]:
-    """The obligations that a plan gives no occasion for, each with the reason. spec: P2.5"""
+def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
+    """The obligations that a plan gives no occasion for, and what else is not looked at, each with the reason.
+
+    spec: P2.5, V3.10
+    """
     found: dict[str, str] = {}
+    if options.arenas is None:
+        found[Obligation.ARENAS_ARE_CONFIGURED] = "no configuration is given"
     if isinstance(plan, BufferPlan):
         found |= dict.fromkeys(OF_STEPS, "no accesses are stated")
-    elif not against_model:
-        found[Obligation.STEPS_ARE_THE_MODEL] = "no model is given"
+    elif options.model is None:
+        found |= dict.fromkeys((Obligation.STEPS_ARE_THE_MODEL, TYPES), "no model is given")
     if isinstance(plan, Plan) and (plan.claims is None or plan.claims.configuration is None):
         found[Obligation.ROLES_HAVE_ARENAS] = "no configuration is claimed"
     usage = () if plan.claims is None else plan.claims.usage
@@ -68,19 +80,43 @@ def absent(plan: Plan | BufferPlan, against_model: bool) -> dict[str, str]:
         found[Obligation.SLOT_COUNT] = "no slots are claimed"
     if all(used.peak_live_bytes is None for used in usage):
         found[Obligation.PEAK] = "no peak is claimed"
+    if isinstance(plan, Plan):
+        found |= _unused(plan, options.model is not None)
     placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
     if not placement.must_not_alias:
         found[Obligation.MUST_NOT_ALIAS] = "no pairs are stated"
     return found
 
 
-def obligations_of(plan: Plan | BufferPlan, against_model: bool) -> list[Obligation]:
+def _unused(plan: Plan, against_model: bool) -> dict[str, str]:
+    """The fields of a plan from which nothing follows that is checked. spec: V3.12"""
+    found: dict[str, str] = {}
+    if plan.allocation.unproduced and not against_model:
+        found["unproduced"] = "no model is given"
+    if plan.envelope is not None:
+        found["envelope.policy"] = "it is about runs"
+    if plan.provenance is not None:
+        origin, bindings = plan.provenance, plan.provenance.bindings
+        also: dict[str, object] = {
+            "bindings.donated": bindings.donated, "bindings.trust_shapes": bindings.trust_shapes,
+            "address_token_digest": origin.address_token_digest,
+        }  # fmt: skip
+        names = (*UNUSED, *(name for name, stated in also.items() if stated))
+        found |= dict.fromkeys((f"provenance.{name}" for name in names), "nothing to compare it with")
+        if origin.shard_spec:
+            found["provenance.shard_spec"] = "a rank shows its own parts alone"
+        if not against_model:
+            found |= dict.fromkeys((f"provenance.{name}" for name in OF_MODELS), "no model is given")
+    return found
+
+
+def obligations_of(plan: Plan | BufferPlan, options: Options) -> list[Obligation]:
     """Every obligation that a verdict on this plan lists."""
     kinds = [Discharge.BY_COMPARISON, Discharge.BY_ROWS]
     if isinstance(plan, Plan):
         kinds += [Discharge.OVER_ENVELOPE] if plan.envelope is not None else []
         kinds += [Discharge.OF_SHARDED] if plan.provenance is not None and plan.provenance.shard_spec else []
-    missing = absent(plan, against_model)
+    missing = absent(plan, options)
     return [name for name in discharged(*kinds) if name not in missing]
 
 

@@ -95,6 +95,78 @@ def test_a_plan_by_rules_is_proved_and_says_why(folder: Path, capsys: pytest.Cap
     assert re.match("choice 2 of rule 2; .*npu/sram.* at step [0-9]+, by [0-9]+ ", other["why"])
 
 
+def verified(capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[int, dict[str, Any]]:
+    """The exit code of `verify-plan` and its verdict on the plan."""
+    code = entry.run(["p.cbor", "--format", "json", *flags])
+    return code, json.loads(capsys.readouterr().out)["files"][0]
+
+
+EDITS = {
+    "capacity = 700": "arenas[fast].capacity", "alignment = 64": "arenas[fast].alignment",
+    "page_size = 8192": "arenas[fast].page_size",
+    'roles = ["scratch"]': "arenas[slow].roles",
+}  # fmt: skip
+
+
+def test_the_users_configuration_is_the_plans_or_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: V3.11, V5.3, V5.4"""
+    configured(folder)
+    assert planned(folder, capsys)[0] == 0
+    code, right = verified(capsys, "--arenas", "a.toml", "--require", "arenas")
+    assert (code, right["verdict"], right["assumptions"]["arenas"]) == (0, "PROVED", [])
+    assert "arenas_are_configured" in right["compared"]
+    code, alone = verified(capsys)
+    assert (code, "arenas_are_configured" in alone["not_looked_at"]) == (0, True)
+    fast = alone["assumptions"]["arenas"][0]
+    assert (fast["name"], fast["capacity"], fast["alignment"], fast["memory"]) == ("fast", 2**64 - 1, 128, "sram")
+    assert [len(alone["assumptions"][what]) for what in ("devices", "rules")] == [1, 2]
+    assert verified(capsys, "--require", "arenas")[0] == 3
+    assert entry.run(["p.cbor"]) == 0
+    assert "assumed arenas: fast slow weights (capacity unlimited, alignment 128)" in capsys.readouterr().out
+    text = (folder / "a.toml").read_text()
+    for edit, field in EDITS.items():
+        moved = text.replace(', "scratch"]', "]") if "roles" in edit else text
+        (folder / "b.toml").write_text(moved.replace("[arenas.fast]", f"[arenas.fast]\n{edit}"))
+        code, wrong = verified(capsys, "--arenas", "b.toml")
+        refuted = [wrong["witness"]["field"], *(note.split(" is stated ")[0] for note in wrong["notes"])]
+        assert (code, wrong["witness"]["obligation"]) == (1, "arenas_are_configured")
+        assert field in refuted, edit
+    for old, new, field in (
+        ("sram = 1048576", "sram = 4096", "devices"), ('["y"]', '["z"]', "rules"),
+        ("arenas.weights", "arenas.w", "arenas"),
+    ):  # fmt: skip
+        (folder / "b.toml").write_text(text.replace(old, new))
+        assert verified(capsys, "--arenas", "b.toml")[1]["witness"]["field"] == field
+    (folder / "b.toml").write_text("[arenas.fast]\nalignment = 3")
+    assert entry.run(["p.cbor", "--arenas", "b.toml"]) == 2
+    assert "power of two" in capsys.readouterr().err
+
+
+def test_a_configuration_that_a_plan_does_not_claim_is_applied_to_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Roles, rules and memories of the file are those that a text, which states none, must fit. spec: V3.11"""
+    configured(folder, rules="")
+    assert planned(folder, capsys)[0] == 0
+    capsys.readouterr()
+    assert run(["show", "p.cbor", "--as", "text"]) == 0
+    (folder / "p.plan.txt").write_text(capsys.readouterr().out)
+    text = (folder / "a.toml").read_text()
+    (folder / "b.toml").write_text(text.replace("sram = 1048576", "sram = 64").replace('"gradient", ', ""))
+    (folder / "c.toml").write_text(text + '[[rules]]\nnames = ["y"]\narenas = ["fast"]\n')
+    (folder / "d.toml").write_text(text.replace("dram = 1048576", "dram = 64"))
+    (folder / "e.toml").write_text(text.replace("reuse = false\n", ""))
+    found = {}
+    for name in "abcde":
+        code = entry.run(["p.plan.txt", "--arenas", f"{name}.toml", "--format", "json"])
+        [verdict] = json.loads(capsys.readouterr().out)["files"]
+        found[name] = code, (verdict["witness"] or {}).get("obligation")
+    assert found == {
+        "a": (0, None), "b": (0, None), "c": (1, "roles_have_arenas"), "d": (1, "capacity"),
+        "e": (1, "arenas_are_configured"),
+    }  # fmt: skip
+
+
 def test_a_reason_is_true_of_the_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is said to be too much at a step is recomputed here from the storages."""
     configured(folder, rules='\n[[rules]]\nroles = ["activation"]\narenas = ["fast", "slow"]\n')

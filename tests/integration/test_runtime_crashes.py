@@ -49,7 +49,7 @@ def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more
     folders = crashed("commits", tmp_path)
     assert states[-1].batches == already
     [alive] = [f for f in folders if f.name == f"call{sum(f.name.startswith('call') for f in folders) - 1}"]
-    states += [(already + k, bytes.fromhex(state)) for k, state in enumerate(acks(alive), 1)]  # type: ignore[misc]  # a State is a pair
+    states += [journals.JournalState(already + k, bytes.fromhex(state)) for k, state in enumerate(acks(alive), 1)]
     assert len(states) == already + 3
     seen = set()
     for folder in folders:
@@ -59,9 +59,9 @@ def test_a_killed_process_leaves_every_commit_that_was_made_and_at_most_one_more
             assert already == 0, folder.name
         made = already + len(acks(folder))
         assert found in states[made : made + 2], folder.name
-        seen.add((folder.name[:3], found[0] - already))
+        seen.add((folder.name[:3], found.batches - already))
         with apply_plan(plan(), journal=path) as execution:  # and it goes on from there
-            assert execution.state.batches == found[0] + 1
+            assert execution.state.batches == found.batches + 1
     assert {count for kind, count in seen if kind == "cal"} == {0, 1, 2}
     assert {count for kind, count in seen if kind == "cut"} == {0, 1}
     assert len(folders) > 50

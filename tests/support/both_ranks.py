@@ -8,7 +8,6 @@ from proofs.readers.models.ir import read_ir
 from proofs.readers.operators import plain
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.stages import RankModel, of_rank
-from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model, Phase, Role
 from tmmu.ir.validate import validate
@@ -64,7 +63,7 @@ def _same(local: Local, rank_model: RankModel) -> None:
     }
     assert expected.sizes.keys() == expected.roles.keys()
     assert [(expected.sizes[t.name], expected.shapes[t.name], expected.alignments[t.name]) for t in tensors] == [
-        ((t.bytes, BITS[t.dtype]), t.shape, t.alignment) for t in tensors
+        ((t.bytes, t.dtype), t.shape, t.alignment) for t in tensors
     ]
     assert expected.saved == {t.name for t in tensors if t.saved_for_backward}
     assert expected.views == {

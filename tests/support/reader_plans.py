@@ -54,7 +54,7 @@ def stated(
     return ReferenceProgram(
         steps=list(steps),
         bodies=dict(bodies or {}),
-        sizes={name: (sizes or {}).get(name, (64, 32)) for name in names},
+        sizes={name: (size, DTYPES[bits]) for name in names for size, bits in [(sizes or {}).get(name, (64, 32))]},
         shapes=dict.fromkeys(names, (16,)),
         alignments=dict.fromkeys(names, 4),
         roles=roles,
@@ -94,7 +94,7 @@ def plan_of(
         )
         tensors.append(TensorRow(
             name, expected.sizes[name][0], 0, last, row[of_storage], expected.roles[name], flags, window,
-            writer.get(name, NONE), (dtypes or {}).get(name, DTYPES[expected.sizes[name][1]]),
+            writer.get(name, NONE), (dtypes or {}).get(name, expected.sizes[name][1]),
             expected.alignments[name], word, row[of] if of else NONE,
         ))  # fmt: skip
     steps = [

@@ -17,7 +17,7 @@ from tmmu.core.output import print_lines
 
 NOTHING: dict[str, Any] = {
     "dims": {}, "ranges": {}, "shapes": {}, "values": {}, "defaults": {}, "donated": [], "trusted_shapes": False,
-    "believed_operators": [], "assumed_sizes": {},
+    "believed_operators": [], "assumed_sizes": {}, "arenas": [], "devices": [], "rules": [],
 }  # fmt: skip
 
 
@@ -26,6 +26,11 @@ def proved(file: str = "a.cbor") -> Verdict:
         "dims": {"n": 4}, "ranges": {"m": [1, 8]}, "shapes": {"x": [1, 3]}, "values": {"rate": "16"},
         "defaults": {"k": "3"}, "donated": ["x"], "trusted_shapes": True, "believed_operators": ["own::Op"],
         "assumed_sizes": {"own::Op": "it has no rule"},
+        "arenas": [
+            {"name": "one", "capacity": 2**64 - 1, "alignment": 128}, {"name": "two", "capacity": 64, "alignment": 1},
+            {"name": "three", "capacity": 2**64 - 1, "alignment": 128},
+        ],
+        "devices": [{"name": "npu"}], "rules": [],
     }  # fmt: skip
     obligations: list[dict[str, Any]] = [
         {"name": "hashes", "verdict": "PROVED", "detail": "by comparison"},
@@ -107,6 +112,7 @@ def test_a_proved_plan_is_one_line_and_what_it_rests_on() -> None:
         "  donated: x",
         "  assumed operators: own::Op",
         "  assumed sizes of results: own::Op (it has no rule)",
+        "  assumed arenas: one three (capacity unlimited, alignment 128), two (capacity 64, alignment 1), 1 device",
         "  trusted: the shapes that the model file states",
     ]
 

@@ -14,10 +14,10 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.plan import configuration
+from tmmu.plan import configuration_file as file_of
 from tmmu.plan.memories import Division, divide, strictest
 from tmmu.planner import DEFAULT, plan_memory
-from tmmu.planner.arenas import configuration
-from tmmu.planner.arenas import file as file_of
 from tmmu.planner.arenas.permitted import ROLE, Directory, RuleSubject
 from tmmu.planner.patterns import matches
 

@@ -132,7 +132,7 @@ def test_a_missing_leave_is_named_and_the_bodies_do_not_end() -> None:
 
 def test_a_step_too_many_is_named() -> None:
     model = branches()
-    more = replace(model, steps=[*model.steps, step("more Relu y -> z")], sizes=model.sizes | {"z": (64, 32)},
+    more = replace(model, steps=[*model.steps, step("more Relu y -> z")], sizes=model.sizes | {"z": (64, "float32")},
                    roles=model.roles | {"z": Role.ACTIVATION}, alignments=model.alignments | {"z": 4})  # fmt: skip
     found = list(differences(plan_of(more), model, NOBODY))
     assert found[0] == difference("extra-step", "more", (), 8, "whole of Relu", "no such step")
@@ -272,7 +272,7 @@ def test_a_tensor_is_not_overwritten_before_it_is_written() -> None:
 def test_a_tensor_left_out_or_made_up_is_named() -> None:
     """spec: V3.2"""
     model = branches()
-    more = replace(model, sizes=model.sizes | {"z": (64, 32)}, roles=model.roles | {"z": Role.PARAMETER},
+    more = replace(model, sizes=model.sizes | {"z": (64, "float32")}, roles=model.roles | {"z": Role.PARAMETER},
                    alignments=model.alignments | {"z": 4})  # fmt: skip
     assert list(differences(plan_of(model), more, NOBODY)) == [
         difference("missing-tensor", "", ("z",), None, "no such tensor", "64 bytes")
@@ -290,7 +290,7 @@ def test_a_tensor_left_out_or_made_up_is_named() -> None:
     ("tensor", "entries", "expected"),
     [
         ("e", {"bytes": 60}, ("bytes", "other", 6, "60", "64")),
-        ("e", {"dtype": 1}, ("element-bits", "other", 6, "16", "32")),
+        ("e", {"dtype": 1}, ("type", "other", 6, "float16", "float32")),
         ("e", {"role": ROLES.index(Role.GRADIENT)}, ("role", "other", 6, "gradient", "activation")),
         ("w", {"role": ROLES.index(Role.ACTIVATION)}, ("role", "", None, "activation", "parameter")),
         ("e", {"flags": IS_INPUT}, ("input", "other", 6, "True", "False")),
@@ -325,7 +325,8 @@ def test_sizes_over_an_envelope_are_told_at_a_shape_at_which_they_differ(monkeyp
     plan, right = plan_memory(model).plan, read_ir(model)
 
     def found(name: str, size: Dim, **bindings: Any) -> list[tuple[str, str]]:
-        wrong = replace(right, sizes=right.sizes | {name: (size, 8)}, bindings=replace(right.bindings, **bindings))
+        sizes = right.sizes | {name: (size, "uint8")}
+        wrong = replace(right, sizes=sizes, bindings=replace(right.bindings, **bindings))
         return [(d.stated, d.recomputed) for d in differences(plan, wrong, NOBODY)]
 
     assert kinds(plan, right) == []
@@ -351,12 +352,20 @@ def test_a_view_is_the_models_or_named() -> None:
     model = replace(branches(), views={"e": ("a", 0)})
     assert kinds(plan_of(model, shares={"e": (Shares.VIEW, "a")}), model) == []
     assert kinds(plan_of(model), model) == []
-    for of, said in (("x", "x"), ("", "nothing")):
-        found = list(differences(plan_of(model, shares={"e": (Shares.VIEW, of)}), model, NOBODY))
-        assert found == [difference("view", "other", ("e",), 6, f"a view of {said}", "a view of a")]
+    found = list(differences(plan_of(model, shares={"e": (Shares.VIEW, "x")}), model, NOBODY))
+    assert found == [difference("view", "other", ("e",), 6, "a view of x", "a view of a")]
     caller = plan_of(model, shares={"w": (Shares.VIEW, "x")})
     assert list(differences(caller, model, NOBODY)) == [difference("view", "", ("w",), None, "a view of x", "no view")]
-    assert kinds(plan_of(model, shares={"w": (Shares.VIEW, "")}), model) == ["view"]
+
+
+def test_an_alias_is_in_the_models_group_or_named() -> None:
+    """spec: V1.15"""
+    model = replace(branches(), alias_groups={"e": "g", "d": "g", "a": "h"})
+    assert kinds(plan_of(model, shares={"e": (Shares.ALIAS, "d")}), model) == []
+    for of in ("a", "x"):
+        found = list(differences(plan_of(model, shares={"e": (Shares.ALIAS, of)}), model, NOBODY))
+        assert found == [difference("alias", "other", ("e",), 6, f"an alias of {of}", f"no alias of {of}")]
+    assert kinds(plan_of(model, shares={"w": (Shares.ALIAS, "x")}), model) == ["alias"]
 
 
 @pytest.mark.parametrize(
@@ -438,11 +447,12 @@ def test_only_what_the_caller_writes_is_donated() -> None:
         assert kinds(amended(plan_of(model), bindings=Bindings(donated=(name,))), model) == ["donated"]
 
 
-def test_the_source_is_the_models_where_the_model_has_one() -> None:
+def test_the_source_is_the_models() -> None:
     """spec: R2.5"""
     model = replace(branches(), source_digest=b"m" * 32)
     assert kinds(plan_of(model), model) == []
     assert kinds(amended(plan_of(model), source_digest=b"p" * 32), model) == ["source-digest"]
     assert kinds(amended(plan_of(model), source_digest=None), model) == ["source-digest"]
     unnamed = replace(model, source_digest=None)
-    assert kinds(plan_of(model), unnamed) == []
+    assert kinds(plan_of(model), unnamed) == ["source-digest"]
+    assert kinds(plan_of(unnamed), unnamed) == []

@@ -72,7 +72,7 @@ def test_a_graph_is_read_step_by_step_with_sizes_and_roles(tmp_path: Path) -> No
         tmp_path,
     )
     assert lines(expected) == ["mm MatMul [] x w -> a", "Add#1 Add [] a a -> y"]
-    assert expected.sizes == {"x": (12, 16), "w": (6, 16), "a": (4, 16), "y": (4, 16)}
+    assert expected.sizes == {"x": (12, "float16"), "w": (6, "float16"), "a": (4, "float16"), "y": (4, "float16")}
     assert expected.shapes["a"] == (2, 1)
     assert set(expected.alignments.values()) == {2}
     assert expected.roles == {"x": Role.INPUT, "w": Role.PARAMETER, "a": Role.ACTIVATION, "y": Role.ACTIVATION}
@@ -151,7 +151,7 @@ def test_the_branches_of_an_if_stand_between_enter_and_leave_then_before_else(tm
     assert expected.bodies == {then: ReferenceBody("pick", "", False), other: ReferenceBody("pick", "", False)}
     assert list(expected.bodies) == [then, other]
     assert (expected.roles[f"{other}/k"], expected.roles[f"{other}/p.copy0"]) == (Role.PARAMETER, Role.SCRATCH)
-    assert expected.sizes[f"{other}/p.copy0"] == expected.sizes["p"] == (8, 32)
+    assert expected.sizes[f"{other}/p.copy0"] == expected.sizes["p"] == (8, "float32")
     # Within a branch only what the branch itself makes is taken: neither `p` nor `w` nor the initializer `k`.
     assert expected.in_place == {("p", "x"), (f"{then}/b", f"{then}/a"), ("z", "y")}
 
@@ -207,7 +207,7 @@ def test_a_scan_is_entered_with_its_states_and_inputs(tmp_path: Path) -> None:
         "scan/body/Relu#1 Relu [scan/body] scan/body/b -> scan/body/o",
         "scan Scan leave [] scan/body/b scan/body/o -> f ys",
     ]
-    assert expected.sizes["scan/body/o"] == (8, 32)
+    assert expected.sizes["scan/body/o"] == (8, "float32")
     assert expected.bodies["scan/body"].iterates
 
 

@@ -76,7 +76,7 @@ def test_only_the_first_result_is_a_view() -> None:
 def test_a_view_by_the_tables_has_the_bytes_and_the_type_of_its_base() -> None:
     """spec: V1.6"""
     model = through("n Reshape a -> y")
-    assert judged(replace(model, sizes=model.sizes | {"y": (32, 32)}), VIEW) == ({}, {}, [])
+    assert judged(replace(model, sizes=model.sizes | {"y": (32, "float32")}), VIEW) == ({}, {}, [])
     assert judged(model, VIEW, dtypes={"y": "int32"}) == ({}, {}, [])
 
 
@@ -138,7 +138,7 @@ def test_an_alias_group_gives_no_permission() -> None:
 def test_a_dropout_with_training_mode_is_a_view_only_as_believed_and_at_inference() -> None:
     """spec: V2.2, V5.3"""
     model, bools = through("n Dropout a ratio on -> y", parameters="ratio on"), {"on": "bool"}
-    model.sizes["on"] = (1, 8)
+    model.sizes["on"] = (1, "bool")
     assert judged(model, VIEW, dtypes=bools) == ({"y": ("a", 0)}, {}, [DROPOUT_ASSUMED])
     assert judged(model, VIEW, dtypes=bools, mode="backward") == ({}, {}, [])
     assert judged(through("n Dropout a ratio -> y", parameters="ratio"), VIEW) == ({"y": ("a", 0)}, {}, [])
@@ -179,8 +179,8 @@ def test_a_result_in_place_has_the_bytes_and_the_element_width_of_its_operand() 
     """spec: T3.3"""
     model = through("n Cast a -> y")
     assert judged(model, dtypes={"y": "int32"}) == ({}, {"y": "a"}, [])
-    assert judged(replace(model, sizes=model.sizes | {"y": (64, 16)})) == ({}, {}, [])
-    assert judged(replace(model, sizes=model.sizes | {"y": (128, 32)})) == ({}, {}, [])
+    assert judged(replace(model, sizes=model.sizes | {"y": (64, "float16")})) == ({}, {}, [])
+    assert judged(replace(model, sizes=model.sizes | {"y": (128, "float32")})) == ({}, {}, [])
 
 
 def test_a_result_in_place_has_the_size_of_its_operand_at_every_shape() -> None:

@@ -5,6 +5,7 @@ spec: U6.1 to U6.8
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,24 @@ from typing import Any
 import cbor2
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
+from tmmu.cli.restore import restore
 from tmmu.core import canonical
 from tmmu.core.columns import Names
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
-from tmmu.plan.sections import Plan
+from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import checkpoint
+from tmmu.runtime import journal as journals
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
 from tmmu.runtime.execution import Execution
 from tmmu.runtime.handles import TensorMap
-from tmmu.runtime.journal import genesis
+from tmmu.runtime.journal import JournalState, genesis
 from tmmu.runtime.records import metrics
 
 LAYOUTS = ("packed", "slots", "pools", "hashed")
@@ -159,6 +163,74 @@ def test_one_model_and_token_give_the_checkpoints_layout_again(tmp_path: Path) -
     ):
         with refused("REPLAY_DIVERGENCE", "plan_hash of the current plan", str(tmp_path / "c")):
             checkpoint.restore(tmp_path / "c", current=other)
+
+
+def test_other_bytes_or_another_state_than_were_sealed_are_refused(tmp_path: Path) -> None:
+    """spec: U6.10, U4.9"""
+    with worked(plan(), hash_contents=True, journal=tmp_path / "j") as execution:
+        checkpoint.save(execution, tmp_path / "c")
+    value = canonical.decode((tmp_path / "c").read_bytes())
+    assert checkpoint.decode(sealed(value)).is_covered
+    k = max(range(len(value["memory"])), key=lambda i: len(value["memory"][i]))
+    other = bytearray(value["memory"][k])
+    other[5] ^= 255
+    memory = [bytes(other) if i == k else content for i, content in enumerate(value["memory"])]
+    commit = value["commit"]
+    arenas = [
+        arena | {"content": hashlib.sha256(content).digest()}
+        for arena, content in zip(commit["arenas"], memory, strict=True)
+    ]
+    for changes, code, place in (
+        ({"memory": memory}, "REPLAY_DIVERGENCE", f"memory of arena {commit['arenas'][k]['arena']!r}"),
+        ({"state_hash": bytes(32)}, "REPLAY_DIVERGENCE", "state_hash"),
+        ({"memory": memory, "commit": commit | {"arenas": arenas}}, "REPLAY_DIVERGENCE", "state_hash"),
+        ({"commit": commit | {"t": 7}}, "INVALID_RECORD", "not the commit of the last batch"),
+        ({"commit": commit | {"arenas": arenas[1:]}}, "INVALID_RECORD", "not the commit of the last batch"),
+        ({"commit": commit | {"tmmu_plan_hash": bytes(32)}}, "INVALID_RECORD", "not the commit of the last batch"),
+        ({"commit": {}}, "INVALID_RECORD", "kind"),
+        ({"commit": None}, "INVALID_RECORD", "commit"),
+    ):
+        with refused(code, place):
+            checkpoint.decode(sealed(value | changes))
+    # Every hash computed again: the file is whole, and the journal shows that it was not sealed so.
+    rest = commit | {"arenas": arenas}
+    made = rest | {"state_hash": journals.sealed(rest)}
+    (tmp_path / "c").write_bytes(sealed(value | {"memory": memory, "commit": made, "state_hash": made["state_hash"]}))
+    assert checkpoint.load(tmp_path / "c").is_covered
+    with refused("REPLAY_DIVERGENCE", "not the one to go on from"):
+        checkpoint.restore(tmp_path / "c", journal=tmp_path / "j")
+
+
+def test_bytes_that_the_state_does_not_cover_are_reported(tmp_path: Path) -> None:
+    """spec: U6.11"""
+    for covers in (False, True):
+        with worked(plan(), hash_contents=covers) as execution:
+            checkpoint.save(execution, tmp_path / "c")
+        assert checkpoint.load(tmp_path / "c").is_covered is covers
+        said = CliRunner().invoke(restore, [str(tmp_path / "c")], standalone_mode=False).stderr
+        assert ("does not cover" in said) != covers
+
+
+def test_a_state_without_its_commit_is_not_kept(tmp_path: Path) -> None:
+    """A journal that goes on from a checkpoint and has no commit yet. spec: U6.10"""
+    made = plan()
+    with worked(made) as execution:
+        state = execution.state
+    with refused("CONTRACT_VIOLATION", "no commit of the state"):
+        checkpoint.encode(made, JournalState(state.batches, state.state_hash))
+
+
+def test_a_checkpoint_of_another_plan_is_refused(tmp_path: Path) -> None:
+    """Also where the plan hash, which leaves operators, types and bodies out, is the same. spec: U6.4"""
+    made = plan()
+    (tmp_path / "c").write_bytes(checkpoint.encode(made))
+    for change in ({"ops": (("", "Add"), ("", "Neg"))}, {"dtypes": ("int32",)}):
+        other = amended(made, **change)
+        assert other != made
+        assert file.identity(other) == file.identity(made)
+        with refused("REPLAY_DIVERGENCE", "file_digest of the current plan"):
+            checkpoint.load(tmp_path / "c", other)
+    assert checkpoint.load(tmp_path / "c", made).plan == made
 
 
 def test_no_checkpoint_is_made_of_an_open_batch(tmp_path: Path) -> None:

@@ -356,7 +356,8 @@ def test_what_the_caller_writes_as_a_view_lies_as_its_base(
     """Tied weights, or windows of one buffer: other compilers plan them. spec: R7.30"""
     by = resolve({"mesh": {"a": 2}, "rules": [rule(axes, name) for name, axes in split.items()]})
     shapes = {**TIED.shapes, "w2": shape_, "z": shape_}
-    tied = replace(TIED, views={"w2": view}, shapes=shapes, sizes=TIED.sizes | {"w2": (nbytes(shape_, "float32"), 32)})
+    sizes = TIED.sizes | {"w2": (nbytes(shape_, "float32"), "float32")}
+    tied = replace(TIED, views={"w2": view}, shapes=shapes, sizes=sizes)
     if refused:
         with pytest.raises(TmmuError, match="view of w, "):
             of_rank(tied, by, 0)

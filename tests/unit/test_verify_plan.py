@@ -38,11 +38,13 @@ from tests.support.sharded import plans as ranks
 from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, Model, Phase, Role
+from tmmu.core.vocabulary import ANYWHERE, Bindings, Model, Phase, Role
 from tmmu.examples.broken.editing import changed
 from tmmu.ir import files
 from tmmu.plan import file
 from tmmu.plan.columns import ROLES
+from tmmu.plan.configuration import DEFAULT
+from tmmu.plan.configuration_file import Configuration
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 
@@ -74,6 +76,9 @@ def answered(monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome]) -> li
 
 BY_COMPARISON, BY_ROWS = discharged(Discharge.BY_COMPARISON), discharged(Discharge.BY_ROWS)
 OBLIGATIONS = (*BY_COMPARISON, *BY_ROWS)
+AS_GIVEN = Configuration(DEFAULT, ANYWHERE)
+OF_THE_USERS = ("steps_are_the_model", "arenas_are_configured")
+"""What is compared with what the user gives."""
 LISTED = [name for name in OBLIGATIONS if name != "must_not_alias"]
 """What a verdict lists of a plan without pairs that must not alias."""
 ALL = [Outcome(name, "PROVED", 3, 0.1) for name in LISTED if name not in BY_COMPARISON]
@@ -85,7 +90,7 @@ ALL = [Outcome(name, "PROVED", 3, 0.1) for name in LISTED if name not in BY_COMP
 def test_a_right_plan_is_proved_for_the_steps_it_states_and_against_its_model(tmp_path: Path) -> None:
     for model in (CHAIN, text_model(outputs="x"), text_model(inputs="", outputs="")):
         plan, path = saved(plan_memory(model).plan, tmp_path), modelled(model, tmp_path)
-        alone, against = verify(plan), verify(plan, Options(model=path))
+        alone, against = verify(plan), verify(plan, Options(model=path, arenas=AS_GIVEN))
         assert (alone.verdict, alone.exit, alone.scope) == ("PROVED", 0, "for the steps it states")
         assert (against.verdict, against.exit, against.scope) == ("PROVED", 0, "against the model")
         assert alone.line == f"PROVED {plan} for the steps it states"
@@ -115,16 +120,17 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the steps are the model's is only said where a model was given, and the kernel's word where it is
-    installed. spec: V5.2, V6.2
+    installed. spec: V3.10, V5.2, V6.2
     """
     answered(monkeypatch, [*ALL, Outcome("lemmas", "PROVED", 1, 0.1)])
     monkeypatch.setattr(verify_plan, "kernel_answer", lambda *_: {"answer": NOT_INSTALLED})
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
-    alone, against = verify(plan), verify(plan, Options(model=path))
+    alone, against = verify(plan), verify(plan, Options(model=path, arenas=AS_GIVEN))
     assert (alone.verdict, against.verdict) == ("PROVED", "PROVED")
     assert (alone.scope, against.scope) == ("for the steps it states", "against the model")
+    assert ("types" in alone.not_looked_at, "types" in against.not_looked_at) == (True, False)
     assert [entry["name"] for entry in against.obligations] == [*LISTED, "lemmas"]
-    assert alone.obligations == [entry for entry in against.obligations if entry["name"] != "steps_are_the_model"]
+    assert alone.obligations == [entry for entry in against.obligations if entry["name"] not in OF_THE_USERS]
     for entry in against.obligations:
         assert (entry["verdict"], entry["detail"]) == (
             "PROVED", "by comparison" if entry["name"] in BY_COMPARISON else "",
@@ -133,14 +139,14 @@ def test_what_is_compared_stands_beside_what_the_solver_was_asked(
 
 def test_every_obligation_is_listed_with_how_it_was_discharged(tmp_path: Path) -> None:
     plan, path = saved(plan_memory(CHAIN).plan, tmp_path), modelled(CHAIN, tmp_path)
-    against = {entry["name"]: entry for entry in verify(plan, Options(model=path)).obligations}
+    against = {entry["name"]: entry for entry in verify(plan, Options(model=path, arenas=AS_GIVEN)).obligations}
     asked = ["kernel"] if installed.program() is not None else []
     assert list(against) == [*LISTED, "lemmas", "definition", *asked]
     assert {entry["verdict"] for entry in against.values()} == {"PROVED"}
     assert [name for name, entry in against.items() if entry["detail"] == "by comparison"] == list(BY_COMPARISON)
     assert against["lifetimes_cover_accesses"]["rows"] > 0
     alone = [entry["name"] for entry in verify(plan).obligations]
-    assert alone == [name for name in against if name != "steps_are_the_model"]
+    assert alone == [name for name in against if name not in OF_THE_USERS]
 
 
 def test_a_plan_with_bodies_scratch_views_mutations_and_donations_is_proved(tmp_path: Path) -> None:
@@ -196,7 +202,7 @@ def test_a_wrong_place_is_refuted_with_its_witness(tmp_path: Path) -> None:
     assert (verdict.witness["first_byte"], verdict.witness["last_byte"]) == (128, 191)
     broken = {entry["name"] for entry in verdict.obligations if entry["verdict"] == "REFUTED"}
     assert "no_live_overlap" in broken
-    assert [entry["name"] for entry in verdict.obligations] == [n for n in LISTED if n != "steps_are_the_model"]
+    assert [entry["name"] for entry in verdict.obligations] == [n for n in LISTED if n not in OF_THE_USERS]
     assert {entry["verdict"] for entry in verdict.obligations} == {"REFUTED", "UNKNOWN"}
     assert 1 <= len(verdict.notes) <= 5
 
@@ -420,7 +426,8 @@ def test_what_is_required_and_missing_leaves_all_unknown(tmp_path: Path, monkeyp
         assert [note for note in found.notes if note.startswith("required")] == missing
     path = modelled(CHAIN, tmp_path)
     required = tuple(name for name in REQUIRABLE if name not in ("kernel", "ranks", "sizes"))
-    assert verify(saved(plan_memory(CHAIN).plan, tmp_path), Options(model=path, require=required)).verdict == "PROVED"
+    options = Options(model=path, arenas=AS_GIVEN, require=required)
+    assert verify(saved(plan_memory(CHAIN).plan, tmp_path), options).verdict == "PROVED"
 
 
 def test_sizes_that_a_model_states_are_assumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -512,8 +519,9 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
     plan = saved(plan_memory(replace(CHAIN, bindings=bindings)).plan, tmp_path)
     stated = {"dims": {"n": 4}, "ranges": {}, "shapes": {"x": [64]}, "values": {"rate": "16"}, "defaults": {"k": "3"}}
     nothing = {"donated": [], "trusted_shapes": False, "believed_operators": [], "assumed_sizes": {}}
-    assert verify(plan).assumptions == stated | nothing
-    asked = Options(None, {"n": 4}, {"x": (64,)}, {"rate": "16"}, frozenset({"x", "w"}), True)
+    nothing |= {"arenas": [], "devices": [], "rules": []}
+    assert verify(plan, Options(arenas=AS_GIVEN)).assumptions == stated | nothing
+    asked = Options(None, {"n": 4}, {"x": (64,)}, {"rate": "16"}, frozenset({"x", "w"}), True, arenas=AS_GIVEN)
     assert verify(plan, asked).assumptions == stated | nothing | {"donated": ["w", "x"], "trusted_shapes": True}
 
 

@@ -139,9 +139,10 @@ training = gathered(
 
 def _arenas(_context: object, _parameter: object, path: str | None) -> Any:
     """What a configuration file states, or the default arenas."""
-    from tmmu.planner.arenas import DEFAULT, file
+    from tmmu.plan import configuration_file
+    from tmmu.plan.configuration import DEFAULT
 
-    return (DEFAULT, ANYWHERE) if path is None else file.load(path)
+    return (DEFAULT, ANYWHERE) if path is None else configuration_file.load(path)
 
 
 Arenas = tuple[tuple[ArenaConfiguration, ...], ArenaPolicy]

@@ -1,4 +1,7 @@
-"""`tmmu restore`: the arenas of a checkpoint in real memory, after its hashes were computed again. spec: U7.6, U7.7"""
+"""`tmmu restore`: the arenas of a checkpoint in real memory, after its hashes were computed again.
+
+spec: U6.11, U7.6, U7.7
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,12 @@ from tmmu.core.output import print_lines
 @options.records(checkpoint=False)
 @options.most_memory
 @options.style
-@click.option("--against", type=existing, metavar="PLAN", help="The plan of today: the checkpoint must be of it.")
+@click.option(
+    "--against",
+    type=existing,
+    metavar="PLAN",
+    help="The plan of today: the checkpoint must be of it, to the digest of its file.",
+)
 @click.option(
     "-o", "--output", "target", type=options.output, metavar="PLAN", help="Where to write the checkpoint's plan."
 )
@@ -39,6 +47,8 @@ def restore(
             if target is not None:
                 plans.save(found.plan, target)
             execution.print_applied(file, applied, style)
+            if not found.is_covered:
+                print_lines("note: the sealed state does not cover these bytes: run with --contents", err=True)
     if target is not None:
         print_lines(f"wrote {target}", err=style == "json")
     return 0

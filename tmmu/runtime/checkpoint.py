@@ -1,11 +1,13 @@
 """Checkpoints: a plan with its slots, live ranges, metrics and sealed state, and the bytes of its arenas if wanted.
 
-On restore every hash is computed again, the slots and live ranges are worked out from the plan again,
-and any difference aborts. Addresses are offsets, so the arenas may lie anywhere afterwards. spec: U6.1 to U6.9
+On restore every hash is computed again, that of the sealed state from its commit and those of the bytes that it covers
+included, the slots and live ranges are worked out from the plan again, and any difference aborts. Addresses are
+offsets, so the arenas may lie anywhere afterwards. spec: U6.1 to U6.11
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -25,10 +27,11 @@ from tmmu.runtime.events import EventLog
 from tmmu.runtime.execution import Execution, violation
 from tmmu.runtime.filling import UNFILLED
 from tmmu.runtime.handles import generations
-from tmmu.runtime.journal import JournalState, genesis
+from tmmu.runtime.journal import JournalState, genesis, sealed
 from tmmu.runtime.memory import MappedMemory
 from tmmu.runtime.records import metrics
 from tmmu.runtime.records.ledger import Ledger
+from tmmu.runtime.records.schema import check_record
 from tmmu.runtime.records.trace import Trace
 
 FORMAT = "tmmu-checkpoint"
@@ -37,8 +40,8 @@ LIMIT = 1 << 36
 
 KEYS: dict[str, tuple[type, ...]] = {
     "format": (str,), "spec_version": (str,), "plan": (bytes,), "tmmu_plan_hash": (bytes,), "batches": (int,),
-    "state_hash": (bytes,), "tensors": (dict,), "metrics": (dict,), "memory": (list, type(None)),
-    "checkpoint_hash": (bytes,),
+    "state_hash": (bytes,), "commit": (dict, type(None)), "tensors": (dict,), "metrics": (dict,),
+    "memory": (list, type(None)), "checkpoint_hash": (bytes,),
 }  # fmt: skip
 """Every key of a checkpoint with the types that its value may have."""
 
@@ -50,6 +53,12 @@ class Checkpoint(NamedTuple):
     plan_hash: bytes
     state: JournalState
     memory: list[bytes] | None
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the sealed state covers the bytes of every arena, where there are any. spec: U6.11"""
+        sealed_arenas = [] if self.state.commit is None else self.state.commit["arenas"]
+        return self.memory is None or all(arena["content"] is not None for arena in sealed_arenas)
 
 
 def tensor_columns(plan: Plan) -> dict[str, Any]:
@@ -71,9 +80,14 @@ def tensor_columns(plan: Plan) -> dict[str, Any]:
 
 
 def encode(plan: Plan, state: JournalState | None = None, memory: MappedMemory | None = None) -> bytes:
-    """The bytes of a checkpoint; without a state it is that of a plan of which nothing has run."""
+    """The bytes of a checkpoint; without a state it is that of a plan of which nothing has run.
+
+    Raises CONTRACT_VIOLATION for a state whose commit is not there to be checked again: that of a journal without one.
+    """
     plan_hash = file.identity(plan)
     state = state or genesis(plan_hash)
+    if state.batches and state.commit is None:
+        raise violation("the journal has no commit of the state that it begins with", "commit a batch first")
     body: dict[str, Any] = {
         "format": FORMAT,
         "spec_version": SPEC_VERSION,
@@ -81,6 +95,7 @@ def encode(plan: Plan, state: JournalState | None = None, memory: MappedMemory |
         "tmmu_plan_hash": plan_hash,
         "batches": state.batches,
         "state_hash": state.state_hash,
+        "commit": state.commit,
         "tensors": tensor_columns(plan),
         "metrics": metrics.of_plan(plan),
         "memory": None if memory is None else [found.content.tobytes() for found in memory.arenas],
@@ -166,13 +181,17 @@ def decode(data: bytes, current: Plan | None = None) -> Checkpoint:
         if canonical.encode(value[key]) != canonical.encode(derived):
             raise _diverged(key, canonical.digest(derived), canonical.digest(value[key]))
     if current is not None:
-        now = file.identity(current)
-        if now != plan_hash:
-            raise _diverged("plan_hash of the current plan", plan_hash, now)
-    state = JournalState(value["batches"], value["state_hash"])
+        # The plan hash leaves operators, types and bodies out; the digest of the file covers all.
+        now = file.hashes(current)
+        for field in (name for name in ("plan_hash", "file_digest") if name in stated.hashes):
+            if now.get(field) != stated.hashes[field]:
+                raise _diverged(f"{field} of the current plan", stated.hashes[field], now.get(field, b""))
+    state = JournalState(value["batches"], value["state_hash"], value["commit"])
     if state.batches < 0 or len(state.state_hash) != 32 or (state.batches == 0 and state != genesis(plan_hash)):
         raise refusal("state_hash", "it is not a state of this plan")
-    return Checkpoint(plan, plan_hash, state, _memory(value["memory"], plan))
+    checkpoint = Checkpoint(plan, plan_hash, state, _memory(value["memory"], plan))
+    _check_sealed(checkpoint)
+    return checkpoint
 
 
 def _memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
@@ -181,6 +200,29 @@ def _memory(value: list[Any] | None, plan: Plan) -> list[bytes] | None:
     ):
         raise refusal("memory", "it is not one byte string for each arena")
     return value
+
+
+def _check_sealed(found: Checkpoint) -> None:
+    """The commit is the last batch's of this plan, the state its hash, and the bytes those that it covers. spec: U6.10
+
+    Raises INVALID_RECORD where the commit is none of this plan's last batch, REPLAY_DIVERGENCE where a digest differs.
+    """
+    state, commit = found.state, found.state.commit
+    if (commit is None) != (state.batches == 0):
+        raise refusal("commit", "it is there where a batch has run, and only there")
+    if commit is None:
+        return
+    check_record(commit, state.batches)
+    names = [arena.name for arena in found.plan.allocation.arenas]
+    of = commit["kind"], commit.get("t"), commit.get("tmmu_plan_hash")
+    if of != ("commit", state.batches - 1, found.plan_hash) or [a["arena"] for a in commit["arenas"]] != names:
+        raise refusal("commit", "it is not the commit of the last batch of this plan")
+    for hash_of_state in (commit["state_hash"], state.state_hash):
+        if hash_of_state != (expected := sealed(commit)):
+            raise _diverged("state_hash", expected, hash_of_state)
+    for arena, content in zip(commit["arenas"], found.memory or (), strict=False):
+        if arena["content"] is not None and arena["content"] != (digest := hashlib.sha256(content).digest()):
+            raise _diverged(f"memory of arena {arena['arena']!r}", arena["content"], digest)
 
 
 class Given(TypedDict, total=False):

@@ -39,7 +39,7 @@ def commit_execution(execution: Execution) -> JournalState:
     if execution.journal is not None:
         state = execution.journal.append(record)
     else:
-        state = JournalState(execution.state.batches + 1, record["state_hash"])
+        state = JournalState(execution.state.batches + 1, record["state_hash"], record)
     execution.state, execution.is_open = state, False
     execution.visible = {arena.name: state.batches for arena in execution.plan.allocation.arenas}
     execution.ledger.seal()

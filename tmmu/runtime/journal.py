@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from tmmu.core import canonical
 from tmmu.core import records as sequence
@@ -28,11 +29,17 @@ MARK_END = 16
 """How far from the beginning of a commit the mark begins at most."""
 
 
-class JournalState(NamedTuple):
-    """What has been sealed: how many batches, and the hash of the last one's state."""
+@dataclass(frozen=True, slots=True)
+class JournalState:
+    """What has been sealed: how many batches, and the hash of the last one's state.
+
+    `commit` is the record that the hash is of; None where nothing has run, and at the beginning of a journal that goes
+    on from a state.
+    """
 
     batches: int
     state_hash: bytes
+    commit: dict[str, Any] | None = field(default=None, compare=False, repr=False)
 
 
 def genesis(plan_hash: bytes) -> JournalState:
@@ -117,7 +124,7 @@ class Journal:
             what = f"cannot be written ({error.strerror})"
             raise _failure(self.path, what, "make room, then open it again") from error
         self._end += len(data)
-        self.state = JournalState(self.state.batches + 1, record["state_hash"])
+        self.state = JournalState(self.state.batches + 1, record["state_hash"], record)
         return self.state
 
     def close(self) -> None:
@@ -188,7 +195,7 @@ def replay(data: bytes, plan_hash: bytes) -> tuple[JournalState, int]:
             if data.find(MARK, end + MARK_END) >= 0:
                 raise
             return state, end
-        state, end = JournalState(state.batches + 1, item.value["state_hash"]), item.end
+        state, end = JournalState(state.batches + 1, item.value["state_hash"], item.value), item.end
     return state, end
 
 

@@ -51,26 +51,31 @@ def differences(
     yield from _sizes(reference, pairs)
     yield from step_differences(plan, reference, pairs)
     yield from tensor_differences(plan, reference, pairs)
-    yield from _views(plan, reference, pairs)
+    yield from _sharing(plan, reference, pairs)
     yield from _bodies(plan, reference, pairs)
     yield from _records(plan, reference)
     yield from _donations(plan, reference, donated, pairs)
     yield from _returned(plan, reference, mode)
 
 
-def _views(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """A tensor that the plan calls a view is one in the model, of the same base.
+def _sharing(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
+    """A tensor that the plan calls a view is one in the model, of the same base; an alias is in the group of the other.
 
-    The other way round there is no difference: a plan may give a view bytes of its own, if its step writes them.
+    The other way round there is no difference: a plan may give either bytes of its own, if its step writes them.
     """
-    names, of = plan.allocation.tensors.name, plan.allocation.tensors.of
-    for row in np.flatnonzero(plan.allocation.tensors.shares == SHARES.index(Shares.VIEW)).tolist():
-        name, base, writer = names[row], int(of[row]), int(plan.allocation.tensors.writer[row])
-        stated = f"a view of {'nothing' if base == NONE else names[base]}"
-        recomputed = f"a view of {reference.views[name][0]}" if name in reference.views else "no view"
-        if stated != recomputed:
+    t, groups = plan.allocation.tensors, reference.alias_groups
+    for row in np.flatnonzero(np.isin(t.shares, (SHARES.index(Shares.VIEW), SHARES.index(Shares.ALIAS)))).tolist():
+        shares, writer = SHARES[int(t.shares[row])], int(t.writer[row])
+        name, of = t.name[row], t.name[int(t.of[row])]
+        if shares is Shares.VIEW:
+            recomputed = f"a view of {reference.views[name][0]}" if name in reference.views else "no view"
+        else:
+            recomputed = (
+                f"an alias of {of}" if name in groups and groups[name] == groups.get(of) else f"no alias of {of}"
+            )
+        if (stated := f"{'a view' if shares is Shares.VIEW else 'an alias'} of {of}") != recomputed:
             at, node = (None, "") if writer == NONE else (writer, pairs.keys[writer][0])
-            yield difference("view", node, (name,), at, stated, recomputed)
+            yield difference(str(shares), node, (name,), at, stated, recomputed)
 
 
 def _bodies(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
@@ -111,7 +116,7 @@ def _records(plan: Plan, reference: ReferenceProgram) -> Iterator[Violation]:
     if plan.provenance is None:
         return
     digests = plan.provenance.source_digest, reference.source_digest
-    if digests[1] is not None and digests[0] != digests[1]:
+    if digests[0] != digests[1]:
         yield difference("source-digest", "", (), None, *("" if digest is None else digest.hex() for digest in digests))
 
 

@@ -1,4 +1,4 @@
-"""Whether a plan has the model's tensors, no more and no fewer, each of the model's size, role and use."""
+"""Whether a plan has the model's tensors, no more and no fewer, each of the model's size, type, role and use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from proofs.readers.models.reference import ReferenceProgram
 from proofs.violations import Violation
 from tmmu.core.columns import NONE
 from tmmu.core.dims.expressions import Dim, evaluate
-from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Role
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, ROLES
 from tmmu.plan.sections import Plan
@@ -18,12 +17,12 @@ from tmmu.plan.sections import Plan
 _PERSISTENT = frozenset({Role.PARAMETER, Role.OPTIMIZER})
 
 
-_FACTS = ("element-bits", "role", "input", "output", "saved", "writer")
+_FACTS = ("type", "role", "input", "output", "saved", "writer")
 """What plan and model must agree on of one tensor, besides its size."""
 
 
 def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) -> Iterator[Violation]:
-    """Tensors missing, extra, or not of the model's size, role, use or alignment.
+    """Tensors missing, extra, or not of the model's size, element type, role, use or alignment.
 
     An alignment may be stricter than the model's, by a whole factor. O(tensors). spec: V3.2
     """
@@ -34,7 +33,7 @@ def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) 
             node = writers[name][0] if name in writers else ""
             yield difference("missing-tensor", node, (name,), None, "no such tensor", f"{size} bytes")
     inputs, outputs = set(reference.inputs), set(reference.outputs)
-    bits = [BITS[dtype] for dtype in plan.allocation.dtypes]
+    dtypes = plan.allocation.dtypes
     columns = (plan.sizes(), t.dtype.tolist(), t.role.tolist(), t.flags.tolist(), t.writer.tolist())
     for name, alignment, size, dtype, role, flags, writer in zip(t.name, t.alignment.tolist(), *columns, strict=True):
         at, key = (None, None) if writer == NONE else (writer, keys[writer])
@@ -42,13 +41,13 @@ def tensor_differences(plan: Plan, reference: ReferenceProgram, pairs: Pairing) 
         if name not in reference.sizes:
             yield difference("extra-tensor", node, (name,), at, f"{size} bytes", "no such tensor")
             continue
-        (model_size, model_bits), model_role, is_input = reference.sizes[name], reference.roles[name], name in inputs
+        (model_size, model_type), model_role, is_input = reference.sizes[name], reference.roles[name], name in inputs
         if size != model_size:
             yield difference("bytes", node, (name,), at, *_sizes(size, model_size, plan, reference))
         # Of parameters and optimizer state the role already states that the caller writes them, whatever the flag.
         stated_input = is_input if model_role in _PERSISTENT else flags & IS_INPUT != 0
-        stated = (bits[dtype], ROLES[role], stated_input, flags & IS_OUTPUT != 0, flags & IS_SAVED != 0, key)
-        recomputed = (model_bits, model_role, is_input, name in outputs, name in reference.saved, writers.get(name))
+        stated = (dtypes[dtype], ROLES[role], stated_input, flags & IS_OUTPUT != 0, flags & IS_SAVED != 0, key)
+        recomputed = (model_type, model_role, is_input, name in outputs, name in reference.saved, writers.get(name))
         if stated != recomputed:
             for fact, ours, theirs in zip(_FACTS, stated, recomputed, strict=True):
                 if ours != theirs:

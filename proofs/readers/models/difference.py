@@ -12,9 +12,9 @@ from tmmu.plan.sections import Plan
 
 WHAT = (
     "binding", "size", "branch", "missing-step", "extra-step", "repeated-step", "operator", "body", "reads", "writes",
-    "mutates", "missing-tensor", "extra-tensor", "bytes", "element-bits", "role", "input", "output", "saved", "writer",
-    "alignment", "view", "order", "nesting", "missing-body", "extra-body", "body-parent", "body-steps", "body-iterates",
-    "unproduced", "must-not-alias", "donated", "source-digest", "sharding", "shard",
+    "mutates", "missing-tensor", "extra-tensor", "bytes", "type", "role", "input", "output", "saved", "writer",
+    "alignment", "view", "alias", "order", "nesting", "missing-body", "extra-body", "body-parent", "body-steps",
+    "body-iterates",    "unproduced", "must-not-alias", "donated", "source-digest", "sharding", "shard",
 )  # fmt: skip
 """Every kind of difference, coarse ones first."""
 

@@ -122,7 +122,7 @@ class _Reading:
                 raise invalid("nothing writes the tensor", name, "list it among the inputs, or give it a node")
         reference.opaque = {node.name for node in model.nodes if node.opaque}
         reference.phases = {node.name: node.phase for node in model.nodes if node.phase is not Phase.FORWARD}
-        reference.grouped = frozenset(tensor.name for tensor in model.tensors if tensor.alias_group is not None)
+        reference.alias_groups = {x.name: x.alias_group for x in model.tensors if x.alias_group is not None}
         reference.saved = frozenset(tensor.name for tensor in model.tensors if tensor.saved_for_backward)
         reference.must_not_alias = frozenset(frozenset((self.name[a], self.name[b])) for a, b in model.must_not_alias)
         reference.unproduced = frozenset(model.unproduced)
@@ -240,7 +240,7 @@ class _Reading:
             raise invalid(f"the element type {dtype!r} is unknown", name)
         if is_negative(size) or alignment < 1:
             raise invalid("bytes and alignment must be positive", name)
-        self.reference.sizes[name], self.reference.shapes[name] = (size, BITS[dtype]), shape
+        self.reference.sizes[name], self.reference.shapes[name] = (size, dtype), shape
         self.reference.roles[name], self.reference.alignments[name] = role, alignment
         if is_floating(dtype):
             self.reference.floating.add(name)

@@ -32,7 +32,7 @@ from proofs.readers.models.sizes import encodings
 from proofs.readers.models.sizes.reading import Formal, SizeReading
 from proofs.readers.models.sizes.stored import value_of
 from proofs.readers.operators import OLD_DROPOUT_ASSUMED, is_floating, is_view, iterates, overwritable, plain
-from tmmu.core.dtypes import BITS, element_alignment, nbytes
+from tmmu.core.dtypes import element_alignment, nbytes
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Bindings, NodePart, Role
 from tmmu.importers import shapes
@@ -273,7 +273,7 @@ class _Reading:
             raise _invalid("two tensors would have this name", name, "rename one of the values")
         shape, dtype = self.sizes.sizes[like or name]
         self.reference.shapes[name] = shape
-        self.reference.sizes[name] = (nbytes(shape, dtype), BITS[dtype])
+        self.reference.sizes[name] = (nbytes(shape, dtype), dtype)
         self.reference.alignments[name] = element_alignment(dtype)
         self.reference.roles[name] = role
         if is_floating(dtype):
@@ -328,7 +328,7 @@ class _Reading:
             if self._is_local(scope, operand) and (not scope.body or operand in scope.made):
                 tensor = scope.values[operand]
                 same_shape = reference.shapes[tensor] == reference.shapes[result]
-                if same_shape and reference.sizes[tensor] == reference.sizes[result]:
+                if same_shape and reference.width(tensor) == reference.width(result):
                     reference.in_place.add((result, tensor))
 
     def _is_local(self, scope: _Scope, value: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tmmu.core.dims.expressions import Dim
+from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Bindings, NodePart, Phase, Role
 
 
@@ -53,21 +54,21 @@ class SizeDifference(NamedTuple):
 class ReferenceProgram:
     """Steps in an order that the model allows, and what the plan must say of each tensor.
 
-    `sizes` gives (bytes, bits of an element) of every tensor, `alignments` the least alignment of each; inside an
+    `sizes` gives (bytes, element type) of every tensor, `alignments` the least alignment of each; inside an
     envelope bytes and shapes are expressions. `views` maps a result to its base and the byte offset in it; `in_place`
     holds (result, operand) pairs: both are what the tables of `operators` or a declaring model permit, never across a
     body's boundary. `assumed` are the operators (`domain::op`) for which the model alone states it. `floating`
-    are the tensors that can have a gradient, `grouped` those in a declared alias group, and `phases` gives the phase of
-    each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that they give the
-    same values is assumed. `size_differences` are the tensors whose size the verifier works out otherwise than shape
-    inference does, `assumed_sizes` the operators whose results' size it takes from there, each with the reason.
+    are the tensors that can have a gradient, `alias_groups` gives the group of each that is declared in one, `phases`
+    the phase of each other than forward node. `repeated` are operators of unknown domains that a plan runs again: that
+    they give the same values is assumed. `size_differences` are the tensors whose size the verifier works out otherwise
+    than shape inference does, `assumed_sizes` the operators whose results' size it takes from there, with the reason.
     `opaque` are the nodes of which the tables hold nothing although they have the operator (V2.4), and `has_attributes`
     is false where the model states none.
     """
 
     steps: list[ReferenceStep] = field(default_factory=list)
     bodies: dict[str, ReferenceBody] = field(default_factory=dict)
-    sizes: dict[str, tuple[Dim, int]] = field(default_factory=dict)
+    sizes: dict[str, tuple[Dim, str]] = field(default_factory=dict)
     shapes: dict[str, tuple[Dim, ...]] = field(default_factory=dict)
     alignments: dict[str, int] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class ReferenceProgram:
     unproduced: frozenset[str] = frozenset()
     assumed: list[str] = field(default_factory=list)
     floating: set[str] = field(default_factory=set)
-    grouped: frozenset[str] = frozenset()
+    alias_groups: dict[str, str] = field(default_factory=dict)
     phases: dict[str, Phase] = field(default_factory=dict)
     repeated: set[str] = field(default_factory=set)
     size_differences: tuple[SizeDifference, ...] = ()
@@ -89,3 +90,8 @@ class ReferenceProgram:
     has_attributes: bool = True
     bindings: Bindings = field(default_factory=Bindings)
     source_digest: bytes | None = None
+
+    def width(self, name: str) -> tuple[Dim, int]:
+        """The bytes of a tensor and the bits of an element: what an in-place result has of its operand (T3.3)."""
+        size, dtype = self.sizes[name]
+        return size, BITS[dtype]

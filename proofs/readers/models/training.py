@@ -116,7 +116,7 @@ def joint(forward: ReferenceProgram) -> ReferenceProgram:
             raise _no_gradient(step.node, "bodies and mutations have no gradient")
     made = _Joint(forward)
     made.run()
-    if shared := sorted(made.result.saved & forward.grouped):
+    if shared := sorted(made.result.saved & forward.alias_groups.keys()):
         raise _no_gradient(shared[0], "backward reads it, and it shares bytes in an alias group")
     return made.result
 
@@ -246,7 +246,7 @@ class _Joint:
             summand = shows_in_every_result(domain, op) and math.prod(r.shapes[name]) == elements
             if back or summand:
                 r.views[result] = (given[0], 0)
-        alike = (r.shapes[writes[0]], r.sizes[writes[0]]) == (r.shapes[given[0]], r.sizes[given[0]])
+        alike = (r.shapes[writes[0]], r.width(writes[0])) == (r.shapes[given[0]], r.width(given[0]))
         if alike and overwritable(domain, op, tuple(reads)):
             r.in_place.add((writes[0], given[0]))
         self._add_step(f"{step.node}.grad", domain, op, tuple(reads), tuple(writes))

@@ -1,7 +1,7 @@
 """The kernel's program, the naive checker, Z3's rows and running agree on every plan: right, corrupted, moved, broken.
 
-The kernel does not look at roles, devices' memories, bodies' brackets, hashes, models and claims; everything else that
-the naive side objects to it must refuse, and it must refuse nothing else.
+The kernel does not look at roles, devices' memories, arenas that hold nothing, bodies' brackets, hashes, models and
+claims; everything else that the naive side objects to it must refuse, and it must refuse nothing else.
 spec: V6.1, V1.1 to V1.7, V1.9 to V1.13, T7.2, T8.3, X4.3 to X4.8
 """
 
@@ -43,7 +43,7 @@ all_models = models(kinds=(*KINDS, *HOLDERS))
 OUT_OF_SCOPE = ("bodies_nest", "roles_have_arenas")
 CLAIMED = {"slot_count", "peak", "capacity"}
 """What the rows are asked besides: what a plan claims of its own size, with the footprint that it states."""
-NOT_ASKED = ("has the role", "of the memory")
+NOT_ASKED = ("has the role", "of the memory", "the arena gradients has the alignment")
 RULES_OF_LAYOUTS = ("one slot at two offsets", "is not aligned as its slot")
 
 

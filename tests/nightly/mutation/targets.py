@@ -166,8 +166,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{
         f"tmmu/{name}.py": HOMES
         for name in (
-            "plan/memories", "planner/patterns", "planner/allocation", "planner/arenas/configuration",
-            "planner/arenas/file", "planner/arenas/permitted", "planner/arenas/capacity",
+            "plan/memories", "planner/patterns", "planner/allocation", "plan/configuration",
+            "plan/configuration_file", "planner/arenas/permitted", "planner/arenas/capacity",
         )
     },
     **{

@@ -32,6 +32,12 @@ def slot_count_claimed_despite_a_conflict() -> Plan:
     return edit(right(model), usage={"activations": {"minimal": True}})
 
 
+@wrong("slot_count", field="usage[gradients].max_live")
+def empty_arena_with_live_storages() -> Plan:
+    """Seven storages are stated to be live at once in an arena that holds none."""
+    return edit(right(skip()), usage={"gradients": {"max_live": 7}})
+
+
 @wrong("slot_count", field="usage[activations].max_live")
 def most_live_overstated() -> Plan:
     """Four storages are stated to be live at once; there are never more than three."""

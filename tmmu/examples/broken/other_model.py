@@ -57,6 +57,14 @@ def plan_of_another_model() -> Wrong:
     return handed_out_with(_layers(), plan_of(chain.build()))
 
 
+@wrong("steps_are_the_model", field="type")
+def other_element_types() -> Wrong:
+    """Every tensor of float32 is one of int32 in the plan, which has as many bits."""
+    network = _layers()
+    plan = plan_of(network)
+    return handed_out_with(network, edit(plan, dtypes=("int32",)))
+
+
 @wrong("steps_are_the_model", field="source-digest")
 def source_digest_of_another_model() -> Wrong:
     """A right plan that states the digest of another file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tmmu.core.vocabulary import UINT64_END
-from tmmu.examples.broken.editing import counted, edit, moved, right, slot_of
+from tmmu.examples.broken.editing import counted, edit, moved, right, slot_of, with_arena
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
 from tmmu.examples.broken.sketch import model
@@ -59,6 +59,12 @@ def storage_misaligned() -> Plan:
 def alignment_no_power_of_two() -> Plan:
     """The storage of `c` is stated to be aligned to 96 bytes, which is no power of two."""
     return edit(right(skip()), storages={"c": {"alignment": 96}})
+
+
+@wrong("alignment")
+def empty_arena_aligned_to_three() -> Plan:
+    """The arena of gradients, which holds nothing, is aligned to 3 bytes, which is no power of two."""
+    return with_arena(right(skip()), 3, alignment=3)
 
 
 @wrong("alignment", "v")

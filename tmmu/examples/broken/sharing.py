@@ -176,6 +176,33 @@ def view_of_an_overwritten_base() -> Plan:
 
 
 @wrong("sharing_is_sound", "r", "a")
+def in_place_elsewhere() -> Plan:
+    """`r` is stated to be in place of `a`, which a later step reads, but has bytes of its own."""
+    plan = right(twice_read())
+    return edit(plan, tensors={"r": {"shares": SHARES.index(Shares.IN_PLACE), "of": row(plan, "a")}})
+
+
+@wrong("sharing_is_sound", "d", "a")
+def alias_elsewhere() -> Plan:
+    """`d` is stated to be an alias of `a`, but has bytes of its own."""
+    plan = right(skip())
+    return edit(plan, tensors={"d": {"shares": SHARES.index(Shares.ALIAS), "of": row(plan, "a")}})
+
+
+@wrong("sharing_is_sound", "v", "a")
+def view_without_reading_its_base() -> Plan:
+    """`v` is stated to be a view of `a` and lies there, but the step that makes it does not read `a`, which is dead."""
+    made = model("""
+        tensor w f32 4096 parameter
+        node a MatMul x w -> a
+        node b MatMul a w -> b
+        node v maker::Cut b -> v
+        node y MatMul v w -> y
+    """)
+    return shared(right(made), "v", "a", Shares.VIEW)
+
+
+@wrong("sharing_is_sound", "r", "a")
 def transpose_called_a_view() -> Plan:
     """A Transpose is declared a view of its operand, though its elements stand in another order."""
     return shared(right(once_read("Transpose")), "r", "a", Shares.VIEW)

@@ -1,9 +1,9 @@
 """Arenas: their configuration, which of them each tensor may use, and which one each storage is assigned to (M3).
 
-`configuration` has the default arenas and what makes a configuration wrong, `file` reads one from TOML, `permitted`
-matches rules with tensors, and `assignment` solves an allocation problem, with `filling` and `levels`.
+`permitted` matches rules with tensors, and `assignment` solves an allocation problem, with `filling` and `levels`.
+What makes a configuration wrong, and how it is read from TOML, is beside the format of plans (`tmmu.plan`).
 """
 
-from tmmu.planner.arenas.configuration import DEFAULT, check
+from tmmu.plan.configuration import DEFAULT, check
 
 __all__ = ["DEFAULT", "check"]

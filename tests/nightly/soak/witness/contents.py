@@ -73,10 +73,12 @@ def _unfinished(plan: Plan, row: int, step: int) -> bool:
 def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
     """What the sentence says of the step, the tensors and their bytes is so, one kind of sentence after the other."""
     t, step, text = plan.allocation.tensors, step_of(w), w["text"]
-    if step is None:
-        return False
     row = row_of(plan, w["tensors"][0])
     other = row_of(plan, w["tensors"][1]) if len(w["tensors"]) > 1 and w["tensors"][1] != "nothing" else None
+    if " is stated to be " in text:
+        return other is not None and int(t.of[row]) == other and not _as_stated(plan, donated, row, other)
+    if step is None:
+        return False
     lists = {which: plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS}
     here = {which: rows[step] if step < len(rows) else () for which, rows in lists.items()}
     made = {*here["writes"], *returned_by(plan, step)}
@@ -103,6 +105,15 @@ def shared(plan: Plan, donated: frozenset[str], w: Witness) -> bool:
     if "which it reads" not in text or other not in {*here["reads"], *reads_again(plan, step)}:
         return False
     return meet(plan, row, other) and not _may_share(plan, donated, row, other, step)
+
+
+def _as_stated(plan: Plan, donated: frozenset[str], row: int, of: int) -> bool:
+    """Does a tensor share with another as it is stated, for the steps alone?"""
+    t = plan.allocation.tensors
+    if SHARES[int(t.shares[row])] is Shares.ALIAS:
+        return bool(t.storage[row] == t.storage[of] and t.window[row] == t.window[of])
+    shared_at = not is_callers(plan, row) and _may_share(plan, donated, row, of, int(t.writer[row]))
+    return shared_at and (not is_view(plan, row) or _shows(plan, row, of))
 
 
 def _may_share(plan: Plan, donated: frozenset[str], row: int, of: int, step: int) -> bool:

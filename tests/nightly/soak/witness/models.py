@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tmmu.core.columns import NONE
-from tmmu.core.dtypes import BITS
 from tmmu.core.vocabulary import Shares
 from tmmu.examples.broken.faults import Case
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_SAVED, PARTS, ROLES, SHARES
@@ -104,7 +103,7 @@ def _view(plan: Plan, r: int) -> str:
 
 TENSOR = {
     "bytes": lambda plan, r: str(plan.sizes()[r]),
-    "element-bits": lambda plan, r: str(BITS[plan.allocation.dtypes[int(plan.allocation.tensors.dtype[r])]]),
+    "type": lambda plan, r: plan.allocation.dtypes[int(plan.allocation.tensors.dtype[r])],
     "role": lambda plan, r: str(ROLES[int(plan.allocation.tensors.role[r])]),
     "input": _is_input,
     "output": lambda plan, r: str(bool(int(plan.allocation.tensors.flags[r]) & IS_OUTPUT)),
