@@ -8,11 +8,15 @@ spec: V6.1, V6.2, V6.6
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
+import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from proofs.kernel.evidence import words
 from proofs.kernel.memory import KernelMemory, Words, lifetime_words
@@ -65,17 +69,33 @@ def ask_words(program: Path, row: Words, digest: bytes, timeout_s: float, kind: 
     with tempfile.TemporaryFile() as file:
         row.astype("<u8").tofile(file)  # the program maps it, from its first byte
         try:
-            done = subprocess.run(
-                [str(program)], stdin=file, capture_output=True, text=True, timeout=timeout_s, check=False
-            )
+            code, output, errors = _run(program, file, timeout_s)
         except subprocess.TimeoutExpired:
             return KernelAnswer(failure=f"no answer within {timeout_s:g} s")
         except OSError as error:
             return KernelAnswer(failure=f"it cannot be run: {error.strerror}")
-    if done.returncode:
-        last_line = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    if code:
+        last_line = (errors.strip().splitlines() or [f"exit code {code}"])[-1]
         return KernelAnswer(failure=f"it ended without an answer: {last_line[:200]}")
-    return _parsed(done.stdout.splitlines(), digest, kind)
+    return _parsed(output.splitlines(), digest, kind)
+
+
+def _run(program: Path, words: IO[bytes], timeout_s: float) -> tuple[int, str, str]:
+    """The program's exit code and what it prints. Its processor time is bounded too, where the system can do that: a
+    program whose asker was killed ends all the same.
+    """
+    with subprocess.Popen(
+        [str(program)], stdin=words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            if sys.platform == "linux":
+                with suppress(OSError):  # it has ended already
+                    resource.prlimit(process.pid, resource.RLIMIT_CPU, (ceil(timeout_s) + 1, ceil(timeout_s) + 1))
+            output, errors = process.communicate(timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            raise
+        return process.returncode, output, errors
 
 
 def _parsed(lines: list[str], digest: bytes, kind: Kind) -> KernelAnswer:
