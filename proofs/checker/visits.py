@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proofs.checker.program import Program
-from proofs.checker.states import State, ValueNumbers, merged
+from proofs.checker.states import State, ValueNumbers, merge
 from proofs.readers.arms import Branches
 
 
@@ -25,16 +25,19 @@ class Kept(NamedTuple):
 
 @dataclass
 class _Open:
-    """A node whose arms are being walked: the state before them, those at the ends of arms, and what arms touch.
+    """A node whose arms are being walked: the state before them, and those at the ends of arms.
 
-    `touched[k]` are the tensors that arms k and later access; `held` those that an earlier arm wrote and that this arm
-    or a later one accesses.
+    `bounds` maps the first and the last step of each arm to its number, and `last` each tensor that arms access to the
+    last of them. `wrote` are the tensors that earlier arms wrote first, `held` those of them that this arm or a later
+    one accesses.
     """
 
     node: Branches
     before: State
-    touched: list[frozenset[int]]
+    bounds: dict[int, int]
+    last: dict[int, int]
     ends: dict[int, State] = field(default_factory=dict)
+    wrote: set[int] = field(default_factory=set)
     held: frozenset[int] = frozenset()
 
 
@@ -53,23 +56,22 @@ class Visits:
         top = self.open[-1]
         if n == top.node.leave:
             self.open.pop()
-            ends = [top.ends.get(k, top.before) for k in range(len(top.node.arms))]
+            before, nothing = top.before, top.before.fork()
+            ends = [top.ends.get(k, nothing) for k in range(len(top.node.arms))]
             taken = frozenset(
-                t for t in top.node.taken if not top.before.perhaps[t] and any(end.perhaps[t] for end in ends)
+                t for t in top.node.taken if not before.perhaps[t] and any(end.perhaps[t] for end in ends)
             )
-            return merged(self.run, self.values, top.before, ends), taken
-        for k, arm in enumerate(top.node.arms):
-            if n == arm.first <= arm.last:
-                return self._begun(top, k), frozenset()
-        return state, frozenset()
+            merge(self.run, self.values, before, ends)
+            return before, taken
+        k = top.bounds.get(n)
+        return (state if k is None or n != top.node.arms[k].first else self._begun(top, k)), frozenset()
 
     def _begun(self, top: _Open, k: int) -> State:
         state = top.before.fork()
-        wrote = {t for end in top.ends.values() for t in end.touched if not top.before.perhaps[t]}
-        top.held = frozenset(wrote & top.touched[k] - self.run.views.keys())
+        top.held = frozenset(t for t in top.wrote if top.last.get(t, 0) >= k and t not in self.run.views)
         for t in sorted(top.held):
             tensor = self.run.tensors[t]
-            state.memory[tensor.arena].write(tensor.address, tensor.address + tensor.bytes, state.shown[t])
+            state.write(tensor.arena, tensor.address, tensor.address + tensor.bytes, state.shown[t])
         return state
 
     def holds(self, t: int, state: State) -> bool:
@@ -77,30 +79,32 @@ class Visits:
         return not state.surely[t] and any(t in node.held for node in self.open)
 
     def after(self, n: int, state: State) -> Iterator[Kept]:
-        """After step n: which tensors must be whole, where it ends an arm."""
+        """After step n: which tensors must be whole, where it ends an arm. O(what the node's arms access)."""
         if n in self.nodes:
-            self.open.append(_Open(self.nodes[n], state, self._touched(self.nodes[n])))
+            self.open.append(self._opened(self.nodes[n], state))
             return
         if not self.open:
             return
         top = self.open[-1]
-        for k, arm in enumerate(top.node.arms):
-            if n == arm.last >= arm.first:
-                top.ends[k] = state
-                for t in top.node.taken:
-                    if t in state.touched and not top.before.perhaps[t]:
-                        yield Kept(n, t, is_taken=True)
-                later = top.touched[k + 1] if k + 1 < len(top.touched) else frozenset()
-                for t in sorted(later):
-                    if state.surely[t] or t in top.held:
-                        yield Kept(n, t, is_taken=False)
+        k = top.bounds.get(n)
+        if k is None or n != top.node.arms[k].last:
+            return
+        top.ends[k] = state
+        first = {t for t in state.touched if not top.before.perhaps[t]}
+        top.wrote |= first
+        for t in top.node.taken:
+            if t in first:
+                yield Kept(n, t, is_taken=True)
+        for t in sorted(t for t, last in top.last.items() if last > k):
+            if state.surely[t] or t in top.held:
+                yield Kept(n, t, is_taken=False)
 
-    def _touched(self, node: Branches) -> list[frozenset[int]]:
-        """By arm: the tensors that it and the arms after it access."""
-        found: list[frozenset[int]] = []
-        seen: set[int] = set()
-        for arm in reversed(node.arms):
+    def _opened(self, node: Branches, state: State) -> _Open:
+        bounds: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for k, arm in enumerate(node.arms):
             for step in self.run.steps[arm.first : arm.last + 1]:
-                seen.update(step.reads, step.again, step.writes)
-            found.append(frozenset(seen))
-        return found[::-1]
+                last |= dict.fromkeys((*step.reads, *step.again, *step.writes), k)
+            if arm.first <= arm.last:
+                bounds[arm.first] = bounds[arm.last] = k
+        return _Open(node, state, bounds, last)
