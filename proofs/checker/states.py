@@ -7,62 +7,93 @@ shows afterwards exactly where they do so in every arm. spec: X4.4, X4.7
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from proofs.checker.memory import Bytes
 from proofs.checker.program import CALLER, Program
 
+UNCHANGED = -2
+"""The value of bytes that an arm did not write."""
+
+
+class Written(NamedTuple):
+    """What is known of a tensor: the value that it shows, and whether it is written on every way or on some.
+
+    `begun` marks the result of a loop that is running, which holds nothing whole before the loop is left.
+    """
+
+    value: int
+    surely: bool
+    perhaps: bool
+    begun: bool = False
+
+
+@dataclass
+class ArmChanges:
+    """What an arm changed: of its tensors what was known before, of its bytes the runs of values before, in order."""
+
+    tensors: dict[int, Written] = field(default_factory=dict)
+    runs: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+
+class ArmEnd(NamedTuple):
+    """What is left at the end of an arm of the tensors that it wrote, and of each arena's bytes that it wrote."""
+
+    tensors: dict[int, Written]
+    memory: dict[int, Bytes]
+
 
 @dataclass
 class State:
-    """By arena its bytes by value; by tensor the value that it shows, and whether it is written.
+    """The bytes of each arena by value, what is known of each tensor, and the changes of the arms that are running."""
 
-    `surely` marks what is written on every way to this moment, `perhaps` on some; `begun` are results of loops that
-    are running, which hold nothing whole before they are left. The first map of each holds what was written since the
-    last fork, the maps behind it the states before.
-    """
+    memory: list[Bytes]
+    of: list[Written]
+    arms: list[ArmChanges] = field(default_factory=list)
 
-    memory: ChainMap[int, Bytes]
-    shown: ChainMap[int, int]
-    surely: ChainMap[int, bool]
-    perhaps: ChainMap[int, bool]
-    begun: ChainMap[int, bool]
-
-    def fork(self) -> State:
-        """The state in which an arm begins, whose writes leave this one as it is. O(depth)."""
-        return State(
-            self.memory.new_child(), self.shown.new_child(), self.surely.new_child(), self.perhaps.new_child(),
-            self.begun.new_child(),
-        )  # fmt: skip
-
-    @property
-    def touched(self) -> dict[int, bool]:
-        """The tensors that were written since the last fork, in order."""
-        written = self.surely.maps[0]
-        assert isinstance(written, dict)
-        return written
-
-    def wrote(self, t: int) -> None:
-        """A step has written a tensor."""
-        self.surely[t] = self.perhaps[t] = True
+    def know(self, t: int, written: Written) -> None:
+        """From now on this is known of a tensor."""
+        if self.arms:
+            self.arms[-1].tensors.setdefault(t, self.of[t])
+        self.of[t] = written
 
     def write(self, arena: int, first: int, end: int, value: int) -> None:
         """Bytes [first, end) of an arena now hold a value."""
-        if arena not in self.memory.maps[0]:
-            self.memory[arena] = Bytes(self.memory[arena])
+        if self.arms:
+            self.arms[-1].runs.extend((arena, *run) for run in self.memory[arena].read(first, end))
         self.memory[arena].write(first, end, value)
+
+    def begin(self) -> None:
+        """An arm begins: what changes from now on is undone at its end."""
+        self.arms.append(ArmChanges())
+
+    def end(self) -> ArmEnd:
+        """The arm ends, and the state is again that before it. O(w log w) for w tensors and runs that it wrote."""
+        changes = self.arms.pop()
+        left = ArmEnd({t: self.of[t] for t in changes.tensors}, {})
+        ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for arena, first, stop, _ in changes.runs:
+            ranges[arena].append((first, stop))
+        for arena, found in ranges.items():
+            left.memory[arena] = Bytes(UNCHANGED)
+            for first, stop in _apart(found):
+                for run in self.memory[arena].read(first, stop):
+                    left.memory[arena].write(*run)
+        for arena, first, stop, value in reversed(changes.runs):
+            self.memory[arena].write(first, stop, value)
+        for t, written in changes.tensors.items():
+            self.of[t] = written
+        return left
 
 
 def start(run: Program) -> State:
     """The state before step 0, the caller's writes done."""
-    given = {i: t.writer is None for i, t in enumerate(run.tensors)}
-    state = State(
-        ChainMap({a: Bytes(CALLER) for a in range(len(run.arenas))}), ChainMap({i: i for i in given}),
-        ChainMap(given), ChainMap(given.copy()), ChainMap(dict.fromkeys(given, False)),
-    )  # fmt: skip
+    known = [Written(i, t.writer is None, t.writer is None) for i, t in enumerate(run.tensors)]
+    state = State([Bytes(CALLER) for _ in run.arenas], known)
     for i, t in enumerate(run.tensors):
         if t.writer is None:
             state.write(t.arena, t.address, t.address + t.bytes, i)
@@ -70,7 +101,7 @@ def start(run: Program) -> State:
 
 
 class ValueNumbers:
-    """The values of a run: of which tensors each is, to name it. Two are enough to name one that is not asked about."""
+    """The values of a run: of which tensors each is, to name it. Two are enough: one of them is not the one at hand."""
 
     def __init__(self, tensors: int) -> None:
         self.of: list[tuple[int, ...]] = [(t,) for t in range(tensors)]
@@ -87,8 +118,8 @@ class ValueNumbers:
         return next((each for each in self.of[value] if each != t), self.of[value][0])
 
 
-def merge(run: Program, values: ValueNumbers, state: State, ends: Sequence[State]) -> None:
-    """Make the state before a node that after it, from those at the ends of its arms.
+def merge(values: ValueNumbers, state: State, ends: Sequence[ArmEnd]) -> None:
+    """Make the state before a node that after it, from what its arms left.
 
     O(w log w) for w tensors and runs of bytes that the arms wrote, for each arm.
     """
@@ -102,22 +133,29 @@ def merge(run: Program, values: ValueNumbers, state: State, ends: Sequence[State
             combined[found] = values.new(*islice(named, 2))
         return combined[found]
 
-    for t in dict.fromkeys(t for end in ends for t in end.touched):
-        state.shown[t] = one(tuple(end.shown[t] for end in ends))
-        state.surely[t] = all(end.surely[t] for end in ends)
-        state.perhaps[t] = any(end.perhaps[t] for end in ends)
-        state.begun[t] = ends[0].begun[t]
-    for arena in dict.fromkeys(arena for end in ends for arena in end.memory.maps[0]):
-        after = [end.memory[arena] for end in ends]
-        for first, stop, owners in [piece for written in _written(ends, arena) for piece in _pieces(after, *written)]:
-            state.write(arena, first, stop, one(owners))
+    for t in dict.fromkeys(t for end in ends for t in end.tensors):
+        found = [end.tensors.get(t, state.of[t]) for end in ends]
+        value = one(tuple(each.value for each in found))
+        surely, perhaps = all(each.surely for each in found), any(each.perhaps for each in found)
+        state.know(t, Written(value, surely, perhaps, found[0].begun))
+    for arena in dict.fromkeys(arena for end in ends for arena in end.memory):
+        changed = [end.memory.get(arena, Bytes(UNCHANGED)) for end in ends]
+        for first, stop in _apart(written for each in changed for written in _changed(each)):
+            for piece, until, owners in list(_pieces(state.memory[arena], changed, first, stop)):
+                state.write(arena, piece, until, one(owners))
 
 
-def _written(ends: Sequence[State], arena: int) -> Iterator[tuple[int, int]]:
-    """The ranges of bytes that some arm wrote, apart from one another and in order."""
-    runs = sorted(run for end in ends if arena in (own := end.memory.maps[0]) for run in own[arena].written())
-    begin, reached = runs[0] if runs else (0, 0)
-    for first, stop in runs:
+def _changed(arena: Bytes) -> Iterator[tuple[int, int]]:
+    """The runs of bytes that an arm wrote, of which there is an end."""
+    for first, stop, value in zip(arena.start, arena.start[1:], arena.owner, strict=False):
+        if value != UNCHANGED:
+            yield first, stop
+
+
+def _apart(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The bytes of some ranges, as ranges that do not meet, in order."""
+    begin = reached = 0
+    for first, stop in sorted(ranges):
         if first > reached:
             yield begin, reached
             begin = first
@@ -125,9 +163,14 @@ def _written(ends: Sequence[State], arena: int) -> Iterator[tuple[int, int]]:
     yield begin, reached
 
 
-def _pieces(arenas: Sequence[Bytes], first: int, end: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Bytes [first, end) of several states of one arena, cut wherever one of them has another owner."""
-    runs = [list(arena.read(first, end)) for arena in arenas]
+def _pieces(
+    before: Bytes, changed: Sequence[Bytes], first: int, end: int
+) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Bytes [first, end) at the ends of all arms, cut wherever one of them has another value."""
+    runs = [
+        [part for run in arena.read(first, end) for part in (before.read(*run[:2]) if run[2] == UNCHANGED else (run,))]
+        for arena in changed
+    ]
     cuts = sorted({stop for each in runs for _, stop, _ in each})
     at = [0] * len(runs)
     for stop in cuts:

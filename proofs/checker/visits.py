@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proofs.checker.program import Program
-from proofs.checker.states import State, ValueNumbers, merge
+from proofs.checker.states import ArmEnd, State, ValueNumbers, merge
 from proofs.readers.arms import Branches
 
 
@@ -25,7 +25,7 @@ class Kept(NamedTuple):
 
 @dataclass
 class _Open:
-    """A node whose arms are being walked: the state before them, and those at the ends of arms.
+    """A node whose arms are being walked, and what the arms that have ended left.
 
     `bounds` maps the first and the last step of each arm to its number, and `last` each tensor that arms access to the
     last of them. `wrote` are the tensors that earlier arms wrote first, `held` those of them that this arm or a later
@@ -33,10 +33,9 @@ class _Open:
     """
 
     node: Branches
-    before: State
     bounds: dict[int, int]
     last: dict[int, int]
-    ends: dict[int, State] = field(default_factory=dict)
+    ends: dict[int, ArmEnd] = field(default_factory=dict)
     wrote: set[int] = field(default_factory=set)
     held: frozenset[int] = frozenset()
 
@@ -44,44 +43,41 @@ class _Open:
 class Visits:
     """The nodes with exclusive arms in which a walk over the steps of a plan stands."""
 
-    def __init__(self, run: Program, values: ValueNumbers) -> None:
-        self.run, self.values = run, values
+    def __init__(self, run: Program, values: ValueNumbers, state: State) -> None:
+        self.run, self.values, self.state = run, values, state
         self.nodes = {node.enter: node for node in run.branches}
         self.open: list[_Open] = []
 
-    def before(self, n: int, state: State) -> tuple[State, frozenset[int]]:
-        """The state in which step n runs, and those of its reads that were looked at where the arms ended."""
+    def before(self, n: int) -> frozenset[int]:
+        """Bring about the state in which step n runs; which of its reads were looked at where the arms ended."""
         if not self.open:
-            return state, frozenset()
+            return frozenset()
         top = self.open[-1]
         if n == top.node.leave:
             self.open.pop()
-            before, nothing = top.before, top.before.fork()
-            ends = [top.ends.get(k, nothing) for k in range(len(top.node.arms))]
-            taken = frozenset(
-                t for t in top.node.taken if not before.perhaps[t] and any(end.perhaps[t] for end in ends)
-            )
-            merge(self.run, self.values, before, ends)
-            return before, taken
+            taken = frozenset(t for t in top.node.taken if t in top.wrote)
+            merge(self.values, self.state, [top.ends.get(k, ArmEnd({}, {})) for k in range(len(top.node.arms))])
+            return taken
         k = top.bounds.get(n)
-        return (state if k is None or n != top.node.arms[k].first else self._begun(top, k)), frozenset()
+        if k is not None and n == top.node.arms[k].first:
+            self._begin(top, k)
+        return frozenset()
 
-    def _begun(self, top: _Open, k: int) -> State:
-        state = top.before.fork()
+    def _begin(self, top: _Open, k: int) -> None:
+        self.state.begin()
         top.held = frozenset(t for t in top.wrote if top.last.get(t, 0) >= k and t not in self.run.views)
         for t in sorted(top.held):
             tensor = self.run.tensors[t]
-            state.write(tensor.arena, tensor.address, tensor.address + tensor.bytes, state.shown[t])
-        return state
+            self.state.write(tensor.arena, tensor.address, tensor.address + tensor.bytes, self.state.of[t].value)
 
-    def holds(self, t: int, state: State) -> bool:
+    def holds(self, t: int) -> bool:
         """Whether an earlier arm has written a tensor that this arm has not: its bytes must still be its own."""
-        return not state.surely[t] and any(t in node.held for node in self.open)
+        return not self.state.of[t].surely and any(t in node.held for node in self.open)
 
-    def after(self, n: int, state: State) -> Iterator[Kept]:
+    def after(self, n: int) -> Iterator[Kept]:
         """After step n: which tensors must be whole, where it ends an arm. O(what the node's arms access)."""
         if n in self.nodes:
-            self.open.append(self._opened(self.nodes[n], state))
+            self.open.append(self._opened(self.nodes[n]))
             return
         if not self.open:
             return
@@ -89,17 +85,17 @@ class Visits:
         k = top.bounds.get(n)
         if k is None or n != top.node.arms[k].last:
             return
-        top.ends[k] = state
-        first = {t for t in state.touched if not top.before.perhaps[t]}
-        top.wrote |= first
+        wrote = {t for t, was in self.state.arms[-1].tensors.items() if not was.perhaps}
         for t in top.node.taken:
-            if t in first:
+            if t in wrote:
                 yield Kept(n, t, is_taken=True)
         for t in sorted(t for t, last in top.last.items() if last > k):
-            if state.surely[t] or t in top.held:
+            if self.state.of[t].surely or t in top.held:
                 yield Kept(n, t, is_taken=False)
+        top.wrote |= wrote
+        top.ends[k] = self.state.end()
 
-    def _opened(self, node: Branches, state: State) -> _Open:
+    def _opened(self, node: Branches) -> _Open:
         bounds: dict[int, int] = {}
         last: dict[int, int] = {}
         for k, arm in enumerate(node.arms):
@@ -107,4 +103,4 @@ class Visits:
                 last |= dict.fromkeys((*step.reads, *step.again, *step.writes), k)
             if arm.first <= arm.last:
                 bounds[arm.first] = bounds[arm.last] = k
-        return _Open(node, state, bounds, last)
+        return _Open(node, bounds, last)

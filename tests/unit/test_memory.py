@@ -26,24 +26,6 @@ def test_every_byte_holds_the_tensor_that_was_last_written_there(
     assert [start for start, _, _ in read][1:] == [end for _, end, _ in read][:-1]
 
 
-@given(WRITES, WRITES, WRITES)
-def test_what_is_written_above_leaves_what_is_beneath_and_shows_it_elsewhere(
-    *layers: list[tuple[int, int, int]],
-) -> None:
-    arenas, plains = [Bytes(-1)], [dict.fromkeys(range(40), -1)]
-    for writes in layers:
-        for start, count, tensor in writes:
-            arenas[-1].write(start, start + count, tensor)
-            plains[-1] |= dict.fromkeys(range(start, start + count), tensor)
-        written = {byte for first, end in arenas[-1].written() for byte in range(first, end)}
-        assert written >= {byte for start, count, _ in writes for byte in range(start, start + count)}
-        arenas.append(Bytes(arenas[-1]))
-        plains.append(plains[-1].copy())
-        assert list(arenas[-1].written()) == []
-    for arena, plain in zip(arenas, plains, strict=True):
-        assert [owner for start, end, owner in arena.read(0, 40) for _ in range(start, end)] == list(plain.values())
-
-
 @given(WRITES)
 def test_runs_stay_sorted_and_no_more_than_the_writes_made(writes: list[tuple[int, int, int]]) -> None:
     runs = Bytes(-1)
