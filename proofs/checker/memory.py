@@ -20,12 +20,6 @@ class Bytes:
     def __init__(self, unwritten: int) -> None:
         self.start, self.owner = [0], [unwritten]
 
-    def copy(self) -> Bytes:
-        """The same arena, to be written apart from this one."""
-        other = Bytes(self.owner[0])
-        other.start, other.owner = self.start.copy(), self.owner.copy()
-        return other
-
     def write(self, first: int, end: int, tensor: int) -> None:
         """Bytes [first, end) now hold `tensor`."""
         if first == end:

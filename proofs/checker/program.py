@@ -78,10 +78,10 @@ class RunStep(NamedTuple):
 
     reads: tuple[int, ...]
     writes: tuple[int, ...]
-    mutates: tuple[int, ...]
+    mutates: frozenset[int]
     again: tuple[int, ...] = ()
     completes: bool = False
-    begins: tuple[int, ...] = ()
+    begins: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -186,14 +186,17 @@ def program(plan: Plan, permissions: Permissions, donated: frozenset[str] = froz
 def _steps(allocation: Allocation) -> list[RunStep]:
     """The steps as stated, and for each node that iterates what its enter and leave touch besides."""
     reads, writes, mutates = (allocation.steps.listed(name) for name in ("reads", "writes", "mutates"))
-    steps = [RunStep(*lists) for lists in zip(reads, writes, mutates, strict=True)]
+    steps = [RunStep(r, w, frozenset(m)) for r, w, m in zip(reads, writes, mutates, strict=True)]
     # Scratch, and a copy that a leave hands out, is read by the very step that made it: not what was there before.
     scratch = np.flatnonzero(
         (allocation.tensors.role == ROLES.index(Role.SCRATCH)) & (allocation.tensors.writer != NONE)
     )
+    own: dict[int, set[int]] = {}
     for t, n in zip(scratch.tolist(), allocation.tensors.writer[scratch].tolist(), strict=True):
-        if t in writes[n] and t not in mutates[n]:
-            steps[n] = steps[n]._replace(reads=tuple(r for r in steps[n].reads if r != t))
+        own.setdefault(n, set()).add(t)
+    for n, scratches in own.items():
+        unread = scratches.intersection(writes[n]) - steps[n].mutates
+        steps[n] = steps[n]._replace(reads=tuple(r for r in steps[n].reads if r not in unread))
     for enter, leave in loops(allocation):
         outside = {
             t
@@ -202,11 +205,11 @@ def _steps(allocation: Allocation) -> list[RunStep]:
             if allocation.tensors.writer[t] == NONE or allocation.tensors.writer[t] < enter
         }
         # What the steps of the leave itself write there are copies of body outputs and, last, the node's results.
-        inner = {t for s in range(enter, leave) for t in writes[s]}
-        results = tuple(t for t in writes[leave] if t not in inner and t not in reads[leave])
+        inner = {t for s in range(enter, leave) for t in writes[s]} | set(reads[leave])
+        results = tuple(t for t in writes[leave] if t not in inner)
         again = dict.fromkeys((*reads[enter], *writes[enter], *sorted(outside), *results, *steps[leave].again))
         steps[leave] = steps[leave]._replace(again=tuple(again), completes=True)
-        began = (*steps[enter].begins, *results)
+        began = steps[enter].begins.union(results)
         steps[enter] = steps[enter]._replace(writes=(*steps[enter].writes, *results), begins=began)
     return steps
 

@@ -7,53 +7,101 @@ shows afterwards exactly where they do so in every arm. spec: X4.4, X4.7
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
 
 from proofs.checker.memory import Bytes
 from proofs.checker.program import CALLER, Program
 
+UNCHANGED = -2
+"""The value of bytes that an arm did not write."""
+
+
+class Written(NamedTuple):
+    """What is known of a tensor: the value that it shows, and whether it is written on every way or on some.
+
+    `begun` marks the result of a loop that is running, which holds nothing whole before the loop is left.
+    """
+
+    value: int
+    surely: bool
+    perhaps: bool
+    begun: bool = False
+
+
+@dataclass
+class ArmChanges:
+    """What an arm changed: of its tensors what was known before, of its bytes the runs of values before, in order."""
+
+    tensors: dict[int, Written] = field(default_factory=dict)
+    runs: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+
+class ArmEnd(NamedTuple):
+    """What is left at the end of an arm of the tensors that it wrote, and of each arena's bytes that it wrote."""
+
+    tensors: dict[int, Written]
+    memory: dict[int, Bytes]
+
 
 @dataclass
 class State:
-    """The bytes of each arena by value, the value that each tensor shows, and what is written.
-
-    `surely` marks what is written on every way to this moment, `perhaps` on some; `begun` are results of loops that
-    are running, which hold nothing whole before they are left; `touched` what was written since the last fork.
-    """
+    """The bytes of each arena by value, what is known of each tensor, and the changes of the arms that are running."""
 
     memory: list[Bytes]
-    shown: list[int]
-    surely: bytearray
-    perhaps: bytearray
-    begun: set[int] = field(default_factory=set)
-    touched: dict[int, None] = field(default_factory=dict)
+    of: list[Written]
+    arms: list[ArmChanges] = field(default_factory=list)
 
-    def fork(self) -> State:
-        """A copy for one arm. O(tensors + runs of bytes)."""
-        return State(
-            [arena.copy() for arena in self.memory], self.shown.copy(), self.surely.copy(), self.perhaps.copy(),
-            self.begun.copy(),
-        )  # fmt: skip
+    def know(self, t: int, written: Written) -> None:
+        """From now on this is known of a tensor."""
+        if self.arms:
+            self.arms[-1].tensors.setdefault(t, self.of[t])
+        self.of[t] = written
 
-    def wrote(self, t: int) -> None:
-        """A step has written a tensor."""
-        self.surely[t] = self.perhaps[t] = 1
-        self.touched[t] = None
+    def write(self, arena: int, first: int, end: int, value: int) -> None:
+        """Bytes [first, end) of an arena now hold a value."""
+        if self.arms:
+            self.arms[-1].runs.extend((arena, *run) for run in self.memory[arena].read(first, end))
+        self.memory[arena].write(first, end, value)
+
+    def begin(self) -> None:
+        """An arm begins: what changes from now on is undone at its end."""
+        self.arms.append(ArmChanges())
+
+    def end(self) -> ArmEnd:
+        """The arm ends, and the state is again that before it. O(w log w) for w tensors and runs that it wrote."""
+        changes = self.arms.pop()
+        left = ArmEnd({t: self.of[t] for t in changes.tensors}, {})
+        ranges: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for arena, first, stop, _ in changes.runs:
+            ranges[arena].append((first, stop))
+        for arena, found in ranges.items():
+            left.memory[arena] = Bytes(UNCHANGED)
+            for first, stop in _apart(found):
+                for run in self.memory[arena].read(first, stop):
+                    left.memory[arena].write(*run)
+        for arena, first, stop, value in reversed(changes.runs):
+            self.memory[arena].write(first, stop, value)
+        for t, written in changes.tensors.items():
+            self.of[t] = written
+        return left
 
 
 def start(run: Program) -> State:
     """The state before step 0, the caller's writes done."""
-    given = bytearray(t.writer is None for t in run.tensors)
-    state = State([Bytes(CALLER) for _ in run.arenas], list(range(len(run.tensors))), given, given.copy())
+    known = [Written(i, t.writer is None, t.writer is None) for i, t in enumerate(run.tensors)]
+    state = State([Bytes(CALLER) for _ in run.arenas], known)
     for i, t in enumerate(run.tensors):
         if t.writer is None:
-            state.memory[t.arena].write(t.address, t.address + t.bytes, i)
+            state.write(t.arena, t.address, t.address + t.bytes, i)
     return state
 
 
 class ValueNumbers:
-    """The values of a run: of which tensors each is, to name it."""
+    """The values of a run: of which tensors each is, to name it. Two are enough: one of them is not the one at hand."""
 
     def __init__(self, tensors: int) -> None:
         self.of: list[tuple[int, ...]] = [(t,) for t in range(tensors)]
@@ -70,10 +118,11 @@ class ValueNumbers:
         return next((each for each in self.of[value] if each != t), self.of[value][0])
 
 
-def merged(run: Program, values: ValueNumbers, before: State, ends: Sequence[State]) -> State:
-    """The state after a node, from that before it and those at the ends of its arms. O(what the arms wrote)."""
-    result = before.fork()
-    result.begun, result.touched = ends[0].begun, before.touched
+def merge(values: ValueNumbers, state: State, ends: Sequence[ArmEnd]) -> None:
+    """Make the state before a node that after it, from what its arms left.
+
+    O(w log w) for w tensors and runs of bytes that the arms wrote, for each arm.
+    """
     combined: dict[tuple[int, ...], int] = {}
 
     def one(found: tuple[int, ...]) -> int:
@@ -81,24 +130,47 @@ def merged(run: Program, values: ValueNumbers, before: State, ends: Sequence[Sta
             return found[0]
         if found not in combined:
             named = dict.fromkeys(t for value in found for t in (values.of[value] if value != CALLER else (CALLER,)))
-            combined[found] = values.new(*named)
+            combined[found] = values.new(*islice(named, 2))
         return combined[found]
 
-    for t in dict.fromkeys(t for end in ends for t in end.touched):
-        tensor = run.tensors[t]
-        result.shown[t] = one(tuple(end.shown[t] for end in ends))
-        result.surely[t] = all(end.surely[t] for end in ends)
-        result.perhaps[t] = any(end.perhaps[t] for end in ends)
-        result.touched[t] = None
-        arenas = [end.memory[tensor.arena] for end in ends]
-        for first, stop, owners in _pieces(arenas, tensor.address, tensor.address + tensor.bytes):
-            result.memory[tensor.arena].write(first, stop, one(owners))
-    return result
+    for t in dict.fromkeys(t for end in ends for t in end.tensors):
+        found = [end.tensors.get(t, state.of[t]) for end in ends]
+        value = one(tuple(each.value for each in found))
+        surely, perhaps = all(each.surely for each in found), any(each.perhaps for each in found)
+        state.know(t, Written(value, surely, perhaps, found[0].begun))
+    for arena in dict.fromkeys(arena for end in ends for arena in end.memory):
+        changed = [end.memory.get(arena, Bytes(UNCHANGED)) for end in ends]
+        for first, stop in _apart(written for each in changed for written in _changed(each)):
+            for piece, until, owners in list(_pieces(state.memory[arena], changed, first, stop)):
+                state.write(arena, piece, until, one(owners))
 
 
-def _pieces(arenas: Sequence[Bytes], first: int, end: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Bytes [first, end) of several states of one arena, cut wherever one of them has another owner."""
-    runs = [list(arena.read(first, end)) for arena in arenas]
+def _changed(arena: Bytes) -> Iterator[tuple[int, int]]:
+    """The runs of bytes that an arm wrote, of which there is an end."""
+    for first, stop, value in zip(arena.start, arena.start[1:], arena.owner, strict=False):
+        if value != UNCHANGED:
+            yield first, stop
+
+
+def _apart(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The bytes of some ranges, as ranges that do not meet, in order."""
+    begin = reached = 0
+    for first, stop in sorted(ranges):
+        if first > reached:
+            yield begin, reached
+            begin = first
+        reached = max(reached, stop)
+    yield begin, reached
+
+
+def _pieces(
+    before: Bytes, changed: Sequence[Bytes], first: int, end: int
+) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Bytes [first, end) at the ends of all arms, cut wherever one of them has another value."""
+    runs = [
+        [part for run in arena.read(first, end) for part in (before.read(*run[:2]) if run[2] == UNCHANGED else (run,))]
+        for arena in changed
+    ]
     cuts = sorted({stop for each in runs for _, stop, _ in each})
     at = [0] * len(runs)
     for stop in cuts:

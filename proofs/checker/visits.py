@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proofs.checker.program import Program
-from proofs.checker.states import State, ValueNumbers, merged
+from proofs.checker.states import ArmEnd, State, ValueNumbers, merge
 from proofs.readers.arms import Branches
 
 
@@ -25,82 +25,82 @@ class Kept(NamedTuple):
 
 @dataclass
 class _Open:
-    """A node whose arms are being walked: the state before them, those at the ends of arms, and what arms touch.
+    """A node whose arms are being walked, and what the arms that have ended left.
 
-    `touched[k]` are the tensors that arms k and later access; `held` those that an earlier arm wrote and that this arm
-    or a later one accesses.
+    `bounds` maps the first and the last step of each arm to its number, and `last` each tensor that arms access to the
+    last of them. `wrote` are the tensors that earlier arms wrote first, `held` those of them that this arm or a later
+    one accesses.
     """
 
     node: Branches
-    before: State
-    touched: list[frozenset[int]]
-    ends: dict[int, State] = field(default_factory=dict)
+    bounds: dict[int, int]
+    last: dict[int, int]
+    ends: dict[int, ArmEnd] = field(default_factory=dict)
+    wrote: set[int] = field(default_factory=set)
     held: frozenset[int] = frozenset()
 
 
 class Visits:
     """The nodes with exclusive arms in which a walk over the steps of a plan stands."""
 
-    def __init__(self, run: Program, values: ValueNumbers) -> None:
-        self.run, self.values = run, values
+    def __init__(self, run: Program, values: ValueNumbers, state: State) -> None:
+        self.run, self.values, self.state = run, values, state
         self.nodes = {node.enter: node for node in run.branches}
         self.open: list[_Open] = []
 
-    def before(self, n: int, state: State) -> tuple[State, frozenset[int]]:
-        """The state in which step n runs, and those of its reads that were looked at where the arms ended."""
+    def before(self, n: int) -> frozenset[int]:
+        """Bring about the state in which step n runs; which of its reads were looked at where the arms ended."""
         if not self.open:
-            return state, frozenset()
+            return frozenset()
         top = self.open[-1]
         if n == top.node.leave:
             self.open.pop()
-            ends = [top.ends.get(k, top.before) for k in range(len(top.node.arms))]
-            taken = frozenset(
-                t for t in top.node.taken if not top.before.perhaps[t] and any(end.perhaps[t] for end in ends)
-            )
-            return merged(self.run, self.values, top.before, ends), taken
-        for k, arm in enumerate(top.node.arms):
-            if n == arm.first <= arm.last:
-                return self._begun(top, k), frozenset()
-        return state, frozenset()
+            taken = frozenset(t for t in top.node.taken if t in top.wrote)
+            merge(self.values, self.state, [top.ends.get(k, ArmEnd({}, {})) for k in range(len(top.node.arms))])
+            return taken
+        k = top.bounds.get(n)
+        if k is not None and n == top.node.arms[k].first:
+            self._begin(top, k)
+        return frozenset()
 
-    def _begun(self, top: _Open, k: int) -> State:
-        state = top.before.fork()
-        wrote = {t for end in top.ends.values() for t in end.touched if not top.before.perhaps[t]}
-        top.held = frozenset(wrote & top.touched[k] - self.run.views.keys())
+    def _begin(self, top: _Open, k: int) -> None:
+        self.state.begin()
+        top.held = frozenset(t for t in top.wrote if top.last.get(t, 0) >= k and t not in self.run.views)
         for t in sorted(top.held):
             tensor = self.run.tensors[t]
-            state.memory[tensor.arena].write(tensor.address, tensor.address + tensor.bytes, state.shown[t])
-        return state
+            self.state.write(tensor.arena, tensor.address, tensor.address + tensor.bytes, self.state.of[t].value)
 
-    def holds(self, t: int, state: State) -> bool:
+    def holds(self, t: int) -> bool:
         """Whether an earlier arm has written a tensor that this arm has not: its bytes must still be its own."""
-        return not state.surely[t] and any(t in node.held for node in self.open)
+        return not self.state.of[t].surely and any(t in node.held for node in self.open)
 
-    def after(self, n: int, state: State) -> Iterator[Kept]:
-        """After step n: which tensors must be whole, where it ends an arm."""
+    def after(self, n: int) -> Iterator[Kept]:
+        """After step n: which tensors must be whole, where it ends an arm. O(what the node's arms access)."""
         if n in self.nodes:
-            self.open.append(_Open(self.nodes[n], state, self._touched(self.nodes[n])))
+            self.open.append(self._opened(self.nodes[n]))
             return
         if not self.open:
             return
         top = self.open[-1]
-        for k, arm in enumerate(top.node.arms):
-            if n == arm.last >= arm.first:
-                top.ends[k] = state
-                for t in top.node.taken:
-                    if t in state.touched and not top.before.perhaps[t]:
-                        yield Kept(n, t, is_taken=True)
-                later = top.touched[k + 1] if k + 1 < len(top.touched) else frozenset()
-                for t in sorted(later):
-                    if state.surely[t] or t in top.held:
-                        yield Kept(n, t, is_taken=False)
+        k = top.bounds.get(n)
+        if k is None or n != top.node.arms[k].last:
+            return
+        wrote = {t for t, was in self.state.arms[-1].tensors.items() if not was.perhaps}
+        for t in top.node.taken:
+            if t in wrote:
+                yield Kept(n, t, is_taken=True)
+        for t in sorted(t for t, last in top.last.items() if last > k):
+            if self.state.of[t].surely or t in top.held:
+                yield Kept(n, t, is_taken=False)
+        top.wrote |= wrote
+        top.ends[k] = self.state.end()
 
-    def _touched(self, node: Branches) -> list[frozenset[int]]:
-        """By arm: the tensors that it and the arms after it access."""
-        found: list[frozenset[int]] = []
-        seen: set[int] = set()
-        for arm in reversed(node.arms):
+    def _opened(self, node: Branches) -> _Open:
+        bounds: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for k, arm in enumerate(node.arms):
             for step in self.run.steps[arm.first : arm.last + 1]:
-                seen.update(step.reads, step.again, step.writes)
-            found.append(frozenset(seen))
-        return found[::-1]
+                last |= dict.fromkeys((*step.reads, *step.again, *step.writes), k)
+            if arm.first <= arm.last:
+                bounds[arm.first] = bounds[arm.last] = k
+        return _Open(node, bounds, last)

@@ -10,7 +10,7 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.core.columns import NONE, Names
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAX_BODY_DEPTH, NodePart, Role, Shares
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, MAX_EXCLUSIVE_ARMS, NodePart, Role, Shares
 from tmmu.plan import file, text, text_writer
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, PARTS, ROLES, SHARES
@@ -256,4 +256,22 @@ def test_nodes_with_bodies_nest_only_so_deep(deep: int, tmp_path: Path) -> None:
         assert len(file.load(path).plan.allocation.steps) == 2 * deep + 1
     else:
         with pytest.raises(TmmuError, match=f"steps.part row {MAX_BODY_DEPTH}: nodes with bodies nest deeper than 64"):
+            file.load(path)
+
+
+@pytest.mark.parametrize("many", [MAX_EXCLUSIVE_ARMS, MAX_EXCLUSIVE_ARMS + 1])
+def test_a_node_has_only_so_many_exclusive_arms(many: int, tmp_path: Path) -> None:
+    """What has more is no plan; arms that are not exclusive are not counted. spec: P1.7"""
+    exclusive, each = (
+        PAIR + f"begin n If x -> {word}\n" + "arm\n".join(f"step n{k} Relu x ->\n" for k in range(many)) + "end n ->\n"
+        for word in ("exclusive", "")
+    )
+    path = tmp_path / "p.plan.txt"
+    path.write_text(HEAD + each)
+    assert len(file.load(path).plan.allocation.bodies) == 1 + many
+    path.write_text(HEAD + exclusive)
+    if many == MAX_EXCLUSIVE_ARMS:
+        assert len(file.load(path).plan.allocation.bodies) == 1 + many
+    else:
+        with pytest.raises(TmmuError, match=r"bodies.exclusive: node 'n' has more than 64 exclusive arms"):
             file.load(path)

@@ -21,6 +21,9 @@ MAIN = 0
 MAX_BODY_DEPTH = 64
 """How deep nodes with bodies may stand in each other, in a model and in a plan."""
 
+MAX_EXCLUSIVE_ARMS = 64
+"""Of how many bodies of one node a plan may declare that exactly one runs."""
+
 UINT64_END = 1 << 64
 """Sizes, offsets, alignments and capacities are integers below this."""
 

@@ -2,7 +2,7 @@
 
 Every key is known and every key that is no section is there, every column has its type and its table's length, every
 index is in range, names are unique, integers are exact. Whether the plan is *right* is not checked. Each refusal names
-the place. spec: P1.1, P1.2, P1.6, P2.1, P2.2, R8.1, O1.1
+the place. spec: P1.1, P1.2, P1.6, P1.7, P2.1, P2.2, R8.1, O1.1
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tmmu.core.fields import (
     texts,
     unexpected,
 )  # fmt: skip
-from tmmu.core.vocabulary import MAX_BODY_DEPTH, REPLAN_POLICIES, NodePart, Shares
+from tmmu.core.vocabulary import MAX_BODY_DEPTH, MAX_EXCLUSIVE_ARMS, REPLAN_POLICIES, NodePart, Shares
 from tmmu.plan import provenance, sharding
 from tmmu.plan.allocation import Allocation, Arena, Buffers
 from tmmu.plan.claims import read_claims
@@ -334,6 +334,10 @@ def _check_references(
         check_index(getattr(bodies, name), 2, f"bodies.{name}")
     if not len(bodies) or bodies.name[0] != "" or int(bodies.parent[0]) != NONE or len(set(bodies.name)) != len(bodies):
         raise refuse("bodies", "the first body is not the main graph, or a body's name repeats")
+    nodes, arms = np.unique(bodies.enter[(bodies.exclusive == 1) & (bodies.enter != NONE)], return_counts=True)
+    if len(many := nodes[arms > MAX_EXCLUSIVE_ARMS]):
+        node = steps.node[int(many[0])]
+        raise refuse("bodies.exclusive", f"node {node!r} has more than {MAX_EXCLUSIVE_ARMS} exclusive arms")
     for name, none in (("enter", NONE), ("leave", NONE), ("iterates", 0), ("exclusive", 0)):
         if (stated := int(getattr(bodies, name)[0])) != none:
             raise refuse(f"bodies.{name} row 0", f"expected {none}, as no node owns the main graph, got {stated}")
