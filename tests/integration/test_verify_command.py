@@ -82,7 +82,19 @@ def test_every_file_is_answered_and_the_first_code_of_the_order_counts(
     def judge(path: str, *_: object) -> Verdict:
         code = next(code for code, name in names.items() if name == path)
         word = {0: "PROVED", 1: "REFUTED", 3: "UNKNOWN"}[code]
-        keys = ("dims", "ranges", "shapes", "values", "defaults", "donated", "believed_operators", "assumed_sizes")
+        keys = (
+            "dims",
+            "ranges",
+            "shapes",
+            "values",
+            "defaults",
+            "donated",
+            "believed_operators",
+            "assumed_sizes",
+            "arenas",
+            "devices",
+            "rules",
+        )
         assumed: dict[str, Any] = {key: {} for key in (*keys, "trusted_shapes")}
         return Verdict(path, word, code, "for the steps it states", assumptions=assumed)
 

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support.second_trace import COMPLETED
 from tests.support.text_models import text_model
 from tmmu.core.vocabulary import PRESETS, Model
 from tmmu.examples import write
@@ -154,7 +155,7 @@ def unpacked(entry: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
     *varying, last = map(_value, entry["seeds"][seed])
     header = {key: _value(value) for key, value in entry["header"].items()}
     records = [header | dict(zip(VARYING, varying, strict=True)), *map(_tensor, entry["tensors"]), entry["summary"]]
-    return [*records, {"kind": "end", "records": len(records), "trace_final_hash": last}]
+    return [*records, {"kind": "end", "records": len(records), **COMPLETED, "trace_final_hash": last}]
 
 
 def _row(

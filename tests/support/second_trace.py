@@ -26,6 +26,9 @@ PARTS, ROLES, SHARES = list(NodePart), list(Role), list(Shares)
 u8, u32, u64 = (partial(column, dtype=width) for width in (np.uint8, np.uint32, np.uint64))
 STORAGES = {"arena": u32, "bytes": u64, "alignment": u64, "birth": u32, "death": u32, "offset": u64}
 
+COMPLETED = {"status": "success", "failure_code": None, "allocation_time_ns": 0}
+"""What the end of a plan's trace has beside its chain: nothing has failed, and nothing was applied."""
+
 
 def replay_token(seed: int) -> bytes:
     """The token of a seed: all of this project's own fields are digests of the empty map. spec: A4.1"""
@@ -39,7 +42,7 @@ def trace(plan: SecondPlan, token: bytes) -> list[dict[str, Any]]:
     last: dict[str, Any] = {"kind": "end", "records": len(records)}
     for record in (*records, last):
         chain = canonical.commitment("trace_chain_v1", [chain, canonical.digest(record)])
-    return [*records, last | {"trace_final_hash": chain}]
+    return [*records, last | COMPLETED | {"trace_final_hash": chain}]
 
 
 def configuration(plan: SecondPlan) -> dict[str, Any]:

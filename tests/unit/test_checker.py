@@ -8,15 +8,19 @@ spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6, V1.7, V1.9, V1.10, V1.11, T7.2, T3.1
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import pytest
 
+from proofs.checker import execute
 from proofs.checker.execute import violations
-from proofs.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep
+from proofs.checker.program import PlacedArena, PlacedStorage, PlacedTensor, Program, RunStep, program
+from proofs.readers.sharing import Permissions
 from proofs.violations import Violation
+from tests.support.written import Written
 
 Given = tuple[int, int, int, int | None]
 SIZE = 64
@@ -648,3 +652,20 @@ def test_problems_come_one_by_one() -> None:
     assert next(stream).obligation == "alignment"
     with pytest.raises(AssertionError, match="the steps were read"):
         list(stream)
+
+
+def test_a_wide_step_is_checked_in_time_that_grows_as_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of n operands and n results in bytes of their own, no pair is looked at."""
+    text = "a = Make x\n" + "".join(f"r{k} = Make x\n" for k in range(40))
+    wide = f"{' '.join(f'y{k}' for k in range(40))} = Many {' '.join(f'r{k}' for k in range(40))}"
+    looked = Counter[str]()
+    original = execute._may_overwrite
+
+    def counted(*arguments: Any) -> bool:
+        looked["pairs"] += 1
+        return original(*arguments)
+
+    monkeypatch.setattr(execute, "_may_overwrite", counted)
+    plan = Written(text + wide, given={"x": "input"}, outputs="y0").plan()
+    assert list(violations(program(plan, Permissions()))) == []
+    assert looked["pairs"] == 0

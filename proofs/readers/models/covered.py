@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
-
-from onnx import AttributeProto, NodeProto, defs
+from typing import TYPE_CHECKING, NamedTuple
 
 from proofs.readers.operators import plain
+
+if TYPE_CHECKING:  # the rows are read where no ONNX file is
+    from onnx import NodeProto, defs
 
 _TEXT = """
 Abs Ceil Exp Floor Log Neg Reciprocal Sigmoid Sqrt Tanh Tile: 6 13
@@ -115,13 +116,6 @@ Where: 9 16
 Whether a Dropout trains is read from its operand where its row needs that, and so for any value.
 """
 
-_OPTIONAL, _SINGLE, _VARIADIC = (
-    defs.OpSchema.FormalParameterOption.Optional,
-    defs.OpSchema.FormalParameterOption.Single,
-    defs.OpSchema.FormalParameterOption.Variadic,
-)
-_KINDS = defs.OpSchema.AttrType
-
 
 class Covered(NamedTuple):
     """What an operator's rows are about; `only` are the attributes of which one value is, `not_covered` no value."""
@@ -173,6 +167,8 @@ def is_opaque(node: NodeProto, opsets: Mapping[str, int]) -> bool:
 
 @cache
 def _schema(op: str, opset: int) -> defs.OpSchema | None:
+    from onnx import defs
+
     try:
         return defs.get_schema(op, opset, "")
     except defs.SchemaError:
@@ -181,10 +177,12 @@ def _schema(op: str, opset: int) -> defs.OpSchema | None:
 
 def _attributes_fit(node: NodeProto, row: Covered, schema: defs.OpSchema) -> bool:
     """Whether each attribute is one of this version, of its type, and of a value that the row is about."""
+    from onnx import AttributeProto, defs
+
     for attribute in node.attribute:
         formal = schema.attributes.get(attribute.name)
         kind = AttributeProto.AttributeType.Name(attribute.type)
-        if formal is None or formal.type != getattr(_KINDS, kind, None) or attribute.ref_attr_name:
+        if formal is None or formal.type != getattr(defs.OpSchema.AttrType, kind, None) or attribute.ref_attr_name:
             return False
         if attribute.name in row.only:
             if attribute.i != row.only[attribute.name]:
@@ -197,14 +195,17 @@ def _attributes_fit(node: NodeProto, row: Covered, schema: defs.OpSchema) -> boo
 
 def _operands_fit(given: Sequence[str], formals: Sequence[defs.OpSchema.FormalParameter], row: Covered) -> bool:
     """Whether all that must be there is, and the row is about whatever else has a place, named or left out."""
-    if len(given) > len(formals) and all(formal.option != _VARIADIC for formal in formals):
+    from onnx import defs
+
+    options = defs.OpSchema.FormalParameterOption
+    if len(given) > len(formals) and all(formal.option != options.Variadic for formal in formals):
         return False
     for position in range(max(len(given), len(formals))):
         formal = formals[min(position, len(formals) - 1)]
         there = position < len(given)
-        if formal.option == _OPTIONAL:
+        if formal.option == options.Optional:
             if there and formal.name not in row.names:
                 return False
-        elif not given[position] if there else formal.option == _SINGLE:
+        elif not given[position] if there else formal.option == options.Single:
             return False
     return True
