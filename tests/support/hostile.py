@@ -244,6 +244,13 @@ def model_dims(n: int) -> str:
     return model((f"dim d{k} 1 4" for k in range(n)), ["tensor y float32 d0 output", "node n com.x::F x -> y"])
 
 
+def model_changes(n: int) -> str:
+    """One node changes n tensors."""
+    names = listed("p", n)
+    made = (f"tensor p{k} float32 4 optimizer" for k in range(n))
+    return model(made, ["tensor y float32 4 output", f"node s com.x::Many {names} -> y {names} changes {names}"])
+
+
 def model_bodies(n: int) -> str:
     """One node has n bodies."""
     arms = (line for k in range(n) for line in (f"arm b{k} -> loop", f"node n{k} Relu x -> t{k}"))
