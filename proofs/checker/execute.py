@@ -8,7 +8,7 @@ storages that live at one step may have a byte in common, and every address is a
 
 Which tensors are views and which results may take an operand's bytes is decided beforehand, from the checker's own
 tables (`proofs.readers.sharing`); what is not permitted there is a plain write here.
-spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6, X4.8
+spec: V1.1, V1.2, V1.3, V1.4, V1.5, V1.6, V1.16, X4.8
 """
 
 from __future__ import annotations

@@ -67,12 +67,13 @@ def written(plan: Plan, run: Program) -> Iterator[Violation]:
     for n, (writes, mutates) in enumerate(
         zip(plan.allocation.steps.listed("writes"), plan.allocation.steps.listed("mutates"), strict=True)
     ):
+        both, changed = frozenset(writes).intersection(run.steps[n].reads) if mutates else (), run.steps[n].mutates
         for t in mutates:
-            if t not in writes or t not in run.steps[n].reads:
+            if t not in both:
                 text = f"{run.at(n)} mutates {run.tensors[t].name} without reading and writing it"
                 yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (run.tensors[t].name,), n)
         for t in writes:
-            if run.tensors[t].writer is None and t not in mutates:
+            if run.tensors[t].writer is None and t not in changed:
                 text = f"{run.at(n)} writes {run.tensors[t].name}, which no step writes by the plan"
                 yield Violation(Obligation.LIFETIMES_COVER_ACCESSES, text, (run.tensors[t].name,), n)
     roles, flags = plan.allocation.tensors.role.tolist(), plan.allocation.tensors.flags.tolist()
@@ -230,16 +231,17 @@ def copied(plan: Plan, run: Program) -> Iterator[Violation]:
     for enter, leave in sorted(set(ranges)):
         if enter == NONE or leave == NONE:
             continue
+        handed = frozenset(writes[leave])
         for r, following in pairwise((*reads[leave], None)):
             made = run.tensors[r].writer
             if (
                 (made is None or made <= enter)
                 and plan.allocation.tensors.role[r] != scratch
-                and following not in writes[leave]
+                and following not in handed
             ):
                 text = f"{run.at(leave)} returns {run.tensors[r].name}, which its body did not make, without a copy"
                 yield Violation(Obligation.BODIES_NEST, text, (run.tensors[r].name,), leave)
-            if following in writes[leave] and r not in writes[leave] and following is not None:
+            if following in handed and r not in handed and following is not None:
                 value, copy = run.tensors[r], run.tensors[following]
                 if (value.bytes, plan.allocation.tensors.dtype[r]) != (
                     copy.bytes,

@@ -25,7 +25,7 @@ from proofs.readers.operators import (
     qualified,
     shows_in_every_result,
 )
-from tmmu.core.columns import NONE, U32
+from tmmu.core.columns import NONE
 from tmmu.core.dims.maxima import is_negative
 from tmmu.core.dtypes import BITS
 from tmmu.core.statements import operator_text
@@ -50,12 +50,6 @@ class Permissions:
     in_place: dict[int, int] = field(default_factory=dict)
     assumed: list[str] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
-
-    def root(self, row: int) -> int:
-        """The tensor whose bytes a tensor shows: itself, or the end of its chain of views."""
-        while row in self.views:
-            row = self.views[row][0]
-        return row
 
 
 class SharingClaim(NamedTuple):
@@ -118,6 +112,15 @@ def _claims(plan: Plan) -> list[SharingClaim]:
     return [SharingClaim(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
 
+class _Accesses(NamedTuple):
+    """What a step reads and writes, in order, and as sets; `made` leaves out what it changes."""
+
+    reads: list[int]
+    writes: list[int]
+    read: frozenset[int]
+    made: frozenset[int]
+
+
 class _Judge:
     """The plan's columns as Python lists, and the conditions that a claim must meet to be a permission."""
 
@@ -128,11 +131,10 @@ class _Judge:
         self.size = plan.sizes()
         self.dtype: list[str] = [plan.allocation.dtypes[index] for index in t.dtype.tolist()]
         self.part, self.body, self.op = s.part.tolist(), s.body.tolist(), s.op.tolist()
-        self.reads_at, self.writes_at, self.mutates_at = (
-            s.reads_at.tolist(),
-            s.writes_at.tolist(),
-            s.mutates_at.tolist(),
-        )
+        self.rows, self.bounds = (s.reads, s.writes, s.mutates), (s.reads_at, s.writes_at, s.mutates_at)
+        self.accesses: dict[int, _Accesses] = {}
+        self.by_root: dict[int, dict[int, list[int]]] = {}
+        self.shown: dict[int, tuple[int, int]] = {}
 
     def view(self, claim: SharingClaim) -> None:
         """Permit the tensor to show its base, where it does."""
@@ -149,8 +151,8 @@ class _Judge:
 
     def _why_not(self, claim: SharingClaim) -> str:
         """Why a result may not take its operand's bytes: the first condition that is not met, for people."""
-        result, operand, root = self.name[claim.row], self.name[claim.of], self.permissions.root(claim.of)
-        if claim.step == NONE or claim.of not in self._reads(claim.step):
+        result, operand, root = self.name[claim.row], self.name[claim.of], self._shown(claim.of)[0]
+        if claim.step == NONE or claim.of not in self._accesses(claim.step).read:
             why = f"{operand} is no operand of the step that writes {result}"
         elif not self._within_step(claim):
             why = f"{operand} is not made by an earlier step of the same body"
@@ -174,7 +176,7 @@ class _Judge:
         if not self._within_step(claim):
             return None
         domain, op = self.plan.allocation.ops[self.op[claim.step]]
-        reads, writes = self._reads(claim.step), self._writes(claim.step)
+        reads, writes, *_ = self._accesses(claim.step)
         whole = self._alike(claim.row, claim.of) and self.dtype[claim.row] == self.dtype[claim.of]
         result = writes[0] == claim.row or shows_in_every_result(domain, op)
         by_table = is_view(domain, op) and whole and result and reads[0] == claim.of
@@ -203,7 +205,7 @@ class _Judge:
     def _works_in_place(self, claim: SharingClaim) -> bool:
         """Whether the operator may overwrite this operand, by the tables, the model or, for want of both, the plan."""
         domain, op = self.plan.allocation.ops[self.op[claim.step]]
-        reads, writes = self._reads(claim.step), self._writes(claim.step)
+        reads, writes, *_ = self._accesses(claim.step)
         by_table = writes[0] == claim.row and claim.of in overwritable(domain, op, reads)
         if self.reference is not None:
             stated = (self.name[claim.row], self.name[claim.of]) in self.reference.in_place
@@ -215,14 +217,13 @@ class _Judge:
 
     def _operands(self, step: int) -> list[int]:
         """What a step reads, but for its scratch, which it makes itself."""
-        made, role = self._writes(step), self.plan.allocation.tensors.role
-        return [row for row in self._reads(step) if role[row] != _SCRATCH or row not in made]
+        role, (reads, writes, *_) = self.plan.allocation.tensors.role, self._accesses(step)
+        return [row for row in reads if role[row] != _SCRATCH or row not in writes]
 
     def _within_step(self, claim: SharingClaim) -> bool:
         """Whether a whole step makes the tensor from what it reads, and both belong to the step's own body (T8.6)."""
-        if self.part[claim.step] != _WHOLE or claim.of not in self._reads(claim.step):
-            return False
-        if claim.row not in self._writes(claim.step) or claim.row in self._mutates(claim.step):
+        step = self._accesses(claim.step)
+        if self.part[claim.step] != _WHOLE or claim.of not in step.read or claim.row not in step.made:
             return False
         body, writer = self.body[claim.step], self.writer[claim.of]
         if writer != NONE:
@@ -235,31 +236,20 @@ class _Judge:
         """Whether the operand has the result's size, its bytes are free to take, and no other operand shows them."""
         if not self._alike(claim.row, claim.of) or BITS[self.dtype[claim.row]] != BITS[self.dtype[claim.of]]:
             return False
-        root = self.permissions.root(claim.of)
+        root, _ = self._shown(claim.of)
         # A body's initializer is written once and needed again whenever the body runs again: donated or not, never.
         if self.writer[root] == NONE and (self.name[root] not in self.donated or self.body[claim.step] != MAIN):
             return False
-        return not any(
-            row != claim.of and self.permissions.root(row) == root and self._touch(row, claim.of)
-            for row in self._reads(claim.step)
-        )
+        return not any(row != claim.of and self._touch(row, claim.of) for row in self._reads_by_root(claim.step)[root])
 
     def _touch(self, row: int, other: int) -> bool:
         """Whether two tensors that show one root have a byte of it in common (T3.7)."""
-        first, second = self._first_byte(row), self._first_byte(other)
+        first, second = self._shown(row)[1], self._shown(other)[1]
         return bool(first < second + self.bytes[other] and second < first + self.bytes[row])
 
     def _alike(self, row: int, other: int) -> bool:
         """Whether two tensors have the same size, for every shape of the envelope. spec: R6.6"""
         return self.bytes[row] == self.bytes[other] and self.size[row] == self.size[other]
-
-    def _first_byte(self, row: int) -> int:
-        """The byte of its root with which a tensor begins."""
-        offset = 0
-        while row in self.permissions.views:
-            row, step = self.permissions.views[row]
-            offset += step
-        return offset
 
     def _at_inference(self, reads: list[int]) -> bool:
         """Whether a Dropout passes its operand on: without training_mode (its one operand of bools) or assumed."""
@@ -285,16 +275,31 @@ class _Judge:
             self.permissions.assumed.append(what)
         return True
 
-    def _reads(self, step: int) -> list[int]:
-        return _rows(self.plan.allocation.steps.reads[self.reads_at[step] : self.reads_at[step + 1]])
+    def _accesses(self, step: int) -> _Accesses:
+        if step not in self.accesses:
+            here = (slice(int(at[step]), int(at[step + 1])) for at in self.bounds)
+            reads, writes, mutates = (rows[of].tolist() for rows, of in zip(self.rows, here, strict=True))
+            self.accesses[step] = _Accesses(reads, writes, frozenset(reads), frozenset(writes).difference(mutates))
+        return self.accesses[step]
 
-    def _writes(self, step: int) -> list[int]:
-        return _rows(self.plan.allocation.steps.writes[self.writes_at[step] : self.writes_at[step + 1]])
+    def _reads_by_root(self, step: int) -> dict[int, list[int]]:
+        """What a step reads, by root. Asked once all views are known."""
+        if step not in self.by_root:
+            self.by_root[step] = {}
+            for row in self._accesses(step).read:
+                self.by_root[step].setdefault(self._shown(row)[0], []).append(row)
+        return self.by_root[step]
 
-    def _mutates(self, step: int) -> list[int]:
-        return _rows(self.plan.allocation.steps.mutates[self.mutates_at[step] : self.mutates_at[step + 1]])
+    def _shown(self, row: int) -> tuple[int, int]:
+        """The tensor at the end of a tensor's chain of views, or itself, and the byte of it with which it begins.
 
-
-def _rows(column: U32) -> list[int]:
-    rows: list[int] = column.tolist()
-    return rows
+        Asked once all views are known. O(chain) for the first of a chain.
+        """
+        chain = []
+        while row in self.permissions.views and row not in self.shown:
+            chain.append(row)
+            row = self.permissions.views[row][0]
+        found = self.shown.get(row, (row, 0))
+        for view in reversed(chain):
+            found = self.shown[view] = found[0], found[1] + self.permissions.views[view][1]
+        return found

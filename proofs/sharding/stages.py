@@ -44,7 +44,7 @@ def of_rank(model: ReferenceProgram, spec: dict[str, Any], rank: int) -> RankMod
 
 def assignment(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> dict[str, int]:
     """The stage of each of the model's steps, by node."""
-    maker = {name: step.node for step in model.steps for name in step.writes if name not in step.mutates}
+    maker = {name: step.node for step in model.steps for name in step.made}
     deep: dict[str, int] = {}
     for step in model.steps:
         before = [deep[maker[name]] for name in step.reads if maker.get(name, step.node) in deep]

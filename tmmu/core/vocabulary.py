@@ -144,6 +144,12 @@ class Node:
     phase: Phase = Phase.FORWARD
     opaque: bool = False
 
+    @property
+    def made(self) -> tuple[int, ...]:
+        """What it writes and does not change, in order. O(accesses)."""
+        changed = frozenset(self.mutates)
+        return tuple(t for t in self.writes if t not in changed)
+
 
 @dataclass(frozen=True, slots=True)
 class Body:

@@ -23,7 +23,7 @@ def dependencies(model: Model, *, grouped: bool = False) -> list[tuple[int, int]
     O(accesses x depth).
     """
     home = defining_body(model)
-    writer = {t: n for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
+    writer = {t: n for n, node in enumerate(model.nodes) for t in node.made}
     root, shared = _roots(model, grouped)
     mutated = {root[t] for node in model.nodes for t in node.mutates} | shared
 

@@ -26,6 +26,12 @@ class Step(NamedTuple):
     writes: tuple[int, ...]
     mutates: tuple[int, ...]
 
+    @property
+    def made(self) -> tuple[int, ...]:
+        """What it writes and does not change, in order. O(accesses)."""
+        changed = frozenset(self.mutates)
+        return tuple(t for t in self.writes if t not in changed)
+
 
 class Range(NamedTuple):
     """The steps of the node that owns a body; (-1, -1) for the main graph."""
@@ -131,9 +137,8 @@ def defining_body(model: Model) -> list[int]:
     """
     home = [MAIN] * len(model.tensors)
     for node in model.nodes:
-        for t in node.writes:
-            if t not in node.mutates:
-                home[t] = node.body
+        for t in node.made:
+            home[t] = node.body
     for b, body in enumerate(model.bodies):
         for t in body.inputs:
             home[t] = b

@@ -85,10 +85,11 @@ class _Reading:
 
     def bindings(self) -> Bindings:
         """The dimensions, and what else was bound when the model was imported. spec: X3.3, X3.9"""
+        names: set[str] = set()
         dims: dict[str, int] = {}
         ranges: dict[str, tuple[int, int]] = {}
         for statement in self.found["dim"]:
-            name = statement.new({**dims, **ranges} if ranges else dims, "dimension")
+            names.add(name := statement.new(names, "dimension"))
             low = statement.integer("a size")
             high = low if statement.peek() is None else statement.integer("a size", low)
             statement.end()

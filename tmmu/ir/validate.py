@@ -209,7 +209,7 @@ def _check_sharing(model: Model) -> None:
     """Views lie within a base that their own node reads; alias groups and conflicts agree; hints name operands."""
     home = defining_body(model)
     formal = {t for body in model.bodies[1:] for t in body.inputs}
-    results = {t: n for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
+    results = {t: n for n, node in enumerate(model.nodes) for t in node.made}
     for t, tensor in enumerate(model.tensors):
         view, place = tensor.view, f"tensor {tensor.name!r}"
         if view is None:

@@ -175,14 +175,14 @@ def _walk(
                     )
         if step.part is NodePart.LEAVE:
             continue
-        place = {t: k for k, t in enumerate(node.writes)}
+        place, changed = {t: k for k, t in enumerate(node.writes)}, frozenset(step.mutates)
         for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
             x, o = classes.find(operand), classes.find(result)
             if not in_place:
                 reason = "layout: it gives every result bytes of its own"
             elif step.part is not NodePart.WHOLE:
                 reason = "the node has bodies"
-            elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in step.mutates:
+            elif shares[result] is not Shares.NONE or tensors[result].alias_group or result in changed:
                 reason = "the result shares other bytes already"
             elif tensors[operand].shape != tensors[result].shape:
                 reason = "the operand has another shape"

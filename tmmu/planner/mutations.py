@@ -17,12 +17,13 @@ def check_mutations(run: ModelProgram, mode: str) -> None:
     it before may be read. spec: V1.10, I1.11
     """
     changed: dict[int, list[int]] = {}
+    donated = frozenset(run.model.bindings.donated)
     for s, step in enumerate(run.steps):
         for t in step.mutates:
             tensor, place = run.tensors[t], f"node {run.model.nodes[step.node].name!r}"
             if tensor.view is not None:
                 raise TmmuError("INVALID_IR", f"it changes {tensor.name!r}, a view", place=place, fix="change its base")
-            if tensor.role in CALLERS and tensor.name not in run.model.bindings.donated:
+            if tensor.role in CALLERS and tensor.name not in donated:
                 raise TmmuError(
                     "INVALID_BINDING",
                     f"it changes {tensor.name!r}, which the caller has not donated",
@@ -33,7 +34,7 @@ def check_mutations(run: ModelProgram, mode: str) -> None:
             changed.setdefault(t, []).append(s)
     if not changed:
         return
-    made = {t: s for s, step in enumerate(run.steps) for t in step.writes if t not in step.mutates}
+    made = {t: s for s, step in enumerate(run.steps) for t in step.made}
     reads = [(s, step.node, t) for s, step in enumerate(run.steps) for t in step.reads]
     # The caller reads outputs, and backward what is saved, after the last step; the node that made one is named for it.
     end = len(run.steps)

@@ -195,10 +195,11 @@ def _allocation(
     role = {r: i for i, r in enumerate(table.ROLES)}
     word = {s: i for i, s in enumerate(table.SHARES)}
     part = {p: i for i, p in enumerate(table.PARTS)}
+    donated = frozenset(model.bindings.donated)
     kept = {
         t
         for t, x in enumerate(tensors)
-        if (x.role in (Role.PARAMETER, Role.OPTIMIZER) and x.name not in model.bindings.donated)
+        if (x.role in (Role.PARAMETER, Role.OPTIMIZER) and x.name not in donated)
         or (mode == "forward" and x.saved_for_backward)
     }
     return Allocation(

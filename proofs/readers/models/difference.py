@@ -54,5 +54,5 @@ def pairing(plan: Plan, reference: ReferenceProgram) -> Pairing:
     )
     positions = {key: at for at, key in zip(range(len(keys) - 1, -1, -1), reversed(keys), strict=True)}
     steps = {(step.node, step.part): step for step in reference.steps}
-    writers = {name: key for key, step in steps.items() for name in step.writes if name not in step.mutates}
+    writers = {name: key for key, step in steps.items() for name in step.made}
     return Pairing(keys, positions, steps, writers)

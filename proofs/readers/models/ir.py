@@ -79,7 +79,7 @@ class _Reading:
         self.owned: dict[int, list[int]] = {}
         for index, body in inner_bodies(model):
             self.owned.setdefault(body.owner, []).append(index)
-        self.to_come = {row for node in model.nodes for row in node.writes if row not in node.mutates}
+        self.to_come = {row for node in model.nodes for row in node.made}
         self.to_come.update(row for _, body in inner_bodies(model) for row in body.inputs)
         self.inputs = frozenset(model.inputs)
         self.home: dict[int, int] = {}
@@ -199,8 +199,8 @@ class _Reading:
         """The names of what a node writes, and of what of that it mutates."""
         if not set(node.mutates) <= set(node.writes):
             raise invalid("the node mutates a tensor that it does not write", node.name)
-        mutates = self._read(node.mutates, node.body, node.name)
-        writes = (self.name[r] if r in node.mutates else self._make(r, node.body, node.name) for r in node.writes)
+        mutates, changed = self._read(node.mutates, node.body, node.name), frozenset(node.mutates)
+        writes = (self.name[r] if r in changed else self._make(r, node.body, node.name) for r in node.writes)
         return tuple(writes), mutates
 
     def _make(self, row: int, body: int, place: str) -> str:
@@ -275,14 +275,11 @@ class _Reading:
         """Note the views and in-place pairs that a node declares of tensors in its own body (T3, T8)."""
         tensors, reference = self.model.tensors, self.reference
         assumed, domain = False, "opaque" if node.opaque else _domain(node)
+        listed = frozenset(overwritable(domain, node.op, node.reads))
+        read, made = frozenset(node.reads), frozenset(node.made)
         for position, row in enumerate(node.writes):
             view = tensors[row].view
-            if (
-                view is None
-                or row in node.mutates
-                or view.base not in node.reads
-                or not self._is_local(view.base, node)
-            ):
+            if view is None or row not in made or view.base not in read or not self._is_local(view.base, node):
                 continue
             reference.views[self.name[row]] = (self.name[view.base], view.offset)
             whole = (
@@ -294,10 +291,9 @@ class _Reading:
             else:
                 assumed = True
         for result, operand in node.in_place:
-            if not self._may_take(node, result, operand):
+            if result not in made or operand not in read or not self._may_take(node, result, operand):
                 continue
             reference.in_place.add((self.name[result], self.name[operand]))
-            listed = overwritable(domain, node.op, node.reads)
             assumed |= not (result == node.writes[0] and operand in listed)
         self._assume(qualified(_domain(node), node.op) if assumed else None)
 
@@ -307,8 +303,6 @@ class _Reading:
 
     def _may_take(self, node: Node, result: int, operand: int) -> bool:
         """Whether a declared in-place pair is one: a fresh result and a read operand of one shape, in one body."""
-        if result not in node.writes or result in node.mutates or operand not in node.reads:
-            return False
         one, other = (
             (t.shape, size_of(t), BITS[t.dtype]) for t in (self.model.tensors[result], self.model.tensors[operand])
         )

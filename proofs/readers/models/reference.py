@@ -30,6 +30,12 @@ class ReferenceStep(NamedTuple):
     writes: tuple[str, ...]
     mutates: tuple[str, ...] = ()
 
+    @property
+    def made(self) -> tuple[str, ...]:
+        """What it writes and does not change, in order. O(accesses)."""
+        changed = frozenset(self.mutates)
+        return tuple(t for t in self.writes if t not in changed)
+
 
 class ReferenceBody(NamedTuple):
     """The inside of a node with bodies: the node that owns it, the body in which that stands, and T8's `iterates`."""

@@ -48,7 +48,7 @@ def read_by_backward(both: ReferenceProgram) -> frozenset[str]:
             touched.update(step.reads, step.writes)
         elif phase is Phase.BACKWARD:
             read.update(step.reads)
-            written.update(name for name in step.writes if name not in step.mutates)  # what is changed is read first
+            written.update(name for name in step.made)  # what is changed is read first
     return frozenset(name for name in (read & touched) - written if both.roles[name] not in _PERSISTENT)
 
 

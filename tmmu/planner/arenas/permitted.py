@@ -98,9 +98,7 @@ def of_tensors(run: ModelProgram, arenas: tuple[ArenaConfiguration, ...], policy
     directory, by_name = Directory(arenas, policy), {arena.name: a for a, arena in enumerate(arenas)}
     steps: Sequence[int | None] = [None] * len(run.tensors)
     if policy.rules:
-        steps = _first_steps(
-            len(run.tensors), ((s.reads, [w for w in s.writes if w not in s.mutates]) for s in run.steps)
-        )
+        steps = _first_steps(len(run.tensors), ((s.reads, s.made) for s in run.steps))
     found: list[Choices] = []
     for t, (tensor, step) in enumerate(zip(run.tensors, steps, strict=True)):
         wanted = run.scratch_arena.get(t)
@@ -128,7 +126,8 @@ def of_plan(plan: Plan) -> list[Permitted]:
     """The same for the tensors of a plan, with the rule; a scratch request's own arena is not known to a plan."""
     directory = Directory(configured(plan), plan.configuration.policy)
     reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
-    accesses = ((r, [t for t in w if t not in m]) for r, w, m in zip(reads, writes, mutates, strict=True))
+    changed = map(frozenset, mutates)
+    accesses = ((r, [t for t in w if t not in m]) for r, w, m in zip(reads, writes, changed, strict=True))
     nodes, ops = plan.allocation.steps.node.list(), plan.allocation.steps.op.tolist()
     found = []
     steps = _first_steps(len(plan.allocation.tensors), accesses)

@@ -52,9 +52,8 @@ def joint_of(model: Model) -> Joint:
                 root[t] = root[view.base]
     writer = [-1] * len(tensors)
     for n, node in enumerate(nodes):
-        for t in node.writes:
-            if t not in node.mutates:
-                writer[t] = n
+        for t in node.made:
+            writer[t] = n
     last = max((n for n, node in enumerate(nodes) if node.phase is Phase.BACKWARD), default=-1)
     # What is changed after the backward half, as an optimizer does, is still as it was when values are computed again.
     # A node that changes what it reads is not run again either.

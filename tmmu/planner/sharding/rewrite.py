@@ -92,7 +92,7 @@ class _Rewriting:
         self.across = {entry["op"]: entry["across"] for entry in reversed(self.spec["operators"])}
         self.named = {node.name: node for node in self.model.nodes}
         self.shown: list[tuple[int, int]] = []  # what shows all of something
-        self.written = {t for node in self.model.nodes for t in node.writes if t not in node.mutates}
+        self.written = {t for node in self.model.nodes for t in node.made}
 
     def made(self) -> Made:
         for t, tensor in enumerate(self.model.tensors):

@@ -28,7 +28,7 @@ def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
     stages = count(spec)
     if stages == 1:
         return [0] * len(model.nodes)
-    writer = {t: n for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
+    writer = {t: n for n, node in enumerate(model.nodes) for t in node.made}
     even = None if spec["stages"] else _by_depth(model, writer, stages)
     found: list[int] = []
     stage_of: dict[str, int] = {}
@@ -68,7 +68,7 @@ def restrict(made: Made, stage_of: list[int], stage: int, axis: str) -> Model:
     """The model that the ranks of `stage` run. O(model)."""
     model = made.splits.model
     own = len(model.tensors)
-    home = {t: stage_of[n] for n, node in enumerate(model.nodes) for t in node.writes if t not in node.mutates}
+    home = {t: stage_of[n] for n, node in enumerate(model.nodes) for t in node.made}
     readers: dict[int, set[int]] = {}
     for node, n in zip(made.nodes, made.origin, strict=True):
         for t in (*node.reads, *node.mutates):

@@ -243,7 +243,7 @@ def mark_saved(tensors: list[Tensor], forward: list[Node], backward: list[Node])
     Parameters and optimizer state are there anyway, and gradients, seeds and recomputed tensors belong to backward.
     What backward changes it reads, and does not make.
     """
-    written = {t for node in backward for t in node.writes if t not in node.mutates}
+    written = {t for node in backward for t in node.made}
     forward_reads = {t for node in forward for t in (*node.reads, *node.writes)}
     read = {t for node in backward for t in node.reads if t not in written and t in forward_reads}
     saved = {t for t in read if tensors[t].role not in PERSISTENT}

@@ -1,0 +1,126 @@
+"""Ten times as much to check takes less than 25 times the time, however hostile it is (`tests/support/hostile.py`).
+
+What is measured is the time of the processor in a command and its children, less what a plan of a single step takes,
+without the kernel, whose figures are in `spec/soundness.md`. spec: V1.16
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support import hostile
+from tests.support.hostile import plan, wide_step
+
+SIZE, TIMES, GROWTH = 1_000, 10, 25
+NOTICEABLE = 0.1
+"""Seconds: less is not told from the noise of starting."""
+
+REFUTED = (hostile.in_one_place, hostile.wide_change)
+"""Not right: something that the caller has not given up is changed, or live tensors share bytes."""
+PLANS = (
+    *REFUTED, hostile.steps_in_place, hostile.wide_step, hostile.wide_scratch, hostile.wide_loop,
+    hostile.chain_of_steps, hostile.chain_of_views, hostile.views_of_one, hostile.windows_of_one, hostile.all_live,
+    hostile.many_arenas,
+    hostile.kept_apart, hostile.lifetimes, hostile.many_loops, hostile.deep_loops, hostile.many_branches,
+    hostile.many_arms, hostile.branches_that_return, hostile.values_of_many, hostile.large_and_small,
+    hostile.deep_branches,
+)  # fmt: skip
+MODELS = (
+    hostile.model_wide, hostile.model_chain, hostile.model_views, hostile.model_alias_group, hostile.model_dims,
+    hostile.model_changes, hostile.model_bodies, hostile.model_branches, hostile.model_deep, hostile.model_wide_loop,
+    hostile.onnx_chain, hostile.onnx_wide, hostile.onnx_shapes, hostile.onnx_branches, hostile.onnx_deep,
+    hostile.onnx_wide_loop, hostile.onnx_calls,
+)  # fmt: skip
+
+
+class Grew(AssertionError):
+    """Too much."""
+
+
+def seconds(command: list[str], folder: Path, expected: int = 0) -> float:
+    """The processor's time that a command and its children take. It must end with the expected code."""
+    environment = os.environ | {"XDG_DATA_HOME": str(folder)}  # where no kernel is installed
+    with open(folder / "printed", "w") as printed:
+        child = subprocess.Popen(command, env=environment, stdout=printed, stderr=printed, cwd=folder)
+        _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == expected, (command, child.returncode, (folder / "printed").read_text()[-2000:])
+    return usage.ru_utime + usage.ru_stime
+
+
+def grows(cost: Callable[[int], float], start: float) -> None:
+    """Raise `Grew` where ten times the size costs 25 times the time or more."""
+    small, large = (max(NOTICEABLE, cost(size) - start) for size in (SIZE, SIZE * TIMES))
+    print(f"{small:.2f} s, then {large:.2f} s: {large / small:.1f} times")
+    if large >= GROWTH * small:
+        raise Grew(f"{small:.2f} s, then {large:.2f} s")
+
+
+def written(path: Path, content: str | bytes) -> str:
+    """The path of a new file."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(path)
+
+
+def verifying(path: str, *options: str) -> list[str]:
+    """The command that verifies a plan, without the query from the definition, which has a limit of its own."""
+    return ["verify-plan", "--definition-limit", "0", *options, path]
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> float:
+    """What a plan of a single step takes, once the lemmas are recorded."""
+    folder = tmp_path_factory.mktemp("start")
+    path = written(folder / "p.plan.txt", plan(["step s com.x::Read x ->"], room=16))
+    return min(seconds(verifying(path), folder) for _ in range(3))
+
+
+@pytest.mark.parametrize("family", PLANS, ids=lambda family: family.__name__)
+def test_a_plan_is_verified_in_time_that_grows_as_its_size(
+    family: Callable[[int], str], start: float, tmp_path: Path
+) -> None:
+    def cost(size: int) -> float:
+        path = written(tmp_path / f"{size}.plan.txt", family(size))
+        return seconds(verifying(path), tmp_path, expected=int(family in REFUTED))
+
+    grows(cost, start)
+
+
+@pytest.mark.parametrize("family", MODELS, ids=lambda family: family.__name__)
+def test_a_model_is_planned_and_its_plan_verified_in_time_that_grows_as_its_size(
+    family: Callable[[int], str | bytes], start: float, tmp_path: Path
+) -> None:
+    suffix = ".onnx" if family.__name__.startswith("onnx") else ".ir.txt"
+
+    def path(size: int) -> str:
+        return written(tmp_path / f"{size}{suffix}", family(size))
+
+    def made(size: int) -> str:
+        return str(tmp_path / f"{size}.plan.cbor")
+
+    donated = ["--donate", "*"] if family in (hostile.model_wide, hostile.model_changes) else []
+    grows(lambda size: seconds(["tmmu", "plan", path(size), "-o", made(size), *donated], tmp_path), start)
+    grows(lambda size: seconds(verifying(made(size), "--model", path(size), *donated), tmp_path), start)
+
+
+def test_what_grows_as_the_square_is_noticed(tmp_path: Path) -> None:
+    """A stand-in that looks at each pair."""
+    pairs = "import sys; n = int(sys.argv[1]); sum(1 for a in range(n) for b in range(n))"
+
+    def cost(size: int) -> float:
+        return seconds([sys.executable, "-c", pairs, str(size)], tmp_path)
+
+    with pytest.raises(Grew):
+        grows(cost, cost(1))
+
+
+def test_a_command_that_stops_early_is_no_fast_one(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.plan.txt", wide_step(2) + "no statement\n")
+    with pytest.raises(AssertionError, match="unknown statement"):
+        seconds(verifying(path), tmp_path)
