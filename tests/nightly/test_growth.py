@@ -1,4 +1,4 @@
-"""Ten times as much to check takes less than 25 times the time, however hostile it is (`tests/support/hostile.py`).
+"""Ten times as much to check takes less than 25 times the time, however hostile it is (`tests/support/worst_cases.py`).
 
 What is measured is the time of the processor in a command and its children, less what a plan of a single step takes,
 without the kernel, whose figures are in `spec/soundness.md`. spec: V1.16
@@ -14,28 +14,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import hostile
-from tests.support.hostile import plan, wide_step
+from tests.support import worst_cases as worst
+from tests.support.worst_cases import plan, wide_step
 
 SIZE, TIMES, GROWTH = 1_000, 10, 25
 NOTICEABLE = 0.1
 """Seconds: less is not told from the noise of starting."""
 
-REFUTED = (hostile.in_one_place, hostile.wide_change)
+REFUTED = (worst.in_one_place, worst.wide_change)
 """Not right: something that the caller has not given up is changed, or live tensors share bytes."""
 PLANS = (
-    *REFUTED, hostile.steps_in_place, hostile.wide_step, hostile.wide_scratch, hostile.wide_loop,
-    hostile.chain_of_steps, hostile.chain_of_views, hostile.views_of_one, hostile.windows_of_one, hostile.all_live,
-    hostile.many_arenas,
-    hostile.kept_apart, hostile.lifetimes, hostile.many_loops, hostile.deep_loops, hostile.many_branches,
-    hostile.many_arms, hostile.branches_that_return, hostile.values_of_many, hostile.large_and_small,
-    hostile.deep_branches,
+    *REFUTED, worst.steps_in_place, worst.wide_step, worst.wide_scratch, worst.wide_loop,
+    worst.chain_of_steps, worst.chain_of_views, worst.views_of_one, worst.windows_of_one, worst.all_live,
+    worst.many_arenas,
+    worst.kept_apart, worst.lifetimes, worst.many_loops, worst.deep_loops, worst.many_branches,
+    worst.many_arms, worst.branches_that_return, worst.values_of_many, worst.large_and_small,
+    worst.deep_branches,
 )  # fmt: skip
 MODELS = (
-    hostile.model_wide, hostile.model_chain, hostile.model_views, hostile.model_alias_group, hostile.model_dims,
-    hostile.model_changes, hostile.model_bodies, hostile.model_branches, hostile.model_deep, hostile.model_wide_loop,
-    hostile.onnx_chain, hostile.onnx_wide, hostile.onnx_shapes, hostile.onnx_branches, hostile.onnx_deep,
-    hostile.onnx_wide_loop, hostile.onnx_calls,
+    worst.model_wide, worst.model_chain, worst.model_views, worst.model_alias_group, worst.model_dims,
+    worst.model_changes, worst.model_bodies, worst.model_branches, worst.model_deep, worst.model_wide_loop,
+    worst.onnx_chain, worst.onnx_wide, worst.onnx_shapes, worst.onnx_branches, worst.onnx_deep,
+    worst.onnx_wide_loop, worst.onnx_calls,
 )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def test_a_model_is_planned_and_its_plan_verified_in_time_that_grows_as_its_size
     def made(size: int) -> str:
         return str(tmp_path / f"{size}.plan.cbor")
 
-    donated = ["--donate", "*"] if family in (hostile.model_wide, hostile.model_changes) else []
+    donated = ["--donate", "*"] if family in (worst.model_wide, worst.model_changes) else []
     grows(lambda size: seconds(["tmmu", "plan", path(size), "-o", made(size), *donated], tmp_path), start)
     grows(lambda size: seconds(verifying(made(size), "--model", path(size), *donated), tmp_path), start)
 
