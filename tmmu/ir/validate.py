@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from tmmu.core import dtypes
 from tmmu.core.dims.expressions import Dim, Expression, show
@@ -210,6 +211,7 @@ def _check_sharing(model: Model) -> None:
     home = defining_body(model)
     formal = {t for body in model.bodies[1:] for t in body.inputs}
     results = {t: n for n, node in enumerate(model.nodes) for t in node.made}
+    read = cache(lambda n: frozenset(model.nodes[n].reads))
     for t, tensor in enumerate(model.tensors):
         view, place = tensor.view, f"tensor {tensor.name!r}"
         if view is None:
@@ -225,7 +227,7 @@ def _check_sharing(model: Model) -> None:
                 f"byte {view.offset} of its base is not aligned to {tensor.alignment}",
                 "move the view",
             )
-        if t not in results or view.base not in model.nodes[results[t]].reads:
+        if t not in results or view.base not in read(results[t]):
             raise _bad(
                 "INVALID_IR",
                 place,
@@ -256,8 +258,9 @@ def _check_sharing(model: Model) -> None:
                 "copy the value instead",
             )
     for node in model.nodes:
+        written, operands = (frozenset(rows if node.in_place else ()) for rows in (node.writes, node.reads))
         for result, operand in node.in_place:
-            if result not in node.writes or operand not in node.reads:
+            if result not in written or operand not in operands:
                 raise _bad(
                     "INVALID_IR",
                     f"node {node.name!r}",

@@ -175,7 +175,13 @@ def _walk(
                     )
         if step.part is NodePart.LEAVE:
             continue
+        if not node.in_place:
+            continue
         place, changed = {t: k for k, t in enumerate(node.writes)}, frozenset(step.mutates)
+        written = {classes.find(t) for t in step.writes}
+        read: dict[int, list[int]] = {}  # the operands by class
+        for t in dict.fromkeys(step.reads):
+            read.setdefault(classes.find(t), []).append(t)
         for result, operand in sorted(node.in_place, key=lambda pair: place[pair[0]]):
             x, o = classes.find(operand), classes.find(result)
             if not in_place:
@@ -197,9 +203,9 @@ def _walk(
                 reason = f"the operand is kept: {classes.kept[x]}"
             elif classes.death[x] > s:
                 reason = "the operand's bytes are still needed"
-            elif any(classes.find(t) == x for t in step.writes):
+            elif x in written:
                 reason = "another result of the step has the operand's bytes"
-            elif any(t != operand and classes.find(t) == x and _touch(tensors, window, t, operand) for t in step.reads):
+            elif any(t != operand and _touch(tensors, window, t, operand) for t in read[x]):
                 reason = "another operand shares bytes with it"
             elif window[operand] % classes.alignment[o]:
                 reason = "the operand's bytes are not aligned for the result"
@@ -208,6 +214,8 @@ def _walk(
             else:
                 classes.union(x, o)
                 conflicts.joined(x, o)
+                written.add(x)
+                read[x] += read.pop(o, [])
                 window[result] = window[operand]
                 shares[result], of[result] = Shares.IN_PLACE, operand
                 continue
