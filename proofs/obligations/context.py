@@ -7,7 +7,8 @@ spec: V2.1, V2.3, T8.1, T8.3, T8.4, X4.2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +50,14 @@ class StorageContext:
     last: int
 
 
+class StepAccesses(NamedTuple):
+    """What one step accesses: its reads by storage, its writes, and the roots of what a leave takes at its end."""
+
+    reads: Mapping[int, set[int]]
+    writes: frozenset[int]
+    taken: frozenset[int]
+
+
 @dataclass(frozen=True)
 class Context(StorageContext):
     """A plan with steps as the obligations see it.
@@ -57,7 +66,8 @@ class Context(StorageContext):
     lists as mutations. `root` is the tensor whose bytes each tensor shows. `returned` marks what the caller reads
     after the last step, `donated` what it gave up. `results` are the tensors that a loop's node itself returns, which
     take their bytes from its enter on. `faults` are steps at which enters and leaves do not match. `branches` are the
-    nodes with exclusive arms; what their leaves take is in `ways` and not among the `reads`.
+    nodes with exclusive arms; what their leaves take is in `ways` and not among the `reads`. `at_step` is what has been
+    gathered of single steps.
     """
 
     plan: Plan
@@ -74,6 +84,7 @@ class Context(StorageContext):
     faults: tuple[int, ...]
     branches: list[Branches]
     ways: Ways
+    at_step: dict[int, StepAccesses] = field(default_factory=dict, init=False)
 
 
 def storage_context(plan: BufferPlan) -> StorageContext:

@@ -25,7 +25,7 @@ from proofs.obligations.contents import (
     shared,
     value_live_ranges,
 )
-from proofs.obligations.context import CALLER, Context
+from proofs.obligations.context import CALLER, Context, StepAccesses
 from proofs.obligations.rows import BATCH, Batch, Chain, Place, Unprovable, false, listed, number, table, walk
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Shares
@@ -228,6 +228,17 @@ def _holding(context: Context, chains: list[list[Content]]) -> Iterator[Batch]:
     yield from walk(chain, place)
 
 
+def _at(context: Context, step: int) -> StepAccesses:
+    """What a step accesses, gathered once."""
+    if step not in context.at_step:
+        reads: defaultdict[int, set[int]] = defaultdict(set)
+        for tensor in at_step(context.reads, step):
+            reads[int(context.plan.allocation.tensors.storage[tensor])].add(tensor)
+        taken = frozenset(context.root[at_step(context.ways.taken, step)].tolist())
+        context.at_step[step] = StepAccesses(reads, frozenset(at_step(context.writes, step)), taken)
+    return context.at_step[step]
+
+
 def _replaces(context: Context, a: Content, b: Content) -> bool:
     """Whether b's tensor is the permitted in-place result of an operand that shows a's, made by the step itself.
 
@@ -239,8 +250,8 @@ def _replaces(context: Context, a: Content, b: Content) -> bool:
         operand is not None
         and int(context.root[operand]) == a.tensor
         and int(context.writer[b.tensor]) == b.written
-        and a.tensor not in at_step(context.writes, b.written)
-        and a.tensor not in context.root[at_step(context.ways.taken, b.written)]
+        and a.tensor not in (step := _at(context, b.written)).writes
+        and a.tensor not in step.taken
     )
 
 
@@ -253,10 +264,9 @@ def _in_place(context: Context, content: Content) -> Iterator[tuple[str, Place]]
         return f"{int(t.storage[tensor])} {int(t.window[tensor])} {int(t.bytes[tensor])}"
 
     mine = slice_of(content.tensor)
-    reads = set(at_step(context.reads, content.written))
+    reads = _at(context, content.written).reads
     place = Place((content.tensor, operand), step=content.written)
-    yield f"(same_slice {slice_of(operand)} {mine})" if operand in reads else "false", place
-    for other in sorted(reads - {operand}):
-        if t.storage[other] == t.storage[content.tensor]:
-            place = Place((content.tensor, other), step=content.written)
-            yield f"(elsewhere {slice_of(other)} {mine})", place
+    yield f"(same_slice {slice_of(operand)} {mine})" if operand in reads[int(t.storage[operand])] else "false", place
+    for other in sorted(reads[int(t.storage[content.tensor])] - {operand}):
+        place = Place((content.tensor, other), step=content.written)
+        yield f"(elsewhere {slice_of(other)} {mine})", place
