@@ -28,7 +28,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.output import print_lines
 from tmmu.plan import file
 from tmmu.plan.allocation import Allocation, Placement
-from tmmu.plan.sections import BufferPlan, Claims
+from tmmu.plan.sections import Claims
 
 NAME = "definition"
 SENTENCE = "Asked of the definitions themselves: no live overlap, alignment, and slot count == max live where claimed."
@@ -181,11 +181,10 @@ def main(path: str) -> int:
     except TmmuError as error:
         print_lines(str(error), err=True)
         return 4
-    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
     with SolverProcess() as solver:
-        answer, found = ask(placement, plan.claims, solver, 600.0)
+        answer, found = ask(plan.placement, plan.claims, solver, 600.0)
     if answer.proof:
-        for name in dict.fromkeys(one.promise for one in questions(placement, plan.claims)):
+        for name in dict.fromkeys(one.promise for one in questions(plan.placement, plan.claims)):
             print_lines(f"{name}: holds")
         return 0
     print_lines(found.text if found else answer.failure or f"the solver answers {answer.text!r}")

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from proofs.checker import arenas
 from proofs.checker.program import PlacedStorages, Program
 from proofs.violations import Obligation, Violation, false_field
-from tmmu.core.vocabulary import ArenaConfiguration
 from tmmu.plan.configuration_file import Configuration
 from tmmu.plan.sections import ArenaUse, BufferPlan, ClaimedConfiguration, Plan
 
@@ -21,13 +20,12 @@ STATED = ("capacity", "alignment", "reuse")
 
 def differences(plan: Plan | BufferPlan, run: PlacedStorages, given: Configuration) -> Iterator[Violation]:
     """Every field in which a plan is not configured as the user states, and what does not fit that. O(plan)."""
-    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
-    names = [arena.name for arena in placement.arenas], [arena.name for arena in given.arenas]
+    names = [arena.name for arena in plan.placement.arenas], [arena.name for arena in given.arenas]
     if names[0] != names[1]:
         yield _false("arenas", ", ".join(names[0]), ", ".join(names[1]))
         return
     claimed = None if plan.claims is None else plan.claims.configuration
-    for a, (arena, configured) in enumerate(zip(placement.arenas, given.arenas, strict=True)):
+    for a, (arena, configured) in enumerate(zip(plan.placement.arenas, given.arenas, strict=True)):
         stated = [(name, getattr(arena, name)) for name in STATED]
         stated += [] if claimed is None else claimed.uses[a]._asdict().items()
         for name, value in stated:
@@ -35,7 +33,7 @@ def differences(plan: Plan | BufferPlan, run: PlacedStorages, given: Configurati
             if set(value) != set(asked) if name == "roles" else value != asked:
                 yield _false(f"arenas[{arena.name}].{name}", _text(value), _text(asked))
     if claimed is None:
-        uses = tuple(map(_use, given.arenas))
+        uses = tuple(map(ArenaUse.of, given.arenas))
         yield from _unclaimed(plan, run, ClaimedConfiguration(uses, given.policy))
         return
     for name, ours, theirs in zip(given.policy._fields, claimed.policy, given.policy, strict=True):
@@ -50,10 +48,6 @@ def _unclaimed(
     yield from arenas.overfull(configuration, run)
     if isinstance(plan, Plan) and isinstance(run, Program):
         yield from arenas.check_arena_assignment(plan, configuration, run)
-
-
-def _use(arena: ArenaConfiguration) -> ArenaUse:
-    return ArenaUse(arena.roles, arena.page_size, arena.device, arena.memory)
 
 
 def _text(value: object) -> str:

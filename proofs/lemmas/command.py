@@ -12,7 +12,7 @@ from proofs.lemmas import export, families
 from proofs.lemmas.engine import checked, proving
 from proofs.lemmas.engine.proving import PROVED, REFUTED, UNKNOWN, LemmaReport
 from proofs.solvers import smtinterpol
-from proofs.solvers.option import solver_option
+from proofs.solvers.option import solver_option, timeout_option
 from proofs.tools import java, maven
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import Folder
@@ -35,13 +35,7 @@ EXITS = {PROVED: 0, REFUTED: 1, UNKNOWN: 3}
     show_default=True,
     help="With how many random seeds of the solver each lemma is proved.",
 )
-@click.option(
-    "--timeout",
-    type=click.IntRange(1, 1_000_000),
-    default=20,
-    show_default=True,
-    help="Seconds that the solver may take for one query.",
-)
+@timeout_option(20)
 @click.option("--cases", is_flag=True, help="Print the case of each twin and of each mutant.")
 @click.option("--smt2", type=Folder(), metavar="DIR", help="Write each lemma as SMT-LIB 2 into DIR.")
 @click.option(

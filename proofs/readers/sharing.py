@@ -144,32 +144,36 @@ class _Judge:
 
     def in_place(self, claim: SharingClaim) -> None:
         """Permit the result to take its operand's bytes, as far as operator, types, body and caller allow."""
-        if claim.step != NONE and self._within_step(claim) and self._takeable(claim) and self._works_in_place(claim):
-            self.permissions.in_place[claim.row] = claim.of
+        if why := self._why_not(claim):
+            result, operand = self.name[claim.row], self.name[claim.of]
+            self.permissions.refused[claim.row] = f"{result} cannot take the bytes of {operand}: {why}"
         else:
-            self.permissions.refused[claim.row] = self._why_not(claim)
+            self.permissions.in_place[claim.row] = claim.of
 
     def _why_not(self, claim: SharingClaim) -> str:
-        """Why a result may not take its operand's bytes: the first condition that is not met, for people."""
+        """Why a result may not take its operand's bytes: the first condition that is not met, or ""."""
         result, operand, root = self.name[claim.row], self.name[claim.of], self._shown(claim.of)[0]
         if claim.step == NONE or claim.of not in self._accesses(claim.step).read:
-            why = f"{operand} is no operand of the step that writes {result}"
-        elif not self._within_step(claim):
-            why = f"{operand} is not made by an earlier step of the same body"
-        elif self.bytes[claim.row] != self.bytes[claim.of]:
-            why = f"{result} has {self.bytes[claim.row]} bytes, {operand} {self.bytes[claim.of]}"
-        elif not self._alike(claim.row, claim.of):
-            why = f"{result} and {operand} differ in size at some shape"
-        elif BITS[self.dtype[claim.row]] != BITS[self.dtype[claim.of]]:
-            why = f"elements of {self.dtype[claim.row]} and {self.dtype[claim.of]} differ in width"
-        elif self.writer[root] == NONE and self.name[root] not in self.donated:
-            why = f"the caller has not given {self.name[root]} up"
-        elif not self._takeable(claim):
-            why = f"bytes of {operand} are needed by another operand, or when the body runs again"
-        else:
+            return f"{operand} is no operand of the step that writes {result}"
+        if not self._within_step(claim):
+            return f"{operand} is not made by an earlier step of the same body"
+        if self.bytes[claim.row] != self.bytes[claim.of]:
+            return f"{result} has {self.bytes[claim.row]} bytes, {operand} {self.bytes[claim.of]}"
+        if not self._alike(claim.row, claim.of):
+            return f"{result} and {operand} differ in size at some shape"
+        if BITS[self.dtype[claim.row]] != BITS[self.dtype[claim.of]]:
+            return f"elements of {self.dtype[claim.row]} and {self.dtype[claim.of]} differ in width"
+        if self.writer[root] == NONE and self.name[root] not in self.donated:
+            return f"the caller has not given {self.name[root]} up"
+        # A body's initializer is written once and needed again whenever the body runs again: donated or not, never.
+        if self.writer[root] == NONE and self.body[claim.step] != MAIN:
+            return f"bytes of {operand} are needed when the body runs again"
+        if any(row != claim.of and self._touch(row, claim.of) for row in self._reads_by_root(claim.step)[root]):
+            return f"bytes of {operand} are needed by another operand"
+        if not self._works_in_place(claim):
             op = operator_text(*self.plan.allocation.ops[self.op[claim.step]])
-            why = f"{op} is not known to compute {result} from {operand} element by element"
-        return f"{result} cannot take the bytes of {operand}: {why}"
+            return f"{op} is not known to compute {result} from {operand} element by element"
+        return ""
 
     def _view_by_step(self, claim: SharingClaim) -> int | None:
         """The byte offset at which a step's result shows its base, or None where it is no view."""
@@ -231,16 +235,6 @@ class _Judge:
             return bool(writer < claim.step and self.part[writer] != _ENTER and self.body[writer] == body)
         # What the caller writes belongs to the main graph, but for a body's own initializers, which carry its name.
         return bool(body == MAIN or self.name[claim.of].startswith(f"{self.plan.allocation.bodies.name[body]}/"))
-
-    def _takeable(self, claim: SharingClaim) -> bool:
-        """Whether the operand has the result's size, its bytes are free to take, and no other operand shows them."""
-        if not self._alike(claim.row, claim.of) or BITS[self.dtype[claim.row]] != BITS[self.dtype[claim.of]]:
-            return False
-        root, _ = self._shown(claim.of)
-        # A body's initializer is written once and needed again whenever the body runs again: donated or not, never.
-        if self.writer[root] == NONE and (self.name[root] not in self.donated or self.body[claim.step] != MAIN):
-            return False
-        return not any(row != claim.of and self._touch(row, claim.of) for row in self._reads_by_root(claim.step)[root])
 
     def _touch(self, row: int, other: int) -> bool:
         """Whether two tensors that show one root have a byte of it in common (T3.7)."""

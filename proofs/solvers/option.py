@@ -1,4 +1,4 @@
-"""`--solver`, for the commands that ask one. spec: C1.1, V4.10"""
+"""`--solver` and `--timeout`, for the commands that ask one. spec: C1.1, V4.10"""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ import click
 
 from proofs.solvers.process import SOLVERS
 from tmmu.core.extras import install
+
+
+def timeout_option(default: int) -> Callable[[Any], Any]:
+    """`--timeout SECONDS`, of one query."""
+    return click.option(
+        "--timeout", type=click.IntRange(1, 1_000_000), default=default, show_default=True,
+        help="Seconds that the solver may take for one query.",
+    )  # fmt: skip
 
 
 def solver_option(text: str) -> Callable[[Any], Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from proofs.kernel import installed
-from proofs.solvers.option import solver_option
+from proofs.solvers.option import solver_option, timeout_option
 from proofs.verify import formats, ranks
 from proofs.verify import judge as verify_plan
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
@@ -72,13 +72,7 @@ def _configuration(_context: object, _parameter: object, path: str | None) -> Co
     default="text",
     show_default=True,
 )
-@click.option(
-    "--timeout",
-    type=click.IntRange(1, 1_000_000),
-    default=600,
-    show_default=True,
-    help="Seconds that the solver may take for one query.",
-)
+@timeout_option(600)
 @click.option(
     "--definition-limit",
     type=click.IntRange(min=0),

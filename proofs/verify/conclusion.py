@@ -60,9 +60,8 @@ def _sort(result: Verdict, plan: Plan | BufferPlan, options: Options) -> None:
     result.proved = [entry["name"] for entry in holding if entry["name"] not in compared and entry.get("rows") != 0]
     result.not_looked_at = absent(plan, options)
     result.not_looked_at |= {e["name"]: NOTHING.get(e["name"], "no rows") for e in holding if e.get("rows") == 0}
-    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
-    if len(placement.storages) > options.definition_limit:
-        limit = f"{len(placement.storages)} storages, --definition-limit {options.definition_limit}"
+    if len(plan.placement.storages) > options.definition_limit:
+        limit = f"{len(plan.placement.storages)} storages, --definition-limit {options.definition_limit}"
         result.not_looked_at[promises.NAME] = limit
     if isinstance(plan, BufferPlan) or plan.provenance is None:
         result.not_looked_at["provenance"] = "the plan states none"
@@ -129,8 +128,7 @@ def _holds(requirement: str, plan: Plan | BufferPlan, options: Options, result: 
 
 def _minimal(plan: Plan | BufferPlan) -> bool:
     """Whether of every arena that holds a storage it is claimed that no fewer slots would do."""
-    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
-    used = set(placement.storages.arena.tolist())
+    used = set(plan.placement.storages.arena.tolist())
     return plan.claims is not None and all(plan.claims.usage[a].minimal for a in used)
 
 
@@ -148,6 +146,5 @@ def claims_of(plan: Plan | BufferPlan) -> dict[str, Any]:
 
 def _usage(plan: Plan | BufferPlan) -> list[tuple[str, Usage]]:
     """The claims of each arena that is not claimed to be empty, with its name."""
-    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
-    usage = () if plan.claims is None else zip(placement.arenas, plan.claims.usage, strict=True)
+    usage = () if plan.claims is None else zip(plan.placement.arenas, plan.claims.usage, strict=True)
     return [(arena.name, used) for arena, used in usage if used.slots != 0 and used != Usage()]

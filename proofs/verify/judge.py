@@ -232,8 +232,7 @@ def _assumptions(plan: Plan | BufferPlan, bound: Bindings, options: Options) -> 
 
 def _configuration(plan: Plan | BufferPlan) -> dict[str, Any]:
     """What a plan states of its arenas, devices and rules, and no configuration is given to compare with. spec: V5.3"""
-    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
-    arenas = [asdict(arena) for arena in placement.arenas]
+    arenas = [asdict(arena) for arena in plan.placement.arenas]
     claimed = claims_object(plan.claims).get("configuration") if plan.claims is not None else None
     if claimed is None:
         return {"arenas": arenas, "devices": [], "rules": []}

@@ -82,8 +82,7 @@ def absent(plan: Plan | BufferPlan, options: Options) -> dict[str, str]:
         found[Obligation.PEAK] = "no peak is claimed"
     if isinstance(plan, Plan):
         found |= _unused(plan, options.model is not None)
-    placement = plan.buffers if isinstance(plan, BufferPlan) else plan.allocation
-    if not placement.must_not_alias:
+    if not plan.placement.must_not_alias:
         found[Obligation.MUST_NOT_ALIAS] = "no pairs are stated"
     return found
 

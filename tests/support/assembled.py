@@ -133,7 +133,7 @@ def assembled(
 ) -> Plan:
     """The plan with these arenas, claims and slots; `allocation` are the other fields of its allocation."""
     places = tuple(Arena(a.name, a.capacity, a.alignment, a.reuse, layout == "hashed" and a.reuse) for a in arenas)
-    uses = tuple(ArenaUse(a.roles, a.page_size, a.device, a.memory) for a in arenas)
+    uses = tuple(map(ArenaUse.of, arenas))
     allocation.setdefault("must_not_alias", ())
     return Plan(
         Allocation(arenas=places, **allocation),

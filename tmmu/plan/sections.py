@@ -17,7 +17,7 @@ from tmmu.core.dims.expressions import Dim
 from tmmu.core.dims.table import read
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Bindings, Role
-from tmmu.plan.allocation import Allocation, Buffers
+from tmmu.plan.allocation import Allocation, Buffers, Placement
 from tmmu.plan.columns import Shards, Slots, Terms
 
 Section = TypeVar("Section")
@@ -47,6 +47,11 @@ class ArenaUse(NamedTuple):
     page_size: int
     device: str
     memory: str
+
+    @classmethod
+    def of(cls, arena: ArenaConfiguration) -> ArenaUse:
+        """That part of an arena's configuration."""
+        return cls(arena.roles, arena.page_size, arena.device, arena.memory)
 
 
 class ClaimedConfiguration(NamedTuple):
@@ -131,6 +136,11 @@ class Plan:
     envelope: Envelope | None = None
 
     @property
+    def placement(self) -> Placement:
+        """What a plan has whether or not it states accesses: arenas and storages."""
+        return self.allocation
+
+    @property
     def origin(self) -> Provenance:
         """The provenance, or a refusal."""
         return needed(self.provenance, "provenance")
@@ -179,6 +189,11 @@ class BufferPlan:
 
     buffers: Buffers
     claims: Claims | None = None
+
+    @property
+    def placement(self) -> Placement:
+        """What a plan has whether or not it states accesses: arenas and storages."""
+        return self.buffers
 
 
 def needed(section: Section | None, name: str) -> Section:

@@ -105,7 +105,7 @@ def plan_memory(
             for event, facts in found.moves:
                 observer(event, **facts)
         usage = _usage(alias, found, max(1, len(run.steps)))
-        uses = tuple(ArenaUse(a.roles, a.page_size, a.device, a.memory) for a in arenas)
+        uses = tuple(map(ArenaUse.of, arenas))
         plan = Plan(
             _allocation(run, live, alias, found, mode, layout),
             Claims(usage, slot_table(found.slots), ClaimedConfiguration(uses, policy)),
