@@ -30,8 +30,8 @@ def second(model: Model, mode: str, seeds: range) -> Iterator[list[dict[str, Any
 
 @pytest.mark.parametrize("name", golden.NAMES)
 def test_two_planners_leave_every_record_of_the_golden_trace(name: str) -> None:
-    """Large graphs under as many seeds as the profile allows, all others under ten. spec: R8.2, D1.1, A4.3"""
-    seeds = range(effort.share(10)) if name in golden.LARGE else golden.SEEDS
+    """Each graph under ten seeds, the large ones under one but for the profile `full`. spec: R8.2, D1.1, A4.3"""
+    seeds = range(1) if name in golden.LARGE and effort.share(10) < 10 else golden.SEEDS
     record, keys = golden.on_record(name), set()
     for key, mode, model, budget in golden.planned(name):
         entry = record[f"{key}/slots"]

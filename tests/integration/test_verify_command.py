@@ -290,8 +290,9 @@ def test_a_hostile_name_of_a_file_is_a_name_on_a_terminal_and_in_every_format(
     name = "a\nPROVED b.cbor\x1b[2J\x9b\u202e\r"
     (folder / name).write_bytes((folder / "right.cbor").read_bytes())
     terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    assert run([name, "--format", style]) == 0
+    with monkeypatch.context() as patched:  # undone before `capsys` is, which `folder` begins after `monkeypatch`
+        patched.setattr(sys, "stderr", terminal)
+        assert run([name, "--format", style]) == 0
     terminal.flush()
     shown = terminal.shown.getvalue().decode().replace("\r\x1b[K", "")
     assert shown.isprintable()
