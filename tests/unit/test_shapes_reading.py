@@ -206,6 +206,23 @@ def test_a_function_is_defined_once(tmp_path: Path) -> None:
     assert "function 'once': it is defined twice" in str(refusal(tmp_path, model))
 
 
+@pytest.mark.parametrize(
+    ("domain", "name"),
+    [
+        ("", "Concat"),
+        ("ai.onnx", "Concat"),
+        ("", "Gelu"),
+        ("ai.onnx.ml", "Scaler"),
+        ("ai.onnx.preview.training", "Adam"),
+    ],
+)
+def test_a_function_with_the_name_of_an_operator_is_refused(tmp_path: Path, domain: str, name: str) -> None:
+    """ONNX leaves to the runtime which of the two runs, whether it is called or not. spec: T10.9"""
+    model = model_of(FUNCTIONS, more=', "local" : 1')
+    model.functions[1].domain, model.functions[1].name = domain, name
+    assert f"function '{name}': an operator of ONNX has its name" in str(refusal(tmp_path, model))
+
+
 def test_a_function_of_another_opset_is_refused(tmp_path: Path) -> None:
     text = FUNCTIONS.replace('["" : 18]> once', '["" : 17]> once')
     assert "another version of the operators" in str(refusal(tmp_path, model_of(text, more=', "local" : 1')))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import onnx
 from onnx.inliner import inline_local_functions
 
-from tmmu.importers.shapes.naming import bodies_of
+from tmmu.importers.shapes.naming import bodies_of, domain_of
 from tmmu.importers.shapes.sizes import refuse
 
 NODE_LIMIT, BYTE_LIMIT = 1 << 20, 1 << 28
@@ -51,12 +51,18 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def check_expansion(model: onnx.ModelProto) -> None:
-    """Raise INVALID_IR where functions call themselves, or expand to more than the limits. O(model)."""
+    """Raise INVALID_IR where functions call themselves, are called as operators are, or expand to more than the limits.
+
+    O(model). spec: T10.9
+    """
     functions: dict[Key, onnx.FunctionProto] = {}
     for function in model.functions:
         key = (function.domain, function.name, function.overload)
         if key in functions:
             raise refuse("INVALID_IR", f"function {function.name!r}", "it is defined twice", "rename one")
+        if onnx.defs.has(function.name, domain_of(function)):
+            what = "an operator of ONNX has its name, and the runtime chooses which of the two runs"
+            raise refuse("INVALID_IR", f"function {function.name!r}", what, "rename it")
         functions[key] = function
     costs: dict[Key, _Cost] = {}
     started: set[Key] = set()
