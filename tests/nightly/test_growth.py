@@ -33,7 +33,8 @@ PLANS = (
 )  # fmt: skip
 MODELS = (
     worst.model_wide, worst.model_chain, worst.model_views, worst.model_alias_group, worst.model_dims,
-    worst.model_changes, worst.model_bodies, worst.model_branches, worst.model_deep, worst.model_wide_loop,
+    worst.model_of_sizes, worst.model_changes, worst.model_bodies, worst.model_branches, worst.model_deep,
+    worst.model_wide_loop,
     worst.onnx_chain, worst.onnx_wide, worst.onnx_shapes, worst.onnx_branches, worst.onnx_deep,
     worst.onnx_wide_loop, worst.onnx_calls,
 )  # fmt: skip
@@ -109,6 +110,25 @@ def test_a_model_is_planned_and_its_plan_verified_in_time_that_grows_as_its_size
     donated = ["--donate", "*"] if family in (worst.model_wide, worst.model_changes) else []
     grows(lambda size: seconds(["tmmu", "plan", path(size), "-o", made(size), *donated], tmp_path), start)
     grows(lambda size: seconds(verifying(made(size), "--model", path(size), *donated), tmp_path), start)
+
+
+def test_all_ranks_are_planned_and_verified_together_in_time_that_grows_as_their_size(
+    start: float, tmp_path: Path
+) -> None:
+    spec = written(tmp_path / "shards.toml", worst.SHARDS)
+
+    def path(size: int) -> str:
+        return written(tmp_path / f"{size}.ir.txt", worst.model_of_layers(size))
+
+    def ranks(size: int) -> list[str]:
+        return [str(tmp_path / f"{size}.rank{rank}.cbor") for rank in range(2)]
+
+    def planning(size: int) -> list[str]:
+        return ["tmmu", "plan", path(size), "-o", str(tmp_path / f"{size}.cbor"), "--shard", spec]
+
+    grows(lambda size: seconds(planning(size), tmp_path), start)
+    together = ("--require", "ranks", "--model")
+    grows(lambda size: seconds([*verifying(ranks(size)[0], *together, path(size)), ranks(size)[1]], tmp_path), start)
 
 
 def test_what_grows_as_the_square_is_noticed(tmp_path: Path) -> None:

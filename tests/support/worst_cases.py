@@ -244,6 +244,34 @@ def model_dims(n: int) -> str:
     return model((f"dim d{k} 1 4" for k in range(n)), ["tensor y float32 d0 output", "node n com.x::F x -> y"])
 
 
+def model_of_sizes(n: int) -> str:
+    """A chain of n tensors whose size depends on a dimension with a range."""
+    made = (f"tensor t{k} float32 bx4{' output' if k == n - 1 else ''}" for k in range(n))
+    nodes = (f"node n{k} Relu {f't{k - 1}' if k else 'v'} -> t{k}" for k in range(n))
+    return model(["dim b 1 4", "tensor v float32 bx4 input"], made, nodes)
+
+
+SHARDS = """
+[mesh]
+data = 2
+[zero]
+axis = "data"
+stage = 3
+[[rules]]
+names = ["v"]
+split = ["data"]
+"""
+"""A spec for `model_of_layers`: the batch in halves, each parameter gathered for the step that computes with it."""
+
+
+def model_of_layers(n: int) -> str:
+    """n layers, with a parameter each."""
+    made = (f"tensor w{k} float32 4x4 parameter" for k in range(n))
+    results = (f"tensor t{k} float32 8x4{' output' if k == n - 1 else ''}" for k in range(n))
+    nodes = (f"node n{k} MatMul {f't{k - 1}' if k else 'v'} w{k} -> t{k}" for k in range(n))
+    return model(["tensor v float32 8x4 input"], made, results, nodes)
+
+
 def model_changes(n: int) -> str:
     """One node changes n tensors."""
     names = listed("p", n)
