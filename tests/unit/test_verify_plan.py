@@ -523,6 +523,8 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
     assert verify(plan, Options(arenas=AS_GIVEN)).assumptions == stated | nothing
     asked = Options(None, {"n": 4}, {"x": (64,)}, {"rate": "16"}, frozenset({"x", "w"}), True, arenas=AS_GIVEN)
     assert verify(plan, asked).assumptions == stated | nothing | {"donated": ["w", "x"], "trusted_shapes": True}
+    starred = replace(asked, donated=frozenset({"x*", "w*"}), trust_shapes=False)
+    assert verify(plan, starred).assumptions == stated | nothing | {"donated": ["w", "x"]}
 
 
 def test_an_operation_taken_at_its_word_is_an_assumption(tmp_path: Path) -> None:
