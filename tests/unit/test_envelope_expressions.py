@@ -6,13 +6,14 @@ spec: R6.1, R6.3
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tmmu.core.dims import expressions, maxima, table
-from tmmu.core.dims.expressions import Dim, Unwieldy, evaluate, limits, show, symbol
+from tmmu.core.dims.expressions import Dim, Symbol, Unwieldy, depth_of, evaluate, limits, show, symbol
 from tmmu.core.dims.maxima import is_negative, maximum, minimum
 from tmmu.core.dims.operations import divided, larger, quotient, rounded_up, smaller
 
@@ -152,15 +153,39 @@ def nested(depth: int) -> Dim:
     return value
 
 
-def test_a_search_that_is_cut_short_claims_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "most"), [("BOXES", 20), ("EFFORT", 100)])
+def test_a_search_that_is_cut_short_claims_nothing(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: R6.2"""
     n, m = symbol("n", 1, 10**6), symbol("m", 1, 10**6)
     hard = n * (10**6 - n) + 7 * quotient(n * m, 99983) - n * quotient(n * 7919 + m * 104729, 65537)
-    monkeypatch.setattr(maxima, "BOXES", 20)
+    monkeypatch.setattr(maxima, limit, most)
     maximum.cache_clear()
     assert maximum(hard) is None
     assert minimum(hard) is None
     assert is_negative(hard)
+
+
+def test_what_both_sides_share_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Along a chain of minima and maxima of which both sides grow with the one before. spec: V1.16"""
+    derivative, looked = maxima._derivative, 0
+
+    def counted(*arguments: Any) -> Dim:
+        nonlocal looked
+        looked += 1
+        return derivative(*arguments)
+
+    monkeypatch.setattr(maxima, "_derivative", counted)
+    n, m = symbol("n", 1, 64), symbol("m", 1, 64)
+    value = n
+    for k in range(40):
+        others = ((value + m - 20, 90 - value), (value + m - 10, 70 - value), (2 * value - m, 80 - value), (value, m))
+        value = next(
+            found
+            for one, other in others
+            if depth_of(found := (smaller if k % 2 else larger)(one, other)) == depth_of(value) + 1
+        )
+    maxima._Directions(Symbol("n", 1, 64), {}).of(value)
+    assert 40 < looked <= 4 * 40, "two sides of two atoms each"
 
 
 def test_a_maximum_inside_the_ranges_is_found() -> None:

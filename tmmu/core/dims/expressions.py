@@ -191,12 +191,13 @@ def upper(value: Dim) -> int:
     return limits(value).high
 
 
-def bounds(value: Dim, box: Mapping[Symbol, Bounds]) -> Bounds:
+def bounds(value: Dim, box: Mapping[Symbol, Bounds], known: dict[Atom, Bounds] | None = None) -> Bounds:
     """Between which numbers `value` lies where the symbols of `box` are within those bounds, the others in their range.
 
-    Interval arithmetic: sound, and exact where no symbol occurs twice. O(size).
+    Interval arithmetic: sound, and exact where no symbol occurs twice. `known` holds the bounds of atoms in this box,
+    and is added to. O(size), what is shared or known once.
     """
-    return _bounds(value, box, {})
+    return _bounds(value, box, {} if known is None else known)
 
 
 def show(value: Dim) -> str:

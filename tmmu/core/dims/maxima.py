@@ -2,7 +2,8 @@
 
 Sizes are not monotone (`cache[seq:1024]` is largest at the smallest `seq`): no end of a range is taken for granted. A
 box is bounded by interval arithmetic; a dimension in which the expression certainly grows, or certainly shrinks, is set
-to that end; what remains is halved. The search ends with the maximum, or gives up after `BOXES` boxes.
+to that end; what remains is halved. The search ends with the maximum, or gives up after `BOXES` boxes, or fewer of an
+expression that is large.
 The maximum is a claim all the same, and the verifier has a solver show it again. spec: R6.1, R6.2, D1.2
 """
 
@@ -13,10 +14,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from tmmu.core.dims.expressions import Bounds, Composed, Dim, Expression, Monomial, Symbol, bounds
+from tmmu.core.dims.expressions import Atom, Bounds, Dim, Expression, Monomial, Symbol, bounds
 
 BOXES = 4000
 """The most boxes that one search looks at."""
+
+EFFORT = 1 << 16
+"""The most boxes times the terms and atoms of the expression, which is what the time of a search grows with."""
 
 
 class Maximum(NamedTuple):
@@ -30,7 +34,7 @@ class Maximum(NamedTuple):
 def maximum(value: Dim) -> Maximum | None:
     """The largest value inside the envelope and a shape that reaches it; None where the search gives up.
 
-    Deterministic: of several shapes always the same. O(BOXES x size), and one box for nearly all sizes of real models.
+    Deterministic: of several shapes always the same. O(EFFORT), and one box for nearly all sizes of real models.
 
     >>> from tmmu.core.dims.expressions import symbol
     >>> n = symbol("n", 1, 4096)
@@ -40,6 +44,9 @@ def maximum(value: Dim) -> Maximum | None:
     if not isinstance(value, Expression):
         return Maximum(value, {})
     names = sorted(value.symbols)
+    atoms: dict[Atom, Bounds] = {}
+    bounds(value, {}, atoms)
+    most = min(BOXES, EFFORT // (len(value.terms) + len(atoms)))
     best: Maximum | None = None
     start = tuple(Bounds(s.low, s.high) for s in names)
     work: list[tuple[int, int, tuple[Bounds, ...]]] = [(-value.bounds.high, 0, start)]
@@ -49,7 +56,7 @@ def maximum(value: Dim) -> Maximum | None:
         if best is not None and -least <= best.value:
             return best
         count += 1
-        if count > BOXES:
+        if count > most:
             return None
         box = _narrowed(value, dict(zip(names, ranges, strict=True)))
         for point in (
@@ -98,45 +105,53 @@ def is_negative(value: Dim) -> bool:
 def _narrowed(value: Expression, box: dict[Symbol, Bounds]) -> dict[Symbol, Bounds]:
     """The part of a box that holds a maximum: at one end where the expression only grows, or only shrinks."""
     for s in sorted(box):
-        if box[s].low < box[s].high and (way := _direction(value, s, box)) is not None:
+        if box[s].low < box[s].high and (way := _Directions(s, box).of(value)) is not None:
             box[s] = Bounds(box[s].high, box[s].high) if way > 0 else Bounds(box[s].low, box[s].low)
     return box
 
 
-def _direction(value: Dim, along: Symbol, box: Mapping[Symbol, Bounds]) -> int | None:
-    """1 where the expression nowhere in the box shrinks as `along` grows, -1 where it nowhere grows, 0 for both.
+class _Directions:
+    """How expressions grow along one dimension in a box; what several share is looked at once."""
 
-    By the mean value theorem over the atoms: where each partial derivative, times the direction of its atom, has one
-    sign over the box, so has every difference. None where that is not known.
-    """
-    if not isinstance(value, Expression) or along not in value.symbols:
-        return 0
-    ways = set()
-    for atom in dict.fromkeys(atom for monomial, _ in value.terms for atom, _ in monomial):
+    def __init__(self, along: Symbol, box: Mapping[Symbol, Bounds]) -> None:
+        self._along, self._box = along, box
+        self._bounds: dict[Atom, Bounds] = {}
+        self._known: dict[Atom, int | None] = {}
+
+    def of(self, value: Dim) -> int | None:
+        """1 where the expression nowhere shrinks along the dimension, -1 where it nowhere grows, 0 for both.
+
+        By the mean value theorem over the atoms: where each partial derivative, times the direction of its atom, has
+        one sign over the box, so has every difference. None where that is not known.
+        """
+        if not isinstance(value, Expression) or self._along not in value.symbols:
+            return 0
+        ways = set()
+        for atom in dict.fromkeys(atom for monomial, _ in value.terms for atom, _ in monomial):
+            if atom not in self._known:
+                self._known[atom] = self._of_atom(atom)
+            way = self._known[atom]
+            if way == 0:
+                continue
+            slope = bounds(_derivative(value, atom), self._box, self._bounds)
+            if way is None or (slope.low < 0 < slope.high):
+                return None
+            if slope.low < 0 or slope.high > 0:
+                ways.add(way if slope.low >= 0 else -way)
+        return None if len(ways) > 1 else ways.pop() if ways else 0
+
+    def _of_atom(self, atom: Atom) -> int | None:
         if isinstance(atom, Symbol):
-            way: int | None = 1 if atom == along else 0
-        else:
-            way = _composed_direction(atom, along, box)
-        if way == 0:
-            continue
-        slope = bounds(_derivative(value, atom), box)
-        if way is None or (slope.low < 0 < slope.high):
+            return 1 if atom == self._along else 0
+        first, second = self.of(atom.left), self.of(atom.right)
+        if atom.op == "div":
+            return first if second == 0 else None
+        if first is None or second is None or first * second < 0:
             return None
-        if slope.low < 0 or slope.high > 0:
-            ways.add(way if slope.low >= 0 else -way)
-    return None if len(ways) > 1 else ways.pop() if ways else 0
+        return first or second
 
 
-def _composed_direction(atom: Composed, along: Symbol, box: Mapping[Symbol, Bounds]) -> int | None:
-    first, second = _direction(atom.left, along, box), _direction(atom.right, along, box)
-    if atom.op == "div":
-        return first if second == 0 else None
-    if first is None or second is None or first * second < 0:
-        return None
-    return first or second
-
-
-def _derivative(value: Expression, atom: Symbol | Composed) -> Dim:
+def _derivative(value: Expression, atom: Atom) -> Dim:
     """The partial derivative with respect to an atom, the others held fixed."""
     terms: dict[Monomial, int] = {}
     for monomial, factor in value.terms:
