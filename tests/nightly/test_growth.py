@@ -144,5 +144,5 @@ def test_what_grows_as_the_square_is_noticed(tmp_path: Path) -> None:
 
 def test_a_command_that_stops_early_is_no_fast_one(tmp_path: Path) -> None:
     path = written(tmp_path / "p.plan.txt", wide_step(2) + "no statement\n")
-    with pytest.raises(AssertionError, match="unknown statement"):
+    with pytest.raises(AssertionError, match="INVALID_PLAN"):
         seconds(verifying(path), tmp_path)

@@ -114,6 +114,23 @@ def test_expressions_are_shown_as_people_write_them() -> None:
     assert len(show(sum((N * k * M + N for k in range(9)), N) * smaller(N, 3))) <= 240
 
 
+def test_no_more_of_an_expression_is_read_than_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four levels of forty quotients each are 40^4 summands. spec: V1.16"""
+    terms, read = expressions.terms_of, 0
+
+    def counted(value: Dim) -> Any:
+        nonlocal read
+        read += 1
+        return terms(value)
+
+    value = N
+    for _ in range(4):
+        value = sum((quotient(value + k, 2 + k) for k in range(40)), N)
+    monkeypatch.setattr(expressions, "terms_of", counted)
+    assert show(value).endswith("...")
+    assert read < 240
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 import onnx
@@ -11,11 +12,13 @@ from click.testing import CliRunner
 
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.models.reference import ReferenceProgram
+from proofs.readers.models.sizes import moving
 from proofs.verify.command import command
 from tests.support.onnx_cases import cases, compared
 from tests.support.onnx_files import LIGHT, model_of
 from tmmu import examples
 from tmmu.cli.entry import run
+from tmmu.core.dims.expressions import evaluate, symbol
 from tmmu.core.vocabulary import Bindings
 
 EINSUM = """g (float[1] d, float[64,64] cd) => (float[N] z) {
@@ -113,6 +116,16 @@ REMAINDER = """main (float[n] x) => (float[M] y) {
     m = Mod (s, t)
     y = ConstantOfShape (m)
 }"""
+
+
+def test_a_slice_of_an_open_dimension_has_the_size_of_each_closed_one() -> None:
+    """The rule over numbers is held against onnxruntime in `tests/nightly/test_sizes_of_onnxruntime.py`. spec: V3.7"""
+    n, ends = symbol("n", 0, 5), (-(2**63) + 1, -6, -3, -1, 0, 2, 5, 2**63 - 1)
+    for start, end, step in product(ends, ends, (-3, -1, 1, 2)):
+        found = moving.cut(n, start, end, step)
+        for size in range(6):
+            assert evaluate(found, {"n": size}) == moving.cut(size, start, end, step), (start, end, step, size)
+    assert [moving.cut(size, -1, -(2**63) + 1, -1) for size in range(6)] == list(range(6))
 
 
 def test_a_size_that_bounds_do_not_show_to_be_right_is_assumed_and_not_wrong(tmp_path: Path) -> None:

@@ -201,9 +201,13 @@ def bounds(value: Dim, box: Mapping[Symbol, Bounds], known: dict[Atom, Bounds] |
 
 
 def show(value: Dim) -> str:
-    """The expression for people, shortened where it is long; nothing reads it."""
-    text = _show(value, 6)
-    return text if len(text) <= 240 else f"{text[:237]}..."
+    """The expression for people, shortened where it is long; nothing reads it. O(what is shown)."""
+    text = ""
+    for part in _shown(value, 6):
+        text += part
+        if len(text) > 240:
+            return f"{text[:237]}..."
+    return text
 
 
 def joined(one: Monomial, other: Monomial) -> Monomial:
@@ -323,23 +327,29 @@ def _powered(one: Bounds, power: int) -> Bounds:
     return Bounds(inner, max(ends))
 
 
-def _show(value: Dim, deep: int) -> str:
+def _shown(value: Dim, deep: int) -> Iterator[str]:
+    """The text of an expression piece by piece."""
     if deep == 0:
-        return "..."
-    parts = list(_summands(value, deep))
-    text = "".join(parts) or "0"
-    return text.removeprefix(" + ").replace(" - ", "-", 1) if text.startswith(" - ") else text.removeprefix(" + ")
+        yield "..."
+        return
+    if value == 0:
+        yield "0"
+    for k, (monomial, factor) in enumerate(terms_of(value)):
+        yield (" - " if factor < 0 else " + ") if k else "-" if factor < 0 else ""
+        if abs(factor) != 1 or not monomial:
+            yield f"{abs(factor)}*" if monomial else str(abs(factor))
+        for j, atom in enumerate(atom for atom, power in monomial for _ in range(power)):
+            yield "*" if j else ""
+            yield from _shown_atom(atom, deep)
 
 
-def _summands(value: Dim, deep: int) -> Iterator[str]:
-    for monomial, factor in terms_of(value):
-        atoms = [_atom(atom, deep) for atom, power in monomial for _ in range(power)]
-        shown = ([str(abs(factor))] if abs(factor) != 1 or not atoms else []) + atoms
-        yield f" {'-' if factor < 0 else '+'} {'*'.join(shown)}"
-
-
-def _atom(atom: Atom, deep: int) -> str:
+def _shown_atom(atom: Atom, deep: int) -> Iterator[str]:
     if isinstance(atom, Symbol):
-        return atom.name
-    left, right = _show(atom.left, deep - 1), _show(atom.right, deep - 1)
-    return f"({left})//({right})" if atom.op == "div" else f"{atom.op}({left}, {right})"
+        yield atom.name
+        return
+    start, between, end = ("(", ")//(", ")") if atom.op == "div" else (f"{atom.op}(", ", ", ")")
+    yield start
+    yield from _shown(atom.left, deep - 1)
+    yield between
+    yield from _shown(atom.right, deep - 1)
+    yield end

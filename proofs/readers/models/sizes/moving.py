@@ -185,7 +185,8 @@ def cut(dim: Dim, start: Dim, end: Dim, step: int) -> Dim:
         first, last = _clamped(start, 0, dim), _clamped(end, 0, dim)
         return larger(0, rounded_up(last - first, step))
     first, last = _clamped(start, 0, larger(0, dim - 1)), _clamped(end, -1, larger(-1, dim - 1))
-    return larger(0, rounded_up(first - last, -step)) if dim != 0 else 0
+    taken = larger(0, rounded_up(first - last, -step))
+    return taken if limits(dim).low > 0 else smaller(taken, dim)  # of no elements none is taken
 
 
 def _from_back(place: Dim, dim: Dim) -> Dim:
