@@ -29,6 +29,10 @@ from tests.nightly.mutation.targets import TARGETS, tests_of
 from tests.nightly.mutation.warm import Collected, Say, Watch, collect
 
 
+COLLECTED = ("tests/property", "tests/unit")
+"""Tests of any file that may notice a change, beside those of its own: whatever runs the changed line."""
+
+
 class Task(NamedTuple):
     """A mutant of a file, and the lines of its statement as bits."""
 
@@ -227,7 +231,7 @@ def _run(chosen: dict[str, list[Task]], results: Results, given: argparse.Namesp
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache  # records of changed lemmas are nobody's
         there = Path(cache) / "tests.json"
-        tests = sorted({test for path in chosen for test in tests_of(path)})
+        tests = sorted({*COLLECTED, *(test for path in chosen for test in tests_of(path))})
         if code := collect(chosen, tests, reached, swapped):
             return code
         results.load()

@@ -199,13 +199,13 @@ def product(dims: Iterable[Dim]) -> Dim:
     return total
 
 
-def never_negative(dims: Iterable[Dim], misfit: str) -> None:
-    """Raise `Misfit` where one of these is negative at every shape, `NotKnown` where its bounds do not exclude it."""
+def never_below(least: int, dims: Iterable[Dim], misfit: str) -> None:
+    """Raise `Misfit` where one of these is less at every shape, `NotKnown` where its bounds do not exclude it."""
     for dim in dims:
-        if limits(dim).high < 0:
+        if limits(dim).high < least:
             raise Misfit(misfit)
-        if limits(dim).low < 0:
-            raise NotKnown(f"{dim} is not shown to be 0 or more")
+        if limits(dim).low < least:
+            raise NotKnown(f"{dim} is not shown to be {least} or more")
 
 
 def equal_part(dim: Dim, count: int, unit: str = "") -> Dim:

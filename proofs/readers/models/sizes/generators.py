@@ -16,7 +16,7 @@ from proofs.readers.models.sizes.call import (
     TensorSize,
     axis_of,
     element_type,
-    never_negative,
+    never_below,
     shown,
 )
 from proofs.readers.models.sizes.stored import constant_rule, size_of
@@ -27,7 +27,7 @@ from tmmu.core.dims.operations import larger, quotient, rounded_up
 def filled(call: Call) -> list[TensorSize]:
     """ConstantOfShape: the listed shape; the type of the one element, float32 where there is none."""
     value, shape = call.attribute("value"), tuple(call.numbers(0))
-    never_negative(shape, f"a shape of {shown(shape)}")
+    never_below(0, shape, f"a shape of {shown(shape)}")
     if value is None:
         return [TensorSize(shape, "float32")]
     one = size_of(value)
@@ -119,7 +119,7 @@ def count_of(call: Call) -> list[TensorSize]:
 def window(call: Call) -> list[TensorSize]:
     """BlackmanWindow, HammingWindow, HannWindow: as long as asked for."""
     length = call.number(0)
-    never_negative([length], f"a window of {length}")
+    never_below(0, [length], f"a window of {length}")
     return [TensorSize((length,), element_type(call.attribute("output_datatype", 1)))]
 
 

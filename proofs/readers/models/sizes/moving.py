@@ -15,7 +15,7 @@ from proofs.readers.models.sizes.call import (
     axis_of,
     broadcast,
     equal_part,
-    never_negative,
+    never_below,
     product,
     same,
     same_shape,
@@ -137,7 +137,7 @@ def split(call: Call) -> list[TensorSize]:
         if call.attribute("num_outputs") is not None:
             raise Misfit("both sizes and 'num_outputs' are stated")
         parts = call.numbers(1, "split")
-        never_negative(parts, f"a part of {shown(tuple(parts))} is negative")
+        never_below(0, parts, f"a part of {shown(tuple(parts))} is negative")
         if len(parts) != call.results:
             raise Misfit(f"{len(parts)} sizes for {call.results} results")
         same(list(accumulate(parts))[-1] if parts else 0, dim, f"{shown(tuple(parts))} of {dim}")
@@ -227,7 +227,7 @@ def tile(call: Call) -> list[TensorSize]:
     misfit = f"repeats {shown(tuple(repeats))} for {shown(shape)}"
     if len(repeats) != len(shape):
         raise Misfit(misfit)
-    never_negative(repeats, misfit)
+    never_below(0, repeats, misfit)
     return [TensorSize(tuple(dim * times for dim, times in zip(shape, repeats, strict=True)), call.dtype(0))]
 
 

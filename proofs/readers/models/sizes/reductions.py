@@ -13,14 +13,14 @@ from proofs.readers.models.sizes.call import (
     TensorSize,
     axes_of,
     axis_of,
-    never_negative,
+    never_below,
     product,
     same,
     same_shape,
     shown,
     whole,
 )
-from tmmu.core.dims.expressions import Dim, limits
+from tmmu.core.dims.expressions import Dim
 from tmmu.core.dims.operations import smaller
 
 
@@ -75,7 +75,7 @@ def top_k(call: Call) -> list[TensorSize]:
     shape = call.shape(0)
     axis = axis_of(call.attribute("axis", -1), len(shape))
     k: Dim = call.attribute("k", 0) if call.since < 10 else call.number(1)
-    never_negative([k, shape[axis] - k], f"{k} elements of axis {axis} of {shown(shape)}")
+    never_below(0, [k, shape[axis] - k], f"{k} elements of axis {axis} of {shown(shape)}")
     found = (*shape[:axis], k, *shape[axis + 1 :])
     return [TensorSize(found, call.dtype(0)), TensorSize(found, "int64")]
 
@@ -95,8 +95,7 @@ def one_hot(call: Call) -> list[TensorSize]:
         if count != np.floor(count) or not np.isfinite(count):
             raise Misfit(f"a depth of {count}")
         count = int(count)
-    if limits(count).low < 1:
-        raise Misfit(f"a depth of {count}")
+    never_below(1, [count], f"a depth of {count}")
     return [TensorSize((*shape[:axis], count, *shape[axis:]), call.dtype(2))]
 
 
