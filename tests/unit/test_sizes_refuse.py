@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from onnx import helper
+from onnx import AttributeProto, helper
 
 from proofs.readers.models.sizes import coverage
 from proofs.readers.models.sizes.call import Call, Misfit, NotKnown, TensorSize, Value
@@ -65,7 +65,9 @@ def at(number: float, dtype: str = "int64") -> Any:
 
 def call_of(op: str, case: Case) -> tuple[Call, tuple[str, str, int]]:
     given = [f"o{k}" if operand is not None else "" for k, operand in enumerate(case.operands)]
-    node = helper.make_node(op, given, [f"r{k}" for k in range(case.results)], domain=case.domain, **case.attributes)
+    node = helper.make_node(op, given, [f"r{k}" for k in range(case.results)], domain=case.domain)
+    kinds = {name: AttributeProto.INTS if each == [] else None for name, each in case.attributes.items()}
+    node.attribute.extend(helper.make_attribute(*each, attr_type=kinds[each[0]]) for each in case.attributes.items())
     values: dict[int, Value] = {
         k: of_numpy(each, each.dtype.name) for k, each in enumerate(case.operands) if isinstance(each, np.ndarray)
     }
@@ -230,10 +232,12 @@ def test_the_page_has_the_operators_that_are_covered() -> None:
 
 
 def test_what_neither_rule_nor_operands_decide_is_not_known() -> None:
-    """A dimension that fits for some shapes only, a value that is not there. spec: V3.9"""
+    """A dimension that fits for some shapes only, a value that is not there, an empty list. spec: V3.9"""
     open_dim = TensorSize((symbol("n", 1, 8),), "float32")
     for case in (Case("Add", 21, (open_dim, f(3))), Case("Reshape", 21, (f(6), ints(2))), Case("NonZero", 21, (f(3),)),
-                 Case("Squeeze", 21, (open_dim,)), Case("Split", 13, (open_dim,), {}, 2)):  # fmt: skip
+                 Case("Squeeze", 21, (open_dim,)), Case("Split", 13, (open_dim,), {}, 2),
+                 Case("Squeeze", 21, (f(4, 1), n())), Case("Squeeze", 11, (f(4, 1),), {"axes": []}),
+                 Case("Transpose", 21, (f(4, 1),), {"perm": []})):  # fmt: skip
         call, key = call_of(case.ops, case)
         with pytest.raises(NotKnown):
             RULES[key](call)

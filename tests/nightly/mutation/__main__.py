@@ -28,7 +28,6 @@ from tests.nightly.mutation.swapping import Changes, changes, swap
 from tests.nightly.mutation.targets import TARGETS, tests_of
 from tests.nightly.mutation.warm import Collected, Say, Watch, collect
 
-
 COLLECTED = ("tests/property", "tests/unit")
 """Tests of any file that may notice a change, beside those of its own: whatever runs the changed line."""
 

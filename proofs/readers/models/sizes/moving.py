@@ -83,14 +83,16 @@ def flatten(call: Call) -> list[TensorSize]:
 
 
 def squeeze(call: Call) -> list[TensorSize]:
-    """Squeeze: the listed dimensions, which must be 1; all that are 1 where none are listed."""
+    """Squeeze: the listed dimensions, which must be 1; all that are 1 where there is no list."""
     shape = call.shape(0)
-    if call.has(1) or call.attribute("axes") is not None:
-        axes = axes_of(call.numbers(1, "axes"), len(shape))
-        for axis in axes:
-            same(shape[axis], 1, f"dimension {axis} of {shown(shape)}")
-    else:
+    has_list = call.has(1) or call.attribute("axes") is not None
+    axes = axes_of(call.numbers(1, "axes"), len(shape)) if has_list else []
+    for axis in axes:
+        same(shape[axis], 1, f"dimension {axis} of {shown(shape)}")
+    if not axes:
         axes = [k for k, dim in enumerate(shape) if dim == 1]
+        if has_list and axes:
+            raise NotKnown("the text does not say whether an empty list of axes is one")
         if any(isinstance(dim, Expression) and limits(dim).low <= 1 <= limits(dim).high for dim in shape):
             raise NotKnown("a dimension is 1 for some shapes only")
     return [TensorSize(tuple(dim for k, dim in enumerate(shape) if k not in axes), call.dtype(0))]
@@ -108,6 +110,8 @@ def transpose(call: Call) -> list[TensorSize]:
     """Transpose: by a permutation, which reverses the axes where it is not stated."""
     shape = call.shape(0)
     order = call.attribute("perm")
+    if order == [] and len(shape) > 1:
+        raise NotKnown("the text does not say whether an empty permutation is one")
     order = list(range(len(shape)))[::-1] if order is None else order
     if sorted(order) != list(range(len(shape))):
         raise Misfit(f"{order} is no permutation of the axes of {shown(shape)}")
