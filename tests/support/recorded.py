@@ -12,13 +12,15 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.support import golden
 from tests.support.models import numbered
 from tests.support.onnx_files import model_of
 from tests.support.text_models import text_model
 from tmmu.cli.entry import run as command
 from tmmu.core.errors import TmmuError
+from tmmu.examples.broken import models
 from tmmu.plan.sections import Plan
-from tmmu.planner import plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.commit import commit_execution
@@ -137,6 +139,14 @@ def replanned(folder: Path) -> Path:
         batch(wider)
         checkpoint.save(wider, kept)
     return path
+
+
+def pooled(folder: Path) -> Path:
+    """The pools of MiCo's ResNet8, of a loop, whose storages are not born in the order of making, and of branches."""
+    log = EventLog(folder / "pooled.events")
+    for model in (golden.graph("mico-resnet8"), models.loop(), golden.residual()):
+        plan_memory(model, options=PlanOptions(layout="pools"), observer=log)
+    return folder / "pooled.events"
 
 
 def looped(folder: Path) -> Path:

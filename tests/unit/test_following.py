@@ -15,7 +15,7 @@ import pytest
 
 import tmmu
 from proofs.model_check import entry, manifest
-from proofs.model_check.following import follow, generate, lifecycle, lines, log, quota, scans, zeroing
+from proofs.model_check.following import follow, generate, lifecycle, lines, log, pools, quota, scans, zeroing
 from proofs.model_check.following.log import WrongLog
 from proofs.model_check.following.verdict import verdict
 from proofs.model_check.messages import TLCReport, TLCState
@@ -34,7 +34,7 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.records.trace import Trace
 
-READERS = (lifecycle, quota, scans, zeroing)
+READERS = (lifecycle, pools, quota, scans, zeroing)
 
 
 def events_of_the_code() -> dict[str, set[str]]:
@@ -142,6 +142,7 @@ def test_a_log_that_is_too_large_or_not_there_is_refused(tmp_path: Path, monkeyp
 
 
 SCAN = '{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0, 1]]}'
+POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,10 @@ SCAN = '{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0, 1]]}'
         ('{"event": "open", "storage": 0, "slot": 0}', "line 2: 'open' outside of a scan"),
         (f'{SCAN}\n{{"event": "open", "storage": 1, "slot": 0}}', "line 3: storage 1 is not one of this scan"),
         (SCAN.replace("]]", '], [0, "y", 0, 0, 1]]'), "line 2: a storage is listed twice"),
+        ('{"event": "open pool", "storage": 0, "pool": 0}', "line 2: 'open pool' outside of an arena's pools"),
+        ('{"event": "pooled", "pools": 0}', "line 2: 'pooled' outside of an arena's pools"),
+        (f'{POOLS}\n{{"event": "join", "storage": 1, "pool": 0}}', "line 3: storage 1 is not one of these"),
+        (POOLS.replace("]]", "], [0, 0, 0, 1]]"), "line 2: a storage is listed twice"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(tmp_path: Path, text: str, says: str) -> None:

@@ -37,14 +37,16 @@ TypeOK == /\ birth \in [Storages -> Steps]
           /\ pool \in [Storages -> 0..Count]
           /\ bytes \in [Pools -> 0..MaxSize]
 
-(* Names follow the order of making, so births do not fall. *)
-Init == /\ birth \in [Storages -> Steps]
-        /\ death \in [Storages -> Steps]
-        /\ \A s \in Storages : birth[s] <= death[s]
-        /\ \A s \in 1..(Count - 1) : birth[s] <= birth[s + 1]
-        /\ size \in [Storages -> 1..MaxSize]
-        /\ pool = [s \in Storages |-> 0]
-        /\ bytes = [p \in Pools |-> 0]
+Empty == /\ birth \in [Storages -> Steps]
+         /\ death \in [Storages -> Steps]
+         /\ \A s \in Storages : birth[s] <= death[s]
+         /\ size \in [Storages -> 1..MaxSize]
+         /\ pool = [s \in Storages |-> 0]
+         /\ bytes = [p \in Pools |-> 0]
+
+(* Names follow the order of making, so births do not fall: but for loops, *)
+(* whose storages are born with the node.                                  *)
+Init == Empty /\ \A s \in 1..(Count - 1) : birth[s] <= birth[s + 1]
 
 -----------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from tmmu.planner.layouts import IN_PLACE
 from tmmu.planner.mutations import check_mutations
 from tmmu.planner.options import DEFAULT_OPTIONS, PlanOptions, check_options
 from tmmu.planner.orders import REORDER
-from tmmu.planner.slots import ScanObserver, SlotAssignment
+from tmmu.planner.slots import MoveObserver, SlotAssignment
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def plan_memory(
     options: PlanOptions = DEFAULT_OPTIONS,
     *,
     policy: ArenaPolicy = ANYWHERE,
-    observer: ScanObserver | None = None,
+    observer: MoveObserver | None = None,
 ) -> Planned:
     """Plan the memory of a valid model whose nodes stand in execution order.
 
@@ -76,7 +76,7 @@ def plan_memory(
     policy
         The devices with their memories, and which arenas a tensor may use where its role does not decide it.
     observer
-        Is called with each move by which the slots of the plan were given out; it changes nothing.
+        Is called with each move by which the slots of the plan, and its pools, were given out; it changes nothing.
 
     Raises
     ------

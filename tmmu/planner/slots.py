@@ -17,8 +17,8 @@ import numpy as np
 from tmmu.plan.sections import Plan
 from tmmu.planner.problem import AllocationProblem
 
-ScanObserver = Callable[..., Any]
-"""Is called with each move of the scan: the name of the event, and its facts by keyword."""
+MoveObserver = Callable[..., Any]
+"""Is called with each move by which storages are placed: the name of the event, and its facts by keyword."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def slots_of(plan: Plan) -> SlotAssignment:
     return SlotAssignment(plan.slots.of.tolist(), s.arena.tolist(), s.bytes.tolist(), s.alignment.tolist())
 
 
-def assign(problem: AllocationProblem, arena: list[int], observer: ScanObserver | None = None) -> SlotAssignment:
+def assign(problem: AllocationProblem, arena: list[int], observer: MoveObserver | None = None) -> SlotAssignment:
     """Give every storage a slot of its arena.
 
     `arena` is the arena of each storage. Ties fall by name (code points order as UTF-8 bytes do). `observer` is
@@ -78,7 +78,7 @@ def _scan(
     reuse: bool,
     first: int,
     slot: list[int],
-    observer: ScanObserver | None,
+    observer: MoveObserver | None,
 ) -> int:
     """Write the slot of each member, numbered from `first`, into `slot`; return how many were opened."""
     active: list[tuple[int, int]] = []  # (death, slot) of the storages that are live

@@ -54,7 +54,7 @@ def run_of(path: Path, tla: File) -> Run:
 
     `tla` is the folder of the models. The invariants are those of the module's own model.
     """
-    question = config.read((tla / "tmmu" / f"{path.module}.cfg").read_text())
+    question = config.read((tla / path.folder / f"{path.module}.cfg").read_text())
     is_short = len(path.lines) <= AT_EACH
     text = TEMPLATE.format(
         root=ROOT,
@@ -73,7 +73,7 @@ def run_of(path: Path, tla: File) -> Run:
         name=path.module,
         module=path.module,
         kind="followed",
-        folder=tla / "tmmu",
+        folder=tla / path.folder,
         root=ROOT,
         config=Config(
             "LogSpec",

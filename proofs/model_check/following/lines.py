@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofs.model_check.following.log import LARGEST, WrongLog
+from proofs.model_check.following.log import LARGEST, Event, WrongLog
 
 MOST = 50_000
 """The longest sequence of actions that is followed through one module."""
@@ -24,8 +25,9 @@ class Line:
 class Path:
     """A sequence of lines to follow through a module.
 
-    `constants` and `given` are values for the module's constants and for variables that its initial predicate leaves
-    open; `end` is what the log states of the end, if it does. `subject` distinguishes paths of one module.
+    `folder` is where the module stands in `tla/`; `constants` and `given` are values for its constants and for
+    variables that its initial predicate leaves open; `end` is what the log states of the end, if it does. `subject`
+    distinguishes paths of one module.
     """
 
     module: str
@@ -35,6 +37,7 @@ class Path:
     given: dict[str, str] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
     end: Line | None = None
+    folder: str = "tmmu"
 
     def add(self, source: int, action: str, **observed: Any) -> None:
         """One more line. Raises `WrongLog` where there are too many, or a number is too large for TLC."""
@@ -45,6 +48,30 @@ class Path:
     def ends(self, source: int, **observed: Any) -> None:
         """What the log states of the end."""
         self.end = line(source, "the end", observed)
+
+
+def of_storages(
+    module: str, event: Event, rows: Sequence[Sequence[int]], folder: str = "tmmu"
+) -> tuple[Path, dict[int, int]]:
+    """A path of an arena whose storages are placed, and the number that the module gives each: its place in `rows`.
+
+    A row is the storage, its birth and death and its bytes, of which only the order counts.
+    """
+    number = {row[0]: n for n, row in enumerate(rows, 1)}
+    if len(number) != len(rows):
+        raise WrongLog(event.line, "a storage is listed twice")
+    rank = {size: n for n, size in enumerate(sorted({row[3] for row in rows}), 1)}
+    last = max((max(row[1], row[2]) for row in rows), default=0)
+    path = Path(module, f"arena {event.fields['arena']}", event.line, folder=folder)
+    path.constants = {
+        "Count": str(len(rows)), "LastStep": value(last, event.line), "MaxSize": str(max(1, len(rank))),
+    }  # fmt: skip
+    path.given = {
+        "birth": value([row[1] for row in rows]),
+        "death": value([row[2] for row in rows]),
+        "size": value([rank[row[3]] for row in rows]),
+    }
+    return path, number
 
 
 def line(source: int, action: str, observed: dict[str, Any]) -> Line:

@@ -90,6 +90,10 @@ EVENTS: dict[str, dict[str, Check]] = {
     "reuse": {"storage": _count, "slot": _count},
     "open": {"storage": _count, "slot": _count},
     "scanned": {"slots": _count},
+    "pools": {"arena": _text, "storages": _rows(_count, _count, _count, _size)},
+    "join": {"storage": _count, "pool": _count},
+    "open pool": {"storage": _count, "pool": _count},
+    "pooled": {"pools": _count},
     "asked": {
         "plan_hash": _text, "arenas": _arenas, "mappings": _sizes, "budget": _budget, "granted": _truth,
         "allocation_failures": _count, "is_fresh": _truth, "is_restored": _truth, "steps": _count, "iterates": _truth,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proofs.model_check.following.lines import Path, value
+from proofs.model_check.following.lines import Path, of_storages
 from proofs.model_check.following.log import Event, WrongLog
 
 MODULE = "LinearScan"
@@ -18,7 +18,8 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
     for event in events:
         fields = event.fields
         if event.kind == "scan":
-            path, number = _begun(event)
+            rows = sorted(fields["storages"], key=lambda row: (row[1], row[0]))  # the module's names are the order
+            path, number = of_storages(MODULE, event, [(row[0], *row[2:]) for row in rows])
         elif event.kind in ACTIONS or event.kind == "scanned":
             if path is None:
                 raise WrongLog(event.line, f"{event.kind!r} outside of a scan")
@@ -36,21 +37,3 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
                     raise WrongLog(event.line, f"storage {fields['storage']} is not one of this scan")
                 observed["storage"] = number[fields["storage"]]
             path.add(event.line, ACTIONS[event.kind], **observed)
-
-
-def _begun(event: Event) -> tuple[Path, dict[int, int]]:
-    """A path that has not begun, and the number that the module gives each storage: its place by name."""
-    rows = sorted(event.fields["storages"], key=lambda row: (row[1], row[0]))
-    number = {row[0]: n for n, row in enumerate(rows, 1)}
-    if len(number) != len(rows):
-        raise WrongLog(event.line, "a storage is listed twice")
-    rank = {size: n for n, size in enumerate(sorted({row[4] for row in rows}), 1)}
-    path = Path(MODULE, f"arena {event.fields['arena']}", event.line)
-    last = max((max(row[2], row[3]) for row in rows), default=0)
-    path.constants = {"Count": str(len(rows)), "LastStep": value(last, event.line), "MaxSize": str(max(1, len(rank)))}
-    path.given = {
-        "birth": value([row[2] for row in rows]),
-        "death": value([row[3] for row in rows]),
-        "size": value([rank[row[4]] for row in rows]),
-    }
-    return path, number

@@ -52,6 +52,11 @@ def looped(tmp_path_factory: pytest.TempPathFactory) -> File:
     return recorded.looped(tmp_path_factory.mktemp("looped"))
 
 
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return recorded.pooled(tmp_path_factory.mktemp("pooled"))
+
+
 def followed(file: File, tools: tuple[str, File]) -> list[RunResult]:
     return list(follow.follow([(file, *follow.read(file))], *tools, timeout_s=300, workers=os.cpu_count() or 1))
 
@@ -66,11 +71,11 @@ def rewritten(file: File, tmp_path: File, before: str, after: str, which: int = 
 
 
 def test_a_run_with_crashes_and_one_with_refusals_are_steps_of_their_modules(
-    whole: File, refusals: File, replanned: File, looped: File, tools: tuple[str, File]
+    whole: File, refusals: File, replanned: File, looped: File, pooled: File, tools: tuple[str, File]
 ) -> None:
-    results = [result for file in (whole, refusals, replanned, looped) for result in followed(file, tools)]
+    results = [result for file in (whole, refusals, replanned, looped, pooled) for result in followed(file, tools)]
     assert [result.objections for result in results if not result.as_expected] == []
-    assert {result.module for result in results} == {"LinearScan", "PlanLifecycle", "Quota", "Zeroing"}
+    assert {result.module for result in results} == {"LinearScan", "PlanLifecycle", "Pools", "Quota", "Zeroing"}
     assert len(results) > 8
 
 
@@ -90,9 +95,10 @@ def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
 
 
 def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
-    whole: File, refusals: File, replanned: File, tools: tuple[str, File]
+    whole: File, refusals: File, replanned: File, pooled: File, tools: tuple[str, File]
 ) -> None:
     paths = paths_of(whole, lambda path: len(path.lines))
+    paths += [path for path in follow.read(pooled)[1] if path.module == "Pools"]
     paths += [path for path in follow.read(replanned)[1] if path.module == "PlanLifecycle"]
     paths += [path for path in follow.read(replanned)[1] if "Refuse" in [line.action for line in path.lines]]
     paths += [path for path in follow.read(refusals)[1] if path.module == "Quota" and len(path.lines) > 1]
@@ -128,13 +134,22 @@ def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
             '"bytes_allocated": 8191',
             "Commit is not a step of Quota here (it allows",
         ),
+        (
+            "Pools",
+            '"join", "storage": 29, "pool": 0',
+            '"join", "storage": 29, "pool": 1',
+            "Join is not a step of Pools",
+        ),
+        ("Pools", '"pooled", "pools": 3', '"pooled", "pools": 2', "Pools does not end so"),
     ],
 )
 def test_a_copy_is_refused_with_the_line_the_action_and_what_the_module_allows(
-    whole: File, tmp_path: File, capsys: pytest.CaptureFixture[str], module: str, before: str, after: str, says: str
-) -> None:
-    copy, line = rewritten(whole, tmp_path, before, after)
-    everything, only = follow.READERS, {"LinearScan": 0, "PlanLifecycle": 1, "Quota": 2, "Zeroing": 3}[module]
+    whole: File, pooled: File, tmp_path: File, capsys: pytest.CaptureFixture[str],
+    module: str, before: str, after: str, says: str,
+) -> None:  # fmt: skip
+    copy, line = rewritten(pooled if module == "Pools" else whole, tmp_path, before, after)
+    modules = ["LinearScan", "PlanLifecycle", "Quota", "Zeroing", "Pools"]
+    everything, only = follow.READERS, modules.index(module)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(follow, "READERS", (everything[only],))
         assert entry.run(["--follow", str(copy)]) == 1

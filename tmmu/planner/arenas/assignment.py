@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -24,7 +25,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.planner import slots
 from tmmu.planner.arenas.capacity import Shortfall, shortfalls
 from tmmu.planner.arenas.filling import Filling, memories
-from tmmu.planner.layouts import PLACE
+from tmmu.planner.layouts import PLACE, pools
 from tmmu.planner.problem import AllocationProblem
 from tmmu.planner.slots import SlotAssignment
 
@@ -34,7 +35,7 @@ EFFORT = 400_000
 """How many storages are laid out in all while assignments are tried; what M3.12 requires is tried beyond that."""
 
 Move = tuple[str, dict[str, Any]]
-"""A move of the scan that gives out slots: the name of the event, and its facts."""
+"""A move that gives out a slot or a pool: the name of the event, and its facts."""
 
 Key = Callable[[AllocationProblem, int], tuple[int, ...]]
 
@@ -54,8 +55,8 @@ SHARES = (64, 16, 4)
 class Solution:
     """The arena and the offset of each storage, the slots, and the footprint of each arena.
 
-    `short` are the arenas and memories that are too small, none where everything fits; `moves` those of the scan that
-    gave out the slots, if they were recorded.
+    `short` are the arenas and memories that are too small, none where everything fits; `moves` those that gave out the
+    slots, and the pools of that layout, if they were recorded.
     """
 
     arena: list[int]
@@ -76,7 +77,8 @@ def lay_out(problem: AllocationProblem, arena: list[int], layout: str, *, record
     moves: list[Move] = []
     record = (lambda event, **facts: moves.append((event, facts))) if recorded else None
     assigned = slots.assign(problem, arena, record)
-    offset, footprint = PLACE[layout](problem, assigned)
+    place = partial(pools.place, observer=record) if layout == "pools" else PLACE[layout]
+    offset, footprint = place(problem, assigned)
     return Solution(arena, assigned, offset, footprint, shortfalls(problem, assigned, footprint), moves)
 
 

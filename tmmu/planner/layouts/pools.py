@@ -9,6 +9,8 @@ spec: A9.1, A9.2, A9.3
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tmmu.core.alignment import align_up
@@ -17,24 +19,31 @@ from tmmu.planner.layouts import slots as by_slots
 from tmmu.planner.layouts.addresses import Addresses, overflow
 from tmmu.planner.layouts.boxes import Boxes, boxes_of
 from tmmu.planner.problem import AllocationProblem
-from tmmu.planner.slots import SlotAssignment
+from tmmu.planner.slots import MoveObserver, SlotAssignment
 
 IN_PLACE = False
 
 
-def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
+def place(problem: AllocationProblem, slots: SlotAssignment, observer: MoveObserver | None = None) -> Addresses:
     """The offset of each storage, that of its pool, and the footprint of each arena, the end of its last pool.
 
-    O(n²) for n storages of an arena, in NumPy scans. Raises ALLOCATION_OVERFLOW where an end does not fit 64 bits.
+    `observer` is called with each move in arenas that reuse and in which no conflict forbids one. O(n²) for n storages
+    of an arena, in NumPy scans. Raises ALLOCATION_OVERFLOW where an end does not fit 64 bits.
     """
     offset, footprint = by_slots.unchecked(slots, len(problem.arenas))
     for a, members in enumerate(problem.members(slots.arena_of_storages())):
         arena = problem.arenas[a]
         if members and arena.reuse:
             boxes = boxes_of(problem, members, arena.alignment)
-            ranked = sorted((-boxes.size[i], problem.made[k], i) for i, k in enumerate(members))
-            order = [i for *_, i in ranked]
-            pool = join(boxes, order)
+            made = sorted(range(len(members)), key=lambda i: problem.made[members[i]])
+            order = sorted(made, key=lambda i: -boxes.size[i])
+            if observer is None or not problem.conflicts.keys().isdisjoint(members):
+                pool = join(boxes, order)
+            else:
+                listed = [[members[i], boxes.birth[i], boxes.death[i], boxes.size[i]] for i in made]
+                observer("pools", arena=arena.name, storages=listed)
+                pool = join(boxes, order, observer, members)
+                observer("pooled", pools=max(pool) + 1)
             starts, footprint[a] = _in_sequence(boxes, order, pool)
             for k, p in zip(members, pool, strict=True):
                 offset[k] = starts[p]
@@ -43,8 +52,13 @@ def place(problem: AllocationProblem, slots: SlotAssignment) -> Addresses:
     return Addresses(offset, footprint)
 
 
-def join(boxes: Boxes, order: list[int]) -> list[int]:
-    """The pool of each box: in `order`, the first in which no box lives at one of its steps. spec: A9.1"""
+def join(
+    boxes: Boxes, order: list[int], observer: MoveObserver | None = None, storages: Sequence[int] = ()
+) -> list[int]:
+    """The pool of each box: in `order`, the first in which no box lives at one of its steps. spec: A9.1
+
+    `observer` is called with each move, and with the storage that a box stands for.
+    """
     births, deaths = np.array(boxes.birth, np.int64)[order], np.array(boxes.death, np.int64)[order]
     pools = np.zeros(len(order), np.int64)  # in placing order
     result = [0] * len(order)
@@ -55,6 +69,8 @@ def join(boxes: Boxes, order: list[int]) -> list[int]:
         taken[pools[:k][(births[:k] <= deaths[k]) & (deaths[:k] >= births[k])]] = True
         taken[[result[j] for j in boxes.apart.get(i, ()) if j in placed]] = True
         pools[k] = result[i] = int(taken.argmin())
+        if observer is not None:
+            observer("open pool" if result[i] == opened else "join", storage=storages[i], pool=result[i])
         opened = max(opened, result[i] + 1)
         placed.add(i)
     return result
