@@ -47,8 +47,8 @@ def false_claims(claims: Claims, run: PlacedStorages) -> Iterator[Violation]:
         opened = usage.slots if claims.slots is None else int((claims.slots.arena == a).sum())
         for why in _more_than_needed(opened or 0, most, a in joined) if usage.minimal else ():
             yield false_field(Obligation.SLOT_COUNT, f"{place}.minimal", "true", why)
-        if claims.slots is None and usage.slots is not None and usage.slots < most:
-            yield false_field(Obligation.SLOT_COUNT, f"{place}.slots", str(usage.slots), f"{most} or more")
+        if claims.slots is None and usage.slots is not None and not most <= usage.slots <= len(members):
+            yield false_field(Obligation.SLOT_COUNT, f"{place}.slots", str(usage.slots), f"{most} to {len(members)}")
     if claims.slots is not None:
         yield from _false_slots(claims.slots, run)
 

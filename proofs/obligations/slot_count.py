@@ -58,13 +58,13 @@ def rows(context: StorageContext) -> Iterator[Batch]:
 
 
 def _sufficient(context: StorageContext, arena: int, usage: Usage, step: int) -> Iterator[Batch]:
-    """A number of slots without their table: as many as live at `step`, and never more, or at least that many."""
+    """A number of slots without their table: as many as live at `step`, and never more, or from that to one each."""
     changes = context.certificate.changes[arena]
     unit = np.ones(len(context.placement.storages), np.uint64)
     most = max(running([-1 if frees else 1 for frees in changes.frees.tolist()]))
     yield from levels.reached(context, arena, unit, most, step)
-    relation = "=" if usage.minimal else "<="
-    yield from listed([(f"({relation} {most} {usage.slots})", Place(step=step))])
+    count = int((context.placement.storages.arena == arena).sum())
+    yield from listed([(f"(<= {most} {usage.slots} {most if usage.minimal else count})", Place(step=step))])
 
 
 def _counted(context: StorageContext, slots: Slots, arena: int, usage: Usage, step: int) -> Iterator[Batch]:

@@ -4,7 +4,7 @@ All ranks run the same steps on parts of one size. For each step of the model: w
 which loops are divided; operands partitioned otherwise are resharded by collectives; results that are sums over
 ranks are reduced, and results that are to be partitioned otherwise are resharded. The names of all this are the
 specification's.
-spec: R7.4 to R7.16, R7.30 to R7.32
+spec: R7.4 to R7.16, R7.30 to R7.33
 """
 
 from __future__ import annotations
@@ -174,6 +174,8 @@ class _Work:
         ]
         found = self._loops(step, ins, outs)
         taken = self._divided(brought, ins, outs, found)
+        if taken and found.wholes:
+            self.assumed.add(f"::{step.op} of what is divided is that of the whole")
         axis_at = {place: taken[k] for k, places in enumerate(found.sets) if k in taken for place in places}
 
         def wanted(side: str, p: int, name: str) -> PartitionSpec:

@@ -176,13 +176,14 @@ def test_scattered_addresses_are_backed_by_the_largest_storage_at_each() -> None
 
 
 def test_what_is_not_claimed_is_not_looked_at() -> None:
-    """A claim stands alone; a number of slots without their table must suffice. spec: P2.5"""
+    """A claim stands alone; a number of slots without their table suffices, and each can hold a storage. spec: P2.5"""
     silent = Claims((Usage(),) * 4)
     assert false(replace(chain(), claims=silent)) == []
     for claimed, wrong in (
         (Usage(footprint=320), 0), (Usage(footprint=319), 1), (Usage(peak_live_bytes=192), 0),
         (Usage(peak_live_bytes=193), 1), (Usage(max_live=3), 0), (Usage(max_live=2), 1), (Usage(slots=4), 0),
         (Usage(slots=3, minimal=True), 0), (Usage(slots=4, minimal=True), 1), (Usage(slots=2), 1),
+        (Usage(slots=5), 1), (Usage(slots=2**64 - 1), 1),
     ):  # fmt: skip
         claims = Claims((*silent.usage[:2], claimed, silent.usage[3]))
         assert len(false(replace(chain(), claims=claims))) == wrong, claimed

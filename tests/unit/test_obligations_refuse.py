@@ -26,7 +26,7 @@ from tmmu.core.columns import NONE, column
 from tmmu.core.vocabulary import ArenaPolicy, Device, Memory, Role
 from tmmu.examples.broken.editing import changed, claiming, in_layout, listed, with_accesses
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES, Slots, Storages, Tensors
-from tmmu.plan.sections import Plan, amended
+from tmmu.plan.sections import Claims, Plan, Usage, amended
 
 SOLVER = Z3(PRELUDE)
 
@@ -433,6 +433,17 @@ def test_slots_are_not_as_few_as_can_be_where_fewer_would_do() -> None:
     assert plan.usage[0].slots > plan.usage[0].max_live
     assert violated(plan, Permissions()) == set()
     assert violated(claiming(plan, minimal=True), Permissions()) == {"slot_count"}
+
+
+@pytest.mark.parametrize("minimal", [False, True])
+def test_a_number_of_slots_without_their_table_is_one_that_the_storages_can_have(minimal: bool) -> None:
+    """Two storages that take turns: one slot, or two. spec: V5.1, P2.5"""
+    plan = Written("a = MatMul x\nb = MatMul a", given={"x": "input"}).plan()
+    storages, most = plan.usage[0].slots, plan.usage[0].max_live
+    for slots in range(storages + 3):
+        stated = replace(plan, provenance=None, claims=Claims((Usage(slots=slots, minimal=minimal),)))
+        right = slots == most if minimal else most <= slots <= storages
+        assert (violated(stated, Permissions()) == set()) == right, slots
 
 
 def test_the_first_slot_in_which_nothing_lives_at_the_fullest_step_is_named() -> None:

@@ -400,6 +400,18 @@ def test_a_model_without_attributes_is_listed_where_they_decide() -> None:
     assert found.assumed == set()
 
 
+@pytest.mark.parametrize(
+    ("split", "listed"), [(["data"], {"::Size of what is divided is that of the whole"}), ([], set())]
+)
+def test_a_size_of_what_is_divided_is_listed(split: list[str], listed: set[str]) -> None:
+    """A rank's runtime may give the size of its part: the mean is then another one. spec: R7.33"""
+    lines = (
+        "tensor x f32 8 input\ntensor n i64 scalar\ntensor y f32 8 output\nnode s Size x -> n\nnode o my::Op n x -> y\n"
+    )
+    found = spread(read_ir(text.read(f"tmmu-ir-text 1\n{lines}".encode(), "m")), spec({"data": 2}, ("x", split)))
+    assert found.assumed == listed
+
+
 def test_what_an_opaque_node_declares_is_listed(tmp_path: Path) -> None:
     """It is the model's word alone. spec: V2.2"""
     path = tmp_path / "m.txt"
