@@ -8,7 +8,7 @@ from bisect import bisect_right
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role, Shares
 from tmmu.examples.broken.faults.fault import some
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, SHARES, Storages, Tensors
+from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES, Storages, Tensors
 from tmmu.plan.sections import Plan, needed
 
 
@@ -62,8 +62,7 @@ def is_kept(plan: Plan, row: int) -> bool:
 
 def returned(plan: Plan, row: int) -> bool:
     """Does the caller read a tensor after the last step, donations apart?"""
-    flags = IS_OUTPUT | (IS_SAVED if plan.origin.mode == "forward" else 0)
-    return bool(int(plan.allocation.tensors.flags[row]) & flags)
+    return bool(int(plan.allocation.tensors.flags[row]) & (IS_OUTPUT | IS_RETURNED))
 
 
 def address(plan: Plan, row: int) -> int:
