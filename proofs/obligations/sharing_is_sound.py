@@ -103,7 +103,7 @@ def _stated(context: Context) -> Iterator[Batch]:
     t, permissions = context.plan.allocation.tensors, context.permissions
     pairs: list[tuple[int, int]] = []
     refused: list[Place] = []
-    for row in np.flatnonzero(t.of != NONE).tolist():
+    for row in np.flatnonzero((t.shares != SHARES.index(Shares.NONE)) & (t.of != NONE)).tolist():
         pair, shares = (row, int(t.of[row])), SHARES[int(t.shares[row])]
         if shares is Shares.ALIAS or (shares is Shares.IN_PLACE and permissions.in_place.get(row) == pair[1]):
             pairs.append(pair)
