@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs.checker.program import PlacedStorages, Program
-from proofs.readers.patterns import fits
+from proofs.readers.patterns import Patterns
 from proofs.violations import Obligation, Violation
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import ArenaPolicy, Role
@@ -44,7 +44,7 @@ class ArenaPlace(NamedTuple):
 
 def _any(patterns: Sequence[str], texts: Sequence[str]) -> Mask:
     """Which of the texts one of the patterns fits."""
-    return np.fromiter((any(fits(p, text) for p in patterns) for text in texts), np.bool_, len(texts))
+    return np.fromiter(map(Patterns(patterns).fit, texts), np.bool_, len(texts))
 
 
 def steps_of(plan: Plan) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from proofs.readers.patterns import fits
+from proofs.readers.patterns import Patterns, fits
 from tmmu.core.columns import NONE
 from tmmu.plan.sections import Plan
 
@@ -21,11 +21,8 @@ def callers(plan: Plan) -> frozenset[str]:
 
 def given_up(plan: Plan, patterns: Iterable[str]) -> frozenset[str]:
     """What of the plan's the patterns donate. O(tensors x patterns with a star)."""
-    wanted = set(patterns)
-    if not wanted:
-        return frozenset()
-    names, starred = callers(plan), [pattern for pattern in wanted if "*" in pattern]
-    return names & wanted | {name for name in names if any(fits(pattern, name) for pattern in starred)}
+    wanted = Patterns(patterns)
+    return frozenset(filter(wanted.fit, callers(plan)))
 
 
 def unfit(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
@@ -35,4 +32,4 @@ def unfit(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
     ['v*']
     """
     donated = frozenset(names)
-    return sorted(p for p in set(patterns) - donated if not any(fits(p, name) for name in donated))
+    return sorted(p for p in set(patterns) - donated if "*" not in p or not any(fits(p, name) for name in donated))

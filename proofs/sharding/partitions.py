@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from proofs.readers.models.reference import ReferenceProgram
-from proofs.readers.patterns import fits
+from proofs.readers.patterns import Patterns
 from proofs.sharding.mesh import Mesh
 from tmmu.core.dims.expressions import closed
 from tmmu.core.errors import TmmuError
@@ -32,6 +32,7 @@ class Partitioning:
     def __init__(self, model: ReferenceProgram, spec: dict[str, Any]) -> None:
         self.model, self.spec, self.mesh = model, spec, Mesh(spec)
         self.real = {axis for axis in self.mesh.axes if self.mesh.size[axis] > 1}
+        self.rules = [(rule, Patterns(rule["names"])) for rule in spec["rules"]]
         self.known: dict[str, PartitionSpec] = {}
         self.stored_apart: dict[str, int] = {}  # what ZeRO splits, and in which dimension
 
@@ -70,8 +71,8 @@ class Partitioning:
         return name in self.model.roles and self.model.roles[name] is not Role.SCRATCH
 
     def _ruled(self, name: str, role: Role) -> PartitionSpec | None:
-        for rule in self.spec["rules"]:
-            if str(role) not in rule["roles"] or not any(fits(pattern, name) for pattern in rule["names"]):
+        for rule, names in self.rules:
+            if str(role) not in rule["roles"] or not names.fit(name):
                 continue
             rank = len(self.model.shapes[name])
             if len(rule["split"]) > rank:

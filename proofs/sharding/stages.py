@@ -11,7 +11,7 @@ from typing import Any
 
 from proofs.readers.models.reference import ReferenceProgram, ReferenceStep
 from proofs.readers.operators import COLLECTIVES
-from proofs.readers.patterns import fits
+from proofs.readers.patterns import Patterns
 from proofs.sharding.mesh import Mesh
 from proofs.sharding.partitions import PartitionSpec, misfit
 from proofs.sharding.rank_model import Spread, spread
@@ -50,12 +50,13 @@ def assignment(model: ReferenceProgram, spec: dict[str, Any], stages: int) -> di
         before = [deep[maker[name]] for name in step.reads if maker.get(name, step.node) in deep]
         deep[step.node] = max(before, default=-1) + 1
     levels = max((deep[s.node] for s in model.steps if s.node not in model.phases), default=0) + 1
+    listed = [Patterns(patterns) for patterns in spec["stages"]]
     result: dict[str, int] = {}
     used: dict[str, list[int]] = defaultdict(list)
     for step in model.steps:
         node = step.node
         if node not in model.phases and spec["stages"]:
-            by_name = [k for k, patterns in enumerate(spec["stages"]) for p in patterns if fits(p, node)]
+            by_name = [k for k, named in enumerate(listed) if named.fit(node)]
             if not by_name:
                 raise misfit(node, "no stage names this step")
             result[node] = min(by_name)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from proofs.readers.patterns import fits
 from tests.support import worst_cases as worst
 from tests.support.worst_cases import plan, wide_step
+from tmmu.planner.patterns import matches
 
 SIZE, TIMES, GROWTH = 1_000, 10, 25
 NOTICEABLE = 0.1
@@ -129,6 +132,18 @@ def test_all_ranks_are_planned_and_verified_together_in_time_that_grows_as_their
     grows(lambda size: seconds(planning(size), tmp_path), start)
     together = ("--require", "ranks", "--model")
     grows(lambda size: seconds([*verifying(ranks(size)[0], *together, path(size)), ranks(size)[1]], tmp_path), start)
+
+
+@pytest.mark.parametrize("reading", [fits, matches], ids=["the verifier's", "the planner's"])
+def test_a_pattern_is_compared_in_time_that_grows_as_the_name(reading: Callable[[str, str], bool]) -> None:
+    """What follows the star begins at each place of the name, and ends at none. spec: P1.8"""
+
+    def cost(size: int) -> float:
+        began = time.process_time()
+        assert not any(reading(f"*{'a' * size}b{more}", "a" * 2 * size) for more in ("", "*"))
+        return time.process_time() - began
+
+    grows(cost, 0)
 
 
 def test_what_grows_as_the_square_is_noticed(tmp_path: Path) -> None:

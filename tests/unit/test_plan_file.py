@@ -24,7 +24,7 @@ from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES, ArenaPolicy, Device, Memory, Role, Rule
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.allocation import Arena, Buffers
@@ -199,6 +199,7 @@ USE = {"roles": [], "page_size": 1, "device": "d", "memory": ""}
 SRAM = {"name": "sram", "capacity": 1 << 20}
 NPU = {"name": "npu", "memories": [SRAM], "nodes": [], "ops": []}
 RULE = {"arenas": ["parameters"], "roles": [], "names": [], "ops": [], "devices": []}
+STARRED = [f"{k}*" for k in range(MAX_PATTERNS + 1)]
 WRONG: list[tuple[str, Any, str]] = [
     # Keys and single values.
     ("format", "tmmu-ir", "format"),
@@ -257,6 +258,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("claims.configuration.rules", [RULE | {"devices": ["gpu"]}], "claims.configuration.rules[0].devices"),
     ("claims.configuration.rules", [RULE | {"roles": ["weights"]}], "claims.configuration.rules[0].roles[0]"),
     ("claims.configuration.rules", [RULE | {"more": 1}], "claims.configuration.rules[0]"),
+    ("claims.configuration.rules", [RULE] * (MAX_RULES + 1), "claims.configuration.rules"),  # spec: P1.8
+    ("claims.configuration.rules", [RULE | {"names": STARRED}], "claims.configuration.rules"),
     ("claims.usage", [], "claims.usage"),
     ("claims.usage", 5, "claims.usage"),
     ("claims.usage.2", {}, "claims.usage[2]"),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES, ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
 from tmmu.plan import configuration
 from tmmu.plan import configuration_file as file_of
 from tmmu.plan.memories import Division, divide, strictest
@@ -70,6 +70,11 @@ WRONG_POLICIES: list[tuple[ArenaPolicy, str]] = [
     ),
     (ArenaPolicy((replace_device(memories=(Memory("m", 0),)),)), "memory 'npu/m': capacity 0 is not from 1"),
     (ArenaPolicy((replace_device(memories=(Memory("m", 1 << 64),)),)), "memory 'npu/m': capacity 18446744073709551616"),
+    (ArenaPolicy((), (Rule(("a",)),) * (MAX_RULES + 1)), "the rules: there are more than 1024 rules or devices"),
+    (
+        ArenaPolicy((replace_device(nodes=("*", *(f"{k}*" for k in range(MAX_PATTERNS)))),)),
+        "the rules: there are more than 1024 patterns with a star",
+    ),
     (ArenaPolicy((), (Rule(()),)), "rule 1: it lists no arena"),
     (ArenaPolicy((), (Rule(("a",)), Rule(("x",)))), "rule 2: unknown arena 'x'"),
     (ArenaPolicy((), (Rule(("a", "b", "a")),)), "rule 1: it lists the arena 'a' twice"),

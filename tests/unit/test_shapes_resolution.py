@@ -424,3 +424,9 @@ print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and
         "tmmu.core.vocabulary",
         *envelope,
     }
+
+
+def test_a_split_into_other_than_its_outputs_is_refused_before_inference(tmp_path: Path) -> None:
+    """Inference reads beyond a vector there. spec: T10.6"""
+    text = "main (float[6] x) => (float[N] a) { a, b, c, d = Split <axis = 0, num_outputs = 3> (x) }"
+    assert "num_outputs is 3, and there are 4 outputs" in str(refusal(tmp_path, model_of(text, 18)))

@@ -29,6 +29,7 @@ from proofs.verify.verdict import Verdict
 from tests.support.sharded import LAYERS, SPEC, WORLD, plans, spec
 from tmmu.core import canonical
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES
 from tmmu.ir import files
 from tmmu.plan import file, gate, sharding
 from tmmu.plan.sections import Plan, amended
@@ -236,6 +237,10 @@ def first(name: str, value: int) -> Callable[[dict[str, Any]], None]:
     return apply
 
 
+RULE = {"roles": ["input"], "names": ["x"], "split": []}
+STARRED = [f"{k}*" for k in range(MAX_PATTERNS + 1)]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -243,6 +248,8 @@ def first(name: str, value: int) -> Callable[[dict[str, Any]], None]:
         (put("provenance.shard_spec", {}), "provenance.world_size"),
         (put("provenance.shard_spec.more", 1), "the key 'more' is unknown"),
         (put("provenance.shard_spec.mesh", []), "the mesh has no axis"),
+        (put("provenance.shard_spec.rules", [RULE] * (MAX_RULES + 1)), "more than 1024 rules or stages"),
+        (put("provenance.shard_spec.rules", [RULE | {"names": STARRED}]), "1024 patterns with a star"),
         (put("provenance.shard_spec.mesh", [["data", 0]]), "the size of the axis 'data'"),
         (put("provenance.shard_spec.mesh", [["data", True]]), "the size of the axis 'data'"),
         (put("provenance.shard_spec.mesh", [["a", 65536], ["b", 65536]]), "2\\^32 ranks or more"),

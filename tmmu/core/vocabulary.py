@@ -24,6 +24,9 @@ MAX_BODY_DEPTH = 64
 MAX_EXCLUSIVE_ARMS = 64
 """Of how many bodies of one node a plan may declare that exactly one runs."""
 
+MAX_RULES, MAX_PATTERNS = 1024, 1024
+"""The most rules, and devices, of one configuration, and the most of its patterns that have a star."""
+
 UINT64_END = 1 << 64
 """Sizes, offsets, alignments and capacities are integers below this."""
 
@@ -274,6 +277,19 @@ class ArenaPolicy(NamedTuple):
 
     devices: tuple[Device, ...] = ()
     rules: tuple[Rule, ...] = ()
+
+    def excess(self) -> str | None:
+        """What there is more of than may be: rules, devices, or patterns with a star, which are tried on each name.
+
+        spec: P1.8
+        """
+        patterns = {p for d in self.devices for p in (*d.nodes, *d.ops)}
+        patterns |= {p for rule in self.rules for p in (*rule.names, *rule.ops)}
+        if max(len(self.rules), len(self.devices)) > MAX_RULES:
+            return f"more than {MAX_RULES} rules or devices"
+        return (
+            f"more than {MAX_PATTERNS} patterns with a star" if sum("*" in p for p in patterns) > MAX_PATTERNS else None
+        )
 
 
 ANYWHERE = ArenaPolicy()

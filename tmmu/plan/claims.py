@@ -102,7 +102,10 @@ def _configuration(value: Any, arenas: Sequence[str]) -> ClaimedConfiguration:
         distinct(rule.arenas, f"{place}.rules[{i}].arenas")
         if not rule.arenas:
             raise refuse(f"{place}.rules[{i}].arenas", "expected an arena, got none")
-    return ClaimedConfiguration(uses, ArenaPolicy(devices, rules))
+    policy = ArenaPolicy(devices, rules)
+    if excess := policy.excess():
+        raise refuse(f"{place}.rules", f"the configuration has {excess}")
+    return ClaimedConfiguration(uses, policy)
 
 
 def _roles(value: Any, place: str) -> tuple[Role, ...]:

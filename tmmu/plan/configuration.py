@@ -31,6 +31,8 @@ def check(arenas: tuple[ArenaConfiguration, ...], policy: ArenaPolicy = ANYWHERE
     """`arenas` as they are, or INVALID_ARENA_CONFIG naming the arena, device or rule and what is wrong with it."""
     if not arenas:
         raise wrong("arena ''", "there is no arena", "configure at least one")
+    if excess := policy.excess():
+        raise wrong("the rules", f"there are {excess}", "let one rule or pattern stand for several")
     memories = _check_devices(policy)
     placed: dict[Role, str] = {}
     _check_names("arena", (arena.name for arena in arenas))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def matches(pattern: str, name: str) -> bool:
     """Whether `name` matches `pattern`, in which `*` stands for any text and everything else for itself.
@@ -24,3 +26,15 @@ def matches(pattern: str, name: str) -> bool:
             return False
         at = found + len(piece)
     return True
+
+
+class NameMatcher:
+    """Matches names with several patterns; those without a star are looked up. O(patterns with a star) a name."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._exact = {pattern for pattern in patterns if "*" not in pattern}
+        self._others = [pattern for pattern in patterns if "*" in pattern]
+
+    def __call__(self, name: str | None) -> bool:
+        """Whether a pattern matches; none matches no name."""
+        return name is not None and (name in self._exact or any(matches(pattern, name) for pattern in self._others))

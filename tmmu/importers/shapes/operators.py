@@ -134,6 +134,9 @@ class Operators:
         dims: Mapping[str, Dim] = {},
     ) -> list[Type]:
         """The type of each output by ONNX's own inference; `dims` are the dimensions that stand there as names."""
+        count = next((a.i for a in node.attribute if a.name == "num_outputs"), len(node.output))
+        if node.op_type == "Split" and count != len(node.output):  # the rule writes beyond its results (finding 129)
+            raise _unfit(place, f"Split: num_outputs is {count}, and there are {len(node.output)} outputs")
         if node.op_type == "Range":  # runtimes take a vector of one for a scalar; the rule does not
             values = {name: value.reshape(()) if value.size == 1 else value for name, value in values.items()}
         data = {name: numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()}

@@ -14,7 +14,7 @@ from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Role, Rule
 from tmmu.ir.program import ModelProgram
 from tmmu.plan.columns import ROLES
 from tmmu.plan.sections import Plan, configured
-from tmmu.planner.patterns import matches
+from tmmu.planner.patterns import NameMatcher
 from tmmu.planner.problem import Choices
 
 ROLE = -1
@@ -37,10 +37,6 @@ class Permitted(NamedTuple):
     rule: int
 
 
-def _any(patterns: Sequence[str], text: str | None) -> bool:
-    return text is not None and any(matches(pattern, text) for pattern in patterns)
-
-
 class Directory:
     """The configuration as tables, in which tensors are looked up."""
 
@@ -49,28 +45,30 @@ class Directory:
         self.by_role: dict[Role, Choices] = {role: (a,) for a, arena in enumerate(arenas) for role in arena.roles}
         self.by_rule: list[Choices] = [tuple(number[name] for name in rule.arenas) for rule in policy.rules]
         self.policy = policy
+        self.by_device = [(d.name, NameMatcher(d.nodes), NameMatcher(d.ops)) for d in policy.devices]
+        self.rules = [(rule, NameMatcher(rule.names), NameMatcher(rule.ops)) for rule in policy.rules]
         self.runs_on: dict[tuple[str | None, str | None], str | None] = {}
 
     def device(self, subject: RuleSubject) -> str | None:
         """The device of the tensor's node, None where it has none."""
         key = subject.node, subject.op
         if key not in self.runs_on:
-            fitting = (d.name for d in self.policy.devices if _any(d.nodes, subject.node) or _any(d.ops, subject.op))
+            fitting = (name for name, nodes, ops in self.by_device if nodes(subject.node) or ops(subject.op))
             self.runs_on[key] = next(fitting, None)
         return self.runs_on[key]
 
     def look_up(self, subject: RuleSubject) -> Permitted:
         """The choices by the first rule that matches, else by the role."""
-        for r, rule in enumerate(self.policy.rules):
-            if self._matches(rule, subject):
+        for r, (rule, names, ops) in enumerate(self.rules):
+            if self._matches(rule, names, ops, subject):
                 return Permitted(self.by_rule[r], r)
         return Permitted(self.by_role.get(subject.role, ()), ROLE)
 
-    def _matches(self, rule: Rule, subject: RuleSubject) -> bool:
+    def _matches(self, rule: Rule, names: NameMatcher, ops: NameMatcher, subject: RuleSubject) -> bool:
         return (
             (not rule.roles or subject.role in rule.roles)
-            and (not rule.names or _any(rule.names, subject.name))
-            and (not rule.ops or _any(rule.ops, subject.op))
+            and (not rule.names or names(subject.name))
+            and (not rule.ops or ops(subject.op))
             and (not rule.devices or self.device(subject) in rule.devices)
         )
 

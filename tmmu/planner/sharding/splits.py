@@ -14,7 +14,7 @@ from typing import Any
 from tmmu.core.dims.expressions import closed
 from tmmu.core.vocabulary import Model, Role, Tensor
 from tmmu.plan import sharding
-from tmmu.planner.patterns import matches
+from tmmu.planner.patterns import NameMatcher
 from tmmu.planner.sharding.spec import refuse
 from tmmu.planner.training.gradients import is_floating
 
@@ -36,6 +36,7 @@ class Splits:
     def __post_init__(self) -> None:
         # An axis of one rank splits nothing.
         self.sizes = {name: size for name, size in sharding.mesh(self.spec) if size > 1}
+        self._rules = [(rule, NameMatcher(rule["names"])) for rule in self.spec["rules"]]
         self.rows = {tensor.name: t for t, tensor in enumerate(self.model.tensors)}
 
     def settle(self, t: int, made: Split | None = None) -> Split:
@@ -78,9 +79,9 @@ class Splits:
         return tuple(self.chunk(size, axis) for size, axis in zip(shape, split, strict=True))
 
     def _by_rule(self, tensor: Tensor, gradient: bool) -> Split | None:
-        for rule in self.spec["rules"]:
+        for rule, names in self._rules:
             role = Role.GRADIENT if gradient else tensor.role
-            if role in rule["roles"] and any(matches(pattern, tensor.name) for pattern in rule["names"]):
+            if role in rule["roles"] and names(tensor.name):
                 split = [axis if axis in self.sizes else "" for axis in rule["split"]]
                 if len(split) > len(tensor.shape):
                     raise refuse(

@@ -13,7 +13,7 @@ from typing import Any
 
 from tmmu.core.vocabulary import MAIN, Body, Model, Node, Phase
 from tmmu.plan import sharding
-from tmmu.planner.patterns import matches
+from tmmu.planner.patterns import NameMatcher
 from tmmu.planner.sharding.rewrite import MESH, Made, refuse_taken
 from tmmu.planner.sharding.spec import refuse
 
@@ -29,13 +29,15 @@ def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
     if stages == 1:
         return [0] * len(model.nodes)
     writer = {t: n for n, node in enumerate(model.nodes) for t in node.made}
+    by_pattern = [NameMatcher(patterns) for patterns in spec["stages"]]
     even = None if spec["stages"] else _by_depth(model, writer, stages)
     found: list[int] = []
     stage_of: dict[str, int] = {}
     reader: dict[int, int] = {}  # the first stage that reads a tensor so far
     for n, node in enumerate(model.nodes):
         if node.phase is Phase.FORWARD:
-            stage = _by_pattern(node.name, spec["stages"]) if even is None else even[n]
+            fitting = (k for k, named in enumerate(by_pattern) if named(node.name))
+            stage = next(fitting, None) if even is None else even[n]
             if stage is None:
                 raise refuse("no stage names it", 'end the last stage with "*"', place=f"node {node.name!r}")
         else:
@@ -48,10 +50,6 @@ def of_nodes(model: Model, spec: dict[str, Any]) -> list[int]:
         for t in node.reads:
             reader[t] = min(stage, reader.get(t, stage))
     return found
-
-
-def _by_pattern(name: str, stages: list[list[str]]) -> int | None:
-    return next((k for k, patterns in enumerate(stages) if any(matches(p, name) for p in patterns)), None)
 
 
 def _by_depth(model: Model, writer: dict[int, int], stages: int) -> list[int]:
