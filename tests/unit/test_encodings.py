@@ -14,7 +14,7 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import AttributeProto, SparseTensorProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, SparseTensorProto, TensorProto, defs, helper, numpy_helper
 
 from proofs.readers.models.onnx import read_onnx
 from proofs.readers.models.sizes import encodings as verifiers
@@ -333,3 +333,27 @@ def test_a_mode_that_is_stated_twice_is_refused_by_both(
         with pytest.raises(TmmuError, match=r"m\.onnx.*'?t'?: its elements are") as refusal:
             read()
         assert refusal.value.code_id == "INVALID_IR"
+
+
+def flags() -> list[tuple[str, str, str]]:
+    """Every integer attribute of every operator of ONNX that is a flag by either list: domain, operator, attribute."""
+    return sorted({
+        (schema.domain, schema.name, name)
+        for schema in defs.get_all_schemas_with_history()
+        for name, attribute in schema.attributes.items()
+        if attribute.type == defs.OpSchema.AttrType.INT
+        and (name in importers.FLAGS or schema.name in verifiers.TWO_VALUED.get(name, ()))
+    })  # fmt: skip
+
+
+def test_a_flag_is_0_or_1() -> None:
+    """spec: T10.10"""
+    assert {name for *_, name in flags()} == importers.FLAGS
+    for domain, operator, name in flags():
+        for value in (-1, 0, 1, 2):
+            node = helper.make_node(operator, ["x"], ["y"], domain=domain, **{name: value})
+            answers = both(onnx.GraphProto(node=[node]))
+            assert len(answers) == (0 if value in (0, 1) else 2), (operator, name, value)
+            assert all("expected 0 or 1" in answer for answer in answers)
+    own = helper.make_node("Own", ["x"], ["y"], domain="my.domain", keepdims=2)
+    assert both(onnx.GraphProto(node=[own])) == []

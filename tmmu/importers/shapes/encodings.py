@@ -2,7 +2,7 @@
 
 A TensorProto has seven fields for elements and a way to name a file outside, and readers differ in which they prefer.
 So a tensor must fill exactly one: `raw_data`, the field of its type, or an external file; with as many elements as its
-shape has, each in range. None at all is the way in which weights are left out. spec: T10.8
+shape has, each in range. None at all is the way in which weights are left out. spec: T10.8, T10.10
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto
+from onnx import AttributeProto, TensorProto, defs
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
@@ -33,6 +33,15 @@ _WIDE: dict[int, str] = {
 """The field of a type; that of all others is `int32_data`."""
 
 _PLACES = ("location", "offset", "length")
+
+FLAGS = frozenset({
+    "align_corners", "allowzero", "antialias", "ceil_mode", "center_point_box", "count_include_pad",
+    "detect_negative", "detect_positive", "exclude_outside", "exclusive", "fmod", "input_forget", "interleaved",
+    "inverse", "is_causal", "is_test", "keepdims", "largest", "layout", "linear_before_reset", "new_axis",
+    "noop_with_empty_axes", "onesided", "output_sequence", "periodic", "reverse", "saturate", "select_last_index",
+    "sorted", "spatial", "storage_order", "training_mode", "transA", "transB", "upper", "zeros",
+})  # fmt: skip
+"""Attributes of ONNX's operators that are 0 or 1. Of another number some take the truth, some compare with 1."""
 
 
 def check(graphs: Iterable[onnx.GraphProto], nodes: Iterable[onnx.NodeProto]) -> None:
@@ -55,6 +64,9 @@ def _check_node(node: onnx.NodeProto, place: str) -> None:
         raise _ambiguous(place, f"a Constant whose value {len(node.attribute)} attributes state")
     for attribute in node.attribute:
         where = f"attribute {attribute.name!r} of {place}"
+        is_flag = attribute.name in FLAGS and attribute.type == AttributeProto.INT
+        if is_flag and attribute.i not in (0, 1) and defs.has(node.op_type, domain_of(node)):
+            raise _ambiguous(where, f"expected 0 or 1, got {attribute.i}")
         for tensor in _tensors(attribute):
             _check_tensor(tensor, where)
         for sparse in _sparse(attribute):
@@ -76,7 +88,7 @@ def _sparse(attribute: AttributeProto) -> Iterator[onnx.SparseTensorProto]:
 
 
 def _ambiguous(place: str, what: str) -> TmmuError:
-    return refuse("INVALID_IR", place, what, "write the model again, with each value stated once")
+    return refuse("INVALID_IR", place, what, "write the model again, with each value stated once and in its range")
 
 
 def _check_tensor(tensor: TensorProto, place: str) -> None:

@@ -1,7 +1,7 @@
 """The one place in which a stored tensor has its elements, by the checker's own reading of ONNX's format.
 
 The format has a field for each kind of element, `raw_data`, and external files, and says that one of them is used. What
-uses two is read differently by different readers, so it is refused: INVALID_IR. spec: T10.8
+uses two is read differently by different readers, so it is refused: INVALID_IR. spec: T10.8, T10.10
 """
 
 from __future__ import annotations
@@ -28,6 +28,29 @@ FIELDS = {
 }
 FIELDS["int32_data"] = set(NUMBERS.values()).difference(*FIELDS.values())
 """The element types of each field that is neither of strings nor raw."""
+
+TWO_VALUED = {
+    attribute: operators.split()
+    for attribute, operators in {
+        "keepdims": "ArgMax ArgMin ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
+        "ReduceProd ReduceSum ReduceSumSquare SplitToSequence",
+        "noop_with_empty_axes": "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
+        "ReduceProd ReduceSum ReduceSumSquare",
+        "select_last_index": "ArgMax ArgMin", "transA": "Gemm", "transB": "Gemm", "allowzero": "Reshape",
+        "ceil_mode": "AveragePool LpPool MaxPool", "count_include_pad": "AveragePool", "storage_order": "MaxPool",
+        "layout": "GRU LSTM RNN", "output_sequence": "GRU LSTM RNN", "input_forget": "LSTM",
+        "linear_before_reset": "GRU",
+        "exclusive": "CumProd CumSum", "reverse": "CumProd CumSum", "largest": "TopK", "sorted": "TopK Unique",
+        "onesided": "DFT STFT", "inverse": "DFT", "periodic": "BlackmanWindow HammingWindow HannWindow",
+        "training_mode": "BatchNormalization", "spatial": "BatchNormalization", "is_test": "BatchNormalization Dropout",
+        "is_causal": "Attention", "interleaved": "RotaryEmbedding", "upper": "Trilu", "fmod": "Mod",
+        "saturate": "Cast CastLike QuantizeLinear", "new_axis": "ConcatFromSequence",
+        "center_point_box": "NonMaxSuppression",
+        "align_corners": "AffineGrid GridSample", "antialias": "Resize", "exclude_outside": "Resize",
+        "detect_negative": "IsInf", "detect_positive": "IsInf", "zeros": "OneHotEncoder",
+    }.items()
+}  # fmt: skip
+"""Attributes that are 0 or 1, each with its operators: a text gives no meaning to another number."""
 
 _SIGNED = ("int8", "int16", "int32")
 
@@ -57,7 +80,7 @@ def _at(place: str, look: Callable[[Looked], None], what: Looked) -> None:
     try:
         look(what)
     except Ambiguous as reason:
-        fix = "write the model again, with each value stated once"
+        fix = "write the model again, with each value stated once and in its range"
         raise TmmuError("INVALID_IR", str(reason), place=place, fix=fix, node_id=place) from None
 
 
@@ -68,6 +91,9 @@ def _look_at_node(node: NodeProto) -> None:
     if node.op_type == "Constant" and not plain(node.domain) and len(names) != 1:
         raise Ambiguous(f"{len(names)} attributes state the value of the Constant")
     for attribute in node.attribute:
+        of_operators = node.op_type in TWO_VALUED.get(attribute.name, ())
+        if of_operators and plain(node.domain) in ("", "ai.onnx.ml") and not 0 <= attribute.i <= 1:
+            raise Ambiguous(f"expected 0 or 1 as {attribute.name}, got {attribute.i}")
         for each in _values(attribute):
             look_at(each)
 
