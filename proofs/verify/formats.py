@@ -40,6 +40,8 @@ def text(verdict: Verdict, verbose: bool = False) -> Iterator[str]:
             yield f"  not looked at: {', '.join(_with_reasons(verdict.not_looked_at))}"
     if verbose:
         yield from (f"  {line}" for line in _rows(verdict.obligations))
+    if "mode" in verdict.assumptions:
+        yield f"  mode: {verdict.assumptions['mode']}"
     ranges = {name: f"{low}..{high}" for name, (low, high) in verdict.assumptions["ranges"].items()}
     bound = {**verdict.assumptions["dims"], **ranges, **verdict.assumptions["shapes"], **verdict.assumptions["values"]}
     for what, value in (("bindings", bound), ("defaults", verdict.assumptions["defaults"])):

@@ -83,6 +83,8 @@ def judge(
     origin = plan.provenance
     result.assumptions = _assumptions(plan, bound_by(plan, options), options)
     result.claims = claims_of(plan)
+    if options.model is not None:
+        result.assumptions["mode"] = mode_of(plan, options)
     if origin is not None and origin.shard_spec:
         result.assumptions["rank"], result.assumptions["world_size"] = origin.rank, origin.world_size
     try:

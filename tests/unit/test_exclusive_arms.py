@@ -20,7 +20,7 @@ from tests.support.objections import objections
 from tmmu.core.columns import column
 from tmmu.examples.broken import exclusive
 from tmmu.examples.broken.editing import right
-from tmmu.plan import file
+from tmmu.plan import file, text
 from tmmu.plan.sections import Plan, amended
 from tmmu.simulator.hashed import HashKernels
 from tmmu.simulator.memories import Raw
@@ -44,6 +44,32 @@ def test_right_plans_with_exclusive_arms_are_proved(name: str) -> None:
         plan, bodies=replace(plan.allocation.bodies, exclusive=column([0] * len(plan.allocation.bodies), np.uint8))
     )
     assert {"lifetimes_cover_accesses"} <= refuted(undeclared)
+
+
+THREE_ARMS = b"""tmmu-plan-text 1
+arena a 64
+tensor x 8 a 0 input
+tensor c 8 a 8 input
+tensor t 8 a 16
+tensor y 8 a 24 output
+begin n If c -> exclusive
+step one Gemm x -> t
+step first com.x::Read t ->
+arm
+step two com.x::Read x ->
+arm
+step three Gemm x -> t
+step last com.x::Read t ->
+end n ->
+step out Gemm x -> y
+"""
+
+
+def test_an_arm_between_two_that_write_a_tensor_need_not_write_it() -> None:
+    """At its end the tensor holds what it holds where no arm has run. spec: X4.3"""
+    plan = text.read(THREE_ARMS, "p.plan.txt")
+    assert isinstance(plan, Plan)
+    assert refuted(plan) == set()
 
 
 def test_a_result_lies_on_the_output_that_becomes_it() -> None:

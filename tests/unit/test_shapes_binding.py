@@ -182,12 +182,25 @@ def test_a_value_agrees_with_a_named_dimension(tmp_path: Path) -> None:
     assert "'n' is 3 and 2" in str(refusal(tmp_path, model, values={"v": "1,2"}, dims={"n": 3}))
 
 
-def test_an_initializer_gives_its_input_the_shape(tmp_path: Path) -> None:
-    """spec: M3.2"""
-    model = inputs(tensor("x", 3), tensor("w", "open"))
+@pytest.mark.parametrize("stated", [("open",), (6,), (5, 1), None])
+def test_an_input_whose_default_has_another_shape_than_is_stated_is_refused(
+    stated: tuple[Any, ...] | None, tmp_path: Path
+) -> None:
+    """A caller may give any shape, unless the user binds it. spec: T10.11, M3.2"""
+    value = helper.make_tensor_value_info("w", TensorProto.FLOAT, stated)
+    model = inputs(tensor("x", 3), value)
     model.graph.initializer.append(helper.make_tensor("w", TensorProto.FLOAT, [5], [0.0] * 5))
-    assert resolved(tmp_path, model).sizes["w"] == ((5,), "float32")
+    assert "a default of the shape [5], and what a caller gives may have another; bind it with --shape w=5" in str(
+        refusal(tmp_path, model)
+    )
+    assert resolved(tmp_path, model, shapes={"w": (5,)}).sizes["w"] == ((5,), "float32")
     assert "where the model states 5, not 6" in str(refusal(tmp_path, model, shapes={"w": (6,)}))
+    if stated == ("open",):
+        assert resolved(tmp_path, model, dims={"open": 5}).sizes["w"] == ((5,), "float32")
+        assert "a default of the shape [5]" in str(refusal(tmp_path, model, dims={"open": 4}))
+    value.CopyFrom(tensor("w", 5))
+    model.graph.input[1].CopyFrom(value)
+    assert resolved(tmp_path, model).sizes["w"] == ((5,), "float32")
 
 
 @pytest.mark.parametrize(

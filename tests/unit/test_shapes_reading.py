@@ -223,6 +223,44 @@ def test_a_function_with_the_name_of_an_operator_is_refused(tmp_path: Path, doma
     assert f"function '{name}': an operator of ONNX has its name" in str(refusal(tmp_path, model))
 
 
+PICK = """<domain: "local", opset_import: ["" : 18]> pick {axis} (a, i) => (b) {{
+    b = Gather <axis: int = @axis> (a, i) }}
+"""
+OUTER = """<domain: "local", opset_import: ["" : 18, "local" : 1]> outer {0} (a, i) => (b) {{
+    b = local.pick <axis: int = @{1}> (a, i) }}
+"""
+DEFAULT, NONE = "<axis: int = 1>", "<axis>"
+
+
+@pytest.mark.parametrize(
+    ("call", "functions", "shape"),
+    [
+        ("pick", PICK.format(axis=DEFAULT), (3, 5)),
+        ("pick <axis = 0>", PICK.format(axis=DEFAULT), (5, 2)),
+        ("pick <axis = 1>", PICK.format(axis=NONE), (3, 5)),
+        ("pick", PICK.format(axis=NONE), (5, 2)),  # Gather's own default
+        ("outer", PICK.format(axis=NONE) + OUTER.format("<by: int = 1>", "by"), (3, 5)),
+        ("outer", PICK.format(axis=DEFAULT) + OUTER.format("<by>", "by"), (3, 5)),
+        ("outer <by = 0>", PICK.format(axis=DEFAULT) + OUTER.format("<by>", "by"), (5, 2)),
+        ("outer", PICK.format(axis=NONE) + OUTER.format("<by>", "by"), (5, 2)),
+    ],
+)
+def test_attributes_of_functions_have_their_values(
+    call: str, functions: str, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Those of the call, else the defaults, else none; in a body as well, and for several calls. spec: T10.1"""
+    text = f"""main (float[3, 2] x, int64[5] i, bool c) => (y, z, w) {{
+        y = local.{call} (x, i)
+        z = If (c) <then_branch = t () => (p) {{ p = local.{call} (x, i) }},
+                    else_branch = e () => (q) {{ q = Exp (y) }}>
+        w = local.{call.split()[0]} <{"by" if "outer" in call else "axis"} = 1> (x, i)
+    }}
+    {functions}"""
+    model = model_of(text, ir_version=9, more=', "local" : 1')
+    found = resolved(tmp_path, model)
+    assert [found.sizes[name][0] for name in "yzw"] == [shape, shape, (3, 5)]
+
+
 def test_a_function_of_another_opset_is_refused(tmp_path: Path) -> None:
     text = FUNCTIONS.replace('["" : 18]> once', '["" : 17]> once')
     assert "another version of the operators" in str(refusal(tmp_path, model_of(text, more=', "local" : 1')))

@@ -76,7 +76,7 @@ def with_default(name: str, values: list[int]) -> TensorProto:
 def test_a_default_that_decides_a_shape_is_a_binding(tmp_path: Path) -> None:
     """spec: T10.2"""
     model = model_of(
-        "main (float[2, 3] x, int64[n] t, float[m] bias) => (y) { a = Add (x, bias) s = Abs (t) y = Reshape (a, s) }"
+        "main (float[2, 3] x, int64[2] t, float[3] bias) => (y) { a = Add (x, bias) s = Abs (t) y = Reshape (a, s) }"
     )
     model.graph.initializer.extend([with_default("t", [3, 2]), numpy_helper.from_array(np.ones(3, np.float32), "bias")])
     found = resolved(tmp_path, model)
@@ -109,7 +109,7 @@ def test_a_default_that_decides_how_often_a_loop_runs_is_a_binding(tmp_path: Pat
 
 def test_of_several_defaults_only_those_that_decide_are_bindings(tmp_path: Path) -> None:
     """spec: T10.2"""
-    model = model_of("main (float[2] x, int64[n] pads, float fill) => (y) { y = Pad (x, pads, fill) }")
+    model = model_of("main (float[2] x, int64[2] pads, float fill) => (y) { y = Pad (x, pads, fill) }")
     fill = helper.make_tensor("fill", TensorProto.FLOAT, [], [0.5])
     model.graph.initializer.extend([with_default("pads", [1, 2]), fill])
     found = resolved(tmp_path, model)

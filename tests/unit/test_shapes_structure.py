@@ -9,6 +9,7 @@ import pytest
 from onnx import helper
 
 from tests.support.onnx_files import model_of, refusal, resolved
+from tmmu.importers.shapes import structure as naming
 from tmmu.importers.shapes.structure import structure
 
 NESTED = """main (float[3] x, bool c) => (float[3] y) {
@@ -181,3 +182,19 @@ def test_bodies_nest_only_so_deeply(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tmmu.importers.shapes.structure.MAX_BODY_DEPTH", 1)
     error = refusal(tmp_path, NESTED)
     assert (error.place, error.what) == ("node 'outer/then_branch/inner'", "bodies nest deeper than 1")
+
+
+def test_names_that_repeat_a_long_name_beyond_reason_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a node with bodies stands before each name in them. spec: V1.16, T8.12"""
+    text = """main (float[2] x, bool c) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] p) { p = Relu (x) },
+                   else_branch = e () => (float[2] q) { q = Exp (x) }>
+    }"""
+    model = model_of(text)
+    monkeypatch.setattr(naming, "NAMES_LIMIT", 4 * len("n/then_branch"))  # two names in each branch
+    model.graph.node[0].name = "n"
+    assert resolved(tmp_path, model).sizes
+    model.graph.node[0].name = "nn"
+    assert "body 'nn/else_branch'" in str(refusal(tmp_path, model))

@@ -24,6 +24,7 @@ from proofs.obligations import Outcome
 from proofs.obligations.context import context_of
 from proofs.readers.models.difference import difference
 from proofs.readers.sharing import permitted
+from proofs.verify import formats
 from proofs.verify import judge as verify_plan
 from proofs.verify.judge import verify
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
@@ -46,7 +47,8 @@ from tmmu.plan.columns import ROLES
 from tmmu.plan.configuration import DEFAULT
 from tmmu.plan.configuration_file import Configuration
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import PlanOptions, plan_memory
+from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.planner.modes import prepare
 
 GRADIENT = ROLES.index(Role.GRADIENT)
 CHAIN = text_model("node relu Relu x -> a", "node relu2 Relu a -> b", "node relu3 Relu b -> y", parameters="w")
@@ -525,6 +527,17 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
     assert verify(plan, asked).assumptions == stated | nothing | {"donated": ["w", "x"], "trusted_shapes": True}
     starred = replace(asked, donated=frozenset({"x*", "w*"}), trust_shapes=False)
     assert verify(plan, starred).assumptions == stated | nothing | {"donated": ["w", "x"]}
+
+
+@pytest.mark.parametrize("mode", ["inference", "forward"])
+def test_the_mode_in_which_a_model_is_meant_is_printed(mode: str, tmp_path: Path) -> None:
+    """It decides which steps of the model are compared, and is the plan's word. spec: V5.3"""
+    model = text_model("node m MatMul x w -> a", "node relu Relu a -> y", parameters="w", each="f32 4x4")
+    plan = saved(plan_memory(prepare(model, mode, DEFAULT), options=PlanOptions(mode=mode)).plan, tmp_path)
+    against = verify(plan, Options(model=modelled(model, tmp_path)))
+    assert (against.verdict, against.assumptions["mode"]) == ("PROVED", mode), against.witness
+    assert f"  mode: {mode}" in formats.text(against)
+    assert "mode" not in verify(plan).assumptions
 
 
 def test_an_operation_taken_at_its_word_is_an_assumption(tmp_path: Path) -> None:

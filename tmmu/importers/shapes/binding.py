@@ -2,7 +2,7 @@
 
 A binding must name something in the model and contradict neither the model nor another binding. What is bound to a
 name holds for every dimension of that name; a name without a letter (`?`) does not count, as exporters write it on
-dimensions that have nothing in common. spec: T10.6, T10.7
+dimensions that have nothing in common. spec: T10.6, T10.7, T10.11
 """
 
 from __future__ import annotations
@@ -65,9 +65,11 @@ def bind(
         that is still open.
     """
     inputs = {value.name: value for value in main.graph.input}
-    open_shapes = {name: _open_shape(value, main.initializers.get(name)) for name, value in inputs.items()}
+    stated = {name: _stated_shape(value) for name, value in inputs.items()}
+    defaults = {name: main.initializers[name] for name in inputs if name in main.initializers}
+    open_shapes: dict[str, Open] = stated | {name: list(default.dims) for name, default in defaults.items()}
     dtypes = {name: _dtype(value, main.initializers.get(name)) for name, value in inputs.items()}
-    known = _dims(dims, ranges, {*_names(open_shapes), *further_names})
+    known = _dims(dims, ranges, {*_names(stated), *further_names})
     arrays: dict[str, Array] = {}
     for name, shape in shapes.items():
         _named("--shape", name, inputs)
@@ -80,6 +82,11 @@ def bind(
         open_shapes[name] = list(
             _agreed("--value", name, open_shapes[name], arrays[name].shape, known, {**dims, **ranges})
         )
+    for name, default in defaults.items():
+        if name not in shapes and name not in values and _closed(stated[name], known) != list(default.dims):
+            bound = "x".join(map(str, default.dims)) or "scalar"
+            what = f"it has a default of the shape [{bound}], and what a caller gives may have another"
+            raise refuse("INVALID_IR_SHAPES", f"input {name!r}", what, f"bind it with --shape {name}={bound}")
     closed = {name: _closed(shape, known) for name, shape in open_shapes.items() if name not in main.initializers}
     unknown = [name for name, found in closed.items() if found is None or None in found]
     if unknown:
@@ -95,10 +102,8 @@ def bind(
     return Bound(sizes, arrays, known)
 
 
-def _open_shape(value: onnx.ValueInfoProto, initializer: onnx.TensorProto | None) -> Open:
-    """What the file states of an input's shape; of one with a default, the default's shape."""
-    if initializer is not None:
-        return list(initializer.dims)
+def _stated_shape(value: onnx.ValueInfoProto) -> Open:
+    """What the file states of an input's shape."""
     if not value.type.tensor_type.HasField("shape"):
         return None
     # Exporters write 0 or -1 for what they leave open.

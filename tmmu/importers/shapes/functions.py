@@ -6,7 +6,7 @@ others twice each. So the expanded size is added up first, without expanding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import NamedTuple
 
@@ -31,9 +31,11 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its local functions inlined; `model` itself is changed where a function is.
 
     An output that is an input of its function, or that stands twice, is given a value of its own by an Identity: the
-    inliner leaves what such an output is called in the caller undefined (finding 91). Raises as `check_expansion`.
+    inliner leaves what such an output is called in the caller undefined (finding 91). Attributes of functions are
+    written in before, as the inliner loses their defaults (finding 132). Raises as `check_expansion`.
     """
     check_expansion(model)
+    _write_in_attributes(model)
     versions = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     for function in model.functions:
         taken = {*function.input, *(name for node in function.node for name in (*node.input, *node.output))}
@@ -48,6 +50,67 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         if all(opset.domain not in ("", "ai.onnx") for opset in function.opset_import) and versions:
             function.opset_import.add(domain="", version=versions[0])
     return inline_local_functions(model)
+
+
+def _write_in_attributes(model: onnx.ModelProto) -> None:
+    """Give each call of a function with attributes a function without, in which the values of the call stand.
+
+    A value that neither the call nor the function's defaults have leaves out every attribute that refers to it. Calls
+    with the same values share one function. O(expanded nodes).
+    """
+    with_attributes = {
+        (f.domain, f.name, f.overload): f for f in model.functions if len(f.attribute) or len(f.attribute_proto)
+    }
+    others = [f for f in model.functions if (f.domain, f.name, f.overload) not in with_attributes]
+    if not with_attributes:
+        return
+    made: dict[tuple[Key, tuple[bytes, ...]], onnx.FunctionProto] = {}
+    names = {f.name for f in model.functions}
+    work = [model.graph.node, *(f.node for f in others)]
+    while work:
+        for node in _within(work.pop()):
+            called = with_attributes.get(key := (node.domain, node.op_type, node.overload))
+            if called is None:
+                continue
+            values = {a.name: a for a in (*called.attribute_proto, *node.attribute)}
+            stated = tuple(values[name].SerializeToString(deterministic=True) for name in sorted(values))
+            if (key, stated) not in made:
+                own = made[key, stated] = onnx.FunctionProto()
+                own.CopyFrom(called)
+                del own.attribute[:], own.attribute_proto[:]
+                own.name = next(name for n in count() if (name := f"{called.name}.{n}") not in names)
+                names.add(own.name)
+                for inner in _within(own.node):
+                    _refer(inner, values)
+                work.append(own.node)
+            node.op_type = made[key, stated].name
+            del node.attribute[:]
+    del model.functions[:]
+    model.functions.extend([*others, *made.values()])
+
+
+def _refer(node: onnx.NodeProto, values: Mapping[str, onnx.AttributeProto]) -> None:
+    """Write the values in for the attributes of a node that refer to them."""
+    kept = []
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            kept.append(attribute)
+        elif attribute.ref_attr_name in values:
+            written = onnx.AttributeProto()
+            written.CopyFrom(values[attribute.ref_attr_name])
+            written.name = attribute.name
+            kept.append(written)
+    del node.attribute[:]
+    node.attribute.extend(kept)
+
+
+def _within(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes and those of their bodies; a node may be changed as it comes."""
+    work = list(nodes)
+    while work:
+        node = work.pop()
+        yield node
+        work.extend(inner for _, body in bodies_of(node) for inner in body.node)
 
 
 def check_expansion(model: onnx.ModelProto) -> None:
@@ -96,11 +159,5 @@ def _cost(function: onnx.FunctionProto, functions: dict[Key, onnx.FunctionProto]
 
 def _calls(nodes: Iterable[onnx.NodeProto], functions: dict[Key, onnx.FunctionProto]) -> list[Key]:
     """The functions that `nodes` call, bodies included, once for each call."""
-    found, work = [], list(nodes)
-    while work:
-        node = work.pop()
-        key = (node.domain, node.op_type, node.overload)
-        if key in functions:
-            found.append(key)
-        work.extend(inner for _, body in bodies_of(node) for inner in body.node)
-    return found
+    keys = ((node.domain, node.op_type, node.overload) for node in _within(nodes))
+    return [key for key in keys if key in functions]

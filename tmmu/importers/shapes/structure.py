@@ -19,6 +19,9 @@ from tmmu.core.vocabulary import MAX_BODY_DEPTH
 from tmmu.importers.shapes.naming import bodies_of, node_ids, within
 from tmmu.importers.shapes.sizes import refuse
 
+NAMES_LIMIT = 1 << 26
+"""The most characters of all names together that repeat the name of a body."""
+
 GIVEN = -1
 """The position of what no node writes: formal inputs and initializers."""
 
@@ -84,7 +87,14 @@ def structure(graph: onnx.GraphProto) -> Structure:
     Raises INVALID_IR or LIVENESS_CYCLE naming a node. O(nodes + accesses x depth).
     """
     scopes = [GraphScope("", "", graph)]
+    characters = 0
     for scope in scopes:  # grows: each scope appends its bodies
+        characters += len(scope.name) * _names_in(scope.graph)
+        if characters > NAMES_LIMIT:
+            what = (
+                f"the names of what stands in bodies, each behind that of its body, take over {NAMES_LIMIT} characters"
+            )
+            raise refuse("INVALID_IR", f"body {scope.name[:100]!r}", what, "shorten the names of nodes with bodies")
         _define(scope)
         scopes.extend(chain.from_iterable(scope.bodies.values()))
     _check_unique(chain.from_iterable(scope.ids for scope in scopes), "two nodes are named")
@@ -95,6 +105,11 @@ def structure(graph: onnx.GraphProto) -> Structure:
             read.update(_resolved(scope, position, name) for name in node.input if name)
         read.update(_resolved(scope, scope.end, name) for name in scope.outputs)
     return Structure(scopes, read)
+
+
+def _names_in(graph: onnx.GraphProto) -> int:
+    """How many names of a body's nodes and values begin with its own."""
+    return len(graph.input) + len(graph.initializer) + sum(1 + len(node.output) for node in graph.node)
 
 
 def _define(scope: GraphScope) -> None:
