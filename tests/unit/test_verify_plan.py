@@ -47,7 +47,7 @@ from tmmu.plan.columns import ROLES
 from tmmu.plan.configuration import DEFAULT
 from tmmu.plan.configuration_file import Configuration
 from tmmu.plan.sections import Plan, amended
-from tmmu.planner import DEFAULT, PlanOptions, plan_memory
+from tmmu.planner import PlanOptions, plan_memory
 from tmmu.planner.modes import prepare
 
 GRADIENT = ROLES.index(Role.GRADIENT)
