@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.problems import ONE, Row, problem
 from tmmu.core.vocabulary import ArenaConfiguration, Role
-from tmmu.planner.slots import ScanObserver, SlotAssignment, assign
+from tmmu.planner.slots import MoveObserver, SlotAssignment, assign
 
 ARENA = ONE[0]
 
@@ -22,7 +22,7 @@ def given_out(
     arenas: tuple[ArenaConfiguration, ...] = ONE,
     names: str = "",
     conflicts: dict[int, set[int]] | None = None,
-    observer: ScanObserver | None = None,
+    observer: MoveObserver | None = None,
 ) -> SlotAssignment:
     """The slots of storages, each (birth, death, bytes) or (birth, death, bytes, arena)."""
     stated = problem(*storages, arenas=arenas, names=names, conflicts=conflicts or {})
