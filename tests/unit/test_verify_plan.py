@@ -531,7 +531,7 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
 
 @pytest.mark.parametrize("mode", ["inference", "forward"])
 def test_the_mode_in_which_a_model_is_meant_is_printed(mode: str, tmp_path: Path) -> None:
-    """It decides which steps of the model are compared, and is the plan's word. spec: V5.3"""
+    """It decides which steps of the model are compared, and the plan states it. spec: V5.3"""
     model = text_model("node m MatMul x w -> a", "node relu Relu a -> y", parameters="w", each="f32 4x4")
     plan = saved(plan_memory(prepare(model, mode, DEFAULT), options=PlanOptions(mode=mode)).plan, tmp_path)
     against = verify(plan, Options(model=modelled(model, tmp_path)))
