@@ -14,7 +14,9 @@ NAIVE = (
 STRUCTURE = (f"{UNIT}structure.py", f"{UNIT}checker.py", CORPUS)
 ROWS = (f"{UNIT}obligations_refuse.py", f"{UNIT}obligations_rows.py", f"{COMMANDS}obligations_agree.py", CORPUS)
 EDGES = (f"{COMMANDS}layouts_commands.py", f"{PROPERTIES}layouts.py")
-VERIFY = (f"{UNIT}verify_plan.py", f"{COMMANDS}verify_command.py")
+VERIFY = (
+    f"{UNIT}verify_plan.py", f"{COMMANDS}verify_command.py", f"{COMMANDS}text_commands.py", f"{COMMANDS}every_field.py",
+)  # fmt: skip
 ARENAS = (
     f"{COMMANDS}arenas_commands.py",
     f"{PROPERTIES}arenas.py",
@@ -23,6 +25,7 @@ ARENAS = (
 )
 ENVELOPE = (f"{UNIT}envelope_verify.py", f"{PROPERTIES}envelopes.py")
 PROGRAM = "tests/integration/kernel/test_program.py"
+OF_KERNEL = (PROGRAM, "tests/integration/kernel/test_differential.py", "tests/integration/kernel/test_verify.py")
 KERNEL = (f"{UNIT}kernel.py",)
 READERS = (
     f"{UNIT}readers_ir.py", f"{UNIT}readers_onnx.py", f"{UNIT}readers_compare.py", f"{UNIT}readers_sharing.py",
@@ -126,8 +129,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/lemmas/engine/machine.py": (f"{UNIT}machine.py",),
     "proofs/solvers/smtinterpol.py": (f"{COMMANDS}checked_proofs.py",),
     "proofs/lemmas/command.py": (f"{COMMANDS}prove_lemmas.py", f"{COMMANDS}checked_proofs.py"),
-    **{f"proofs/kernel/{name}.py": (*KERNEL, PROGRAM) for name in ("arms", "evidence", "memory", "program")},
-    **{f"proofs/kernel/{name}.py": KERNEL for name in ("answer", "installed")},
+    **{f"proofs/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("arms", "evidence", "memory", "program")},
+    **{f"proofs/kernel/{name}.py": (*KERNEL, *OF_KERNEL) for name in ("answer", "installed")},
     "proofs/kernel/install.py": (f"{COMMANDS}kernel_install.py", *KERNEL),
     "proofs/tools/maven.py": (f"{UNIT}maven.py",),
     "proofs/tools/users_folders.py": (f"{UNIT}users_folders.py",),
