@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -275,3 +277,20 @@ def test_a_node_has_only_so_many_exclusive_arms(many: int, tmp_path: Path) -> No
     else:
         with pytest.raises(TmmuError, match=r"bodies.exclusive: node 'n' has more than 64 exclusive arms"):
             file.load(path)
+
+
+def test_a_long_name_that_is_unknown_is_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To compare takes time that grows as the square of the name. spec: X1.2"""
+    compared: list[int] = []
+
+    def noted(name: str, others: Iterable[str], n: int) -> list[str]:
+        compared.extend(map(len, (name, *others)))
+        return []
+
+    monkeypatch.setattr(difflib, "get_close_matches", noted)
+    for stated, asked, lengths in ((200, 200, [200, 1, 200]), (201, 1, [1, 1]), (1, 201, [])):
+        compared.clear()
+        lines = f"tensor x 8 a 0\ntensor {'t' * stated} 8 a 8\nstep s Relu {'u' * asked} ->\n"
+        with pytest.raises(TmmuError, match="no line states the tensor"):
+            text.read(f"tmmu-plan-text 1\narena a 64\n{lines}".encode(), "p.plan.txt")
+        assert compared == lengths

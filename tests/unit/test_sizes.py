@@ -68,6 +68,24 @@ def test_a_plan_that_rests_on_a_wrong_size_is_refuted_with_both_sizes(tmp_path: 
     assert (witness["tensors"], witness["steps"]) == (["y"], [0])
 
 
+@pytest.mark.parametrize(
+    ("text", "operator"),
+    [
+        ("g (float[2] x) => (float[2] y) { y, mask = Dropout(x) }", "Dropout"),
+        (
+            "g (float[2, 3] x) => (float[2, 3] y) <float[3] s = {1, 1, 1}> "
+            "{ y, m, v, sm, sv = BatchNormalization(x, s, s, s, s) }",
+            "BatchNormalization",
+        ),
+    ],
+)
+def test_a_result_that_is_taken_for_none_is_listed(text: str, operator: str, tmp_path: Path) -> None:
+    """In these versions a named result may state that the operator trains, and then has bytes. spec: V3.9, T9.1"""
+    program = read(text, tmp_path, opset=9)
+    assert program.size_differences == ()
+    assert program.assumed_sizes == {f"ai.onnx::{operator}": "a named result has no size by inference, and no bytes"}
+
+
 def test_an_operator_without_a_rule_is_listed_and_can_be_forbidden(tmp_path: Path) -> None:
     """spec: V3.9"""
     model, plan = str(tmp_path / "m.onnx"), str(tmp_path / "p.cbor")

@@ -27,6 +27,8 @@ GAP = re.compile(r"[^ \t]|$")
 Value = TypeVar("Value")
 COMPARED = 10_000
 """As many names are compared with one that is unknown."""
+LONGEST = 200
+"""Names of more characters are not compared: that takes time that grows as their square."""
 SHOWN = 60
 """As many characters are shown of a first line that is another one."""
 
@@ -124,7 +126,8 @@ class TextLine:
         """The row of the next name; `what` is the word that begins the lines which state such names."""
         name = self.name(what)
         if name not in rows:
-            close = difflib.get_close_matches(name, islice(rows, COMPARED), n=1)
+            short = (other for other in islice(rows, COMPARED) if len(other) <= LONGEST)
+            close = difflib.get_close_matches(name, short, n=1) if len(name) <= LONGEST else []
             fix = f"did you mean {close[0]}?" if close else f"add one: {what} {written(name, self._format)} …"
             raise self.refuse(f"no line states the {what} {name!r}", fix)
         return rows[name]

@@ -252,6 +252,7 @@ class _Reading:
             if scope.scoped(value) not in self.resolved.sizes and is_optional_output(node, position, self.opset):
                 scope.unproduced.add(value)
                 self.unproduced.add(scope.scoped(value))
+                self.sizes.unproduced(node)
                 continue
             written.append(self._define(scope, value, Role.ACTIVATION, name))
             scope.made.add(value)
