@@ -426,7 +426,14 @@ print(sorted(m for m in sys.modules if m.split(".")[0] in ("tmmu", "proofs") and
     }
 
 
-def test_a_split_into_other_than_its_outputs_is_refused_before_inference(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("nodes", "what"),
+    [
+        ("a, b, c, d = Split <axis = 0, num_outputs = 3> (x)", "num_outputs is 3, and there are 4 outputs"),
+        ("a = GatherND <batch_dims = -3> (x, i)", "batch_dims is -3, less than 0"),
+    ],
+)
+def test_what_ends_the_process_in_inference_is_refused_before(nodes: str, what: str, tmp_path: Path) -> None:
     """Inference reads beyond a vector there. spec: T10.6"""
-    text = "main (float[6] x) => (float[N] a) { a, b, c, d = Split <axis = 0, num_outputs = 3> (x) }"
-    assert "num_outputs is 3, and there are 4 outputs" in str(refusal(tmp_path, model_of(text, 18)))
+    text = f"main (float[6] x, int64[1, 1] i) => (float[N] a) {{ {nodes} }}"
+    assert what in str(refusal(tmp_path, model_of(text, 18)))

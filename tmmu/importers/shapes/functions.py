@@ -19,6 +19,9 @@ from tmmu.importers.shapes.sizes import refuse
 NODE_LIMIT, BYTE_LIMIT = 1 << 20, 1 << 28
 """The most nodes and bytes that a model's calls may expand to."""
 
+RUNTIMES = ("com.microsoft",)
+"""The beginnings of domains whose operators a runtime brings along, whatever functions a model has."""
+
 Key = tuple[str, str, str]
 
 
@@ -123,8 +126,8 @@ def check_expansion(model: onnx.ModelProto) -> None:
         key = (function.domain, function.name, function.overload)
         if key in functions:
             raise refuse("INVALID_IR", f"function {function.name!r}", "it is defined twice", "rename one")
-        if onnx.defs.has(function.name, domain_of(function)):
-            what = "an operator of ONNX has its name, and the runtime chooses which of the two runs"
+        if onnx.defs.has(function.name, domain_of(function)) or domain_of(function).startswith(RUNTIMES):
+            what = "an operator of ONNX or of a runtime has its name, and the runtime chooses which of the two runs"
             raise refuse("INVALID_IR", f"function {function.name!r}", what, "rename it")
         functions[key] = function
     costs: dict[Key, _Cost] = {}

@@ -137,6 +137,9 @@ class Operators:
         count = next((a.i for a in node.attribute if a.name == "num_outputs"), len(node.output))
         if node.op_type == "Split" and count != len(node.output):  # the rule writes beyond its results (finding 129)
             raise _unfit(place, f"Split: num_outputs is {count}, and there are {len(node.output)} outputs")
+        batch = next((a.i for a in node.attribute if a.name == "batch_dims"), 0)
+        if node.op_type == "GatherND" and batch < 0:  # the rule ends the process (finding 129)
+            raise _unfit(place, f"GatherND: batch_dims is {batch}, less than 0")
         if node.op_type == "Range":  # runtimes take a vector of one for a scalar; the rule does not
             values = {name: value.reshape(()) if value.size == 1 else value for name, value in values.items()}
         data = {name: numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()}

@@ -162,8 +162,9 @@ class SizeReading:
                 self._settle(place, _named(node), name, own if not isinstance(own, list) else NotKnown("no result"))
 
     def unproduced(self, node: NodeProto) -> None:
-        """A named result of a node has no size by inference, and is no tensor (T9)."""
-        self._assume(node, "a named result has no size by inference, and no bytes")
+        """A named result of a node has no size by inference, and is no tensor (T9). By its text a mask is not filled."""
+        if node.op_type != "Dropout":
+            self._assume(node, "a named result has no size by inference, and no bytes")
 
     def _assume(self, node: NodeProto, reason: str) -> None:
         self.assumed.setdefault(_named(node), reason)
