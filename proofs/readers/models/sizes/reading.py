@@ -162,7 +162,7 @@ class SizeReading:
                 self._settle(place, _named(node), name, own if not isinstance(own, list) else NotKnown("no result"))
 
     def unproduced(self, node: NodeProto) -> None:
-        """A named result of a node has no size by inference, and is no tensor (T9). By its text a mask is not filled."""
+        """A named result of a node has no size by inference, and is no tensor (T9). A mask has none by its text."""
         if node.op_type != "Dropout":
             self._assume(node, "a named result has no size by inference, and no bytes")
 
