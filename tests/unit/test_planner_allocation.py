@@ -117,6 +117,7 @@ def test_a_refusal_says_what_helps() -> None:
     tight = (ArenaConfiguration("all", tuple(Role), capacity=127, alignment=1),)
     assert "packed would need" not in refusal(CHAIN, tight, layout="packed")
     assert "packed would need 192, " in refusal(CHAIN, tight)
+    assert "; raise the capacity" in refusal(CHAIN, tight, layout="packed")
 
 
 def test_where_packed_leaves_64_bits_too_nothing_tighter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,4 +131,5 @@ def test_where_packed_leaves_64_bits_too_nothing_tighter_is_named(monkeypatch: p
         return whole(problem, layout)
 
     monkeypatch.setattr(allocation, "assign", assign)
-    assert "packed" not in refusal(CHAIN, tight)
+    said = refusal(CHAIN, tight)
+    assert ("packed" in said, "; raise the capacity" in said) == (False, True)

@@ -202,6 +202,7 @@ BAD_FILES: list[tuple[str | bytes, str]] = [
         "[devices.npu.memories]\nsram = true\n[arenas.a]\n",
         "device 'npu': the capacity of memory 'sram': expected an integer, got True",
     ),
+    ("[devices.npu]\nops = ['a', 5]\n[arenas.a]\n", r"device 'npu': ops: expected a list of names, got \['a', 5\]"),
     ("[devices.npu]\nops = [5]\n[arenas.a]\n", r"device 'npu': ops: expected a list of names, got \[5\]"),
     ("[[rules]]\narenas = ['']\n[arenas.a]\n", r"rule 1: arenas: expected a list of names, got \[''\]"),
     ("[[rules]]\nroles = ['weights']\n[arenas.a]\n", r"rule 1: roles \['weights'\]"),

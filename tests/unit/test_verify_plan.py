@@ -26,6 +26,7 @@ from proofs.readers.models.difference import difference
 from proofs.readers.sharing import permitted
 from proofs.verify import formats
 from proofs.verify import judge as verify_plan
+from proofs.verify import options as settings
 from proofs.verify.judge import verify
 from proofs.verify.options import REQUIRABLE, Disagreement, Options
 from proofs.verify.verdict import Verdict, refute
@@ -527,6 +528,22 @@ def test_the_assumptions_are_the_plans_bindings_and_the_users_own_word(
     assert verify(plan, asked).assumptions == stated | nothing | {"donated": ["w", "x"], "trusted_shapes": True}
     starred = replace(asked, donated=frozenset({"x*", "w*"}), trust_shapes=False)
     assert verify(plan, starred).assumptions == stated | nothing | {"donated": ["w", "x"]}
+
+
+def test_a_plan_without_provenance_is_meant_as_the_user_has_it() -> None:
+    """Its envelope alone decides the ranges."""
+    plan = replace(plan_memory(CHAIN).plan, provenance=None, claims=None)
+    asked = Options(
+        "m", {"n": 4}, {"x": (64,)}, {"rate": "16"}, trust_shapes=True, ranges={"n": (1, 8)}, mode="forward"
+    )
+    assert settings.mode_of(plan, asked) == "forward"
+    assert settings.mode_of(plan, Options("m")) == "inference"
+    assert settings.bound_by(plan, asked) == Bindings(
+        {"n": 4}, {"x": (64,)}, {"rate": "16"}, {}, (), True, {"n": (1, 8)}
+    )
+    opened = text_model("dim n 1 4", "tensor x f32 nx4", "tensor y f32 nx4", "node r Relu x -> y")
+    ranged = replace(plan_memory(opened).plan, provenance=None, claims=None)
+    assert settings.bound_by(ranged, asked).ranges == {"n": (1, 4)}
 
 
 @pytest.mark.parametrize("mode", ["inference", "forward"])
