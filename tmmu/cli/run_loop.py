@@ -18,8 +18,9 @@ from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import needed
+from tmmu.core.kind import is_plan
 from tmmu.core.output import progress
-from tmmu.core.vocabulary import REPLAN_POLICIES
+from tmmu.core.vocabulary import REPLAN_POLICIES, Bindings
 from tmmu.plan import file, metrics
 from tmmu.plan.sections import Plan
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Runnable(NamedTuple):
-    """A plan at one shape, as a program, with the model where its own kernels compute."""
+    """A plan at one shape, as a program, with the model that it is of, where one is given."""
 
     program: PlanProgram
     model: OnnxModel | None
@@ -135,7 +136,7 @@ class BatchLoop:
         key = tuple(shape.values())
         if key not in self.known:
             program = PlanProgram(at_shape(self.plan, shape), self.donated)
-            self.known[key] = Runnable(program, self.bound(program) if self.computing.kernels == "onnx" else None)
+            self.known[key] = Runnable(program, None if is_plan(self.target) else self.bound(program))
         return self.known[key]
 
     def bound(self, program: PlanProgram) -> OnnxModel:
@@ -151,8 +152,16 @@ class BatchLoop:
                 trust_shapes=bindings.trust_shapes,
             )
         )  # fmt: skip
-        model.bind(program)
+        model.bind(program, self.saved(bindings) if self.plan.origin.mode == "forward" else ())
         return model
+
+    def saved(self, bindings: Bindings) -> list[str]:
+        """What a backward half of the model would read of its forward half. spec: M1.6, SIM5.7"""
+        from tmmu.cli.models import load
+        from tmmu.planner.modes import prepare
+
+        forward = prepare(load(self.target, bindings), "forward", ())
+        return [tensor.name for tensor in forward.tensors if tensor.saved_for_backward]
 
     def batch(self, batches: Batches, model: OnnxModel | None, number: int) -> tuple[SimulationReport, dict[str, Any]]:
         """Run a batch: what it showed, and its outputs as arrays where there is a model."""
@@ -162,7 +171,7 @@ class BatchLoop:
         def step(at: int) -> None:
             doing(f"step {at} of {len(program.steps)}")
 
-        if model is None:
+        if model is None or self.computing.kernels == "hash":
             report, arrays = batches.run(HashKernels(program, seed), step), {}
         else:
             own = _onnx(program, model, self.computing.inputs, seed)
