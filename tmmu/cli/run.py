@@ -108,12 +108,14 @@ def _check_usage(target: str, path: str | None, computing: RunOptions, output: s
         raise click.UsageError(f"{target}: only ONNX models have kernels here; {how}")
     if alone and path is not None:
         raise click.UsageError("a plan is run alone: leave out --plan, or name an ONNX model beside it")
-    if alone and kernels == "onnx":
-        raise click.UsageError("--kernels onnx needs the model: tmmu run MODEL --plan PLAN")
+    if alone and kernels != "hash":
+        raise click.UsageError(f"--kernels {kernels} needs the model: tmmu run MODEL --plan PLAN")
     if alone and replace(bindings, donated=()) != Bindings():
         raise click.UsageError("bindings are for a model: a plan has its own")
+    if kernels == "onnxruntime":
+        computing.node_kernel()  # if it is missing, nothing is planned first
     if kernels == "hash" and (computing.inputs is not None or output is not None):
-        raise click.UsageError("--inputs and -o go with --kernels onnx: stand-ins compute nothing of the model's")
+        raise click.UsageError("--inputs and -o go with kernels of the model: stand-ins compute nothing of it")
 
 
 def _plan(target: str, path: str | None, bindings: Bindings) -> tuple[Plan, bool]:
