@@ -79,7 +79,6 @@ HARMLESS: dict[str, str] = {
     **dict.fromkeys(
         ("alignment-understated", "packed-storage-misaligned", "storage-misaligned", "tensor-misaligned"), MAPPED
     ),
-    "changed-without-reading-it": "the step makes the whole tensor anew, and nobody else had the old value",
     "donation-claimed-by-the-plan": "the caller of this run does not use its inputs again; another may",
     "in-place-on-an-input": "the caller of this run does not use its inputs again; another may",
     "bytes-used-again-where-an-arena-does-not-reuse": "what shares the bytes is never live at one step",
@@ -88,7 +87,6 @@ HARMLESS: dict[str, str] = {
     "in-place-beside-a-view-of-the-operand": "computed element by element, both operands are read in time",
     "one-slot-at-two-offsets": "the bytes at the other offset are free while they are used",
     "must-not-alias-and-does": "the two are never live at once: what forbids it lies outside of the plan",
-    "saved-tensor-not-kept-for-backward": "the plan does not say that anybody reads it after the forward steps",
     "storage-smaller-than-its-tensor": "the bytes behind the storage are free in this plan",
     "view-across-the-boundary-of-a-body": "the body only reads what it shows",
     "written-by-the-caller-and-by-a-step": "the step makes the whole tensor anew before anybody reads it",

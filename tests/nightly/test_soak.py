@@ -39,3 +39,15 @@ def test_a_planner_that_puts_everything_at_byte_0_is_noticed(
     found.right(1)
     assert found.counts["disagreements"] == 1
     assert capsys.readouterr().out.startswith("DISAGREEMENT right plan of model 1")
+
+
+def test_a_simulator_that_sees_nothing_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: SIM7.2"""
+    monkeypatch.setattr(soak.Soak, "runs", lambda *_: "identical")
+    found = soak.Soak()
+    for number in range(12):
+        found.wrong(number)
+    assert found.counts["disagreements"] == found.counts["changed plans that the executor calls corrupt"] > 0
+    assert "that the executor calls corrupt" in capsys.readouterr().out

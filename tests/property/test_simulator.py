@@ -6,23 +6,34 @@ with kernels of its own, compares every read, and keeps account of every byte.
 
 from __future__ import annotations
 
-from hypothesis import assume, given
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
+from tests.support.effort import share
+from tests.support.execution import in_any_order, mean, stated
 from tests.support.full_trace import untimed
 from tests.support.models import arenas, changes, models
 from tests.support.objections import objections
-from tests.support.recipes import HOLDERS, KINDS
-from tests.support.simulated import ran
+from tests.support.onnx_models import build
+from tests.support.recipes import HOLDERS, KINDS, LEAVES
+from tests.support.simulated import is_no_corruption, ran, ran_beside
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import ArenaConfiguration, Model
-from tmmu.examples.broken.faults.entries import PLACES, Change, corrupted
+from tmmu.examples.broken.faults.entries import COLUMNS, PLACES, Change, corrupted, some_change
+from tmmu.importers.onnx import import_onnx
+from tmmu.importers.shapes import resolve
+from tmmu.ir import order as orders_of
 from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.records import trace as traces
 from tmmu.runtime.records.trace import Trace
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram
+from tmmu.simulator.onnx_model import OnnxModel
 
 modes = st.sampled_from(("inference", "forward"))
 layouts = st.sampled_from(("packed", "slots", "pools"))
@@ -107,3 +118,42 @@ def test_the_sanitizer_finds_all_that_comparing_bytes_finds(model: Model, wanted
         return
     if seen is not None:
         assert owned is not None
+
+
+@given(models(kinds=LEAVES), modes, layouts, st.integers(0, 1 << 32), seeds)
+def test_what_a_byte_level_executor_calls_corrupt_a_run_does_not_call_identical(
+    model: Model, mode: str, layout: str, number: int, seed: int
+) -> None:
+    """Any entry of a plan changed; the executor writes for the caller in several orders. spec: SIM1.9, SIM7.2"""
+    right = plan_memory(model, options=PlanOptions(mode=mode, layout=layout)).plan
+    change = some_change(random.Random(number), COLUMNS)
+    plan = corrupted(right, [change])
+    assume(plan is not None)
+    assert plan is not None
+    if in_any_order(plan, seed, mean(plan, model.bindings.donated)) is not None:
+        event("corrupt")
+        assert is_no_corruption(change, right, plan) or corrupts(plan, model, seed)
+
+
+@pytest.mark.parametrize("bodies", [False, True])
+def test_beside_a_model_its_plans_mean_what_the_model_means(bodies: bool, tmp_path: Path) -> None:
+    """Whatever roles, flags and ties are changed. A run with ONNX kernels takes those branches and rounds that values
+    choose, so that it is held against models without bodies. spec: SIM1.11, SIM5.6, SIM5.7, SIM7.2
+    """
+    path, corrupt = tmp_path / "m.onnx", 0
+    for number in range(share(60)):
+        chance = random.Random(f"{number} {bodies}")
+        kinds = [chance.randrange(64 if bodies else 60) for _ in range(chance.randrange(2, 14))]
+        path.write_bytes(build([kind + 64 * chance.randrange(1 << 10) for kind in kinds]).SerializeToString())
+        graph = orders_of.stable_topological(import_onnx(path))
+        right = plan_memory(graph, options=PlanOptions(layout=("packed", "slots", "pools")[number % 3])).plan
+        source, meaning = OnnxModel(resolve(path)), stated(right)
+        assert in_any_order(right, number, meaning) is None
+        for _ in range(8):
+            plan = corrupted(right, [some_change(chance, COLUMNS)])
+            if plan is None or in_any_order(plan, number, meaning) is None:
+                continue
+            corrupt += 1
+            assert ran_beside(plan, source, "hash", number), (number, bodies)
+            assert bodies or ran_beside(plan, source, "onnx", number), number
+    assert corrupt

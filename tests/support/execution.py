@@ -8,16 +8,18 @@ The operators are those of `tests.support.recipes`. Nothing of the planner or of
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tests.support.machine import Meaning, NotRunnable, Seen, Step, observe, steps_of
 from tests.support.recipes import DECLARED, WHOLE_VIEWS
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import NodePart, Role, Shares
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES, SHARES
+from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, ROLES, SHARES
 from tmmu.plan.sections import Plan
 
-__all__ = ["NotRunnable", "difference", "mean", "observe", "unlike"]
+__all__ = ["NotRunnable", "difference", "in_any_order", "mean", "observe", "stated", "unlike"]
 
 ELEMENTWISE = {"Relu": 1, "Cast": 1, "Add": 2}
 """How many operands, from the first, an operator of ai.onnx may overwrite; declared ones may overwrite any."""
@@ -47,6 +49,22 @@ def difference(plan: Plan, seed: int, donated: Iterable[str] = (), meaning: Mean
     return unlike(private, placed)
 
 
+def in_any_order(plan: Plan, seed: int, meaning: Meaning) -> str | None:
+    """What goes wrong in one of four runs, between which the caller writes in other orders; None for nothing."""
+    chance, given = random.Random(seed), list(meaning.given)
+    for number in range(4):
+        try:
+            found = difference(plan, seed + number, meaning=replace(meaning, given=tuple(given)))
+        except NotRunnable:
+            return None
+        if found is not None:
+            return found
+        given.reverse()
+        if number:
+            chance.shuffle(given)
+    return None
+
+
 def unlike(private: Seen, placed: Seen) -> str | None:
     """The first thing in which a run in arenas differs from one in private memory, or that was wrong in either."""
     for wrong in (*private.wrong, *placed.wrong):
@@ -60,7 +78,7 @@ def unlike(private: Seen, placed: Seen) -> str | None:
 def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
     """What the steps of a plan mean as it declares them, as far as its operators can mean that."""
     t = plan.allocation.tensors
-    names, roles = t.name.list(), [ROLES[k] for k in t.role.tolist()]
+    names = t.name.list()
     views: dict[str, tuple[str, int]] = {}
     overwritten: dict[str, set[str]] = {}
     for step in steps_of(plan):
@@ -74,13 +92,39 @@ def mean(plan: Plan, donated: Iterable[str] = ()) -> Meaning:
                 views[names[w]] = (names[of], int(t.window[w]) - int(t.window[of]))
             elif word is Shares.IN_PLACE and (domain == DECLARED or position < ELEMENTWISE.get(op, 0)):
                 overwritten.setdefault(step.node, set()).add(names[of])
+    return _with_caller(plan, views, overwritten, donated)
+
+
+def stated(plan: Plan) -> Meaning:
+    """What the steps of a right plan mean by its columns, whatever its operators are: of real ones none is known here.
+
+    spec: V2.1
+    """
+    t = plan.allocation.tensors
+    names, of = t.name.list(), t.of.tolist()
+    views: dict[str, tuple[str, int]] = {}
+    overwritten: dict[str, set[str]] = {}
+    for step in steps_of(plan):
+        for w in step.writes:
+            if of[w] in step.reads and SHARES[int(t.shares[w])] is Shares.VIEW:
+                views[names[w]] = names[of[w]], int(t.window[w]) - int(t.window[of[w]])
+            elif of[w] in step.reads and SHARES[int(t.shares[w])] is Shares.IN_PLACE:
+                overwritten.setdefault(step.node, set()).add(names[of[w]])
+    return _with_caller(plan, views, overwritten, ())
+
+
+def _with_caller(
+    plan: Plan, views: dict[str, tuple[str, int]], overwritten: dict[str, set[str]], donated: Iterable[str]
+) -> Meaning:
+    """What the caller writes, reads and keeps, besides."""
+    t = plan.allocation.tensors
+    names, roles = t.name.list(), [ROLES[k] for k in t.role.tolist()]
     given = tuple(name for name, writer in zip(names, t.writer.tolist(), strict=True) if writer == NONE)
-    read_after = IS_OUTPUT | (IS_SAVED if plan.origin.mode == "forward" else 0)
     kept = frozenset(given).difference(donated)
     taken = tuple(
         name
         for name, flags, role in zip(names, t.flags.tolist(), roles, strict=True)
-        if flags & read_after or (role in (Role.PARAMETER, Role.OPTIMIZER) and name in kept)
+        if flags & (IS_OUTPUT | IS_RETURNED) or (role in (Role.PARAMETER, Role.OPTIMIZER) and name in kept)
     )
     return Meaning(views, overwritten, given, taken, kept)
 

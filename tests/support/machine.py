@@ -185,6 +185,8 @@ class Run:
         )
         self.rows = {name: row for row, name in enumerate(self.names)}
         self.times: dict[str, int] = {}
+        self.ran: set[str] = set()
+        """The nodes that have run, within a body those of its last round."""
         self.bodies_at: dict[int, list[int]] = {}
         for b, enter in enumerate(plan.allocation.bodies.enter.tolist()):
             self.bodies_at.setdefault(enter, []).append(b)
@@ -206,7 +208,7 @@ class Run:
     def written(self, t: int) -> bool:
         """Was a tensor written in this run? What is saved in a branch that is not taken is not."""
         writer = int(self.plan.allocation.tensors.writer[t])
-        return writer == NONE or self.steps[writer].node in self.times
+        return writer == NONE or self.steps[writer].node in self.ran
 
     def is_view(self, t: int) -> bool:
         """Is a tensor a view, for which nothing is written?"""
@@ -224,6 +226,7 @@ class Run:
             n = numbers[at]
             step = self.steps[n]
             self.times[step.node] = self.times.get(step.node, 0) + 1
+            self.ran.add(step.node)
             chance = random.Random(f"{self.seed} {step.node} {self.times[step.node]}")
             if step.part is NodePart.WHOLE:
                 self.kernel(step, chance)
@@ -347,6 +350,8 @@ class Run:
         self.write(enter, chance, "formal", [*formals, *results], [*operands, *scratch])
         sources = []
         for _ in range(chance.randrange(4)):
+            # What this round does not write, in a branch that it does not take, is no value of it.
+            self.ran.difference_update(self.steps[n].node for body in bodies for n in body.steps)
             for body in bodies:
                 self.sequence(body.steps)
             sources = [t for body in bodies for t in body.sources()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tmmu.simulator import PlanProgram, SimulationReport, simulate
 from tmmu.simulator.elements import Array, decode
 from tmmu.simulator.onnx_kernels import OnnxKernels
 from tmmu.simulator.onnx_model import OnnxModel
+from tmmu.simulator.onnx_node import NodeKernel
 
 
 class Simulated:
@@ -33,6 +35,7 @@ class Simulated:
         seed: int = 0,
         sanitize: bool = True,
         bindings: dict[str, Any] | None = None,
+        make: Callable[..., NodeKernel] = NodeKernel,
         **options: Any,
     ) -> None:
         path = folder / "model.onnx"
@@ -43,7 +46,7 @@ class Simulated:
         program = PlanProgram(self.plan)
         source = OnnxModel(resolve(path, **bound))
         source.bind(program)
-        kernels = OnnxKernels(program, source, inputs, seed)
+        kernels = OnnxKernels(program, source, inputs, seed, make)
         self.report: SimulationReport = simulate(program, kernels, sanitize=sanitize)
         arrays = kernels.arrays(self.report.outputs)
         self.outputs = {name: arrays[name] for name in source.outputs if name in arrays}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.support.machine import MOST_BYTES
 from tmmu.core.columns import NONE
 from tmmu.core.vocabulary import Role
-from tmmu.plan.columns import IS_OUTPUT, IS_SAVED, ROLES
+from tmmu.plan.columns import IS_OUTPUT, IS_RETURNED, ROLES
 from tmmu.plan.sections import Plan
 
 Byte = tuple[int, int]
@@ -64,10 +64,9 @@ def stale(plan: Plan, views: dict[int, tuple[int, int]], donated: frozenset[str]
             yield n
         for row in made:
             write(row)
-    after = IS_OUTPUT | (IS_SAVED if plan.origin.mode == "forward" else 0)
     kept = [ROLES.index(role) for role in (Role.PARAMETER, Role.OPTIMIZER)]
     for row, name in enumerate(t.name):
-        taken = t.flags[row] & after or (t.role[row] in kept and name not in donated)
+        taken = t.flags[row] & (IS_OUTPUT | IS_RETURNED) or (t.role[row] in kept and name not in donated)
         if taken and not right(row):
             yield len(reads)
             return

@@ -12,11 +12,11 @@ from tests.support.effort import share
 from tests.support.models import numbered
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model, Shares
+from tmmu.core.vocabulary import Model, Role, Shares
 from tmmu.examples.broken.editing import changed, in_place
 from tmmu.examples.broken.faults.entries import Change
 from tmmu.examples.broken.faults.entries import corrupted as changed_by
-from tmmu.plan.columns import SHARES
+from tmmu.plan.columns import ROLES, SHARES
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.runtime.memory import MappedMemory
@@ -68,7 +68,7 @@ def test_a_right_plan_is_identical_and_uses_its_footprint() -> None:
         report = simulated(planned(CHAIN, layout=layout), sanitize=True)
         assert report.identical
         assert report.touched == report.footprints
-        assert report.looks == 4 + 5 + 2  # results, operands, and what the caller reads
+        assert report.looks == 2 + 4 + 5 + 2  # what the caller writes, results, operands, what the caller reads
 
 
 def test_hashed_addresses_are_run_as_well() -> None:
@@ -227,6 +227,28 @@ def body_of_bodies(depth: int) -> Model:
 
 def test_bodies_nest_as_deeply_as_they_may() -> None:
     assert simulated(planned(body_of_bodies(40))).identical
+
+
+def test_what_the_caller_writes_is_compared_when_all_is_written() -> None:
+    """Though nobody reads the one, or it is written last. spec: SIM1.9"""
+    plan = planned(text_model("node matmul Matmul x -> y", parameters="w v"))
+    for one, other in (("w", "v"), ("v", "w")):
+        wrong = moved(plan, one, other)
+        for sanitize in (False, True):
+            found = corruption(wrong, sanitize=sanitize)
+            assert (found.step, found.text.startswith("the caller has written ")) == (None, True)
+            assert {*found.tensors} <= {"v", "w"}
+
+
+def test_a_step_that_changes_what_it_does_not_read_and_write_is_no_program() -> None:
+    """Nor is one that reads and writes what is stated to be nothing of the kind. spec: SIM1.10"""
+    update = "node update test::Update w x -> w changes w"
+    plan = planned(text_model(update, "node matmul Matmul w -> y", "tensor w u8 64 donated", parameters="w"))
+    with pytest.raises(Corrupted, match="update changes x, which it does not"):
+        PlanProgram(changed(plan, "steps", 0, mutates=plan.allocation.tensors.name.list().index("x")))
+    scratch = planned(text_model("node matmul Matmul x -> y scratch 16"))
+    with pytest.raises(Corrupted, match="which is neither its scratch nor stated to be changed"):
+        PlanProgram(changed(scratch, "tensors", "matmul.scratch0", role=ROLES.index(Role.ACTIVATION)))
 
 
 def test_steps_that_make_no_program_are_named() -> None:

@@ -16,7 +16,10 @@ from tests.support.simulations import Simulated, evaluated, same
 from tmmu import examples
 from tmmu.core.dtypes import BITS, nbytes
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Shares
+from tmmu.examples.broken.editing import changed
 from tmmu.examples.broken.networks import choice, layers, swap
+from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
 from tmmu.simulator import Corrupted
@@ -353,11 +356,21 @@ def test_a_plan_of_another_model_is_not_run(tmp_path: Path) -> None:
             Simulated(layers(), tmp_path, plan=plan)
 
 
-def test_the_model_says_what_its_caller_reads(tmp_path: Path) -> None:
-    """The plan does not know that `first` is an output. spec: SIM5.7"""
+def test_the_model_says_what_its_caller_writes_and_reads(tmp_path: Path) -> None:
+    """The plan does not know that `first` is an output, or states that a weight shows another. spec: SIM5.7"""
     run = Simulated(layers(first_is_output=True), tmp_path, plan=plan_of(layers(), tmp_path))
     assert run.report.corruption is not None
     assert run.report.corruption.tensors == ("first", "y")
+    two = model_of(
+        "main (float[4] x) => (float[4] z) <float[4] a = {1, 2, 3, 4}, float[4] b = {5, 6, 7, 8}>"
+        " { y = Add (x, a) z = Mul (y, b) }"
+    )
+    plan = plan_of(two, tmp_path)
+    names, t = plan.allocation.tensors.name.list(), plan.allocation.tensors
+    tied = {"storage": int(t.storage[names.index("a")]), "of": names.index("a"), "shares": SHARES.index(Shares.VIEW)}
+    corruption = Simulated(two, tmp_path, plan=changed(plan, "tensors", "b", **tied)).report.corruption
+    assert corruption is not None
+    assert (set(corruption.tensors), corruption.step) == ({"a", "b"}, None)
 
 
 def test_gradient_steps_have_no_kernels(tmp_path: Path) -> None:

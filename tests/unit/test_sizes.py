@@ -18,8 +18,11 @@ from tests.support.onnx_cases import cases, compared
 from tests.support.onnx_files import LIGHT, model_of
 from tmmu import examples
 from tmmu.cli.entry import run
+from tmmu.cli.models import load
 from tmmu.core.dims.expressions import evaluate, symbol
 from tmmu.core.vocabulary import Bindings
+from tmmu.plan import file
+from tmmu.planner import PlanOptions, plan_memory
 
 EINSUM = """g (float[1] d, float[64,64] cd) => (float[N] z) {
   y = Einsum <equation = "d,cd->dc"> (d, cd) z = Relu(y) }"""
@@ -59,7 +62,7 @@ def test_a_plan_that_rests_on_a_wrong_size_is_refuted_with_both_sizes(tmp_path: 
     """spec: V3.8"""
     model, plan = str(tmp_path / "m.onnx"), str(tmp_path / "p.cbor")
     onnx.save(model_of(EINSUM), model)
-    assert run(["plan", model, "-o", plan]) == 0
+    file.save(plan_memory(load(model)).plan, plan)  # which `tmmu plan` does not write
     found = CliRunner().invoke(command, [plan, "--model", model, "--format", "json"], standalone_mode=False)
     (verdict,) = json.loads(found.stdout)["files"]
     witness = verdict["witness"]
@@ -83,6 +86,38 @@ def test_a_result_that_is_taken_for_none_is_listed(text: str, listed: list[str],
     """In this version named results state that a BatchNormalization trains, and have bytes then. spec: V3.9, T9.1"""
     program = read(text, tmp_path, opset=9)
     assert (program.size_differences, list(program.assumed_sizes)) == ((), listed)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (EINSUM, "'Einsum#0': by onnx's inference 'y' is float32 [1, 64], by the text of its operator float32 [64"),
+        (RANGE, "'Range#0': by onnx's inference 'y' is float32 [1], by the text of its operator no result: "),
+        (ONE_HOT, "'pick': by onnx's inference else_branch runs, by the text of its operator then_branch runs"),
+    ],
+    ids=["einsum", "range", "onehot"],
+)  # fmt: skip
+def test_no_plan_is_written_that_rests_on_a_wrong_size(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: C2.11"""
+    model, plan = tmp_path / "m.onnx", tmp_path / "p.cbor"
+    onnx.save(model_of(text), model)
+    assert run(["plan", str(model), "-o", str(plan)]) == 4
+    out, err = capsys.readouterr()
+    assert f"node {said}" in err
+    assert (out, err.count("\n"), "[INVALID_IR_SHAPES]" in err, plan.exists()) == ("", 1, True, False)
+
+
+def test_nor_is_one_by_planning_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another verifier might have proved the first. spec: C2.11"""
+    model, old, new = (str(tmp_path / name) for name in ("m.onnx", "old.cbor", "new.cbor"))
+    onnx.save(model_of(EINSUM.replace("64,64", "n,64")), model)
+    options = PlanOptions(replan_policy="REPLAN_AT_SAFEPOINT")
+    file.save(plan_memory(load(model, Bindings(ranges={"n": (2, 3)})), options=options).plan, old)
+    assert run(["replan", old, "--model", model, "--dim", "n=4", "-o", new]) == 4
+    assert "node 'Einsum#0': by onnx's inference 'y' is" in capsys.readouterr().err
+    assert not Path(new).exists()
 
 
 def test_an_operator_without_a_rule_is_listed_and_can_be_forbidden(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ What is checked are the bytes that would be written, read back, against the mode
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from proofs import obligations
 from proofs.readers.models.ir import read_ir
@@ -17,6 +18,9 @@ from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import Model
 from tmmu.plan import file
 from tmmu.plan.sections import Plan
+
+if TYPE_CHECKING:
+    from tmmu.importers.shapes import Resolved
 
 TIMEOUT_S = 60.0
 """Seconds for the solver to show that a size has its maximum; it takes milliseconds."""
@@ -51,6 +55,26 @@ def check(plan: Plan, model: Model, *, is_ir: bool) -> None:
                 place=shown.name,
                 fix="bind one of the tensor's dimensions to a single size, as in --dim NAME=SIZE",
             )
+
+
+def check_sizes(resolved: Resolved | None) -> None:
+    """Raise INVALID_IR_SHAPES for the first size, or branch, that the verifier works out otherwise than inference does.
+
+    None, for a model that states its sizes, is right. O(nodes + accesses). spec: C2.11, V3.8
+    """
+    if resolved is None:
+        return
+    from proofs.readers.models.onnx import reference_of
+
+    for found in reference_of(resolved).size_differences:
+        what = f"{found.tensor!r} is {found.inferred}" if found.tensor else found.inferred
+        raise TmmuError(
+            "INVALID_IR_SHAPES",
+            f"by onnx's inference {what}, by the text of its operator {found.found}; nothing was written",
+            place=f"node {found.node!r}",
+            fix="write other operators in its place, and report which of the two is wrong",
+            node_id=found.node,
+        )
 
 
 def _check_loops(model: Model) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tmmu.core import extras, kind
 from tmmu.core.errors import TmmuError
@@ -11,23 +12,34 @@ from tmmu.core.vocabulary import Bindings, Model
 from tmmu.ir import files, order, validate
 from tmmu.planner.patterns import matches
 
+if TYPE_CHECKING:
+    from tmmu.importers.shapes import Resolved
+
 UNBOUND = Bindings()
 """What is bound where nothing is given."""
 
 
 def load(path: str, bindings: Bindings = UNBOUND) -> Model:
     """The model at `path`, valid and in execution order, with every binding applied; `donated` may be patterns."""
+    return load_resolved(path, bindings)[0]
+
+
+def load_resolved(path: str, bindings: Bindings = UNBOUND) -> tuple[Model, Resolved | None]:
+    """The same, and what shape inference gives for an ONNX file."""
     if kind.is_ir(path):
         model = _ir(path, bindings)
-        return replace(model, bindings=donated(model, bindings.donated, path))
+        return replace(model, bindings=donated(model, bindings.donated, path)), None
     with extras.needed("onnx", "reading ONNX"):
-        from tmmu.importers.onnx import import_onnx
+        from tmmu.importers.onnx import import_resolved
+        from tmmu.importers.shapes import resolve
     try:
-        model = import_onnx(
+        resolved = resolve(
             path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, ranges=bindings.ranges,
             trust_shapes=bindings.trust_shapes,
         )  # fmt: skip
-        return order.stable_topological(replace(model, bindings=donated(model, bindings.donated, path)))
+        model = import_resolved(resolved)
+        model = replace(model, bindings=donated(model, bindings.donated, path))
+        return order.stable_topological(model), resolved
     except TmmuError as error:
         error.in_file(path)
         raise

@@ -51,8 +51,8 @@ def plan(
     """
     from tmmu import planner
     from tmmu.cli import ranks, storages, summary
-    from tmmu.cli.checking import check
-    from tmmu.cli.models import load
+    from tmmu.cli.checking import check, check_sizes
+    from tmmu.cli.models import load_resolved
     from tmmu.plan import file
     from tmmu.planner.modes import chosen, has_backward, prepare
     from tmmu.planner.remat import check_budget
@@ -61,8 +61,9 @@ def plan(
     target = _target(model, output, events)
     spec = ranks.load(sharding, training.budget, options.order)
     config, policy = arenas
-    loaded = load(model, bindings)
+    loaded, resolved = load_resolved(model, bindings)
     try:
+        check_sizes(resolved)
         mode, _ = chosen(training.mode, training.preset, training.budget)
         graph = prepare(loaded, mode, config, training.budget, policy)
         wanted = replace(options, mode=mode, is_stage=spec is not None or has_backward(loaded))

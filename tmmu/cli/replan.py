@@ -98,8 +98,8 @@ def replanned(
         What `tmmu.planner.replan.replan` raises, MODE_VIOLATION for a plan that computes values again where no budget
         is given, what reading, planning and checking the model raise.
     """
-    from tmmu.cli.checking import check
-    from tmmu.cli.models import load
+    from tmmu.cli.checking import check, check_sizes
+    from tmmu.cli.models import load_resolved
     from tmmu.plan.sections import configured
     from tmmu.planner import replan as policies
     from tmmu.planner.modes import prepare
@@ -121,8 +121,9 @@ def replanned(
     except TmmuError as error:
         error.in_file(name)
         raise
-    loaded = load(model, bindings)
+    loaded, resolved = load_resolved(model, bindings)
     try:
+        check_sizes(resolved)
         graph = prepare(loaded, old.origin.mode, configured(old), budget, old.configuration.policy)
         made, change = policies.replan(old, graph, shape, chosen, t=iteration, address_token=address_token)
         if budget is not None:

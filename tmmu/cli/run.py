@@ -17,7 +17,7 @@ from tmmu.cli.options import RecordOptions
 from tmmu.cli.run_options import RunOptions, compute_options
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import bound, existing, successive
-from tmmu.core.kind import IR, PLAN, kind_of
+from tmmu.core.kind import IR, is_plan, kind_of
 from tmmu.core.output import json_text, print_lines, print_text
 from tmmu.core.vocabulary import Bindings
 
@@ -68,7 +68,7 @@ def run(
 
     sizes = successive(dim)
     computing = replace(
-        computing, kernels=computing.kernels or ("hash" if _is_plan(target) else "onnx"),
+        computing, kernels=computing.kernels or ("hash" if is_plan(target) else "onnx"),
         batches=computing.batches or max((len(each) for each in sizes.values() if len(each) > 1), default=None),
     )  # fmt: skip
     bindings = replace(
@@ -100,33 +100,29 @@ def run(
     return 0 if last.report.identical else 1
 
 
-def _is_plan(target: str) -> bool:
-    """Whether what is to be run is a plan: by its content, or, where that is unclear, by the suffix `.cbor`."""
-    found = kind_of(target)
-    return found == PLAN or (found is None and target.endswith(".cbor"))
-
-
 def _check_usage(target: str, path: str | None, computing: RunOptions, output: str | None, bindings: Bindings) -> None:
     """Refuse what does not go together."""
-    is_plan, kernels = _is_plan(target), computing.kernels
+    alone, kernels = is_plan(target), computing.kernels
     if kind_of(target) == IR or (kind_of(target) is None and target.endswith(".ir.cbor")):
         how = f"run its plan alone: tmmu run {path or 'FILE.plan.cbor'}"
         raise click.UsageError(f"{target}: only ONNX models have kernels here; {how}")
-    if is_plan and path is not None:
+    if alone and path is not None:
         raise click.UsageError("a plan is run alone: leave out --plan, or name an ONNX model beside it")
-    if is_plan and kernels == "onnx":
-        raise click.UsageError("--kernels onnx needs the model: tmmu run MODEL --plan PLAN")
-    if is_plan and replace(bindings, donated=()) != Bindings():
+    if alone and kernels != "hash":
+        raise click.UsageError(f"--kernels {kernels} needs the model: tmmu run MODEL --plan PLAN")
+    if alone and replace(bindings, donated=()) != Bindings():
         raise click.UsageError("bindings are for a model: a plan has its own")
+    if kernels == "onnxruntime":
+        computing.node_kernel()  # if it is missing, nothing is planned first
     if kernels == "hash" and (computing.inputs is not None or output is not None):
-        raise click.UsageError("--inputs and -o go with --kernels onnx: stand-ins compute nothing of the model's")
+        raise click.UsageError("--inputs and -o go with kernels of the model: stand-ins compute nothing of it")
 
 
 def _plan(target: str, path: str | None, bindings: Bindings) -> tuple[Plan, bool]:
     """The plan to run, and whether it was made here."""
     from tmmu.plan import file
 
-    if _is_plan(target):
+    if is_plan(target):
         return file.load(target).plan, False
     if path is not None:
         plan = file.load(path).plan

@@ -18,8 +18,9 @@ from tmmu.cli.run_options import RunOptions
 from tmmu.cli.run_report import BatchResult
 from tmmu.core.errors import TmmuError
 from tmmu.core.extras import needed
+from tmmu.core.kind import is_plan
 from tmmu.core.output import progress
-from tmmu.core.vocabulary import REPLAN_POLICIES
+from tmmu.core.vocabulary import REPLAN_POLICIES, Bindings
 from tmmu.plan import file, metrics
 from tmmu.plan.sections import Plan
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
@@ -31,10 +32,11 @@ if TYPE_CHECKING:
 
 
 class Runnable(NamedTuple):
-    """A plan at one shape, as a program, with the model where its own kernels compute."""
+    """A plan at one shape, as a program, with the model that it is of and its kernels, where these compute."""
 
     program: PlanProgram
-    model: OnnxModel | None
+    model: OnnxModel | None = None
+    kernels: OnnxKernels | None = None
 
 
 class BatchLoop:
@@ -95,7 +97,7 @@ class BatchLoop:
                     record.corruption = error.corruption
                     yield self.refuted(error, number, record)
                     return
-                report, arrays = self.batch(batches, runnable.model, number)
+                report, arrays = self.batch(batches, runnable, number)
                 record.corruption = report.corruption
                 yield BatchResult(report, arrays, self.plan, shape, change, record)
                 if not report.identical:
@@ -135,11 +137,11 @@ class BatchLoop:
         key = tuple(shape.values())
         if key not in self.known:
             program = PlanProgram(at_shape(self.plan, shape), self.donated)
-            self.known[key] = Runnable(program, self.bound(program) if self.computing.kernels == "onnx" else None)
+            self.known[key] = Runnable(program) if is_plan(self.target) else self.bound(program)
         return self.known[key]
 
-    def bound(self, program: PlanProgram) -> OnnxModel:
-        """The ONNX model of a program, with which it agrees."""
+    def bound(self, program: PlanProgram) -> Runnable:
+        """A program with the ONNX model with which it agrees, and with the kernels of that which are asked for."""
         with needed("onnx", "running an ONNX model"):
             from tmmu.importers.shapes import resolve
             from tmmu.simulator.onnx_model import OnnxModel
@@ -151,23 +153,39 @@ class BatchLoop:
                 trust_shapes=bindings.trust_shapes,
             )
         )  # fmt: skip
-        model.bind(program)
-        return model
+        model.bind(program, self.saved(bindings) if self.plan.origin.mode == "forward" else ())
+        if self.computing.kernels == "hash":
+            return Runnable(program, model)
+        from tmmu.simulator.onnx_kernels import OnnxKernels
+        from tmmu.simulator.values import read_inputs
 
-    def batch(self, batches: Batches, model: OnnxModel | None, number: int) -> tuple[SimulationReport, dict[str, Any]]:
-        """Run a batch: what it showed, and its outputs as arrays where there is a model."""
+        path, given = self.computing.inputs, {name: model.sizes[name] for name in model.inputs}
+        inputs = {} if path is None else read_inputs(path, given)
+        return Runnable(program, model, OnnxKernels(program, model, inputs, make=self.computing.node_kernel()))
+
+    def saved(self, bindings: Bindings) -> list[str]:
+        """What a backward half of the model would read of its forward half. spec: M1.6, SIM5.7"""
+        from tmmu.cli.models import load
+        from tmmu.planner.modes import prepare
+
+        forward = prepare(load(self.target, bindings), "forward", ())
+        return [tensor.name for tensor in forward.tensors if tensor.saved_for_backward]
+
+    def batch(self, batches: Batches, runnable: Runnable, number: int) -> tuple[SimulationReport, dict[str, Any]]:
+        """Run a batch: what it showed, and its outputs as arrays where the model's kernels compute."""
         program, seed = batches.program, self.computing.seed + number
         doing = progress(self.name)
 
         def step(at: int) -> None:
             doing(f"step {at} of {len(program.steps)}")
 
-        if model is None:
+        if runnable.model is None or runnable.kernels is None:
             report, arrays = batches.run(HashKernels(program, seed), step), {}
         else:
-            own = _onnx(program, model, self.computing.inputs, seed)
-            report = batches.run(own, step)
-            arrays = {k: array for k, array in own.arrays(report.outputs).items() if k in model.outputs}
+            runnable.kernels.seed = seed
+            report = batches.run(runnable.kernels, step)
+            outputs = runnable.kernels.arrays(report.outputs)
+            arrays = {name: array for name, array in outputs.items() if name in runnable.model.outputs}
         doing("")
         return report, arrays
 
@@ -198,11 +216,3 @@ def prove(plan: Plan, model: str) -> None:
             fix="make it with tmmu replan and see what verify-plan reports of it",
             failure_operator="UML_OS.TMMU.PrepareMemory_v2",
         )
-
-
-def _onnx(program: PlanProgram, model: OnnxModel, inputs: str | None, seed: int) -> OnnxKernels:
-    from tmmu.simulator.onnx_kernels import OnnxKernels
-    from tmmu.simulator.values import read_inputs
-
-    given = {} if inputs is None else read_inputs(inputs, {name: model.sizes[name] for name in model.inputs})
-    return OnnxKernels(program, model, given, seed)

@@ -18,9 +18,9 @@ def install(extra: str) -> str:
 
 
 @contextmanager
-def needed(package: str, doing: str, code: str = "INVALID_IR") -> Iterator[None]:
-    """Around the import of modules that import `package`, whose extra has its name. Raises TmmuError without it."""
+def needed(package: str, doing: str, code: str = "INVALID_IR", extra: str | None = None) -> Iterator[None]:
+    """Around the import of modules that import `package`, of an extra of that name or another. TmmuError without it."""
     try:
         yield
     except ImportError as error:
-        raise TmmuError(code, f"{doing} needs the package {package}", fix=install(package)) from error
+        raise TmmuError(code, f"{doing} needs the package {package}", fix=install(extra or package)) from error

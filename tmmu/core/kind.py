@@ -75,6 +75,12 @@ def is_ir(path: str) -> bool:
     return found == IR or (found is None and path.endswith((".cbor", ".ir.txt")))
 
 
+def is_plan(path: str) -> bool:
+    """Whether what is to be run is a plan: by its content, or, where that is unclear, by the suffix `.cbor`."""
+    found = kind_of(path)
+    return found == PLAN or (found is None and path.endswith(".cbor"))
+
+
 def check_plan(path: str, head: bytes) -> None:
     """Raise INVALID_PLAN for bytes that begin like a model or a checkpoint."""
     found = kind(head)

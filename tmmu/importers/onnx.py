@@ -64,11 +64,16 @@ def import_onnx(
     O(nodes + accesses x depth of bodies). `spec/tmmu.md` T8.12, T9.1, T10.1, T10.5, M3.2.
     """
     resolved = resolve(path, dims=dims, shapes=shapes, values=values, ranges=ranges, trust_shapes=trust_shapes)
+    return import_resolved(resolved, donate)
+
+
+def import_resolved(resolved: Resolved, donate: Sequence[str] = ()) -> Model:
+    """The same of a file of which `resolve` has found the shapes."""
     try:
         model = _Import(resolved).model(_donated(resolved.graph.graph, donate))
         validate(model)
     except TmmuError as error:
-        raise error.in_file(os.fspath(path)) from error.__cause__
+        raise error.in_file(os.fspath(resolved.path)) from error.__cause__
     return model
 
 

@@ -66,8 +66,9 @@ def steps_of(plan: Plan) -> list[PlanStep]:
     """The steps of a plan, each with its own scratch apart from what it reads and writes."""
     reads, writes, mutates = (plan.allocation.steps.listed(which) for which in plan.allocation.steps.LISTS)
     scratch = ROLES.index(Role.SCRATCH)
-    role, writer = plan.allocation.tensors.role.tolist(), plan.allocation.tensors.writer.tolist()
-    made = []
+    tensors = plan.allocation.tensors
+    names, role, writer = tensors.name.list(), tensors.role.tolist(), tensors.writer.tolist()
+    made: list[PlanStep] = []
     for n, (op, part, body) in enumerate(
         zip(
             plan.allocation.steps.op.tolist(),
@@ -90,7 +91,21 @@ def steps_of(plan: Plan) -> list[PlanStep]:
                 mutates[n], () if copies else tuple(own),
             )
         )  # fmt: skip
+        _check_changes(names, n, made[-1])
     return made
+
+
+def _check_changes(names: Sequence[str], n: int, step: PlanStep) -> None:
+    """Raise `Corrupted` where a step changes what it does not read and write, or the other way round: a leave copies.
+
+    spec: SIM1.10
+    """
+    both = {*step.operands} & {*step.results}
+    for t in sorted(set(step.mutates) - both):
+        raise malformed(f"{step.node} changes {names[t]}, which it does not read and write", names[t], step=n)
+    for t in sorted(both.difference(step.mutates)) if step.part is not NodePart.LEAVE else ():
+        what = f"{step.node} reads and writes {names[t]}, which is neither its scratch nor stated to be changed by it"
+        raise malformed(what, names[t], step=n)
 
 
 class Tree:

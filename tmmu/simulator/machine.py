@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from tmmu.core.columns import NONE
 from tmmu.simulator.bodies import Holder, Inner
-from tmmu.simulator.memories import Raw, Store
+from tmmu.simulator.memories import PATTERN, Raw, Store
 from tmmu.simulator.program import PlanProgram
 from tmmu.simulator.witness import Corrupted, Corruption
 
@@ -51,10 +53,21 @@ class Kernels(Protocol):
 
 
 class Look(NamedTuple):
-    """A moment at which a tensor must hold what was written for it: at a step, or at the caller's end (None)."""
+    """A moment at which a tensor must hold what was written for it: at a step, or before and after all (None).
+
+    `written`: the step, or the caller, has just written it; otherwise it is about to read it.
+    """
 
     step: int | None
     tensor: int
+    written: bool = False
+
+    @property
+    def verb(self) -> str:
+        """What is done to the tensor, for people."""
+        if not self.written:
+            return "reads"
+        return "has written" if self.step is None else "writes"
 
 
 def run(
@@ -66,6 +79,9 @@ def run(
 ) -> Iterator[Look]:
     """Run a program: the caller's writes, every step, the caller's reads.
 
+    What the caller writes is looked at when it has written all of it: in whatever order it writes, nothing may lie over
+    anything else. spec: SIM1.9
+
     `given` is what the caller writes, if not the kernels; what is `carried` over from the batch before stands there
     already. Raises `Corrupted` where a step cannot be executed at all.
     O(accesses) besides what kernels cost.
@@ -76,6 +92,8 @@ def run(
             memory.store(t, given(t))
     for t in program.tied:
         memory.show(t)
+    for t in program.given:
+        yield Look(None, t, written=True)
     yield from _Machine(program, memory, kernels).all()
 
 
@@ -126,12 +144,12 @@ class _Machine:
         yield from self.looks(n, step.operands)
         self.memory.unprobe()
         self.memory.compute(n, step, partial(self.kernels.compute, n), held)
-        yield from self.looks(n, step.results)
+        yield from self.looks(n, step.results, written=True)
         yield from self.looks(n, step.scratch)
 
-    def looks(self, n: int, tensors: Sequence[int]) -> Iterator[Look]:
+    def looks(self, n: int, tensors: Sequence[int], *, written: bool = False) -> Iterator[Look]:
         for t in dict.fromkeys(tensors):
-            yield Look(n, t)
+            yield Look(n, t, written)
 
     def hold(self, tensors: Sequence[int]) -> list[Raw]:
         """The bytes of tensors, before something else is prepared.
@@ -147,7 +165,10 @@ class _Machine:
         self.executed |= {n, holder.leave}
         memory.begin(n)
         held = self.hold(step.operands)
-        memory.prepare([*step.scratch, *holder.formals, *(holder.results if holder.iterates else ())])
+        memory.prepare([*step.scratch, *holder.formals])
+        growing = holder.results if holder.iterates else ()
+        for t in growing:  # which have these bytes from the enter on, whenever they are written. spec: T8.3, SIM1.11
+            memory.store(t, np.full(self.program.sizes[t], PATTERN, np.uint8))
         for t in step.scratch:
             memory.store(t, self.kernels.scratch(t))
         yield from self.looks(n, step.operands)
@@ -184,12 +205,12 @@ class _Machine:
         held, own = self.hold(step.operands), self.hold(holder.results)
         if not holder.iterates:
             memory.prepare(self.beside(holder, sources))
-        needed = (*step.operands, *formals) if holder.iterates else ()
+        needed = (*step.operands, *formals, *growing) if holder.iterates else ()
         yield from self.looks(holder.leave, (*sources, *needed, *step.scratch))
         made = rounds.results(held, returned, own)
         for t, content in zip(holder.results, made, strict=True):
             memory.store(t, content)
-        yield from self.looks(holder.leave, holder.results)
+        yield from self.looks(holder.leave, holder.results, written=True)
 
     def beside(self, holder: Holder, sources: Sequence[int]) -> list[int]:
         """The results of a node that do not lie on what becomes them: exclusive arms allow that. spec: X4.6"""

@@ -216,6 +216,6 @@ ROUNDS: dict[str, Callable[[Sizes, Sequence[Raw]], Rounds]] = {"If": IfRounds, "
 def unknown(name: str, op: str) -> TmmuError:
     """The refusal of another operator with bodies."""
     return TmmuError(
-        "INVALID_IR", f"onnx has no kernel for {op} that runs its bodies step by step", place=f"node {name!r}",
+        "INVALID_IR", f"there is no kernel for {op} that runs its bodies step by step", place=f"node {name!r}",
         fix="run the plan alone, with --kernels hash", operator="UML_OS.TMMU.ApplyPlan_v1", node_id=name,
     )  # fmt: skip

@@ -1,14 +1,18 @@
-"""The kernels of an ONNX model: every node by onnx's reference evaluator. spec: SIM5.1, SIM5.3, SIM5.4"""
+"""The kernels of an ONNX model: every node by onnx's reference evaluator, or by onnxruntime.
+
+spec: SIM5.1, SIM5.3, SIM5.4, SIM5.8
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import NodePart
 from tmmu.simulator.bodies import Holder
 from tmmu.simulator.elements import Array, decode, encode, numpy_type
 from tmmu.simulator.machine import Rounds
@@ -30,14 +34,34 @@ class OnnxKernels:
     inputs
         Arrays for graph inputs, of the planned shapes and types; what is missing is drawn from the seed.
     seed
-        What inputs and weights that are not there are drawn from.
+        What inputs and weights that are not there are drawn from; of each batch its own.
+    make
+        What computes a node, from its arguments those of `NodeKernel`.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_IR for the first step that has no kernel, before anything is run.
     """
 
     def __init__(
-        self, program: PlanProgram, model: OnnxModel, inputs: Mapping[str, Array] | None = None, seed: int = 0
+        self,
+        program: PlanProgram,
+        model: OnnxModel,
+        inputs: Mapping[str, Array] | None = None,
+        seed: int = 0,
+        make: Callable[..., NodeKernel] = NodeKernel,
     ) -> None:
         self.program, self.model, self.inputs, self.seed = program, model, dict(inputs or {}), seed
         self.kernels: dict[int, NodeKernel] = {}
+        for n, step in enumerate(program.steps):
+            place = model.nodes[step.node]
+            if step.part is NodePart.WHOLE:
+                sizes = [model.size(program, t) for t in step.operands]
+                results = [None if name is None else model.sizes[name] for name in model.writes(place)]
+                self.kernels[n] = make(step.node, place.node, model.proto.opset_import, sizes, results)
+            elif step.op[0] or step.op[1] not in ROUNDS:
+                raise unknown(step.node, step.op[1])
 
     def given(self, t: int) -> Raw:
         """What the caller writes: an input, a bound value, a stored weight, or what is drawn for want of them."""
@@ -69,24 +93,14 @@ class OnnxKernels:
         return np.zeros(self.program.sizes[t], np.uint8)
 
     def compute(self, n: int, operands: Sequence[Raw]) -> list[Raw]:
-        """The results of a step, by the reference evaluator."""
-        kernel, step = self.kernels.get(n), self.program.steps[n]
-        sizes = [self.model.size(self.program, t) for t in step.operands]
-        if kernel is None:
-            place = self.model.nodes[step.node]
-            results = [None if name is None else self.model.sizes[name] for name in self.model.writes(place)]
-            kernel = NodeKernel(step.node, place.node, self.model.proto.opset_import, sizes, results)
-            self.kernels[n] = kernel
-        made = kernel.run([decode(operand, size) for operand, size in zip(operands, sizes, strict=True)])
+        """The results of a step."""
+        kernel, step = self.kernels[n], self.program.steps[n]
+        made = kernel.run([decode(operand, size) for operand, size in zip(operands, kernel.operands, strict=True)])
         return [encode(array, self.program.dtypes[t]) for array, t in zip(made, step.results, strict=True)]
 
     def rounds(self, holder: Holder, operands: Sequence[Raw]) -> Rounds:
         """Begin to execute an If, a Loop or a Scan."""
-        step = self.program.steps[holder.enter]
-        domain, op = step.op
-        if domain or op not in ROUNDS:
-            raise unknown(step.node, op)
-        return ROUNDS[op](self.model.holder(holder, self.program), operands)
+        return ROUNDS[self.program.steps[holder.enter].op[1]](self.model.holder(holder, self.program), operands)
 
     def arrays(self, outputs: Mapping[int, Raw]) -> dict[str, Array]:
         """What the caller reads, as arrays by name."""

@@ -7,6 +7,7 @@ model is not run at all: the first difference is its corruption. spec: SIM5.1, S
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import onnx
@@ -18,7 +19,6 @@ from tmmu.core.vocabulary import NodePart
 from tmmu.importers.shapes import Resolved
 from tmmu.importers.shapes.functions import inlined
 from tmmu.importers.shapes.structure import GraphScope, structure
-from tmmu.plan.columns import IS_RETURNED, IS_SAVED
 from tmmu.simulator.bodies import Holder, Inner
 from tmmu.simulator.elements import Size
 from tmmu.simulator.onnx_bodies import Sizes
@@ -125,26 +125,24 @@ class OnnxModel:
         """The size of a tensor of the model."""
         return self.sizes[program.names[t]]
 
-    def bind(self, program: PlanProgram) -> None:
-        """Check that a program is that of this model, and let it return what the model's caller takes.
+    def bind(self, program: PlanProgram, saved: Collection[str] = ()) -> None:
+        """Check that a program is that of this model, and let its caller be the model's.
 
-        Raises `Corrupted` with the first difference.
+        `saved` are the tensors that a later backward half reads, by name. Raises `Corrupted` with the first difference.
         """
         for step in program.steps:
             if step.op[0].startswith("tmmu.grad"):
                 raise _no_gradients(step.node)
-        self._check_tensors(program)
+        self._check_tensors(program, saved)
         self._check_steps(program)
         self._check_bodies(program)
         rows = {name: t for t, name in enumerate(program.names)}
-        program.kept = frozenset(rows[name] for name in self.stored if name not in program.donated)
-        flags = program.plan.allocation.tensors.flags.tolist()
-        saved = [t for t, word in enumerate(flags) if word & IS_SAVED and word & IS_RETURNED]
-        program.returned = sorted({*(rows[name] for name in self.outputs), *saved, *program.kept})
+        kept = frozenset(rows[name] for name in self.stored if name not in program.donated)
+        program.with_caller(kept, sorted({*kept, *(rows[name] for name in (*self.outputs, *saved))}))
 
-    def _check_tensors(self, program: PlanProgram) -> None:
+    def _check_tensors(self, program: PlanProgram, saved: Collection[str]) -> None:
         rows = {name: t for t, name in enumerate(program.names)}
-        for name in (*self.inputs, *self.stored, *self.outputs):
+        for name in (*self.inputs, *self.stored, *self.outputs, *saved):
             if name not in rows:
                 raise _other(f"it has no tensor {name}", name)
         copies = {copy for inner in _bodies(program.items) for _, copy in inner.returns}

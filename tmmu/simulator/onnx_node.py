@@ -1,4 +1,4 @@
-"""One ONNX node as a kernel: the reference evaluator of the onnx package on a model of this node alone.
+"""One ONNX node as a kernel: a model of this node alone, and the reference evaluator of the onnx package for it.
 
 spec: SIM5.1, SIM5.5
 """
@@ -43,7 +43,7 @@ class KernelFailed(TmmuError):
 
 
 class NodeKernel:
-    """A node of ai.onnx, or of another domain that the reference evaluator supports.
+    """A node of ai.onnx, or of another domain that what computes it supports: here the reference evaluator.
 
     Parameters
     ----------
@@ -61,8 +61,11 @@ class NodeKernel:
     Raises
     ------
     TmmuError
-        INVALID_IR where the evaluator has no kernel for it.
+        INVALID_IR where that has no kernel for it.
     """
+
+    judge = "onnx"
+    """What computes the node."""
 
     def __init__(
         self,
@@ -72,10 +75,10 @@ class NodeKernel:
         operands: Sequence[Size],
         results: Sequence[Size | None],
     ) -> None:
-        self.name, self.wanted = name, results
+        self.name, self.operands, self.wanted = name, operands, results
         own = onnx.NodeProto()
         own.CopyFrom(node)
-        own.domain = domain_of(node)
+        own.name, own.domain = "", domain_of(node)
         present = iter(f"operand{k}" for k in range(len(operands)))
         inputs = [next(present) if text else "" for text in node.input]
         outputs = [f"result{k}" if size is not None else "" for k, size in enumerate(results)]
@@ -85,7 +88,8 @@ class NodeKernel:
         own.input.extend(inputs)
         own.output.extend(outputs)
         self.outputs = [text for text in outputs if text]
-        if own.op_type in RANDOM and domain_of(node) == "" and all(a.name != "seed" for a in own.attribute):
+        self.draws = own.op_type in RANDOM and own.domain == ""
+        if self.draws and all(a.name != "seed" for a in own.attribute):
             seed = float(zlib.crc32(name.encode()) & 0xFFFF)
             own.attribute.append(helper.make_attribute("seed", int(seed) if own.op_type == "Dropout" else seed))
         given = [
@@ -99,24 +103,32 @@ class NodeKernel:
         ]
         graph = helper.make_graph([own], "node", given, made)
         sets = [helper.make_opsetid(domain_of(each), each.version) for each in opsets]
+        sets = [each for each in sets if each.domain in ("", own.domain)]
         try:
-            self.evaluator = ReferenceEvaluator(helper.make_model(graph, opset_imports=sets), new_ops=[GatherElements])
-        except Exception as error:  # the evaluator raises exceptions of any kind over an unknown node
+            self.load(helper.make_model(graph, opset_imports=sets))
+        except Exception as error:  # both raise exceptions of any kind over an unknown node
             raise TmmuError(
                 "INVALID_IR",
-                f"onnx has no kernel for {own.op_type} ({_first_line(error)})",
+                f"{self.judge} has no kernel for {own.op_type} ({_first_line(error)})",
                 place=f"node {name!r}",
-                fix="run the plan alone, with --kernels hash",
+                fix="run the plan with other --kernels: hash has stand-ins for every operator",
                 operator="UML_OS.TMMU.ApplyPlan_v1",
                 node_id=name,
             ) from error
 
+    def load(self, model: onnx.ModelProto) -> None:
+        """Make ready to compute the model of the node; raises anything where there is no kernel."""
+        self.evaluator = ReferenceEvaluator(model, new_ops=[GatherElements])
+
+    def compute(self, operands: Sequence[Array]) -> list[Array]:
+        """The results that are produced; raises anything where they cannot be computed."""
+        return list(self.evaluator.run(self.outputs, {f"operand{k}": each for k, each in enumerate(operands)}))
+
     def run(self, operands: Sequence[Array]) -> list[Array]:
         """The results that are produced, of the sizes that were planned; `KernelFailed` where it cannot."""
-        feeds = {f"operand{k}": array for k, array in enumerate(operands)}
         try:
             with np.errstate(all="ignore"):
-                made = self.evaluator.run(self.outputs, feeds)
+                made = self.compute(operands)
         except Exception as error:  # kernels raise exceptions of any kind
             raise self._failed(f"its kernel fails ({_first_line(error)})") from error
         sizes = [size for size in self.wanted if size is not None]

@@ -17,6 +17,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.runtime.births import Births
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator.bodies import PlanStep
+from tmmu.simulator.machine import Look
 from tmmu.simulator.memories import PATTERN, Kernel, Raw
 from tmmu.simulator.owners import NO_OWNER, Owners
 from tmmu.simulator.program import PlanProgram
@@ -197,8 +198,9 @@ class Placed:
             self.owners[self.program.arena[t]].write(address, address + self.program.sizes[t], len(self.values))
             self.values.append(t)
 
-    def check(self, n: int | None, t: int) -> None:
+    def check(self, look: Look) -> None:
         """Raise `Corrupted` where a byte of a tensor belongs to another, though it may hold the same. spec: SIM3.1"""
+        n, t = look.step, look.tensor
         name, arena, address = self.program.names[t], self.program.arena[t], self.program.address[t]
         value, first_byte = self.shown.get(t, (NO_OWNER, 0))
         for run in self.owners[arena].read(address, address + self.program.sizes[t]):
@@ -206,7 +208,7 @@ class Placed:
                 continue
             other = self._owner(run.value)
             what = "an earlier value of it" if other == name else other
-            text = f"{self.program.at(n)} reads {name}, whose bytes hold {what}"
+            text = f"{self.program.at(n)} {look.verb} {name}, whose bytes hold {what}"
             raise self.program.corrupted(text, (name, other), n, t, run.first - address, run.end - 1 - address)
 
     def _owner(self, value: int) -> str:

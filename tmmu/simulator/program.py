@@ -63,10 +63,16 @@ class PlanProgram:
         self._share()
         self.returned = [i for i, flags in enumerate(t.flags.tolist()) if flags & read or i in self.kept]
         self._tie()
-        self.carried = frozenset(
-            i for i in self.kept if i not in self.views and not self.plan.allocation.arenas[self.arena[i]].reuse
-        )
+        self._carry()
         self.items = Tree(self.plan, self.steps).all()
+
+    def with_caller(self, kept: frozenset[int], returned: list[int]) -> None:
+        """Let the caller keep and read what a model's does, whatever the plan states of roles and ties. spec: SIM5.7"""
+        self.kept, self.returned = kept, returned
+        for t in self.tied:
+            del self.views[t]
+        self.tied.clear()
+        self._carry()
 
     def is_over(self, step: PlanStep, t: int) -> bool:
         """Is a result written over what its step reads: in place, or as the change of an operand?"""
@@ -113,6 +119,11 @@ class PlanProgram:
             whole = self.sizes[w] == self.sizes[of] and step.operands[0] == of
             return 0 if whole and shows(*step.op, step.results.index(w)) else None
         return self._window(w, of)
+
+    def _carry(self) -> None:
+        """Find what the caller writes once for all batches. spec: SIM8.4"""
+        arenas = self.plan.allocation.arenas
+        self.carried = frozenset(i for i in self.kept if i not in self.views and not arenas[self.arena[i]].reuse)
 
     def _caller_view(self, w: int, of: int, word: Shares) -> None:
         """Tied weights: what the caller writes once under two names."""

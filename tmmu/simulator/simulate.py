@@ -1,6 +1,6 @@
 """A plan's steps in its arenas beside the same steps in private memory: identical, or the first difference.
 
-spec: SIM1.1, SIM1.3, SIM1.6, SIM1.7, SIM1.8, SIM3.1, SIM7.1, SIM8.1 to SIM8.5, V1.10
+spec: SIM1.1, SIM1.3, SIM1.6, SIM1.7, SIM1.8, SIM3.1, SIM7.1, SIM7.2, SIM8.1 to SIM8.5, V1.10
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Batches:
             for look in self._both(kernels):
                 looks += 1
                 if progress is not None:
-                    progress(look.step if look.step is not None else len(self.program.steps))
+                    progress(look.step if look.step is not None else 0 if look.written else len(self.program.steps))
                 self._check(look)
             _unchanged(self.program, self.private)
         except Corrupted as error:
@@ -158,7 +158,7 @@ class Batches:
         if look.tensor not in private.content or look.tensor in private.unwritten:
             raise Corrupted(_unwritten(self.program, look))
         if self.sanitize:
-            self.placed.check(look.step, look.tensor)
+            self.placed.check(look)
         _compare(self.program, look, private.hold(look.tensor), self.placed.hold(look.tensor))
 
 
@@ -182,10 +182,8 @@ def _compare(program: PlanProgram, look: Look, right: Raw, found: Raw) -> None:
     if np.array_equal(right, found):
         return
     k, name = int(np.argmax(right != found)), program.names[look.tensor]
-    step = None if look.step is None else program.steps[look.step]
-    written = step is not None and look.tensor in step.results and look.tensor not in step.operands
-    what = "writes" if written else "reads"
-    text = f"{program.at(look.step)} {what} {name}, whose byte {k} is {found[k]:#04x} where {right[k]:#04x} belongs"
+    byte = f"byte {k} is {found[k]:#04x} where {right[k]:#04x} belongs"
+    text = f"{program.at(look.step)} {look.verb} {name}, whose {byte}"
     raise program.corrupted(text, (name,), look.step, look.tensor, k, k)
 
 

@@ -6,6 +6,7 @@ A version that no row names has no rule: its text was not read, and it may diffe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import onnx
 
@@ -49,7 +50,11 @@ def version_of(domain: str, op: str, opsets: Mapping[str, int]) -> int | None:
     if domain not in opsets:
         return None
     # Constants had no number types but floats at first; exporters wrote any, and the form is the same.
-    opset = max(opsets[domain], 9 if (domain, op) == ("", "Constant") else 0)
+    return _since(domain, op, max(opsets[domain], 9 if (domain, op) == ("", "Constant") else 0))
+
+
+@cache
+def _since(domain: str, op: str, opset: int) -> int | None:
     try:
         return int(onnx.defs.get_schema(op, opset, domain).since_version)
     except onnx.defs.SchemaError:
