@@ -1,4 +1,4 @@
-"""`tmmu codegen`: C of a plan and its model, written where the plan is PROVED. spec: MC1.1, MC1.2, MC1.7"""
+"""`tmmu codegen`: C of a plan and its model, written where the plan is PROVED. spec: MC1.1, MC1.2"""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tmmu.core.output import one_line, print_lines, progress
 from tmmu.core.vocabulary import Bindings
 
 if TYPE_CHECKING:
+    from proofs.verify.verdict import Verdict
     from tmmu.plan.sections import Plan
 
 
@@ -54,7 +55,6 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
         from tmmu.mico import NotProved, generate
     from proofs.verify import formats, judge
     from proofs.verify.options import Disagreement, Options
-    from proofs.verify.verdict import Verdict
     from tmmu.plan.gate import Stated
 
     if not name.isascii() or not name.replace("_", "a").isalnum() or name in ("main", "kernels", "weights"):
@@ -69,19 +69,20 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
         raise TmmuError("INVALID_PLAN", what, file=plan, place="the plan", fix="make one with tmmu plan")
     doing = progress(plan)
 
+    answers: list[Verdict] = []
+
     def prove(_plan: Plan, path: str) -> Verdict:
-        return judge.judge(plan, stated, replace(asked, model=path), doing)
+        answers.append(judge.judge(plan, stated, replace(asked, model=path), doing))
+        return answers[-1]
 
     own = stated.plan.bindings if stated.plan.provenance is not None else bindings
     try:
         written = generate(
             stated.plan, model, output, prove=prove, weights=weights, static=static, name=name, bindings=own
         )
-    except NotProved as error:
-        assert isinstance(error.answer, Verdict)
-        print_lines(*formats.text(error.answer))
-        print_lines(f"nothing was written to {output}")
-        return error.answer.exit
+    except NotProved:
+        print_lines(*formats.text(answers[-1]), f"nothing was written to {output}")
+        return answers[-1].exit
     except Disagreement as error:
         raise click.UsageError(one_line(f"{plan}: {error}")) from error
     except TmmuError as error:

@@ -27,14 +27,14 @@ class MemoryBlock:
     alignment: int
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     """Where a tensor lies: its block by number, and its first byte in that."""
 
     block: int
     offset: int
 
 
-def blocks_of(plan: Plan, weights: Collection[int]) -> tuple[list[MemoryBlock], dict[int, Place]]:
+def blocks_of(plan: Plan, weights: Collection[int]) -> tuple[list[MemoryBlock], dict[int, BlockPlace]]:
     """The blocks of a plan, arena by arena in the order of their addresses, and the place of every other tensor.
 
     `weights` are rows of tensors that lie elsewhere; a storage of such alone is in no block. A storage of zero bytes
@@ -49,10 +49,11 @@ def blocks_of(plan: Plan, weights: Collection[int]) -> tuple[list[MemoryBlock], 
     for members in _grouped(allocation, kept, by_pool):
         blocks.append(_block(allocation, members))
         of.update(dict.fromkeys(members, len(blocks) - 1))
-    addresses = allocation.addresses().tolist()
-    places = {
-        t: Place(of[home[t]], addresses[t] - blocks[of[home[t]]].first) for t in range(len(home)) if t not in weights
-    }
+    places = {}
+    for t, address in enumerate(allocation.addresses().tolist()):
+        if t not in weights:
+            block = of[home[t]]
+            places[t] = BlockPlace(block, address - blocks[block].first)
     return blocks, places
 
 

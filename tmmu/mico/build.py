@@ -1,14 +1,11 @@
-"""The files by which the C is built: a Makefile that honours CC and CFLAGS, and a CMakeLists.txt. spec: MC2.8"""
+"""The files by which the C is built: a Makefile that honours CC and CFLAGS, and a CMakeLists.txt. spec: MC2.6"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tmmu.mico.generate import Program
+from tmmu.mico.code import ModelCode
 
 
-def makefile(program: Program, has_file: bool) -> str:
+def makefile(program: ModelCode, has_file: bool) -> str:
     """A Makefile whose target is the program of `main.c`."""
     name = program.name
     weights = "weights.o: weights.bin\n" if has_file else ""
@@ -31,7 +28,7 @@ clean:
 """
 
 
-def cmake(program: Program, has_file: bool) -> str:
+def cmake(program: ModelCode, has_file: bool) -> str:
     """A CMakeLists.txt with a library `NAME_c` to link to, and the program."""
     name = program.name
     weights = (

@@ -1,6 +1,6 @@
 """From a proved plan and its model to a folder of C files, written whole or not at all.
 
-spec: MC1.1 to MC1.7, MC2.1 to MC2.3
+spec: MC1.1 to MC1.8
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -20,12 +19,13 @@ from tmmu.core.vocabulary import Bindings, NodePart
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.mico import build, source
 from tmmu.mico import weights as constants
-from tmmu.mico.blocks import MemoryBlock, Place, blocks_of
+from tmmu.mico.blocks import BlockPlace, blocks_of
+from tmmu.mico.code import ModelCode, StepCode
 from tmmu.mico.identifiers import Identifiers
 from tmmu.mico.kernels import calls_of
 from tmmu.mico.kernels.functions import kernels
-from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand
-from tmmu.mico.network import Network, attributes
+from tmmu.mico.kernels.node import NodeCall, NoKernel, Operand
+from tmmu.mico.network import OnnxNetwork, attributes
 from tmmu.plan import file
 from tmmu.plan.columns import PARTS
 from tmmu.plan.sections import Plan
@@ -39,7 +39,9 @@ class PlanVerdict(Protocol):
     verdict: str
 
     @property
-    def line(self) -> str: ...
+    def line(self) -> str:
+        """What the header of the C repeats."""
+        ...
 
 
 Prove = Callable[[Plan, str], PlanVerdict]
@@ -52,37 +54,6 @@ class NotProved(Exception):
     def __init__(self, answer: PlanVerdict) -> None:
         self.answer = answer
         super().__init__(answer.line)
-
-
-@dataclass(frozen=True)
-class StepCode:
-    """A step: its node, operator, what it reads and writes by name, and its calls."""
-
-    node: str
-    op: str
-    reads: list[str]
-    writes: list[str]
-    calls: list[KernelCall]
-
-
-@dataclass(frozen=True)
-class Program:
-    """All that the files are written from."""
-
-    name: str
-    static: bool
-    verdict: str
-    plan_hash: str
-    model_digest: str
-    network: Network
-    blocks: list[MemoryBlock]
-    places: dict[str, Place]
-    fields: dict[str, str]
-    """The field of the struct for each tensor that lies in a block."""
-    code: dict[str, str]
-    """The expression of each tensor's bytes."""
-    steps: list[StepCode]
-    constants: list[constants.Constant]
 
 
 def generate(
@@ -140,7 +111,7 @@ def generate(
         raise NotProved(answer)
     _check_scope(plan)
     digest = None if plan.provenance is None else plan.provenance.source_digest
-    network = Network(model, plan.bindings if bindings is None else bindings, digest)
+    network = OnnxNetwork(model, plan.bindings if bindings is None else bindings, digest)
     program = _program(plan, network, name=name, static=static, verdict=answer.line)
     used = program.constants
     as_file = weights == "file" or sum(each.bytes for each in used) > constants.LITERALS
@@ -187,8 +158,8 @@ def _check_scope(plan: Plan) -> None:
         raise refuse("MODE_VIOLATION", f"its mode is {plan.provenance.mode}", "plan for inference")
 
 
-def _program(plan: Plan, network: Network, *, name: str, static: bool, verdict: str) -> Program:
-    """The calls of each step, and everything that they name. spec: MC1.5, MC3.4"""
+def _program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdict: str) -> ModelCode:
+    """The calls of each step, and everything that they name. spec: MC1.1, MC3.4"""
     allocation = plan.allocation
     tensors = allocation.tensors.name.list()
     rows = {tensor: row for row, tensor in enumerate(tensors)}
@@ -213,7 +184,7 @@ def _program(plan: Plan, network: Network, *, name: str, static: bool, verdict: 
             raise _unsupported(network, node, allocation.ops[op][1], "it has bodies")
         steps.append(_step(network, node, code, places, rows, held))
     used = [each for each in held.all.values() if _is_used(each.code, steps) or each.name in network.outputs]
-    return Program(
+    return ModelCode(
         name, static, verdict, file.identity(plan).hex(), network.digest.hex(), network, blocks,
         {tensors[row]: place for row, place in places.items()}, field, code, steps, used,
     )  # fmt: skip
@@ -238,10 +209,10 @@ def _check_weights(plan: Plan, names: list[str], kept: set[int]) -> None:
 
 
 def _step(
-    network: Network,
+    network: OnnxNetwork,
     name: str,
     code: dict[str, str],
-    places: dict[int, Place],
+    places: dict[int, BlockPlace],
     rows: dict[str, int],
     held: constants.Constants,
 ) -> StepCode:
@@ -250,7 +221,7 @@ def _step(
         raise TmmuError(
             "INVALID_PLAN", "the model has no such node", place=f"step {name!r}", fix="plan the model again"
         )
-    at: dict[Place, str] = {}
+    at: dict[BlockPlace, str] = {}
 
     def operand(tensor: str) -> Operand | None:
         if not tensor or tensor not in rows:
@@ -276,7 +247,7 @@ def _step(
     return StepCode(name, node.op_type, [*filter(None, node.input)], [*filter(None, node.output)], calls)
 
 
-def _unsupported(network: Network, name: str, op: str, reason: str) -> TmmuError:
+def _unsupported(network: OnnxNetwork, name: str, op: str, reason: str) -> TmmuError:
     """The refusal of a node. spec: MC4.5"""
     fix = "replace the operator, or run the plan with tmmu run"
     return TmmuError(

@@ -1,4 +1,4 @@
-"""Names of a model as C has them: identifiers of their own, and texts that cannot end a comment. spec: MC2.4, MC2.5"""
+"""Names of a model as C has them: identifiers of their own, and texts that cannot end a comment. spec: MC2.3"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An ONNX model as C needs it: its nodes by name, the sizes of its tensors, its weights, and what values are known.
 
-spec: MC1.4, MC1.5, MC1.6, MC5.3
+spec: MC1.4, MC1.5, MC5.3
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tmmu.mico.kernels.node import Array
 Size = tuple[tuple[int, ...], str]
 
 
-class Network:
+class OnnxNetwork:
     """A model file whose sizes are bound.
 
     Raises what `resolve` raises; REPLAY_DIVERGENCE where the file is another one than `digest` is of.
@@ -45,9 +45,7 @@ class Network:
                 expected=digest or resolved.source_digest, found=found,
             )  # fmt: skip
         self.path, self.digest = path, found
-        self.sizes: dict[str, Size] = {
-            name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()
-        }
+        self.sizes: dict[str, Size] = {name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
         model = onnx.ModelProto.FromString(data)
         self.model = inlined(model) if model.functions else model
         self.main = structure(self.model.graph).main
@@ -137,4 +135,3 @@ def attributes(node: onnx.NodeProto) -> dict[str, Any]:
     """The attributes of a node; texts are decoded."""
     found = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
     return {name: value.decode() if isinstance(value, bytes) else value for name, value in found.items()}
-

@@ -1,24 +1,21 @@
 """The text of the C files: the struct of a model, its three functions, kernels, and a program that runs it once.
 
-spec: MC2.1 to MC2.7, MC3.1 to MC3.7
+spec: MC2.1 to MC2.5, MC3.2 to MC3.7
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tmmu.core.dtypes import nbytes
+from tmmu.mico.code import ModelCode, StepCode
 from tmmu.mico.identifiers import comment
 from tmmu.mico.kernels.functions import name_of
-
-if TYPE_CHECKING:
-    from tmmu.mico.generate import Program, StepCode
 
 WIDTH = 110
 
 
-def header(program: Program) -> str:
+def header(program: ModelCode) -> str:
     """`model.h`: what was proved, the struct with a field for each tensor, and what a caller uses."""
     guard = f"{program.name.upper()}_H"
     lines = [
@@ -65,7 +62,7 @@ def header(program: Program) -> str:
     return "\n".join(lines)
 
 
-def _memory(program: Program) -> Iterator[str]:
+def _memory(program: ModelCode) -> Iterator[str]:
     total, slack = sum(b.bytes for b in program.blocks), sum(b.alignment - 1 for b in program.blocks)
     if program.static:
         yield f"Memory: {total} bytes in static arrays, no malloc."
@@ -75,13 +72,13 @@ def _memory(program: Program) -> Iterator[str]:
     yield f"Constant: {constant} bytes."
 
 
-def _tensor_comment(program: Program, name: str) -> str:
+def _tensor_comment(program: ModelCode, name: str) -> str:
     shape, dtype = program.network.sizes[name]
     place = program.places[name]
     return f" /* {comment(name)}: {dtype} {list(shape)}, memory_pool_{place.block} + {place.offset} */"
 
 
-def forward(program: Program) -> str:
+def forward(program: ModelCode) -> str:
     """`model.c`: the pools, and the three functions of a model."""
     lines = [
         f'#include "{program.name}.h"', "", '#include "kernels.h"', '#include "weights.h"', "",
@@ -116,7 +113,7 @@ static uint8_t *aligned(void *allocation, size_t alignment)
 """
 
 
-def _init(program: Program) -> Iterator[str]:
+def _init(program: ModelCode) -> Iterator[str]:
     yield "bool model_init(Model *model)"
     yield "{"
     names = [f"memory_pool_{k}" for k in range(len(program.blocks))]
@@ -142,7 +139,7 @@ def _init(program: Program) -> Iterator[str]:
     yield "}"
 
 
-def _forward(program: Program) -> Iterator[str]:
+def _forward(program: ModelCode) -> Iterator[str]:
     yield "void model_forward(Model *model)"
     yield "{"
     used = False
@@ -174,7 +171,7 @@ def _wrapped(head: str, arguments: tuple[str, ...]) -> Iterator[str]:
     yield line
 
 
-def _free(program: Program) -> Iterator[str]:
+def _free(program: ModelCode) -> Iterator[str]:
     yield "void model_free(Model *model)"
     yield "{"
     if program.static or not program.blocks:
@@ -186,7 +183,7 @@ def _free(program: Program) -> Iterator[str]:
     yield "}"
 
 
-def _access(program: Program) -> Iterator[str]:
+def _access(program: ModelCode) -> Iterator[str]:
     """Inputs and outputs by number."""
     network = program.network
     tables = (
@@ -225,7 +222,7 @@ def kernels_source(defined: str) -> str:
     return f"{head}\n{defined}"
 
 
-def main(program: Program) -> str:
+def main(program: ModelCode) -> str:
     """`main.c`: a program that reads all inputs from one file and writes all outputs to another."""
     return MAIN.replace("model.h", f"{program.name}.h")
 

@@ -1,7 +1,7 @@
 """The table of kernels: for each operator of ai.onnx the rule that turns a node into calls of C functions.
 
 Each module holds the rules of a family beside the functions that they call, written once for all element types:
-`elementwise`, `products`, `windows`, `rows` and `movement`. spec: MC4.1 to MC4.6
+`elementwise`, `products`, `windows`, `rows` and `movement`. spec: MC4.1 to MC4.7
 """
 
 from __future__ import annotations

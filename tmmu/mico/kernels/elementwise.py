@@ -268,10 +268,8 @@ def unary(node: NodeCall) -> list[KernelCall]:
         return [KernelCall(f"{name}_integer", (x.dtype,), (node.y.code, x.code, _count(node)))]
     if node.op == "Abs" and x.dtype in INTEGERS:
         return copied(node)
-    parameters = tuple(number(node.get(each, default)) for each, default in UNARY[node.op][1])
+    parameters = (number(node.get(each, default), x.dtype) for each, default in UNARY[node.op][1])
     types = (node.of_type(x, FLOATS),)
-    wide = "" if x.dtype == "float64" else "F"
-    parameters = tuple(p if p in ("INFINITY", "-INFINITY", "NAN") else f"{p}{wide}" for p in parameters)
     return [KernelCall(name, types, (node.y.code, x.code, _count(node), *parameters))]
 
 

@@ -192,15 +192,15 @@ def broadcast(shape: Sequence[int], *operands: Operand) -> tuple[str, ...]:
     return (str(len(dims)), sizes(dims), *map(sizes, found))
 
 
-def number(value: float) -> str:
-    """A number as a C double, which a parameter of its type takes without a loss.
+def number(value: float, dtype: str = "float32") -> str:
+    """An attribute, which ONNX stores as float32, as a number of the type in which elements of `dtype` are computed.
 
-    >>> number(0.5), number(1e-05), number(float("inf")), number(3)
-    ('0.5', '1e-05', 'INFINITY', '3.0')
+    >>> number(0.5), number(0.2), number(0.2, "float64"), number(float("inf")), number(3)
+    ('0.5F', '0.2F', '0.20000000298023224', 'INFINITY', '3.0F')
     """
-    value = float(value)
-    if math.isnan(value):
+    stored = np.float32(value)
+    if math.isnan(stored):
         return "NAN"
-    if math.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
-    return repr(value)
+    if math.isinf(stored):
+        return "INFINITY" if stored > 0 else "-INFINITY"
+    return repr(float(stored)) if dtype == "float64" else f"{stored!s}F"

@@ -153,14 +153,13 @@ def gemm(node: NodeCall) -> list[KernelCall]:
     if c is not None:
         own = [1] * (2 - c.rank) + list(c.shape)
         c_steps = [0 if dim == 1 else step for dim, step in zip(own, strides(own), strict=True)]
-    suffix = "F" if a.dtype != "float64" else ""
     return [
         KernelCall(
             "gemm", (node.of_type(a, FLOATS),),
             (
                 node.y.code, a.code, b.code, "NULL" if c is None else c.code, str(rows), str(inner), str(columns),
                 sizes(across), sizes(down), sizes(c_steps),
-                number(node.get("alpha", 1.0)) + suffix, number(node.get("beta", 1.0)) + suffix,
+                number(node.get("alpha", 1.0), a.dtype), number(node.get("beta", 1.0), a.dtype),
             ),
         )
     ]  # fmt: skip
@@ -189,10 +188,7 @@ def planar(shape: Sequence[int]) -> tuple[int, int]:
 
 
 def window(node: NodeCall, kernel: Sequence[int], spatial: Sequence[int], out: Sequence[int]) -> dict[str, int]:
-    """How a kernel goes over two dimensions, as fields of `Conv` and `Window`: strides, dilations, what is padded first.
-
-    Of one dimension the other has a size of 1.
-    """
+    """How a kernel goes over two dimensions, as fields of `Conv` and `Window`; the other of one dimension is 1."""
     rank = len(spatial)
     stride, dilation = node.get("strides", [1] * rank), node.get("dilations", [1] * rank)
     pads = list(node.get("pads", [0] * (2 * rank)))

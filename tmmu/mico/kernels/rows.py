@@ -271,12 +271,8 @@ def layer_normalization(node: NodeCall) -> list[KernelCall]:
     extras = [node.result(k) for k in (1, 2)]
     stash = next((each.dtype for each in extras if each is not None), "float32")
     codes = ("NULL" if each is None else each.code for each in (*extras, x, scale, bias))
-    arguments = (node.y.code, *codes, str(rows), str(width), _float(node.get("epsilon", 1e-5), x.dtype))
+    arguments = (node.y.code, *codes, str(rows), str(width), number(node.get("epsilon", 1e-5), x.dtype))
     return [KernelCall("layer_normalization", (node.of_type(x, FLOATS), stash), arguments)]
-
-
-def _float(value: float, dtype: str) -> str:
-    return number(value) + ("" if dtype == "float64" else "F")
 
 
 def rms_normalization(node: NodeCall) -> list[KernelCall]:
@@ -286,7 +282,7 @@ def rms_normalization(node: NodeCall) -> list[KernelCall]:
     rows, width = math.prod(x.shape[:axis]), math.prod(x.shape[axis:])
     if scale.count != width:
         raise NoKernel(f"an operand of {scale.count} elements is broadcast to {width}")
-    epsilon = _float(node.get("epsilon", 1e-5), x.dtype)
+    epsilon = number(node.get("epsilon", 1e-5), x.dtype)
     arguments = (node.y.code, x.code, scale.code, str(rows), str(width), epsilon)
     return [KernelCall("rms_normalization", (node.of_type(x, FLOATS),), arguments)]
 
@@ -300,7 +296,7 @@ def batch_normalization(node: NodeCall) -> list[KernelCall]:
     channels = x.shape[1] if x.rank > 1 else 1
     arguments = (
         node.y.code, x.code, *(each.code for each in operands), str(x.count // max(1, area * channels)), str(channels),
-        str(area), _float(node.get("epsilon", 1e-5), x.dtype),
+        str(area), number(node.get("epsilon", 1e-5), x.dtype),
     )  # fmt: skip
     types = tuple(node.of_type(each, FLOATS) for each in (x, operands[0], operands[2]))
     return [KernelCall("batch_normalization", types, arguments)]
@@ -313,7 +309,7 @@ def group_normalization(node: NodeCall) -> list[KernelCall]:
     channels = x.shape[1] // groups
     arguments = (
         node.y.code, x.code, scale.code, bias.code, str(x.shape[0]), str(groups), str(channels),
-        str(math.prod(x.shape[2:])), str(x.shape[1] // scale.count), _float(node.get("epsilon", 1e-5), x.dtype),
+        str(math.prod(x.shape[2:])), str(x.shape[1] // scale.count), number(node.get("epsilon", 1e-5), x.dtype),
     )  # fmt: skip
     return [KernelCall("group_normalization", (node.of_type(x, FLOATS),), arguments)]
 

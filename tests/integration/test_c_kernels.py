@@ -1,0 +1,45 @@
+"""Every C kernel computes what the operator is defined to: random nodes of the whole table in one program.
+
+The oracle is onnx's reference evaluator. spec: MC4.1 to MC4.3, MC4.6, MC4.7
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.support.c_cases import drawn, model_of
+from tests.support.c_programs import WARNINGS, CProgram, assert_close, compilers, planned
+from tmmu.mico.kernels import TABLE
+
+FLAGS = (*WARNINGS, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+WITHIN = {"float64": 1e-10, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+"""How far floats may be off, of the largest."""
+
+SEEDS = range(2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_kernels_compute_what_their_operators_are_defined_to(seed: int, tmp_path: Path) -> None:
+    """Under even seeds results take the bytes of inputs, which are given up."""
+    cases, expected = drawn(seed)
+    assert len(cases) > 170
+    model, inputs = model_of(cases)
+    path = tmp_path / "cases.onnx"
+    onnx.save(model, path)
+    plan = planned(path, "packed" if seed % 2 == 0 else "pools", donated="all" if seed % 2 == 0 else ())
+    made = CProgram(plan, path, tmp_path / "c")
+    like = [result for results in expected for result in results]
+    found = iter(made.outputs(made.build(compilers()[seed % len(compilers())], FLAGS), inputs, like))
+    for case, results in zip(cases, expected, strict=True):
+        what = f"{case.op} {dict(case.attributes)} {[None if o is None else o.shape for o in case.operands]}"
+        for result in results:
+            assert_close(next(found), result, WITHIN.get(result.dtype.name, 0), what)
+
+
+def test_the_cases_cover_the_table() -> None:
+    cases = {case.op for seed in range(12) for case in drawn(seed)[0]}
+    assert TABLE.keys() - cases == set()
