@@ -335,8 +335,50 @@ def moves(r: Random) -> Iterator[NodeTest]:
     yield NodeTest("SpaceToDepth", [space], {"blocksize": 2})
 
 
+def of_bytes(r: Random) -> Iterator[NodeTest]:
+    """Operators on int8 and uint8; scales along an axis in half of the cases."""
+
+    def scale(count: int | None = None, least: float = 0.01) -> Tensor:
+        return a(r, () if count is None else (count,), np.float32, least, 3 * least)
+
+    def zero(dtype: Any, count: int | None = None) -> Tensor:
+        return a(r, () if count is None else (count,), dtype, -5, 5)
+
+    for _ in range(2):
+        one, two, three = (r.choice((np.int8, np.uint8)) for _ in range(3))
+        shape, count = dims(r, 2), r.choice((None, 1))
+        count = None if count is None else shape[1]
+        settings = {} if count is None else {"axis": 1}
+        yield NodeTest(
+            "QuantizeLinear", [a(r, shape, np.float32, -9, 9), scale(count, 0.05), zero(one, count)], settings
+        )
+        yield NodeTest("QuantizeLinear", [a(r, shape, np.float32, 0, 9), scale()])
+        wide = r.choice((np.int8, np.uint8, np.int16, np.uint16))
+        x = a(r, shape, wide, -99, 99)
+        yield NodeTest(
+            "DequantizeLinear", [x, scale(count), *([zero(wide, count)] if r.random() < 0.7 else [])], settings
+        )
+        yield NodeTest("DequantizeLinear", [a(r, shape, np.int32, -9999, 9999), scale()])
+        yield NodeTest("DynamicQuantizeLinear", [a(r, shape)], results=3)
+        groups, filters = r.choice((1, 2)), r.randint(1, 3)
+        window = sliding(r, 2)
+        x = a(r, (1, groups * 2, r.randint(6, 9), r.randint(6, 9)), one, -128, 255 if one is np.uint8 else 127)
+        w = a(r, (groups * filters, 2, *window["kernel_shape"]), two, -128, 255 if two is np.uint8 else 127)
+        each = groups * filters if r.random() < 0.5 else None
+        operands = [x, scale(), zero(one), w, scale(each), zero(two, each), scale(None, 0.2), zero(three)]
+        bias = [a(r, (groups * filters,), np.int32, -999, 999)] if r.random() < 0.5 else []
+        yield NodeTest("QLinearConv", [*operands, *bias], {**window, "group": groups})
+        yield NodeTest("ConvInteger", [x, w, zero(one)], {**window, "group": groups})
+        m, k, n = (r.randint(1, 5) for _ in range(3))
+        left, right = a(r, (2, m, k), one, -128, 127), a(r, (k, n), two, -128, 127)
+        each = n if r.random() < 0.5 else None
+        yield NodeTest("MatMulInteger", [left, right, zero(one), zero(two, each)])
+        operands = [left, scale(), zero(one), right, scale(each), zero(two, each), scale(None, 0.2), zero(three)]
+        yield NodeTest("QLinearMatMul", operands)
+
+
 FAMILIES: tuple[Callable[[Random], Iterator[NodeTest]], ...] = (
-    functions, of_two, of_many, casts, views, products, windows, rows, moves,
+    functions, of_two, of_many, casts, views, products, windows, rows, moves, of_bytes,
 )  # fmt: skip
 
 

@@ -1,14 +1,14 @@
 """The table of kernels: for each operator of ai.onnx the rule that turns a node into calls of C functions.
 
 Each module holds the rules of a family beside the functions that they call, written once for all element types:
-`elementwise`, `products`, `windows`, `rows` and `movement`. spec: MC4.1 to MC4.7
+`elementwise`, `products`, `windows`, `rows`, `movement` and `quantized`. spec: MC4.1 to MC4.7
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tmmu.mico.kernels import elementwise, movement, products, rows, windows
+from tmmu.mico.kernels import elementwise, movement, products, quantized, rows, windows
 from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel
 
 TABLE: Mapping[str, Callable[[NodeCall], list[KernelCall]]] = {
@@ -17,6 +17,7 @@ TABLE: Mapping[str, Callable[[NodeCall], list[KernelCall]]] = {
     **windows.RULES,
     **rows.RULES,
     **movement.RULES,
+    **quantized.RULES,
 }
 """Every operator that has a kernel."""
 
