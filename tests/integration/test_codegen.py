@@ -88,7 +88,7 @@ def test_the_heap_is_the_footprint_and_what_aligns_it(name: str, layout: str, fo
     made = CProgram(plan, path, tmp_path / "c")
     wrap = tmp_path / "wrap.c"
     wrap.write_text(COUNTING)
-    program = made.build(compilers()[0], (*WARNINGS, "-O1"), [wrap], "-Wl,--wrap=malloc")
+    program = made.build(compilers()[0], (*WARNINGS, "-O2"), [wrap], "-Wl,--wrap=malloc")
     done = made.execute(program, drawn_inputs(onnx.load(path)))
     found = [int(line.split()[1]) for line in done.stdout.splitlines()]
     arenas = {arena.name: n for n, arena in enumerate(plan.allocation.arenas)}
@@ -156,7 +156,7 @@ def test_a_storage_that_is_put_over_a_live_one_shows(layout: str, folder: Path, 
         moved = list(offset)
         moved[other] = offset[one]
         made = CProgram(_with_offsets(plan, moved), path, tmp_path / str(tried))
-        done = made.execute(made.build(compilers()[0], (*WARNINGS, "-O1")), inputs)
+        done = made.execute(made.build(compilers()[0], (*WARNINGS, "-O2")), inputs)
         found = np.frombuffer((made.folder / "outputs").read_bytes(), np.float32)
         assert done.returncode != 0 or abs(found - right).max() > 1e-3, name
         tried += 1

@@ -22,14 +22,14 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tmmu.importers.onnx import import_onnx
-from tmmu.mico import Prove, generate
+from tmmu.mico import generate
 from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
 
 Arrays = dict[str, NDArray[Any]]
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror")
-SANITIZED = (*WARNINGS, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZED = (*WARNINGS, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 """Those that are installed; the summary of a test run names the others."""
@@ -84,14 +84,16 @@ class CProgram:
         What is generated.
     folder
         Where: it is made.
+    options
+        Of `generate`; a stand-in for the verifier accepts the plan, and weights are a file, unless stated otherwise.
     """
 
     objects: Path | None = None
     """Where object files are kept, set by a fixture."""
 
-    def __init__(self, plan: Plan, model: Path, folder: Path, prove: Prove = accepted, **options: Any) -> None:
+    def __init__(self, plan: Plan, model: Path, folder: Path, **options: Any) -> None:
         self.folder, self.model = folder, onnx.load(model)
-        generate(plan, str(model), str(folder), prove=prove, **options)
+        generate(plan, str(model), str(folder), **{"prove": accepted, "weights": "file", **options})
 
     def build(
         self, compiler: str, flags: Sequence[str] = SANITIZED, extra: Sequence[Path] = (), link: str = ""
