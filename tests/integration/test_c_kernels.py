@@ -11,11 +11,8 @@ import onnx
 import pytest
 
 from tests.support.c_cases import drawn, model_of
-from tests.support.c_programs import CProgram, assert_close, compilers, planned
+from tests.support.c_programs import WITHIN, CProgram, assert_close, compilers, planned
 from tmmu.mico.kernels import TABLE
-
-WITHIN = {"float64": 1e-10, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
-"""How far floats may be off, of the largest."""
 
 SEEDS = range(2)
 

@@ -31,6 +31,9 @@ Arrays = dict[str, NDArray[Any]]
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror")
 SANITIZED = (*WARNINGS, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
+WITHIN = {"float64": 1e-10, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+"""How far floats may be off, of the largest."""
+
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 """Those that are installed; the summary of a test run names the others."""
 
