@@ -238,18 +238,46 @@ def test_the_program_refuses_inputs_of_another_length(folder: Path, tmp_path: Pa
 
 def test_names_of_a_model_are_no_c(tmp_path: Path) -> None:
     """A name that ends a comment, one with a line break, the words of C, and two that become one. spec: MC2.3"""
-    names = ['*/ #error "no"', "a\n#error", "int", "x.y", "x/y", "größe ??/", "memory_pool_0", "0", "\\"]
+    names = ['*/ #error "no"', "a\n#error", "int", "x.y", "x/y", "größe ??/", "memory_pool_0", "0", "\\", "stdout"]
+    names += ["weight_weight_error", "EOF", "Tensor", "X", "weights", "model_init", "relu_f32"]
     nodes = [
         helper.make_node("Relu", [before], [after], name=f"*/ {after}") for before, after in itertools.pairwise(names)
     ]
-    stored = numpy_helper.from_array(np.ones(3, np.float32), "*/ weight \\\n#error")
-    nodes.append(helper.make_node("Add", [names[-1], stored.name], ["end"], name="add"))
+    odd = ("*/ weight \\\n#error", "a", "a.data", "weight_a", "NAN")
+    stored = [numpy_helper.from_array(np.float32([1, 0, np.inf]), name) for name in odd]
+    nodes.append(helper.make_node("Max", [names[-1], *odd], ["end"], name="max"))
     value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in (names[0], "end")]
-    graph = helper.make_graph(nodes, "*/", value[:1], value[1:], [stored])
+    graph = helper.make_graph(nodes, "*/", value[:1], value[1:], stored)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), tmp_path / "m.onnx")
-    made = CProgram(planned(tmp_path / "m.onnx"), tmp_path / "m.onnx", tmp_path / "c")
+    made = CProgram(planned(tmp_path / "m.onnx"), tmp_path / "m.onnx", tmp_path / "c", weights="embed")
     found = made.outputs(made.build(compilers()[-1]), {"x": np.float32([1, -1, 2])}, [np.zeros(3, np.float32)])
-    assert found[0].tolist() == [2.0, 1.0, 3.0]
+    assert found[0].tolist() == [1.0, 0.0, np.inf]
+
+
+@pytest.mark.parametrize("name", ["a b", "../x", "", "0", "kernels", "String"])
+def test_what_is_no_name_of_a_file_is_refused(name: str, folder: Path, tmp_path: Path) -> None:
+    path = saved("mlp", folder)
+    with pytest.raises(ValueError, match="is no name"):
+        generate(planned(path), str(path), str(tmp_path / "c"), prove=accepted, name=name)
+
+
+def test_a_model_that_changes_while_it_is_proved_is_refused(folder: Path, tmp_path: Path) -> None:
+    """A plan without provenance states no digest, and what was proved is what is read. spec: MC1.2, MC1.4"""
+    path = tmp_path / "m.onnx"
+    shutil.copy(saved("mlp", folder), path)
+    plan = replace(planned(path), provenance=None)
+
+    def prove(_plan: Plan, model: str) -> Any:
+        changed = onnx.load(model)
+        changed.graph.initializer[1].raw_data = bytes(256)
+        onnx.save(changed, model)
+        return accepted(_plan, model)
+
+    with pytest.raises(TmmuError, match="REPLAY_DIVERGENCE"):
+        generate(plan, str(path), str(tmp_path / "c"), prove=prove)
+    assert not (tmp_path / "c").exists()
+    generate(plan, str(path), str(tmp_path / "made" / "c"), prove=accepted)
+    assert (tmp_path / "made" / "c" / "model.h").exists()
 
 
 def test_without_a_verifier_and_against_its_answer_nothing_is_written(folder: Path, tmp_path: Path) -> None:

@@ -53,12 +53,15 @@ def codegen(plan: str, model: str, output: str, weights: str, static: bool, name
     """
     with extras.needed("onnx", "reading ONNX"):
         from tmmu.mico import NotProved, generate
+        from tmmu.mico.generate import check_name
     from proofs.verify import formats, judge
     from proofs.verify.options import Disagreement, Options
     from tmmu.plan.gate import Stated
 
-    if not name.isascii() or not name.replace("_", "a").isalnum() or name in ("main", "kernels", "weights"):
-        raise click.BadParameter("letters, digits and underscores make a name", param_hint="--name")
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--name") from error
     asked = Options(
         model, dict(bindings.dims), dict(bindings.shapes), dict(bindings.values), frozenset(bindings.donated),
         bindings.trust_shapes,

@@ -5,6 +5,7 @@ spec: MC1.1 to MC1.8
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -31,6 +32,10 @@ from tmmu.plan.columns import PARTS
 from tmmu.plan.sections import Plan
 
 WEIGHTS = ("embed", "file")
+WORD = re.compile(r"\w+")
+
+OTHER_FILES = ("kernels", "weights", "main", "math", "stdbool", "stddef", "stdint", "stdio", "stdlib", "string")
+"""What a header and a source of the name `model` has cannot be called."""
 
 
 class PlanVerdict(Protocol):
@@ -105,13 +110,15 @@ def generate(
         raise TmmuError("CONTRACT_VIOLATION", what, place="prove", fix="pass a function that judges the plan")
     if weights not in WEIGHTS:
         raise ValueError(f"weights are written as one of {', '.join(WEIGHTS)}, not {weights!r}")
+    check_name(name)
     check_folder(folder)
+    read = _digest(model)
     answer = prove(plan, model)
     if answer.verdict != "PROVED":
         raise NotProved(answer)
     _check_scope(plan)
     digest = None if plan.provenance is None else plan.provenance.source_digest
-    network = OnnxNetwork(model, plan.bindings if bindings is None else bindings, digest)
+    network = OnnxNetwork(model, plan.bindings if bindings is None else bindings, {read, digest or read})
     program = _program(plan, network, name=name, static=static, verdict=answer.line)
     used = program.constants
     as_file = weights == "file" or sum(each.bytes for each in used) > constants.LITERALS
@@ -132,6 +139,22 @@ def generate(
         files["weights.bin"] = constants.content(used)
     _write(folder, files)
     return [os.path.join(folder, each) for each in files]
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError where a name is none of files and of a program."""
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is None or name.lower() in OTHER_FILES:
+        raise ValueError(f"{name!r} is no name: letters, digits and underscores, and not {', '.join(OTHER_FILES)}")
+
+
+def _digest(path: str) -> bytes:
+    """That of the file that is proved, so that no other is read after it."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError as error:
+        what = f"it cannot be read ({error.strerror})"
+        raise TmmuError("INVALID_IR", what, file=path, place="the file", fix="check the path") from error
 
 
 def check_folder(folder: str) -> None:
@@ -183,17 +206,13 @@ def _program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdi
         if PARTS[part] is not NodePart.WHOLE:
             raise _unsupported(network, node, allocation.ops[op][1], "it has bodies")
         steps.append(_step(network, node, code, places, rows, held))
-    used = [each for each in held.all.values() if _is_used(each.code, steps) or each.name in network.outputs]
+    read = {word for step in steps for call in step.calls for each in call.arguments for word in WORD.findall(each)}
+    read.update(code[name] for name in network.outputs)
+    used = [each for each in held.all.values() if each.code in read]
     return ModelCode(
         name, static, verdict, file.identity(plan).hex(), network.digest.hex(), network, blocks,
         {tensors[row]: place for row, place in places.items()}, field, code, steps, used,
     )  # fmt: skip
-
-
-def _is_used(code: str, steps: list[StepCode]) -> bool:
-    return any(
-        re.search(rf"\b{code}\b", argument) for step in steps for call in step.calls for argument in call.arguments
-    )
 
 
 def _check_weights(plan: Plan, names: list[str], kept: set[int]) -> None:
@@ -265,6 +284,7 @@ def _write(folder: str, files: dict[str, Iterable[bytes]]) -> None:
     target = os.path.abspath(folder)
     temporary = ""
     try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
         temporary = tempfile.mkdtemp(dir=os.path.dirname(target), prefix=".tmmu.", suffix=".tmp")
         for name, parts in files.items():
             with open(os.path.join(temporary, name), "wb") as file:

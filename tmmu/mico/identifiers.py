@@ -4,54 +4,16 @@ from __future__ import annotations
 
 import re
 
-KEYWORDS = frozenset(
-    [
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "main",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "true",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "asm",
-        "typeof",
-        "errno",
-        "NULL",
-        "model",
-    ]
-)
+_WORDS = """
+auto bool break case char const continue default do double else enum extern false float for goto if inline int
+long register restrict return short signed sizeof static struct switch true typedef union unsigned void volatile
+while asm typeof errno stdin stdout stderr linux unix weights model unused
+"""
+KEYWORDS = frozenset(_WORDS.split())
 """Words that are no name of a field or of an array."""
+
+TAKEN = re.compile(r"\d|memory_pool|weight_|constant_|[A-Z][A-Z0-9_]{2,}$")
+"""What begins as a number or as names of ours do, and what may be a macro of a header."""
 
 
 class Identifiers:
@@ -70,7 +32,7 @@ class Identifiers:
         """The identifier of a name."""
         if name not in self._of:
             stem = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "t"
-            stem = f"t{stem}" if stem[0].isdigit() or stem.startswith("memory_pool") else stem
+            stem = f"t{stem}" if TAKEN.match(stem) else stem
             found, count = stem, 1
             while found in self._taken:
                 count += 1

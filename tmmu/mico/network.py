@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Collection
 from typing import Any
 
 import onnx
@@ -28,21 +29,21 @@ Size = tuple[tuple[int, ...], str]
 class OnnxNetwork:
     """A model file whose sizes are bound.
 
-    Raises what `resolve` raises; REPLAY_DIVERGENCE where the file is another one than `digest` is of.
+    Raises what `resolve` raises; REPLAY_DIVERGENCE where the file is another one than the `digests` are of.
     """
 
-    def __init__(self, path: str, bindings: Bindings, digest: bytes | None) -> None:
+    def __init__(self, path: str, bindings: Bindings, digests: Collection[bytes]) -> None:
         resolved = resolve(
             path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, trust_shapes=bindings.trust_shapes
         )
         with open(path, "rb") as file:
             data = file.read()
         found = hashlib.sha256(data).digest()
-        if found != resolved.source_digest or digest not in (None, found):
+        if other := next((each for each in (*digests, resolved.source_digest) if each != found), None):
             raise TmmuError(
                 "REPLAY_DIVERGENCE", "the plan was made of another model, or of another version of this one",
                 file=path, place="source_digest", fix="name the model that was planned, or plan it again",
-                expected=digest or resolved.source_digest, found=found,
+                expected=other, found=found,
             )  # fmt: skip
         self.path, self.digest = path, found
         self.sizes: dict[str, Size] = {name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}

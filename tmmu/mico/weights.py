@@ -6,6 +6,7 @@ assembler takes in as it is (`.incbin`). spec: MC5.1, MC5.2
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -36,6 +37,11 @@ class Constant(NamedTuple):
     read: Callable[[], Array]
 
     @property
+    def data(self) -> str:
+        """The array of its literals."""
+        return f"data_of_{self.code}"
+
+    @property
     def bytes(self) -> int:
         """Its size."""
         return nbytes(self.shape, self.dtype)
@@ -47,7 +53,7 @@ class Constants:
     def __init__(self) -> None:
         self.names = Identifiers()
         self.all: dict[str, Constant] = {}
-        self._of: dict[str, str] = {}
+        self._of: dict[str | tuple[str, ...], str] = {}
 
     def add(self, name: str, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> str:
         """The C expression of a weight."""
@@ -59,14 +65,14 @@ class Constants:
 
     def literal(self, array: Array) -> str:
         """The C expression of a value that is known; equal ones are stored once."""
-        dtype = {"object": "float32"}.get(array.dtype.name, array.dtype.name)
-        name = f"constant {dtype} {list(array.shape)} {array.tobytes().hex() if array.nbytes <= 64 else id(array)}"
-        if name not in self._of:
+        dtype = array.dtype.name
+        key = dtype, str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()
+        if key not in self._of:
             code = f"constant_{sum(each.startswith('constant_') for each in self.all)}"
             kept = array.copy()
             self.all[code] = Constant(code, "a constant", array.shape, dtype, lambda: kept)
-            self._of[name] = code
-        return self._of[name]
+            self._of[key] = code
+        return self._of[key]
 
 
 def header(constants: list[Constant], as_file: bool, prefix: str) -> str:
@@ -79,8 +85,8 @@ def header(constants: list[Constant], as_file: bool, prefix: str) -> str:
         if as_file:
             lines.append(f"#define {each.code} (weights + {at})")
         else:
-            lines.append(f"extern const {_type(each)} {each.code}_data[{max(1, _count(each))}];")
-            lines.append(f"#define {each.code} ((const uint8_t *){each.code}_data)")
+            lines.append(f"extern const {_type(each)} {each.data}[{max(1, _count(each))}];")
+            lines.append(f"#define {each.code} ((const uint8_t *){each.data})")
     return "\n".join([*lines, "", "#endif", ""])
 
 
@@ -93,7 +99,7 @@ def source(constants: list[Constant], as_file: bool) -> str:
         return "\n".join([*lines, INCBIN])
     for each in constants:
         count = max(1, _count(each))
-        lines.append(f"const {_type(each)} {each.code}_data[{count}] = {{")
+        lines.append(f"const {_type(each)} {each.data}[{count}] = {{")
         row: list[str] = []
         for text in _literals(each):
             row.append(text)
@@ -101,7 +107,8 @@ def source(constants: list[Constant], as_file: bool) -> str:
                 lines.append(f"    {', '.join(row)},")
                 row = []
         lines += [f"    {', '.join(row)},"] * bool(row) + ["};", ""]
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    return text.replace("\n", "\n\n#include <math.h>\n", 1) if "NAN" in text or "INFINITY" in text else text
 
 
 INCBIN = """\
