@@ -59,6 +59,21 @@ static inline size_t clamped(int64_t index, size_t dim)
     return index < 0 ? 0 : (uint64_t)index >= dim ? dim - 1 : (size_t)index;
 }
 """,
+    "first_tap": """\
+/* Of a window that begins `at` elements into a padded row, the first tap that is not in the padding before the row. */
+static inline size_t first_tap(size_t at, size_t pad, size_t dilation)
+{
+    return at >= pad ? 0 : (pad - at + dilation - 1) / dilation;
+}
+""",
+    "end_tap": """\
+/* One more than the last tap that is not in the padding after the row. */
+static inline size_t end_tap(size_t at, size_t pad, size_t dilation, size_t size, size_t taps)
+{
+    size_t end = at >= pad + size ? 0 : (pad + size - at + dilation - 1) / dilation;
+    return end < taps ? end : taps;
+}
+""",
     "power": """\
 /* A whole power, which wraps around; of a negative exponent 0, but for 1 and -1. */
 static inline uint64_t power(uint64_t base, int64_t exponent)

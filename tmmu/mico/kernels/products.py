@@ -78,21 +78,21 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *b
         for (size_t filter = 0; filter < c->groups * c->filters; filter++) {
             size_t first = (n * c->groups + filter / c->filters) * c->channels;
             for (size_t oy = 0; oy < c->out_height; oy++) {
+                size_t top = oy * c->stride_y;
+                size_t ky_first = first_tap(top, c->pad_top, c->dilation_y);
+                size_t ky_end = end_tap(top, c->pad_top, c->dilation_y, c->height, c->kernel_height);
                 for (size_t ox = 0; ox < c->out_width; ox++) {
+                    size_t left = ox * c->stride_x;
+                    size_t kx_first = first_tap(left, c->pad_left, c->dilation_x);
+                    size_t kx_end = end_tap(left, c->pad_left, c->dilation_x, c->width, c->kernel_width);
                     $T sum = bias == NULL ? 0 : load_$s(bias, filter);
                     for (size_t channel = 0; channel < c->channels; channel++) {
-                        for (size_t ky = 0; ky < c->kernel_height; ky++) {
-                            size_t iy = oy * c->stride_y + ky * c->dilation_y - c->pad_top;
-                            if (iy >= c->height) {
-                                continue; /* in the padding, on either side: the difference wraps around */
-                            }
-                            size_t w_at = ((filter * c->channels + channel) * c->kernel_height + ky) * c->kernel_width;
-                            size_t x_at = ((first + channel) * c->height + iy) * c->width;
-                            for (size_t kx = 0; kx < c->kernel_width; kx++) {
-                                size_t ix = ox * c->stride_x + kx * c->dilation_x - c->pad_left;
-                                if (ix < c->width) {
-                                    sum += load_$s(x, x_at + ix) * load_$s(weight, w_at + kx);
-                                }
+                        for (size_t ky = ky_first; ky < ky_end; ky++) {
+                            size_t iy = (first + channel) * c->height + top + ky * c->dilation_y - c->pad_top;
+                            size_t tap = ((filter * c->channels + channel) * c->kernel_height + ky) * c->kernel_width;
+                            size_t from = iy * c->width + left - c->pad_left;
+                            for (size_t kx = kx_first; kx < kx_end; kx++) {
+                                sum += load_$s(x, from + kx * c->dilation_x) * load_$s(weight, tap + kx);
                             }
                         }
                     }

@@ -71,22 +71,22 @@ _CONV = """\
             int32_t x_off = x_zero == NULL ? 0 : (int32_t)load_$s(x_zero, 0);
             int32_t w_off = w_zero == NULL ? 0 : (int32_t)load_$s2(w_zero, filter * w_zero_step);
             for (size_t oy = 0; oy < c->out_height; oy++) {
+                size_t top = oy * c->stride_y;
+                size_t ky_first = first_tap(top, c->pad_top, c->dilation_y);
+                size_t ky_end = end_tap(top, c->pad_top, c->dilation_y, c->height, c->kernel_height);
                 for (size_t ox = 0; ox < c->out_width; ox++) {
+                    size_t left = ox * c->stride_x;
+                    size_t kx_first = first_tap(left, c->pad_left, c->dilation_x);
+                    size_t kx_end = end_tap(left, c->pad_left, c->dilation_x, c->width, c->kernel_width);
                     int32_t sum = BEGIN;
                     for (size_t channel = 0; channel < c->channels; channel++) {
-                        for (size_t ky = 0; ky < c->kernel_height; ky++) {
-                            size_t iy = oy * c->stride_y + ky * c->dilation_y - c->pad_top;
-                            if (iy >= c->height) {
-                                continue; /* in the padding, on either side: the difference wraps around */
-                            }
-                            size_t w_at = ((filter * c->channels + channel) * c->kernel_height + ky) * c->kernel_width;
-                            size_t x_at = ((first + channel) * c->height + iy) * c->width;
-                            for (size_t kx = 0; kx < c->kernel_width; kx++) {
-                                size_t ix = ox * c->stride_x + kx * c->dilation_x - c->pad_left;
-                                if (ix < c->width) {
-                                    sum += ((int32_t)load_$s(x, x_at + ix) - x_off)
-                                        * ((int32_t)load_$s2(weight, w_at + kx) - w_off);
-                                }
+                        for (size_t ky = ky_first; ky < ky_end; ky++) {
+                            size_t iy = (first + channel) * c->height + top + ky * c->dilation_y - c->pad_top;
+                            size_t tap = ((filter * c->channels + channel) * c->kernel_height + ky) * c->kernel_width;
+                            size_t from = iy * c->width + left - c->pad_left;
+                            for (size_t kx = kx_first; kx < kx_end; kx++) {
+                                sum += ((int32_t)load_$s(x, from + kx * c->dilation_x) - x_off)
+                                    * ((int32_t)load_$s2(weight, tap + kx) - w_off);
                             }
                         }
                     }
