@@ -6,6 +6,7 @@ A case has operands that its node is given when it runs, and others that are sto
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -436,6 +437,7 @@ def evaluated(case: NodeTest) -> list[Tensor] | None:
     return found
 
 
+@cache
 def drawn(seed: int) -> tuple[list[NodeTest], list[list[Tensor]]]:
     """The cases of all families that the evaluator computes, with their results."""
     random = Random(seed)
