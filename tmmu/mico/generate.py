@@ -10,13 +10,13 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Protocol
 
 from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Bindings, NodePart
+from tmmu.core.vocabulary import Bindings, NodePart, Shares
 from tmmu.importers.shapes.naming import domain_of
 from tmmu.mico import build, source
 from tmmu.mico import weights as constants
@@ -28,7 +28,7 @@ from tmmu.mico.kernels.functions import kernels
 from tmmu.mico.kernels.node import NodeCall, NoKernel, Operand
 from tmmu.mico.network import OnnxNetwork, attributes
 from tmmu.plan import file
-from tmmu.plan.columns import PARTS
+from tmmu.plan.columns import PARTS, SHARES
 from tmmu.plan.sections import Plan
 
 WEIGHTS = ("embed", "file")
@@ -186,16 +186,17 @@ def _program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdi
     allocation = plan.allocation
     tensors = allocation.tensors.name.list()
     rows = {tensor: row for row, tensor in enumerate(tensors)}
-    kept = {rows[each] for each in network.main.initializers if each in rows}
-    _check_weights(plan, tensors, kept)
-    blocks, places = blocks_of(plan, kept)
+    weights = [rows[each] for each in network.main.initializers if each in rows]
+    shown = _shown(plan, weights)
+    _check_weights(plan, tensors, shown)
+    blocks, places = blocks_of(plan, shown)
     held, fields = constants.Constants(), Identifiers()
     code: dict[str, str] = {}
     field: dict[str, str] = {}
     for row, tensor in enumerate(tensors):
-        if row in kept:
-            shape, dtype = network.sizes[tensor]
-            code[tensor] = held.add(tensor, shape, dtype, partial(network.weight, tensor))
+        if row in shown:
+            weight = tensors[shown[row]]
+            code[tensor] = held.add(weight, *network.sizes[weight], partial(network.weight, weight))
         else:
             field[tensor] = fields.of(tensor)
             code[tensor] = f"model->{field[tensor]}.data"
@@ -215,15 +216,27 @@ def _program(plan: Plan, network: OnnxNetwork, *, name: str, static: bool, verdi
     )  # fmt: skip
 
 
-def _check_weights(plan: Plan, names: list[str], kept: set[int]) -> None:
+def _shown(plan: Plan, weights: list[int]) -> dict[int, int]:
+    """For each weight, and each tensor that shows the whole of one, the weight. spec: MC3.3"""
+    tensors = plan.allocation.tensors
+    shown = {row: row for row in weights}
+    for row in (row for rows in plan.allocation.steps.listed("writes") for row in rows):
+        of = int(tensors.of[row])
+        is_whole = of in shown and tensors.bytes[of] == tensors.bytes[row]
+        if is_whole and SHARES[tensors.shares[row]] is Shares.VIEW and tensors.window[of] == tensors.window[row]:
+            shown.setdefault(row, shown[of])
+    return shown
+
+
+def _check_weights(plan: Plan, names: list[str], shown: Mapping[int, int]) -> None:
     """Refuse plans under which weights do not stay what they are. spec: MC3.3"""
     home = plan.allocation.tensors.storage.tolist()
-    shared = {home[t] for t in range(len(home)) if t not in kept}
-    for row in sorted(kept):
+    shared = {home[t] for t in range(len(home)) if t not in shown}
+    for row in sorted(shown):
         if home[row] in shared:
             raise TmmuError(
                 "MODE_VIOLATION", "the plan gives its bytes to results, and the C keeps weights constant",
-                place=f"weight {names[row]!r}", fix="plan the model without donating it", mode="inference",
+                place=f"weight {names[shown[row]]!r}", fix="plan the model without donating it", mode="inference",
             )  # fmt: skip
 
 
@@ -261,6 +274,8 @@ def _step(
             if each is not None and BITS[each.dtype] < 8:
                 raise NoKernel(f"it has no kernel for {each.dtype}")
         calls = calls_of(seen)
+        if calls and any(each is not None and not each.code.startswith("model->") for each in results):
+            raise NoKernel("it writes what the plan has as a view of a weight")
     except NoKernel as error:
         raise _unsupported(network, name, node.op_type, str(error)) from error
     return StepCode(name, node.op_type, [*filter(None, node.input)], [*filter(None, node.output)], calls)

@@ -68,7 +68,9 @@ class OnnxNetwork:
                 location = external_data_helper.ExternalDataInfo(tensor).location
                 if not os.path.exists(os.path.join(folder, location)):
                     what = f"its weights are not there: {location} does not exist"
-                    raise self._refusal(name, what, "put the file beside the model (of an example: tmmu example NAME --weights SEED)")
+                    raise self._refusal(
+                        name, what, "put the file beside the model (of an example: tmmu example NAME --weights SEED)"
+                    )
                 copy = onnx.TensorProto()
                 copy.CopyFrom(tensor)
                 external_data_helper.load_external_data_for_tensor(copy, folder)

@@ -256,8 +256,9 @@ int main(int count, char **arguments)
     if (file == NULL) {
         return failed("cannot be opened", arguments[1]);
     }
+    const size_t inputs = MODEL_INPUTS, outputs = MODEL_OUTPUTS;
     size_t right = 1;
-    for (size_t k = 0; k < MODEL_INPUTS; k++) {
+    for (size_t k = 0; k < inputs; k++) {
         right &= fread(model_input(&model, k), 1, model_input_bytes(k), file) == model_input_bytes(k);
     }
     right &= fgetc(file) == EOF;
@@ -271,7 +272,7 @@ int main(int count, char **arguments)
     if (file == NULL) {
         return failed("cannot be opened", arguments[2]);
     }
-    for (size_t k = 0; k < MODEL_OUTPUTS; k++) {
+    for (size_t k = 0; k < outputs; k++) {
         right &= fwrite(model_output(&model, k), 1, model_output_bytes(k), file) == model_output_bytes(k);
     }
     right &= fclose(file) == 0;
