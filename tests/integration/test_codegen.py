@@ -206,8 +206,7 @@ def test_the_same_plan_gives_the_same_files(folder: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("weights", ["embed", "file"])
 def test_both_build_files_make_the_program(tool: str, weights: str, folder: Path, tmp_path: Path) -> None:
     """Make is run in the folder and CMake beside it, and the program elsewhere. spec: MC2.6"""
-    if shutil.which(tool) is None:
-        pytest.skip(f"{tool} is not installed: apt-get install {tool}")
+    assert shutil.which(tool), f"{tool} is not installed: apt-get install {tool}"
     path = saved("mlp", folder)
     made = CProgram(planned(path), path, tmp_path / "c", weights=weights)
     if tool == "make":

@@ -96,8 +96,7 @@ def test_kernels_are_right_at_every_level_of_optimization(seed: int, tmp_path: P
 @pytest.mark.parametrize("layout", ["packed", "pools"])
 def test_valgrind_finds_nothing(layout: str, folder: Path, tmp_path: Path) -> None:
     """No read of bytes that nothing has written, none outside, and nothing is left allocated."""
-    if shutil.which("valgrind") is None:
-        pytest.skip("valgrind is not installed: apt-get install valgrind")
+    assert shutil.which("valgrind"), "valgrind is not installed: apt-get install valgrind"
     path = saved("lenet", folder)
     made = CProgram(planned(path, layout), path, tmp_path / "c")
     program = made.build(compilers()[0], (*WARNINGS, "-O1"))
@@ -130,7 +129,7 @@ def test_int8_networks_are_those_of_the_evaluator(form: str, per_channel: bool, 
 
     Around integers the rest is float32, within rounding; what is rounded again may be off by one step of its scale.
     """
-    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxruntime")  # whose quantizer makes the networks: extra judges
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
     path = tmp_path / "int8.onnx"
