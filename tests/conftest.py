@@ -4,12 +4,14 @@ for long runs, `mutation` the same examples in each run; HYPOTHESIS_PROFILE choo
 Under CI the examples follow from the tests alone, so that a run can be repeated to the letter; elsewhere every run
 looks at new ones. Nothing has a deadline: a slow machine is no error.
 
-The tests of the kernel run where it is built. Elsewhere they are left out, and the summary names them.
+The tests of the kernel run where it is built, and C is compiled by the compilers that are installed. What is left out
+is named in the summary.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from hypothesis import HealthCheck, Phase, settings
 from proofs.kernel import installed
 
 KERNEL = Path(__file__).parent / "integration" / "kernel"
+C_COMPILERS = ("gcc", "clang")
 collect_ignore = [] if installed.program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
 
 
@@ -27,6 +30,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"LEFT OUT: tests/integration/kernel/{Path(path).name} (the kernel is not built: make kernel)"
         )
+    for compiler in C_COMPILERS:
+        if shutil.which(compiler) is None:
+            terminalreporter.write_line(f"LEFT OUT: C with {compiler} (not installed: apt-get install {compiler})")
 
 
 settings.register_profile(

@@ -1,0 +1,82 @@
+"""The memory of the C: a block for each pool, or one for each arena, and the place of each tensor in them.
+
+What only the caller writes and keeps, the weights, lies in no block. Under the layouts `pools` and `hashed` a block is
+what storages that touch each other take together, that is a pool or a hashed slot; under any other an arena is one.
+spec: MC3.1, MC3.2, MC3.3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tmmu.plan.allocation import Allocation
+from tmmu.plan.sections import Plan
+
+
+@dataclass(frozen=True)
+class MemoryBlock:
+    """Addresses of an arena that are one array, `memory_pool_k`: `bytes` from `first` on, which is a multiple of
+    `alignment`.
+    """
+
+    arena: str
+    first: int
+    bytes: int
+    alignment: int
+
+
+class BlockPlace(NamedTuple):
+    """Where a tensor lies: its block by number, and its first byte in that."""
+
+    block: int
+    offset: int
+
+
+def blocks_of(plan: Plan, weights: Collection[int]) -> tuple[list[MemoryBlock], dict[int, BlockPlace]]:
+    """The blocks of a plan, arena by arena in the order of their addresses, and the place of every other tensor.
+
+    `weights` are rows of tensors that lie elsewhere; a storage of such alone is in no block. A storage of zero bytes
+    takes one (T7). O(n log n).
+    """
+    allocation = plan.allocation
+    home = allocation.tensors.storage.tolist()
+    kept = {home[t] for t in range(len(home)) if t not in weights}
+    by_pool = plan.provenance is not None and plan.provenance.layout in ("pools", "hashed")
+    blocks: list[MemoryBlock] = []
+    of: dict[int, int] = {}
+    for members in _grouped(allocation, kept, by_pool):
+        blocks.append(_block(allocation, members))
+        of.update(dict.fromkeys(members, len(blocks) - 1))
+    places = {}
+    for t, address in enumerate(allocation.addresses().tolist()):
+        if t not in weights:
+            block = of[home[t]]
+            places[t] = BlockPlace(block, address - blocks[block].first)
+    return blocks, places
+
+
+def _grouped(allocation: Allocation, kept: Collection[int], by_pool: bool) -> list[list[int]]:
+    """The storages of each block."""
+    s = allocation.storages
+    arena, offset, size = s.arena.tolist(), s.offset.tolist(), s.bytes.tolist()
+    groups: list[list[int]] = []
+    at, end = -1, 0
+    for k in sorted(kept, key=lambda k: (arena[k], offset[k])):
+        if arena[k] != at or (by_pool and offset[k] >= end):
+            groups.append([])
+            at, end = arena[k], 0
+        groups[-1].append(k)
+        end = max(end, offset[k] + max(1, size[k]))
+    return groups
+
+
+def _block(allocation: Allocation, members: list[int]) -> MemoryBlock:
+    s = allocation.storages
+    arena = allocation.arenas[int(s.arena[members[0]])]
+    alignment = max(arena.alignment, *(int(s.alignment[k]) for k in members))
+    first = int(s.offset[members[0]])
+    first -= first % alignment
+    end = max(int(s.offset[k]) + max(1, int(s.bytes[k])) for k in members)
+    return MemoryBlock(arena.name, first, end - first, alignment)

@@ -1,0 +1,52 @@
+"""Names of a model as C has them: identifiers of their own, and texts that cannot end a comment. spec: MC2.3"""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = """
+auto bool break case char const continue default do double else enum extern false float for goto if inline int
+long register restrict return short signed sizeof static struct switch true typedef union unsigned void volatile
+while asm typeof errno stdin stdout stderr linux unix weights model unused
+"""
+KEYWORDS = frozenset(_WORDS.split())
+"""Words that are no name of a field or of an array."""
+
+TAKEN = re.compile(r"\d|memory_pool|weight_|constant_|[A-Z][A-Z0-9_]{2,}$")
+"""What begins as a number or as names of ours do, and what may be a macro of a header."""
+
+
+class Identifiers:
+    """C identifiers, one for each name: letters, digits and underscores, numbered where two would be the same.
+
+    >>> names = Identifiers()
+    >>> names.of("layers_0.weight"), names.of("layers_0/weight"), names.of("0"), names.of("layers_0.weight")
+    ('layers_0_weight', 'layers_0_weight_2', 't0', 'layers_0_weight')
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, str] = {}
+        self._taken: set[str] = set(KEYWORDS)
+
+    def of(self, name: str) -> str:
+        """The identifier of a name."""
+        if name not in self._of:
+            stem = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "t"
+            stem = f"t{stem}" if TAKEN.match(stem) else stem
+            found, count = stem, 1
+            while found in self._taken:
+                count += 1
+                found = f"{stem}_{count}"
+            self._taken.add(found)
+            self._of[name] = found
+        return self._of[name]
+
+
+def comment(text: str) -> str:
+    """A text within a comment: printable ASCII, in which nothing ends the comment, begins one or is a trigraph.
+
+    >>> comment("a */ b ??/ \\n")
+    'a *_ b ?_/ _'
+    """
+    plain = re.sub(r"[^ -~]", "_", text).replace("\\", "_")
+    return re.sub(r"(?<=\?)\?", "_", re.sub(r"(?<=\*)/", "_", re.sub(r"(?<=/)\*", "_", plain)))

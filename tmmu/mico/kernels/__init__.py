@@ -1,0 +1,35 @@
+"""The table of kernels: for each operator of ai.onnx the rule that turns a node into calls of C functions.
+
+Each module holds the rules of a family beside the functions that they call, written once for all element types:
+`elementwise`, `products`, `windows`, `rows`, `movement` and `quantized`. spec: MC4.1 to MC4.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tmmu.mico.kernels import elementwise, movement, products, quantized, rows, windows
+from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel
+
+TABLE: Mapping[str, Callable[[NodeCall], list[KernelCall]]] = {
+    **elementwise.RULES,
+    **products.RULES,
+    **windows.RULES,
+    **rows.RULES,
+    **movement.RULES,
+    **quantized.RULES,
+}
+"""Every operator that has a kernel."""
+
+
+def calls_of(node: NodeCall) -> list[KernelCall]:
+    """The calls that compute a node: none where no byte of its results has to be written.
+
+    Raises NoKernel with the reason where its operator, an element type or an attribute has no kernel.
+    """
+    rule = TABLE.get(node.op)
+    if rule is None:
+        raise NoKernel("its operator has no kernel")
+    if all(result is None or result.count == 0 for result in node.results):
+        return []
+    return rule(node)

@@ -1,0 +1,206 @@
+"""What a kernel is made from: a node with the shapes, types, places and known values of what it reads and writes.
+
+A rule turns it into calls of C functions; `NoKernel` is its refusal, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class NoKernel(Exception):
+    """No kernel computes this node: the text says why."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor at a node: the C expression of its bytes, shape, element type, and its value where that is known.
+
+    Two operands are the same bytes where their `code` is the same.
+    """
+
+    code: str
+    shape: tuple[int, ...]
+    dtype: str
+    value: Callable[[], Array | None] = lambda: None
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+
+class KernelCall(NamedTuple):
+    """A call of the function that `tmmu.mico.kernels.functions` makes for these element types."""
+
+    function: str
+    types: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NodeCall:
+    """A node of ai.onnx as a rule sees it; None stands for operands and results that are absent."""
+
+    op: str
+    version: int
+    attributes: Mapping[str, Any]
+    operands: Sequence[Operand | None]
+    results: Sequence[Operand | None]
+    literal: Callable[[Array], str]
+    """Stores an array among the weights, and returns its C expression."""
+
+    @property
+    def x(self) -> Operand:
+        """The first operand."""
+        return self.needed(0)
+
+    @property
+    def y(self) -> Operand:
+        """The first result."""
+        if not self.results or self.results[0] is None:
+            raise NoKernel("its first result is left out")
+        return self.results[0]
+
+    def needed(self, number: int) -> Operand:
+        """The operand of that number."""
+        found = self.operand(number)
+        if found is None:
+            raise NoKernel(f"its operand {number} is absent")
+        return found
+
+    def operand(self, number: int) -> Operand | None:
+        """The operand of that number, None where it is absent."""
+        return self.operands[number] if number < len(self.operands) else None
+
+    def result(self, number: int) -> Operand | None:
+        """The result of that number, None where it is absent."""
+        return self.results[number] if number < len(self.results) else None
+
+    def known(self, number: int, what: str) -> list[int] | None:
+        """The numbers that an operand is known to hold, None where it is absent.
+
+        Raises NoKernel where they are computed when the model runs.
+        """
+        operand = self.operand(number)
+        if operand is None:
+            return None
+        value = operand.value()
+        if value is None:
+            raise NoKernel(f"its {what} are computed when the model runs")
+        return [int(each) for each in np.asarray(value).reshape(-1).tolist()]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute."""
+        return self.attributes.get(name, default)
+
+    def of_type(self, operand: Operand, types: Sequence[str]) -> str:
+        """The type of an operand, which has to be one of `types`."""
+        if operand.dtype not in types:
+            raise NoKernel(f"it has no kernel for {operand.dtype}")
+        return operand.dtype
+
+    def axis(self, axis: int, rank: int | None = None) -> int:
+        """An axis as a number from 0 on."""
+        rank = self.x.rank if rank is None else rank
+        if not -rank <= axis < max(1, rank):
+            raise NoKernel(f"it has no axis {axis}")
+        return axis % rank if rank else 0
+
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, *UNSIGNED)
+NUMBERS = (*FLOATS, *INTEGERS)
+WORDS = {8: "uint8", 16: "uint16", 32: "uint32", 64: "uint64"}
+"""The type as which elements are moved, by their bits."""
+
+
+def sizes(numbers: Sequence[int], kind: str = "size_t") -> str:
+    """An array as an argument.
+
+    >>> sizes((2, 3))
+    '(const size_t[]){2, 3}'
+    """
+    return f"(const {kind}[]){{{', '.join(map(str, numbers))}}}"
+
+
+def strides(shape: Sequence[int]) -> list[int]:
+    """How many elements apart neighbours along each dimension lie.
+
+    >>> strides((2, 3, 4))
+    [12, 4, 1]
+    """
+    found, step = [], 1
+    for dim in reversed(shape):
+        found.append(step)
+        step *= dim
+    return found[::-1]
+
+
+def collapsed(shape: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list[list[int]]]:
+    """The same walk over elements in as few dimensions as will do, at least one.
+
+    `steps` go along the dimensions of `shape`, each list in a tensor of its own. Dimensions of one element fall away,
+    and two become one where every list goes through both at an even pace.
+
+    >>> collapsed((2, 3, 1, 4), (12, 4, 4, 1), (0, 4, 4, 1))
+    ([2, 12], [[12, 1], [0, 1]])
+    """
+    dims: list[int] = []
+    rows: list[tuple[int, ...]] = []
+    for d, dim in enumerate(shape):
+        here = tuple(each[d] for each in steps)
+        if dim == 1:
+            continue
+        if dims and all(before == after * dim for before, after in zip(rows[-1], here, strict=True)):
+            dims[-1], rows[-1] = dims[-1] * dim, here
+        else:
+            dims.append(dim)
+            rows.append(here)
+    if not dims:
+        dims, rows = [1], [tuple(0 for _ in steps)]
+    return dims, [[row[k] for row in rows] for k in range(len(steps))]
+
+
+def broadcast(shape: Sequence[int], *operands: Operand) -> tuple[str, ...]:
+    """Arguments for a walk over `shape` in operands that are broadcast to it: rank, shape, and the steps in each.
+
+    Raises NoKernel where one does not broadcast to it.
+    """
+    steps = []
+    for operand in operands:
+        own = [1] * (len(shape) - operand.rank) + list(operand.shape)
+        if len(own) != len(shape) or any(a not in (1, b) for a, b in zip(own, shape, strict=True)):
+            raise NoKernel(f"an operand of {list(operand.shape)} is not broadcast to {list(shape)}")
+        steps.append([0 if dim == 1 else step for dim, step in zip(own, strides(own), strict=True)])
+    dims, found = collapsed(shape, *steps)
+    return (str(len(dims)), sizes(dims), *map(sizes, found))
+
+
+def number(value: float, dtype: str = "float32") -> str:
+    """An attribute, which ONNX stores as float32, as a number of the type in which elements of `dtype` are computed.
+
+    >>> number(0.5), number(0.2), number(0.2, "float64"), number(float("inf")), number(3)
+    ('0.5F', '0.2F', '0.20000000298023224', 'INFINITY', '3.0F')
+    """
+    stored = np.float32(value)
+    if math.isnan(stored):
+        return "NAN"
+    if math.isinf(stored):
+        return "INFINITY" if stored > 0 else "-INFINITY"
+    return repr(float(stored)) if dtype == "float64" else f"{stored!s}F"

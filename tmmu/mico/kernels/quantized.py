@@ -1,0 +1,282 @@
+"""Operators on int8 and uint8, with scales and zero points; sums are int32, and each result is rounded once.
+
+A result of integers is sum * (a_scale * b_scale / y_scale), the factor in float and the product in double, rounded to
+the nearest, of two to the even one, plus the zero point, and kept within its type: as onnx's reference evaluator has
+it, bit for bit. spec: MC4.8
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tmmu.mico.kernels.functions import TEMPLATES
+from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand
+from tmmu.mico.kernels.products import conv_fields, product_arguments, struct
+
+BYTES = ("int8", "uint8")
+RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
+
+TEMPLATES["quantize_linear"] = """\
+/* Element i has scale and zero point number i / inner % channels; a zero point that is NULL is 0. */
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *scale, const uint8_t *zero, size_t count, size_t channels,
+    size_t inner, double low, double high)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t channel = i / inner % channels;
+        double value = (double)rintf(load_$s(x, i) / load_f32(scale, channel));
+        value += zero == NULL ? 0 : (double)load_$s2(zero, channel);
+        store_$s2(y, i, ($T2)(value >= low ? value <= high ? value : high : low));
+    }
+}
+"""
+
+TEMPLATES["dequantize_linear"] = """\
+/* Element i has scale and zero point number i / inner % channels; a zero point that is NULL is 0. */
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *scale, const uint8_t *zero, size_t count, size_t channels,
+    size_t inner)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t channel = i / inner % channels;
+        float value = (float)load_$s(x, i) - (zero == NULL ? 0 : (float)load_$s(zero, channel));
+        store_f32(y, i, value * load_f32(scale, channel));
+    }
+}
+"""
+
+TEMPLATES["dynamic_quantize_linear"] = """\
+void $name(uint8_t *y, uint8_t *scale_out, uint8_t *zero_out, const uint8_t *x, size_t count)
+{
+    float low = 0, high = 0;
+    for (size_t i = 0; i < count; i++) {
+        low = fminf(low, load_f32(x, i));
+        high = fmaxf(high, load_f32(x, i));
+    }
+    float scale = (low == high ? 1 : high - low) / 255;
+    float zero = rintf(fmaxf(0, fminf(255, 0 - low / scale)));
+    for (size_t i = 0; i < count; i++) {
+        store_u8(y, i, (uint8_t)fmaxf(0, fminf(255, rintf(load_f32(x, i) / scale) + zero)));
+    }
+    store_f32(scale_out, 0, scale);
+    store_u8(zero_out, 0, (uint8_t)zero);
+}
+"""
+
+_CONV = """\
+{
+    size_t y_at = 0;
+    for (size_t n = 0; n < c->batch; n++) {
+        for (size_t filter = 0; filter < c->groups * c->filters; filter++) {
+            size_t first = (n * c->groups + filter / c->filters) * c->channels;
+            int32_t x_off = x_zero == NULL ? 0 : (int32_t)load_$s(x_zero, 0);
+            int32_t w_off = w_zero == NULL ? 0 : (int32_t)load_$s2(w_zero, filter * w_zero_step);
+            for (size_t oy = 0; oy < c->out_height; oy++) {
+                size_t top = oy * c->stride_y;
+                size_t ky_first = first_tap(top, c->pad_top, c->dilation_y);
+                size_t ky_end = end_tap(top, c->pad_top, c->dilation_y, c->height, c->kernel_height);
+                for (size_t ox = 0; ox < c->out_width; ox++) {
+                    size_t left = ox * c->stride_x;
+                    size_t kx_first = first_tap(left, c->pad_left, c->dilation_x);
+                    size_t kx_end = end_tap(left, c->pad_left, c->dilation_x, c->width, c->kernel_width);
+                    int32_t sum = BEGIN;
+                    for (size_t channel = 0; channel < c->channels; channel++) {
+                        for (size_t ky = ky_first; ky < ky_end; ky++) {
+                            size_t iy = (first + channel) * c->height + top + ky * c->dilation_y - c->pad_top;
+                            size_t tap = ((filter * c->channels + channel) * c->kernel_height + ky) * c->kernel_width;
+                            size_t from = iy * c->width + left - c->pad_left;
+                            for (size_t kx = kx_first; kx < kx_end; kx++) {
+                                sum += ((int32_t)load_$s(x, from + kx * c->dilation_x) - x_off)
+                                    * ((int32_t)load_$s2(weight, tap + kx) - w_off);
+                            }
+                        }
+                    }
+                    END
+                    y_at++;
+                }
+            }
+        }
+    }
+}
+"""
+
+TEMPLATES["conv_integer"] = """\
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *x_zero, const uint8_t *w_zero,
+    size_t w_zero_step, const Conv *c)
+""" + _CONV.replace("BEGIN", "0").replace("END", "store_i32(y, y_at, sum);")
+
+TEMPLATES["qlinear_conv"] = """\
+/* Scales and zero points of filters lie steps apart: 0 where all filters have one. */
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *x_scale, const uint8_t *x_zero, const uint8_t *weight,
+    const uint8_t *w_scale, size_t w_scale_step, const uint8_t *w_zero, size_t w_zero_step, const uint8_t *y_scale,
+    const uint8_t *y_zero, const uint8_t *bias, double low, double high, const Conv *c)
+""" + _CONV.replace("BEGIN", "bias == NULL ? 0 : load_i32(bias, filter)").replace(
+    "END",
+    """\
+float factor = load_f32(x_scale, 0) * load_f32(w_scale, filter * w_scale_step) / load_f32(y_scale, 0);
+                    double value = rint((double)sum * (double)factor + (double)load_$s3(y_zero, 0));
+                    store_$s3(y, y_at, ($T3)(value >= low ? value <= high ? value : high : low));""",
+)
+
+_PRODUCT = """\
+{
+    size_t count = product(rank, batch);
+    int32_t a_off = a_zero == NULL ? 0 : (int32_t)load_$s(a_zero, 0);
+    for (size_t m = 0; m < count; m++) {
+        size_t at_a = place(m, rank, batch, a_steps) * rows * inner;
+        size_t at_b = place(m, rank, batch, b_steps) * inner * columns;
+        for (size_t i = 0; i < rows; i++) {
+            for (size_t j = 0; j < columns; j++) {
+                int32_t sum = 0, b_off = b_zero == NULL ? 0 : (int32_t)load_$s2(b_zero, j * b_zero_step);
+                for (size_t k = 0; k < inner; k++) {
+                    sum += ((int32_t)load_$s(a, at_a + i * inner + k) - a_off)
+                        * ((int32_t)load_$s2(b, at_b + k * columns + j) - b_off);
+                }
+                END
+            }
+        }
+    }
+}
+"""
+
+TEMPLATES["mat_mul_integer"] = """\
+void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t rank, const size_t *batch, const size_t *a_steps,
+    const size_t *b_steps, size_t rows, size_t inner, size_t columns, const uint8_t *a_zero, const uint8_t *b_zero,
+    size_t b_zero_step)
+""" + _PRODUCT.replace("END", "store_i32(y, (m * rows + i) * columns + j, sum);")
+
+TEMPLATES["qlinear_mat_mul"] = """\
+/* Scales and zero points of columns lie steps apart: 0 where all columns have one. */
+void $name(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t rank, const size_t *batch, const size_t *a_steps,
+    const size_t *b_steps, size_t rows, size_t inner, size_t columns, const uint8_t *a_zero, const uint8_t *b_zero,
+    size_t b_zero_step, const uint8_t *a_scale, const uint8_t *b_scale, size_t b_scale_step, const uint8_t *y_scale,
+    const uint8_t *y_zero, double low, double high)
+""" + _PRODUCT.replace(
+    "END",
+    """\
+float factor = load_f32(a_scale, 0) * load_f32(b_scale, j * b_scale_step) / load_f32(y_scale, 0);
+                double value = rint((double)sum * (double)factor + (double)load_$s3(y_zero, 0));
+                value = value >= low ? value <= high ? value : high : low;
+                store_$s3(y, (m * rows + i) * columns + j, ($T3)value);""",
+)
+
+
+def _code(operand: Operand | None) -> str:
+    return "NULL" if operand is None else operand.code
+
+
+def _single(operand: Operand | None) -> str:
+    """The code of a scale or zero point of a whole tensor."""
+    if operand is not None and operand.count != 1:
+        raise NoKernel(f"it has no kernel for {operand.count} scales or zero points of one operand")
+    return _code(operand)
+
+
+def _step(operand: Operand | None, count: int) -> str:
+    """How far apart the scales or zero points of filters or columns lie."""
+    if operand is None or operand.count == 1:
+        return "0"
+    if operand.count != count or max(operand.shape) != count:
+        raise NoKernel(f"it has no kernel for {operand.count} scales or zero points of {count}")
+    return "1"
+
+
+def _by_axis(node: NodeCall, scale: Operand, zero: Operand | None) -> tuple[str, str, str]:
+    """The elements, the scales, and how many elements in a row have one."""
+    x = node.x
+    if node.get("block_size", 0):
+        raise NoKernel("it has no kernel for blocks")
+    if zero is not None and zero.count != scale.count:
+        raise NoKernel("it has no kernel for other zero points than scales")
+    if scale.count == 1:
+        return str(x.count), "1", str(max(1, x.count))
+    axis = node.axis(node.get("axis", 1))
+    if scale.count != x.shape[axis]:
+        raise NoKernel(f"it has no kernel for {scale.count} scales of {x.shape[axis]}")
+    return str(x.count), str(scale.count), str(math.prod(x.shape[axis + 1 :]))
+
+
+def quantize_linear(node: NodeCall) -> list[KernelCall]:
+    """QuantizeLinear of float32, of a tensor or along an axis."""
+    x, y, scale, zero = node.x, node.y, node.needed(1), node.operand(2)
+    node.of_type(scale, ("float32",))
+    if node.get("precision", 0) not in (0, 1):
+        raise NoKernel("it has no kernel for divisions in another type than float32")
+    types = node.of_type(x, ("float32",)), node.of_type(y, tuple(RANGES))
+    limits = (f"{limit}.0" for limit in RANGES[y.dtype])
+    arguments = (y.code, x.code, scale.code, _code(zero), *_by_axis(node, scale, zero), *limits)
+    return [KernelCall("quantize_linear", types, arguments)]
+
+
+def dequantize_linear(node: NodeCall) -> list[KernelCall]:
+    """DequantizeLinear to float32, of a tensor or along an axis."""
+    x, y, scale, zero = node.x, node.y, node.needed(1), node.operand(2)
+    for operand in (y, scale):
+        node.of_type(operand, ("float32",))
+    types = (node.of_type(x, (*RANGES, "int32")),)
+    arguments = (y.code, x.code, scale.code, _code(zero), *_by_axis(node, scale, zero))
+    return [KernelCall("dequantize_linear", types, arguments)]
+
+
+def dynamic_quantize_linear(node: NodeCall) -> list[KernelCall]:
+    """DynamicQuantizeLinear."""
+    y, scale, zero = node.results
+    if y is None or scale is None or zero is None:
+        raise NoKernel("one of its results is left out")
+    node.of_type(node.x, ("float32",))
+    return [KernelCall("dynamic_quantize_linear", (), (y.code, scale.code, zero.code, node.x.code, str(node.x.count)))]
+
+
+def conv_integer(node: NodeCall) -> list[KernelCall]:
+    """ConvInteger."""
+    x, w, x_zero, w_zero = node.x, node.needed(1), node.operand(2), node.operand(3)
+    types = node.of_type(x, BYTES), node.of_type(w, BYTES)
+    fields = struct("Conv", conv_fields(node, x, w, node.y))
+    zeros = (_single(x_zero), _code(w_zero), _step(w_zero, w.shape[0]))
+    return [KernelCall("conv_integer", types, (node.y.code, x.code, w.code, *zeros, fields))]
+
+
+def qlinear_conv(node: NodeCall) -> list[KernelCall]:
+    """QLinearConv, with a scale for the weights or one for each filter."""
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (node.needed(k) for k in range(8))
+    y, bias = node.y, node.operand(8)
+    types = node.of_type(x, BYTES), node.of_type(w, BYTES), node.of_type(y, BYTES)
+    arguments = (
+        y.code, x.code, _single(x_scale), _single(x_zero), w.code, w_scale.code, _step(w_scale, w.shape[0]),
+        w_zero.code, _step(w_zero, w.shape[0]), _single(y_scale), _single(y_zero), _code(bias),
+        *(f"{limit}.0" for limit in RANGES[y.dtype]), struct("Conv", conv_fields(node, x, w, y)),
+    )  # fmt: skip
+    return [KernelCall("qlinear_conv", types, arguments)]
+
+
+def mat_mul_integer(node: NodeCall) -> list[KernelCall]:
+    """MatMulInteger, with a zero point for the second operand or one for each column."""
+    a, b, a_zero, b_zero = node.x, node.needed(1), node.operand(2), node.operand(3)
+    types = node.of_type(a, BYTES), node.of_type(b, BYTES)
+    zeros = (_single(a_zero), _code(b_zero), _step(b_zero, b.shape[-1]))
+    return [KernelCall("mat_mul_integer", types, (*product_arguments(node.y, a, b), *zeros))]
+
+
+def qlinear_mat_mul(node: NodeCall) -> list[KernelCall]:
+    """QLinearMatMul, with a scale for the second operand or one for each column."""
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (node.needed(k) for k in range(8))
+    y, columns = node.y, b.shape[-1]
+    for scale in (a_scale, b_scale, y_scale):
+        node.of_type(scale, ("float32",))
+    types = node.of_type(a, BYTES), node.of_type(b, BYTES), node.of_type(y, BYTES)
+    arguments = (
+        *product_arguments(y, a, b), _single(a_zero), b_zero.code, _step(b_zero, columns), _single(a_scale),
+        b_scale.code, _step(b_scale, columns), _single(y_scale), _single(y_zero),
+        *(f"{limit}.0" for limit in RANGES[y.dtype]),
+    )  # fmt: skip
+    return [KernelCall("qlinear_mat_mul", types, arguments)]
+
+
+RULES: dict[str, Callable[[NodeCall], list[KernelCall]]] = {
+    "QuantizeLinear": quantize_linear,
+    "DequantizeLinear": dequantize_linear,
+    "DynamicQuantizeLinear": dynamic_quantize_linear,
+    "ConvInteger": conv_integer,
+    "QLinearConv": qlinear_conv,
+    "MatMulInteger": mat_mul_integer,
+    "QLinearMatMul": qlinear_mat_mul,
+}

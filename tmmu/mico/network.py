@@ -1,0 +1,140 @@
+"""An ONNX model as C needs it: its nodes by name, the sizes of its tensors, its weights, and what values are known.
+
+spec: MC1.4, MC1.5, MC5.3
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection
+from typing import Any
+
+import onnx
+from onnx import external_data_helper, numpy_helper
+
+from tmmu.core.dims.expressions import closed
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Bindings
+from tmmu.importers.shapes import resolve
+from tmmu.importers.shapes.folding import BY_SHAPE, compute, dimensions, fits, is_folded
+from tmmu.importers.shapes.functions import inlined
+from tmmu.importers.shapes.naming import domain_of
+from tmmu.importers.shapes.structure import structure
+from tmmu.mico.kernels.node import Array
+
+Size = tuple[tuple[int, ...], str]
+
+
+class OnnxNetwork:
+    """A model file whose sizes are bound.
+
+    Raises what `resolve` raises; REPLAY_DIVERGENCE where the file is another one than the `digests` are of.
+    """
+
+    def __init__(self, path: str, bindings: Bindings, digests: Collection[bytes]) -> None:
+        resolved = resolve(
+            path, dims=bindings.dims, shapes=bindings.shapes, values=bindings.values, trust_shapes=bindings.trust_shapes
+        )
+        with open(path, "rb") as file:
+            data = file.read()
+        found = hashlib.sha256(data).digest()
+        if other := next((each for each in (*digests, resolved.source_digest) if each != found), None):
+            raise TmmuError(
+                "REPLAY_DIVERGENCE", "the plan was made of another model, or of another version of this one",
+                file=path, place="source_digest", fix="name the model that was planned, or plan it again",
+                expected=other, found=found,
+            )  # fmt: skip
+        self.path, self.digest = path, found
+        self.sizes: dict[str, Size] = {name: (closed(shape), dtype) for name, (shape, dtype) in resolved.sizes.items()}
+        model = onnx.ModelProto.FromString(data)
+        self.model = inlined(model) if model.functions else model
+        self.main = structure(self.model.graph).main
+        self.nodes = dict(zip(self.main.ids, self.main.nodes, strict=True))
+        self.version = next((each.version for each in self.model.opset_import if domain_of(each) == ""), 1)
+        self.stored = {tensor.name: tensor for tensor in self.model.graph.initializer}
+        self.inputs = [name for name in self.main.inputs if name not in self.main.initializers]
+        self.outputs = list(self.main.outputs)
+        self._known: dict[str, Array | None] = {}
+
+    def weight(self, name: str) -> Array:
+        """The elements of an initializer. Raises INVALID_IR where they are not there."""
+        tensor = self.stored.get(name)
+        if tensor is None:
+            raise self._refusal(name, "it is stored sparsely, for which there is no C", "store it densely")
+        folder = os.path.dirname(os.path.abspath(self.path))
+        try:
+            if external_data_helper.uses_external_data(tensor):
+                location = external_data_helper.ExternalDataInfo(tensor).location
+                if not os.path.exists(os.path.join(folder, location)):
+                    what = f"its weights are not there: {location} does not exist"
+                    raise self._refusal(
+                        name, what, "put the file beside the model (of an example: tmmu example NAME --weights SEED)"
+                    )
+                copy = onnx.TensorProto()
+                copy.CopyFrom(tensor)
+                external_data_helper.load_external_data_for_tensor(copy, folder)
+                tensor = copy
+            array = numpy_helper.to_array(tensor)
+        except TmmuError:
+            raise
+        except Exception as error:  # onnx raises exceptions of any kind over data that do not fit
+            what = f"its data cannot be read ({error})"
+            raise self._refusal(name, what, "write its weights again") from error
+        if array.shape != self.sizes[name][0]:
+            raise self._refusal(name, f"its data have the shape {list(array.shape)}", "write its weights again")
+        return array
+
+    def _refusal(self, name: str, what: str, fix: str) -> TmmuError:
+        place = f"initializer {name!r}"
+        return TmmuError("INVALID_IR", what, file=self.path, place=place, fix=fix, node_id=name)
+
+    def known(self, name: str) -> Array | None:
+        """The value that a tensor has in every run, None where it depends on the inputs or is large.
+
+        What operators make of known values is computed as it is where shapes are worked out.
+        """
+        work = [name]
+        while work:
+            here = work[-1]
+            needs = [each for each in self._needs(here) if each not in self._known]
+            if here in self._known or not needs:
+                work.pop()
+                if here not in self._known:
+                    self._known[here] = self._value(here)
+            else:
+                work.extend(needs)
+        return self._known[name]
+
+    def _writer(self, name: str) -> onnx.NodeProto | None:
+        position = self.main.defined[name]
+        return self.main.nodes[position] if position >= 0 else None
+
+    def _needs(self, name: str) -> list[str]:
+        node = self._writer(name)
+        if node is None or not is_folded(node) or node.op_type in BY_SHAPE:
+            return []
+        return [each for each in node.input if each]
+
+    def _value(self, name: str) -> Array | None:
+        node = self._writer(name)
+        if name not in self.sizes or not fits(self.sizes[name]):
+            return None
+        if node is None:
+            is_default = name in self.main.listed
+            return None if is_default or name not in self.stored else self.weight(name)
+        if not is_folded(node):
+            return None
+        if node.op_type in BY_SHAPE:
+            return dimensions(node, self.sizes[node.input[0]][0])
+        operands = [self._known[each] if each else None for each in node.input]
+        if any(value is None for each, value in zip(node.input, operands, strict=True) if each):
+            return None
+        results = compute(node, operands, self.version)
+        return None if results is None else dict(zip(node.output, results, strict=False)).get(name)
+
+
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of a node; texts are decoded."""
+    found = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    return {name: value.decode() if isinstance(value, bytes) else value for name, value in found.items()}

@@ -1,0 +1,198 @@
+"""What the C keeps constant: weights, and values that are known when it is made, as literals or as one file.
+
+Up to `LITERALS` bytes are C arrays; more would cost a compiler gigabytes of memory, so that they are a file which the
+assembler takes in as it is (`.incbin`). spec: MC5.1, MC5.2
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tmmu.core.dtypes import nbytes
+from tmmu.mico.identifiers import Identifiers, comment
+from tmmu.mico.kernels.node import Array
+
+LITERALS = 1 << 20
+"""The most bytes that are written as literals."""
+
+ALIGNMENT = 16
+"""That of each array in the file."""
+
+TYPES = {
+    "float32": "float", "float64": "double", "bool": "uint8_t", "float16": "uint16_t", "bfloat16": "uint16_t",
+}  # fmt: skip
+
+
+class Constant(NamedTuple):
+    """An array: its macro, its name for people, shape and type, and what reads its elements."""
+
+    code: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    read: Callable[[], Array]
+
+    @property
+    def data(self) -> str:
+        """The array of its literals."""
+        return f"data_of_{self.code}"
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return nbytes(self.shape, self.dtype)
+
+
+class Constants:
+    """Every array that the C might read; `used` are those that it does."""
+
+    def __init__(self) -> None:
+        self.names = Identifiers()
+        self.all: dict[str, Constant] = {}
+        self._of: dict[str | tuple[str, ...], str] = {}
+
+    def add(self, name: str, shape: tuple[int, ...], dtype: str, read: Callable[[], Array]) -> str:
+        """The C expression of a weight."""
+        if name not in self._of:
+            code = f"weight_{self.names.of(name)}"
+            self.all[code] = Constant(code, name, shape, dtype, read)
+            self._of[name] = code
+        return self._of[name]
+
+    def literal(self, array: Array) -> str:
+        """The C expression of a value that is known; equal ones are stored once."""
+        dtype = array.dtype.name
+        key = dtype, str(array.shape), hashlib.sha256(array.tobytes()).hexdigest()
+        if key not in self._of:
+            code = f"constant_{sum(each.startswith('constant_') for each in self.all)}"
+            kept = array.copy()
+            self.all[code] = Constant(code, "a constant", array.shape, dtype, lambda: kept)
+            self._of[key] = code
+        return self._of[key]
+
+
+def header(constants: list[Constant], as_file: bool, prefix: str) -> str:
+    """The header of the constants: each is an expression of bytes."""
+    lines = [f"#ifndef {prefix}_WEIGHTS_H", f"#define {prefix}_WEIGHTS_H", "", "#include <stdint.h>", ""]
+    if as_file and constants:
+        lines += ["extern const uint8_t weights[];", ""]
+    for each, at in zip(constants, offsets(constants), strict=True):
+        lines.append(f"/* {comment(each.name)}: {each.dtype} {list(each.shape)} */")
+        if as_file:
+            lines.append(f"#define {each.code} (weights + {at})")
+        else:
+            lines.append(f"extern const {_type(each)} {each.data}[{max(1, _count(each))}];")
+            lines.append(f"#define {each.code} ((const uint8_t *){each.data})")
+    return "\n".join([*lines, "", "#endif", ""])
+
+
+def source(constants: list[Constant], as_file: bool) -> str:
+    """The source of the constants: literals, or a file that the assembler takes in."""
+    lines = ['#include "weights.h"', ""]
+    if not constants:
+        return "\n".join([*lines[:1], ""])
+    if as_file:
+        return "\n".join([*lines, INCBIN])
+    for each in constants:
+        count = max(1, _count(each))
+        lines.append(f"const {_type(each)} {each.data}[{count}] = {{")
+        row: list[str] = []
+        for text in _literals(each):
+            row.append(text)
+            if len(row) == 8:
+                lines.append(f"    {', '.join(row)},")
+                row = []
+        lines += [f"    {', '.join(row)},"] * bool(row) + ["};", ""]
+    text = "\n".join(lines)
+    return text.replace("\n", "\n\n#include <math.h>\n", 1) if "NAN" in text or "INFINITY" in text else text
+
+
+INCBIN = """\
+#ifndef WEIGHTS_FILE
+#define WEIGHTS_FILE "weights.bin"
+#endif
+
+#ifdef __APPLE__
+#define SECTION ".const_data"
+#define SYMBOL "_weights"
+#define AFTER ".text"
+#else
+#define SECTION ".section .rodata"
+#define SYMBOL "weights"
+#define AFTER ".previous"
+#endif
+
+__asm__(
+    SECTION "\\n"
+    ".balign 64\\n"
+    ".globl " SYMBOL "\\n"
+    SYMBOL ":\\n"
+    ".incbin \\"" WEIGHTS_FILE "\\"\\n"
+    ".byte 0\\n"
+    AFTER "\\n");
+"""
+
+
+def offsets(constants: list[Constant]) -> list[int]:
+    """Where each array begins in the file."""
+    found, at = [], 0
+    for each in constants:
+        at += -at % ALIGNMENT
+        found.append(at)
+        at += each.bytes
+    return found
+
+
+def content(constants: list[Constant]) -> Iterator[bytes]:
+    """The bytes of the file, array by array."""
+    at = 0
+    for each, start in zip(constants, offsets(constants), strict=True):
+        yield bytes(start - at)
+        data = little_endian(each.read())
+        yield data
+        at = start + len(data)
+
+
+def little_endian(array: Array) -> bytes:
+    """The bytes of an array as a run reads them."""
+    whole = np.ascontiguousarray(array)
+    return whole.astype(whole.dtype.newbyteorder("<")).tobytes()
+
+
+def _count(each: Constant) -> int:
+    return int(np.prod(each.shape, dtype=np.int64))
+
+
+def _type(each: Constant) -> str:
+    return TYPES.get(each.dtype, f"{each.dtype}_t")
+
+
+def _literals(each: Constant) -> Iterator[str]:
+    array = np.ascontiguousarray(each.read()).reshape(-1)
+    if each.dtype in ("float32", "float64"):
+        suffix = "F" if each.dtype == "float32" else ""
+        for value in array:
+            if np.isnan(value):
+                yield "NAN"
+            elif np.isinf(value):
+                yield "INFINITY" if value > 0 else "-INFINITY"
+            else:
+                yield f"{value!s}{suffix}"
+    else:
+        words = array.view(np.uint16) if each.dtype in ("float16", "bfloat16") else array
+        for number in words.tolist() or [0]:
+            yield _integer(int(number), each.dtype)
+    if not len(array) and each.dtype.startswith("float"):
+        yield "0"
+
+
+def _integer(number: int, dtype: str) -> str:
+    if dtype == "uint64":
+        return f"{number}ULL"
+    if number == -(1 << 63):
+        return "-9223372036854775807LL - 1"
+    return f"{number}LL" if dtype == "int64" else str(number)
