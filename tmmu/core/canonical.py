@@ -14,7 +14,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -191,9 +191,12 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 """The system's errors where a folder may be written to, and there is no room."""
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes, observe: Callable[[str], None] | None = None) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], data: bytes | Iterable[bytes], observe: Callable[[str], None] | None = None
+) -> None:
     """Write `data` beside `path`, sync it, rename it over `path`: a crash leaves the old file whole.
 
+    Data that are large may come in pieces, which are written as they come.
     `observe` is called with each of the three as soon as it is done: "written", "synced", "renamed".
 
     A symbolic link stays, and the file that it leads to is replaced. Raises TMMU_ALLOCATION_FAILURE (1302) where the
@@ -209,7 +212,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes, observe: Callabl
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".tmmu.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                for piece in (data,) if isinstance(data, bytes) else data:
+                    file.write(piece)
                 file.flush()
                 observe("written")
                 os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""What `tmmu example` writes: real architectures without weights, and the corpus of wrong plans.
+"""What `tmmu example` writes: real architectures, their weights if a seed is given, and the corpus of wrong plans.
 
 Models are ONNX files written by small builders, one module each, or training graphs of large models, traced once and
 stored compressed (`traced`); `broken/<kind>` is a plan that `verify-plan` must refute. Nothing here is loaded before
@@ -25,6 +25,7 @@ MODELS = {
     "resnet50": "resnet50:build",
     "unet": "unet:build",
     "llama-block": "llama_block:build",
+    "transformer-block": "transformer_block:build",
     "detector": "detector:build",
     "loop": "loop:build",
     "chain": "chain:build",
@@ -66,7 +67,7 @@ def model(name: str) -> onnx.ModelProto:
     return built
 
 
-def write(name: str, path: str | os.PathLike[str]) -> list[str]:
+def write(name: str, path: str | os.PathLike[str], seed: int | None = None) -> list[str]:
     """Write an example and return the paths that were written.
 
     Parameters
@@ -76,24 +77,28 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
     path
         Where the model or the plan goes. A wrong plan that takes a model to refute also writes it, beside the plan
         and with the suffix `.onnx`; one that takes plans of other ranks writes these, as `.other0.cbor` and so on.
+    seed
+        Of an ONNX model: draw its weights from this integer below 2^64, as `tmmu.examples.weights` says. More than
+        1 MiB of them stand in the file `path`.data, which is written first.
 
     Raises
     ------
     ValueError
-        For an unknown name, with the closest ones, for a plan whose path is that of its model, and for a traced graph
-        whose path does not end in `.ir.cbor`.
+        For an unknown name, with the closest ones, for a plan whose path is that of its model, for a traced graph
+        whose path does not end in `.ir.cbor`, and for a seed that is out of range or is given to what has no weights.
     TmmuError
         INVALID_IR where a stored graph is damaged, or the example needs the package onnx and it is missing; else where
         the file cannot be written, whole or not at all.
 
     Notes
     -----
-    spec: C2.5
+    spec: C2.5, MC7.4, MC7.5
     """
     target = Path(path)
     if name in MODELS:
-        canonical.write_atomically(target, model(name).SerializeToString(deterministic=True))
-        return [str(target)]
+        return _model(model(name), target, seed)
+    if seed is not None:
+        raise ValueError(f"{name} is no ONNX model, and has no weights to draw; leave out the seed")
     if name in TEXTS:
         module, text = TEXTS[name].split(":")
         found: str = getattr(importlib.import_module(f"tmmu.examples.{module}"), text)
@@ -127,3 +132,18 @@ def write(name: str, path: str | os.PathLike[str]) -> list[str]:
         written.append(str(beside))
     canonical.write_atomically(target, made.encode())
     return [str(target), *written]
+
+
+def _model(made: onnx.ModelProto, target: Path, seed: int | None) -> list[str]:
+    """Write a model, before it the file of its weights if they lie outside, and return the paths."""
+    written = [str(target)]
+    if seed is not None:
+        from tmmu.examples import weights
+
+        beside = target.with_name(f"{target.name}.data")
+        made, data = weights.with_weights(made, seed, beside.name)
+        if data is not None:
+            canonical.write_atomically(beside, data)
+            written.append(str(beside))
+    canonical.write_atomically(target, made.SerializeToString(deterministic=True))
+    return written

@@ -1,0 +1,145 @@
+"""Values for the weights of an example: from a seed alone, the same bits on every machine.
+
+The k-th weight in the order of the file has a stream of its own: Philox4x64-10 with the seed as its key and the counter
+(1, 0, 0, k), (2, 0, 0, k), …, which is NumPy's, and of which NumPy guarantees the numbers. Each element takes 32 bits
+u of it, the lower half of a word first, and becomes an integer m = ⌊u · (2r + 1) / 2³²⌋ - r in [-r, r]; the element is
+m / 2^e, which its type holds exactly, so that nothing is ever rounded. How large r / 2^e is follows from how the weight
+is used:
+
+* a matrix or filter, of which each result adds up n products: √(6 / n), He's uniform distribution, under which
+  activations keep their size through linear layers and ReLUs;
+* a factor (the scale of a normalization, its variance, an operand of Mul): one is added, and r / 2^e is 1/4;
+* anything else (a bias, an embedding): 1/8.
+
+A weight of type bool is a mask, true on and below the diagonal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto
+
+SEED_END = 1 << 64
+"""A seed is an integer below this."""
+
+INSIDE_LIMIT = 1 << 20
+"""Weights of at most this many bytes in all are stored in the model's own file."""
+
+FACTORS = {
+    ("BatchNormalization", 1), ("BatchNormalization", 4), ("InstanceNormalization", 1), ("LayerNormalization", 1),
+    ("Mul", 0), ("Mul", 1),
+}  # fmt: skip
+"""Operands, as operator and position, that multiply an activation element by element."""
+
+BITS: dict[int, int] = {TensorProto.FLOAT: 16, TensorProto.FLOAT16: 11, TensorProto.BFLOAT16: 8}
+"""How many bits an integer has at most by element type, so that the type holds it, divided by 2^e, exactly."""
+
+BLOCK = 1 << 22
+"""How many elements are made at once."""
+
+Readers = dict[str, tuple[onnx.NodeProto, int]]
+
+
+def with_weights(model: onnx.ModelProto, seed: int, location: str) -> tuple[onnx.ModelProto, Iterator[bytes] | None]:
+    """The model with its weights, and the content of the file `location` beside it where they do not stand inside.
+
+    Weights are the initializers that lie outside the file. Pieces are made as they are asked for. Raises ValueError for
+    a seed that is not in [0, 2^64). O(elements) time, bounded memory but for weights that stand inside.
+    spec: MC7.1 to MC7.5
+    """
+    if not 0 <= seed < SEED_END:
+        raise ValueError(f"the seed {seed} is not in [0, 2**64)")
+    filled = onnx.ModelProto()
+    filled.CopyFrom(model)
+    readers = first_readers(filled.graph)
+    absent = [t for t in filled.graph.initializer if t.data_location == TensorProto.EXTERNAL]
+    sizes = [next(int(entry.value) for entry in t.external_data if entry.key == "length") for t in absent]
+    pieces = (values(tensor, readers.get(tensor.name), seed, k) for k, tensor in enumerate(absent))
+    outside = sum(sizes) > INSIDE_LIMIT
+    end = 0
+    for tensor, size in zip(absent, sizes, strict=True):
+        del tensor.external_data[:]
+        if outside:
+            for key, value in (("location", location), ("offset", end), ("length", size)):
+                tensor.external_data.add(key=key, value=str(value))
+            end += size
+        else:
+            tensor.ClearField("data_location")
+            tensor.raw_data = b"".join(next(pieces))
+    return filled, (piece for each in pieces for piece in each) if outside else None
+
+
+def first_readers(graph: onnx.GraphProto) -> Readers:
+    """For each tensor the first node that reads it, bodies included, and at which place."""
+    found: Readers = {}
+    pending = [graph]
+    while pending:
+        nodes = pending.pop().node
+        for node in nodes:
+            for place, name in enumerate(node.input):
+                found.setdefault(name, (node, place))
+            for attribute in node.attribute:
+                pending += [attribute.g] if attribute.HasField("g") else []
+                pending += attribute.graphs
+    return found
+
+
+def values(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None, seed: int, k: int) -> Iterator[bytes]:
+    """The elements of the k-th weight as the file stores them, little-endian, in pieces of at most `BLOCK`."""
+    count = math.prod(tensor.dims)
+    if tensor.data_type == TensorProto.BOOL:
+        yield np.tril(np.ones(tuple(tensor.dims), np.bool_)).tobytes()
+        return
+    square, is_factor = width(tensor, reader)
+    r, e = grid(square, BITS[tensor.data_type], is_factor)
+    stream = np.random.Philox(key=seed, counter=k << 192)
+    for start in range(0, count, BLOCK):
+        here = min(BLOCK, count - start)
+        words = stream.random_raw(-(-here // 2)).astype("<u8").view("<u4")[:here].astype(np.uint64)
+        integers = (words * np.uint64(2 * r + 1) >> np.uint64(32)).astype(np.int64) - r
+        yield _stored(np.ldexp((integers + (is_factor << e)).astype(np.float32), -e), tensor.data_type)
+
+
+def width(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None) -> tuple[Fraction, bool]:
+    """The square of how far the elements reach from their middle, and whether that is one and not zero."""
+    dims, (node, place) = tuple(tensor.dims), reader or (onnx.NodeProto(), -1)
+    op = node.op_type
+    if (op, place) in FACTORS:
+        return Fraction(1, 16), True
+    products = 0
+    if op == "Conv" and place == 1:
+        products = math.prod(dims[1:])
+    elif op == "ConvTranspose" and place == 1:
+        products = dims[0]
+    elif op == "MatMul" and len(dims) > 1:
+        products = dims[-2] if place == 1 else dims[-1]
+    elif op == "Gemm" and place == 1:
+        products = dims[1] if any(a.name == "transB" and a.i for a in node.attribute) else dims[0]
+    return (Fraction(6, products), False) if products else (Fraction(1, 64), False)
+
+
+def grid(square: Fraction, bits: int, is_factor: bool) -> tuple[int, int]:
+    """(r, e) with the finest grid on which the integers have at most `bits` bits: r = ⌊√(square · 4^e)⌋.
+
+    >>> grid(Fraction(1, 64), 8, False), grid(Fraction(1, 16), 8, True)
+    ((128, 10), (32, 7))
+    """
+    e = 0
+    while True:
+        following = math.isqrt(math.floor(square * 4 ** (e + 1)))
+        if following + (is_factor << (e + 1)) >= 1 << bits:
+            return math.isqrt(math.floor(square * 4**e)), e
+        e += 1
+
+
+def _stored(elements: NDArray[np.float32], data_type: int) -> bytes:
+    """The elements in the file's type; each is held exactly."""
+    if data_type == TensorProto.BFLOAT16:
+        return (elements.astype("<f4").view("<u4") >> np.uint32(16)).astype("<u2").tobytes()
+    return elements.astype("<f2" if data_type == TensorProto.FLOAT16 else "<f4").tobytes()
