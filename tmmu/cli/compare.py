@@ -1,9 +1,10 @@
-"""`tmmu compare`: what each layout needs of each model. spec: A9.4, C3.1, C3.2"""
+"""`tmmu compare`: what each layout needs of each model. spec: A9.4, C3.1, C3.2, MC9.4"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @options.address_token
 @options.order
 @options.arenas
+@click.option("--memory-stats", is_flag=True, help="What MiCo's scripts print of the layout pools, for each model.")
 @options.style
 def compare(
     models: tuple[str, ...],
@@ -36,12 +38,14 @@ def compare(
     address_token: bytes | None,
     order: str,
     arenas: Arenas,
+    memory_stats: bool,
     style: str,
 ) -> int:
     """Compare the layouts on each model.
 
     Plans each MODEL in every layout and prints the bytes that each needs; hashed only with an address token.
     """
+    from tmmu.cli import memory_pools
     from tmmu.cli.checking import check
     from tmmu.cli.models import load
     from tmmu.planner import PlanOptions, plan_memory
@@ -49,12 +53,13 @@ def compare(
 
     config, policy = arenas
     found: dict[str, list[ComparisonRow]] = {}
+    measured: list[memory_pools.MemoryStatistics] = []
     for model in models:
         loaded = load(model, bindings)
         try:
             mode, _ = chosen(training.mode, training.preset, training.budget)
             graph = prepare(loaded, mode, config, training.budget, policy)
-            for layout in LAYOUTS:
+            for layout in ("pools",) if memory_stats else LAYOUTS:
                 if layout == "hashed" and address_token is None:
                     continue
                 token = address_token if layout == "hashed" else None
@@ -62,9 +67,17 @@ def compare(
                 made = plan_memory(graph, config, wanted, policy=policy).plan
                 check(made, graph, is_ir=kind.is_ir(model))
                 found.setdefault(model, []).extend(rows(made))
+                measured += [memory_pools.MemoryStatistics.of(made)] if memory_stats else []
         except TmmuError as error:
             error.in_file(model)
             raise
+    if memory_stats:
+        if style == "json":
+            print_text(json_text(list(map(memory_pools.record, measured))))
+        else:
+            print_lines(*chain.from_iterable(map(memory_pools.statistics, measured)))
+            print_lines(*memory_pools.summary(measured))
+        return 0
     if style == "json":
         listed = [{"model": model, **row} for model, each in found.items() for row in document(each)]
         print_text(json_text(listed))

@@ -1,4 +1,4 @@
-"""`tmmu show`: a plan explained, or a plan or a model as text. spec: C2.2, C2.8, C2.10"""
+"""`tmmu show`: a plan explained, or a plan or a model as text. spec: C2.2, C2.8, C2.10, MC9.3"""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from tmmu.core.vocabulary import Bindings
 @click.option("--tensors", "what", flag_value="tensors", help="A row for each tensor.")
 @click.option("--steps", "what", flag_value="steps", help="A row for each step.")
 @click.option("--storages", "what", flag_value="storages", help="A row for each storage: why it lies where it does.")
+@click.option(
+    "--memory-stats", "what", flag_value="memory-stats", help="Of the layout pools: what MiCo's scripts print."
+)
 @click.option("--format", "style", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option("--as", "form", type=click.Choice(["text"]), help="The file itself as a text plan or a text model.")
 @options.bindings(
@@ -27,18 +30,19 @@ from tmmu.core.vocabulary import Bindings
 def show(file: str, what: str | None, style: str, form: str | None, bindings: Bindings) -> int:
     """Print a plan, or a plan or model as text.
 
-    Of the plan FILE: its arenas and what is live at the peak, or its tensors, storages or steps.
+    Of the plan FILE: its arenas and what is live at the peak, or its tensors, storages or steps; of the layout pools
+    its memory pools too.
 
     With --as text: print FILE, a plan or a model, as text that a person can edit and every command reads.
     """
-    from tmmu.cli import show_report, storages, summary
+    from tmmu.cli import memory_pools, show_report, storages, summary
     from tmmu.plan import file as plans
 
-    if style == "csv" and what is None:
+    if style == "csv" and what in (None, "memory-stats"):
         raise click.UsageError("--format csv goes with --tensors, --steps or --storages")
     if form is not None:
         if what is not None or style != "text":
-            raise click.UsageError("--as text prints the whole file; leave out --tensors, --steps and --format")
+            raise click.UsageError("--as text prints the whole file; leave out --format and what chooses rows")
         print_text(as_text(file, bindings).removesuffix("\n"))
         return 0
     if bindings != Bindings():
@@ -46,7 +50,7 @@ def show(file: str, what: str | None, style: str, form: str | None, bindings: Bi
     loaded = plans.load(file).plan
     print_lines(*show_report.render(loaded, what, style))
     if what is None and style == "text":
-        print_lines(*summary.remarks(loaded), *storages.remarks(loaded))
+        print_lines(*summary.remarks(loaded), *storages.remarks(loaded), *memory_pools.remarks(loaded))
     return 0
 
 

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tmmu.cli import envelopes
+from tmmu.cli import envelopes, memory_pools
 from tmmu.cli.summary import summary
 from tmmu.cli.units import size
 from tmmu.core.output import counted, json_text, one_line
@@ -20,6 +20,11 @@ from tmmu.plan.sections import Plan
 
 def render(plan: Plan, what: str | None, style: str) -> Iterator[str]:
     """The lines that `tmmu show` prints."""
+    if what == "memory-stats":
+        found = memory_pools.MemoryStatistics.of(plan)
+        if style == "json":
+            return iter(json_text(memory_pools.record(found)).split("\n"))
+        return memory_pools.statistics(found)
     if style == "json":
         return iter(json_text(_document(plan) if what is None else {what: _rows(plan, what)}).split("\n"))
     if what is None:
@@ -47,6 +52,8 @@ def _document(plan: Plan) -> dict[str, Any]:
             **{name: value.hex() if isinstance(value, bytes) else value for name, value in origin.__dict__.items()},
             "bindings": bindings_object(plan.bindings),
         }
+        if origin.layout == "pools":
+            stated |= memory_pools.document(memory_pools.MemoryStatistics.of(plan).pools)
     return {
         **stated, "steps": len(plan.allocation.steps), "tensors": len(plan.allocation.tensors),
         "storages": len(plan.allocation.storages), "arenas": metrics.arenas(plan),
