@@ -30,9 +30,9 @@ from tmmu.core.vocabulary import Bindings
 from tmmu.mico import generate
 from tmmu.mico.export import exported, is_module, run
 from tmmu.mico.fusion import fuse_batch_normalizations
-from tmmu.mico.pools import Lifetime, memory_pools, tensor_lifetimes, tensor_to_pool
 from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observed, quantized
 from tmmu.plan import file
+from tmmu.plan.pools import Lifetime, memory_pools, tensor_lifetimes, tensor_to_pool
 from tmmu.plan.sections import Plan
 from tmmu.planner import DEFAULT, PlanOptions, plan_memory
 
@@ -233,7 +233,11 @@ class MiCoCodeGen:
         with tempfile.TemporaryDirectory(prefix="tmmu-mico-") as folder:
             path = os.path.join(folder, name)
             Path(path).write_bytes(graph.SerializeToString(deterministic=True))
-            yield path
+            try:
+                yield path
+            except TmmuError as error:
+                error.file = name if error.file == path else error.file  # the folder is gone when this is read
+                raise
 
 
 def _array(given: Any) -> np.ndarray[Any, Any]:

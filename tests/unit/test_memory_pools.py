@@ -9,7 +9,7 @@ import pytest
 from tests.support.text_models import text_model
 from tmmu.cli import memory_pools as printed
 from tmmu.core.errors import TmmuError
-from tmmu.mico.pools import memory_pools, tensor_lifetimes, tensor_to_pool
+from tmmu.plan.pools import memory_pools, tensor_lifetimes, tensor_to_pool
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import PlanOptions, plan_memory
 

@@ -15,7 +15,7 @@ from typing import Any
 from tmmu.cli.summary import few
 from tmmu.cli.units import kib
 from tmmu.core.output import counted
-from tmmu.mico.pools import MemoryPool, memory_pools, tensor_to_pool
+from tmmu.plan.pools import MemoryPool, memory_pools, tensor_to_pool
 from tmmu.plan.sections import Plan
 
 SHOWN = 64

@@ -16,8 +16,8 @@ from tmmu.mico.quantization import bits_of
 
 
 class MiCoModel(nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """A network that can be told how many bits its layers have. `forward` computes in float32 whatever they are: the
-    scheme is for the C code.
+    """A network with a number of bits for each layer. `forward` computes in float32 whatever they are: the scheme is for
+    the C code.
     """
 
     qscheme: Sequence[Sequence[int]]
