@@ -31,6 +31,7 @@ from tmmu.mico import generate
 from tmmu.mico.export import exported, is_module, run
 from tmmu.mico.fusion import fuse_batch_normalizations
 from tmmu.mico.quantization import FLOAT, Ranges, bits_of, layers_of, observed, quantized
+from tmmu.mico.stored import load_with_weights
 from tmmu.plan import file
 from tmmu.plan.pools import Lifetime, memory_pools, tensor_lifetimes, tensor_to_pool
 from tmmu.plan.sections import Plan
@@ -204,13 +205,7 @@ class MiCoCodeGen:
         if self._graph is None:
             if self._path is None:
                 raise _unfit("an nn.Module has no graph yet", NOT_TRACED)
-            try:
-                self._graph = onnx.load(self._path)
-            except (OSError, ValueError, onnx.checker.ValidationError) as error:
-                raise TmmuError(
-                    "INVALID_IR", f"onnx does not read it with its weights ({error})", file=self._path,
-                    fix="put the weights beside it, as `tmmu example NAME --weights SEED` does",
-                ) from error  # fmt: skip
+            self._graph = load_with_weights(self._path)
         return self._graph
 
     def _low_bits(self) -> bool:

@@ -17,6 +17,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from proofs.verify import entry as verify_entry
 from tmmu.core.errors import TmmuError
 from tmmu.mico_codegen import MiCoCodeGen
 
@@ -44,25 +45,26 @@ codegen.convert("output_dir", "model_name")
 """004, Usage, with `import torch` before it."""
 
 
-def test_the_usage_of_the_document_runs_as_it_is_written(tmp_path: Path) -> None:
-    """spec: MC8.9"""
+@pytest.mark.parametrize("bits", [8, 32])
+def test_the_usage_of_the_document_runs_as_it_is_written(bits: int, tmp_path: Path) -> None:
+    """With 8 bits as it stands there, and with 32, which are float32. spec: MC8.7, MC8.8, MC8.9"""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tmmu" / "mico_modules")])}
-    command = [sys.executable, "-W", "error", "-c", USAGE]
+    command = [sys.executable, "-W", "error", "-c", USAGE.replace("[8]", f"[{bits}]")]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert {"model_name.onnx", "model_name.plan.cbor"} < {path.name for path in (tmp_path / "output_dir").iterdir()}
-    subprocess.run(["make", "-s", "-C", "output_dir"], check=True, cwd=tmp_path)
+    folder = tmp_path / "output_dir"
+    assert verify_entry.run([str(folder / "model_name.plan.cbor"), "--model", str(folder / "model_name.onnx")]) == 0
+    model = onnx.load(folder / "model_name.onnx")
+    assert sum(node.op_type.startswith("QLinear") for node in model.graph.node) == (5 if bits == 8 else 0)
+    subprocess.run(["make", "-s", "-C", folder], check=True)
     x = np.random.default_rng(0).normal(size=(1, 1, 28, 28)).astype(np.float32)
     x.tofile(tmp_path / "x")
-    subprocess.run([tmp_path / "output_dir" / "model_name", "x", "y"], check=True, cwd=tmp_path)
-    model = onnx.load(tmp_path / "output_dir" / "model_name.onnx")
-    assert sum(node.op_type.startswith("QLinear") for node in model.graph.node) == 5
+    subprocess.run([folder / "model_name", "x", "y"], check=True, cwd=tmp_path)
     expected = ReferenceEvaluator(model).run(None, {"x": x})[0].ravel()
-    np.testing.assert_allclose(
-        np.fromfile(tmp_path / "y", np.float32), expected, atol=1e-5 * float(np.abs(expected).max())
-    )
+    found = np.fromfile(tmp_path / "y", np.float32)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * float(np.abs(expected).max()))
 
 
 def networks() -> Any:
@@ -119,7 +121,7 @@ def block() -> Any:
     from torch import nn
     from torch.nn import functional
 
-    class Block(nn.Module):  # type: ignore[misc]
+    class Block(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.inner = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.GELU())
@@ -178,11 +180,11 @@ def test_a_module_that_cannot_be_traced_or_exported_is_refused() -> None:
 
     from tmmu.mico_modules.MiCoUtils import fuse_model
 
-    class Branch(torch.nn.Module):  # type: ignore[misc]
+    class Branch(torch.nn.Module):
         def forward(self, x: Any) -> Any:
             return x if x.sum() > 0 else -x
 
-    class Strange(torch.nn.Module):  # type: ignore[misc]
+    class Strange(torch.nn.Module):
         def forward(self, x: Any) -> Any:
             return torch.linalg.svd(x)[1]
 

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+import tmmu
 from proofs.verify import entry as verify_entry
 from tmmu import examples, mico_codegen
 from tmmu.cli.entry import run
@@ -19,6 +20,7 @@ from tmmu.core.errors import TmmuError
 from tmmu.examples import weights
 from tmmu.examples.graph import Graph
 from tmmu.mico_codegen import MiCoCodeGen, prove
+from tmmu.mico_modules.MiCoUtils import fuse_model
 from tmmu.plan import file
 from tmmu.plan.sections import Plan, amended
 
@@ -107,9 +109,16 @@ def test_forward_refuses_too_few_inputs_and_weights_that_are_not_there(tmp_path:
     examples.write("mico-vgg", tmp_path / "vgg.onnx")
     codegen = MiCoCodeGen(tmp_path / "vgg.onnx")
     assert len(codegen.allocate_memory_pools()[0]) == 3, "a plan needs no weights"
-    with pytest.raises(TmmuError, match="--weights") as refused:
-        codegen.forward(np.zeros((1, 3, 32, 32), np.float32))
-    assert refused.value.code_id == "INVALID_IR"
+    (tmp_path / "text.onnx").write_text("no model")
+    for refuse in (
+        lambda: codegen.forward(np.zeros((1, 3, 32, 32), np.float32)),
+        lambda: fuse_model(tmp_path / "vgg.onnx"),
+        lambda: fuse_model(tmp_path / "text.onnx"),
+        lambda: fuse_model(tmp_path / "absent.onnx"),
+    ):
+        with pytest.raises(TmmuError, match="--weights") as refused:
+            refuse()
+        assert refused.value.code_id == "INVALID_IR"
 
 
 def test_a_graph_can_be_fused() -> None:
@@ -120,6 +129,14 @@ def test_a_graph_can_be_fused() -> None:
     codegen.fuse_model()
     np.testing.assert_allclose(codegen.forward(X), expected, rtol=1e-5, atol=1e-6)
     assert set(codegen.tensor_to_pool) == {"x", "conv", "y"}
+    assert fuse_model(dynamic()) == codegen._graph
+
+
+def test_the_class_is_the_librarys_own() -> None:
+    """spec: MC8.1"""
+    assert tmmu.MiCoCodeGen is MiCoCodeGen
+    with pytest.raises(AttributeError, match="CoMiGenCode"):
+        tmmu.CoMiGenCode  # noqa: B018
 
 
 def test_a_scheme_of_8_bits_needs_a_run_and_takes_integers() -> None:

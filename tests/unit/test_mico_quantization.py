@@ -89,6 +89,20 @@ def test_a_layer_of_32_bits_stays_as_it_is() -> None:
     assert quantized(made, [32] * 5, {}) == made
 
 
+def test_operators_without_integers_are_refused() -> None:
+    made = opset19(network())
+    made.opset_import[0].version = 9
+    assert quantized(made, [32] * 5, {}) == made
+    with pytest.raises(TmmuError, match="version 9"):
+        quantized(made, [8] * 5, {})
+
+
+def test_what_is_not_float32_is_no_layer() -> None:
+    graph = Graph("half")
+    graph.node("MatMul", graph.input("x", (1, 2), "float16"), graph.weight("w", (2, 2), "float16"), result="y")
+    assert layers_of(graph.model().graph) == []
+
+
 def test_layers_of_8_bits_are_integer_products() -> None:
     """spec: MC8.7"""
     made = opset19(network())

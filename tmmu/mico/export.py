@@ -46,7 +46,7 @@ def exported(module: Any, inputs: Sequence[Any]) -> onnx.ModelProto:
     with needed("torch", "exporting an nn.Module"):
         import torch
     names = list(inspect.signature(module.forward).parameters)[: len(inputs)]
-    data = io.BytesIO()
+    data: Any = io.BytesIO()  # this exporter takes a stream, though its types do not say so
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # this exporter, which names nodes by modules, is called deprecated

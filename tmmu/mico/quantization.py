@@ -21,6 +21,9 @@ from tmmu.core.errors import TmmuError
 FLOAT = 32
 """The bits of a layer that stays as it is."""
 
+OLDEST = 10
+"""The first version of the ai.onnx operators with QLinearConv and QLinearMatMul."""
+
 LARGEST = 127
 
 Ranges = dict[str, float]
@@ -41,8 +44,9 @@ class Layer(NamedTuple):
 
 
 def layers_of(graph: onnx.GraphProto) -> list[Layer]:
-    """The layers in the order of the graph."""
-    stored = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    """The layers in the order of the graph; what is not float32 is none."""
+    float32 = onnx.TensorProto.FLOAT
+    stored = {tensor.name: len(tensor.dims) for tensor in graph.initializer if tensor.data_type == float32}
     found = []
     for node in graph.node:
         weight = node.input[1] if len(node.input) > 1 else ""
@@ -117,7 +121,16 @@ def _of_product(layer: Layer) -> str:
 
 
 def quantized(model: onnx.ModelProto, bits: Sequence[int], ranges: Ranges) -> onnx.ModelProto:
-    """The model with those layers in integers that have 8 bits: a copy. O(nodes + weights)."""
+    """The model with those layers in integers that have 8 bits: a copy. O(nodes + weights).
+
+    Raises INVALID_IR for a model of operators that are older than the integer ones.
+    """
+    version = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    if version < OLDEST and any(count != FLOAT for count in bits):
+        raise TmmuError(
+            "INVALID_IR", f"version {version} of its operators has none for integers", place="opset_import",
+            fix=f"convert the model to version {OLDEST} or later with onnx.version_converter",
+        )  # fmt: skip
     result = onnx.ModelProto()
     result.CopyFrom(model)
     layers = layers_of(result.graph)

@@ -10,6 +10,7 @@ import onnx
 from tmmu.core.errors import TmmuError
 from tmmu.mico.export import is_module
 from tmmu.mico.fusion import fuse_batch_normalizations
+from tmmu.mico.stored import load_with_weights
 
 
 def fuse_model(model: Any) -> Any:
@@ -24,12 +25,12 @@ def fuse_model(model: Any) -> Any:
     Raises
     ------
     TmmuError
-        INVALID_IR for a module that cannot be traced.
+        INVALID_IR for a module that cannot be traced, and for a file that cannot be read with its weights.
     """
     if isinstance(model, onnx.ModelProto):
         return fuse_batch_normalizations(model)
     if not is_module(model):
-        return fuse_batch_normalizations(onnx.load(model))
+        return fuse_batch_normalizations(load_with_weights(model))
     import torch
     from torch.nn.utils.fusion import fuse_conv_bn_eval
 

@@ -15,10 +15,8 @@ from torch import nn
 from tmmu.mico.quantization import bits_of
 
 
-class MiCoModel(nn.Module):  # type: ignore[misc]  # torch is not there where types are checked
-    """A network with a number of bits for each layer. `forward` computes in float32 whatever they are: the scheme is for
-    the C code.
-    """
+class MiCoModel(nn.Module):
+    """A network with a number of bits for each layer, which are for the C code: `forward` computes in float32."""
 
     qscheme: Sequence[Sequence[int]]
 
