@@ -219,3 +219,4 @@ def test_the_folder_for_pythonpath_has_the_documents_modules(capsys: pytest.Capt
     assert run(["mico", "path"]) == 0
     folder = Path(capsys.readouterr().out.removesuffix("\n"))
     assert {"MiCoCodeGen.py", "MiCoUtils.py", "models.py"} <= {path.name for path in folder.iterdir()}
+    assert run(["mico"]) == run(["mico", "path", "here"]) == 2
