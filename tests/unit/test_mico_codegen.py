@@ -109,6 +109,8 @@ def test_forward_refuses_too_few_inputs_and_weights_that_are_not_there(tmp_path:
     examples.write("mico-vgg", tmp_path / "vgg.onnx")
     codegen = MiCoCodeGen(tmp_path / "vgg.onnx")
     assert len(codegen.allocate_memory_pools()[0]) == 3, "a plan needs no weights"
+    with pytest.raises(TmmuError, match="file that was not read"):
+        MiCoCodeGen(examples.model("mico-lenet")).forward(np.zeros((1, 1, 28, 28), np.float32))
     (tmp_path / "text.onnx").write_text("no model")
     for refuse in (
         lambda: codegen.forward(np.zeros((1, 3, 32, 32), np.float32)),

@@ -10,10 +10,9 @@ from collections import Counter
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from tmmu.core.errors import TmmuError
+from tmmu.mico.stored import values
 
 
 def fuse_batch_normalizations(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -67,12 +66,12 @@ def _fold(
     node: onnx.NodeProto,
 ) -> None:
     """Give the convolution the weights that do both."""
-    scale, shift, mean, variance = (_values(stored[name]) for name in node.input[1:5])
+    scale, shift, mean, variance = (values(stored[name]).astype(np.float64) for name in node.input[1:5])
     epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
     factor = scale / np.sqrt(variance + epsilon)
     weight = stored[convolution.input[1]]
-    values = _values(weight)
-    folded = values * factor.reshape(-1, *(1,) * (values.ndim - 1))
+    filters = values(weight).astype(np.float64)
+    folded = filters * factor.reshape(-1, *(1,) * (filters.ndim - 1))
     dtype = onnx.helper.tensor_dtype_to_np_dtype(weight.data_type)
     if len(convolution.input) > 2:
         bias = stored[convolution.input[2]]
@@ -81,18 +80,9 @@ def _fold(
         bias.CopyFrom(numpy_helper.from_array(np.zeros(len(factor), dtype), bias.name))
         stored[bias.name] = bias
         convolution.input.append(bias.name)
-    shifted = (_values(bias) - mean) * factor + shift
+    shifted = (values(bias).astype(np.float64) - mean) * factor + shift
     for tensor, result in ((weight, folded), (bias, shifted)):
         tensor.CopyFrom(numpy_helper.from_array(result.astype(dtype), tensor.name))
-
-
-def _values(tensor: onnx.TensorProto) -> NDArray[np.float64]:
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        raise TmmuError(
-            "INVALID_IR", "its values are in a file that was not read", place=f"initializer {tensor.name!r}",
-            fix="read the model with onnx.load, and its weights beside it",
-        )  # fmt: skip
-    return numpy_helper.to_array(tensor).astype(np.float64)
 
 
 def _read_in_bodies(graph: onnx.GraphProto) -> set[str]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from tmmu.core.errors import TmmuError
+from tmmu.mico.stored import values
 
 FLOAT = 32
 """The bits of a layer that stays as it is."""
@@ -91,10 +92,11 @@ def _refused(what: str, fix: str) -> TmmuError:
 def observed(model: onnx.ModelProto, layers: Sequence[Layer], inputs: Mapping[str, Any], ranges: Ranges) -> list[Any]:
     """Run the model on `inputs`, widen `ranges` by what the layers read and write, and return its outputs.
 
-    The results of a Gemm count without its bias.
+    The results of a Gemm count without its bias. Raises INVALID_IR for weights whose values are not there.
     """
     from onnx.reference import ReferenceEvaluator
 
+    stored = {tensor.name: values(tensor) for tensor in model.graph.initializer}
     watched = onnx.ModelProto()
     watched.CopyFrom(model)
     outputs = [value.name for value in model.graph.output]
@@ -104,14 +106,13 @@ def observed(model: onnx.ModelProto, layers: Sequence[Layer], inputs: Mapping[st
     found = dict(inputs) | dict(
         zip([*outputs, *more], ReferenceEvaluator(watched).run(None, dict(inputs)), strict=True)
     )
-    stored = {tensor.name: tensor for tensor in model.graph.initializer}
     for layer in layers:
         operand, result = layer.node.input[0], layer.node.output[0]
         product = found[result]
         if layer.bias and layer.node.op_type == "Gemm":
-            product = product - numpy_helper.to_array(stored[layer.bias])
-        for name, values in ((operand, found[operand]), (_of_product(layer), product)):
-            ranges[name] = max(ranges.get(name, 0.0), float(np.abs(values).max(initial=0.0)))
+            product = product - stored[layer.bias]
+        for name, seen in ((operand, found[operand]), (_of_product(layer), product)):
+            ranges[name] = max(ranges.get(name, 0.0), float(np.abs(seen).max(initial=0.0)))
     return [found[name] for name in outputs]
 
 
@@ -160,7 +161,7 @@ class _Quantization:
         """Write the nodes of one layer."""
         node, product = layer.node, _of_product(layer)
         operand, output = node.input[0], node.output[0]
-        weight = numpy_helper.to_array(self.weights[layer.weight]).astype(np.float64)
+        weight = values(self.weights[layer.weight]).astype(np.float64)
         if node.op_type == "Gemm" and layer.by_rows:
             weight = weight.T
         steps = _step(self.ranges[operand]), _step(float(np.abs(weight).max(initial=0.0))), _step(self.ranges[product])
@@ -176,7 +177,7 @@ class _Quantization:
         operands = [self.name(integers), read, zero, kept, scale, zero, write, zero]
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if node.op_type == "Conv"}
         if layer.bias and node.op_type == "Conv":
-            bias = numpy_helper.to_array(self.weights[layer.bias]).astype(np.float64)
+            bias = values(self.weights[layer.bias]).astype(np.float64)
             whole = np.rint(bias / (np.float64(steps[0]) * np.float64(steps[1])))
             operands.append(self.stored(f"{layer.bias}.q32", np.clip(whole, -(2**31), 2**31 - 1).astype(np.int32)))
         op = "QLinearConv" if node.op_type == "Conv" else "QLinearMatMul"
@@ -221,6 +222,6 @@ def _step(largest: float) -> np.float32:
     return np.float32(largest / LARGEST) or np.float32(1.0)
 
 
-def _integers(values: NDArray[np.float64], scale: np.float32) -> NDArray[np.int8]:
+def _integers(weight: NDArray[np.float64], scale: np.float32) -> NDArray[np.int8]:
     """Rounded half to even, and clamped."""
-    return np.clip(np.rint(values / np.float64(scale)), -LARGEST, LARGEST).astype(np.int8)
+    return np.clip(np.rint(weight / np.float64(scale)), -LARGEST, LARGEST).astype(np.int8)

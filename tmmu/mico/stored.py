@@ -1,10 +1,13 @@
-"""An ONNX file read with its weights. spec: MC8.2"""
+"""ONNX models with the values of their weights, or a refusal that names what is not there. spec: MC8.2"""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
 
 from tmmu.core.errors import TmmuError
 
@@ -18,3 +21,13 @@ def load_with_weights(path: str | os.PathLike[str]) -> onnx.ModelProto:
             "INVALID_IR", f"onnx does not read it with its weights ({error})", file=os.fspath(path),
             fix="give an ONNX model with its weights beside it, as `tmmu example NAME --weights SEED` writes them",
         ) from error  # fmt: skip
+
+
+def values(tensor: onnx.TensorProto) -> NDArray[Any]:
+    """The elements of a stored tensor; INVALID_IR where they are in a file that was not read."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raise TmmuError(
+            "INVALID_IR", "its values are in a file that was not read", place=f"initializer {tensor.name!r}",
+            fix="read the model with onnx.load, and its weights beside it",
+        )  # fmt: skip
+    return numpy_helper.to_array(tensor)
