@@ -16,7 +16,7 @@ from proofs.verify.options import Options
 from tmmu import examples
 from tmmu.core.errors import TmmuError
 from tmmu.core.vocabulary import NodePart, Role, Shares
-from tmmu.examples import gpt2, llama_block, resnet50, unet
+from tmmu.examples import gpt2, llama_block, resnet50, transformer_block, unet
 from tmmu.examples.graph import OPSET, Graph
 from tmmu.importers.onnx import import_onnx
 from tmmu.plan import file
@@ -101,8 +101,11 @@ def test_the_plan_of_a_model_is_proved_against_it(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("module", "parameters"),
     # ResNet-50 has 25,557,032 with its 26,560 normalized channels' two parameters each, of which folding leaves one.
-    [(gpt2, 124_439_808), (resnet50, 25_557_032 - 26_560), (unet, 31_030_658), (llama_block, 218_112_000)],
-)
+    [
+        (gpt2, 124_439_808), (resnet50, 25_557_032 - 26_560), (unet, 31_030_658), (llama_block, 218_112_000),
+        (transformer_block, 12 * 192**2 + 13 * 192),
+    ],
+)  # fmt: skip
 def test_an_architecture_has_its_published_number_of_parameters(module: object, parameters: int) -> None:
     graph: Graph = module.network()  # type: ignore[attr-defined]
     assert graph.parameters == parameters
