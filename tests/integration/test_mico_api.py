@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from tmmu import examples
 from tmmu.mico_codegen import MiCoCodeGen
 
 
-@pytest.mark.skipif(not (shutil.which("cc") and shutil.which("make")), reason="no C compiler is installed")
 @pytest.mark.parametrize("bits", [32, 8])
 def test_the_c_computes_what_forward_does(bits: int, tmp_path: Path) -> None:
     """In float32 to rounding; with layers of 8 bits as near as the steps of their scales. spec: MC8.7, MC8.8"""

@@ -15,7 +15,10 @@ SHAPES = {"gpt2": (1, 32), "resnet50": (1, 3, 224, 224), "unet": (1, 1, 256, 256
 """Inputs of the models whose shapes are not numbers."""
 
 
-@pytest.mark.skipif(not HERE, reason="onnxruntime is not installed")
+with_onnxruntime = pytest.mark.skipif(not HERE, reason="onnxruntime is not installed")  # CI does without
+
+
+@with_onnxruntime
 @pytest.mark.parametrize("name", sorted(examples.MODELS.keys() - {"llama-block", "detector", "chain"}))
 def test_onnxruntime_runs_an_example_with_its_weights(name: str, tmp_path: Path) -> None:
     """The Llama block is bfloat16, for which it has no MatMul; the detector is bound by values; the chain has none."""
