@@ -132,7 +132,7 @@ def test_what_a_byte_level_executor_calls_corrupt_a_run_does_not_call_identical(
     assert plan is not None
     if in_any_order(plan, seed, mean(plan, model.bindings.donated)) is not None:
         event("corrupt")
-        assert is_no_corruption(change, right, plan) or corrupts(plan, model, seed)
+        assert is_no_corruption(change, plan) or corrupts(plan, model, seed)
 
 
 @pytest.mark.parametrize("bodies", [False, True])

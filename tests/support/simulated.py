@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tmmu.core.columns import NONE
+from tmmu.core.dtypes import BITS
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import Model
-from tmmu.examples.broken.faults.entries import Change
+from tmmu.core.vocabulary import Model, Shares
+from tmmu.examples.broken.faults.entries import PLACES, Change
+from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
 from tmmu.runtime.memory import MappedMemory
 from tmmu.simulator import Batches, Corrupted, HashKernels, PlanProgram, SimulationReport
@@ -38,12 +41,21 @@ def ran_beside(plan: Plan, model: OnnxModel, kernels: str, seed: int) -> bool:
         return True  # the arenas cannot be had, or what is computed has another size than was planned
 
 
-def is_no_corruption(change: Change, right: Plan, plan: Plan) -> bool:
-    """Is a change one that a run does not show, for a reason that `spec/simulator.md` gives? spec: SIM7.2
+def is_no_corruption(change: Change, plan: Plan) -> bool:
+    """Is a changed plan wrong in a way that a run does not show, for a reason that `spec/simulator.md` gives?
 
-    Which step writes a tensor is what the steps state, not the column of writers; and a result of an operator that is a
-    view by the simulator's table is a copy of its operand, which is what it finds where it is written in place.
+    Which step writes a tensor is what the steps state, not the column of writers. Of what is in place, the result of an
+    operator that is a view by the simulator's table is a copy of its operand, which is what it finds there, and one
+    element is written when all of it is computed. spec: SIM7.2
     """
-    a = plan.allocation
-    changed = (a.steps.op != right.allocation.steps.op).nonzero()[0].tolist() if change.column == "op" else []
-    return change.column == "writer" or any(a.ops[int(a.steps.op[n])] in {("", op) for op in VIEWS} for n in changed)
+    a, t = plan.allocation, plan.allocation.tensors
+    in_place: dict[int, list[int]] = {}
+    for w in (t.shares == SHARES.index(Shares.IN_PLACE)).nonzero()[0].tolist():
+        in_place.setdefault(int(t.writer[w]), []).append(w)
+    in_place.pop(NONE, None)
+    copies = any(a.ops[int(a.steps.op[n])] in {("", op) for op in VIEWS} for n in in_place)
+    single = any(
+        max(int(t.bytes[w]) for w in results) <= max(BITS[a.dtypes[int(t.dtype[w])]] // 8 for w in results)
+        for results in in_place.values()
+    )
+    return change.column == "writer" or (change[:2] not in PLACES and (copies or single))

@@ -89,9 +89,8 @@ class Soak:
         self.counts[f"changed plans, {'refuted' if refuted else 'not refuted'} and {answer}"] += 1
         if answer == "corrupted" and not refuted:
             self.disagree(f"changed plan of model {number}: {change}")
-        if in_any_order(wrong, number, mean(wrong, model.bindings.donated)) and not is_no_corruption(
-            change, plan, wrong
-        ):
+        corrupt = in_any_order(wrong, number, mean(wrong, model.bindings.donated)) is not None
+        if corrupt and not is_no_corruption(change, wrong):
             self.counts["changed plans that the executor calls corrupt"] += 1
             # Odd numbers are run with the sanitizer. Seeds choose among the combinations of nested branches and rounds.
             if all(self.runs(wrong, model, 2 * number + 1 + 2 * k) == "identical" for k in range(20)):
