@@ -75,7 +75,7 @@ def test_resnet8_runs_under_sanitizers(compiler: str, layout: str, static: bool,
     assert_close(found[0], expected[0], 1e-5)
 
 
-@pytest.mark.parametrize("seed", range(2, 26))
+@pytest.mark.parametrize("seed", range(2, 12))
 def test_kernels_are_right_at_every_level_of_optimization(seed: int, tmp_path: Path) -> None:
     cases, expected = drawn(seed)
     model, inputs = model_of(cases)
@@ -83,14 +83,16 @@ def test_kernels_are_right_at_every_level_of_optimization(seed: int, tmp_path: P
     onnx.save(model, path)
     plan = planned(path, ("packed", "slots", "pools")[seed % 3], donated="all" if seed % 2 == 0 else ())
     like = [result for results in expected for result in results]
-    for static in (False, True):
-        made = CProgram(plan, path, tmp_path / f"{static}", static=static)
-        for compiler in compilers():
-            flags = (*WARNINGS, "-O3") if static else (*SANITIZED, "-O2")
-            found = iter(made.outputs(made.build(compiler, flags), inputs, like))
-            for case, results in zip(cases, expected, strict=True):
-                for result in results:
-                    assert_close(next(found), result, WITHIN.get(result.dtype.name, 0), f"{case.op} {case.attributes}")
+    for static, compiler, flags in (
+        (False, compilers()[0], (*SANITIZED, "-O2")),
+        (True, compilers()[-1], (*WARNINGS, "-O3")),
+        (True, compilers()[0], (*WARNINGS, "-O3", "-march=native")),
+    ):
+        made = CProgram(plan, path, tmp_path / "-".join((compiler, *flags[-2:])), static=static)
+        found = iter(made.outputs(made.build(compiler, flags), inputs, like))
+        for case, results in zip(cases, expected, strict=True):
+            for result in results:
+                assert_close(next(found), result, WITHIN.get(result.dtype.name, 0), f"{case.op} {case.attributes}")
 
 
 @pytest.mark.parametrize("layout", ["packed", "pools"])
