@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.benchmarks import kernel
+from tests.benchmarks import kernel, mico
 from tests.benchmarks.orders import orders
 
 SIZES = (1_000, 10_000, 100_000)
@@ -71,3 +71,5 @@ if __name__ == "__main__":
     print("\nthe checker that Coq has proved, beside Z3")
     kernel.main()
     orders()
+    print("\nC of a plan, gcc -O2, one thread")
+    mico.main()

@@ -1,0 +1,135 @@
+"""`python -m tests.benchmarks.mico`: how long C of a plan takes beside ONNX Runtime, and its memory beside MiCo's.
+
+The C is compiled by gcc at -O2, and both run on one thread, the same network with the same weights; each figure is the
+least of several runs of `model_forward` or of a session. Bytes are those of the activations' arena under each layout;
+MiCo's are the bytes of its pools as it states them, for float32. Without ONNX Runtime its column is empty.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from proofs.verify.judge import verify
+from proofs.verify.options import Options
+from tmmu import examples
+from tmmu.importers.onnx import import_onnx
+from tmmu.mico import generate
+from tmmu.plan import file
+from tmmu.plan.sections import Plan
+from tmmu.planner import PlanOptions, plan_memory
+
+LAYOUTS = ("packed", "slots", "pools")
+NETWORKS: dict[str, tuple[dict[str, int], int | None]] = {
+    "mico-mlp": ({}, 1280), "mico-lenet": ({}, 42_336), "mico-vgg": ({}, 589_824), "mico-resnet8": ({}, 786_432),
+    "resnet50": ({"batch": 1}, None), "transformer-block": ({}, None),
+}  # fmt: skip
+"""Each with its dimensions, and the bytes of MiCo's pools."""
+
+SECONDS = 2.0
+"""How long one network runs."""
+
+DRIVER = """
+#include "model.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+int main(void)
+{
+    static Model model;
+    double least = 1e30;
+    clock_t began = clock();
+    if (!model_init(&model))
+        return 1;
+    memset(model_input(&model, 0), 0, model_input_bytes(0));
+    while (clock() - began < SECONDS * CLOCKS_PER_SEC || least > 1e29) {
+        clock_t start = clock();
+        for (int k = 0; k < REPEATS; k++)
+            model_forward(&model);
+        double each = (double)(clock() - start) / CLOCKS_PER_SEC / REPEATS;
+        least = each < least ? each : least;
+    }
+    printf("%.9f", least);
+    model_free(&model);
+    return 0;
+}
+"""
+
+
+def of_c(plan: Plan, model: Path, folder: Path, repeats: int) -> float:
+    """Seconds of one run of the C."""
+
+    def prove(made: Plan, path: str) -> Any:
+        file.save(made, folder / "plan.cbor")
+        return verify(str(folder / "plan.cbor"), Options(model=path))
+
+    generate(plan, str(model), str(folder / "c"), prove=prove, weights="file")
+    (folder / "c/main.c").write_text(DRIVER)
+    flags = ["-std=c99", "-O2", f"-DSECONDS={SECONDS}", f"-DREPEATS={repeats}"]
+    sources = sorted(map(str, (folder / "c").glob("*.c")))
+    subprocess.run(["gcc", *flags, "-o", "bench", *sources, "-lm"], check=True, cwd=folder / "c")
+    return float(subprocess.run([folder / "c/bench"], check=True, capture_output=True, text=True).stdout)
+
+
+def of_runtime(model: Path, dims: dict[str, int]) -> float | None:
+    """Seconds of one run of ONNX Runtime on one thread, None where it is not installed."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    array = np.zeros([dims.get(dim, dim) for dim in given.shape], np.float32)
+    least, end = float("inf"), time.perf_counter() + SECONDS
+    while time.perf_counter() < end or least == float("inf"):
+        start = time.perf_counter()
+        session.run(None, {given.name: array})
+        least = min(least, time.perf_counter() - start)
+    return least
+
+
+def activations(plan: Plan) -> int:
+    """The bytes of the arena of the activations."""
+    return next(
+        usage.footprint or 0
+        for arena, usage in zip(plan.allocation.arenas, plan.usage, strict=True)
+        if arena.name == "activations"
+    )
+
+
+def measure(name: str) -> None:
+    """Print a line for one network."""
+    dims, of_mico = NETWORKS[name]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        model = folder / "model.onnx"
+        examples.write(name, str(model), seed=1)
+        plans = {
+            layout: plan_memory(import_onnx(str(model), dims=dims), options=PlanOptions(layout=layout)).plan
+            for layout in LAYOUTS
+        }
+        ours = of_c(plans["packed"], model, folder, 1000 if name == "mico-mlp" else 1)
+        theirs = of_runtime(model, dims)
+        beside = f"{theirs * 1e3:>11.3f} {ours / theirs:>7.1f}" if theirs is not None else " " * 19
+        bytes_ = " ".join(f"{activations(plan):>11,}" for plan in plans.values())
+        print(f"{name:18} {ours * 1e3:>9.3f} {beside} {bytes_} {f'{of_mico:,}' if of_mico else '':>11}", flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    columns = " ".join(f"{layout:>11}" for layout in LAYOUTS)
+    print(f"\n{'network':18} {'C, ms':>9} {'runtime, ms':>11} {'ratio':>7} {columns} {'MiCo':>11}   bytes")
+    for name in NETWORKS:
+        measure(name)
+
+
+if __name__ == "__main__":
+    main()
