@@ -169,6 +169,13 @@ def test_depth_first_begins_with_the_operand_that_needs_most() -> None:
     )  # fmt: skip
     assert depth_first(graph_of(long), by_need=True) == [8, 9, *range(8), 10]
     assert depth_first(wide(5), by_need=True) == [0, 5, 10, 4, 9, 3, 8, 2, 7, 1, 6, 11]
+    # What an operand's operand needs, it needs too.
+    far = text_model(
+        "node low Low x -> l", "node s S l -> s", "node high High x -> h", "node down Down h -> t",
+        "node on On t -> u", "node join Join s u -> y",
+        sizes={"x": 1, "l": 30, "s": 20, "h": 900, "t": 1, "u": 1, "y": 1},
+    )  # fmt: skip
+    assert depth_first(graph_of(far), by_need=True) == [2, 3, 4, 0, 1, 5]
 
 
 def test_a_graph_falls_apart_at_units_that_all_others_come_before_or_after() -> None:
