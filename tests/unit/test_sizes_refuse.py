@@ -237,6 +237,7 @@ def test_what_neither_rule_nor_operands_decide_is_not_known() -> None:
     for case in (Case("Add", 21, (open_dim, f(3))), Case("Reshape", 21, (f(6), ints(2))), Case("NonZero", 21, (f(3),)),
                  Case("Squeeze", 21, (open_dim,)), Case("Split", 13, (open_dim,), {}, 2),
                  Case("Squeeze", 21, (f(4, 1), n())), Case("Squeeze", 11, (f(4, 1),), {"axes": []}),
+                 Case("Resize", 19, (f(4, 1), None, np.array([2.0, 2.0], np.float32)), {"axes": []}),
                  Case("Transpose", 21, (f(4, 1),), {"perm": []})):  # fmt: skip
         call, key = call_of(case.ops, case)
         with pytest.raises(NotKnown):

@@ -29,6 +29,8 @@ def resize(call: Call) -> list[TensorSize]:
     shape = list(call.shape(0))
     newest = call.node.op_type == "Resize" and call.since >= 11
     axes = axes_of(call.attribute("axes", range(len(shape))), len(shape)) if newest else list(range(len(shape)))
+    if newest and call.attribute("axes") == []:
+        raise NotKnown("the text does not say whether an empty list of axes is one")
     scales = _scales(call, 2 if newest else 1)
     sizes = call.numbers(3) if newest and call.has(3) else None
     if sizes is not None and scales is not None:
