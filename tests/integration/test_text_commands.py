@@ -107,3 +107,44 @@ def test_a_file_is_shown_as_text_that_states_the_same(capsys: pytest.CaptureFixt
     examples.write("gpt2", "gpt2.onnx")
     code, out, _ = ran(capsys, "show", "gpt2.onnx", "--as", "text", "--dim", "batch=1", "--dim", "seq=1..64")
     assert (code, "\ndim seq 1 64\n" in out, " 1xseqx768 " in out) == (0, True, True)
+
+
+BUFFERS = "tmmu-plan-text 1\narena a 64\nbuffer x 16 a 0 live 0 2\nbuffer y 16 a 16 live 1 3\n"
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("", "PROVED"), ("claim slots a 2", "PROVED"), ("claim slots a 9", "REFUTED"), ("claim slots a 1", "REFUTED"),
+        ("claim footprint a 32", "PROVED"), ("claim footprint a 48", "REFUTED"), ("claim peak a 32", "PROVED"),
+        ("claim peak a 48", "REFUTED"),
+    ],
+)  # fmt: skip
+def test_what_is_claimed_of_lifetimes_is_compared(claim: str, verdict: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: P2.6, V5.1"""
+    Path("p.plan.txt").write_text(f"{BUFFERS}{claim}\n")
+    assert judged(capsys, "p.plan.txt")["verdict"] == verdict
+    assert judged(capsys, "p.plan.txt", "--require", "slot-count")["exit"] == {"REFUTED": 1}.get(verdict, 3)
+
+
+@pytest.mark.parametrize(("capacity", "verdict"), [(64, "PROVED"), (128, "REFUTED")])
+def test_the_arenas_of_lifetimes_are_compared(capacity: int, verdict: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: V3.11, P2.6"""
+    Path("p.plan.txt").write_text(BUFFERS)
+    Path("a.toml").write_text(f"[arenas.a]\nroles = ['activation']\ncapacity = {capacity}\nalignment = 1\n")
+    assert judged(capsys, "p.plan.txt", "--arenas", "a.toml")["verdict"] == verdict
+
+
+def test_what_a_text_plan_leaves_out_is_not_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: P2.5, V3.12"""
+    lines = "arena a 64\ntensor x 8 a 0 input\ntensor y 8 a 8 output\nstep r Relu x -> y\n"
+    Path("p.plan.txt").write_text(f"tmmu-plan-text 1\n{lines}unproduced mask\nclaim peak a 16\n")
+    found = judged(capsys, "p.plan.txt")["not_looked_at"]
+    assert (found["unproduced"], found["roles_have_arenas"]) == ("no model is given", "no configuration is claimed")
+    assert ("slot_count" in found, "peak" in found) == (True, False)
+
+
+def test_what_cannot_be_required_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.plan.txt").write_text(BUFFERS)
+    assert verifier.run(["p.plan.txt", "--require", "model,nonsense"]) == 2
+    assert "'nonsense' is not one of" in capsys.readouterr().err

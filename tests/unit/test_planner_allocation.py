@@ -120,6 +120,19 @@ def test_a_refusal_says_what_helps() -> None:
     assert "; raise the capacity" in refusal(CHAIN, tight, layout="packed")
 
 
+@pytest.mark.parametrize(
+    ("layout", "fix"), [("slots", "--layout packed, or --fallback packed"), ("pools", "which fits: --layout packed [")]
+)
+def test_a_layout_that_has_a_fallback_is_told_of_it(layout: str, fix: str) -> None:
+    """Only slots have one. spec: A8.4, A8.5"""
+    sizes = {"x": 64, "a": 8, "b": 8, "c": 64, "y": 8}
+    lines = ("node m MatMul x -> a", "node n MatMul a -> b", "node o MatMul b -> c", "node p MatMul c -> y")
+    model = text_model(*lines, sizes=sizes)
+    tight = (ArenaConfiguration("all", tuple(Role), capacity=72, alignment=1),)
+    assert plan_memory(model, tight, PlanOptions(layout="packed")).plan.usage[0].footprint == 72
+    assert fix in refusal(model, tight, layout=layout)
+
+
 def test_where_packed_leaves_64_bits_too_nothing_tighter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """spec: A8.4"""
     tight = (ArenaConfiguration("all", tuple(Role), capacity=127, alignment=1),)
