@@ -1,0 +1,179 @@
+"""The CPU as a device: mapped memory, and a thread that executes commands in order.
+
+Private memory is protected by the interface alone: the host has no way to it but through commands. A CUDA or Metal
+device would be a file like this one. spec: FD1.1 to FD1.9
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from tmmu.foundry.device import Buffer, Bytes, Command, Device
+from tmmu.foundry.failures import OutOfMemory
+from tmmu.foundry.ram import recommended_working_set
+from tmmu.foundry.storage import StorageMode
+
+LESS = "ask for a shorter context, close a session, or raise the device's limit"
+
+
+class CpuBuffer(Buffer):
+    """An anonymous mapping. Its pages go back to the system with the last array that views them."""
+
+    def __init__(self, device: CpuDevice, size: int, mode: StorageMode, label: str, forced_by: str) -> None:
+        super().__init__(device, size, mode, label, forced_by)
+        self._bytes: Bytes = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8)[:size]
+        self._address = int(self._bytes.ctypes.data)
+
+    @property
+    def address(self) -> int:
+        """The virtual address of the first byte, a multiple of the page size."""
+        self.check()
+        return self._address
+
+    def _host_bytes(self) -> Bytes:
+        return self._bytes
+
+    def device_bytes(self) -> Bytes:
+        """All bytes, for commands alone. `UseAfterFree` after release."""
+        self.check()
+        return self._bytes
+
+    def _give_back(self) -> None:
+        device = self.device
+        assert isinstance(device, CpuDevice)
+        device.wait()
+        device.account(-self.size)
+        self._bytes = np.empty(0, np.uint8)
+
+
+class CpuDevice(Device):
+    """A queue and the buffers of one CPU.
+
+    Parameters
+    ----------
+    limit
+        The most bytes that its buffers may have together; none: what the system gives.
+    """
+
+    name = "cpu"
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self._lock = threading.Condition()
+        self._commands: deque[Command] = deque()
+        self._submitted = self._completed = 0
+        self._failure: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._is_closing = False
+
+    @property
+    def recommended_working_set(self) -> int:
+        """3/4 of the memory that this process may use."""
+        return recommended_working_set()
+
+    def new_buffer(self, size: int, mode: StorageMode, label: str, forced_by: str = "") -> Buffer:
+        """See `Device.new_buffer`. O(1); the system zeroes pages when they are touched first."""
+        if size < 0:
+            raise ValueError(f"{size} bytes")
+        with self._lock:
+            if self.limit is not None and self.live_bytes + size > self.limit:
+                left = self.limit - self.live_bytes
+                raise OutOfMemory(f"{size} bytes are more than the {left} that are left", label, size, LESS)
+            try:
+                buffer = CpuBuffer(self, size, mode, label, forced_by)
+            except (OSError, OverflowError, ValueError) as error:
+                raise OutOfMemory(f"{size} bytes cannot be had ({error})", label, size, LESS) from error
+            self.buffers_made += 1
+            self._account(size)
+        return buffer
+
+    def account(self, size: int) -> None:
+        """So many more bytes are live."""
+        with self._lock:
+            self._account(size)
+
+    def _account(self, size: int) -> None:
+        self.live_bytes += size
+        self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+
+    @property
+    def submitted(self) -> int:
+        """See `Device.submitted`."""
+        return self._submitted
+
+    @property
+    def completed(self) -> int:
+        """See `Device.completed`."""
+        return self._completed
+
+    def submit(self, command: Command) -> int:
+        """See `Device.submit`. O(1). RuntimeError once the device is closed."""
+        with self._lock:
+            if self._is_closing:
+                raise RuntimeError("the device is closed")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="foundry-cpu", daemon=True)
+                self._thread.start()
+            self._commands.append(command)
+            self._submitted += 1
+            self._lock.notify_all()
+            return self._submitted
+
+    def wait(self, number: int | None = None) -> None:
+        """See `Device.wait`. A command that waits does not wait for itself."""
+        if threading.current_thread() is self._thread:
+            return
+        with self._lock:
+            until = self._submitted if number is None else number
+            while self._completed < until:
+                self._lock.wait()
+            failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                while not self._commands:
+                    if self._is_closing:
+                        return
+                    self._lock.wait()
+                command = self._commands.popleft()
+            failure: BaseException | None = None
+            try:
+                command()
+            except BaseException as error:
+                failure = error
+            del command  # what it refers to is free before it counts as completed
+            with self._lock:
+                self._failure = self._failure or failure
+                self._completed += 1
+                self._lock.notify_all()
+
+    def close(self) -> None:
+        """End the thread after the commands that were submitted. A second call does nothing."""
+        with self._lock:
+            self._is_closing = True
+            self._lock.notify_all()
+        if self._thread is not None and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def blit(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> Command:
+        """See `Device.blit`. O(size) when it is executed."""
+        read = self.view(source, start, np.uint8, (size,))
+        written = self.view(target, at, np.uint8, (size,))
+        return lambda: np.copyto(written, read)
+
+    def view(self, buffer: Buffer, offset: int, dtype: Any, shape: tuple[int, ...]) -> Any:
+        """A NumPy array of the region."""
+        assert isinstance(buffer, CpuBuffer)
+        kind = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=object)) * kind.itemsize
+        if offset < 0 or offset + size > buffer.size:
+            raise ValueError(f"bytes {offset} to {offset + size} of {buffer.label!r}, which has {buffer.size}")
+        return buffer.device_bytes()[offset : offset + size].view(kind).reshape(shape)

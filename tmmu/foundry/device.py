@@ -1,0 +1,131 @@
+"""What a device offers: buffers in two storage modes, and a queue of commands that it works off in order.
+
+The host makes buffers and submits commands; the device executes them one after the other, on its own. Each command has
+a number, from 1. `submitted` is the number of the last one submitted, `completed` of the last one that has ended. Only
+commands access Private memory. A device is one file that implements `Device` and `Buffer` (and `Kernels` of `kernels`,
+if models are to run on it); `cpu` is the one that ships.
+spec: FD1.1 to FD1.9
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.foundry.failures import PrivateAccess, UseAfterFree
+from tmmu.foundry.storage import StorageMode
+
+Bytes = NDArray[np.uint8]
+
+Command = Callable[[], None]
+"""What the device executes. It may access buffers of any mode; what it raises is the host's when it waits for it."""
+
+
+class Buffer(ABC):
+    """Bytes on a device: `size` of them, zero when they are made, at one address until they are released.
+
+    `forced_by` is the variable that would have made a Private buffer Shared, for the message.
+    """
+
+    def __init__(self, device: Device, size: int, mode: StorageMode, label: str, forced_by: str = "") -> None:
+        self.device, self.size, self.mode, self.label, self.forced_by = device, size, mode, label, forced_by
+        self.is_released = False
+
+    @property
+    @abstractmethod
+    def address(self) -> int:
+        """Where the first byte lies on the device. `UseAfterFree` once it is released."""
+
+    @abstractmethod
+    def _host_bytes(self) -> Bytes:
+        """All bytes of a Shared buffer, writable, as the host addresses them."""
+
+    @abstractmethod
+    def _give_back(self) -> None:
+        """Give the bytes back to the device."""
+
+    def contents(self) -> Bytes:
+        """All bytes, writable by the host. `PrivateAccess` of a Private buffer, `UseAfterFree` after release."""
+        self.check()
+        if self.mode is StorageMode.PRIVATE:
+            raise PrivateAccess(self.label, self.forced_by)
+        return self._host_bytes()
+
+    def check(self) -> None:
+        """`UseAfterFree` if it was released."""
+        if self.is_released:
+            raise UseAfterFree("the buffer was released", self.label, "keep the session that owns it open")
+
+    def release(self) -> None:
+        """Give the bytes back, when all commands that were submitted have ended. A second call does nothing."""
+        if not self.is_released:
+            self.is_released = True
+            self._give_back()
+
+
+class Device(ABC):
+    """Buffers and a queue.
+
+    `buffers_made` counts the buffers ever made (the hot loop of a session leaves it as it is); `live_bytes` are those
+    of buffers that are not released, `peak_bytes` the most there were at one time.
+    """
+
+    name: str
+    buffers_made: int = 0
+    live_bytes: int = 0
+    peak_bytes: int = 0
+
+    @property
+    @abstractmethod
+    def recommended_working_set(self) -> int:
+        """The bytes that may be in use without harm to the system: 3/4 of its memory."""
+
+    @abstractmethod
+    def new_buffer(self, size: int, mode: StorageMode, label: str, forced_by: str = "") -> Buffer:
+        """A buffer of `size` bytes, zero, aligned to 256. `OutOfMemory` if it cannot be had; then nothing changed."""
+
+    @abstractmethod
+    def submit(self, command: Command) -> int:
+        """Hand a command to the device, which executes it after all that were submitted before. Returns its number."""
+
+    @abstractmethod
+    def wait(self, number: int | None = None) -> None:
+        """Wait until the command with that number (the last one, if none is given) and all before it have ended.
+
+        Raises what a command raised since the last wait; the commands after it are executed all the same.
+        """
+
+    @property
+    @abstractmethod
+    def submitted(self) -> int:
+        """The number of the last command submitted, 0 before the first."""
+
+    @property
+    @abstractmethod
+    def completed(self) -> int:
+        """The number of the last command that has ended; all before it have as well."""
+
+    @abstractmethod
+    def blit(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> Command:
+        """The command that copies `size` bytes from byte `start` of `source` to byte `at` of `target`.
+
+        Ranges are checked here, when the command is made: ValueError for one outside of its buffer.
+        """
+
+    def copy(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> int:
+        """Submit a blit. Returns its number."""
+        return self.submit(self.blit(source, start, target, at, size))
+
+    @abstractmethod
+    def view(self, buffer: Buffer, offset: int, dtype: Any, shape: tuple[int, ...]) -> Any:
+        """What a command of this device accesses a region of a buffer through (on the CPU, a NumPy array).
+
+        Only commands may use it. ValueError for a region outside of the buffer.
+        """
+
+    def close(self) -> None:  # noqa: B027 a device without a thread of its own has nothing to do
+        """End the queue after the commands that were submitted."""
