@@ -15,7 +15,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tmmu import examples
 from tmmu.cli.entry import run
-from tmmu.examples import weights
+from tmmu.examples import draws, weights
 from tmmu.examples.graph import DTYPES, Graph
 
 MASK = (1 << 64) - 1
@@ -90,7 +90,7 @@ def test_long_weights_go_on_where_a_block_ends(monkeypatch: pytest.MonkeyPatch) 
         ]
 
     before = whole()
-    monkeypatch.setattr(weights, "BLOCK", 8)
+    monkeypatch.setattr(draws, "BLOCK", 8)
     assert whole() == before
 
 

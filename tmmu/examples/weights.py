@@ -1,9 +1,6 @@
 """Values for the weights of an example: from a seed alone, the same bits on every machine.
 
-The k-th weight in the order of the file has a stream of its own: Philox4x64-10 with the seed as its key and the counter
-(1, 0, 0, k), (2, 0, 0, k), …, which is NumPy's, and of which NumPy guarantees the numbers. Each element takes 32 bits
-u of it, the lower half of a word first, and becomes an integer m = ⌊u · (2r + 1) / 2³²⌋ - r in [-r, r]; the element is
-m / 2^e, which its type holds exactly, so that nothing is ever rounded. How large r / 2^e is follows from how the weight
+The numbers are those of `tmmu.examples.draws`; how far they reach follows from how the weight
 is used:
 
 * a matrix or filter, of which each result adds up n products: √(6 / n), He's uniform distribution, under which
@@ -25,8 +22,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-SEED_END = 1 << 64
-"""A seed is an integer below this."""
+from tmmu.examples.draws import check_seed, drawn, grid
 
 INSIDE_LIMIT = 1 << 20
 """Weights of at most this many bytes in all are stored in the model's own file."""
@@ -40,9 +36,6 @@ FACTORS = {
 BITS: dict[int, int] = {TensorProto.FLOAT: 16, TensorProto.FLOAT16: 11, TensorProto.BFLOAT16: 8}
 """How many bits an integer has at most by element type, so that the type holds it, divided by 2^e, exactly."""
 
-BLOCK = 1 << 22
-"""How many elements are made at once."""
-
 Readers = dict[str, tuple[onnx.NodeProto, int]]
 
 
@@ -53,8 +46,7 @@ def with_weights(model: onnx.ModelProto, seed: int, location: str) -> tuple[onnx
     a seed that is not in [0, 2^64). O(elements) time, bounded memory but for weights that stand inside.
     spec: MC7.1 to MC7.5
     """
-    if not 0 <= seed < SEED_END:
-        raise ValueError(f"the seed {seed} is not in [0, 2**64)")
+    check_seed(seed)
     filled = onnx.ModelProto()
     filled.CopyFrom(model)
     readers = first_readers(filled.graph)
@@ -97,13 +89,8 @@ def values(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None, seed:
         yield np.tril(np.ones(tuple(tensor.dims), np.bool_)).tobytes()
         return
     square, is_factor = width(tensor, reader)
-    r, e = grid(square, BITS[tensor.data_type], is_factor)
-    stream = np.random.Philox(key=seed, counter=k << 192)
-    for start in range(0, count, BLOCK):
-        here = min(BLOCK, count - start)
-        words = stream.random_raw(-(-here // 2)).astype("<u8").view("<u4")[:here].astype(np.uint64)
-        integers = (words * np.uint64(2 * r + 1) >> np.uint64(32)).astype(np.int64) - r
-        yield _stored(np.ldexp((integers + (is_factor << e)).astype(np.float32), -e), tensor.data_type)
+    for elements in drawn(count, seed, k, grid(square, BITS[tensor.data_type], is_factor)):
+        yield _stored(elements, tensor.data_type)
 
 
 def width(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None) -> tuple[Fraction, bool]:
@@ -122,20 +109,6 @@ def width(tensor: TensorProto, reader: tuple[onnx.NodeProto, int] | None) -> tup
     elif op == "Gemm" and place == 1:
         products = dims[1] if any(a.name == "transB" and a.i for a in node.attribute) else dims[0]
     return (Fraction(6, products), False) if products else (Fraction(1, 64), False)
-
-
-def grid(square: Fraction, bits: int, is_factor: bool) -> tuple[int, int]:
-    """(r, e) with the finest grid on which the integers have at most `bits` bits: r = ⌊√(square · 4^e)⌋.
-
-    >>> grid(Fraction(1, 64), 8, False), grid(Fraction(1, 16), 8, True)
-    ((128, 10), (32, 7))
-    """
-    e = 0
-    while True:
-        following = math.isqrt(math.floor(square * 4 ** (e + 1)))
-        if following + (is_factor << (e + 1)) >= 1 << bits:
-            return math.isqrt(math.floor(square * 4**e)), e
-        e += 1
 
 
 def _stored(elements: NDArray[np.float32], data_type: int) -> bytes:

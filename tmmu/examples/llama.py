@@ -1,0 +1,212 @@
+"""Decoder-only Llamas with seeded weights, as GGUF files: `tmmu example llama-15m --weights SEED -o m.gguf`.
+
+They have the shapes of small trained models, grouped heads, and a vocabulary of single characters, bytes and runs of
+up to three letters, so that any text can be tokenised. The weights are drawn (`draws`), with reaches under which
+activations keep their size and the best logit stands clear of the next: a product of n terms with factors of variance 1
+has the variance `VARIANCES[name]`. The same seed gives the same bytes everywhere; nothing but quantising needs gguf.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain, islice, product
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.core.extras import needed
+from tmmu.examples.draws import Grid, check_seed, drawn, grid
+
+FileType = Literal["f32", "f16", "q8_0", "q4_0"]
+
+TYPES: dict[FileType, tuple[int, int, int, int]] = {
+    "f32": (0, 0, 1, 4), "f16": (1, 1, 1, 2), "q8_0": (8, 7, 32, 34), "q4_0": (2, 2, 32, 18),
+}  # fmt: skip
+"""What GGUF calls the matrices' type and that of the file; elements and bytes of a block."""
+
+VARIANCES = {
+    "token_embd": 9, "attn_q": 2, "attn_k": 2, "attn_v": 1, "attn_output": 1, "ffn_gate": 2, "ffn_up": 2, "ffn_down": 1,
+    "output": 9,
+}  # fmt: skip
+"""By matrix the variance of its results; norms are drawn around 1."""
+
+ALIGNMENT = 32
+BYTES_FROM, PIECES_FROM = 3, 259
+"""Ids of the first byte token, after <unk>, <s> and </s>, and of the first piece of text."""
+
+LETTERS = "etaoinshrdlcumwfgypbvkjxqz"
+SPACE = "▁"
+
+
+@dataclass(frozen=True)
+class SeededLlama:
+    """The shape of a model: `vocab` ≥ 260, `d_model` a multiple of 2 · `n_heads`, `n_kv_heads` a divisor of `n_heads`.
+
+    With `tied` the embedding is the matrix of the logits too, and the file has no `output.weight`.
+    """
+
+    name: str
+    d_model: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    d_ff: int
+    vocab: int = 32000
+    context_length: int = 8192
+    tied: bool = True
+
+    def tensors(self) -> Iterator[tuple[str, int, int]]:
+        """Name, rows and columns in the order of the file; 0 rows: one dimension."""
+        d, kv = self.d_model, self.d_model // self.n_heads * self.n_kv_heads
+        yield "token_embd.weight", self.vocab, d
+        for layer in range(self.n_layers):
+            for name, rows, columns in (
+                ("attn_norm", 0, d), ("attn_q", d, d), ("attn_k", kv, d), ("attn_v", kv, d), ("attn_output", d, d),
+                ("ffn_norm", 0, d), ("ffn_gate", self.d_ff, d), ("ffn_up", self.d_ff, d), ("ffn_down", d, self.d_ff),
+            ):  # fmt: skip
+                yield f"blk.{layer}.{name}.weight", rows, columns
+        yield "output_norm.weight", 0, d
+        if not self.tied:
+            yield "output.weight", self.vocab, d
+
+
+LLAMA_15M = SeededLlama("llama-15m", 288, 6, 6, 2, 768)
+LLAMA_110M = SeededLlama("llama-110m", 768, 12, 12, 4, 2048)
+
+
+class Entry(NamedTuple):
+    """A tensor of the file: its row in the table, what its elements are drawn from, and how they are stored."""
+
+    header: bytes
+    count: int
+    size: int
+    grid: Grid
+    file_type: FileType
+
+
+def gguf(shape: SeededLlama, seed: int, file_type: FileType = "f32") -> Iterator[bytes]:
+    """The file in pieces of at most some 16 MiB, which are made as they are asked for.
+
+    Norms are float32 in every file. Raises ValueError for a seed that is out of range or a type that is none of
+    `TYPES`, INVALID_WEIGHTS where a quantised file is asked for and the package gguf is missing.
+    spec: FD5.11 to FD5.14
+    """
+    check_seed(seed)
+    if file_type not in TYPES:
+        raise ValueError(f"there is no type {file_type!r}; it is one of {', '.join(TYPES)}")
+    if TYPES[file_type][2] > 1:
+        with needed("gguf", f"a file of the type {file_type}", "INVALID_WEIGHTS", "foundry"):
+            import gguf.quants  # noqa: F401
+    entries = list(_entries(shape, file_type))
+    keys = _metadata(shape, file_type)
+    header = b"".join(
+        [b"GGUF", struct.pack("<IQQ", 3, len(entries), len(keys)), *keys, *(entry.header for entry in entries)]
+    )
+    return chain([header, bytes(-len(header) % ALIGNMENT)], _data(entries, seed))
+
+
+def _entries(shape: SeededLlama, file_type: FileType) -> Iterator[Entry]:
+    """The tensors with their offsets, from the first tensor's byte on."""
+    offset = 0
+    for name, rows, columns in shape.tensors():
+        dims, kind = ([columns, rows], file_type) if rows else ([columns], "f32")
+        number, _, elements, size = TYPES[kind]
+        count = columns * (rows or 1)
+        bits = 11 if kind == "f16" else 16
+        if rows:
+            drawn_from = grid(Fraction(3 * VARIANCES[name.split(".")[-2]], columns), bits, False)
+        else:
+            drawn_from = grid(Fraction(1, 16), bits, True)
+        header = _text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, number, offset)
+        yield Entry(header, count, count // elements * size, drawn_from, kind)
+        offset += -(-count // elements * size // ALIGNMENT) * ALIGNMENT
+
+
+def _data(entries: list[Entry], seed: int) -> Iterator[bytes]:
+    for k, entry in enumerate(entries):
+        for elements in drawn(entry.count, seed, k, entry.grid):
+            yield _stored(elements, entry.file_type)
+        yield bytes(-entry.size % ALIGNMENT)
+
+
+def _stored(elements: NDArray[np.float32], file_type: FileType) -> bytes:
+    """The elements as the file has them, little-endian; all types but the quantised hold each exactly."""
+    if TYPES[file_type][2] == 1:
+        return elements.astype("<f4" if file_type == "f32" else "<f2").tobytes()
+    from gguf import quants
+    from gguf.constants import GGMLQuantizationType
+
+    stored: bytes = quants.quantize(elements.reshape(1, -1), GGMLQuantizationType[file_type.upper()]).tobytes()
+    return stored
+
+
+def _metadata(shape: SeededLlama, file_type: FileType) -> list[bytes]:
+    """The keys with their values, each as the file has it."""
+    pieces = [*map(str.encode, islice(_vocabulary(), shape.vocab))]
+    if not PIECES_FROM < len(pieces) == shape.vocab:
+        raise ValueError(f"a vocabulary of {shape.vocab}; it can be {PIECES_FROM + 1} to {sum(1 for _ in _vocabulary())}")
+    first = min(PIECES_FROM, len(pieces))
+    scores = np.concatenate([np.zeros(first), -np.arange(len(pieces) - first)]).astype("<f4")
+    kinds = np.ones(len(pieces), "<i4")
+    kinds[:PIECES_FROM] = [2, 3, 3, *[6] * 256]
+    head_dim = shape.d_model // shape.n_heads
+    keys = [
+        _string("general.architecture", "llama"),
+        _string("general.name", shape.name),
+        _number("general.file_type", TYPES[file_type][1]),
+        _number("llama.context_length", shape.context_length),
+        _number("llama.embedding_length", shape.d_model),
+        _number("llama.block_count", shape.n_layers),
+        _number("llama.feed_forward_length", shape.d_ff),
+        _number("llama.attention.head_count", shape.n_heads),
+        _number("llama.attention.head_count_kv", shape.n_kv_heads),
+        _number("llama.attention.layer_norm_rms_epsilon", 1e-5),
+        _number("llama.rope.dimension_count", head_dim),
+        _number("llama.rope.freq_base", 10000.0),
+        _number("llama.vocab_size", shape.vocab),
+        _string("tokenizer.ggml.model", "llama"),
+        _string("tokenizer.ggml.pre", "default"),
+        _array("tokenizer.ggml.tokens", 8, [struct.pack("<Q", len(piece)) + piece for piece in pieces]),
+        _array("tokenizer.ggml.scores", 6, [score.tobytes() for score in scores]),
+        _array("tokenizer.ggml.token_type", 5, [kind.tobytes() for kind in kinds]),
+        *(_number(f"tokenizer.ggml.{name}_token_id", k) for k, name in enumerate(("unknown", "bos", "eos"))),
+        *(_number(f"tokenizer.ggml.{name}", value) for name, value in (
+            ("add_bos_token", True), ("add_eos_token", False), ("add_space_prefix", True)
+        )),
+    ]  # fmt: skip
+    return keys if TYPES[file_type][2] == 1 else [*keys, _number("general.quantization_version", 2)]
+
+
+def _vocabulary() -> Iterator[str]:
+    """Pieces in the order of their ids: special ones, bytes, characters, then runs of letters, in words and before."""
+    yield from ("<unk>", "<s>", "</s>")
+    yield from (f"<0x{byte:02X}>" for byte in range(256))
+    yield SPACE
+    yield from map(chr, chain(range(0x21, 0x7F), range(0xC0, 0x100)))
+    for length in (1, 2, 3):
+        runs = ["".join(letters) for letters in product(LETTERS, repeat=length)]
+        yield from runs if length > 1 else ()
+        yield from (SPACE + run for run in runs)
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack("<Q", len(encoded)) + encoded
+
+
+def _string(key: str, value: str) -> bytes:
+    return _text(key) + struct.pack("<I", 8) + _text(value)
+
+
+def _number(key: str, value: bool | int | float) -> bytes:
+    if isinstance(value, bool):
+        return _text(key) + struct.pack("<I?", 7, value)
+    return _text(key) + (struct.pack("<II", 4, value) if isinstance(value, int) else struct.pack("<If", 6, value))
+
+
+def _array(key: str, inner: int, values: list[bytes]) -> bytes:
+    return _text(key) + struct.pack("<IIQ", 9, inner, len(values)) + b"".join(values)
