@@ -56,7 +56,7 @@ test: lint
 
 # What torch and jax trace is tested with both installed, and sizes with a runtime.
 $(VENV)/tracers: $(VENV)/dev
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax,judges]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax,judges,oracle]'
 	@touch $@
 
 test-full: $(VENV)/tracers lint

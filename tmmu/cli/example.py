@@ -1,4 +1,4 @@
-"""`tmmu example`: real architectures and wrong plans as files to begin with. spec: C2.4, MC7.5"""
+"""`tmmu example`: real architectures and wrong plans as files to begin with. spec: C2.4, MC7.5, FD5.11"""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from tmmu.core.output import print_lines
 @click.option("-o", "--output", type=options.output, help="Where to write it.")
 @click.option(
     "--weights", "seed", type=int, metavar="SEED",
-    help="Of an ONNX model: write weights too, drawn from this integer, the same on every machine. "
+    help="Of an ONNX model or a Llama: write weights too, drawn from this integer, the same on every machine. "
     "Up to 1 MiB they stand in the model's file, else beside it in FILE.data.",
 )  # fmt: skip
+@click.option(
+    "--type", "file_type", type=click.Choice(["f32", "f16", "q8_0", "q4_0"]),
+    help="Of a Llama: how its matrices are stored in the GGUF file; f32 if not given.",
+)  # fmt: skip
 @click.option("--list", "listed", is_flag=True, help="Print the names, one a line.")
-def example(name: str | None, output: str | None, seed: int | None, listed: bool) -> int:
+def example(name: str | None, output: str | None, seed: int | None, file_type: str | None, listed: bool) -> int:
     """Write an example model or plan.
 
-    NAME is a real architecture (ONNX, or IR if traced), a text to begin with, or a wrong plan.
+    NAME is a real architecture (ONNX, IR if traced, or GGUF with its weights), a text to begin with, or a wrong plan.
     """
     from tmmu import examples
 
@@ -30,7 +34,7 @@ def example(name: str | None, output: str | None, seed: int | None, listed: bool
     if name is None or output is None:
         raise click.UsageError("name an example and give -o FILE; `tmmu example --list` prints the names")
     try:
-        for written in examples.write(name, output, seed):
+        for written in examples.write(name, output, seed, file_type):
             print_lines(f"wrote {written}")
     except ValueError as error:
         raise click.UsageError(str(error)) from error

@@ -36,6 +36,9 @@ MODELS = {
 }
 """Every model by its name: the module here and the function that builds it."""
 
+LLAMAS = {"llama-15m": "LLAMA_15M", "llama-110m": "LLAMA_110M"}
+"""Language models as GGUF files, always with weights, by name: the shape in the module `llama`."""
+
 TEXTS = {
     "training-sgd": "training:SGD",
     "training-adam": "training:ADAM",
@@ -55,7 +58,7 @@ def names() -> list[str]:
     """Every name that `write` takes: the models, traced graphs and texts, then the wrong plans in their order."""
     from tmmu.examples.broken import KINDS
 
-    return [*MODELS, *traced.DIGESTS, *TEXTS, *(f"{BROKEN}{kind}" for kind in KINDS)]
+    return [*MODELS, *LLAMAS, *traced.DIGESTS, *TEXTS, *(f"{BROKEN}{kind}" for kind in KINDS)]
 
 
 def model(name: str) -> onnx.ModelProto:
@@ -67,7 +70,7 @@ def model(name: str) -> onnx.ModelProto:
     return built
 
 
-def write(name: str, path: str | os.PathLike[str], seed: int | None = None) -> list[str]:
+def write(name: str, path: str | os.PathLike[str], seed: int | None = None, file_type: str | None = None) -> list[str]:
     """Write an example and return the paths that were written.
 
     Parameters
@@ -79,26 +82,33 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None) -> l
         and with the suffix `.onnx`; one that takes plans of other ranks writes these, as `.other0.cbor` and so on.
     seed
         Of an ONNX model: draw its weights from this integer below 2^64, as `tmmu.examples.weights` says. More than
-        1 MiB of them stand in the file `path`.data, which is written first.
+        1 MiB of them stand in the file `path`.data, which is written first. A Llama needs one.
+    file_type
+        Of a Llama: how its matrices are stored, f32 (the default), f16, q8_0 or q4_0.
 
     Raises
     ------
     ValueError
         For an unknown name, with the closest ones, for a plan whose path is that of its model, for a traced graph
-        whose path does not end in `.ir.cbor`, and for a seed that is out of range or is given to what has no weights.
+        whose path does not end in `.ir.cbor`, for a seed that is out of range, is given to what has no weights or is
+        missing for a Llama, and for a type that is none of a Llama's or is given to something else.
     TmmuError
-        INVALID_IR where a stored graph is damaged, or the example needs the package onnx and it is missing; else where
-        the file cannot be written, whole or not at all.
+        INVALID_IR where a stored graph is damaged, or the example needs the package onnx and it is missing, and
+        INVALID_WEIGHTS where it needs gguf; else where the file cannot be written, whole or not at all.
 
     Notes
     -----
-    spec: C2.5, MC7.4, MC7.5
+    spec: C2.5, MC7.4, MC7.5, FD5.11
     """
     target = Path(path)
+    if name in LLAMAS:
+        return _llama(name, target, seed, file_type)
+    if file_type is not None:
+        raise ValueError(f"{name} is no GGUF file, whose matrices have a type; leave it out")
     if name in MODELS:
         return _model(model(name), target, seed)
     if seed is not None:
-        raise ValueError(f"{name} is no ONNX model, and has no weights to draw; leave out the seed")
+        raise ValueError(f"{name} is no ONNX model and no GGUF file, and has no weights to draw; leave out the seed")
     if name in TEXTS:
         module, text = TEXTS[name].split(":")
         found: str = getattr(importlib.import_module(f"tmmu.examples.{module}"), text)
@@ -132,6 +142,17 @@ def write(name: str, path: str | os.PathLike[str], seed: int | None = None) -> l
         written.append(str(beside))
     canonical.write_atomically(target, made.encode())
     return [str(target), *written]
+
+
+def _llama(name: str, target: Path, seed: int | None, file_type: str | None) -> list[str]:
+    """Write a GGUF file, whose weights always lie in it."""
+    from tmmu.examples import llama
+
+    if seed is None:
+        raise ValueError(f"{name} is a file of weights; give --weights SEED")
+    shape: llama.SeededLlama = getattr(llama, LLAMAS[name])
+    canonical.write_atomically(target, llama.file_pieces(shape, seed, file_type or "f32"))
+    return [str(target)]
 
 
 def _model(made: onnx.ModelProto, target: Path, seed: int | None) -> list[str]:

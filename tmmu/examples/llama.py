@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice, product
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 from tmmu.core.extras import needed
 from tmmu.examples.draws import Grid, check_seed, drawn, grid
 
-FileType = Literal["f32", "f16", "q8_0", "q4_0"]
-
-TYPES: dict[FileType, tuple[int, int, int, int]] = {
+TYPES: dict[str, tuple[int, int, int, int]] = {
     "f32": (0, 0, 1, 4), "f16": (1, 1, 1, 2), "q8_0": (8, 7, 32, 34), "q4_0": (2, 2, 32, 18),
 }  # fmt: skip
 """What GGUF calls the matrices' type and that of the file; elements and bytes of a block."""
@@ -82,13 +80,13 @@ class Entry(NamedTuple):
     """A tensor of the file: its row in the table, what its elements are drawn from, and how they are stored."""
 
     header: bytes
-    count: int
+    elements: int
     size: int
     grid: Grid
-    file_type: FileType
+    file_type: str
 
 
-def gguf(shape: SeededLlama, seed: int, file_type: FileType = "f32") -> Iterator[bytes]:
+def file_pieces(shape: SeededLlama, seed: int, file_type: str = "f32") -> Iterator[bytes]:
     """The file in pieces of at most some 16 MiB, which are made as they are asked for.
 
     Norms are float32 in every file. Raises ValueError for a seed that is out of range or a type that is none of
@@ -109,7 +107,7 @@ def gguf(shape: SeededLlama, seed: int, file_type: FileType = "f32") -> Iterator
     return chain([header, bytes(-len(header) % ALIGNMENT)], _data(entries, seed))
 
 
-def _entries(shape: SeededLlama, file_type: FileType) -> Iterator[Entry]:
+def _entries(shape: SeededLlama, file_type: str) -> Iterator[Entry]:
     """The tensors with their offsets, from the first tensor's byte on."""
     offset = 0
     for name, rows, columns in shape.tensors():
@@ -128,12 +126,12 @@ def _entries(shape: SeededLlama, file_type: FileType) -> Iterator[Entry]:
 
 def _data(entries: list[Entry], seed: int) -> Iterator[bytes]:
     for k, entry in enumerate(entries):
-        for elements in drawn(entry.count, seed, k, entry.grid):
+        for elements in drawn(entry.elements, seed, k, entry.grid):
             yield _stored(elements, entry.file_type)
         yield bytes(-entry.size % ALIGNMENT)
 
 
-def _stored(elements: NDArray[np.float32], file_type: FileType) -> bytes:
+def _stored(elements: NDArray[np.float32], file_type: str) -> bytes:
     """The elements as the file has them, little-endian; all types but the quantised hold each exactly."""
     if TYPES[file_type][2] == 1:
         return elements.astype("<f4" if file_type == "f32" else "<f2").tobytes()
@@ -144,13 +142,13 @@ def _stored(elements: NDArray[np.float32], file_type: FileType) -> bytes:
     return stored
 
 
-def _metadata(shape: SeededLlama, file_type: FileType) -> list[bytes]:
+def _metadata(shape: SeededLlama, file_type: str) -> list[bytes]:
     """The keys with their values, each as the file has it."""
     pieces = [*map(str.encode, islice(_vocabulary(), shape.vocab))]
     if not PIECES_FROM < len(pieces) == shape.vocab:
-        raise ValueError(f"a vocabulary of {shape.vocab}; it can be {PIECES_FROM + 1} to {sum(1 for _ in _vocabulary())}")
-    first = min(PIECES_FROM, len(pieces))
-    scores = np.concatenate([np.zeros(first), -np.arange(len(pieces) - first)]).astype("<f4")
+        most = sum(1 for _ in _vocabulary())
+        raise ValueError(f"a vocabulary of {shape.vocab}; it can be {PIECES_FROM + 1} to {most}")
+    scores = np.concatenate([np.zeros(PIECES_FROM), -np.arange(len(pieces) - PIECES_FROM)]).astype("<f4")
     kinds = np.ones(len(pieces), "<i4")
     kinds[:PIECES_FROM] = [2, 3, 3, *[6] * 256]
     head_dim = shape.d_model // shape.n_heads

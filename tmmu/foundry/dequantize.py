@@ -1,9 +1,9 @@
 """Rows of a weight as float32, written into memory that the caller has: nothing is allocated.
 
 The results are those of `gguf.quants.dequantize` bit for bit. A kernel calls this for a tile of rows at a time, so that
-a compressed weight is never in memory whole as floats. Constants are arrays of no dimension, because NumPy makes an array of
-a Python number at each call, and scales are spread over their blocks first, because its loops over a broadcast operand take
-buffers. Measured on one core of a server: 0.1 ns an element of F32, 0.5 of F16 and Q8_0, 0.8 of Q4_0.
+a compressed weight is never in memory whole as floats. Constants are arrays of no dimension, because NumPy makes an
+array of a Python number at each call, and scales are spread over their blocks first, because its loops over a broadcast
+operand take buffers. Measured on one core of a server: 0.1 ns an element of F32, 0.5 of F16 and Q8_0, 0.8 of Q4_0.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def dequantize(
 ) -> None:
     """Write `blocks`, [rows, bytes of a row], as float32 into `out`, [rows, columns].
 
-    Both are contiguous; `scratch` has at least `scratch_bytes(weight_type, rows, columns)` bytes, aligned to 4. No array
-    data is allocated. O(rows · columns) time. spec: FD5.6, FD5.7
+    Both are contiguous; `scratch` has at least `scratch_bytes(weight_type, rows, columns)` bytes, aligned to 4. No
+    array data is allocated. O(rows · columns) time. spec: FD5.6, FD5.7
     """
     if weight_type == "F32":
         np.copyto(out, blocks.view(np.float32))

@@ -21,7 +21,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -287,7 +287,7 @@ def open_gguf(path: str | os.PathLike[str]) -> GgufFile:
         weight_type = types.get(number, f"number {number}")
         if weight_type not in BLOCKS:
             raise invalid(name, f"the type {weight_type} is not one of {', '.join(BLOCKS)}", title, REQUANTISE)
-        kind = cast(WeightType, weight_type)
+        kind = weight_type
         elements, size = BLOCKS[kind]
         if not 1 <= len(dims) <= 2 or not all(dims):
             raise invalid(name, f"the dimensions are {list(dims)}; one or two are needed, none of them 0", title)
