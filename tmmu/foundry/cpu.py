@@ -46,7 +46,7 @@ class CpuBuffer(Buffer):
     def _give_back(self) -> None:
         device = self.device
         assert isinstance(device, CpuDevice)
-        device.wait()
+        device.ended()
         device.account(-self.size)
         self._bytes = np.empty(0, np.uint8)
 
@@ -128,13 +128,19 @@ class CpuDevice(Device):
         """See `Device.wait`. A command that waits does not wait for itself."""
         if threading.current_thread() is self._thread:
             return
+        self.ended(number)
         with self._lock:
-            until = self._submitted if number is None else number
-            while self._completed < until:
-                self._lock.wait()
             failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
+
+    def ended(self, number: int | None = None) -> None:
+        """Wait in the same way, and leave what a command raised to the next `wait`."""
+        if threading.current_thread() is not self._thread:
+            with self._lock:
+                until = self._submitted if number is None else number
+                while self._completed < until:
+                    self._lock.wait()
 
     def _work(self) -> None:
         while True:

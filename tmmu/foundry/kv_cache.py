@@ -1,0 +1,366 @@
+"""The cache of keys and values of a session, which grows, and the tables of positions that grow with it.
+
+A buffer of keys and one of values a layer, each F16 [cache_heads, capacity, head_dim]. A larger capacity moves every
+head but the first, so growing copies head by head into new buffers; where anything of it fails, all is as it was. Old
+buffers are given back when the commands that were submitted before have ended, such as attention over them.
+
+With an event log, each action writes a line after it, with what it left. spec: FD4.1 to FD4.12, FD9.2
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.foundry.context import BLOCK, ContextConfig, KvBudget, KvShape, rounded_up
+from tmmu.foundry.device import Buffer, Command, Device
+from tmmu.foundry.environment import Settings
+from tmmu.foundry.failures import OutOfMemory, UseAfterFree
+from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
+from tmmu.runtime.events import EventLog
+
+Half = NDArray[np.float16]
+
+CHUNK = 1024
+"""Positions of the tables that pass through the staging buffer at once."""
+
+
+def rope_rows(first: int, count: int, head_dim: int, base: float) -> tuple[Half, Half]:
+    """Cosine and sine of the angles of `count` positions from `first`, both [count, head_dim/2].
+
+    The angle of pair i at a position is position / base^(2i/head_dim). All is computed in float32 and rounded to F16
+    at the end, so that a row has the same bits whichever rows are computed with it.
+
+    >>> cos, sin = rope_rows(1, 1, 4, 10000.0)
+    >>> cos.tolist(), sin.tolist()
+    ([[0.54052734375, 1.0]], [[0.84130859375, 0.01000213623046875]])
+    """
+    exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
+    angles = np.arange(first, first + count, dtype=np.float32)[:, None] / np.float32(base) ** exponents
+    return np.cos(angles).astype(np.float16), np.sin(angles).astype(np.float16)
+
+
+@dataclass(frozen=True)
+class CacheBuffers:
+    """The buffers of one capacity: keys and values of each layer, and the tables of positions."""
+
+    capacity: int = 0
+    keys: tuple[Buffer, ...] = ()
+    values: tuple[Buffer, ...] = ()
+    tables: tuple[Buffer, ...] = ()
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return iter((*self.keys, *self.values, *self.tables))
+
+    @property
+    def size(self) -> int:
+        """Bytes of all."""
+        return sum(buffer.size for buffer in self)
+
+
+class KvCache:
+    """Keys and values of the tokens of one session. One thread writes and grows it; any may `read`.
+
+    Parameters
+    ----------
+    device, shape
+        Where the buffers are made, and what they hold.
+    context
+        How many tokens there is room for at first (`allocated`), and at most (`usable`).
+    budget
+        What the keys and values of all sessions may have together. The tables of positions are not counted.
+    rope_base
+        Of the rotation of positions.
+    settings
+        Whether keys and values are Shared.
+    session, events
+        Where to log what happens, and under which number.
+
+    Attributes
+    ----------
+    written
+        Tokens that are in the cache.
+    epoch
+        Grows by one when the buffers are others: who has bound them binds anew.
+    peak_bytes
+        The most bytes that it had at one time: old and new buffers, and the staging buffer of the tables.
+
+    Raises
+    ------
+    OutOfMemory
+        The budget or the device has not enough for what it is to begin with.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        shape: KvShape,
+        context: ContextConfig,
+        budget: KvBudget,
+        *,
+        rope_base: float = 10000.0,
+        settings: Settings | None = None,
+        session: int = 1,
+        events: EventLog | None = None,
+    ) -> None:
+        self.device, self.shape, self.budget, self.maximum = device, shape, budget, context.usable
+        self.rope_base, self.session, self.events, self.label = (
+            rope_base,
+            session,
+            events,
+            f"cache of session {session}",
+        )
+        self.mode = storage_mode(TensorType.KV_CACHE, (settings or Settings()).forced)
+        self.written = self.epoch = self.peak_bytes = 0
+        self._buffers = CacheBuffers()
+        self._is_closed = False
+        self._growing = threading.RLock()  # held while the cache grows, is written, cut or closed
+        self._state = threading.Lock()  # held for a moment, while buffers are exchanged or a read is submitted
+        unit = shape.bytes_per_token
+        self._log("cache open", heads=shape.cache_heads, token_bytes=unit, maximum=self.maximum,
+                  budget=budget.total, strict=budget.strict)  # fmt: skip
+        self._grow(context.allocated)
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that there is room for, a multiple of 128."""
+        return self._buffers.capacity
+
+    @property
+    def size(self) -> int:
+        """Bytes of keys and values, which the budget counts."""
+        return self.capacity * self.shape.bytes_per_token
+
+    def keys(self, layer: int) -> Buffer:
+        """The keys of a layer, F16 [cache_heads, capacity, head_dim]."""
+        return self._buffers.keys[layer]
+
+    def values(self, layer: int) -> Buffer:
+        """The values of a layer, F16 [cache_heads, capacity, head_dim]."""
+        return self._buffers.values[layer]
+
+    @property
+    def cos(self) -> Buffer:
+        """The cosines of the positions, F16 [capacity, head_dim/2]."""
+        return self._buffers.tables[0]
+
+    @property
+    def sin(self) -> Buffer:
+        """The sines of the positions, F16 [capacity, head_dim/2]."""
+        return self._buffers.tables[1]
+
+    def ensure(self, required: int) -> None:
+        """See to it that there is room for `required` tokens in all. O(1) where there is, else all is copied once.
+
+        Raises
+        ------
+        OutOfMemory
+            More than the maximum, or budget or device have not enough. The cache is as it was.
+        UseAfterFree
+            The cache is closed.
+        """
+        if required <= min(self._buffers.capacity, self.maximum):
+            return
+        with self._growing:
+            self._check()
+            if required > self.maximum:
+                raise OutOfMemory(
+                    f"{required} tokens are more than the maximum of {self.maximum}", self.label,
+                    required * self.shape.bytes_per_token, "generate fewer tokens, or plan a longer context",
+                )  # fmt: skip
+            if required > self.capacity:
+                self._grow(required)
+
+    def advance(self, count: int) -> None:
+        """The commands submitted since the last call read the cache and write `count` tokens behind those written.
+
+        ValueError if there is no room for them: `ensure` first.
+        """
+        with self._growing:
+            self._check()
+            if not 0 <= count <= min(self.capacity, self.maximum) - self.written:
+                raise ValueError(f"{count} tokens behind {self.written}, with room for {self.capacity}")
+            self._log("cache pass", first=self.written, count=count, epoch=self.epoch)
+            if self.events is not None:
+                self.device.submit(lambda: self._log("cache passed"))
+            self.written += count
+
+    def truncate(self, length: int) -> None:
+        """Take back what was written behind `length` tokens, such as a draft that was rejected. O(1)."""
+        with self._growing:
+            self._check()
+            if not 0 <= length <= self.written:
+                raise ValueError(f"{length} tokens of {self.written}")
+            self.written = length
+            self._log("cache truncate", length=length)
+
+    def clear(self) -> None:
+        """Take back all tokens. The capacity stays."""
+        self.truncate(0)
+
+    def read(self, layer: int) -> tuple[Half, Half]:
+        """Copies of the keys and values of a layer, [cache_heads, written, head_dim], from any thread.
+
+        They are as the commands that were submitted before leave them. Made while the cache grows, they are read of
+        the old buffers, which therefore stay until then.
+        """
+        failures: list[BaseException] = []
+        with self._state, ExitStack() as done:
+            self._check()
+            held, written = self._buffers, self.written
+            sources = (held.keys[layer], held.values[layer])
+            target = self.device.new_buffer(2 * sources[0].size, StorageMode.SHARED, f"{self.label}: read")
+            done.callback(target.release)
+            self._log("cache pass", first=written, count=0, epoch=self.epoch)
+            parts = [self.device.blit(s, 0, target, n * s.size, s.size) for n, s in enumerate(sources)]
+            number = self._submit(parts, failures, ("cache passed", {}), ("cache passed", {}))
+            kept = done.pop_all()
+        with kept:
+            self._finish(number, failures)
+            shape = (2, self.shape.cache_heads, held.capacity, self.shape.head_dim)
+            both = target.contents().view(np.float16).reshape(shape)[:, :, :written].copy()
+        return both[0], both[1]
+
+    def close(self) -> None:
+        """Give all back. A second call does nothing."""
+        with self._growing:
+            with self._state:
+                old, self._buffers = self._buffers, CacheBuffers()
+                was_closed, self._is_closed = self._is_closed, True
+            if not was_closed:
+                with ExitStack() as last:
+                    last.callback(self._freed, old.capacity * self.shape.bytes_per_token)
+                    for buffer in old:
+                        last.callback(buffer.release)
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise UseAfterFree("the cache is closed", self.label, "keep the session open")
+
+    def _grow(self, required: int) -> None:
+        """Exchange the buffers for larger ones with the same content, or leave all as it was."""
+        old, token = self._buffers, self.shape.bytes_per_token
+        least = rounded_up(required)
+        most = min(max(2 * old.capacity, least), rounded_up(self.maximum))
+        self._log("cache ask", required=required)
+        with ExitStack() as undo:
+            with self.budget.lock:
+                try:
+                    size = self.budget.reserve(
+                        old.capacity * token, least * token, most * token, BLOCK * token, self.label
+                    )
+                except OutOfMemory:
+                    self._log_budget("cache refuse")
+                    raise
+                undo.callback(self._cancelled, old.capacity * token, size)
+                self._log_budget("cache grow", capacity=size // token)
+            new = self._made(size // token, undo)
+            self._fill(old, new)
+            with self._state:
+                undo.pop_all()
+                self._buffers = new
+                self.epoch += 1
+                self._log("cache switch", capacity=new.capacity, epoch=self.epoch)
+        with ExitStack() as last:
+            last.callback(self._settled, old.capacity * token)
+            for buffer in old:
+                last.callback(buffer.release)
+
+    def _made(self, capacity: int, undo: ExitStack) -> CacheBuffers:
+        def made(size: int, mode: StorageMode, label: str, forced_by: str = "") -> Buffer:
+            buffer = self.device.new_buffer(size, mode, f"{self.label}: {label}", forced_by)
+            undo.callback(buffer.release)
+            return buffer
+
+        forced_by = STORAGE_MODES[TensorType.KV_CACHE].forced_by
+        size = self.shape.cache_heads * capacity * self.shape.row_bytes
+        keys, values = (
+            tuple(made(size, self.mode, f"{what} of layer {n}", forced_by) for n in range(self.shape.layers))
+            for what in ("keys", "values")
+        )
+        tables = tuple(made(self.shape.rope_bytes(capacity), StorageMode.PRIVATE, what) for what in ("cos", "sin"))
+        return CacheBuffers(capacity, keys, values, tables)
+
+    def _fill(self, old: CacheBuffers, new: CacheBuffers) -> None:
+        """Copy what is written, head by head because the stride is another, and complete the tables."""
+        failures: list[BaseException] = []
+        token = self.shape.row_bytes
+        pairs = list(zip((*old.keys, *old.values), (*new.keys, *new.values), strict=False))  # none at first
+        for head in range(self.shape.cache_heads if self.written else 0):
+            source, target = head * old.capacity, head * new.capacity
+            parts = [self.device.blit(a, source * token, b, target * token, self.written * token) for a, b in pairs]
+            self._log("cache blit", head=head, source=source, target=target, count=self.written)
+            self._submit(parts, failures, ("cache copied", {"head": head}), ("cache broken", {"head": head}))
+        parts = [self.device.blit(a, 0, b, 0, a.size) for a, b in zip(old.tables, new.tables, strict=False)]
+        self._submit(parts, failures)
+        row = self.shape.rope_bytes(1)
+        staging = self.device.new_buffer(2 * CHUNK * row, StorageMode.SHARED, f"{self.label}: staging")
+        try:
+            self.peak_bytes = max(self.peak_bytes, old.size + new.size + staging.size)
+            for first in range(old.capacity, new.capacity, CHUNK):
+                count = min(CHUNK, new.capacity - first)
+                rows = np.stack(rope_rows(first, count, self.shape.head_dim, self.rope_base))
+                staging.contents()[: rows.nbytes] = rows.reshape(-1).view(np.uint8)
+                parts = [
+                    self.device.blit(staging, n * count * row, table, first * row, count * row)
+                    for n, table in enumerate(new.tables)
+                ]
+                number = self._submit(parts, failures)
+                self._finish(number, failures)  # before the staging buffer is written again
+        finally:
+            staging.release()
+
+    def _submit(
+        self,
+        parts: list[Command],
+        failures: list[BaseException],
+        done: tuple[str, dict[str, Any]] | None = None,
+        failed: tuple[str, dict[str, Any]] | None = None,
+    ) -> int:
+        """Submit commands as one. What they raise goes to `failures`, and not to whoever waits for the device next."""
+
+        def execute() -> None:
+            then = done
+            try:
+                for part in parts:
+                    part()
+            except BaseException as failure:
+                failures.append(failure)
+                then = failed
+            if then is not None:
+                self._log(then[0], **then[1])
+
+        return self.device.submit(execute)
+
+    def _finish(self, number: int, failures: list[BaseException]) -> None:
+        self.device.wait(number)
+        if failures:
+            raise failures[0]
+
+    def _cancelled(self, old: int, new: int) -> None:
+        with self.budget.lock:
+            self.budget.cancel(old, new)
+            self._log_budget("cache fail", capacity=self.capacity)
+
+    def _settled(self, old: int) -> None:
+        with self.budget.lock:
+            self.budget.settle(old)
+            self._log_budget("cache give back")
+
+    def _freed(self, size: int) -> None:
+        with self.budget.lock:
+            self.budget.free(size)
+            self._log_budget("cache close")
+
+    def _log_budget(self, event: str, **fields: Any) -> None:
+        self._log(event, **fields, reserved=self.budget.reserved, transient=self.budget.transient)
+
+    def _log(self, event: str, **fields: Any) -> None:
+        if self.events is not None:
+            self.events(event, session=self.session, **fields)
