@@ -1,0 +1,106 @@
+"""A model on a device: a mapped GGUF file, whose weights are brought to private memory when they are first asked for.
+
+The host writes a part of a weight into one Shared staging buffer, and the device copies it to the weight's own Private
+buffer (F7); the next part is written when that copy has ended. Blocks stay as the file has them. spec: FD6.3, FD5.1
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from tmmu.foundry.device import Buffer, Device
+from tmmu.foundry.forward import operations
+from tmmu.foundry.kernels import DeviceWeight, Kernels, Region
+from tmmu.foundry.storage import TensorType, storage_mode
+from tmmu.foundry.weights import Weight, open_llama
+from tmmu.runtime.events import EventLog
+
+STAGING_BYTES = 4 << 20
+"""The staging buffer has so many bytes, or as many as the largest weight if that is smaller."""
+
+
+class CompiledModel:
+    """A model that sessions run.
+
+    Parameters
+    ----------
+    path
+        A GGUF file of the architecture `llama`; it is mapped, and must not be shortened while the model is open.
+    device, kernels
+        Where it runs. The device may be shared with other models.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_WEIGHTS where the file cannot be run.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], device: Device, kernels: Kernels) -> None:
+        self.file = open_llama(path)
+        self.device, self.kernels, self.shape = device, kernels, self.file.shape
+        self._weights: dict[str, DeviceWeight] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def weights(self) -> list[str]:
+        """The weights of a pass in the order in which it uses them."""
+        return list(dict.fromkeys(w for o in operations(self.shape, self.file.output.name) for w in o.weights))
+
+    @property
+    def materialized(self) -> int:
+        """Bytes of the weights that are on the device."""
+        return sum(weight.region.size for weight in self._weights.values())
+
+    def materialize(self, log: EventLog | None = None, **fields: Any) -> dict[str, DeviceWeight]:
+        """All weights of a pass on the device: those that were, and the others staged now. All or none.
+
+        Raises OUT_OF_MEMORY where a buffer cannot be had; those of this call are given back then. O(bytes) the first
+        time, O(1) later. spec: FD6.3
+        """
+        with self._lock:
+            wanted = {name: self.file.tensors[name] for name in self.weights if name not in self._weights}
+            if wanted:
+                self._weights |= self._staged(wanted, log or (lambda _event, **_fields: None), fields)
+            return dict(self._weights)
+
+    def _staged(self, wanted: dict[str, Weight], log: Any, fields: dict[str, Any]) -> dict[str, DeviceWeight]:
+        device, made = self.device, {}
+        largest = max(weight.blocks.nbytes for weight in wanted.values())
+        staging: Buffer | None = None
+        try:
+            staging = device.new_buffer(
+                min(STAGING_BYTES, largest), storage_mode(TensorType.STAGING, {}), "staging of weights"
+            )
+            for number, (name, weight) in enumerate(wanted.items(), 1):
+                about = {**fields, "weight": name, "number": number}
+                size = weight.blocks.nbytes
+                buffer = device.new_buffer(size, storage_mode(TensorType.WEIGHTS, {}), name)
+                made[name] = DeviceWeight(weight.type, weight.rows, weight.columns, Region(buffer, 0, size))
+                content = weight.blocks.reshape(-1)
+                for at in range(0, size, staging.size):
+                    part = content[at : at + staging.size]
+                    staging.contents()[: len(part)] = part
+                    if not at:
+                        log("weight staged", **about)
+                    copied = device.copy(staging, 0, buffer, at, len(part))
+                    if at + staging.size >= size:
+                        log("weight copy submitted", **about, submitted=copied)
+                    device.wait(copied)
+                log("weight copied", **about, completed=device.completed)
+        except BaseException:
+            for weight_made in made.values():
+                weight_made.region.buffer.release()
+            raise
+        finally:
+            if staging is not None:
+                staging.release()
+        return made
+
+    def close(self) -> None:
+        """Give the weights back; a session of the model must not be used afterwards."""
+        with self._lock:
+            for weight in self._weights.values():
+                weight.region.buffer.release()
+            self._weights = {}

@@ -1,0 +1,408 @@
+"""The operations of a forward pass on the CPU, in NumPy: every result is written to memory that was planned.
+
+Activations are read as float32, sums are float32, results are rounded once to the activations' type. A weight is
+decompressed a tile of rows at a time, and each row of the batch is multiplied with the tile by a call of its own.
+Attention goes over whole blocks of 128 positions, because the cache is zero beyond what is written and its scores there
+are minus infinity: so the shapes of all calls follow from a row's position alone.
+
+Constants are arrays of no dimension, because NumPy makes an array of a Python number at each call.
+spec: FD6.4 to FD6.7
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.foundry.dequantize import dequantize, scratch_bytes, widen
+from tmmu.foundry.device import Device
+from tmmu.foundry.forward import Matrix, Operation, PassSize
+from tmmu.foundry.kernels import Batch, Bound, Kernel, Kernels, LayerCache, Region
+from tmmu.foundry.weights import LlamaShape
+
+TILE = 256
+"""Rows of a weight that are decompressed at a time."""
+
+BLOCK = 128
+"""Positions that attention reads at a time; the capacity of a cache is a multiple of it."""
+
+LOGIT_ROWS = 8
+"""Rows of logits that are computed in private memory before they are copied to the output."""
+
+ZERO, ONE = np.array(0, np.float32), np.array(1, np.float32)
+MINUS_INFINITY = np.array(-np.inf, np.float32)
+
+Floats = NDArray[np.float32]
+Array = NDArray[Any]
+
+
+class Scratch:
+    """Consecutive parts of an operation's scratch, each at a multiple of 64 bytes; without memory it only measures."""
+
+    def __init__(self, content: NDArray[np.uint8] | None = None) -> None:
+        self.content, self.used = content, 0
+
+    def take(self, kind: Any, *shape: int) -> Array:
+        """The next part, as an array; one that cannot be written, where there is no memory."""
+        size = math.prod(shape) * np.dtype(kind).itemsize
+        first, self.used = self.used, self.used + size + -size % 64
+        if self.content is None:
+            return np.broadcast_to(np.zeros((), kind), shape)
+        return self.content[first : first + size].view(kind).reshape(shape)
+
+
+class Views:
+    """The memory of an operation as arrays."""
+
+    def __init__(self, device: Device, bound: Bound, size: PassSize) -> None:
+        self.device, self.bound, self.dtype = device, bound, np.dtype(size.dtype)
+
+    def of(self, region: Region, kind: Any, *shape: int) -> Array:
+        """A region as an array of that shape; -1 is whatever is left."""
+        flat: Array = self.device.view(region.buffer, region.offset, np.uint8, (region.size,))
+        return flat.view(kind).reshape(shape)
+
+    def read(self, number: int, *shape: int) -> Array:
+        """An operand, of the activations' type."""
+        return self.of(self.bound.reads[number], self.dtype, *shape)
+
+    def written(self, *shape: int) -> Array:
+        """The result, of the activations' type."""
+        return self.of(self.bound.writes[0], self.dtype, *shape)
+
+    def blocks(self, number: int = 0) -> NDArray[np.uint8]:
+        """A weight's rows as bytes."""
+        weight = self.bound.weights[number]
+        return self.of(weight.region, np.uint8, weight.rows, -1)
+
+    def cache(self) -> LayerCache:
+        """The cache of the operation's layer."""
+        assert self.bound.cache is not None
+        return self.bound.cache
+
+
+class CpuOperation:
+    """One operation. It takes its scratch when it is made, its other memory when it is bound, and then is a kernel."""
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        raise NotImplementedError
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        raise NotImplementedError
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        raise NotImplementedError
+
+
+class Product:
+    """Rows of float32 times a weight, transposed."""
+
+    def __init__(self, scratch: Scratch, weight: Matrix) -> None:
+        self.type, self.rows, self.columns = weight.type, weight.rows, weight.columns
+        self.height = min(TILE, self.rows)
+        self.is_stored_so = self.type == "F32"
+        if not self.is_stored_so:
+            self.tile = scratch.take(np.float32, self.height, self.columns)
+            self.extra = scratch.take(np.uint8, scratch_bytes(self.type, self.height, self.columns))
+        self.sums: Floats = scratch.take(np.float32, self.height)
+
+    def bind(self, blocks: NDArray[np.uint8]) -> None:
+        """Take the weight's rows."""
+        self.blocks = blocks.view(np.float32) if self.is_stored_so else blocks
+
+    def multiply(self, operands: Floats, results: Array, count: int) -> None:
+        """Write `operands[r] @ weight.T` to `results[r]` for the first `count` rows."""
+        for first in range(0, self.rows, TILE):
+            end = min(first + TILE, self.rows)
+            sums, stored = self.sums[: end - first], self.blocks[first:end]
+            if self.is_stored_so:
+                tile = stored
+            else:
+                tile = self.tile[: end - first]
+                dequantize(self.type, stored, tile, self.extra)
+            for row in range(count):
+                np.dot(tile, operands[row], out=sums)
+                np.copyto(results[row, first:end], sums, casting="same_kind")
+
+
+class Embed(CpuOperation):
+    """The row of each token of the embedding."""
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.weight = weights[0]
+        self.row: Floats = scratch.take(np.float32, 1, self.weight.columns)
+        self.extra = scratch.take(np.uint8, scratch_bytes(self.weight.type, 1, self.weight.columns))
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        self.blocks, self.out = views.blocks(), views.written(-1, self.weight.columns)
+        self.ids = memoryview(views.of(views.bound.reads[0], np.uint32, -1))
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        for row in range(batch.rows):
+            token = self.ids[row]
+            dequantize(self.weight.type, self.blocks[token : token + 1], self.row, self.extra)
+            np.copyto(self.out[row], self.row[0], casting="same_kind")
+
+
+class RmsNorm(CpuOperation):
+    """A row over the root of the mean of its squares, times the weight."""
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.weight = weights[0]
+        self.width = self.weight.columns
+        self.row: Floats = scratch.take(np.float32, self.width)
+        self.squares: Floats = scratch.take(np.float32, self.width)
+        self.factors: Floats = scratch.take(np.float32, 1, self.width)
+        self.scale: Floats = scratch.take(np.float32, 1)
+        self.extra = scratch.take(np.uint8, scratch_bytes(self.weight.type, 1, self.width))
+        self.count, self.epsilon = np.array(self.width, np.float32), np.array(shape.rms_eps, np.float32)
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        self.x, self.out, self.blocks = views.read(0, -1, self.width), views.written(-1, self.width), views.blocks()
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        row, squares, scale = self.row, self.squares, self.scale
+        dequantize(self.weight.type, self.blocks, self.factors, self.extra)
+        for r in range(batch.rows):
+            np.copyto(row, self.x[r])
+            np.multiply(row, row, out=squares)
+            np.add.reduce(squares, keepdims=True, out=scale)
+            np.divide(scale, self.count, out=scale)
+            np.add(scale, self.epsilon, out=scale)
+            np.sqrt(scale, out=scale)
+            np.divide(ONE, scale, out=scale)
+            np.multiply(row, scale, out=row)
+            np.multiply(row, self.factors[0], out=row)
+            np.copyto(self.out[r], row, casting="same_kind")
+
+
+class Project(CpuOperation):
+    """Rows times a weight, transposed."""
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.product = Product(scratch, weights[0])
+        self.operands: Floats = scratch.take(np.float32, size.rows, self.product.columns)
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        self.product.bind(views.blocks())
+        self.x, self.out = views.read(0, -1, self.product.columns), views.written(-1, self.product.rows)
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        rows = batch.rows
+        np.copyto(self.operands[:rows], self.x[:rows])
+        self.product.multiply(self.operands, self.out, rows)
+
+
+class Rope(CpuOperation):
+    """Adjacent pairs of each head, turned by the angle of the row's position."""
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.pairs, self.rows = shape.head_dim // 2, size.rows
+        self.cosine: Floats = scratch.take(np.float32, self.pairs)
+        self.sine: Floats = scratch.take(np.float32, self.pairs)
+        self.whole: Floats = scratch.take(np.float32, shape.n_heads, self.pairs, 2)
+        self.turned: Floats = scratch.take(np.float32, shape.n_heads, self.pairs, 2)
+        self.product: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        self.x = views.read(0, self.rows, -1, self.pairs, 2)
+        self.out = views.written(*self.x.shape)
+        heads = self.x.shape[1]
+        self.row, self.result, self.term = self.whole[:heads], self.turned[:heads], self.product[:heads]
+        cache = views.cache()
+        self.cosines = views.of(cache.cosines, np.float16, -1, self.pairs)
+        self.sines = views.of(cache.sines, np.float16, -1, self.pairs)
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        cosine, sine, row, result, term = self.cosine, self.sine, self.row, self.result, self.term
+        for r in range(batch.rows):
+            np.copyto(cosine, self.cosines[batch.first + r])
+            np.copyto(sine, self.sines[batch.first + r])
+            np.copyto(row, self.x[r])
+            even, odd = row[:, :, 0], row[:, :, 1]
+            np.multiply(even, cosine, out=result[:, :, 0])
+            np.multiply(odd, sine, out=term)
+            np.subtract(result[:, :, 0], term, out=result[:, :, 0])
+            np.multiply(even, sine, out=result[:, :, 1])
+            np.multiply(odd, cosine, out=term)
+            np.add(result[:, :, 1], term, out=result[:, :, 1])
+            np.copyto(self.out[r], result, casting="same_kind")
+
+
+class Attention(CpuOperation):
+    """Store keys and values of the batch in the cache; then each row attends to the positions up to its own.
+
+    A head of queries reads the head of keys that it shares. In the expanded layout the cache has each of these heads
+    as often as it is shared; every product is that of one block of one head with one row, in both layouts.
+    """
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.shared, self.width, self.size = shape.n_kv_heads, shape.head_dim, size
+        self.group = shape.n_heads // self.shared
+        heads, block = (self.shared, self.group), (BLOCK, self.width)
+        self.tile: Floats = scratch.take(np.float32, shape.n_heads, *block)
+        self.extra = scratch.take(np.uint8, 64)
+        self.query: Floats = scratch.take(np.float32, *heads, self.width, 1)
+        self.scores: Floats = scratch.take(np.float32, *heads, size.context, 1)
+        self.largest: Floats = scratch.take(np.float32, *heads, 1, 1)
+        self.sums: Floats = scratch.take(np.float32, *heads, 1, self.width)
+        self.part: Floats = scratch.take(np.float32, *heads, 1, self.width)
+        self.scale = np.array(1 / np.sqrt(np.float32(self.width)), np.float32)
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        rows, cache = self.size.rows, views.cache()
+        self.q = views.read(0, rows, self.shared, self.group, self.width, 1)
+        self.k = views.read(1, rows, self.shared, 1, self.width)
+        self.v = views.read(2, rows, self.shared, 1, self.width)
+        self.out = views.written(rows, self.shared, self.group, 1, self.width)
+        times = cache.heads // self.shared
+        shape = (self.shared, times, cache.capacity, self.width)
+        self.keys, self.values = (views.of(at, np.float16, *shape) for at in (cache.keys, cache.values))
+        self.block = self.tile.reshape(-1)[: cache.heads * BLOCK * self.width].reshape(
+            self.shared, times, BLOCK, self.width
+        )
+        self.row_scores = self.scores.reshape(self.shared, self.group, 1, self.size.context)
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        rows, first = batch.rows, batch.first
+        for r in range(rows):
+            np.copyto(self.keys[:, :, first + r], self.k[r], casting="same_kind")
+            np.copyto(self.values[:, :, first + r], self.v[r], casting="same_kind")
+        for r in range(rows):
+            self._attend(r, first + r)
+
+    def _attend(self, row: int, position: int) -> None:
+        end = position // BLOCK * BLOCK + BLOCK
+        np.copyto(self.query, self.q[row])
+        for at in range(0, end, BLOCK):
+            widen(self.keys[:, :, at : at + BLOCK], self.block, self.extra)
+            np.matmul(self.block, self.query, out=self.scores[:, :, at : at + BLOCK])
+        scores, weights = self.scores[:, :, :end], self.row_scores[:, :, :, :end]
+        np.multiply(scores, self.scale, out=scores)
+        np.copyto(scores[:, :, position + 1 :], MINUS_INFINITY)
+        np.maximum.reduce(weights, axis=3, keepdims=True, out=self.largest)
+        np.subtract(scores, self.largest, out=scores)
+        np.exp(scores, out=scores)
+        np.add.reduce(weights, axis=3, keepdims=True, out=self.largest)
+        np.copyto(self.sums, ZERO)
+        for at in range(0, end, BLOCK):
+            widen(self.values[:, :, at : at + BLOCK], self.block, self.extra)
+            np.matmul(weights[:, :, :, at : at + BLOCK], self.block, out=self.part)
+            np.add(self.sums, self.part, out=self.sums)
+        np.divide(self.sums, self.largest, out=self.sums)
+        np.copyto(self.out[row], self.sums, casting="same_kind")
+
+
+class Add(CpuOperation):
+    """The sum of two rows. The result may lie where the first operand does."""
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.width = shape.d_model
+        self.left: Floats = scratch.take(np.float32, self.width)
+        self.right: Floats = scratch.take(np.float32, self.width)
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        self.x, self.y, self.out = (*(views.read(n, -1, self.width) for n in (0, 1)), views.written(-1, self.width))
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        for r in range(batch.rows):
+            np.copyto(self.left, self.x[r])
+            np.copyto(self.right, self.y[r])
+            np.add(self.left, self.right, out=self.left)
+            np.copyto(self.out[r], self.left, casting="same_kind")
+
+
+class SwiGlu(CpuOperation):
+    """gate / (1 + exp(-gate)) * up."""
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.width = shape.d_ff
+        self.gate: Floats = scratch.take(np.float32, self.width)
+        self.up: Floats = scratch.take(np.float32, self.width)
+        self.part: Floats = scratch.take(np.float32, self.width)
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        self.x, self.y, self.out = (*(views.read(n, -1, self.width) for n in (0, 1)), views.written(-1, self.width))
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        gate, up, part = self.gate, self.up, self.part
+        for r in range(batch.rows):
+            np.copyto(gate, self.x[r])
+            np.copyto(up, self.y[r])
+            np.negative(gate, out=part)
+            np.exp(part, out=part)
+            np.add(part, ONE, out=part)
+            np.divide(gate, part, out=gate)
+            np.multiply(gate, up, out=gate)
+            np.copyto(self.out[r], gate, casting="same_kind")
+
+
+class Logits(CpuOperation):
+    """The last rows times the output matrix: some rows at a time in scratch, which is private, then to the output."""
+
+    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+        self.product = Product(scratch, weights[0])
+        self.group = min(LOGIT_ROWS, size.output_rows)
+        self.operands: Floats = scratch.take(np.float32, self.group, self.product.columns)
+        self.private = scratch.take(np.dtype(size.dtype), self.group, self.product.rows)
+
+    def bind(self, views: Views) -> None:
+        """Take the memory."""
+        self.product.bind(views.blocks())
+        self.x, self.out = views.read(0, -1, self.product.columns), views.written(-1, self.product.rows)
+
+    def __call__(self, batch: Batch) -> None:
+        """Compute a batch."""
+        start = batch.rows - batch.outputs
+        for first in range(0, batch.outputs, self.group):
+            count = min(self.group, batch.outputs - first)
+            np.copyto(self.operands[:count], self.x[start + first : start + first + count])
+            self.product.multiply(self.operands, self.private, count)
+            np.copyto(self.out[first : first + count], self.private[:count])
+
+
+OPERATIONS: dict[str, type[CpuOperation]] = {
+    made.__name__: made for made in (Embed, RmsNorm, Project, Rope, Attention, Add, SwiGlu, Logits)
+}
+"""The class of each kind of operation in `forward`."""
+
+
+class CpuKernels(Kernels):
+    """The operations of a forward pass on a device whose views are NumPy arrays."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def workspace(self, operation: Operation, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> int:
+        """See `Kernels.workspace`: what the operation takes when it is made without memory."""
+        scratch = Scratch()
+        OPERATIONS[operation.kind](scratch, weights, shape, size)
+        return scratch.used
+
+    def bind(self, operation: Operation, bound: Bound, shape: LlamaShape, size: PassSize) -> Kernel:
+        """See `Kernels.bind`."""
+        views = Views(self.device, bound, size)
+        memory = None if bound.scratch is None else views.of(bound.scratch, np.uint8, -1)
+        made = OPERATIONS[operation.kind](Scratch(memory), bound.weights, shape, size)
+        made.bind(views)
+        return made

@@ -1,0 +1,46 @@
+"""Drafts for speculative decoding: what followed the last tokens where they stood before, in the text so far.
+
+The tables have a fixed size, so that a draft costs neither time nor memory that grows with the text. spec: FD6.8
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+LENGTHS = (3, 2)
+"""The n-grams that are looked up, the longest first."""
+
+
+class Drafts:
+    """The last place of each n-gram of a text of at most `context` tokens; a place that another n-gram took is lost."""
+
+    def __init__(self, context: int) -> None:
+        self.mask = (1 << max(8, (2 * context).bit_length())) - 1
+        self.tables = {n: array("q", bytes(8 * (self.mask + 1))) for n in LENGTHS}
+
+    def _place(self, text: Sequence[int], end: int, n: int) -> int:
+        key = 0
+        for at in range(end - n, end):
+            key = (key * 0x9E3779B1 + text[at] + 1) & 0xFFFFFFFF
+        return (key ^ key >> 15) & self.mask
+
+    def record(self, text: Sequence[int], end: int) -> None:
+        """The token `text[end]` is about to follow: remember `end` for the n-grams before it. O(1)."""
+        for n in LENGTHS:
+            if end >= n:
+                self.tables[n][self._place(text, end, n)] = end
+
+    def proposed(self, text: Sequence[int], end: int, most: int) -> range:
+        """The places in `text` of a draft of what follows `text[:end]`, at most `most` tokens. O(1)."""
+        for n in LENGTHS:
+            if end >= n:
+                at = self.tables[n][self._place(text, end, n)]
+                if n <= at < end and all(text[at - k] == text[end - k] for k in range(1, n + 1)):
+                    return range(at, min(at + most, end))
+        return range(0)
+
+    def clear(self) -> None:
+        """Forget all."""
+        for n in LENGTHS:
+            self.tables[n] = array("q", bytes(8 * (self.mask + 1)))

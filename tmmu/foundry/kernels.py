@@ -1,0 +1,84 @@
+"""What a device computes for a forward pass: an operation of `forward`, bound once to the memory that it works on.
+
+A kernel is bound when the session is made (and again when the cache has grown), and called with the batch of each pass.
+Whatever the batch, each row is computed by itself, by the same calls on the same shapes: so neither the size of a
+chunk nor that of a batch changes a bit of the logits (F5). spec: FD6.5, FD6.6
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tmmu.foundry.device import Buffer
+from tmmu.foundry.forward import Matrix, Operation, PassSize
+from tmmu.foundry.weights import LlamaShape, WeightType
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one pass is about: `rows` tokens, the first of them at position `first`; logits of the last `outputs`."""
+
+    rows: int = 0
+    first: int = 0
+    outputs: int = 0
+
+
+Kernel = Callable[[Batch], None]
+"""Compute one operation of a pass. It is called by the device's queue, makes no array data, and returns nothing."""
+
+
+class Region(NamedTuple):
+    """`size` bytes of a buffer from `offset` on."""
+
+    buffer: Buffer
+    offset: int
+    size: int
+
+
+class DeviceWeight(NamedTuple):
+    """A weight on the device, in the blocks of the file: a `Matrix` with its memory."""
+
+    type: WeightType
+    rows: int
+    columns: int
+    region: Region
+
+
+class LayerCache(NamedTuple):
+    """Keys and values of one layer, float16 [heads, capacity, head_dim], and the tables [capacity, head_dim/2]."""
+
+    keys: Region
+    values: Region
+    cosines: Region
+    sines: Region
+    heads: int
+    capacity: int
+
+
+class Bound(NamedTuple):
+    """The memory of an operation: its operands, results, scratch and weights, and the cache if it uses it."""
+
+    reads: tuple[Region, ...]
+    writes: tuple[Region, ...]
+    scratch: Region | None
+    weights: tuple[DeviceWeight, ...]
+    cache: LayerCache | None
+
+
+USES_CACHE = ("Rope", "Attention")
+"""The kinds of operations that are bound again when the cache has grown."""
+
+
+class Kernels(ABC):
+    """The operations of a device."""
+
+    @abstractmethod
+    def workspace(self, operation: Operation, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> int:
+        """The bytes of scratch that the operation needs, 0 for none."""
+
+    @abstractmethod
+    def bind(self, operation: Operation, bound: Bound, shape: LlamaShape, size: PassSize) -> Kernel:
+        """The kernel of an operation on its memory."""
