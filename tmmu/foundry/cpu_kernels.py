@@ -52,7 +52,8 @@ class Scratch:
         first, self.used = self.used, self.used + size + -size % 64
         if self.content is None:
             return np.broadcast_to(np.zeros((), kind), shape)
-        return self.content[first : first + size].view(kind).reshape(shape)
+        part: Array = self.content[first : first + size].view(kind).reshape(shape)
+        return part
 
 
 class Views:
@@ -64,7 +65,8 @@ class Views:
     def of(self, region: Region, kind: Any, *shape: int) -> Array:
         """A region as an array of that shape; -1 is whatever is left."""
         flat: Array = self.device.view(region.buffer, region.offset, np.uint8, (region.size,))
-        return flat.view(kind).reshape(shape)
+        shaped: Array = flat.view(kind).reshape(shape)
+        return shaped
 
     def read(self, number: int, *shape: int) -> Array:
         """An operand, of the activations' type."""
@@ -114,16 +116,15 @@ class Product:
 
     def bind(self, blocks: NDArray[np.uint8]) -> None:
         """Take the weight's rows."""
-        self.blocks = blocks.view(np.float32) if self.is_stored_so else blocks
+        self.blocks: Array = blocks.view(np.float32) if self.is_stored_so else blocks
 
     def multiply(self, operands: Floats, results: Array, count: int) -> None:
         """Write `operands[r] @ weight.T` to `results[r]` for the first `count` rows."""
         for first in range(0, self.rows, TILE):
             end = min(first + TILE, self.rows)
             sums, stored = self.sums[: end - first], self.blocks[first:end]
-            if self.is_stored_so:
-                tile = stored
-            else:
+            tile = stored
+            if not self.is_stored_so:
                 tile = self.tile[: end - first]
                 dequantize(self.type, stored, tile, self.extra)
             for row in range(count):
@@ -142,7 +143,7 @@ class Embed(CpuOperation):
     def bind(self, views: Views) -> None:
         """Take the memory."""
         self.blocks, self.out = views.blocks(), views.written(-1, self.weight.columns)
-        self.ids = memoryview(views.of(views.bound.reads[0], np.uint32, -1))
+        self.ids = views.of(views.bound.reads[0], np.uint32, -1).data
 
     def __call__(self, batch: Batch) -> None:
         """Compute a batch."""

@@ -8,7 +8,7 @@ text. spec: FD6.1 to FD6.9, FD8.1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from tmmu.foundry.failures import UseAfterFree
 from tmmu.foundry.forward import PassSize, forward_model, operations, scratch_name
 from tmmu.foundry.kernels import USES_CACHE, Batch, Bound, Kernel, LayerCache, Region
 from tmmu.foundry.kv_cache import KvCache
-from tmmu.foundry.storage import STORAGE_MODES, TensorType, storage_mode
+from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
 from tmmu.plan.sections import Plan
 from tmmu.runtime.events import EventLog
 
@@ -140,9 +140,8 @@ class ModelSession:
         name = ""
         try:
             for name, size in sizes.items():
-                kind = ARENA_TYPES[name]
-                mode = storage_mode(kind, self.settings.forced)
-                made[name] = device.new_buffer(size, mode, name, forced_by(kind))
+                mode = arena_mode(name, self.settings.forced)
+                made[name] = device.new_buffer(size, mode, name, STORAGE_MODES[ARENA_TYPES[name]].forced_by)
                 self._log("buffer made", buffer=name, made=len(made))
             name = "text"
             made[name] = device.new_buffer(4 * self.context.limit, storage_mode(TensorType.STAGING, {}), name)
@@ -157,7 +156,7 @@ class ModelSession:
             weights = self.model.materialize(self.events, session=self.number)
             self._weights, self._plan, self._cache, self._buffers = weights, plan, cache, made
             self._bind()
-            self._text = memoryview(made["text"].contents().view(np.uint32))
+            self._text = made["text"].contents().view(np.uint32).data
             self._drafts, self._end = Drafts(self.context.limit), 0
         except BaseException:
             self._cache, self._buffers = None, {}
@@ -185,7 +184,8 @@ class ModelSession:
                 t.name.list(), where, allocation.addresses().tolist(), t.bytes.tolist(), strict=True
             )
         }
-        self._ids = memoryview(self._buffers["inputs"].contents()[of["ids"].offset :][: of["ids"].size].view(np.uint32))
+        ids = of["ids"]
+        self._ids = self._buffers["inputs"].contents()[ids.offset : ids.offset + ids.size].view(np.uint32).data
         out = of["output"]
         lines, columns = self.size.output_rows, model.shape.vocab
         flat = self._buffers["outputs"].contents()[out.offset : out.offset + out.size]
@@ -204,9 +204,11 @@ class ModelSession:
         cache = None
         if operation.kind in USES_CACHE:
             held = self.cache
-            whole = [held.keys(operation.layer), held.values(operation.layer), held.cos, held.sin]
-            regions = [Region(buffer, 0, buffer.size) for buffer in whole]
-            cache = LayerCache(*regions, self.kv_shape.cache_heads, held.capacity)
+            keys, values, cos, sin = (
+                Region(buffer, 0, buffer.size)
+                for buffer in (held.keys(operation.layer), held.values(operation.layer), held.cos, held.sin)
+            )
+            cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity)
         bound = Bound(
             tuple(of[name] for name in operation.reads),
             tuple(of[name] for name in operation.writes),
@@ -435,6 +437,6 @@ def arena_sizes(plan: Plan, forward: Model) -> dict[str, int]:
     return ends
 
 
-def forced_by(kind: TensorType) -> str:
-    """The variable that forces a kind of tensors to be Shared, "" for none."""
-    return STORAGE_MODES[kind].forced_by
+def arena_mode(name: str, forced: Mapping[str, bool]) -> StorageMode:
+    """The storage mode of an arena of a session."""
+    return storage_mode(ARENA_TYPES[name], forced)

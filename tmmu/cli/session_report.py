@@ -1,0 +1,88 @@
+"""What `tmmu session` prints: the context, the memory of a session as a table, and figures of a run. spec: FD8.2"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tmmu.cli.units import size
+from tmmu.foundry.compiled import STAGING_BYTES
+from tmmu.foundry.forward import document_buffers
+from tmmu.foundry.session import ModelSession, arena_mode, arena_sizes
+from tmmu.foundry.storage import TensorType, storage_mode
+from tmmu.plan.sections import Plan
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows as lines, each column as wide as its widest cell."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()
+
+
+def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:
+    """The context and the memory of a session, all sizes in bytes and lengths in tokens.
+
+    `unshared` is what the tensors of the plan's intermediates need without sharing, `document` what the 24 buffers of
+    the document need for this model, chunk and capacity, in F16 (FD6.9). The transient is what a growth to the largest
+    capacity needs for a moment: half of it, and the staging buffer of the tables.
+    """
+    context, shape, kv = session.context, session.model.shape, session.kv_shape
+    modes = session.settings.forced
+    weights = sum(session.model.file.tensors[name].blocks.nbytes for name in session.model.weights)
+    cache = storage_mode(TensorType.KV_CACHE, modes).value
+    arenas = arena_sizes(plan, session.forward)
+    t = plan.allocation.tensors
+    home = plan.allocation.storages.arena[t.storage].tolist()
+    row = [arena.name for arena in plan.allocation.arenas].index("intermediates")
+    memory = [
+        ("weights", storage_mode(TensorType.WEIGHTS, {}).value, weights, f"{len(session.model.weights)} tensors"),
+        ("KV cache", cache, context.allocated * context.bytes_per_token, f"{context.allocated} tokens, at first"),
+        ("KV cache", cache, context.limit * context.bytes_per_token, f"{context.limit} tokens, at most"),
+        ("RoPE tables", "Private", 2 * kv.rope_bytes(context.limit), f"{context.limit} positions, at most"),
+        *((name, arena_mode(name, modes).value, arenas[name], "planned") for name in arenas),
+        ("text", "Shared", 4 * context.limit, f"{context.limit} token ids"),
+    ]
+    return {
+        "file": session.model.file.path,
+        "context": {
+            "model_maximum": context.model_maximum, "requested": context.requested, "usable": context.usable,
+            "allocated": context.allocated, "limit": context.limit, "budget": context.budget,
+            "budget_source": context.source, "budget_tokens": context.budget_tokens,
+            "bytes_per_token": context.bytes_per_token, "layout": kv.layout,
+            "clamps": [clamp._asdict() for clamp in context.clamps],
+        },
+        "memory": [dict(zip(("what", "mode", "bytes", "note"), row, strict=True)) for row in memory],
+        "steady_bytes": sum(bytes_ for what, _, bytes_, note in memory if not note.endswith("at first")),
+        "staging_bytes": STAGING_BYTES,
+        "rows": session.size.rows,
+        "unshared_bytes": sum(
+            bytes_ for arena, bytes_ in zip(home, t.bytes.tolist(), strict=True) if arena == row
+        ),
+        "document_bytes": 2 * sum(
+            document_buffers(shape, session.settings.prefill_chunk_size, context.allocated).values()
+        ),
+    }  # fmt: skip
+
+
+def lines(found: dict[str, Any]) -> Iterator[str]:
+    """`facts` for a person."""
+    context = found["context"]
+    asked = "" if context["requested"] is None else f", {context['requested']} requested"
+    yield f"{found['file']}: context of {context['usable']} tokens ({context['model_maximum']} in the model{asked})"
+    yield (
+        f"  budget {size(context['budget'])}, {context['budget_source']}: {context['budget_tokens']} tokens of "
+        f"{context['bytes_per_token']} bytes, {context['layout']}"
+    )
+    for clamp in context["clamps"]:
+        yield f"  clamped from {clamp['asked']} to {clamp['given']}: {clamp['why']}"
+    rows = [(r["what"], r["mode"], str(r["bytes"]), size(r["bytes"]), r["note"]) for r in found["memory"]]
+    total = found["steady_bytes"]
+    rows.append(("in all", "", str(total), size(total), "with the cache at its largest"))
+    yield from (f"  {line}" for line in aligned([("memory", "mode", "bytes", "", ""), *rows]))
+    planned = next(r["bytes"] for r in found["memory"] if r["what"] == "intermediates")
+    yield (
+        f"  intermediates of a pass of {found['rows']} rows: {found['unshared_bytes']} bytes unshared, {planned} as "
+        f"planned, {planned / found['unshared_bytes']:.1%}"
+    )
+    yield f"  the document's 24 buffers for this model, each for itself: {found['document_bytes']} bytes"

@@ -1,0 +1,136 @@
+"""A session of a language model in one call: its forward pass is planned, the plan proved, and its memory made.
+
+`tmmu.foundry` neither plans nor proves: here are the planner and the verifier that it is given. spec: FD6.1, FD8.1
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from proofs.verify.judge import judge
+from proofs.verify.options import Options
+from proofs.verify.verdict import PROVED, Verdict
+from tmmu.core.errors import TmmuError
+from tmmu.core.vocabulary import Model
+from tmmu.foundry.compiled import CompiledModel
+from tmmu.foundry.context import ContextConfig, KvBudget, KvShape, Layout
+from tmmu.foundry.cpu import CpuDevice
+from tmmu.foundry.cpu_kernels import CpuKernels
+from tmmu.foundry.environment import Settings
+from tmmu.foundry.forward import ARENAS, POLICY
+from tmmu.foundry.session import ModelSession, initialize_session
+from tmmu.ir import files
+from tmmu.plan import file
+from tmmu.plan.sections import Plan
+from tmmu.planner import PlanOptions, plan_memory
+from tmmu.runtime.events import EventLog
+
+PLAN_NAME = "forward.plan.cbor"
+"""What a session's plan is called where it is no file."""
+
+
+def planned(forward: Model) -> Plan:
+    """The plan of a session's forward pass, packed. O(n log n) for n tensors."""
+    return plan_memory(forward, ARENAS, PlanOptions(layout="packed"), policy=POLICY).plan
+
+
+def verdict_on(plan: Plan, forward: Model) -> Verdict:
+    """The verifier's answer on a plan of a forward pass, against that pass. It takes a second for a hundred nodes."""
+    stated = file.with_steps(file.decode(file.encode(plan)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "forward.ir.cbor"
+        files.save(forward, path)
+        return replace(judge(PLAN_NAME, stated, Options(model=str(path))), model=path.name)
+
+
+def prove(plan: Plan, forward: Model) -> None:
+    """Raise CONTRACT_VIOLATION unless the verifier answers PROVED."""
+    require(verdict_on(plan, forward))
+
+
+def require(verdict: Verdict) -> None:
+    """Raise CONTRACT_VIOLATION for a verdict other than PROVED, with the verdict's line."""
+    if verdict.verdict != PROVED:
+        raise TmmuError(
+            "CONTRACT_VIOLATION", f"the plan of the forward pass is not proved: {verdict.line}", place=PLAN_NAME,
+            fix="this is a bug in tmmu: report it with the model", failure_operator="Foundry",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """What a user asks of a session.
+
+    Attributes
+    ----------
+    context
+        Tokens; none: what the model has.
+    budget
+        Bytes of keys and values; none: the environment's, or half of the recommended working set.
+    layout
+        "compact" has the heads that keys and values have, "expanded" repeats them for all heads of queries.
+    activations
+        "f16" or "f32".
+    initial
+        Tokens that the cache has room for at first.
+    strict
+        Whether old and new buffers of a growth must fit into the budget together.
+    """
+
+    context: int | None = None
+    budget: int | None = None
+    layout: Layout = "compact"
+    activations: str = "f16"
+    initial: int = 2048
+    strict: bool = False
+
+
+def prepare_session(
+    model: CompiledModel,
+    options: SessionOptions = SessionOptions(),
+    *,
+    environment: Mapping[str, str] | None = None,
+    **given: Any,
+) -> ModelSession:
+    """A session that has no memory yet. INVALID_SETTING for a variable or option that is wrong. spec: FD3.1, FD7.1"""
+    settings = Settings.of(os.environ if environment is None else environment)
+    shape = model.shape
+    kv = KvShape(shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.head_dim, options.layout)
+    context = ContextConfig.of(
+        kv.bytes_per_token, model.device.recommended_working_set, model_maximum=shape.context_length,
+        requested=options.context, budget=options.budget, settings=settings, initial=options.initial,
+        strict=options.strict,
+    )  # fmt: skip
+    dtype = {"f16": "float16", "f32": "float32"}[options.activations]
+    given.setdefault("budget", KvBudget(context.budget, options.strict))
+    return ModelSession(model, context, settings=settings, layout=options.layout, dtype=dtype, **given)
+
+
+def compiled(path: str | os.PathLike[str]) -> CompiledModel:
+    """A model on the CPU. INVALID_WEIGHTS for a file that cannot be run."""
+    device = CpuDevice()
+    return CompiledModel(path, device, CpuKernels(device))
+
+
+def open_session(
+    path: str | os.PathLike[str],
+    options: SessionOptions = SessionOptions(),
+    *,
+    environment: Mapping[str, str] | None = None,
+    events: EventLog | None = None,
+) -> ModelSession:
+    """A session of a GGUF file on the CPU, ready to `generate`, in memory whose plan is proved.
+
+    Raises
+    ------
+    TmmuError
+        INVALID_WEIGHTS for the file, INVALID_SETTING for options and variables, OUT_OF_MEMORY; CONTRACT_VIOLATION
+        where the plan is not proved.
+    """
+    session = prepare_session(compiled(path), options, environment=environment, events=events)
+    return initialize_session(session, planned(session.forward), prove)
