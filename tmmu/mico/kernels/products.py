@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from tmmu.mico.kernels.functions import STRUCTS, TEMPLATES
@@ -70,13 +71,13 @@ typedef struct {
 } Conv;
 """
 
-TEMPLATES["conv"] = """\
-void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const Conv *c)
+_CONVOLUTION = """\
 {
     size_t y_at = 0;
     for (size_t n = 0; n < c->batch; n++) {
         for (size_t filter = 0; filter < c->groups * c->filters; filter++) {
             size_t first = (n * c->groups + filter / c->filters) * c->channels;
+PER_FILTER
             for (size_t oy = 0; oy < c->out_height; oy++) {
                 size_t top = oy * c->stride_y;
                 size_t ky_first = first_tap(top, c->pad_top, c->dilation_y);
@@ -85,18 +86,18 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *b
                     size_t left = ox * c->stride_x;
                     size_t kx_first = first_tap(left, c->pad_left, c->dilation_x);
                     size_t kx_end = end_tap(left, c->pad_left, c->dilation_x, c->width, c->kernel_width);
-                    $T sum = bias == NULL ? 0 : load_$s(bias, filter);
+                    BEGIN;
                     for (size_t channel = 0; channel < c->channels; channel++) {
                         for (size_t ky = ky_first; ky < ky_end; ky++) {
                             size_t iy = (first + channel) * c->height + top + ky * c->dilation_y - c->pad_top;
                             size_t tap = ((filter * c->channels + channel) * c->kernel_height + ky) * c->kernel_width;
                             size_t from = iy * c->width + left - c->pad_left;
                             for (size_t kx = kx_first; kx < kx_end; kx++) {
-                                sum += load_$s(x, from + kx * c->dilation_x) * load_$s(weight, tap + kx);
+                                sum += TERM;
                             }
                         }
                     }
-                    store_$s(y, y_at, sum);
+                    END
                     y_at++;
                 }
             }
@@ -104,6 +105,21 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *b
     }
 }
 """
+
+
+def convolution(begin: str, term: str, end: str, per_filter: str = "") -> str:
+    """The body of a convolution: how a sum begins, what a tap adds, what becomes of it, and what a filter has."""
+    parts = {"PER_FILTER\n": per_filter, "BEGIN": begin, "TERM": term, "END": end}
+    return re.sub("|".join(parts), lambda found: parts[found[0]], _CONVOLUTION)
+
+
+TEMPLATES["conv"] = """\
+void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *bias, const Conv *c)
+""" + convolution(
+    "$T sum = bias == NULL ? 0 : load_$s(bias, filter)",
+    "load_$s(x, from + kx * c->dilation_x) * load_$s(weight, tap + kx)",
+    "store_$s(y, y_at, sum);",
+)
 
 TEMPLATES["conv_transpose"] = """\
 /* Each element sums what a convolution with the same numbers would have carried from it. */

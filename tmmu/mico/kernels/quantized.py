@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from tmmu.mico.kernels.functions import TEMPLATES
 from tmmu.mico.kernels.node import KernelCall, NodeCall, NoKernel, Operand
-from tmmu.mico.kernels.products import conv_fields, product_arguments, struct
+from tmmu.mico.kernels.products import conv_fields, convolution, product_arguments, struct
 
 BYTES = ("int8", "uint8")
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
@@ -62,56 +63,30 @@ void $name(uint8_t *y, uint8_t *scale_out, uint8_t *zero_out, const uint8_t *x, 
 }
 """
 
-_CONV = """\
-{
-    size_t y_at = 0;
-    for (size_t n = 0; n < c->batch; n++) {
-        for (size_t filter = 0; filter < c->groups * c->filters; filter++) {
-            size_t first = (n * c->groups + filter / c->filters) * c->channels;
+_CONV = partial(
+    convolution,
+    term="""\
+((int32_t)load_$s(x, from + kx * c->dilation_x) - x_off)
+                                    * ((int32_t)load_$s2(weight, tap + kx) - w_off)""",
+    per_filter="""\
             int32_t x_off = x_zero == NULL ? 0 : (int32_t)load_$s(x_zero, 0);
             int32_t w_off = w_zero == NULL ? 0 : (int32_t)load_$s2(w_zero, filter * w_zero_step);
-            for (size_t oy = 0; oy < c->out_height; oy++) {
-                size_t top = oy * c->stride_y;
-                size_t ky_first = first_tap(top, c->pad_top, c->dilation_y);
-                size_t ky_end = end_tap(top, c->pad_top, c->dilation_y, c->height, c->kernel_height);
-                for (size_t ox = 0; ox < c->out_width; ox++) {
-                    size_t left = ox * c->stride_x;
-                    size_t kx_first = first_tap(left, c->pad_left, c->dilation_x);
-                    size_t kx_end = end_tap(left, c->pad_left, c->dilation_x, c->width, c->kernel_width);
-                    int32_t sum = BEGIN;
-                    for (size_t channel = 0; channel < c->channels; channel++) {
-                        for (size_t ky = ky_first; ky < ky_end; ky++) {
-                            size_t iy = (first + channel) * c->height + top + ky * c->dilation_y - c->pad_top;
-                            size_t tap = ((filter * c->channels + channel) * c->kernel_height + ky) * c->kernel_width;
-                            size_t from = iy * c->width + left - c->pad_left;
-                            for (size_t kx = kx_first; kx < kx_end; kx++) {
-                                sum += ((int32_t)load_$s(x, from + kx * c->dilation_x) - x_off)
-                                    * ((int32_t)load_$s2(weight, tap + kx) - w_off);
-                            }
-                        }
-                    }
-                    END
-                    y_at++;
-                }
-            }
-        }
-    }
-}
-"""
+""",
+)
 
 TEMPLATES["conv_integer"] = """\
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *weight, const uint8_t *x_zero, const uint8_t *w_zero,
     size_t w_zero_step, const Conv *c)
-""" + _CONV.replace("BEGIN", "0").replace("END", "store_i32(y, y_at, sum);")
+""" + _CONV("int32_t sum = 0", end="store_i32(y, y_at, sum);")
 
 TEMPLATES["qlinear_conv"] = """\
 /* Scales and zero points of filters lie steps apart: 0 where all filters have one. */
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *x_scale, const uint8_t *x_zero, const uint8_t *weight,
     const uint8_t *w_scale, size_t w_scale_step, const uint8_t *w_zero, size_t w_zero_step, const uint8_t *y_scale,
     const uint8_t *y_zero, const uint8_t *bias, double low, double high, const Conv *c)
-""" + _CONV.replace("BEGIN", "bias == NULL ? 0 : load_i32(bias, filter)").replace(
-    "END",
-    """\
+""" + _CONV(
+    "int32_t sum = bias == NULL ? 0 : load_i32(bias, filter)",
+    end="""\
 float factor = load_f32(x_scale, 0) * load_f32(w_scale, filter * w_scale_step) / load_f32(y_scale, 0);
                     double value = rint((double)sum * (double)factor + (double)load_$s3(y_zero, 0));
                     store_$s3(y, y_at, ($T3)(value >= low ? value <= high ? value : high : low));""",

@@ -51,12 +51,7 @@ void $name(uint8_t *y, const uint8_t *x, size_t outer, size_t width, size_t inne
 }}
 """
 
-TEMPLATES["layer_normalization"] = """\
-/* Rows of `width` elements; what is NULL is left out. */
-void $name(uint8_t *y, uint8_t *mean_out, uint8_t *inverse_out, const uint8_t *x, const uint8_t *scale,
-    const uint8_t *bias, size_t rows, size_t width, $T epsilon)
-{
-    for (size_t row = 0; row < rows; row++) {
+_STATISTICS = """\
         $T mean = 0, variance = 0;
         for (size_t k = 0; k < width; k++) {
             mean += load_$s(x, row * width + k);
@@ -67,6 +62,16 @@ void $name(uint8_t *y, uint8_t *mean_out, uint8_t *inverse_out, const uint8_t *x
             variance += apart * apart;
         }
         $T inverse = 1 / sqrt$f(variance / ($T)width + epsilon);
+"""
+"""The mean of a row, and the inverse of its deviation."""
+
+TEMPLATES["layer_normalization"] = """\
+/* Rows of `width` elements; what is NULL is left out. */
+void $name(uint8_t *y, uint8_t *mean_out, uint8_t *inverse_out, const uint8_t *x, const uint8_t *scale,
+    const uint8_t *bias, size_t rows, size_t width, $T epsilon)
+{
+    for (size_t row = 0; row < rows; row++) {
+STATISTICS
         for (size_t k = 0; k < width; k++) {
             $T value = (load_$s(x, row * width + k) - mean) * inverse * load_$s(scale, k);
             store_$s(y, row * width + k, bias == NULL ? value : value + load_$s(bias, k));
@@ -79,7 +84,7 @@ void $name(uint8_t *y, uint8_t *mean_out, uint8_t *inverse_out, const uint8_t *x
         }
     }
 }
-"""
+""".replace("STATISTICS\n", _STATISTICS)
 
 TEMPLATES["rms_normalization"] = """\
 void $name(uint8_t *y, const uint8_t *x, const uint8_t *scale, size_t rows, size_t width, $T epsilon)
@@ -119,16 +124,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *scale, const uint8_t *bi
 {
     size_t width = channels * area;
     for (size_t row = 0; row < batch * groups; row++) {
-        $T mean = 0, variance = 0;
-        for (size_t k = 0; k < width; k++) {
-            mean += load_$s(x, row * width + k);
-        }
-        mean /= ($T)width;
-        for (size_t k = 0; k < width; k++) {
-            $T apart = load_$s(x, row * width + k) - mean;
-            variance += apart * apart;
-        }
-        $T inverse = 1 / sqrt$f(variance / ($T)width + epsilon);
+STATISTICS
         for (size_t k = 0; k < width; k++) {
             size_t channel = (row % groups * channels + k / area) / shared;
             $T value = (load_$s(x, row * width + k) - mean) * inverse;
@@ -136,7 +132,7 @@ void $name(uint8_t *y, const uint8_t *x, const uint8_t *scale, const uint8_t *bi
         }
     }
 }
-"""
+""".replace("STATISTICS\n", _STATISTICS)
 
 REDUCTIONS: dict[str, tuple[str, str, str]] = {
     "ReduceL1": ("0", "found + (value < 0 ? -value : value)", "found"),
