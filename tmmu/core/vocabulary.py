@@ -9,7 +9,7 @@ offset and its steps. Indices refer to rows of the model's own tuples; nothing h
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -285,11 +285,16 @@ class ArenaPolicy(NamedTuple):
         """
         patterns = {p for d in self.devices for p in (*d.nodes, *d.ops)}
         patterns |= {p for rule in self.rules for p in (*rule.names, *rule.ops)}
-        if max(len(self.rules), len(self.devices)) > MAX_RULES:
-            return f"more than {MAX_RULES} rules or devices"
-        return (
-            f"more than {MAX_PATTERNS} patterns with a star" if sum("*" in p for p in patterns) > MAX_PATTERNS else None
-        )
+        return too_many("devices", max(len(self.rules), len(self.devices)), patterns)
+
+
+def too_many(others: str, most: int, patterns: Iterable[str]) -> str | None:
+    """That more rules or `others` are stated than may be, or more patterns with a star; None where neither is so."""
+    if most > MAX_RULES:
+        return f"more than {MAX_RULES} rules or {others}"
+    if sum("*" in pattern for pattern in patterns) > MAX_PATTERNS:
+        return f"more than {MAX_PATTERNS} patterns with a star"
+    return None
 
 
 ANYWHERE = ArenaPolicy()

@@ -12,7 +12,7 @@ from typing import Any
 
 from tmmu.core.bindings import expected
 from tmmu.core.fields import shown
-from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES, Role
+from tmmu.core.vocabulary import Role, too_many
 
 KEYS = ("mesh", "pad", "zero_axis", "zero_stage", "pipeline_axis", "stages", "rules", "operators")
 MAX_AXES, MAX_ENTRIES, MAX_TEXT = 16, 10_000, 1_000
@@ -61,8 +61,8 @@ def read(value: Any) -> dict[str, Any]:
     for operator in _list(value["operators"], "operators"):
         _operator(operator)
     patterns = {p for listed in (*value["stages"], *(rule["names"] for rule in value["rules"])) for p in listed}
-    if max(len(value["rules"]), len(value["stages"])) > MAX_RULES or sum("*" in p for p in patterns) > MAX_PATTERNS:
-        raise ValueError(f"more than {MAX_RULES} rules or stages, or {MAX_PATTERNS} patterns with a star")
+    if excess := too_many("stages", max(len(value["rules"]), len(value["stages"])), patterns):
+        raise ValueError(excess)
     return value
 
 
