@@ -22,15 +22,15 @@ Place = tuple[str, int, int]
 class Loops:
     """Disjoint sets of places; `adds`: a result outside of a loop is the sum over it; `local`: padding does no harm.
 
-    `untouched` are results that depend on nothing that is divided; with `wholes` only where the runtime of a rank gives
-    the sizes of the whole tensor.
+    `untouched` are results that depend on nothing that is divided; `shape_only`: they are computed from
+    an operand's shape, and so right only where the runtime of a rank gives that of the whole tensor.
     """
 
     sets: tuple[frozenset[Place], ...] = ()
     adds: bool = False
     local: bool = False
     untouched: frozenset[int] = frozenset()
-    wholes: bool = False
+    shape_only: bool = False
 
 
 NOTHING = Loops()
@@ -228,7 +228,7 @@ def _shape_alone(ins: Sequence[Shape], outs: Sequence[Shape]) -> Loops:
     if len(ins) != 1:
         return NOTHING
     sets = tuple(frozenset({("in", 0, d)}) for d in range(len(ins[0])))
-    return Loops(sets, untouched=frozenset(range(len(outs))), wholes=True)
+    return Loops(sets, untouched=frozenset(range(len(outs))), shape_only=True)
 
 
 _TABLE: dict[str, Callable[[Sequence[Shape], Sequence[Shape]], Loops]] = {

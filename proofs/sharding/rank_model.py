@@ -174,7 +174,7 @@ class _Work:
         ]
         found = self._loops(step, ins, outs)
         taken = self._divided(brought, ins, outs, found)
-        if taken and found.wholes:
+        if taken and found.shape_only:
             self.assumed.add(f"::{step.op} of what is divided is that of the whole")
         axis_at = {place: taken[k] for k, places in enumerate(found.sets) if k in taken for place in places}
 
