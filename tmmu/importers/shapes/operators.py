@@ -134,12 +134,7 @@ class Operators:
         dims: Mapping[str, Dim] = {},
     ) -> list[Type]:
         """The type of each output by ONNX's own inference; `dims` are the dimensions that stand there as names."""
-        count = next((a.i for a in node.attribute if a.name == "num_outputs"), len(node.output))
-        if node.op_type == "Split" and count != len(node.output):  # the rule writes beyond its results (finding 129)
-            raise _unfit(place, f"Split: num_outputs is {count}, and there are {len(node.output)} outputs")
-        batch = next((a.i for a in node.attribute if a.name == "batch_dims"), 0)
-        if node.op_type == "GatherND" and batch < 0:  # the rule ends the process (finding 129)
-            raise _unfit(place, f"GatherND: batch_dims is {batch}, less than 0")
+        _refuse_what_the_library_does_not(node, place)
         if node.op_type == "Range":  # runtimes take a vector of one for a scalar; the rule does not
             values = {name: value.reshape(()) if value.size == 1 else value for name, value in values.items()}
         data = {name: numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()}
@@ -171,6 +166,15 @@ class Operators:
         model = inliner.inline_selected_functions(model, by_others, inline_schema_functions=True)
         inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
         return {value.name: value.type for value in inferred.graph.output}
+
+
+def _refuse_what_the_library_does_not(node: onnx.NodeProto, place: str) -> None:
+    """Attributes with which a rule of the library writes beyond its results, or ends the process (finding 129)."""
+    given = {a.name: a.i for a in node.attribute}
+    if node.op_type == "Split" and (count := given.get("num_outputs", len(node.output))) != len(node.output):
+        raise _unfit(place, f"Split: num_outputs is {count}, and there are {len(node.output)} outputs")
+    if node.op_type == "GatherND" and (batch := given.get("batch_dims", 0)) < 0:
+        raise _unfit(place, f"GatherND: batch_dims is {batch}, less than 0")
 
 
 def _with_names(size: Size, named: dict[Dim, str]) -> onnx.TypeProto:
