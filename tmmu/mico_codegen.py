@@ -146,14 +146,7 @@ class MiCoCodeGen:
     def allocate_memory_pools(self) -> tuple[list[dict[str, Any]], dict[str, tuple[int, int]]]:
         """The pools, each with its `size`, `tensors` and `intervals`, and (pool, 0) by tensor. spec: MC8.4"""
         pools = memory_pools(self.plan)
-        listed = [
-            {
-                "size": pool.bytes, "tensors": [member.name for member in pool.members],
-                "intervals": [(member.name, *member.lifetime) for member in pool.members],
-            }
-            for pool in pools
-        ]  # fmt: skip
-        return listed, tensor_to_pool(pools)
+        return [pool.record() for pool in pools], tensor_to_pool(pools)
 
     @property
     def tensor_to_pool(self) -> dict[str, tuple[int, int]]:

@@ -81,16 +81,9 @@ def remarks(plan: Plan) -> Iterator[str]:
 def document(pools: list[MemoryPool]) -> dict[str, Any]:
     """The same as JSON."""
     return {
-        "memory_pools": [
-            {
-                "arena": pool.arena, "offset": pool.offset, "size": pool.bytes,
-                "tensors": [member.name for member in pool.members],
-                "intervals": [[member.name, *member.lifetime] for member in pool.members],
-            }
-            for pool in pools
-        ],
+        "memory_pools": [pool.record() for pool in pools],
         "tensor_to_pool": {name: list(found) for name, found in tensor_to_pool(pools).items()},
-    }  # fmt: skip
+    }
 
 
 def record(found: MemoryStatistics) -> dict[str, Any]:

@@ -7,6 +7,7 @@ step reads, lives over [0, 1] and that step's result from 1 on. spec: MC9.1, MC9
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tmmu.core.columns import NONE
 from tmmu.core.errors import TmmuError
@@ -37,6 +38,14 @@ class MemoryPool:
     def bytes(self) -> int:
         """The size of the largest member."""
         return max(member.bytes for member in self.members)
+
+    def record(self) -> dict[str, Any]:
+        """The pool as MiCo states it, with its place in the plan: intervals are (tensor, first time, last time)."""
+        return {
+            "arena": self.arena, "offset": self.offset, "size": self.bytes,
+            "tensors": [member.name for member in self.members],
+            "intervals": [(member.name, *member.lifetime) for member in self.members],
+        }  # fmt: skip
 
 
 def memory_pools(plan: Plan) -> list[MemoryPool]:
