@@ -40,9 +40,7 @@ class PlainLlama:
         capacity = -(-capacity // BLOCK) * BLOCK
         self.keys = np.zeros((s.n_layers, s.n_kv_heads, capacity, s.head_dim), np.float16)
         self.values = np.zeros_like(self.keys)
-        inverse = np.float32(s.rope_base) ** (
-            np.arange(0, s.head_dim, 2, dtype=np.float32) / np.float32(s.head_dim)
-        )
+        inverse = np.float32(s.rope_base) ** (np.arange(0, s.head_dim, 2, dtype=np.float32) / np.float32(s.head_dim))
         angle = np.arange(capacity, dtype=np.float32)[:, None] / inverse
         self.cos, self.sin = np.cos(angle).astype(np.float16), np.sin(angle).astype(np.float16)
         self._tiles: dict[str, list[Single]] = {}

@@ -27,8 +27,9 @@ TYPES: dict[str, tuple[int, int, int, int]] = {
 """What GGUF calls the matrices' type and that of the file; elements and bytes of a block."""
 
 VARIANCES = {
-    "token_embd": 9, "attn_q": 2, "attn_k": 2, "attn_v": 1, "attn_output": 1, "ffn_gate": 2, "ffn_up": 2, "ffn_down": 1,
-    "output": 9,
+    "token_embd": Fraction(4), "attn_q": Fraction(1, 2), "attn_k": Fraction(1, 2), "attn_v": Fraction(1),
+    "attn_output": Fraction(1, 8), "ffn_gate": Fraction(2), "ffn_up": Fraction(2), "ffn_down": Fraction(1, 8),
+    "output": Fraction(4),
 }  # fmt: skip
 """By matrix the variance of its results; norms are drawn around 1."""
 
@@ -116,7 +117,7 @@ def _entries(shape: SeededLlama, file_type: str) -> Iterator[Entry]:
         count = columns * (rows or 1)
         bits = 11 if kind == "f16" else 16
         if rows:
-            drawn_from = grid(Fraction(3 * VARIANCES[name.split(".")[-2]], columns), bits, False)
+            drawn_from = grid(3 * VARIANCES[name.split(".")[-2]] / columns, bits, False)
         else:
             drawn_from = grid(Fraction(1, 16), bits, True)
         header = _text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, number, offset)
