@@ -7,6 +7,7 @@ device would be a file like this one. spec: FD1.1 to FD1.9
 from __future__ import annotations
 
 import mmap
+import operator
 import threading
 from collections import deque
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tmmu.foundry.device import Buffer, Bytes, Command, Device
-from tmmu.foundry.failures import OutOfMemory
+from tmmu.foundry.failures import InUse, OutOfMemory
 from tmmu.foundry.ram import recommended_working_set
 from tmmu.foundry.storage import StorageMode
 
@@ -26,7 +27,8 @@ class CpuBuffer(Buffer):
 
     def __init__(self, device: CpuDevice, size: int, mode: StorageMode, label: str, forced_by: str) -> None:
         super().__init__(device, size, mode, label, forced_by)
-        self._bytes: Bytes = np.frombuffer(mmap.mmap(-1, max(size, 1)), np.uint8)[:size]
+        pages = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._bytes: Bytes = np.frombuffer(pages, np.uint8)[:size]
         self._address = int(self._bytes.ctypes.data)
 
     @property
@@ -46,9 +48,14 @@ class CpuBuffer(Buffer):
     def _give_back(self) -> None:
         device = self.device
         assert isinstance(device, CpuDevice)
+        if device.is_executing:
+            raise InUse("a command cannot wait for itself", self.label, "release it on the host")
         device.ended()
-        device.account(-self.size)
-        self._bytes = np.empty(0, np.uint8)
+        with device.lock:
+            if not self.is_released:
+                self.is_released = True
+                device.account(-self.size)
+                self._bytes = np.empty(0, np.uint8)
 
 
 class CpuDevice(Device):
@@ -64,10 +71,10 @@ class CpuDevice(Device):
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit
-        self._lock = threading.Condition()
-        self._commands: deque[Command] = deque()
+        self.lock = threading.Condition(threading.Lock())
+        self._commands: deque[tuple[Command, threading.Thread]] = deque()
         self._submitted = self._completed = 0
-        self._failure: BaseException | None = None
+        self._failures: dict[int, tuple[threading.Thread, BaseException]] = {}  # by number, with who submitted it
         self._thread: threading.Thread | None = None
         self._is_closing = False
 
@@ -79,8 +86,9 @@ class CpuDevice(Device):
     def new_buffer(self, size: int, mode: StorageMode, label: str, forced_by: str = "") -> Buffer:
         """See `Device.new_buffer`. O(1); the system zeroes pages when they are touched first."""
         if size < 0:
-            raise ValueError(f"{size} bytes")
-        with self._lock:
+            raise ValueError(f"{size} bytes for {label!r}; a size is 0 or more")
+        size = operator.index(size)
+        with self.lock:
             if self.limit is not None and self.live_bytes + size > self.limit:
                 left = self.limit - self.live_bytes
                 raise OutOfMemory(f"{size} bytes are more than the {left} that are left", label, size, LESS)
@@ -89,15 +97,11 @@ class CpuDevice(Device):
             except (OSError, OverflowError, ValueError) as error:
                 raise OutOfMemory(f"{size} bytes cannot be had ({error})", label, size, LESS) from error
             self.buffers_made += 1
-            self._account(size)
+            self.account(size)
         return buffer
 
     def account(self, size: int) -> None:
-        """So many more bytes are live."""
-        with self._lock:
-            self._account(size)
-
-    def _account(self, size: int) -> None:
+        """So many more bytes are live. Its caller has the lock."""
         self.live_bytes += size
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
 
@@ -113,73 +117,99 @@ class CpuDevice(Device):
 
     def submit(self, command: Command) -> int:
         """See `Device.submit`. O(1). RuntimeError once the device is closed."""
-        with self._lock:
+        with self.lock:
             if self._is_closing:
                 raise RuntimeError("the device is closed")
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="foundry-cpu", daemon=True)
-                self._thread.start()
-            self._commands.append(command)
+                thread = threading.Thread(target=self._work, name="foundry-cpu", daemon=True)
+                thread.start()
+                self._thread = thread
+            self._commands.append((command, threading.current_thread()))
             self._submitted += 1
-            self._lock.notify_all()
+            self.lock.notify_all()
             return self._submitted
+
+    @property
+    def is_executing(self) -> bool:
+        """See `Device.is_executing`."""
+        return threading.current_thread() is self._thread
 
     def wait(self, number: int | None = None) -> None:
         """See `Device.wait`. A command that waits does not wait for itself."""
-        if threading.current_thread() is self._thread:
+        if self.is_executing:
             return
-        self.ended(number)
-        with self._lock:
-            failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        until, waiting = self.ended(number), threading.current_thread()
+        with self.lock:
+            due = [
+                at
+                for at, (submitter, _) in self._failures.items()
+                if at <= until and (at == number or submitter is waiting or not submitter.is_alive())
+            ]
+            failures = [self._failures.pop(at)[1] for at in due]
+        for at, failure in list(zip(due, failures, strict=True))[1:]:
+            failures[0].add_note(f"Command {at} failed as well: {failure!r}")
+        if failures:
+            try:
+                raise failures[0]
+            finally:
+                del failures  # or the failure would refer to itself by this frame, and keep what its command held
 
-    def ended(self, number: int | None = None) -> None:
-        """Wait in the same way, and leave what a command raised to the next `wait`."""
-        if threading.current_thread() is not self._thread:
-            with self._lock:
-                until = self._submitted if number is None else number
-                while self._completed < until:
-                    self._lock.wait()
+    def ended(self, number: int | None = None) -> int:
+        """Wait in the same way, and leave what a command raised to the next `wait`. Returns the number."""
+        with self.lock:
+            until = self._submitted if number is None else number
+            if until > self._submitted:
+                raise ValueError(f"command {until} was not submitted; the last one is {self._submitted}")
+            while self._completed < until and not self.is_executing:
+                self.lock.wait()
+        return until
 
     def _work(self) -> None:
         while True:
-            with self._lock:
+            with self.lock:
                 while not self._commands:
                     if self._is_closing:
                         return
-                    self._lock.wait()
-                command = self._commands.popleft()
+                    self.lock.wait()
+                command, submitter = self._commands.popleft()
             failure: BaseException | None = None
             try:
                 command()
             except BaseException as error:
                 failure = error
             del command  # what it refers to is free before it counts as completed
-            with self._lock:
-                self._failure = self._failure or failure
+            with self.lock:
                 self._completed += 1
-                self._lock.notify_all()
+                if failure is not None:
+                    self._failures[self._completed] = submitter, failure
+                self.lock.notify_all()
+            del failure, submitter  # nor does this frame keep what the failed one held
 
     def close(self) -> None:
-        """End the thread after the commands that were submitted. A second call does nothing."""
-        with self._lock:
+        """See `Device.close`."""
+        with self.lock:
             self._is_closing = True
-            self._lock.notify_all()
-        if self._thread is not None and threading.current_thread() is not self._thread:
+            self.lock.notify_all()
+        if self._thread is not None and not self.is_executing:
             self._thread.join()
 
     def blit(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> Command:
         """See `Device.blit`. O(size) when it is executed."""
         read = self.view(source, start, np.uint8, (size,))
         written = self.view(target, at, np.uint8, (size,))
-        return lambda: np.copyto(written, read)
+
+        def copy() -> None:
+            source.check()
+            target.check()
+            np.copyto(written, read)
+
+        return copy
 
     def view(self, buffer: Buffer, offset: int, dtype: Any, shape: tuple[int, ...]) -> Any:
         """A NumPy array of the region."""
         assert isinstance(buffer, CpuBuffer)
         kind = np.dtype(dtype)
         size = int(np.prod(shape, dtype=object)) * kind.itemsize
-        if offset < 0 or offset + size > buffer.size:
+        if offset < 0 or any(dim < 0 for dim in shape) or offset + size > buffer.size:
             raise ValueError(f"bytes {offset} to {offset + size} of {buffer.label!r}, which has {buffer.size}")
         return buffer.device_bytes()[offset : offset + size].view(kind).reshape(shape)

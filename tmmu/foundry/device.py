@@ -46,7 +46,7 @@ class Buffer(ABC):
 
     @abstractmethod
     def _give_back(self) -> None:
-        """Give the bytes back to the device."""
+        """Give the bytes back once what was submitted has ended, and mark it as released; the first thread alone."""
 
     def contents(self) -> Bytes:
         """All bytes, writable by the host. `PrivateAccess` of a Private buffer, `UseAfterFree` after release."""
@@ -61,9 +61,11 @@ class Buffer(ABC):
             raise UseAfterFree("the buffer was released", self.label, "keep the session that owns it open")
 
     def release(self) -> None:
-        """Give the bytes back, when all commands that were submitted have ended. A second call does nothing."""
+        """Give the bytes back, once all commands that were submitted before have ended. A second call does nothing.
+
+        What these raised is left to the next `wait`. `InUse` from within a command, which would wait for itself.
+        """
         if not self.is_released:
-            self.is_released = True
             self._give_back()
 
 
@@ -96,8 +98,15 @@ class Device(ABC):
     def wait(self, number: int | None = None) -> None:
         """Wait until the command with that number (the last one, if none is given) and all before it have ended.
 
-        Raises what a command raised since the last wait; the commands after it are executed all the same.
+        Raises what a command raised, once: where the thread that submitted it waits next, or one that waits for that
+        very command, or any, if that thread has ended. Of several the first is raised, with a note for each other.
+        The commands after it are executed all the same. ValueError for a number that was not submitted yet.
         """
+
+    @property
+    @abstractmethod
+    def is_executing(self) -> bool:
+        """Is the calling thread the one that executes commands? It can wait for none of them."""
 
     @property
     @abstractmethod
@@ -113,7 +122,8 @@ class Device(ABC):
     def blit(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> Command:
         """The command that copies `size` bytes from byte `start` of `source` to byte `at` of `target`.
 
-        Ranges are checked here, when the command is made: ValueError for one outside of its buffer.
+        Ranges are checked here, when the command is made: ValueError for one outside of its buffer. It fails with
+        `UseAfterFree` where a buffer is released by the time that it is executed.
         """
 
     def copy(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> int:
@@ -128,4 +138,4 @@ class Device(ABC):
         """
 
     def close(self) -> None:  # noqa: B027 a device without a thread of its own has nothing to do
-        """End the queue after the commands that were submitted."""
+        """End the queue after the commands that were submitted; `wait` still raises what they raised. Idempotent."""
