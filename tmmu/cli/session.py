@@ -18,6 +18,7 @@ from tmmu.core.flags import existing
 from tmmu.core.output import json_text, print_lines, print_text, progress
 
 if TYPE_CHECKING:
+    from tmmu.foundry.compiled import CompiledModel
     from tmmu.open_session import SessionOptions
 
 FORMAT = click.option(
@@ -122,7 +123,7 @@ def run(
     Exit codes: 0, 4 no model that can be run or no memory, 2 command line or environment, 70 internal error.
     """
     from tmmu.foundry.session import initialize_session
-    from tmmu.foundry.tokenizer import open_tokenizer
+    from tmmu.foundry.tokenizer import PromptTokenizer
     from tmmu.open_session import compiled, planned, prepare_session, prove
     from tmmu.runtime.events import EventLog
 
@@ -132,7 +133,7 @@ def run(
     doing = progress(model)
     doing("planning and proving")
     opened = compiled(model)
-    tokens = _tokens(tokens_text) if tokens_text is not None else open_tokenizer(opened.file).encode(prompt or "")
+    tokens = _tokens(tokens_text) if tokens_text is not None else PromptTokenizer(opened.file).encode(prompt or "")
     events = None if follow_log is None else EventLog(follow_log)
     made = prepare_session(opened, _options(given), events=events)
     initialize_session(made, planned(made.forward), prove)
@@ -194,11 +195,11 @@ def _tokens(text: str) -> list[int]:
         raise click.BadParameter(f"{text[:40]!r} is not token ids", param_hint="--prompt-tokens") from error
 
 
-def _text(opened: Any, tokens: list[int]) -> str | None:
+def _text(opened: CompiledModel, tokens: list[int]) -> str | None:
     """The text of tokens, None where the file has no vocabulary that is known."""
-    from tmmu.foundry.tokenizer import open_tokenizer
+    from tmmu.foundry.tokenizer import PromptTokenizer
 
     try:
-        return open_tokenizer(opened.file).decode(tokens)
+        return PromptTokenizer(opened.file).decode(tokens)
     except TmmuError:
         return None

@@ -5,7 +5,8 @@ decompressed a tile of rows at a time, and each row of the batch is multiplied w
 Attention goes over whole blocks of 128 positions, because the cache is zero beyond what is written and its scores there
 are minus infinity: so the shapes of all calls follow from a row's position alone.
 
-Constants are arrays of no dimension, because NumPy makes an array of a Python number at each call.
+Constants are arrays of no dimension, because NumPy makes an array of a Python number at each call; and other operands
+are not broadcast in arithmetic, nor of a shape that is not contiguous but for its last axis, because it takes buffers.
 spec: FD6.4 to FD6.7
 """
 
@@ -211,8 +212,8 @@ class Rope(CpuOperation):
 
     def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.pairs, self.rows = shape.head_dim // 2, size.rows
-        self.cosine: Floats = scratch.take(np.float32, self.pairs)
-        self.sine: Floats = scratch.take(np.float32, self.pairs)
+        self.cosine: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
+        self.sine: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
         self.whole: Floats = scratch.take(np.float32, shape.n_heads, self.pairs, 2)
         self.turned: Floats = scratch.take(np.float32, shape.n_heads, self.pairs, 2)
         self.product: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
@@ -223,6 +224,7 @@ class Rope(CpuOperation):
         self.out = views.written(*self.x.shape)
         heads = self.x.shape[1]
         self.row, self.result, self.term = self.whole[:heads], self.turned[:heads], self.product[:heads]
+        self.cosine, self.sine = self.cosine[:heads], self.sine[:heads]
         cache = views.cache()
         self.cosines = views.of(cache.cosines, np.float16, -1, self.pairs)
         self.sines = views.of(cache.sines, np.float16, -1, self.pairs)
@@ -259,7 +261,7 @@ class Attention(CpuOperation):
         self.extra = scratch.take(np.uint8, 64)
         self.query: Floats = scratch.take(np.float32, *heads, self.width, 1)
         self.scores: Floats = scratch.take(np.float32, *heads, size.context, 1)
-        self.largest: Floats = scratch.take(np.float32, *heads, 1, 1)
+        self.largest: Floats = scratch.take(np.float32, shape.n_heads)
         self.sums: Floats = scratch.take(np.float32, *heads, 1, self.width)
         self.part: Floats = scratch.take(np.float32, *heads, 1, self.width)
         self.scale = np.array(1 / np.sqrt(np.float32(self.width)), np.float32)
@@ -277,7 +279,11 @@ class Attention(CpuOperation):
         self.block = self.tile.reshape(-1)[: cache.heads * BLOCK * self.width].reshape(
             self.shared, times, BLOCK, self.width
         )
+        heads = self.shared * self.group
         self.row_scores = self.scores.reshape(self.shared, self.group, 1, self.size.context)
+        self.head_scores = self.scores.reshape(heads, self.size.context)
+        self.head_sums, self.head_results = self.sums.reshape(heads, self.width), self.out.reshape(rows, heads, -1)
+        self.scalars = [self.largest[h : h + 1].reshape(()) for h in range(heads)]
 
     def __call__(self, batch: Batch) -> None:
         """Compute a batch."""
@@ -294,20 +300,23 @@ class Attention(CpuOperation):
         for at in range(0, end, BLOCK):
             widen(self.keys[:, :, at : at + BLOCK], self.block, self.extra)
             np.matmul(self.block, self.query, out=self.scores[:, :, at : at + BLOCK])
-        scores, weights = self.scores[:, :, :end], self.row_scores[:, :, :, :end]
-        np.multiply(scores, self.scale, out=scores)
-        np.copyto(scores[:, :, position + 1 :], MINUS_INFINITY)
-        np.maximum.reduce(weights, axis=3, keepdims=True, out=self.largest)
-        np.subtract(scores, self.largest, out=scores)
-        np.exp(scores, out=scores)
-        np.add.reduce(weights, axis=3, keepdims=True, out=self.largest)
+        for head, scalar in enumerate(self.scalars):
+            scores = self.head_scores[head, :end]
+            np.multiply(scores, self.scale, out=scores)
+            np.copyto(scores[position + 1 :], MINUS_INFINITY)
+            np.maximum.reduce(scores, out=scalar)
+            np.subtract(scores, scalar, out=scores)
+            np.exp(scores, out=scores)
         np.copyto(self.sums, ZERO)
         for at in range(0, end, BLOCK):
             widen(self.values[:, :, at : at + BLOCK], self.block, self.extra)
-            np.matmul(weights[:, :, :, at : at + BLOCK], self.block, out=self.part)
+            np.matmul(self.row_scores[:, :, :, at : at + BLOCK], self.block, out=self.part)
             np.add(self.sums, self.part, out=self.sums)
-        np.divide(self.sums, self.largest, out=self.sums)
-        np.copyto(self.out[row], self.sums, casting="same_kind")
+        for head, scalar in enumerate(self.scalars):
+            np.add.reduce(self.head_scores[head, :end], out=scalar)
+            sums = self.head_sums[head]
+            np.divide(sums, scalar, out=sums)
+            np.copyto(self.head_results[row, head], sums, casting="same_kind")
 
 
 class Add(CpuOperation):

@@ -23,7 +23,7 @@ from tmmu.foundry.device import Buffer
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import UseAfterFree
-from tmmu.foundry.forward import PassSize, forward_model, operations, scratch_name
+from tmmu.foundry.forward import Operation, PassSize, forward_model, operations, scratch_name
 from tmmu.foundry.kernels import USES_CACHE, Batch, Bound, Kernel, LayerCache, Region
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
@@ -122,6 +122,17 @@ class ModelSession:
     def buffers(self) -> dict[str, Buffer]:
         """The buffers that live as long as the session, by name."""
         return dict(self._buffers)
+
+    @property
+    def output(self) -> np.ndarray[Any, Any]:
+        """The logits of the last pass, [rows, vocab], in Shared memory; the next pass changes them."""
+        self.cache  # noqa: B018 `UseAfterFree` if there is none
+        return self._output
+
+    @property
+    def kernels(self) -> list[tuple[Operation, Kernel]]:
+        """Each operation of a pass with what computes it."""
+        return list(zip(self._operations, self._kernels, strict=True))
 
     def _log(self, event: str, **fields: Any) -> None:
         if self.events is not None:
@@ -271,10 +282,10 @@ class ModelSession:
             self._log("sampled", step=self.counts.passes, token=token)
         return token
 
-    def _room(self, more: int) -> None:
-        if self.length + more > self.context.usable:
+    def _room(self, length: int) -> None:
+        if length > self.context.usable:
             raise TmmuError(
-                "CONTRACT_VIOLATION", f"{self.length + more} tokens do not fit into a context of {self.context.usable}",
+                "CONTRACT_VIOLATION", f"{length} tokens do not fit into a context of {self.context.usable}",
                 place=f"session {self.number}", fix="ask for a longer context, or for fewer tokens", operator="Foundry",
                 failure_operator="Foundry",
             )  # fmt: skip

@@ -1,0 +1,360 @@
+"""The static execution graph: made once from a proved plan, all or nothing, and then no memory for a token."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.plain_llama import PlainLlama
+from tests.support.small_llama import SMALL, TIED, file_of, model_of, session_of, unproved
+from tmmu.core.errors import TmmuError
+from tmmu.examples.llama import SeededLlama
+from tmmu.foundry.cpu import CpuDevice
+from tmmu.foundry.device import Buffer
+from tmmu.foundry.failures import OutOfMemory, PrivateAccess, UseAfterFree
+from tmmu.foundry.forward import document_buffers
+from tmmu.foundry.kernels import Batch
+from tmmu.foundry.session import initialize_session
+from tmmu.foundry.storage import StorageMode
+from tmmu.foundry.weights import LlamaShape, open_llama
+from tmmu.open_session import SessionOptions, open_session, planned, prepare_session, prove, verdict_on
+
+PROMPT = [1, 5, 7, 5, 7, 11, 260, 261, 299]
+
+
+def bits(array: Any) -> bytes:
+    """An array's bytes: equal arrays of another sign of zero, or of NaN, are not the same."""
+    return bytes(np.ascontiguousarray(array).tobytes())
+
+
+def test_the_documents_buffers_have_its_figures() -> None:
+    """24 buffers of Qwen2.5-0.5B and of the document's test model, of 32 rows and 2,048 tokens. spec: FD6.9"""
+    qwen = LlamaShape(151936, 896, 24, 14, 2, 64, 4864, 32768, 1e6, 1e-6)
+    small = LlamaShape(100, 128, 2, 2, 1, 64, 256, 2048, 1e4, 1e-5)
+    for shape, figure in ((qwen, 19_406_850), (small, 1_722_626)):
+        buffers = document_buffers(shape, 32, 2048)
+        assert (len(buffers), 2 * sum(buffers.values())) == (24, figure)
+
+
+@pytest.mark.parametrize("file_type", ["f32", "f16", "q8_0", "q4_0"])
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_logits_are_those_of_a_plain_run_bit_for_bit(file_type: str, dtype: str) -> None:
+    """spec: FD6.5, FD6.7"""
+    for shape in (SMALL, TIED):
+        path = file_of(shape, 3, file_type)
+        plain = PlainLlama(open_llama(path), {"f16": np.float16, "f32": np.float32}[dtype], 512)
+        session = session_of(model_of(path), SessionOptions(activations=dtype, initial=128))
+        tokens = [token % shape.vocab for token in range(1, 2000, 13)]
+        found = [bits(row) for row in session.logits(tokens)]
+        assert session.cache.capacity > 128
+        assert found == [bits(plain.step(token)) for token in tokens]
+
+
+def test_neither_chunk_nor_batch_nor_layout_nor_capacity_nor_mode_changes_a_bit() -> None:
+    """spec: FD6.5, FD6.6"""
+    text = [token % 300 for token in range(5, 700, 3)]
+    plain = PlainLlama(open_llama(file_of()), capacity=512)
+    expected = [bits(plain.step(token)) for token in text]
+    model = model_of()
+    for chunk, batch, layout, initial, shared in (
+        (1, 1, "compact", 128, ""), (32, 64, "expanded", 1024, ""), (512, 7, "compact", 256, "1"),
+        (7, 256, "expanded", 128, "1"), (64, 3, "compact", 1, "1"),
+    ):  # fmt: skip
+        environment = {
+            "METALLIC_PREFILL_CHUNK_SIZE": str(chunk), "METALLIC_FOUNDRY_DECODE_BATCH_SIZE": str(batch),
+            "METALLIC_INTERMEDIATES_SHARED": shared, "METALLIC_KV_CACHE_SHARED": shared,
+        }  # fmt: skip
+        session = session_of(model, SessionOptions(layout=layout, initial=initial), environment)
+        assert [bits(row) for row in session.logits(text[:100])] == expected[:100]
+        session.prefill(text[100:])
+        assert bits(session.output[0]) == expected[-1]
+        session.clear()
+        session.prefill(text)
+        assert bits(session.output[0]) == expected[-1]
+        session.close()
+
+
+def test_drafts_change_the_number_of_passes_and_no_token() -> None:
+    """What was generated before is a right draft; with other tokens in it, one that is partly wrong. spec: FD6.8"""
+    path = file_of()
+    generated = PlainLlama(open_llama(path), capacity=512).greedy(PROMPT, 60)
+    wrong = [token if k % 9 else 5 for k, token in enumerate(generated)]
+    accepted: dict[tuple[int, int], int] = {}
+    for number, prefix in enumerate(([], generated, wrong)):
+        tokens = [*PROMPT, *prefix, *PROMPT[-3:], *prefix[:5]]
+        expected = PlainLlama(open_llama(path), capacity=512).greedy(tokens, 60)
+        for batch in (1, 2, 16, 64):
+            session = session_of(environment={"METALLIC_FOUNDRY_DECODE_BATCH_SIZE": str(batch)})
+            assert list(session.generate(tokens, 60)) == expected
+            counts = session.counts
+            assert counts.passes == -(-len(tokens) // 32) + 59 - counts.accepted
+            assert counts.accepted <= counts.drafted <= (batch - 1) * counts.passes
+            accepted[number, batch] = counts.accepted
+            session.close()
+    assert all(accepted[number, 1] == 0 for number in range(3))
+    assert any(accepted[number, 64] > 5 for number in range(3)), accepted
+
+
+def operation_peaks(shape: SeededLlama, dtype: str) -> dict[str, int]:
+    """The most bytes that each kind of operation allocates, by Python and by NumPy, for its second row."""
+    session = session_of(model_of(file_of(shape, 1, "f16")), SessionOptions(initial=128, activations=dtype))
+    session.prefill([1, 2, 3])
+    found = {}
+    batch = Batch(rows=2, first=3, outputs=1)
+    for operation, kernel in session.kernels:
+        kernel(batch)
+        gc.collect()
+        tracemalloc.start()
+        kernel(batch)
+        found[operation.kind] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    session.close()
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_no_operation_makes_array_data(dtype: str) -> None:
+    """A row of the wide model, of any kind, is an array of 2 KiB and more: it would be seen in the peak. spec: FD6.4"""
+    narrow = operation_peaks(SeededLlama("narrow", 64, 1, 2, 2, 64, vocab=260), dtype)
+    wide = operation_peaks(SeededLlama("wide", 1024, 1, 8, 8, 1024, vocab=2100), dtype)
+    assert len(narrow) == 8
+    for kind, peak in wide.items():
+        assert peak - narrow[kind] < 512, kind
+
+
+def test_a_token_makes_no_buffers_and_objects_of_at_most_64_kib_whatever_the_length() -> None:
+    """spec: FD6.4"""
+    session = session_of(options=SessionOptions(initial=1024))
+    made = session.model.device.buffers_made
+    peaks = []
+    for taken in (20, 880):
+        session.prefill([token % 260 for token in range(taken)])
+        going = session.generate([1, 2, 3], 20)
+        for _ in range(5):
+            next(going)
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(10):
+            next(going)
+        peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        domain = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
+        assert not tracemalloc.take_snapshot().filter_traces([domain]).traces
+        tracemalloc.stop()
+        going.close()
+    assert session.model.device.buffers_made == made
+    assert max(peaks) <= 64 << 10
+    assert peaks[1] < peaks[0] + 2048
+
+
+def test_buffers_keep_their_addresses_and_the_modes_of_the_table() -> None:
+    """spec: FD1.3, FD1.4, FD6.1, FD6.10"""
+    session = session_of()
+    before = {name: (buffer.address, buffer.mode) for name, buffer in session.buffers.items()}
+    list(session.generate(PROMPT, 200))
+    assert session.cache.capacity > 128
+    assert {name: (buffer.address, buffer.mode) for name, buffer in session.buffers.items()} == before
+    modes = {name: mode.value for name, (_, mode) in before.items()}
+    assert modes == {"intermediates": "Private", "inputs": "Shared", "outputs": "Shared", "text": "Shared"}
+    assert all(w.region.buffer.mode is StorageMode.PRIVATE for w in session.model.materialize().values())
+    with pytest.raises(PrivateAccess, match="METALLIC_INTERMEDIATES_SHARED"):
+        session.buffers["intermediates"].contents()
+    forced = session_of(environment={"METALLIC_INTERMEDIATES_SHARED": "1"})
+    assert forced.buffers["intermediates"].contents().any() == False  # noqa: E712 all bytes are zero
+
+
+def test_nothing_is_allocated_before_the_plan_is_proved() -> None:
+    """spec: FD6.1"""
+    model = model_of()
+    session = prepare_session(model, environment={})
+
+    def refuse(_plan: object, _forward: object) -> None:
+        raise TmmuError("CONTRACT_VIOLATION", "it is not proved")
+
+    with pytest.raises(TmmuError, match="it is not proved"):
+        initialize_session(session, planned(session.forward), refuse)
+    assert (model.device.buffers_made, session.is_initialized) == (0, False)
+
+
+def test_the_plan_is_proved_by_the_verifier_and_a_wrong_one_is_refused_with_its_witness() -> None:
+    """spec: FD6.1, FD6.2"""
+    session = prepare_session(model_of(), environment={})
+    plan = planned(session.forward)
+    assert verdict_on(plan, session.forward).verdict == "PROVED"
+    storages = plan.allocation.storages
+    moved = replace(storages, offset=np.zeros_like(storages.offset))
+    wrong = replace(plan, allocation=replace(plan.allocation, storages=moved))
+    with pytest.raises(TmmuError, match="REFUTED") as caught:
+        initialize_session(session, wrong, prove)
+    assert caught.value.code_id == "CONTRACT_VIOLATION"
+    assert session.model.device.buffers_made == 0
+
+
+def test_a_plan_of_another_pass_is_refused() -> None:
+    """spec: FD6.2"""
+    session = prepare_session(model_of(), environment={})
+    other = prepare_session(model_of(), environment={"METALLIC_PREFILL_CHUNK_SIZE": "100"})
+    with pytest.raises(TmmuError, match="ids") as caught:
+        initialize_session(session, planned(other.forward), unproved)
+    assert caught.value.code_id == "INVALID_PLAN"
+
+
+def test_initializing_again_changes_nothing() -> None:
+    """spec: FD6.1"""
+    session = session_of()
+    made, before = session.model.device.buffers_made, session.buffers
+
+    def never(_plan: object, _forward: object) -> None:
+        raise AssertionError("it is proved already")
+
+    assert initialize_session(session, planned(session.forward), never) is session
+    assert (session.model.device.buffers_made, session.buffers) == (made, before)
+
+
+class Refusing(CpuDevice):
+    """A device that refuses the n-th buffer."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.left = number
+
+    def new_buffer(self, size: int, mode: StorageMode, label: str, forced_by: str = "") -> Buffer:
+        """See `Device.new_buffer`."""
+        self.left -= 1
+        if not self.left:
+            raise OutOfMemory("refused", label, size, "none")
+        return super().new_buffer(size, mode, label, forced_by)
+
+
+def test_all_buffers_are_made_or_none() -> None:
+    """spec: FD6.1"""
+    needed = session_of().model.device.buffers_made
+    for number in range(1, needed + 1):
+        model = model_of(device=Refusing(number))
+        session = prepare_session(model, environment={})
+        with pytest.raises(OutOfMemory):
+            initialize_session(session, planned(session.forward), unproved)
+        assert (model.device.live_bytes, session.is_initialized, session.budget.held) == (0, False, 0)
+        initialize_session(session, planned(session.forward), unproved)  # what could not be had is there now
+        assert list(session.generate(PROMPT, 3)) == list(session_of().generate(PROMPT, 3))
+
+
+def test_weights_are_materialized_once_for_all_sessions() -> None:
+    """spec: FD6.3"""
+    model = model_of()
+    assert model.materialized == 0
+    first = session_of(model)
+    made = model.device.buffers_made
+    stored = sum(model.file.tensors[name].blocks.nbytes for name in model.weights)
+    assert model.materialized == stored
+    second = session_of(model)
+    assert model.device.buffers_made - made < made - len(model.weights)
+    assert list(first.generate(PROMPT, 5)) == list(second.generate(PROMPT, 5))
+    first.close()
+    second.close()
+    model.close()
+    assert model.device.live_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "code"),
+    [
+        ([], "INVALID_BINDING"), ([300], "INVALID_BINDING"), ([-1], "INVALID_BINDING"),
+        ([1] * 1025, "CONTRACT_VIOLATION"),
+    ],
+)  # fmt: skip
+def test_a_prompt_that_cannot_be_taken_leaves_the_text_as_it_was(tokens: list[int], code: str) -> None:
+    """spec: FD6.11"""
+    session = session_of()
+    session.prefill(PROMPT)
+    with pytest.raises(TmmuError) as caught:
+        session.prefill(tokens)
+    assert caught.value.code_id == code
+    assert list(session.generate([2], 5)) == PlainLlama(open_llama(file_of())).greedy([*PROMPT, 2], 5)
+
+
+def test_a_cache_that_cannot_grow_leaves_the_text_as_it_was() -> None:
+    """spec: FD6.11"""
+    model = model_of(device=CpuDevice())
+    session = session_of(model)
+    session.prefill(PROMPT)
+    device = model.device
+    assert isinstance(device, CpuDevice)
+    device.limit = device.live_bytes
+    with pytest.raises(OutOfMemory):
+        session.prefill([3] * 200)
+    assert session.length == len(PROMPT)
+    device.limit = None
+    assert list(session.generate([2], 5)) == PlainLlama(open_llama(file_of())).greedy([*PROMPT, 2], 5)
+
+
+def test_generation_ends_with_the_context_and_with_the_token_that_ends_a_text() -> None:
+    """spec: FD8.1"""
+    session = session_of(options=SessionOptions(context=128, initial=128))
+    assert session.context.usable == 128
+    out: list[int] = []
+    with pytest.raises(TmmuError, match="context of 128"):
+        out.extend(session.generate(PROMPT, 500))
+    plain = PlainLlama(open_llama(file_of())).greedy(PROMPT, 500)
+    assert out == plain[: len(out)]
+    assert len(out) >= 128 - len(PROMPT)
+    stop = plain[4]
+    fresh = session_of()
+    assert list(fresh.generate(PROMPT, 50, stop=stop)) == plain[: plain.index(stop) + 1]
+    assert stop not in list(session_of().generate(PROMPT, 50, banned=stop))
+    assert list(session_of().generate(PROMPT, 0)) == []
+
+
+def test_a_generation_that_is_given_up_can_be_continued() -> None:
+    """spec: FD6.8, FD6.11"""
+    plain = PlainLlama(open_llama(file_of()))
+    session = session_of()
+    text = list(PROMPT)
+    session_tokens = session.generate(PROMPT, 30)
+    text += [next(session_tokens) for _ in range(7)]
+    session_tokens.close()
+    assert list(session.generate([4], 5)) == plain.greedy([*text, 4], 5)
+
+
+def test_a_closed_session_has_no_memory_and_refuses() -> None:
+    """spec: FD6.12"""
+    session = session_of()
+    session.prefill(PROMPT)
+    session.close()
+    session.close()
+    session.model.close()
+    assert (session.model.device.live_bytes, session.budget.held) == (0, 0)
+    for use in (
+        lambda: session.prefill([1]),
+        lambda: session.length,
+        session.clear,
+        lambda: list(session.generate([1], 1)),
+    ):
+        with pytest.raises(UseAfterFree):
+            use()
+    with pytest.raises(UseAfterFree):
+        initialize_session(session, planned(session.forward), unproved)
+
+
+def test_logits_that_are_no_numbers_are_an_error(tmp_path: Path) -> None:
+    """spec: FD6.10"""
+    content = bytearray(file_of().read_bytes())
+    weight = open_llama(file_of()).tensors["output_norm.weight"].blocks
+    at = bytes(content).find(weight.tobytes())
+    content[at : at + 4] = np.array(np.nan, np.float32).tobytes()
+    path = tmp_path / "nan.gguf"
+    path.write_bytes(content)
+    with pytest.raises(TmmuError, match="not finite"):
+        list(session_of(model_of(path)).generate(PROMPT, 1))
+
+
+def test_a_session_in_one_call() -> None:
+    """spec: FD6.1, FD7.1"""
+    session = open_session(file_of(), SessionOptions(initial=128), environment={})
+    assert list(session.generate(PROMPT, 5)) == PlainLlama(open_llama(file_of())).greedy(PROMPT, 5)
