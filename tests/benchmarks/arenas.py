@@ -13,7 +13,18 @@ from itertools import product
 
 import numpy as np
 
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
+from tmmu.core.vocabulary import (
+    ArenaConfiguration,
+    ArenaPolicy,
+    Body,
+    DeviceConfiguration,
+    Memory,
+    Model,
+    Node,
+    Role,
+    Rule,
+    Tensor,
+)
 from tmmu.ir.program import program
 from tmmu.planner import aliasing, liveness, plan_memory
 from tmmu.planner.arenas.assignment import assign, lay_out
@@ -49,7 +60,7 @@ def configuration(chance: random.Random, peak: int) -> tuple[tuple[ArenaConfigur
         )
         for name, part in zip(names, parts, strict=True)
     )
-    device = Device("default", (Memory("sram", total),))
+    device = DeviceConfiguration("default", (Memory("sram", total),))
     return arenas, ArenaPolicy((device,), (Rule(names),))
 
 

@@ -24,7 +24,7 @@ from tests.benchmarks.arenas import missed
 from tests.support.effort import share
 from tests.support.models import models
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Model, Role, Rule, Shares
 from tmmu.plan.columns import SHARES
 from tmmu.plan.sections import Plan
 from tmmu.planner import PlanOptions, plan_memory
@@ -48,8 +48,8 @@ def configurations(draw: st.DrawFn) -> tuple[tuple[ArenaConfiguration, ...], Are
     sizes = st.sampled_from((16, 24, 32, 48, 64, 128, LARGE))
     memories = tuple(Memory(name, draw(sizes)) for name in ("sram", "dram"))
     devices = (
-        Device("npu", memories, tuple(draw(patterns)), tuple(draw(operators))),
-        Device("dsp", (), tuple(draw(patterns)), tuple(draw(operators))),
+        DeviceConfiguration("npu", memories, tuple(draw(patterns)), tuple(draw(operators))),
+        DeviceConfiguration("dsp", (), tuple(draw(patterns)), tuple(draw(operators))),
     )
     alignments = st.sampled_from((1, 2, 8, 16))
     arenas = [

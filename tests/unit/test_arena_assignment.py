@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.problems import problem
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Device, Memory
+from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory
 from tmmu.planner.arenas import assignment
 from tmmu.planner.arenas.assignment import KEYS, Solution, assign, lay_out, lost_by
 from tmmu.planner.arenas.capacity import shortfalls
@@ -32,7 +32,7 @@ def fast_and_slow(
 
 
 def shared(capacity: int) -> ArenaPolicy:
-    return ArenaPolicy((Device("npu", (Memory("dram", capacity),)),))
+    return ArenaPolicy((DeviceConfiguration("npu", (Memory("dram", capacity),)),))
 
 
 def filled(

@@ -16,7 +16,18 @@ from hypothesis import strategies as st
 
 from tests.support.problems import problem
 from tests.support.text_models import text_model
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Device, Memory, Model, Node, Role, Rule, Tensor
+from tmmu.core.vocabulary import (
+    ArenaConfiguration,
+    ArenaPolicy,
+    Body,
+    DeviceConfiguration,
+    Memory,
+    Model,
+    Node,
+    Role,
+    Rule,
+    Tensor,
+)
 from tmmu.ir.program import program
 from tmmu.planner import PlanOptions, aliasing, liveness, plan_memory
 from tmmu.planner.arenas import assignment
@@ -198,7 +209,7 @@ def test_more_is_kept_free_from_one_resort_to_the_next() -> None:
     # Of an arena that shares a memory, as much as it and the memory have.
     shared = (DRAM, ArenaConfiguration(FAST, (), 6400, device="npu", memory="sram"))
     for capacity, most in ((3200, 3200), (12800, 6400)):
-        policy = ArenaPolicy((Device("npu", (Memory("sram", capacity),)),), POLICY.rules)
+        policy = ArenaPolicy((DeviceConfiguration("npu", (Memory("sram", capacity),)),), POLICY.rules)
         assert [kept[1] for kept in last_resorts(shared, policy)] == [0, most // 64, most // 16, most // 4]
 
 

@@ -19,7 +19,7 @@ from tmmu.foundry.cpu import CpuDevice
 from tmmu.foundry.device import Buffer
 from tmmu.foundry.failures import OutOfMemory, PrivateAccess, UseAfterFree
 from tmmu.foundry.forward import document_buffers
-from tmmu.foundry.kernels import Batch
+from tmmu.foundry.kernels import PassBatch
 from tmmu.foundry.session import initialize_session
 from tmmu.foundry.storage import StorageMode
 from tmmu.foundry.weights import LlamaShape, open_llama
@@ -106,7 +106,7 @@ def operation_peaks(shape: SeededLlama, dtype: str) -> dict[str, int]:
     session = session_of(model_of(file_of(shape, 1, "f16")), SessionOptions(initial=128, activations=dtype))
     session.prefill([1, 2, 3])
     found = {}
-    batch = Batch(rows=2, first=3, outputs=1)
+    batch = PassBatch(rows=2, first=3, outputs=1)
     for operation, kernel in session.kernels:
         kernel(batch)
         gc.collect()

@@ -13,7 +13,7 @@ from proofs.checker.program import program
 from proofs.readers.sharing import Permissions
 from proofs.violations import Violation
 from tests.support.text_models import text_model
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Model, Role, Rule
 from tmmu.examples.broken.editing import changed
 from tmmu.plan.sections import Plan, amended
 from tmmu.planner import plan_memory
@@ -37,7 +37,7 @@ def planned(capacity: int = 1 << 20, *rules: Rule, model: Model | None = None) -
     made = model or text_model(
         "node matmul Matmul x w v -> y", "tensor v u8 32 align 256", parameters="w v", sizes={"x": 100}
     )
-    device = Device("npu", (Memory("sram", 8), Memory("dram", capacity)), ops=("Matmul",))
+    device = DeviceConfiguration("npu", (Memory("sram", 8), Memory("dram", capacity)), ops=("Matmul",))
     plan = plan_memory(made, arenas(), policy=ArenaPolicy((device._replace(memories=(Memory("dram", 1 << 20),)),))).plan
     return amended(plan, policy=ArenaPolicy((device,), rules))
 

@@ -23,7 +23,7 @@ from proofs.solvers.process import Z3
 from tests.support.synthetic import training_plan
 from tests.support.written import Lives, Written
 from tmmu.core.columns import NONE, column
-from tmmu.core.vocabulary import ArenaPolicy, Device, Memory, Role
+from tmmu.core.vocabulary import ArenaPolicy, DeviceConfiguration, Memory, Role
 from tmmu.examples.broken.editing import changed, claiming, in_layout, listed, with_accesses
 from tmmu.plan.columns import IS_INPUT, IS_OUTPUT, IS_RETURNED, IS_SAVED, ROLES, Slots, Storages, Tensors
 from tmmu.plan.sections import Claims, Plan, Usage, amended
@@ -412,7 +412,7 @@ def test_the_arenas_of_a_memory_end_within_it_to_the_byte() -> None:
     used = tuple(use._replace(device="npu", memory="dram") for use in PLAN.configuration.uses)
     divided = amended(PLAN, configuration=PLAN.configuration._replace(uses=used))
     for capacity, right in ((end, True), (end - 1, False)):
-        plan = amended(divided, policy=ArenaPolicy((Device("npu", (Memory("dram", capacity),)),)))
+        plan = amended(divided, policy=ArenaPolicy((DeviceConfiguration("npu", (Memory("dram", capacity),)),)))
         refuted = results(plan)["capacity"].refuted
         named = None if refuted is None else refuted[1]
         assert named == (None if right else Place(storages=[int(np.flatnonzero(S.arena == 1)[0])]))

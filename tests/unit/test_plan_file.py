@@ -24,7 +24,7 @@ from tests.support.text_models import text_model
 from tmmu.core import canonical
 from tmmu.core.columns import NONE, Names, column
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.examples.broken.editing import changed
 from tmmu.plan import file
 from tmmu.plan.allocation import Arena, Buffers
@@ -35,7 +35,7 @@ from tmmu.plan.sections import BufferPlan, Claims, Plan, Usage, amended
 from tmmu.planner import DEFAULT, plan_memory, replay_token
 
 POLICY = ArenaPolicy(
-    (Device("npu", (Memory("sram", 1 << 20),), ("relu*",), ("Add",)),),
+    (DeviceConfiguration("npu", (Memory("sram", 1 << 20),), ("relu*",), ("Add",)),),
     (
         Rule(("activations", "gradients"), (Role.ACTIVATION,), ("y*",), ("Relu",), ("npu",)),
         Rule(("parameters",), (), ("w",)),

@@ -10,7 +10,16 @@ import pytest
 from tests.support.problems import problem
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ANYWHERE, ArenaConfiguration, ArenaPolicy, Device, Memory, Model, Role, Rule
+from tmmu.core.vocabulary import (
+    ANYWHERE,
+    ArenaConfiguration,
+    ArenaPolicy,
+    DeviceConfiguration,
+    Memory,
+    Model,
+    Role,
+    Rule,
+)
 from tmmu.ir.program import program
 from tmmu.planner import PlanOptions, allocation, plan_memory
 from tmmu.planner.aliasing import form
@@ -108,7 +117,7 @@ def test_a_memory_that_is_exactly_full_is_not_too_small() -> None:
     )  # fmt: skip
     rules = (Rule(("a",), names=("a",)), Rule(("b",), names=("b",)))
     for capacity, is_named in ((128, False), (127, True)):
-        said = refusal(CHAIN, arenas, ArenaPolicy((Device("npu", (Memory("m", capacity),)),), rules))
+        said = refusal(CHAIN, arenas, ArenaPolicy((DeviceConfiguration("npu", (Memory("m", capacity),)),), rules))
         assert ("memory 'npu/m'" in said) == is_named
 
 

@@ -13,7 +13,16 @@ import pytest
 
 from tests.support.text_models import text_model
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import MAX_PATTERNS, MAX_RULES, ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.vocabulary import (
+    MAX_PATTERNS,
+    MAX_RULES,
+    ArenaConfiguration,
+    ArenaPolicy,
+    DeviceConfiguration,
+    Memory,
+    Role,
+    Rule,
+)
 from tmmu.plan import configuration
 from tmmu.plan import configuration_file as file_of
 from tmmu.plan.memories import Division, divide, strictest
@@ -37,8 +46,8 @@ def test_every_role_has_an_arena_by_default() -> None:
     assert {role for arena in DEFAULT for role in arena.roles} == set(Role)
 
 
-def replace_device(**fields: Any) -> Device:
-    return Device("npu")._replace(**fields)
+def replace_device(**fields: Any) -> DeviceConfiguration:
+    return DeviceConfiguration("npu")._replace(**fields)
 
 
 GOOD = ArenaConfiguration("a", (Role.INPUT,))
@@ -60,7 +69,7 @@ WRONG: list[tuple[tuple[ArenaConfiguration, ...], str]] = [
 ]
 
 
-NPU = Device("npu", (Memory("sram", 1024),))
+NPU = DeviceConfiguration("npu", (Memory("sram", 1024),))
 WRONG_POLICIES: list[tuple[ArenaPolicy, str]] = [
     (ArenaPolicy((NPU, NPU)), "device 'npu': its name is empty or used twice"),
     (ArenaPolicy((replace_device(name=""),)), "device '': its name is empty"),
@@ -124,7 +133,7 @@ def test_a_configuration_that_cannot_be_is_refused(arenas: tuple[ArenaConfigurat
 def test_the_least_and_the_largest_that_an_arena_may_have_is_accepted() -> None:
     least = ArenaConfiguration("least", tuple(Role), capacity=1, alignment=1, page_size=1)
     most = ArenaConfiguration("most", (), capacity=(1 << 64) - 1, alignment=1 << 63, page_size=1 << 63)
-    policy = ArenaPolicy((Device("npu", (Memory("least", 1), Memory("most", (1 << 64) - 1))),))
+    policy = ArenaPolicy((DeviceConfiguration("npu", (Memory("least", 1), Memory("most", (1 << 64) - 1))),))
     assert configuration.check((least, most), policy) == (least, most)
 
 
@@ -163,7 +172,9 @@ def test_the_example_in_the_documentation_is_a_configuration(tmp_path: Path) -> 
     lie = {a.name: a.memory for a in found.arenas}
     assert lie == {"weights": "dram", "fast": "sram", "activations": "dram"}
     assert found.policy.devices == (
-        Device("npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 33)), ("encoder/*",), ("Conv", "MatMul")),
+        DeviceConfiguration(
+            "npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 33)), ("encoder/*",), ("Conv", "MatMul")
+        ),
     )
     assert [rule.arenas for rule in found.policy.rules] == [("activations",), ("fast", "activations")]
 
@@ -232,7 +243,10 @@ def test_the_arenas_of_a_memory_lie_one_behind_the_other_as_aligned_as_their_str
         ArenaConfiguration("c", (), alignment=2, device="npu", memory="dram"),
     )
     policy = ArenaPolicy(
-        (Device("npu", (Memory("sram", 64), Memory("dram", 1000))), Device("dsp", (Memory("dram", 5),)))
+        (
+            DeviceConfiguration("npu", (Memory("sram", 64), Memory("dram", 1000))),
+            DeviceConfiguration("dsp", (Memory("dram", 5),)),
+        )
     )
     aligned = strictest(arenas, [(0, 16), (2, 64), (2, 8), (4, 2)])
     assert aligned == [16, 8, 64, 4096, 2]
@@ -258,7 +272,7 @@ def test_a_star_is_any_text_and_the_pieces_between_share_no_character(pattern: s
 def test_the_first_rule_that_matches_in_all_that_it_asks_for_counts_and_else_the_role() -> None:
     """spec: M3.7, M3.8"""
     arenas = (ArenaConfiguration("a", (Role.INPUT,)), ArenaConfiguration("b", (Role.ACTIVATION,)))
-    devices = (Device("npu", (), nodes=("encoder/*",)), Device("dsp", (), ops=("Mat*",)))
+    devices = (DeviceConfiguration("npu", (), nodes=("encoder/*",)), DeviceConfiguration("dsp", (), ops=("Mat*",)))
     rules = (
         Rule(("b", "a"), roles=(Role.INPUT,), names=("x*", "z")), Rule(("a",), ops=("*",), names=("op",)),
         Rule(("b",), devices=("npu",)), Rule(("a",), devices=("dsp",)),

@@ -12,7 +12,7 @@ import pytest
 from tests.support.commands import ran
 from tests.support.refusals import refused
 from tests.support.text_models import text_model
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Role
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Role
 from tmmu.core.vocabulary import Memory as DeviceMemory
 from tmmu.plan import file
 from tmmu.plan.sections import Plan, amended
@@ -37,7 +37,7 @@ def plan(capacity: int = 1 << 20, layout: str = "packed", **arena: Any) -> Plan:
         ArenaConfiguration("fast", (), device="npu", memory="sram"),
         ArenaConfiguration("work", OTHERS, device="npu", memory="dram", **{"alignment": 256, **arena}),
     )
-    policy = ArenaPolicy((Device("npu", (DeviceMemory("dram", capacity), DeviceMemory("sram", 1 << 16))),))
+    policy = ArenaPolicy((DeviceConfiguration("npu", (DeviceMemory("dram", capacity), DeviceMemory("sram", 1 << 16))),))
     token = bytes(64) if layout == "hashed" else None
     return plan_memory(model, arenas, PlanOptions(layout=layout, address_token=token), policy=policy).plan
 
@@ -83,7 +83,7 @@ def test_arenas_that_do_not_fit_into_their_memory_are_not_applied() -> None:
     made = plan()
     end = 256 + made.usage[2].footprint
     for capacity in (end, end - 1):
-        devices = (Device("npu", (DeviceMemory("dram", capacity), DeviceMemory("sram", 1))),)
+        devices = (DeviceConfiguration("npu", (DeviceMemory("dram", capacity), DeviceMemory("sram", 1))),)
         tight = amended(made, policy=ArenaPolicy(devices))
         if capacity == end:
             apply_plan(tight).close()

@@ -248,7 +248,7 @@ class Memory(NamedTuple):
     capacity: int
 
 
-class Device(NamedTuple):
+class DeviceConfiguration(NamedTuple):
     """What runs nodes and has memories: it runs those whose name or operator one of its patterns matches."""
 
     name: str
@@ -275,7 +275,7 @@ class Rule(NamedTuple):
 class ArenaPolicy(NamedTuple):
     """The devices, and the rules for which arenas a tensor may use; where none matches, its role decides (M3)."""
 
-    devices: tuple[Device, ...] = ()
+    devices: tuple[DeviceConfiguration, ...] = ()
     rules: tuple[Rule, ...] = ()
 
     def excess(self) -> str | None:

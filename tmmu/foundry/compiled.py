@@ -12,7 +12,7 @@ from typing import Any
 
 from tmmu.foundry.device import Buffer, Device
 from tmmu.foundry.forward import operations
-from tmmu.foundry.kernels import DeviceWeight, Kernels, Region
+from tmmu.foundry.kernels import BufferRegion, DeviceKernels, DeviceWeight
 from tmmu.foundry.storage import TensorType, storage_mode
 from tmmu.foundry.weights import Weight, open_llama
 from tmmu.runtime.events import EventLog
@@ -37,7 +37,7 @@ class CompiledModel:
         INVALID_WEIGHTS where the file cannot be run.
     """
 
-    def __init__(self, path: str | os.PathLike[str], device: Device, kernels: Kernels) -> None:
+    def __init__(self, path: str | os.PathLike[str], device: Device, kernels: DeviceKernels) -> None:
         self.file = open_llama(path)
         self.device, self.kernels, self.shape = device, kernels, self.file.shape
         self._weights: dict[str, DeviceWeight] = {}
@@ -77,7 +77,7 @@ class CompiledModel:
                 about = {**fields, "weight": name, "number": number}
                 size = weight.blocks.nbytes
                 buffer = device.new_buffer(size, storage_mode(TensorType.WEIGHTS, {}), name)
-                made[name] = DeviceWeight(weight.type, weight.rows, weight.columns, Region(buffer, 0, size))
+                made[name] = DeviceWeight(weight.type, weight.rows, weight.columns, BufferRegion(buffer, 0, size))
                 content = weight.blocks.reshape(-1)
                 for at in range(0, size, staging.size):
                     part = content[at : at + staging.size]

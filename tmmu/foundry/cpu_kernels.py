@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tmmu.foundry.dequantize import dequantize, scratch_bytes, widen
 from tmmu.foundry.device import Device
 from tmmu.foundry.forward import Matrix, Operation, PassSize
-from tmmu.foundry.kernels import Batch, Bound, Kernel, Kernels, LayerCache, Region
+from tmmu.foundry.kernels import BufferRegion, DeviceKernels, Kernel, LayerCache, OperationMemory, PassBatch
 from tmmu.foundry.weights import LlamaShape
 
 TILE = 256
@@ -41,7 +41,7 @@ Floats = NDArray[np.float32]
 Array = NDArray[Any]
 
 
-class Scratch:
+class ScratchParts:
     """Consecutive parts of an operation's scratch, each at a multiple of 64 bytes; without memory it only measures."""
 
     def __init__(self, content: NDArray[np.uint8] | None = None) -> None:
@@ -60,10 +60,10 @@ class Scratch:
 class Views:
     """The memory of an operation as arrays."""
 
-    def __init__(self, device: Device, bound: Bound, size: PassSize) -> None:
+    def __init__(self, device: Device, bound: OperationMemory, size: PassSize) -> None:
         self.device, self.bound, self.dtype = device, bound, np.dtype(size.dtype)
 
-    def of(self, region: Region, kind: Any, *shape: int) -> Array:
+    def of(self, region: BufferRegion, kind: Any, *shape: int) -> Array:
         """A region as an array of that shape; -1 is whatever is left."""
         flat: Array = self.device.view(region.buffer, region.offset, np.uint8, (region.size,))
         shaped: Array = flat.view(kind).reshape(shape)
@@ -91,14 +91,14 @@ class Views:
 class CpuOperation:
     """One operation. It takes its scratch when it is made, its other memory when it is bound, and then is a kernel."""
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         raise NotImplementedError
 
     def bind(self, views: Views) -> None:
         """Take the memory."""
         raise NotImplementedError
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         raise NotImplementedError
 
@@ -106,7 +106,7 @@ class CpuOperation:
 class Product:
     """Rows of float32 times a weight, transposed."""
 
-    def __init__(self, scratch: Scratch, weight: Matrix) -> None:
+    def __init__(self, scratch: ScratchParts, weight: Matrix) -> None:
         self.type, self.rows, self.columns = weight.type, weight.rows, weight.columns
         self.height = min(TILE, self.rows)
         self.is_stored_so = self.type == "F32"
@@ -136,7 +136,7 @@ class Product:
 class Embed(CpuOperation):
     """The row of each token of the embedding."""
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.weight = weights[0]
         self.row: Floats = scratch.take(np.float32, 1, self.weight.columns)
         self.extra = scratch.take(np.uint8, scratch_bytes(self.weight.type, 1, self.weight.columns))
@@ -146,7 +146,7 @@ class Embed(CpuOperation):
         self.blocks, self.out = views.blocks(), views.written(-1, self.weight.columns)
         self.ids = views.of(views.bound.reads[0], np.uint32, -1).data
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         for row in range(batch.rows):
             token = self.ids[row]
@@ -157,7 +157,7 @@ class Embed(CpuOperation):
 class RmsNorm(CpuOperation):
     """A row over the root of the mean of its squares, times the weight."""
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.weight = weights[0]
         self.width = self.weight.columns
         self.row: Floats = scratch.take(np.float32, self.width)
@@ -171,7 +171,7 @@ class RmsNorm(CpuOperation):
         """Take the memory."""
         self.x, self.out, self.blocks = views.read(0, -1, self.width), views.written(-1, self.width), views.blocks()
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         row, squares, scale = self.row, self.squares, self.scale
         dequantize(self.weight.type, self.blocks, self.factors, self.extra)
@@ -191,7 +191,7 @@ class RmsNorm(CpuOperation):
 class Project(CpuOperation):
     """Rows times a weight, transposed."""
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.product = Product(scratch, weights[0])
         self.operands: Floats = scratch.take(np.float32, size.rows, self.product.columns)
 
@@ -200,7 +200,7 @@ class Project(CpuOperation):
         self.product.bind(views.blocks())
         self.x, self.out = views.read(0, -1, self.product.columns), views.written(-1, self.product.rows)
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         rows = batch.rows
         np.copyto(self.operands[:rows], self.x[:rows])
@@ -210,7 +210,7 @@ class Project(CpuOperation):
 class Rope(CpuOperation):
     """Adjacent pairs of each head, turned by the angle of the row's position."""
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.pairs, self.rows = shape.head_dim // 2, size.rows
         self.cosine: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
         self.sine: Floats = scratch.take(np.float32, shape.n_heads, self.pairs)
@@ -229,7 +229,7 @@ class Rope(CpuOperation):
         self.cosines = views.of(cache.cosines, np.float16, -1, self.pairs)
         self.sines = views.of(cache.sines, np.float16, -1, self.pairs)
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         cosine, sine, row, result, term = self.cosine, self.sine, self.row, self.result, self.term
         for r in range(batch.rows):
@@ -253,7 +253,7 @@ class Attention(CpuOperation):
     as often as it is shared; every product is that of one block of one head with one row, in both layouts.
     """
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.shared, self.width, self.size = shape.n_kv_heads, shape.head_dim, size
         self.group = shape.n_heads // self.shared
         heads, block = (self.shared, self.group), (BLOCK, self.width)
@@ -285,7 +285,7 @@ class Attention(CpuOperation):
         self.head_sums, self.head_results = self.sums.reshape(heads, self.width), self.out.reshape(rows, heads, -1)
         self.scalars = [self.largest[h : h + 1].reshape(()) for h in range(heads)]
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         rows, first = batch.rows, batch.first
         for r in range(rows):
@@ -322,7 +322,7 @@ class Attention(CpuOperation):
 class Add(CpuOperation):
     """The sum of two rows. The result may lie where the first operand does."""
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.width = shape.d_model
         self.left: Floats = scratch.take(np.float32, self.width)
         self.right: Floats = scratch.take(np.float32, self.width)
@@ -331,7 +331,7 @@ class Add(CpuOperation):
         """Take the memory."""
         self.x, self.y, self.out = (*(views.read(n, -1, self.width) for n in (0, 1)), views.written(-1, self.width))
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         for r in range(batch.rows):
             np.copyto(self.left, self.x[r])
@@ -343,7 +343,7 @@ class Add(CpuOperation):
 class SwiGlu(CpuOperation):
     """gate / (1 + exp(-gate)) * up."""
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.width = shape.d_ff
         self.gate: Floats = scratch.take(np.float32, self.width)
         self.up: Floats = scratch.take(np.float32, self.width)
@@ -353,7 +353,7 @@ class SwiGlu(CpuOperation):
         """Take the memory."""
         self.x, self.y, self.out = (*(views.read(n, -1, self.width) for n in (0, 1)), views.written(-1, self.width))
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         gate, up, part = self.gate, self.up, self.part
         for r in range(batch.rows):
@@ -370,7 +370,7 @@ class SwiGlu(CpuOperation):
 class Logits(CpuOperation):
     """The last rows times the output matrix: some rows at a time in scratch, which is private, then to the output."""
 
-    def __init__(self, scratch: Scratch, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
+    def __init__(self, scratch: ScratchParts, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> None:
         self.product = Product(scratch, weights[0])
         self.group = min(LOGIT_ROWS, size.output_rows)
         self.operands: Floats = scratch.take(np.float32, self.group, self.product.columns)
@@ -381,7 +381,7 @@ class Logits(CpuOperation):
         self.product.bind(views.blocks())
         self.x, self.out = views.read(0, -1, self.product.columns), views.written(-1, self.product.rows)
 
-    def __call__(self, batch: Batch) -> None:
+    def __call__(self, batch: PassBatch) -> None:
         """Compute a batch."""
         start = batch.rows - batch.outputs
         for first in range(0, batch.outputs, self.group):
@@ -397,22 +397,22 @@ OPERATIONS: dict[str, type[CpuOperation]] = {
 """The class of each kind of operation in `forward`."""
 
 
-class CpuKernels(Kernels):
+class CpuKernels(DeviceKernels):
     """The operations of a forward pass on a device whose views are NumPy arrays."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
 
     def workspace(self, operation: Operation, weights: Sequence[Matrix], shape: LlamaShape, size: PassSize) -> int:
-        """See `Kernels.workspace`: what the operation takes when it is made without memory."""
-        scratch = Scratch()
+        """See `DeviceKernels.workspace`: what the operation takes when it is made without memory."""
+        scratch = ScratchParts()
         OPERATIONS[operation.kind](scratch, weights, shape, size)
         return scratch.used
 
-    def bind(self, operation: Operation, bound: Bound, shape: LlamaShape, size: PassSize) -> Kernel:
-        """See `Kernels.bind`."""
+    def bind(self, operation: Operation, bound: OperationMemory, shape: LlamaShape, size: PassSize) -> Kernel:
+        """See `DeviceKernels.bind`."""
         views = Views(self.device, bound, size)
         memory = None if bound.scratch is None else views.of(bound.scratch, np.uint8, -1)
-        made = OPERATIONS[operation.kind](Scratch(memory), bound.weights, shape, size)
+        made = OPERATIONS[operation.kind](ScratchParts(memory), bound.weights, shape, size)
         made.bind(views)
         return made

@@ -18,7 +18,7 @@ from tmmu.foundry.weights import LlamaShape, WeightType
 
 
 @dataclass(slots=True)
-class Batch:
+class PassBatch:
     """What one pass is about: `rows` tokens, the first of them at position `first`; logits of the last `outputs`."""
 
     rows: int = 0
@@ -26,11 +26,11 @@ class Batch:
     outputs: int = 0
 
 
-Kernel = Callable[[Batch], None]
+Kernel = Callable[[PassBatch], None]
 """Compute one operation of a pass. It is called by the device's queue, makes no array data, and returns nothing."""
 
 
-class Region(NamedTuple):
+class BufferRegion(NamedTuple):
     """`size` bytes of a buffer from `offset` on."""
 
     buffer: Buffer
@@ -44,26 +44,26 @@ class DeviceWeight(NamedTuple):
     type: WeightType
     rows: int
     columns: int
-    region: Region
+    region: BufferRegion
 
 
 class LayerCache(NamedTuple):
     """Keys and values of one layer, float16 [heads, capacity, head_dim], and the tables [capacity, head_dim/2]."""
 
-    keys: Region
-    values: Region
-    cosines: Region
-    sines: Region
+    keys: BufferRegion
+    values: BufferRegion
+    cosines: BufferRegion
+    sines: BufferRegion
     heads: int
     capacity: int
 
 
-class Bound(NamedTuple):
+class OperationMemory(NamedTuple):
     """The memory of an operation: its operands, results, scratch and weights, and the cache if it uses it."""
 
-    reads: tuple[Region, ...]
-    writes: tuple[Region, ...]
-    scratch: Region | None
+    reads: tuple[BufferRegion, ...]
+    writes: tuple[BufferRegion, ...]
+    scratch: BufferRegion | None
     weights: tuple[DeviceWeight, ...]
     cache: LayerCache | None
 
@@ -72,7 +72,7 @@ USES_CACHE = ("Rope", "Attention")
 """The kinds of operations that are bound again when the cache has grown."""
 
 
-class Kernels(ABC):
+class DeviceKernels(ABC):
     """The operations of a device."""
 
     @abstractmethod
@@ -80,5 +80,5 @@ class Kernels(ABC):
         """The bytes of scratch that the operation needs, 0 for none."""
 
     @abstractmethod
-    def bind(self, operation: Operation, bound: Bound, shape: LlamaShape, size: PassSize) -> Kernel:
+    def bind(self, operation: Operation, bound: OperationMemory, shape: LlamaShape, size: PassSize) -> Kernel:
         """The kernel of an operation on its memory."""

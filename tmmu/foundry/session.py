@@ -24,7 +24,7 @@ from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import UseAfterFree
 from tmmu.foundry.forward import Operation, PassSize, forward_model, operations, scratch_name
-from tmmu.foundry.kernels import USES_CACHE, Batch, Bound, Kernel, LayerCache, Region
+from tmmu.foundry.kernels import USES_CACHE, BufferRegion, Kernel, LayerCache, OperationMemory, PassBatch
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
 from tmmu.plan.sections import Plan
@@ -190,7 +190,7 @@ class ModelSession:
         arena = [found.name for found in allocation.arenas]
         where = allocation.storages.arena[t.storage].tolist()
         of = {
-            name: Region(self._buffers[arena[home]], offset, size)
+            name: BufferRegion(self._buffers[arena[home]], offset, size)
             for name, home, offset, size in zip(
                 t.name.list(), where, allocation.addresses().tolist(), t.bytes.tolist(), strict=True
             )
@@ -202,7 +202,7 @@ class ModelSession:
         flat = self._buffers["outputs"].contents()[out.offset : out.offset + out.size]
         self._output = flat.view(np.dtype(self.size.dtype)).reshape(lines, columns)
         self._best, self._largest = np.zeros((), np.intp), np.zeros((), self._output.dtype)
-        self._batch = Batch()
+        self._batch = PassBatch()
         self._operations = list(operations(model.shape, model.file.output.name))
         self._regions = of
         self._kernels = [self._bound(k) for k in range(len(self._operations))]
@@ -216,11 +216,11 @@ class ModelSession:
         if operation.kind in USES_CACHE:
             held = self.cache
             keys, values, cos, sin = (
-                Region(buffer, 0, buffer.size)
+                BufferRegion(buffer, 0, buffer.size)
                 for buffer in (held.keys(operation.layer), held.values(operation.layer), held.cos, held.sin)
             )
             cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity)
-        bound = Bound(
+        bound = OperationMemory(
             tuple(of[name] for name in operation.reads),
             tuple(of[name] for name in operation.writes),
             of.get(scratch_name(operation)),

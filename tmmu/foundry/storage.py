@@ -24,7 +24,7 @@ class TensorType(Enum):
     OUTPUTS = "Outputs"
 
 
-class Row(NamedTuple):
+class ModeRow(NamedTuple):
     """A row of the table: the mode, the variable that forces Shared ("" for none), and why."""
 
     mode: StorageMode
@@ -32,16 +32,16 @@ class Row(NamedTuple):
     rationale: str
 
 
-STORAGE_MODES: dict[TensorType, Row] = {
-    TensorType.WEIGHTS: Row(StorageMode.PRIVATE, "", "High reuse, static. Needs max GPU bandwidth."),
-    TensorType.KV_CACHE: Row(
+STORAGE_MODES: dict[TensorType, ModeRow] = {
+    TensorType.WEIGHTS: ModeRow(StorageMode.PRIVATE, "", "High reuse, static. Needs max GPU bandwidth."),
+    TensorType.KV_CACHE: ModeRow(
         StorageMode.PRIVATE, "METALLIC_KV_CACHE_SHARED", "Read every step. High bandwidth requirement."
     ),
-    TensorType.INTERMEDIATES: Row(
+    TensorType.INTERMEDIATES: ModeRow(
         StorageMode.PRIVATE, "METALLIC_INTERMEDIATES_SHARED", "Short-lived, written/read by GPU kernels only."
     ),
-    TensorType.STAGING: Row(StorageMode.SHARED, "", "Written by CPU (Token IDs), read by GPU."),
-    TensorType.OUTPUTS: Row(StorageMode.SHARED, "", "Written by GPU (Logits), read by CPU (Sampling)."),
+    TensorType.STAGING: ModeRow(StorageMode.SHARED, "", "Written by CPU (Token IDs), read by GPU."),
+    TensorType.OUTPUTS: ModeRow(StorageMode.SHARED, "", "Written by GPU (Logits), read by CPU (Sampling)."),
 }
 """The document's five rows, which a test compares with its text."""
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tmmu.core.fields import boolean, distinct, entries, integer, keys, one_of, record, refuse, size, text, texts
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.plan.columns import Slots
 from tmmu.plan.sections import ArenaUse, ClaimedConfiguration, Claims, Usage
 
@@ -123,9 +123,9 @@ def _memories(value: Any, place: str) -> tuple[Memory, ...]:
     return found
 
 
-def _devices(value: Any, place: str) -> tuple[Device, ...]:
+def _devices(value: Any, place: str) -> tuple[DeviceConfiguration, ...]:
     readers = {"name": text, "memories": _memories, "nodes": texts, "ops": texts}
-    return entries(value, place, lambda item, at: Device(**record(readers, item, at)))
+    return entries(value, place, lambda item, at: DeviceConfiguration(**record(readers, item, at)))
 
 
 def _rules(value: Any, place: str) -> tuple[Rule, ...]:

@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 
 from tmmu.core.canonical import read_bounded
 from tmmu.core.errors import TmmuError
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule
 from tmmu.plan.configuration import check, wrong
 
 LIMIT = 1 << 20
@@ -125,7 +125,7 @@ def _arena(name: str, table: Any) -> ArenaConfiguration:
     return ArenaConfiguration(name, roles, **{key: value for key, value in fields.items() if key != "roles"})
 
 
-def _device(name: str, table: Any) -> Device:
+def _device(name: str, table: Any) -> DeviceConfiguration:
     place = f"device {name!r}"
     fields = _table("device", place, table, f"write [devices.{name}]")
     for memory, capacity in fields.get("memories", {}).items():
@@ -134,7 +134,7 @@ def _device(name: str, table: Any) -> Device:
                 place, f"the capacity of memory {memory!r}: expected an integer, got {capacity!r}", "state it in bytes"
             )
     memories = tuple(Memory(*item) for item in fields.get("memories", {}).items())
-    return Device(name, memories, tuple(fields.get("nodes", ())), tuple(fields.get("ops", ())))
+    return DeviceConfiguration(name, memories, tuple(fields.get("nodes", ())), tuple(fields.get("ops", ())))
 
 
 def _rule(number: int, table: Any) -> Rule:

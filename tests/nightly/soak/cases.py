@@ -18,7 +18,7 @@ from tmmu.core.vocabulary import (
     ANYWHERE,
     ArenaConfiguration,
     ArenaPolicy,
-    Device,
+    DeviceConfiguration,
     Memory,
     Model,
     Role,
@@ -106,7 +106,7 @@ def _arenas(chance: random.Random) -> tuple[tuple[ArenaConfiguration, ...], Aren
     ]  # fmt: skip
     if chance.random() < 0.5:
         arenas = [replace(arena, device="npu", memory="ram" if chance.random() < 0.7 else "") for arena in arenas]
-        devices = (Device("npu", (Memory("ram", 1 << 40),), (), ("Mat*",)),)
+        devices = (DeviceConfiguration("npu", (Memory("ram", 1 << 40),), (), ("Mat*",)),)
     else:
         devices = ()
     rules = []

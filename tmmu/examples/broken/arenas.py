@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Device, Memory, Role, Rule, Shares
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, DeviceConfiguration, Memory, Role, Rule, Shares
 from tmmu.examples.broken.editing import counted, edit, laid_out, row
 from tmmu.examples.broken.kinds import wrong
 from tmmu.examples.broken.models import skip
@@ -19,10 +19,10 @@ ARENAS = (
     ArenaConfiguration("slow", (Role.INPUT, Role.ACTIVATION, Role.SCRATCH), device="npu", memory="dram"),
     ArenaConfiguration("kept", (Role.PARAMETER,), reuse=False, device="npu", memory="dram"),
 )
-DEVICE = Device("npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 30)), ops=("MatMul",))
+DEVICE = DeviceConfiguration("npu", (Memory("sram", 1 << 20), Memory("dram", 1 << 30)), ops=("MatMul",))
 
 
-def _ruled(*rules: Rule, device: Device = DEVICE) -> Plan:
+def _ruled(*rules: Rule, device: DeviceConfiguration = DEVICE) -> Plan:
     """The right plan of `skip` under these rules."""
     return plan_memory(skip(), ARENAS, policy=ArenaPolicy((device,), rules)).plan
 
