@@ -34,7 +34,7 @@ SPLITS = {"gpt-2": (_GPT2,), "smollm": (r"\p{N}", _GPT2), "llama-bpe": (_LLAMA3,
 """How a text is split before merging, by `tokenizer.ggml.pre`; one expression after the other."""
 
 WHOLE_PIECES = ("llama-bpe", "llama3")
-"""Where a part of the text that is a piece is taken whole, whichever merges would lead to it; a text begins with BOS."""
+"""Where a part of the text that is a piece is taken whole, whatever the merges; a text begins with BOS."""
 
 LONGEST_PIECE, MOST_CHARACTERS = 1024, 1 << 24
 """A piece of a SentencePiece vocabulary has at most so many characters, and all together."""
