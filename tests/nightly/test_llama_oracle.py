@@ -24,7 +24,7 @@ from tmmu.examples.llama import SeededLlama
 from tmmu.foundry.tokenizer import PromptTokenizer
 from tmmu.foundry.weights import LlamaFile, open_llama
 
-xllamacpp = pytest.importorskip("xllamacpp")
+xllamacpp = pytest.importorskip("xllamacpp")  # what sessions are compared with: extra oracle
 
 PROMPTS = {
     "one": [1],
