@@ -190,7 +190,7 @@ def test_the_loop_keeps_what_it_captures_for_its_next_iteration(tmp_path: Path) 
 def test_names_are_models_traced_graphs_and_specs_and_then_wrong_plans_in_order() -> None:
     names = examples.names()
     wrong = [name for name in names if name.startswith("broken/")]
-    assert names == [*examples.MODELS, *examples.traced.DIGESTS, *examples.TEXTS, *sorted(wrong)]
+    assert names == [*examples.MODELS, *examples.LLAMAS, *examples.traced.DIGESTS, *examples.TEXTS, *sorted(wrong)]
     assert len(set(names)) == len(names)
 
 

@@ -75,6 +75,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     ),
     "transformers": ("tmmu.examples.traced.recipes",),
     "jax": ("tmmu.importers.jax",),
+    "gguf": ("tmmu.foundry.weights", "tmmu.examples.llama"),
+    "tokenizers": ("tmmu.foundry.tokenizer",),
 }  # fmt: skip
 """The modules under which a library may be imported at all."""
 
@@ -199,6 +201,7 @@ def test_every_module_has_a_layer() -> None:
         ("tmmu.mico.export", "from tmmu.planner import plan_memory"),
         ("tmmu.mico.fusion", "import torch"),
         ("tmmu.planner.plan", "import onnx"),
+        ("tmmu.foundry.dequantize", "from gguf import quants"),
         ("proofs.checker.execute", "import z3.z3core"),
         ("proofs.checker.execute", "import click"),
     ],
