@@ -1,0 +1,68 @@
+"""Leases: arrays of a pool's memory that the host or a command holds, counted until the last one is collected.
+
+A lease begins with an array whose base is an object of ours. NumPy keeps that base alive for all that is derived from
+the array (views, views of views, buffers, tensors of other libraries), so it is collected with the last of them.
+spec: FD2.7
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from tmmu.foundry.failures import InUse, UseAfterFree
+
+
+class _Base:
+    """What the arrays of one lease derive from."""
+
+    def __init__(self, array: Any, is_read_only: bool) -> None:
+        described = dict(array.__array_interface__)
+        self.__array_interface__ = {**described, "data": (described["data"][0], is_read_only)}
+        self._array = array  # keeps the memory mapped
+
+
+def leased(array: Any, ended: Callable[[], object], is_read_only: bool = False) -> Any:
+    """An array of the same bytes; `ended` is called once, when the last array derived from it was collected.
+
+    That may be in any thread, at any moment: `ended` must neither wait nor raise.
+    """
+    base = _Base(array, is_read_only)
+    weakref.finalize(base, ended).atexit = False
+    return np.asarray(base)
+
+
+class Lease:
+    """A lease with an end that is stated: `release`, or the end of a `with`.
+
+    `array` is the exported array. What is derived from it must be gone by then: NumPy has no way to take it back.
+    """
+
+    def __init__(self, array: Any, label: str) -> None:
+        self._array, self._label = array, label
+        self._base: Callable[[], object] = weakref.ref(array.base)
+
+    @property
+    def array(self) -> Any:
+        """The array. `UseAfterFree` after `release`."""
+        if self._array is None:
+            raise UseAfterFree("the lease was released", self._label, "export the tensor again")
+        return self._array
+
+    def release(self) -> None:
+        """End the lease. `InUse` while arrays that derive from it are held; it ends with the last of them then."""
+        self._array = None
+        if self._base() is not None:
+            raise InUse("arrays of the lease are held elsewhere", self._label, "delete them, or copy what is needed")
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._array = None
+        if kind is None:
+            self.release()

@@ -1,0 +1,405 @@
+"""The dynamic memory pool: a bump allocator over growing chunks, emptied as a whole by raising its generation.
+
+A request takes the first chunk with room (of at most 16), else opens the next, half as large again as the last. A
+reset makes all bytes free at once and all tensors stale. It takes place only while nothing accesses the pool: no array
+of it is held, and no command that was submitted on one of its tensors is left to be executed. So an access that found
+its tensor current keeps to bytes that are its tensor's until it ends, and a later one is refused.
+
+One lock guards it all, and is held for no longer than it takes to count. Leases may end while a thread is inside of
+it, even that very thread (arrays are collected at any moment): their numbers go to a queue, which whoever has the lock
+works off before and after. spec: FD2.1 to FD2.12
+"""
+
+from __future__ import annotations
+
+import gc
+import operator
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from time import monotonic
+from typing import Any, NamedTuple
+
+from tmmu.foundry.device import Buffer, Command, Device
+from tmmu.foundry.failures import InUse, OutOfMemory, PrivateAccess, UseAfterFree
+from tmmu.foundry.leases import leased
+from tmmu.foundry.pooled import PooledTensor, described
+from tmmu.foundry.storage import StorageMode
+from tmmu.runtime.events import EventLog
+
+ALIGNMENT = 256
+INITIAL = 256 << 20
+LIMIT = 5 << 30
+MOST_CHUNKS = 16
+POLL = 0.05
+"""Seconds after which a reset that waits looks again for leases that ended while this thread could not be told."""
+
+MORE = "reset the pool, or give it a larger limit"
+
+
+@dataclass
+class _Chunk:
+    buffer: Buffer
+    size: int
+    used: int = 0
+
+
+class PoolStatistics(NamedTuple):
+    """Counts of one moment; bytes are rounded to the alignment where `requested` does not say otherwise.
+
+    `allocated`, `requested`, `leases` and `commands` are of now, `capacity` of all chunks; `allocations`, `resets`,
+    `refused` (accesses of stale tensors), `lacked` (requests without room) and `in_use` (resets refused) of ever.
+    """
+
+    generation: int
+    chunks: int
+    capacity: int
+    allocated: int
+    requested: int
+    peak: int
+    allocations: int
+    resets: int
+    leases: int
+    commands: int
+    refused: int
+    lacked: int
+    in_use: int
+
+    @property
+    def fragmentation(self) -> int:
+        """Bytes that rounding has given out and no tensor asked for."""
+        return self.allocated - self.requested
+
+
+class MemoryPool:
+    """Tensors of one device that live until the pool is reset.
+
+    Parameters
+    ----------
+    device
+        Whose buffers the chunks are.
+    initial, limit
+        Bytes of the first chunk, and of all together; rounded up and down to the alignment.
+    mode
+        Of the chunks. Arrays are exported of Shared ones alone.
+    label
+        How messages and logs name it; a log needs one of its own for each pool.
+    forced_by
+        The variable that would have made it Shared, for the message.
+    generation_bits
+        The width of a generation. The last one cannot be reset: none comes again, so that no tensor does.
+    events
+        A log of what happens, which `check-models --follow` takes through `tla/foundry/PoolGenerations.tla`.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        *,
+        initial: int = INITIAL,
+        limit: int = LIMIT,
+        mode: StorageMode = StorageMode.PRIVATE,
+        label: str = "pool",
+        forced_by: str = "",
+        generation_bits: int = 64,
+        events: EventLog | None = None,
+    ) -> None:
+        if initial < 1 or limit < 0 or generation_bits < 1:
+            raise ValueError(f"a pool of {initial} of {limit} bytes, with generations of {generation_bits} bits")
+        self.device, self.mode, self.label, self.forced_by = device, mode, label, forced_by
+        self.initial, self.limit = _rounded(operator.index(initial)), limit // ALIGNMENT * ALIGNMENT
+        self.last_generation = (1 << generation_bits) - 1
+        self._events = events
+        self._lock = threading.Condition(threading.Lock())
+        self._chunks: list[_Chunk] = []
+        self._generation = 0
+        self._leases: dict[int, int] = {}  # by the number of the allocation
+        self._ended: deque[int] = deque()  # leases that have, and are still counted
+        self._commands = 0
+        self._requested = self._peak = self._allocations = self._refused = self._lacked = self._in_use = 0
+        self._users: dict[int, int] = {}
+        self._is_closed = False
+        self._log("pool made", initial=self.initial, limit=self.limit, chunks=MOST_CHUNKS, last=self.last_generation)
+
+    @property
+    def generation(self) -> int:
+        """How often it was reset."""
+        return self._generation
+
+    @property
+    def statistics(self) -> PoolStatistics:
+        """What it has given out and refused."""
+        with self._exclusive():
+            return PoolStatistics(
+                self._generation, len(self._chunks), self._capacity, self._allocated, self._requested, self._peak,
+                self._allocations, self._generation, sum(self._leases.values()), self._commands, self._refused,
+                self._lacked, self._in_use,
+            )  # fmt: skip
+
+    def allocate(self, shape: Sequence[int], dtype: Any) -> PooledTensor:
+        """A tensor of this generation, its bytes as others left them. O(1), but for a new chunk.
+
+        `OutOfMemory` where no chunk has room and none can be opened; the pool is as it was. ValueError for a shape or
+        an element type that is none. A tensor without elements takes no byte.
+        """
+        dims, kind = described(shape, dtype)
+        size = kind.itemsize
+        for dim in dims:
+            size *= dim
+        rounded = _rounded(size)
+        with self._exclusive():
+            self._check_open()
+            at = next((n for n, chunk in enumerate(self._chunks) if chunk.size - chunk.used >= rounded), None)
+            opened = {}
+            if at is None:
+                at = self._open(rounded)
+                opened = {"size": self._chunks[at].size}
+            chunk = self._chunks[at]
+            offset, chunk.used = chunk.used, chunk.used + rounded
+            self._requested += size
+            self._allocations += 1
+            self._peak = max(self._peak, self._allocated)
+            number = self._allocations
+            self._log(
+                "pool grow" if opened else "pool take", tensor=number, chunk=at, offset=offset, bytes=rounded, **opened
+            )
+            return PooledTensor(self, chunk.buffer, number, self._generation, at, offset, dims, kind)
+
+    def submit(
+        self,
+        command: Callable[..., object],
+        *,
+        reads: Sequence[PooledTensor] = (),
+        writes: Sequence[PooledTensor] = (),
+    ) -> int:
+        """Submit a command to the device, and hold the generation until it has ended. Returns its number.
+
+        It is called with an array for each tensor that it reads, which cannot be written, and then for each that it
+        writes. One that it keeps is a lease. `UseAfterFree` if any of them is stale; then nothing is submitted.
+        """
+
+        def execute() -> None:
+            arrays: list[Any] = []
+            try:
+                arrays += [self.export(tensor, is_read_only=True) for tensor in reads]
+                arrays += [self.export(tensor) for tensor in writes]
+                command(*arrays)
+            except BaseException as error:
+                _forget(error)
+                raise
+            finally:
+                arrays.clear()
+
+        return self.hold(execute, reads, writes)
+
+    def hold(self, command: Command, reads: Sequence[PooledTensor] = (), writes: Sequence[PooledTensor] = ()) -> int:
+        """The same for a command that needs no arrays, such as a blit."""
+
+        def execute() -> None:
+            is_whole = False
+            try:
+                command()
+                is_whole = True
+            finally:
+                with self._exclusive():
+                    self._commands -= 1
+                    self._lock.notify_all()
+                    self._log("pool complete", is_whole=is_whole, commands=self._commands)
+
+        with self._exclusive():
+            for tensor in (*reads, *writes):
+                self._check(tensor)
+            number = self.device.submit(execute)  # it cannot end before the lock is free
+            self._commands += 1
+            accesses = {name: [t.number for t in group] for name, group in (("reads", reads), ("writes", writes))}
+            self._log("pool submit", **accesses, commands=self._commands)
+            return number
+
+    def reset(self, *, wait: bool = True, timeout: float | None = None) -> None:
+        """Make all bytes free and all tensors stale. Chunks stay open.
+
+        While arrays of the pool are held or commands on its tensors are left to be executed, it waits, up to `timeout`
+        seconds if one is given. Meanwhile all others go on: what they allocate is of the old generation, and what they
+        lease or submit is waited for as well. `InUse` after that time, at once if it must not `wait`, or cannot because
+        a command calls it; `OutOfMemory` in the last generation. The pool is as it was then.
+        """
+        with self._settled(wait, timeout) as user:
+            self._generation += 1
+            self._requested = 0
+            for chunk in self._chunks:
+                chunk.used = 0
+            self._log("pool reset", user=user, generation=self._generation)
+
+    def close(self, *, wait: bool = True, timeout: float | None = None) -> None:
+        """Give all chunks back, when `reset` could empty them. Every later access is refused. Idempotent."""
+        with self._settled(wait, timeout, is_closing=True):
+            if not self._is_closed:
+                self._log("pool closed", generation=self._generation, allocations=self._allocations)
+            self._is_closed = True
+            chunks, self._chunks = self._chunks, []
+            self._lock.notify_all()
+        for chunk in chunks:
+            chunk.buffer.release()
+
+    # What tensors ask of their pool.
+
+    def is_current(self, tensor: PooledTensor) -> bool:
+        """Is the tensor of this generation?"""
+        return tensor.generation == self._generation and not self._is_closed
+
+    @contextmanager
+    def access(self, tensor: PooledTensor) -> Iterator[None]:
+        """What is done inside is done in the tensor's generation. `UseAfterFree` if that has passed."""
+        with self._exclusive():
+            self._check(tensor)
+            yield
+
+    def export(self, tensor: PooledTensor, is_read_only: bool = False) -> Any:
+        """An array of a tensor's bytes, as a lease. `PrivateAccess` on the host where the pool is Private."""
+        with self._exclusive():
+            self._check(tensor)
+            if self.mode is StorageMode.PRIVATE and not self.device.is_executing:
+                raise PrivateAccess(tensor.label, self.forced_by)
+            buffer = self._chunks[tensor.chunk].buffer
+            array = self.device.view(buffer, tensor.offset, tensor.dtype, tensor.shape)
+            array = leased(array, partial(self._lease_ended, tensor.number), is_read_only)
+            self._leases[tensor.number] = self._leases.get(tensor.number, 0) + 1
+            self._log("pool lease", tensor=tensor.number, leases=self._leases[tensor.number])
+            return array
+
+    # Under the lock, but for what takes it.
+
+    @property
+    def _capacity(self) -> int:
+        return sum(chunk.size for chunk in self._chunks)
+
+    @property
+    def _allocated(self) -> int:
+        return sum(chunk.used for chunk in self._chunks)
+
+    def _open(self, size: int) -> int:
+        """Open the next chunk, for a request of `size` bytes, and return its number."""
+        left = self.limit - self._capacity
+        wanted = self._chunks[-1].size * 3 // 2 // ALIGNMENT * ALIGNMENT if self._chunks else self.initial
+        why = "the device has none"
+        try:
+            if len(self._chunks) == MOST_CHUNKS:
+                why = f"none of the {MOST_CHUNKS} chunks has room"
+            elif left < max(size, ALIGNMENT):
+                why = f"the limit of {self.limit} leaves {left} beside the {len(self._chunks)} chunks"
+            else:
+                label = f"{self.label}: chunk {len(self._chunks)}"
+                made = self.device.new_buffer(min(max(wanted, size), left), self.mode, label, self.forced_by)
+                self._chunks.append(_Chunk(made, made.size))
+                return len(self._chunks) - 1
+        except OutOfMemory as error:
+            self._lack(size, True)
+            raise OutOfMemory(f"{size} bytes: {error.what}", self.label, size, error.fix or MORE) from error
+        self._lack(size, False)
+        raise OutOfMemory(f"{size} bytes: {why}", self.label, size, MORE)
+
+    def _lack(self, size: int, is_denied: bool) -> None:
+        self._lacked += 1
+        self._log("pool lack", bytes=size, is_denied=is_denied, lacked=self._lacked)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise UseAfterFree("the pool was closed", self.label, "make another")
+
+    def _check(self, tensor: PooledTensor) -> None:
+        if tensor.pool is not self:
+            raise ValueError(f"{tensor.label} is not of {self.label}")
+        self._check_open()
+        if tensor.generation != self._generation:
+            self._refused += 1
+            self._log("pool refuse", tensor=tensor.number, generation=tensor.generation, refused=self._refused)
+            what = f"it is of generation {tensor.generation}, and the pool of {self._generation}"
+            raise UseAfterFree(what, tensor.label, "allocate it again after each reset")
+
+    @contextmanager
+    def _settled(self, wait: bool, timeout: float | None, is_closing: bool = False) -> Iterator[int]:
+        """Ask for the pool to be emptied: what is done inside is done while nothing accesses it."""
+        until = inf if timeout is None else monotonic() + timeout
+        if wait and self._leases:
+            gc.collect()  # arrays in a cycle of references are held by nobody
+        with self._exclusive():
+            user = self._users.setdefault(threading.get_ident(), len(self._users) + 1)
+            self._log("pool ask", user=user)
+            while True:
+                if not is_closing:
+                    self._check_open()
+                    self._check_generation(user)
+                held = self._held()
+                if not held:
+                    break
+                left = until - monotonic()
+                if not wait or left <= 0 or self.device.is_executing:
+                    self._in_use += 1
+                    self._log("pool in use", user=user, in_use=self._in_use)
+                    raise InUse(held, self.label, "delete the arrays and wait for the device, or let the reset wait")
+                self._lock.wait(min(POLL, left))
+                self._collect()
+            yield user
+
+    def _check_generation(self, user: int) -> None:
+        if self._generation == self.last_generation:
+            self._log("pool exhausted", user=user, generation=self._generation)
+            what = f"generation {self._generation} is the last, and none may come again"
+            raise OutOfMemory(what, self.label, 0, "close the pool and make another")
+
+    def _held(self) -> str:
+        """What accesses the pool, for a message; "" for nothing."""
+        leases = sum(self._leases.values())
+        return f"{leases} leases and {self._commands} commands hold it" if leases or self._commands else ""
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """The lock. Leases that have ended are counted before, and those that end meanwhile after."""
+        try:
+            with self._lock:
+                self._collect()
+                yield
+        finally:
+            self._count_ended()
+
+    def _lease_ended(self, number: int) -> None:
+        """Called wherever an array is collected, perhaps in a thread that has the lock: it waits for nothing."""
+        self._ended.append(number)
+        self._count_ended()
+
+    def _count_ended(self) -> None:
+        """Count what has ended, unless a thread has the lock: that one looks again after it."""
+        while self._ended and self._lock.acquire(blocking=False):
+            try:
+                self._collect()
+            finally:
+                self._lock.release()
+
+    def _collect(self) -> None:
+        while self._ended:
+            number = self._ended.popleft()
+            self._leases[number] -= 1
+            self._log("pool return", tensor=number, leases=self._leases[number])
+            if not self._leases[number]:
+                del self._leases[number]
+            self._lock.notify_all()
+
+    def _log(self, event: str, **fields: Any) -> None:
+        if self._events is not None:
+            self._events(event, pool=self.label, **fields)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _forget(error: BaseException | None) -> None:
+    """Let the frames of a failed command hold its arrays no longer; the traceback keeps its lines."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
