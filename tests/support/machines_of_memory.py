@@ -204,11 +204,14 @@ SEALED_RECORDS = Tie(
 
 
 def _pool(constants: Values, state: State) -> Values:
-    content, cursor = state["content"], state["cursor"]
+    content, cursor, sizes = state["content"], state["cursor"], state["sizes"]
     return {
         "given": lambda h: 1 <= h <= len(state["handles"]),
         "cursor": lambda c: cursor[c] if 0 <= c < len(cursor) else 0,
+        "room": lambda c: sizes[c] if 0 <= c < len(sizes) else 0,
         "content": lambda c, b: content.get((c + 1, b), 0), "generation": state["generation"], "opened": len(cursor),
+        "leased": lambda h: at(state["leases"], h) if 1 <= h <= constants["Handles"] else 0,
+        "pending": lambda h: sum(h in command["reads"] | command["writes"] for command in state["queue"]),
     }  # fmt: skip
 
 
@@ -220,16 +223,28 @@ def _handles(constants: Values, state: State) -> Values:
 
     return {
         "none": 0, "chunk": of("chunk"), "first": of("first"), "bytes": of("bytes"), "of": of("generation"),
-        "room": lambda c: (2, 3)[c] if 0 <= c < 2 else 0,  # MCPoolGenerations
+        "last": constants["LastGeneration"],
     }  # fmt: skip
+
+
+def _accesses(constants: Values, step: Step) -> Iterator[Values]:
+    """The command that is submitted last, or executed first, and what it writes, if it does not fail."""
+    before, after = step.before["queue"], step.after["queue"]
+    command = after[-1] if len(after) > len(before) else before[0] if before else {"reads": set(), "writes": set()}
+    writes = set() if step.action == "Fail" else command["writes"]
+    written = {place: n for place, n in step.after["content"].items() if n in writes}
+    for values in named(x=range(1, constants["Handles"] + 1), size=step.after["sizes"][-1:] or [0]):
+        yield {
+            **values, "accesses": lambda h: h in command["reads"] | command["writes"],
+            "writer": lambda c, b: written.get((c + 1, b), 0),
+        }  # fmt: skip
 
 
 POOL_GENERATIONS = Tie(
     pool_generations.MACHINE,
     _handles, _pool,
     lambda constants, state: {"Handle": range(constants["Handles"] + 1), "Int": range(-1, 5)},
-    "PoolGenerations-omits-the-bump",
-    lambda constants, step: named(x=range(1, constants["Handles"] + 1)), ("Read", "Refuse"),
+    "PoolGenerations-omits-the-bump", _accesses, ("Lack", "Read", "Refuse", "Ask", "GiveUp", "Exhaust"),
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 ------------------------- MODULE MCPoolGenerations --------------------------
-(* The bounds under which TLC checks PoolGenerations. *)
+(* All bytes that chunks can have under the bounds of the configurations. *)
 EXTENDS PoolGenerations
 
-ChunkSizes == <<2, 3>>
+AllPlaces == {<<c, b>> : c \in 1..3, b \in 0..2}
 =============================================================================
