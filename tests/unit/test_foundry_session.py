@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tmmu.foundry.device import Buffer
 from tmmu.foundry.failures import OutOfMemory, PrivateAccess, UseAfterFree
 from tmmu.foundry.forward import document_buffers
 from tmmu.foundry.kernels import PassBatch
+from tmmu.foundry.pool import MemoryPool
+from tmmu.foundry.scoring import log_probabilities
 from tmmu.foundry.session import initialize_session
 from tmmu.foundry.storage import StorageMode
 from tmmu.foundry.weights import LlamaShape, open_llama
@@ -51,7 +54,7 @@ def test_logits_are_those_of_a_plain_run_bit_for_bit(file_type: str, dtype: str)
         plain = PlainLlama(open_llama(path), {"f16": np.float16, "f32": np.float32}[dtype], 512)
         session = session_of(model_of(path), SessionOptions(activations=dtype, initial=128))
         tokens = [token % shape.vocab for token in range(1, 2000, 13)]
-        found = [bits(row) for row in session.logits(tokens)]
+        found = [bits(row) for rows in session.passes(tokens) for row in rows]
         assert session.cache.capacity > 128
         assert found == [bits(plain.step(token)) for token in tokens]
 
@@ -71,7 +74,7 @@ def test_neither_chunk_nor_batch_nor_layout_nor_capacity_nor_mode_changes_a_bit(
             "METALLIC_INTERMEDIATES_SHARED": shared, "METALLIC_KV_CACHE_SHARED": shared,
         }  # fmt: skip
         session = session_of(model, SessionOptions(layout=layout, initial=initial), environment)
-        assert [bits(row) for row in session.logits(text[:100])] == expected[:100]
+        assert [bits(row) for rows in session.passes(text[:100]) for row in rows] == expected[:100]
         session.prefill(text[100:])
         assert bits(session.output[0]) == expected[-1]
         session.clear()
@@ -352,6 +355,28 @@ def test_logits_that_are_no_numbers_are_an_error(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(TmmuError, match="not finite"):
         list(session_of(model_of(path)).generate(PROMPT, 1))
+
+
+@pytest.mark.parametrize("mode", StorageMode)
+def test_log_probabilities_are_those_of_the_definition_whatever_the_batch(mode: StorageMode) -> None:
+    """In a pool that is reset after every pass. spec: FD6.13"""
+    text = [token % 300 for token in range(5, 400, 7)]
+    plain = PlainLlama(open_llama(file_of()))
+    expected = []
+    for token, following in pairwise(text):
+        exact = plain.step(token).astype(np.float64)
+        expected.append(exact[following] - np.log(np.exp(exact).sum()))
+    for batch in (1, 7, 64):
+        session = session_of(environment={"METALLIC_FOUNDRY_DECODE_BATCH_SIZE": str(batch)})
+        pool = MemoryPool(session.model.device, mode=mode, initial=1 << 20)
+        found = list(log_probabilities(session, text, pool))
+        assert np.allclose(found, expected, rtol=0, atol=1e-5)
+        assert pool.statistics.resets == -(-len(text) // batch)
+        pool.close()
+        session.close()
+        session.model.close()
+        assert session.model.device.live_bytes == 0
+    assert list(log_probabilities(session_of(), [1], MemoryPool(CpuDevice(), initial=1 << 20))) == []
 
 
 def test_a_session_in_one_call() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import resource
 import time
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmmu.cli import options as shared
-from tmmu.cli.units import memory, size
+from tmmu.cli.units import memory
 from tmmu.core.errors import TmmuError
 from tmmu.core.flags import existing
-from tmmu.core.output import json_text, print_lines, print_text, progress
+from tmmu.core.output import counted, json_text, print_lines, print_text, progress
 
 if TYPE_CHECKING:
     from tmmu.foundry.compiled import CompiledModel
+    from tmmu.foundry.session import ModelSession
     from tmmu.open_session import SessionOptions
 
 FORMAT = click.option(
@@ -45,9 +47,20 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+class Warnings(logging.Handler):
+    """Prints what is logged as a warning, as commands print errors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler.emit`."""
+        print_lines(f"{record.levelname.lower()}: {record.getMessage()}", err=True)
+
+
 @click.group()
 def session() -> None:
     """Run a Llama (GGUF) in memory that is planned, proved and made once."""
+    logger = logging.getLogger("tmmu.foundry")
+    if not logger.handlers:
+        logger.addHandler(Warnings())
 
 
 @session.command()
@@ -101,85 +114,132 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
     return verdict.exit
 
 
+PROMPT = click.option("--prompt", help="Text, tokenised with the file's vocabulary.")
+PROMPT_TOKENS = click.option(
+    "--prompt-tokens", "token_ids", metavar="IDS", help="Token ids, separated by commas, as they are."
+)
+FOLLOW_LOG = click.option(
+    "--follow-log", type=shared.output, help="Append each action to this log, for check-models --follow."
+)
+
+
 @session.command()
 @click.argument("model", type=existing)
-@click.option("--prompt", help="Text, tokenised with the file's vocabulary.")
-@click.option("--prompt-tokens", "tokens_text", metavar="IDS", help="Token ids, separated by commas, as they are.")
+@PROMPT
+@PROMPT_TOKENS
 @click.option("--tokens", "count", type=click.IntRange(0), default=32, show_default=True, help="Tokens to generate.")
 @click.option("--ignore-eos", is_flag=True, help="Never choose the token that ends a text.")
 @session_options
-@click.option("--follow-log", type=shared.output, help="Append each action to this log, for check-models --follow.")
+@FOLLOW_LOG
 @FORMAT
 def run(
-    model: str, prompt: str | None, tokens_text: str | None, count: int, ignore_eos: bool, follow_log: str | None,
+    model: str, prompt: str | None, token_ids: str | None, count: int, ignore_eos: bool, follow_log: str | None,
     style: str, **given: Any,
 ) -> int:  # fmt: skip
     """Continue a prompt greedily, in memory whose plan is proved first.
 
-    The tokens are the same for every prefill chunk, decode batch, layout and capacity. With --format json: tokens,
-    text, tokens per second, memory, drafts.
+    The tokens are the same for every prefill chunk, decode batch, layout and capacity.
 
     \b
     Exit codes: 0, 4 no model that can be run or no memory, 2 command line or environment, 70 internal error.
     """
+    from tmmu.cli.session_report import run_lines
+
+    opened, tokens = _ready(model, prompt, token_ids, follow_log, given)
+    device, counts = opened.model.device, opened.counts
+    room = max(opened.context.usable - len(tokens), 0)
+    if room < count:
+        logging.getLogger("tmmu.foundry").warning(
+            "%d tokens and not %d: the context of %d is full then", room, count, opened.context.usable
+        )
+    end = opened.model.file.metadata.get("tokenizer.ggml.eos_token_id")
+    stop = end if isinstance(end, int) else None
+    made = device.buffers_made
+    begun = time.perf_counter()
+    first: float | None = None
+    found: list[int] = []
+    for token in opened.generate(
+        tokens, min(count, room), stop=None if ignore_eos else stop, banned=stop if ignore_eos else None
+    ):
+        first = time.perf_counter() if first is None else first
+        found.append(token)
+    ended = time.perf_counter()
+    figures = {
+        "tokens": found,
+        "text": _text(opened.model, found),
+        "prompt_tokens": len(tokens),
+        "prompt_seconds": round((first or ended) - begun, 6),
+        "seconds": round(ended - begun, 6),
+        "tokens_per_second": None if first is None or len(found) < 2 else round((len(found) - 1) / (ended - first), 2),
+        "passes": counts.passes,
+        "drafted": counts.drafted,
+        "accepted": counts.accepted,
+        "capacity": opened.cache.capacity,
+        "device_peak_bytes": device.peak_bytes,
+        "process_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "buffers_made": device.buffers_made - made,
+    }
+    opened.close()
+    if style == "json":
+        print_text(json_text(figures))
+    else:
+        print_lines(*run_lines(figures))
+    return 0
+
+
+@session.command()
+@click.argument("model", type=existing)
+@PROMPT
+@PROMPT_TOKENS
+@session_options
+@FOLLOW_LOG
+@FORMAT
+def score(
+    model: str, prompt: str | None, token_ids: str | None, follow_log: str | None, style: str, **given: Any
+) -> int:
+    """Print the log-probability of each token of a text given those before it, and the perplexity.
+
+    It is computed in tensors of the dynamic memory pool, which is reset after every pass.
+    """
+    from tmmu.foundry.pool import MemoryPool
+    from tmmu.foundry.scoring import log_probabilities
+
+    opened, tokens = _ready(model, prompt, token_ids, follow_log, given)
+    pool = MemoryPool(opened.model.device, events=opened.events)
+    found = list(log_probabilities(opened, tokens, pool))
+    perplexity = math.exp(-sum(found) / len(found)) if found else None
+    pool.close()
+    opened.close()
+    if style == "json":
+        print_text(json_text({"tokens": tokens, "log_probabilities": found, "perplexity": perplexity}))
+        return 0
+    print_lines(
+        *(f"{token}  {value:.4f}" for token, value in zip(tokens[1:], found, strict=True)),
+        *([] if perplexity is None else [f"perplexity {perplexity:.4f} of {counted(len(found), 'token')}"]),
+    )
+    return 0
+
+
+def _ready(
+    path: str, prompt: str | None, token_ids: str | None, follow_log: str | None, given: dict[str, Any]
+) -> tuple[ModelSession, list[int]]:
+    """A session whose plan is proved, and the prompt's tokens."""
     from tmmu.foundry.session import initialize_session
     from tmmu.foundry.tokenizer import PromptTokenizer
     from tmmu.open_session import compiled, planned, prepare_session, prove
     from tmmu.runtime.events import EventLog
 
-    if (prompt is None) == (tokens_text is None):
+    if (prompt is None) == (token_ids is None):
         raise click.UsageError("give --prompt or --prompt-tokens")
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
-    doing = progress(model)
+    doing = progress(path)
     doing("planning and proving")
-    opened = compiled(model)
-    tokens = _tokens(tokens_text) if tokens_text is not None else PromptTokenizer(opened.file).encode(prompt or "")
+    opened = compiled(path)
+    tokens = _tokens(token_ids) if token_ids is not None else PromptTokenizer(opened.file).encode(prompt or "")
     events = None if follow_log is None else EventLog(follow_log)
-    made = prepare_session(opened, _options(given), events=events)
-    initialize_session(made, planned(made.forward), prove)
+    session = prepare_session(opened, _options(given), events=events)
+    initialize_session(session, planned(session.forward), prove)
     doing("")
-    end = opened.file.metadata.get("tokenizer.ggml.eos_token_id")
-    stop = end if isinstance(end, int) else None
-    written = made.model.device.buffers_made
-    begun = time.perf_counter()
-    first: float | None = None
-    out: list[int] = []
-    for token in made.generate(tokens, count, stop=None if ignore_eos else stop, banned=stop if ignore_eos else None):
-        first = time.perf_counter() if first is None else first
-        out.append(token)
-    ended = time.perf_counter()
-    text = _text(opened, out)
-    device, counts = opened.device, made.counts
-    process_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    figures = {
-        "tokens": out,
-        "text": text,
-        "prompt_tokens": len(tokens),
-        "prompt_seconds": round((first or ended) - begun, 6),
-        "seconds": round(ended - begun, 6),
-        "tokens_per_second": round((len(out) - 1) / (ended - first), 2) if first is not None and len(out) > 1 else None,
-        "passes": counts.passes,
-        "drafted": counts.drafted,
-        "accepted": counts.accepted,
-        "capacity": made.cache.capacity,
-        "device_peak_bytes": device.peak_bytes,
-        "process_peak_bytes": process_peak,
-        "buffers_made_in_run": device.buffers_made - written,
-    }
-    made.close()
-    if style == "json":
-        print_text(json_text(figures))
-        return 0
-    rate = figures["tokens_per_second"]
-    drafts = f"{counts.accepted} of {counts.drafted} drafted tokens accepted"
-    print_lines(
-        *([text] if text is not None else []),
-        f"tokens: {','.join(map(str, out))}",
-        f"{len(tokens)} prompt tokens in {figures['prompt_seconds']:.3f} s, "
-        f"{len(out)} tokens{'' if rate is None else f' at {rate} a second'}, {counts.passes} passes; {drafts}",
-        f"peak memory: {size(device.peak_bytes)} on the device, {size(process_peak)} of the process",
-    )  # fmt: skip
-    return 0
+    return session, tokens
 
 
 def _options(given: dict[str, Any]) -> SessionOptions:
@@ -192,7 +252,8 @@ def _tokens(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
-        raise click.BadParameter(f"{text[:40]!r} is not token ids", param_hint="--prompt-tokens") from error
+        what = f"{text[:40]!r} is not a list of token ids, as in 1,450,3118"
+        raise click.BadParameter(what, param_hint="--prompt-tokens") from error
 
 
 def _text(opened: CompiledModel, tokens: list[int]) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tmmu.cli.units import size
+from tmmu.core.output import counted
 from tmmu.foundry.compiled import STAGING_BYTES
 from tmmu.foundry.forward import document_buffers
 from tmmu.foundry.session import ModelSession, arena_mode, arena_sizes
@@ -86,3 +87,22 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         f"planned, {planned / found['unshared_bytes']:.1%}"
     )
     yield f"  the document's 24 buffers for this model, each for itself: {found['document_bytes']} bytes"
+
+
+def run_lines(figures: dict[str, Any]) -> Iterator[str]:
+    """The figures of a run for a person."""
+    if figures["text"] is not None:
+        yield figures["text"]
+    found = figures["tokens"]
+    yield f"tokens: {','.join(map(str, found))}"
+    rate = figures["tokens_per_second"]
+    yield (
+        f"{counted(figures['prompt_tokens'], 'prompt token')} in {figures['prompt_seconds']:.3f} s, "
+        f"{counted(len(found), 'token')}{'' if rate is None else f' at {rate} a second'}, "
+        f"{counted(figures['passes'], 'pass', 'passes')}; "
+        f"{figures['accepted']} of {counted(figures['drafted'], 'drafted token')} accepted"
+    )
+    yield (
+        f"peak memory: {size(figures['device_peak_bytes'])} on the device, "
+        f"{size(figures['process_peak_bytes'])} of the process"
+    )

@@ -332,13 +332,13 @@ class ModelSession:
         for _ in self._taken(tokens, self.settings.prefill_chunk_size, every=False):
             pass
 
-    def logits(self, tokens: Sequence[int]) -> Iterator[np.ndarray[Any, Any]]:
-        """Take tokens into the cache; yields the logits after each, a view of the output that the next pass changes.
+    def passes(self, tokens: Sequence[int]) -> Iterator[np.ndarray[Any, Any]]:
+        """Take tokens into the cache; yields the logits after each of a pass, [rows, vocab], for every pass.
 
-        As `prefill`, but of every token: for log-probabilities.
+        They are a view of the output, which the next pass changes. Otherwise as `prefill`.
         """
         for rows in self._taken(tokens, self.size.output_rows, every=True):
-            yield from self._output[:rows]
+            yield self._output[:rows]
 
     def generate(
         self, prompt: Sequence[int], count: int, *, stop: int | None = None, banned: int | None = None

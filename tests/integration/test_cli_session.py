@@ -1,0 +1,136 @@
+"""`tmmu session` on files: what it prints as JSON, writes and refuses. What it prints as text is in a snapshot."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.commands import ran
+from tests.support.plain_llama import PlainLlama
+from tests.support.small_llama import SMALL, file_of
+from tmmu.foundry.environment import VARIABLES
+from tmmu.foundry.tokenizer import PromptTokenizer
+from tmmu.foundry.weights import open_llama
+
+PROMPT = [1, 5, 7, 5, 7, 11]
+IDS = ",".join(map(str, PROMPT))
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("METALLIC_")]:
+        monkeypatch.delenv(name)
+
+
+def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    """What a command prints as JSON."""
+    code, out, _ = ran(capsys, "session", *arguments, "--format", "json")
+    assert code == 0
+    return json.loads(out)
+
+
+def test_a_run_states_its_tokens_text_speed_memory_and_drafts(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: FD8.1, FD6.4"""
+    found = answered(capsys, "run", str(file_of()), "--prompt-tokens", IDS, "--tokens", "20")
+    assert found["tokens"] == PlainLlama(open_llama(file_of())).greedy(PROMPT, 20)
+    assert found["text"] == PromptTokenizer(open_llama(file_of())).decode(found["tokens"])
+    assert (found["prompt_tokens"], found["buffers_made"]) == (len(PROMPT), 0)
+    assert found["tokens_per_second"] > 0
+    assert 0 <= found["accepted"] <= found["drafted"]
+    assert found["passes"] == 1 + 19 - found["accepted"]
+    assert 0 < found["device_peak_bytes"] < found["process_peak_bytes"]
+
+
+def test_a_prompt_is_tokenised_by_the_files_vocabulary(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: FD8.1"""
+    tokens = PromptTokenizer(open_llama(file_of())).encode("to be")
+    found = answered(capsys, "run", str(file_of()), "--prompt", "to be", "--tokens", "5", "--activations", "f32")
+    assert found["tokens"] == PlainLlama(open_llama(file_of()), activation_of("f32")).greedy(tokens, 5)
+
+
+def activation_of(name: str) -> type:
+    """NumPy's type of an option."""
+    import numpy as np
+
+    return {"f16": np.float16, "f32": np.float32}[name]
+
+
+def test_a_run_ends_with_the_text_or_the_context(capsys: pytest.CaptureFixture[str]) -> None:
+    """The token that ends a text is 2 in the small model; --ignore-eos never chooses it. spec: FD8.1"""
+    path = str(file_of())
+    for count in (0, 1):
+        assert len(answered(capsys, "run", path, "--prompt-tokens", IDS, "--tokens", str(count))["tokens"]) == count
+    code, out, err = ran(
+        capsys, "session", "run", path, "--prompt-tokens", IDS, "--context", "128", "--tokens", "500", "--ignore-eos",
+        "--format", "json",
+    )  # fmt: skip
+    assert (code, len(json.loads(out)["tokens"])) == (0, 128 - len(PROMPT))
+    assert "122 tokens and not 500" in err
+    assert 2 not in json.loads(out)["tokens"]
+
+
+def test_scores_are_those_of_the_session(capsys: pytest.CaptureFixture[str]) -> None:
+    """spec: FD8.6"""
+    found = answered(capsys, "score", str(file_of()), "--prompt-tokens", IDS)
+    assert (len(found["log_probabilities"]), found["tokens"]) == (len(PROMPT) - 1, PROMPT)
+    assert all(value < 0 for value in found["log_probabilities"])
+    assert answered(capsys, "score", str(file_of()), "--prompt-tokens", "1")["perplexity"] is None
+
+
+def test_the_plan_and_its_model_are_files_of_which_the_verifier_says_the_same(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """And a plan whose file is changed is refused. spec: FD8.2, FD8.3"""
+    from proofs.verify.entry import run as verify_plan
+
+    plan = tmp_path / "p.cbor"
+    code, out, err = ran(capsys, "session", "plan", str(file_of()), "-o", str(plan), "--format", "json")
+    found = json.loads(out)
+    assert (code, found["verdict"], err.count("wrote")) == (0, "PROVED", 2)
+    assert found["steady_bytes"] == sum(r["bytes"] for r in found["memory"] if not r["note"].endswith("at first"))
+    assert found["unshared_bytes"] > next(r["bytes"] for r in found["memory"] if r["what"] == "intermediates")
+    assert verify_plan([str(plan), "--model", f"{plan}.ir.cbor"]) == 0
+    other = tmp_path / "q.cbor"
+    assert ran(capsys, "session", "plan", str(file_of()), "-o", str(other), "--activations", "f32")[0] == 0
+    assert verify_plan([str(other), "--model", f"{plan}.ir.cbor"]) == 1
+
+
+def test_the_environment_is_printed_and_decides(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: FD8.4, FD7.1"""
+    rows = answered(capsys, "env")
+    assert [row["name"] for row in rows] == [variable.name for variable in VARIABLES]
+    monkeypatch.setenv("METALLIC_KV_MEMORY_BUDGET_MB", "1")
+    assert {row["name"]: row["value"] for row in answered(capsys, "env")}["METALLIC_KV_MEMORY_BUDGET_MB"] == "1"
+    found = answered(capsys, "plan", str(file_of()))["context"]
+    assert (found["budget"], found["budget_source"]) == (1 << 20, "METALLIC_KV_MEMORY_BUDGET_MB")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "named"),
+    [
+        (["plan", "MODEL", "--budget", "1KiB"], 2, "--budget"),
+        (["plan", "MODEL", "--context", "-1"], 2, "--context"),
+        (["plan", "MODEL", "--budget", "much"], 2, "--budget"),
+        (["run", "MODEL", "--prompt-tokens", "1,x"], 2, "--prompt-tokens"),
+        (["run", "MODEL", "--prompt-tokens", f"{SMALL.vocab}"], 2, "the prompt"),
+        (["run", "MODEL", "--prompt", "a", "--prompt-tokens", "1"], 2, "--prompt"),
+        (["run", "MODEL", "--prompt-tokens", "1,2,3", "--context", "2"], 4, "context of 2"),
+        (["run", "README.md", "--prompt-tokens", "1"], 4, "README.md"),
+        (["run", "none.gguf", "--prompt-tokens", "1"], 2, "none.gguf"),
+        (["score", "MODEL"], 2, "--prompt"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line_with_its_name(
+    arguments: list[str], code: int, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """spec: FD8.5"""
+    ended, out, err = ran(capsys, "session", *[str(file_of()) if a == "MODEL" else a for a in arguments])
+    assert (ended, out) == (code, "")
+    assert named in err
+    assert [line for line in err.splitlines() if not line.startswith("warning: ")] == [err.splitlines()[-1]]
