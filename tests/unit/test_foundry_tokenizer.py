@@ -128,7 +128,11 @@ def test_bytes_are_merged_within_the_parts_of_a_text(pre: str, tmp_path: Path) -
         st.characters(max_codepoint=126, min_codepoint=32),
     )).map("".join))  # fmt: skip
     def check(text: str) -> None:
-        wanted = [ids[piece] for part in SPLITS[pre](text) for piece in merged(part, MERGES)]
+        wanted = []
+        for part in SPLITS[pre](text):
+            whole = "".join(SHOWN[byte] for byte in part.encode())
+            is_whole = pre == "llama-bpe" and whole in ids
+            wanted += [ids[piece] for piece in ([whole] if is_whole else merged(part, MERGES))]
         assert tokenizer.encode(text) == begin + wanted
         assert tokenizer.decode(begin + wanted) == text
 

@@ -9,11 +9,11 @@ has the variance `VARIANCES[name]`. The same seed gives the same bytes everywher
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ VARIANCES = {
 }  # fmt: skip
 """By matrix the variance of its results; norms are drawn around 1. With smaller ones of q, k and what is added to the
 residual, rounding of the cache is not amplified from layer to layer. spec: FD5.12, FD5.14"""
+
+Store = Callable[[NDArray[np.float32]], NDArray[Any]]
 
 ALIGNMENT = 32
 BYTES_FROM, PIECES_FROM = 3, 259
@@ -98,15 +100,13 @@ def file_pieces(shape: SeededLlama, seed: int, file_type: str = "f32") -> Iterat
     check_seed(seed)
     if file_type not in TYPES:
         raise ValueError(f"there is no type {file_type!r}; it is one of {', '.join(TYPES)}")
-    if TYPES[file_type][2] > 1:
-        with needed("gguf", f"a file of the type {file_type}", "INVALID_WEIGHTS", "foundry"):
-            import gguf.quants  # noqa: F401
+    store = {kind: _store(kind) for kind in ("f32", file_type)}
     entries = list(_entries(shape, file_type))
     keys = _metadata(shape, file_type)
     header = b"".join(
         [b"GGUF", struct.pack("<IQQ", 3, len(entries), len(keys)), *keys, *(entry.header for entry in entries)]
     )
-    return chain([header, bytes(-len(header) % ALIGNMENT)], _data(entries, seed))
+    return chain([header, bytes(-len(header) % ALIGNMENT)], _data(entries, seed, store))
 
 
 def _entries(shape: SeededLlama, file_type: str) -> Iterator[Entry]:
@@ -126,22 +126,22 @@ def _entries(shape: SeededLlama, file_type: str) -> Iterator[Entry]:
         offset += -(-count // elements * size // ALIGNMENT) * ALIGNMENT
 
 
-def _data(entries: list[Entry], seed: int) -> Iterator[bytes]:
+def _data(entries: list[Entry], seed: int, store: dict[str, Store]) -> Iterator[bytes]:
     for k, entry in enumerate(entries):
         for elements in drawn(entry.elements, seed, k, entry.grid):
-            yield _stored(elements, entry.file_type)
+            yield store[entry.file_type](elements).tobytes()
         yield bytes(-entry.size % ALIGNMENT)
 
 
-def _stored(elements: NDArray[np.float32], file_type: str) -> bytes:
-    """The elements as the file has them, little-endian; all types but the quantised hold each exactly."""
+def _store(file_type: str) -> Store:
+    """Elements as the file has them, little-endian; all types but the quantised hold each exactly."""
     if TYPES[file_type][2] == 1:
-        return elements.astype("<f4" if file_type == "f32" else "<f2").tobytes()
-    from gguf import quants
-    from gguf.constants import GGMLQuantizationType
-
-    stored: bytes = quants.quantize(elements.reshape(1, -1), GGMLQuantizationType[file_type.upper()]).tobytes()
-    return stored
+        return lambda elements: elements.astype("<f4" if file_type == "f32" else "<f2")
+    with needed("gguf", f"a file of the type {file_type}", "INVALID_WEIGHTS", "foundry"):
+        from gguf import quants
+        from gguf.constants import GGMLQuantizationType
+    kind = GGMLQuantizationType[file_type.upper()]
+    return lambda elements: quants.quantize(elements.reshape(1, -1), kind)
 
 
 def _metadata(shape: SeededLlama, file_type: str) -> list[bytes]:

@@ -131,8 +131,9 @@ class PromptTokenizer:
         from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
         merges = self._file.metadata.get("tokenizer.ggml.merges")
-        pairs = [tuple(merge.split(" ")) for merge in merges] if isinstance(merges, list) else []
-        if not pairs or any(len(pair) != 2 for pair in pairs):
+        parts = [merge.split(" ") for merge in merges] if isinstance(merges, list) else []
+        pairs = [(part[0], part[1]) for part in parts if len(part) == 2]
+        if not parts or len(pairs) < len(parts):
             self._file.refuse("it is no array of pairs", "tokenizer.ggml.merges", INSTEAD)
         ids = {piece: k for k, piece in enumerate(self.pieces)}
         tokenizer = Tokenizer(models.BPE(vocab=ids, merges=pairs, ignore_merges=pre in WHOLE_PIECES))
