@@ -149,7 +149,8 @@ def test_a_block_is_enough():
         (4608, {"requested": 2300}, 2304, []),
         (4608, {"requested": 2305}, 2304, [(2305, 2304)]),
         (3000, {"requested": 8000}, 2048, [(8000, 2944), (2944, 2048)]),  # what it begins with is had at once
-        (3000, {"requested": 8000, "initial": 128}, 1408, [(8000, 2944), (2944, 1408)]),
+        (3000, {"requested": 8000, "initial": 128}, 1536, [(8000, 2944), (2944, 1536)]),
+        (384, {"requested": 8000, "initial": 1}, 256, [(8000, 384), (384, 256)]),
     ],
 )
 def test_strict_leaves_what_every_growth_can_reach(tokens, given, limit, clamped):

@@ -157,8 +157,9 @@ class ContextConfig:
         initial
             Tokens to begin with.
         strict
-            Whether old and new buffers of a growth must fit into the budget together. A capacity that every growth
-            can reach is then half of the budget, or the one that the cache begins with.
+            Whether old and new buffers of a growth must fit into the budget together. The limit is then the capacity
+            that can be reached however the cache grows: a block more than half of the budget, rounded down, or the
+            capacity that it begins with.
 
         Raises
         ------
@@ -195,7 +196,7 @@ class ContextConfig:
         limit = min(limit, rounded_up(maximum))
         allocated = min(limit, rounded_up(min(initial, maximum)))
         if strict:
-            reached = max(allocated, min(limit, rounded_down(held // 2)))
+            reached = max(allocated, min(limit, rounded_down((held + BLOCK) // 2)))
             if reached < min(limit, maximum):
                 why = f"{holds}, and while the cache grows, old and new share them (strict)"
                 clamps.append(Clamp(min(limit, maximum), reached, why))
