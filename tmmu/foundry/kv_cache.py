@@ -120,6 +120,7 @@ class KvCache:
         self.written = self.epoch = self.peak_bytes = 0
         self._buffers = CacheBuffers()
         self._is_closed = False
+        self._passes = 0  # that were logged
         self._growing = threading.RLock()  # held while the cache grows, is written, cut or closed
         self._state = threading.Lock()  # held for a moment, while buffers are exchanged or a read is submitted
         unit = shape.bytes_per_token
@@ -186,10 +187,11 @@ class KvCache:
             self._check()
             if not 0 <= count <= min(self.capacity, self.maximum) - self.written:
                 raise ValueError(f"{count} tokens behind {self.written}, with room for {self.capacity}")
-            self._log("cache pass", first=self.written, count=count, epoch=self.epoch)
-            if self.events is not None:
-                self.device.submit(lambda: self._log("cache passed"))
-            self.written += count
+            with self._state:
+                if self.events is not None:
+                    number = self._log_pass(count)
+                    self.device.submit(lambda: self._log("cache passed", number=number))
+                self.written += count
 
     def truncate(self, length: int) -> None:
         """Take back what was written behind `length` tokens, such as a draft that was rejected. O(1)."""
@@ -197,8 +199,10 @@ class KvCache:
             self._check()
             if not 0 <= length <= self.written:
                 raise ValueError(f"{length} tokens of {self.written}")
-            self.written = length
-            self._log("cache truncate", length=length)
+            with self._state:
+                if length < self.written:
+                    self._log("cache truncate", length=length)
+                self.written = length
 
     def clear(self) -> None:
         """Take back all tokens. The capacity stays."""
@@ -217,9 +221,9 @@ class KvCache:
             sources = (held.keys[layer], held.values[layer])
             target = self.device.new_buffer(2 * sources[0].size, StorageMode.SHARED, f"{self.label}: read")
             done.callback(target.release)
-            self._log("cache pass", first=written, count=0, epoch=self.epoch)
+            passed = ("cache passed", {"number": self._log_pass(0)})
             parts = [self.device.blit(s, 0, target, n * s.size, s.size) for n, s in enumerate(sources)]
-            number = self._submit(parts, failures, ("cache passed", {}), ("cache passed", {}))
+            number = self._submit(parts, failures, passed, passed)
             kept = done.pop_all()
         with kept:
             self._finish(number, failures)
@@ -266,9 +270,10 @@ class KvCache:
                 undo.pop_all()
                 self._buffers = new
                 self.epoch += 1
-                self._log("cache switch", capacity=new.capacity, epoch=self.epoch)
+                self._log("cache switch", capacity=new.capacity)
         with ExitStack() as last:
-            last.callback(self._settled, old.capacity * token)
+            if old.capacity:
+                last.callback(self._settled, old.capacity * token)
             for buffer in old:
                 last.callback(buffer.release)
 
@@ -295,8 +300,9 @@ class KvCache:
         for head in range(self.shape.cache_heads if self.written else 0):
             source, target = head * old.capacity, head * new.capacity
             parts = [self.device.blit(a, source * token, b, target * token, self.written * token) for a, b in pairs]
-            self._log("cache blit", head=head, source=source, target=target, count=self.written)
-            self._submit(parts, failures, ("cache copied", {"head": head}), ("cache broken", {"head": head}))
+            with self._state:  # no read comes between the line and what it is of
+                self._log("cache blit", head=head, source=source, target=target, count=self.written)
+                self._submit(parts, failures, ("cache copied", {"head": head}), ("cache broken", {"head": head}))
         parts = [self.device.blit(a, 0, b, 0, a.size) for a, b in zip(old.tables, new.tables, strict=False)]
         self._submit(parts, failures)
         row = self.shape.rope_bytes(1)
@@ -357,6 +363,11 @@ class KvCache:
         with self.budget.lock:
             self.budget.free(size)
             self._log_budget("cache close")
+
+    def _log_pass(self, count: int) -> int:
+        self._passes += 1
+        self._log("cache pass", number=self._passes, first=self.written, count=count, capacity=self.capacity)
+        return self._passes
 
     def _log_budget(self, event: str, **fields: Any) -> None:
         self._log(event, **fields, reserved=self.budget.reserved, transient=self.budget.transient)

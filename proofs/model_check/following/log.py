@@ -42,6 +42,10 @@ def _count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= LARGEST
 
 
+def _positive(value: Any) -> bool:
+    return _size(value) and value > 0
+
+
 def _size(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 64
 
@@ -116,6 +120,23 @@ EVENTS: dict[str, dict[str, Check]] = {
     "released": {},
     "damaged": {},
     "closed": {},
+    "cache open": {
+        "session": _count, "heads": _count, "token_bytes": _positive, "maximum": _count, "budget": _size,
+        "strict": _truth,
+    },
+    "cache ask": {"session": _count, "required": _count},
+    "cache grow": {"session": _count, "capacity": _count, "reserved": _size, "transient": _size},
+    "cache refuse": {"session": _count, "reserved": _size, "transient": _size},
+    "cache blit": {"session": _count, "head": _count, "source": _count, "target": _count, "count": _count},
+    "cache copied": {"session": _count, "head": _count},
+    "cache broken": {"session": _count, "head": _count},
+    "cache switch": {"session": _count, "capacity": _count},
+    "cache give back": {"session": _count, "reserved": _size, "transient": _size},
+    "cache fail": {"session": _count, "capacity": _count, "reserved": _size, "transient": _size},
+    "cache pass": {"session": _count, "number": _count, "first": _count, "count": _count, "capacity": _count},
+    "cache passed": {"session": _count, "number": _count},
+    "cache truncate": {"session": _count, "length": _count},
+    "cache close": {"session": _count, "reserved": _size, "transient": _size},
 }  # fmt: skip
 """Every event with its fields, and what each field must be."""
 
