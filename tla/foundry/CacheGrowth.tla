@@ -28,6 +28,7 @@ CONSTANTS Sessions,   \* sessions are 1..Sessions
           Maximum,    \* the longest context of any session, in tokens
           Budget,     \* units that there is memory for
           MostAtOnce, \* tokens that come at once
+          LookAhead,  \* tokens more than these that a session may ask for room for
           InFlight,   \* passes of a session that are submitted and have not ended
           Failures    \* how often memory or a copy cannot be had
 
@@ -120,11 +121,12 @@ Init == /\ strict \in BOOLEAN
 
 -----------------------------------------------------------------------------
 
-(* A session asks for room for so many tokens in all, where there is none; a new one has no cache yet. *)
+(* A session asks for room for so many tokens in all, where there is none, more than those that come
+   if it looks ahead. A new session has no cache yet. *)
 Ask(s, tokens) == /\ asked[s] = 0
                   /\ old[s] = None
                   /\ tokens > capacity[s]
-                  /\ tokens <= Min(length[s] + MostAtOnce, maximum[s])
+                  /\ tokens <= Min(length[s] + MostAtOnce + LookAhead, maximum[s])
                   /\ asked' = [asked EXCEPT ![s] = tokens]
                   /\ UNCHANGED <<given, capacity, length, buffer, growth, old, queue, positions, failures>>
 
@@ -280,6 +282,9 @@ CopiesHaveATarget == \A s \in SessionSet : Copies(s) # {} => next[s] # None
 (* The buffer that a pass in flight reads has not been given back. *)
 ReadsFindTheirBuffer == \A s \in SessionSet : \A i \in Passes(s) : queue[s][i].of \in {capacity[s], old[s].capacity}
 
+(* What a pass in flight writes goes to the cache, and not to a buffer that was replaced. *)
+WritesGoToTheCache == \A s \in SessionSet : \A i \in Writes(s) : queue[s][i].of = capacity[s]
+
 (* Nothing is ever lost: every token of every head is where a reader looks for it, once its pass has ended. *)
 NothingIsLost == \A s \in SessionSet : \A head \in HeadSet(s), position \in 0..(length[s] - 1) :
                     \/ \E i \in DOMAIN queue[s] : Covers(queue[s][i], position)
@@ -310,7 +315,7 @@ EveryoneIsAnswered == \A s \in SessionSet : asked[s] > 0 ~> asked[s] = 0
 OldIsGivenBack == \A s \in SessionSet : old[s] # None ~> old[s] = None
 
 THEOREM Spec => [](TypeOK /\ InBlocks /\ WithinBudget /\ PeakIsBounded /\ PositionsCover /\ CopiesHaveATarget)
-THEOREM Spec => [](ReadsFindTheirBuffer /\ NothingIsLost /\ ReadsFindTheirTokens)
+THEOREM Spec => [](ReadsFindTheirBuffer /\ WritesGoToTheCache /\ NothingIsLost /\ ReadsFindTheirTokens)
 THEOREM Spec => FailureLeavesTheOld /\ GrowsByDoubling /\ EveryoneIsAnswered /\ OldIsGivenBack
 
 -----------------------------------------------------------------------------
@@ -319,5 +324,4 @@ THEOREM Spec => FailureLeavesTheOld /\ GrowsByDoubling /\ EveryoneIsAnswered /\ 
 NeverGrowsTwice == \A s \in SessionSet : capacity[s] <= 2 * Block
 NeverGrowsInFlight == \A s \in SessionSet : next[s] = None \/ Writes(s) = {}
 NeverReadWhenReplaced == \A s \in SessionSet : old[s] # None => \A i \in Passes(s) : queue[s][i].of # old[s].capacity
-NeverRefused == [][\A s \in SessionSet : ~(asked[s] > 0 /\ asked'[s] = 0 /\ next[s] = None)]_vars
 =============================================================================

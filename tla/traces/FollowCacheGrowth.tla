@@ -36,8 +36,8 @@ FollowEnd(e, s) == /\ End(s)
 FollowBlit(e, s) == /\ Blit(s)
                     /\ Counted
                     /\ blits[s] = e.head
-                    /\ e.source = e.head * capacity[s]
-                    /\ e.target = e.head * next[s].capacity
+                    /\ e.start = e.head * capacity[s]
+                    /\ e.at = e.head * next[s].capacity
                     /\ e.count = length[s]
 
 Follow(e) ==

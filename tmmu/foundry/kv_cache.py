@@ -301,7 +301,7 @@ class KvCache:
             source, target = head * old.capacity, head * new.capacity
             parts = [self.device.blit(a, source * token, b, target * token, self.written * token) for a, b in pairs]
             with self._state:  # no read comes between the line and what it is of
-                self._log("cache blit", head=head, source=source, target=target, count=self.written)
+                self._log("cache blit", head=head, start=source, at=target, count=self.written)
                 self._submit(parts, failures, ("cache copied", {"head": head}), ("cache broken", {"head": head}))
         parts = [self.device.blit(a, 0, b, 0, a.size) for a, b in zip(old.tables, new.tables, strict=False)]
         self._submit(parts, failures)

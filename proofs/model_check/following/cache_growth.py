@@ -38,10 +38,13 @@ def paths(events: Sequence[Event]) -> Iterator[Path]:
     longest = max(columns["maximum"])
     path.constants = {
         "Sessions": str(len(opening)), "HeadCounts": _set(columns["heads"]), "Costs": _set(columns["cost"]),
-        "Block": str(BLOCK), "Maximum": value(longest, line), "Budget": value(opening[0].fields["budget"] // unit, line),
-        "MostAtOnce": value(longest, line), "InFlight": "1000", "Failures": "1000",
+        "Block": str(BLOCK), "Maximum": value(longest, line),
+        "Budget": value(opening[0].fields["budget"] // unit, line), "MostAtOnce": value(longest, line),
+        "LookAhead": "0", "InFlight": "1000", "Failures": "1000",
     }  # fmt: skip
-    path.given = {"strict": value(opening[0].fields["strict"])} | {key: value(rows, line) for key, rows in columns.items()}
+    path.given = {"strict": value(opening[0].fields["strict"])} | {
+        key: value(rows, line) for key, rows in columns.items()
+    }
     for event in events:
         if event.kind in ACTIONS:
             fields = dict(event.fields)

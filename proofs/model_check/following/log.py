@@ -127,7 +127,7 @@ EVENTS: dict[str, dict[str, Check]] = {
     "cache ask": {"session": _count, "required": _count},
     "cache grow": {"session": _count, "capacity": _count, "reserved": _size, "transient": _size},
     "cache refuse": {"session": _count, "reserved": _size, "transient": _size},
-    "cache blit": {"session": _count, "head": _count, "source": _count, "target": _count, "count": _count},
+    "cache blit": {"session": _count, "head": _count, "start": _count, "at": _count, "count": _count},
     "cache copied": {"session": _count, "head": _count},
     "cache broken": {"session": _count, "head": _count},
     "cache switch": {"session": _count, "capacity": _count},
