@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 from proofs.lemmas.planner import pools
@@ -251,33 +252,66 @@ POOL_GENERATIONS = Tie(
 # ---- CacheGrowth
 
 
+def _of_one_session(step: Step) -> Step:
+    """The step as one of the session that it is of, or of the first."""
+    count = len(step.before["capacity"])
+    changes = [s for s in range(count) if any(step.before[name][s] != step.after[name][s] for name in _OF_A_SESSION)]
+    at = changes[0] if changes else 0
+    before, after = ({name: state[name][at] for name in _OF_A_SESSION} for state in (step.before, step.after))
+    return Step(step.action, before, after)
+
+
+_OF_A_SESSION = (
+    "heads", "capacity", "length", "buffer", "asked", "next", "blits", "filled", "broken", "old", "queue",
+)  # fmt: skip
+
+
+def _pass(command: Any) -> tuple[int, int, int]:
+    return command["of"], command["first"], command["count"]
+
+
 def _cache(constants: Values, state: State) -> Values:
     def held(buffer: Any) -> Any:
         places = dict(enumerate(buffer, 1)) if isinstance(buffer, tuple) else buffer
         return lambda b: places.get(b, ())
 
+    passes = [_pass(command) for command in state["queue"] if command["what"] == "pass"]
+    copies = {command["head"] for command in state["queue"] if command["what"] == "copy"}
     return {
         "capacity": state["capacity"], "cache": held(state["buffer"]), "length": state["length"],
         "growing": state["next"]["capacity"] > 0, "larger": state["next"]["capacity"],
         "next": held(state["next"]["buffer"]), "filled": lambda h: h in state["filled"],
+        "copying": lambda h: h in copies, "kept": state["old"]["capacity"] > 0,
+        "kept_capacity": state["old"]["capacity"], "in_flight": passes.count,
+        "writer": lambda p: next((c for c in passes if c[1] <= p < c[1] + c[2]), (0, 0, 0)),
     }  # fmt: skip
+
+
+def _passes(constants: Values, state: State) -> list[tuple[int, int, int]]:
+    """Every pass that may be in flight before or after a step that ends in this state."""
+    buffers = {0, state["capacity"], state["old"]["capacity"]}
+    return list(product(buffers, range(constants["Maximum"] + 1), range(constants["MostAtOnce"] + 1)))
+
+
+def _choices(constants: Values, step: Step) -> Iterator[Values]:
+    which = {"Pass": step.after["queue"][-1:], "End": step.before["queue"][:1]}.get(step.action)
+    xs = range(step.after["heads"]) if which is None else map(_pass, which)
+    return named(x=xs, wanted=[step.after["next"]["capacity"]], rest=[step.after["length"]])
 
 
 CACHE_GROWTH = Tie(
     cache_growth.MACHINE,
     lambda constants, state: {
-        "heads": constants["Heads"], "token": lambda h, p: (h, p), "place": lambda c, h, p: h * c + p,
+        "heads": state["heads"], "token": lambda h, p: (h, p), "place": lambda c, h, p: h * c + p,
         "head_of": lambda c, b: b // c if c else 0, "position_of": lambda c, b: b % c if c else 0,
+        "of": lambda c: c[0], "first": lambda c: c[1], "count": lambda c: c[2],
     },
     _cache,
     lambda constants, state: {
-        "Int": range(constants["Heads"] * max(state["capacity"], state["next"]["capacity"])),
+        "Int": range(state["heads"] * max(state["capacity"], state["next"]["capacity"])),
+        "Command": _passes(constants, state),
     },
-    "CacheGrowth-one-copy",
-    lambda constants, step: named(
-        x=range(constants["Heads"]), pending=[step.before["pending"]], wanted=[step.after["next"]["capacity"]]
-    ),
-    ("Come", "Refuse"),
+    "CacheGrowth-one-copy", _choices, ("Ask", "Refuse"), _of_one_session,
 )  # fmt: skip
 
 

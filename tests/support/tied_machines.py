@@ -30,6 +30,7 @@ class Tie:
     `fixed` gives the constants, `state` the variables (a witness, as it may be before a step; after it, it is what its
     effect gives); `ranges` over what quantifiers run. `parameters` proposes values for what actions declare. `silent`
     are actions of the module that change nothing of the machine. A `twin` of the module takes a step that is none.
+    `part` takes out of a step what the machine is about, where the module has several of it.
     """
 
     machine: Machine
@@ -39,6 +40,7 @@ class Tie:
     twin: str
     parameters: Callable[[Values, Step], Iterable[Values]] = lambda constants, step: [{}]
     silent: tuple[str, ...] = ()
+    part: Callable[[Step], Step] = lambda step: step
 
     @cached_property
     def actions(self) -> dict[str, list[Statement]]:
@@ -59,6 +61,7 @@ def disagreement(tie: Tie, constants: Values, step: Step) -> str | None:
     """What of a step is not as the lemma states, or None."""
     if step.action not in tie.actions:
         return f"{step.action}: no action of the machine"
+    step = tie.part(step)
     before, after = tie.state(constants, step.before), tie.state(constants, step.after)
     ranges = tie.ranges(constants, step.after)
     if step.action in tie.silent:
@@ -98,6 +101,7 @@ def _function(ground: Ground, names: list[str], value: Expression) -> Callable[.
 def beginning(tie: Tie, constants: Values, first: State) -> str | None:
     """What of a first state is not as the lemma states, or None."""
     statement = tie.machine.statement(tie.machine.init)
+    first = tie.part(Step(tie.machine.init.name, first, first)).before
     failed = failing(
         statement, {**tie.fixed(constants, first), **tie.state(constants, first)}, tie.ranges(constants, first)
     )

@@ -2,7 +2,8 @@
 
 The place of a token of a head is `head * capacity + position`. By the first statement no two tokens share a place,
 whatever the capacity; so a place at a capacity has one head and one position, and the machine has functions of a
-capacity for just that: `place`, `head_of` and `position_of`. spec: V4.9
+capacity for just that: `place`, `head_of` and `position_of`. The machine is the cache of one session. What the budget of
+several needs is a statement by itself; sums over sessions are those of `totals`. spec: V4.9
 """
 
 from __future__ import annotations
@@ -73,11 +74,12 @@ ARITHMETIC = (
 _IN_NEW = """(set (next ?b) (ite (and (= x (head_of larger ?b)) (<= 0 (position_of larger ?b))
 (< (position_of larger ?b) length)) (cache (place capacity x (position_of larger ?b))) (next ?b)))"""
 _STILL = "(forall ((c Command)) (=> (< 0 (in_flight c)) (= 0 (count c))))"
+_UNREAD = "(forall ((c Command)) (=> (< 0 (in_flight c)) (distinct (of c) kept_capacity)))"
 
 MACHINE = Machine(
     "cache_growth",
-    "Every token of every head is where a reader looks for it once its pass has ended, while the cache grows too; what a"
-    " pass in flight reads is there, and a copy in flight has a buffer to write to.",
+    "Every token of every head is where a reader looks for it once its pass has ended, while the cache grows too; what"
+    " a pass in flight reads is there, and a copy in flight has a buffer to write to.",
     """
     (declare-sort Token 0)(declare-fun token (Int Int) Token)(declare-const heads Int)
     (declare-fun place (Int Int Int) Int)(declare-fun head_of (Int Int) Int)(declare-fun position_of (Int Int) Int)
@@ -135,7 +137,7 @@ MACHINE = Machine(
         ),
         MachineRule(
             "Copy",
-            "The row of one head is copied to where it begins in the larger buffer. It comes after all passes that write.",
+            "The row of one head is copied to where it begins in the larger buffer, after all passes that write.",
             f"(any x Int) (copying x) {_STILL} {_IN_NEW} (set (filled x) true) (set (copying x) false)",
             (Mutant("one copy, rows as they lay", "(cache (place capacity x (position_of larger ?b)))", "(cache ?b)"),
              Mutant("the last token is left out", "(< (position_of larger ?b) length)",
@@ -146,7 +148,8 @@ MACHINE = Machine(
             "Break",
             "A copy fails.",
             "(any x Int) (copying x) (set (copying x) false)",
-            (Mutant("its head counts as filled", "(set (copying x) false)", "(set (copying x) false) (set (filled x) true)"),),
+            (Mutant("its head counts as filled", "(set (copying x) false)",
+                    "(set (copying x) false) (set (filled x) true)"),),
         ),
         MachineRule(
             "Switch",
@@ -163,9 +166,8 @@ MACHINE = Machine(
         MachineRule(
             "GiveBack",
             "The old buffer is given back when no pass in flight reads it.",
-            """(= kept true) (forall ((c Command)) (=> (< 0 (in_flight c)) (distinct (of c) kept_capacity)))
-            (set kept false)""",
-            (Without("while it is read", "(forall ((c Command)) (=> (< 0 (in_flight c)) (distinct (of c) kept_capacity)))"),),
+            f"(= kept true) {_UNREAD} (set kept false) (any kept_capacity')",
+            (Without("while it is read", _UNREAD),),
         ),
         MachineRule(
             "Fail",
@@ -193,7 +195,7 @@ MACHINE = Machine(
             "A pass ends, and what it writes is there, each token in the row of its head.",
             """(any x Command) (< 0 (in_flight x)) (set (in_flight x) (- (in_flight x) 1))
             (set (cache ?b) (ite (and (<= (first x) (position_of capacity ?b))
-              (< (position_of capacity ?b) (+ (first x) (count x))))
+              (< (position_of capacity ?b) (+ (first x) (count x))) (< (head_of capacity ?b) heads))
               (token (head_of capacity ?b) (position_of capacity ?b)) (cache ?b)))""",
             (Mutant("without the first token", "(<= (first x) (position_of capacity ?b))",
                     "(< (first x) (position_of capacity ?b))"),
