@@ -21,7 +21,13 @@ from proofs.kernel import installed
 
 KERNEL = Path(__file__).parent / "integration" / "kernel"
 C_COMPILERS = ("gcc", "clang")
+MODELS = KERNEL.with_name("models")
 collect_ignore = [] if installed.program() is not None else [str(path) for path in sorted(KERNEL.glob("test_*.py"))]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, the runs of TLC: at the end short tests keep all workers busy."""
+    items.sort(key=lambda item: MODELS not in item.path.parents)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

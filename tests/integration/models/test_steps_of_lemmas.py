@@ -30,7 +30,7 @@ TIES = {
     "MappedRegions": memory.MAPPED_REGIONS, "Eviction": memory.EVICTION, "WriteLocks": memory.WRITE_LOCKS,
     "DeltaEncoding": memory.DELTA_ENCODING, "SealedRecords": memory.SEALED_RECORDS,
 }  # fmt: skip
-MOST = 40
+MOST = share(40)
 """How many steps of each action are looked at."""
 
 
