@@ -209,7 +209,7 @@ def test_a_plan_of_another_pass_is_refused() -> None:
 
 
 def test_initializing_again_changes_nothing() -> None:
-    """spec: FD6.1"""
+    """spec: FD6.14"""
     session = session_of()
     made, before = session.model.device.buffers_made, session.buffers
 

@@ -1,4 +1,4 @@
-"""`tmmu session`: a language model in memory that is planned, proved and made once. spec: FD8.1 to FD8.6"""
+"""`tmmu session`: a language model in memory that is planned, proved and made once. spec: FD8.1 to FD8.7"""
 
 from __future__ import annotations
 

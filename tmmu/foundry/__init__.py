@@ -3,5 +3,5 @@
 `session` is the static execution graph: its buffers are made once, from a plan that was proved. `pool` is the dynamic
 memory pool with generations. `context` says how many tokens the budget holds, `kv_cache` grows with them, `weights`
 reads GGUF files, `storage` is the table of storage modes. `device` is what a machine has to offer; `cpu` is the one
-that ships. spec: FD1.1 to FD9.9
+that ships.
 """

@@ -1,7 +1,7 @@
 """The CPU as a device: mapped memory, and a thread that executes commands in order.
 
 Private memory is protected by the interface alone: the host has no way to it but through commands. A CUDA or Metal
-device would be a file like this one. spec: FD1.1 to FD1.9
+device would be a file like this one. spec: FD1.1 to FD1.7
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The host makes buffers and submits commands; the device executes them one after 
 a number, from 1. `submitted` is the number of the last one submitted, `completed` of the last one that has ended. Only
 commands access Private memory. A device is one file that implements `Device` and `Buffer` (and `Kernels` of `kernels`,
 if models are to run on it); `cpu` is the one that ships.
-spec: FD1.1 to FD1.9
+spec: FD1.1 to FD1.7
 """
 
 from __future__ import annotations

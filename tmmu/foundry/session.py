@@ -3,7 +3,7 @@
 `ModelSession.forward` is the model of a pass, which the caller plans. `initialize_session` has the plan proved by the
 caller's function before the first byte is asked for, makes every buffer or none, brings the weights to the device, and
 binds each operation to its memory. From then on a token costs commands and no memory: only the cache grows, with the
-text. spec: FD6.1 to FD6.9, FD8.1
+text. spec: FD6.1 to FD6.14
 """
 
 from __future__ import annotations
@@ -422,7 +422,7 @@ def initialize_session(session: ModelSession, plan: Plan, prove: Prove) -> Model
 
     Notes
     -----
-    spec: FD6.1, FD6.2, FD6.3
+    spec: FD6.1, FD6.2, FD6.3, FD6.14
     """
     if session.is_closed:
         raise UseAfterFree("it is closed", f"session {session.number}", "make a new session")
