@@ -7,6 +7,7 @@ budget, which the steady state therefore never exceeds. spec: FD3.1 to FD3.8
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from dataclasses import dataclass
@@ -208,6 +209,9 @@ class ContextConfig:
         )
 
 
+_numbers = itertools.count(1)
+
+
 class KvBudget:
     """Bytes that the caches of several sessions share. Thread safe; every call is O(1).
 
@@ -225,6 +229,8 @@ class KvBudget:
 
     def __init__(self, total: int, strict: bool = False) -> None:
         self.total, self.strict = total, strict
+        self.number = next(_numbers)
+        """Which budget of the process it is, for logs."""
         self.reserved = self.transient = self.peak = 0
         self.lock = threading.RLock()
         """Whoever logs what it reserved holds it meanwhile, so that the log has the real order."""

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class KvCache:
         self._growing = threading.RLock()  # held while the cache grows, is written, cut or closed
         self._state = threading.Lock()  # held for a moment, while buffers are exchanged or a read is submitted
         unit = shape.bytes_per_token
-        self._log("cache open", heads=shape.cache_heads, token_bytes=unit, maximum=self.maximum,
+        self._log("cache open", ledger=budget.number, heads=shape.cache_heads, token_bytes=unit, maximum=self.maximum,
                   budget=budget.total, strict=budget.strict)  # fmt: skip
         self._grow(context.allocated)
 
@@ -189,8 +190,7 @@ class KvCache:
                 raise ValueError(f"{count} tokens behind {self.written}, with room for {self.capacity}")
             with self._state:
                 if self.events is not None:
-                    number = self._log_pass(count)
-                    self.device.submit(lambda: self._log("cache passed", number=number))
+                    self.device.submit(self._pass(count))
                 self.written += count
 
     def truncate(self, length: int) -> None:
@@ -221,7 +221,7 @@ class KvCache:
             sources = (held.keys[layer], held.values[layer])
             target = self.device.new_buffer(2 * sources[0].size, StorageMode.SHARED, f"{self.label}: read")
             done.callback(target.release)
-            passed = ("cache passed", {"number": self._log_pass(0)})
+            passed = self._pass(0)
             parts = [self.device.blit(s, 0, target, n * s.size, s.size) for n, s in enumerate(sources)]
             number = self._submit(parts, failures, passed, passed)
             kept = done.pop_all()
@@ -260,10 +260,13 @@ class KvCache:
                         old.capacity * token, least * token, most * token, BLOCK * token, self.label
                     )
                 except OutOfMemory:
-                    self._log_budget("cache refuse")
+                    self._log("cache refuse", reserved=self.budget.reserved, transient=self.budget.transient)
                     raise
                 undo.callback(self._cancelled, old.capacity * token, size)
-                self._log_budget("cache grow", capacity=size // token)
+                self._log(
+                    "cache grow", capacity=size // token, reserved=self.budget.reserved,
+                    transient=self.budget.transient,
+                )  # fmt: skip
             new = self._made(size // token, undo)
             self._fill(old, new)
             with self._state:
@@ -302,7 +305,7 @@ class KvCache:
             parts = [self.device.blit(a, source * token, b, target * token, self.written * token) for a, b in pairs]
             with self._state:  # no read comes between the line and what it is of
                 self._log("cache blit", head=head, start=source, at=target, count=self.written)
-                self._submit(parts, failures, ("cache copied", {"head": head}), ("cache broken", {"head": head}))
+                self._submit(parts, failures, partial(self._copied, head), partial(self._broken, head))
         parts = [self.device.blit(a, 0, b, 0, a.size) for a, b in zip(old.tables, new.tables, strict=False)]
         self._submit(parts, failures)
         row = self.shape.rope_bytes(1)
@@ -326,8 +329,8 @@ class KvCache:
         self,
         parts: list[Command],
         failures: list[BaseException],
-        done: tuple[str, dict[str, Any]] | None = None,
-        failed: tuple[str, dict[str, Any]] | None = None,
+        done: Command | None = None,
+        failed: Command | None = None,
     ) -> int:
         """Submit commands as one. What they raise goes to `failures`, and not to whoever waits for the device next."""
 
@@ -340,7 +343,7 @@ class KvCache:
                 failures.append(failure)
                 then = failed
             if then is not None:
-                self._log(then[0], **then[1])
+                then()
 
         return self.device.submit(execute)
 
@@ -349,28 +352,35 @@ class KvCache:
         if failures:
             raise failures[0]
 
+    def _copied(self, head: int) -> None:
+        self._log("cache copied", head=head)
+
+    def _broken(self, head: int) -> None:
+        self._log("cache broken", head=head)
+
     def _cancelled(self, old: int, new: int) -> None:
         with self.budget.lock:
             self.budget.cancel(old, new)
-            self._log_budget("cache fail", capacity=self.capacity)
+            self._log(
+                "cache fail", capacity=self.capacity, reserved=self.budget.reserved, transient=self.budget.transient
+            )
 
     def _settled(self, old: int) -> None:
         with self.budget.lock:
             self.budget.settle(old)
-            self._log_budget("cache give back")
+            self._log("cache give back", reserved=self.budget.reserved, transient=self.budget.transient)
 
     def _freed(self, size: int) -> None:
         with self.budget.lock:
             self.budget.free(size)
-            self._log_budget("cache close")
+            self._log("cache close", reserved=self.budget.reserved, transient=self.budget.transient)
 
-    def _log_pass(self, count: int) -> int:
+    def _pass(self, count: int) -> Command:
+        """Log a pass that is about to be submitted. Returns the command that logs its end."""
         self._passes += 1
-        self._log("cache pass", number=self._passes, first=self.written, count=count, capacity=self.capacity)
-        return self._passes
-
-    def _log_budget(self, event: str, **fields: Any) -> None:
-        self._log(event, **fields, reserved=self.budget.reserved, transient=self.budget.transient)
+        number = self._passes
+        self._log("cache pass", number=number, first=self.written, count=count, capacity=self.capacity)
+        return lambda: self._log("cache passed", number=number)
 
     def _log(self, event: str, **fields: Any) -> None:
         if self.events is not None:

@@ -1,8 +1,9 @@
-"""Caches of keys and values that grow, for CacheGrowth: one path for all sessions of a log, which share a budget."""
+"""Caches of keys and values that grow, for CacheGrowth: one path for all sessions that share a budget."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from math import gcd
 
 from proofs.model_check.following.lines import Path, value
@@ -15,48 +16,60 @@ ACTIONS = {
     "cache pass": "Pass", "cache passed": "End", "cache truncate": "Truncate", "cache close": "Close",
 }  # fmt: skip
 BLOCK = 128
-LEDGER = ("reserved", "transient")
+LEDGER = {"reserved", "transient"}
 """Fields in bytes; all others are in tokens, or numbers."""
 
 
 def paths(events: Sequence[Event]) -> Iterator[Path]:
-    """A path through all that happens to the caches of a log."""
-    opened = {event.fields["session"]: event for event in reversed(events) if event.kind == "cache open"}
-    if not opened:
-        return
-    opening = list(reversed(opened.values()))
-    number = {event.fields["session"]: n for n, event in enumerate(opening, 1)}
-    for key in ("budget", "strict"):
-        for event in opening:
-            if event.fields[key] != opening[0].fields[key]:
-                raise WrongLog(event.line, f"its {key} is not that of the sessions before; follow a log for each")
-    unit = gcd(*(event.fields["token_bytes"] for event in opening)) or 1
-    path = Path(MODULE, f"{len(opening)} sessions on one budget", opening[0].line, folder="foundry")
-    line = opening[0].line
-    columns = {key: [event.fields[key] for event in opening] for key in ("heads", "maximum")}
-    columns["cost"] = [event.fields["token_bytes"] // unit for event in opening]
-    longest = max(columns["maximum"])
+    """For each run, and each budget of it, a path through all that happens to the caches that share it."""
+    starts = [at for at, event in enumerate(events) if event.kind == "start"]
+    for first, last in pairwise([*starts, len(events)]):
+        ledgers: dict[int, list[Event]] = {}
+        of: dict[int, int] = {}
+        for event in events[first:last]:
+            session = event.fields.get("session")
+            if event.kind == "cache open":
+                of[event.fields["session"]] = event.fields["ledger"]
+            elif event.kind not in ACTIONS:
+                continue
+            elif session not in of:
+                raise WrongLog(event.line, f"session {session} has no cache")
+            ledgers.setdefault(of[event.fields["session"]], []).append(event)
+        yield from map(_of_budget, ledgers.values())
+
+
+def _of_budget(events: Sequence[Event]) -> Path:
+    opened: dict[int, Event] = {}
+    for event in events:
+        if event.kind == "cache open":
+            before, line = opened.setdefault(event.fields["session"], event), event.line
+            for key, found in event.fields.items():
+                same = before if key in ("heads", "token_bytes", "maximum") else events[0]
+                if key != "session" and same.fields[key] != found:
+                    raise WrongLog(line, f"its {key} is {found}, where line {same.line} has {same.fields[key]}")
+    line, common, rows = events[0].line, events[0].fields, [event.fields for event in opened.values()]
+    number = {session: n for n, session in enumerate(opened, 1)}
+    unit = gcd(*(row["token_bytes"] for row in rows))
+    heads, maximum = ([row[key] for row in rows] for key in ("heads", "maximum"))
+    cost = [row["token_bytes"] // unit for row in rows]
+    path = Path(MODULE, f"{len(rows)} sessions on the budget of line {line}", line, folder="foundry")
     path.constants = {
-        "Sessions": str(len(opening)), "HeadCounts": _set(columns["heads"]), "Costs": _set(columns["cost"]),
-        "Block": str(BLOCK), "Maximum": value(longest, line),
-        "Budget": value(opening[0].fields["budget"] // unit, line), "MostAtOnce": value(longest, line),
-        "LookAhead": "0", "InFlight": "1000", "Failures": "1000",
+        "Sessions": str(len(rows)), "HeadCounts": _set(heads), "Costs": _set(cost), "Block": str(BLOCK),
+        "Maximum": value(max(maximum), line), "Budget": value(common["budget"] // unit, line),
+        "MostAtOnce": value(max(maximum), line), "LookAhead": "0", "InFlight": "1000", "Failures": "1000",
     }  # fmt: skip
-    path.given = {"strict": value(opening[0].fields["strict"])} | {
-        key: value(rows, line) for key, rows in columns.items()
-    }
+    path.given = {
+        "strict": value(common["strict"]), "heads": value(heads, line), "cost": value(cost, line),
+        "maximum": value(maximum, line),
+    }  # fmt: skip
     for event in events:
         if event.kind in ACTIONS:
-            fields = dict(event.fields)
-            session = fields.pop("session")
-            if session not in number:
-                raise WrongLog(event.line, f"session {session} has no cache")
-            for key in LEDGER:
-                if key in fields:
-                    units, rest = divmod(fields[key], unit)
-                    fields[key] = -1 if rest else units
-            path.add(event.line, ACTIONS[event.kind], session=number[session], **fields)
-    yield path
+            fields = {key: found for key, found in event.fields.items() if key != "session"}
+            for key in LEDGER & fields.keys():
+                units, rest = divmod(fields[key], unit)
+                fields[key] = -1 if rest else units
+            path.add(event.line, ACTIONS[event.kind], session=number[event.fields["session"]], **fields)
+    return path
 
 
 def _set(numbers: Sequence[int]) -> str:

@@ -121,8 +121,8 @@ EVENTS: dict[str, dict[str, Check]] = {
     "damaged": {},
     "closed": {},
     "cache open": {
-        "session": _count, "heads": _count, "token_bytes": _positive, "maximum": _count, "budget": _size,
-        "strict": _truth,
+        "session": _count, "ledger": _count, "heads": _count, "token_bytes": _positive, "maximum": _count,
+        "budget": _size, "strict": _truth,
     },
     "cache ask": {"session": _count, "required": _count},
     "cache grow": {"session": _count, "capacity": _count, "reserved": _size, "transient": _size},
