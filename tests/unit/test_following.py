@@ -15,7 +15,18 @@ import pytest
 
 import tmmu
 from proofs.model_check import entry, manifest
-from proofs.model_check.following import follow, generate, lifecycle, lines, log, pools, quota, scans, zeroing
+from proofs.model_check.following import (
+    cache_growth,
+    follow,
+    generate,
+    lifecycle,
+    lines,
+    log,
+    pools,
+    quota,
+    scans,
+    zeroing,
+)
 from proofs.model_check.following.log import WrongLog
 from proofs.model_check.following.verdict import verdict
 from proofs.model_check.messages import TLCReport, TLCState
@@ -34,7 +45,11 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.records.trace import Trace
 
-READERS = (lifecycle, pools, quota, scans, zeroing)
+READERS = (cache_growth, lifecycle, pools, quota, scans, zeroing)
+
+
+LOGGED = {"kv_cache.py": "session"}
+"""Files whose `_log` adds a field to each event."""
 
 
 def events_of_the_code() -> dict[str, set[str]]:
@@ -45,8 +60,9 @@ def events_of_the_code() -> dict[str, set[str]]:
             if isinstance(call, ast.Call) and call.args:
                 name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
                 words = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
-                for word in words if name in ("events", "observe", "scanned", "observer") else ():
-                    found.setdefault(str(word), set()).update(k.arg for k in call.keywords if k.arg)
+                added = {LOGGED[path.name]} if name == "_log" and path.name in LOGGED else set()
+                for word in words if added or name in ("events", "observe", "scanned", "observer") else ():
+                    found.setdefault(str(word), set()).update(added, (k.arg for k in call.keywords if k.arg))
     return found
 
 
@@ -142,6 +158,12 @@ def test_a_log_that_is_too_large_or_not_there_is_refused(tmp_path: Path, monkeyp
 
 
 SCAN = '{"event": "scan", "arena": "a", "storages": [[0, "x", 0, 0, 1]]}'
+CACHE = (
+    '{"event": "cache open", "session": 1, "ledger": 1, "heads": 2, "token_bytes": 4, "maximum": 9, "budget": 99, '
+    '"strict": false}'
+)
+OTHER = CACHE.replace('"session": 1', '"session": 2')
+ASKS = '{"event": "cache ask", "session": 1, "required": 9}'
 POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 
 
@@ -156,6 +178,11 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
         ('{"event": "pooled", "pools": 0}', "line 2: 'pooled' outside of an arena's pools"),
         (f'{POOLS}\n{{"event": "join", "storage": 1, "pool": 0}}', "line 3: storage 1 is not one of these"),
         (POOLS.replace("]]", "], [0, 0, 0, 1]]"), "line 2: a storage is listed twice"),
+        (ASKS, "line 2: session 1 has no cache"),
+        (f"{CACHE}\n{START.decode()}{ASKS}", "line 4: session 1 has no cache"),
+        (f"{CACHE}\n{CACHE.replace('9,', '8,')}", "line 3: its maximum is 8, where line 2 has 9"),
+        (f"{CACHE}\n{OTHER.replace('99', '98')}", "line 3: its budget is 98, where line 2 has 99"),
+        (CACHE.replace("4,", "0,"), "line 2: token_bytes of 'cache open' has a wrong value"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -205,6 +232,24 @@ def test_a_plan_that_never_asked_for_memory_is_no_failure_of_the_one_before() ->
     ):
         [path] = quota.paths([asked(), ready, between, failed, log.Event(6, "closed", {})])
         assert [line.action for line in path.lines] == ["Ask", "Commit", *after]
+
+
+def test_each_budget_of_each_run_has_a_path_of_its_own(tmp_path: Path) -> None:
+    alone = OTHER.replace('"ledger": 1', '"ledger": 2')
+    of_two = f"{CACHE}\n{OTHER.replace('4,', '6,')}\n{ASKS}\n"
+    (tmp_path / "log").write_text(f"{START.decode()}{of_two}{START.decode()}{alone}\n")
+    _, (both, one) = follow.read(tmp_path / "log")
+    assert (both.constants["Sessions"], one.constants["Sessions"]) == ("2", "1")
+    assert (both.constants["Budget"], both.given["cost"], both.given["strict"]) == ("49", "<<2, 3>>", "FALSE")
+    assert [(line.source, line.action) for line in both.lines] == [(4, "Ask")]
+    assert (one.constants["Budget"], one.first, one.lines) == ("24", 6, [])
+
+
+def test_bytes_that_are_no_whole_tokens_are_no_step(tmp_path: Path) -> None:
+    line = '{"event": "cache refuse", "session": 1, "reserved": 6, "transient": 8}'
+    (tmp_path / "log").write_text(f"{START.decode()}{CACHE}\n{line}\n")
+    _, (path,) = follow.read(tmp_path / "log")
+    assert path.lines[0].record.endswith("reserved |-> -1, transient |-> 2]")
 
 
 def test_a_plan_that_gives_way_is_released_when_the_new_one_is_there() -> None:

@@ -135,7 +135,8 @@ Grow(s) == /\ asked[s] > 0
            /\ next[s] = None
            /\ Up(asked[s]) <= Wanted(s)
            /\ next' = [next EXCEPT ![s] = [capacity |-> Wanted(s), buffer |-> Empty(heads[s] * Wanted(s))]]
-           /\ UNCHANGED <<given, capacity, length, buffer, asked, blits, filled, broken, old, queue, positions, failures>>
+           /\ UNCHANGED <<given, capacity, length, buffer, asked, blits, filled, broken, old, queue, positions,
+                          failures>>
 
 (* What the budget does not allow is refused. *)
 Refuse(s) == /\ asked[s] > 0

@@ -13,7 +13,7 @@ from pathlib import Path as File
 import pytest
 
 from proofs.model_check import entry, judge, manifest, tlc
-from proofs.model_check.following import follow, quota, scans
+from proofs.model_check.following import cache_growth, follow, quota, scans
 from proofs.model_check.following.generate import run_of
 from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import Event
@@ -21,7 +21,7 @@ from proofs.model_check.following.verdict import verdict
 from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
-from tests.support import recorded
+from tests.support import cache_logs, recorded
 from tests.support.miswritten import records, run_of_all
 
 TLA = manifest.installed()
@@ -57,6 +57,13 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> File:
     return recorded.pooled(tmp_path_factory.mktemp("pooled"))
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["", "strict"])
+def grown(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> File:
+    file = tmp_path_factory.mktemp("grown") / "run.events"
+    cache_logs.two_sessions(file, request.param)
+    return file
+
+
 def followed(file: File, tools: tuple[str, File]) -> list[RunResult]:
     return list(follow.follow([(file, *follow.read(file))], *tools, timeout_s=300, workers=os.cpu_count() or 1))
 
@@ -85,6 +92,26 @@ def test_random_plans_and_their_runs_are_steps_of_their_modules(tmp_path: File, 
     assert [result.objections for result in results if not result.as_expected] == []
 
 
+def test_caches_of_two_sessions_that_grow_are_steps_of_their_module(
+    grown: File, tmp_path: File, tools: tuple[str, File]
+) -> None:
+    """spec: FD9.2"""
+    cache_logs.together(tmp_path / "together.events")
+    for file in (grown, tmp_path / "together.events"):
+        [result] = followed(file, tools)
+        assert (result.module, result.objections) == ("CacheGrowth", ())
+    [path] = follow.read(grown)[1]
+    assert {line.action for line in path.lines} == set(cache_growth.ACTIONS.values())
+
+
+def test_every_line_of_a_log_of_caches_that_is_miswritten_is_refused_at_that_line(
+    grown: File, tools: tuple[str, File]
+) -> None:
+    """spec: FD9.2"""
+    [path] = follow.read(grown)[1]
+    refused_everywhere(path, tools)
+
+
 def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
     """The richest path through each module."""
     best: dict[str, Path] = {}
@@ -92,6 +119,18 @@ def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
         if path.module not in best or which(path) > which(best[path.module]):
             best[path.module] = path
     return list(best.values())
+
+
+def refused_everywhere(path: Path, tools: tuple[str, File]) -> None:
+    """TLC refuses each miswritten copy at its line, and no other."""
+    run = run_of_all(path, TLA)
+    outcome = tlc.check(run, *tools, timeout_s=300)
+    assert list(judge.untrusted(run, outcome)) == []
+    last = outcome.report.states[-1].values if outcome.report.states else {}
+    wrong = list(records(path))
+    assert judge.succeeded(outcome), (path.subject, last and wrong[int(last["copy"]) - 1], outcome.report.errors)
+    assert outcome.report.distinct_states == run.distinct_states, path.subject
+    assert len(wrong) > len(path.lines)
 
 
 def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
@@ -103,14 +142,7 @@ def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
     paths += [path for path in follow.read(replanned)[1] if "Refuse" in [line.action for line in path.lines]]
     paths += [path for path in follow.read(refusals)[1] if path.module == "Quota" and len(path.lines) > 1]
     for path in paths:
-        run = run_of_all(path, TLA)
-        outcome = tlc.check(run, *tools, timeout_s=300)
-        assert list(judge.untrusted(run, outcome)) == []
-        last = outcome.report.states[-1].values if outcome.report.states else {}
-        wrong = list(records(path))
-        assert judge.succeeded(outcome), (path.subject, last and wrong[int(last["copy"]) - 1], outcome.report.errors)
-        assert outcome.report.distinct_states == run.distinct_states, path.subject
-        assert len(wrong) > len(path.lines)
+        refused_everywhere(path, tools)
     actions = {line.action for path in paths for line in path.lines}
     assert {"Replan", "StandBy"} < actions
     assert len(actions) > 22
