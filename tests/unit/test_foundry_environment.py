@@ -1,4 +1,4 @@
-"""The variables of a session, and the memory that control groups leave. spec: FD7.1 to FD7.5, FD3.1"""
+"""The variables of a session, and the memory that control groups leave. spec: FD7.1 to FD7.4, FD3.1"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 (* Passes are numbered, each session's from 1, which the module does not   *)
 (* need: in what order they end is followed by their number.               *)
 (*                                                                         *)
-(* spec: FD9.2                                                             *)
+(* spec: FD9.4                                                             *)
 (***************************************************************************)
 EXTENDS CacheGrowth
 

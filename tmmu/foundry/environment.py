@@ -1,4 +1,4 @@
-"""The variables of the environment, one table, and what they are set to. spec: FD7.1 to FD7.5"""
+"""The variables of the environment, one table, and what they are set to. spec: FD7.1 to FD7.4"""
 
 from __future__ import annotations
 

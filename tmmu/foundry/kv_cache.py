@@ -4,7 +4,7 @@ A buffer of keys and one of values a layer, each F16 [cache_heads, capacity, hea
 head but the first, so growing copies head by head into new buffers; where anything of it fails, all is as it was. Old
 buffers are given back when the commands that were submitted before have ended, such as attention over them.
 
-With an event log, each action writes a line after it, with what it left. spec: FD4.1 to FD4.12, FD9.2
+With an event log, each action writes a line after it, with what it left. spec: FD4.1 to FD4.12, FD9.3
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Caches of keys and values that grow, for CacheGrowth: one path for all sessions that share a budget."""
+"""Caches of keys and values that grow, for CacheGrowth: one path for all sessions that share a budget.
+
+spec: FD9.4
+"""
 
 from __future__ import annotations
 

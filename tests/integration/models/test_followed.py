@@ -95,7 +95,7 @@ def test_random_plans_and_their_runs_are_steps_of_their_modules(tmp_path: File, 
 def test_caches_of_two_sessions_that_grow_are_steps_of_their_module(
     grown: File, tmp_path: File, tools: tuple[str, File]
 ) -> None:
-    """spec: FD9.2"""
+    """spec: FD9.3, FD9.4"""
     cache_logs.together(tmp_path / "together.events")
     for file in (grown, tmp_path / "together.events"):
         [result] = followed(file, tools)
@@ -107,7 +107,7 @@ def test_caches_of_two_sessions_that_grow_are_steps_of_their_module(
 def test_every_line_of_a_log_of_caches_that_is_miswritten_is_refused_at_that_line(
     grown: File, tools: tuple[str, File]
 ) -> None:
-    """spec: FD9.2"""
+    """spec: FD9.3, FD9.4"""
     [path] = follow.read(grown)[1]
     refused_everywhere(path, tools)
 
