@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import tracemalloc
 from collections.abc import Callable
@@ -48,18 +49,20 @@ def test_hyperparameters_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_with_what_is_optional_is_read(tmp_path: Path) -> None:
-    """Heads may be wider than d / heads, and an absent matrix of the logits is the embedding. spec: FD5.4"""
+    """Heads may be wider than d / heads, whatever that is, and an absent matrix of the logits is the embedding. spec: FD5.4"""
     parts, path = llama(), tmp_path / "m.gguf"
     parts.keys |= {
-        "llama.attention.key_length": value(64), "llama.attention.value_length": value(64),
+        "llama.attention.head_count": value(3), "llama.attention.key_length": value(64),
+        "llama.attention.value_length": value(64),
         "llama.rope.freq_base": value(500000.0), "llama.rope.scaling.type": value("none"),
-        "llama.expert_count": value(0), "llama.vocab_size": value(4), "other.key": numbers(5, "i", [1, -1]),
+        "llama.rope.scaling.factor": value(1.0), "llama.rope.scale_linear": value(1.0), "llama.expert_used_count": value(0),
+        "llama.attention.causal": value(True), "llama.expert_count": value(0), "llama.vocab_size": value(4), "other.key": numbers(5, "i", [1, -1]),
         "general.alignment": value(64), "llama.tensor_data_layout": value("Meta AI original pth"),
     }  # fmt: skip
     parts.alignment = 64
-    for name, rows in (("attn_q", 128), ("attn_k", 64), ("attn_v", 64)):
+    for name, rows in (("attn_q", 192), ("attn_k", 64), ("attn_v", 64)):
         parts.tensors[f"blk.0.{name}.weight"].dims = (32, rows)
-    parts.tensors["blk.0.attn_output.weight"].dims = (128, 32)
+    parts.tensors["blk.0.attn_output.weight"].dims = (192, 32)
     path.write_bytes(parts.encoded())
     assert open_llama(path).output.name == "output.weight"
     del parts.tensors["output.weight"]
@@ -165,7 +168,11 @@ WRONG: list[tuple[str, Callable[[Parts], None], str | None]] = [
     ("a transposed matrix", tensor("blk.0.ffn_down", dims=(32, 64)), "blk.0.ffn_down.weight"),
     ("logits of another vocabulary", tensor("output", dims=(32, 3)), "output.weight"),
     ("scaled RoPE", number("rope.scaling.type", "yarn"), "llama.rope.scaling.type"),
+    ("a factor of RoPE", number("rope.scaling.factor", 2.0), "llama.rope.scaling.factor"),
+    ("a factor of RoPE, as it was called", number("rope.scale_linear", 2.0), "llama.rope.scale_linear"),
     ("experts", number("expert_count", 8), "llama.expert_count"),
+    ("experts that are used", number("expert_used_count", 2), "llama.expert_used_count"),
+    ("attention to what follows", number("attention.causal", False), "llama.attention.causal"),
     ("a key that is unknown", number("attention.sliding_window", 4096), "llama.attention.sliding_window"),
     ("a scale of attention in an array", key("llama.k", numbers(6, "f", [1.0])), "llama.k"),
     ("heads that do not divide d", number("attention.head_count", 3), "llama.attention.head_count"),
@@ -182,6 +189,7 @@ WRONG: list[tuple[str, Callable[[Parts], None], str | None]] = [
     ("an absent count", without("llama.context_length"), "llama.context_length"),
     ("an absent epsilon", without("llama.attention.layer_norm_rms_epsilon"), "llama.attention.layer_norm_rms_epsilon"),
     ("a base of 0", number("rope.freq_base", 0.0), "llama.rope.freq_base"),
+    ("an endless base", number("rope.freq_base", float("inf")), "llama.rope.freq_base"),
     ("a base that is NaN", number("rope.freq_base", float("nan")), "llama.rope.freq_base"),
     ("an integer as base", number("rope.freq_base", 10000), "llama.rope.freq_base"),
 ]  # fmt: skip
@@ -208,9 +216,24 @@ def test_a_type_is_refused_by_its_name(tmp_path: Path) -> None:
     assert "Q4_K" in refused(path).what
 
 
+def test_values_of_every_type_are_those_that_gguf_reads(tmp_path: Path) -> None:
+    parts, path = llama(), tmp_path / "m.gguf"
+    forms = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 10: "Q", 11: "q", 12: "d"}
+    for kind, form in forms.items():
+        given = 1.5 if form in "fd" else 101 if form.isupper() else -101
+        parts.keys[f"single.{kind}"] = struct.pack(f"<I{form}", kind, given)
+        parts.keys[f"array.{kind}"] = numbers(kind, form, [given, 0, 1])
+    parts.keys |= {"flag": value(True), "flags": numbers(7, "?", [True, False]), "texts": texts(["a", "", "é"])}
+    path.write_bytes(parts.encoded())
+    judge = gguf.GGUFReader(path).fields
+    for name, found in open_gguf(path).metadata.items():
+        assert (found.tolist() if isinstance(found, np.ndarray) else found) == judge[name].contents()
+
+
 def test_what_is_no_file_with_bytes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    for path in (tmp_path / "empty", tmp_path / "absent", tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "empty", tmp_path / "absent", tmp_path, tmp_path / "pipe"):
         refused(path)
 
 
