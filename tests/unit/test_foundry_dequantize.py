@@ -64,6 +64,10 @@ def test_a_tile_is_the_same_rows_of_the_whole(weight_type: WeightType) -> None:
         assert np.concatenate(tiles).tobytes() == whole.tobytes()
 
 
+def test_scratch_is_a_scale_for_each_block_and_each_element() -> None:
+    assert [scratch_bytes(weight_type, 7, 96) for weight_type in TYPES] == [4, 4, 7 * 3 * 132, 7 * 3 * 132]
+
+
 @pytest.mark.parametrize("weight_type", TYPES)
 def test_no_array_is_allocated(weight_type: WeightType) -> None:
     """A tile of 786,432 bytes, during which all of Python, NumPy's data included, takes less than 4 KiB."""

@@ -49,14 +49,14 @@ def test_hyperparameters_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_with_what_is_optional_is_read(tmp_path: Path) -> None:
-    """Heads may be wider than d / heads, whatever that is, and an absent matrix of the logits is the embedding. spec: FD5.4"""
+    """Heads of any even width, and the embedding in place of a matrix of the logits. spec: FD5.4"""
     parts, path = llama(), tmp_path / "m.gguf"
     parts.keys |= {
         "llama.attention.head_count": value(3), "llama.attention.key_length": value(64),
-        "llama.attention.value_length": value(64),
-        "llama.rope.freq_base": value(500000.0), "llama.rope.scaling.type": value("none"),
-        "llama.rope.scaling.factor": value(1.0), "llama.rope.scale_linear": value(1.0), "llama.expert_used_count": value(0),
-        "llama.attention.causal": value(True), "llama.expert_count": value(0), "llama.vocab_size": value(4), "other.key": numbers(5, "i", [1, -1]),
+        "llama.attention.value_length": value(64), "llama.rope.freq_base": value(500000.0),
+        "llama.rope.scaling.type": value("none"), "llama.rope.scaling.factor": value(1.0),
+        "llama.rope.scale_linear": value(1.0), "llama.expert_used_count": value(0), "llama.expert_count": value(0),
+        "llama.attention.causal": value(True), "llama.vocab_size": value(4), "other.key": numbers(5, "i", [1, -1]),
         "general.alignment": value(64), "llama.tensor_data_layout": value("Meta AI original pth"),
     }  # fmt: skip
     parts.alignment = 64

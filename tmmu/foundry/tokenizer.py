@@ -77,7 +77,7 @@ class PromptTokenizer:
         self._eos = self._id("eos", self._add_eos)
         try:
             self._tokenizer = self._sentence_pieces() if is_spm else self._byte_pairs(pre)
-            added = [piece for piece, kind in zip(pieces, self._kinds, strict=True) if kind == USER_DEFINED and piece]
+            added = [piece for piece, kind in zip(pieces, self._kinds, strict=True) if kind == USER_DEFINED]
             self._tokenizer.add_tokens([tokenizers.AddedToken(piece, normalized=False) for piece in added])
         except Exception as error:  # the package raises the class itself
             if type(error) is not Exception:
