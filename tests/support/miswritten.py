@@ -22,6 +22,7 @@ UNSEEN = {"Load", "Write", "Ask", "Damage", "RestoreDamaged"}
 FREE = {
     ("Plan", "plan"), ("Restore", ""), ("Pass", "session"), ("Pass", "count"), ("End", "session"),
     ("Truncate", "session"), ("Truncate", "length"),
+    ("Lack", "bytes"), ("Lease", "handle"), ("Return", "handle"), ("Refuse", "handle"),
 }  # fmt: skip
 """Values that the module leaves open where they are said; a later line would contradict them."""
 

@@ -22,6 +22,7 @@ from proofs.model_check.following import (
     lifecycle,
     lines,
     log,
+    pool_generations,
     pools,
     quota,
     scans,
@@ -45,10 +46,10 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.records.trace import Trace
 
-READERS = (cache_growth, lifecycle, pools, quota, scans, zeroing)
+READERS = (cache_growth, lifecycle, pool_generations, pools, quota, scans, zeroing)
 
 
-LOGGED = {"kv_cache.py": "session"}
+LOGGED = {"kv_cache.py": "session", "pool.py": "pool"}
 """Files whose `_log` adds a field to each event."""
 
 

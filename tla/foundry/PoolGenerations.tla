@@ -26,7 +26,7 @@ CONSTANTS Initial,         \* the size of the first chunk
           LastGeneration,  \* the largest that its width can hold
           MaxCommands,     \* how many commands may be submitted and not completed
           MaxLeases,       \* how many leases of one handle there may be
-          Places           \* the bytes that are looked at: <<chunk, byte>>
+          Looked           \* which bytes of each chunk are looked at
 
 VARIABLES generation,   \* the pool's generation, from 0
           sizes,        \* of each open chunk, its bytes
@@ -41,8 +41,9 @@ VARIABLES generation,   \* the pool's generation, from 0
 
 vars == <<generation, sizes, cursor, handles, content, queue, leases, asking, granted, refused>>
 
+Places == (1..MaxChunks) \X Looked
 Numbers == 1..Len(handles)
-Range(h) == {p \in Places : p[1] = h.chunk /\ h.first <= p[2] /\ p[2] < h.first + h.bytes}
+Range(h) == {<<h.chunk, b>> : b \in {b \in Looked : h.first <= b /\ b < h.first + h.bytes}}
 IsCurrent(n) == handles[n].generation = generation
 IsIdle == queue = <<>> /\ \A n \in 1..Handles : leases[n] = 0
 
@@ -187,7 +188,6 @@ Reset(u) == /\ u \in asking
 (* While something is, the user may give up, at once or after a time. *)
 GiveUp(u) == /\ u \in asking
              /\ ~IsIdle
-             /\ generation < LastGeneration
              /\ asking' = asking \ {u}
              /\ UNCHANGED <<generation, sizes, cursor, handles, content, queue, leases, granted, refused>>
 

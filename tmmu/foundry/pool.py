@@ -155,19 +155,21 @@ class MemoryPool:
         with self._exclusive():
             self._check_open()
             at = next((n for n, chunk in enumerate(self._chunks) if chunk.size - chunk.used >= rounded), None)
-            opened = {}
+            is_new = at is None
             if at is None:
                 at = self._open(rounded)
-                opened = {"size": self._chunks[at].size}
             chunk = self._chunks[at]
             offset, chunk.used = chunk.used, chunk.used + rounded
             self._requested += size
             self._allocations += 1
             self._peak = max(self._peak, self._allocated)
             number = self._allocations
-            self._log(
-                "pool grow" if opened else "pool take", tensor=number, chunk=at, offset=offset, bytes=rounded, **opened
-            )
+            if is_new:
+                self._log(
+                    "pool grow", tensor=number, chunk=at, offset=offset, bytes=rounded, used=chunk.used, size=chunk.size
+                )
+            else:
+                self._log("pool take", tensor=number, chunk=at, offset=offset, bytes=rounded, used=chunk.used)
             return PooledTensor(self, chunk.buffer, number, self._generation, at, offset, dims, kind)
 
     def submit(
@@ -200,6 +202,8 @@ class MemoryPool:
     def hold(self, command: Command, reads: Sequence[PooledTensor] = (), writes: Sequence[PooledTensor] = ()) -> int:
         """The same for a command that needs no arrays, such as a blit."""
 
+        read, written = ([tensor.number for tensor in group] for group in (reads, writes))
+
         def execute() -> None:
             is_whole = False
             try:
@@ -209,15 +213,14 @@ class MemoryPool:
                 with self._exclusive():
                     self._commands -= 1
                     self._lock.notify_all()
-                    self._log("pool complete", is_whole=is_whole, commands=self._commands)
+                    self._log("pool complete", reads=read, writes=written, is_whole=is_whole, commands=self._commands)
 
         with self._exclusive():
             for tensor in (*reads, *writes):
                 self._check(tensor)
             number = self.device.submit(execute)  # it cannot end before the lock is free
             self._commands += 1
-            accesses = {name: [t.number for t in group] for name, group in (("reads", reads), ("writes", writes))}
-            self._log("pool submit", **accesses, commands=self._commands)
+            self._log("pool submit", reads=read, writes=written, commands=self._commands)
             return number
 
     def reset(self, *, wait: bool = True, timeout: float | None = None) -> None:
@@ -329,10 +332,11 @@ class MemoryPool:
             gc.collect()  # arrays in a cycle of references are held by nobody
         with self._exclusive():
             user = self._users.setdefault(threading.get_ident(), len(self._users) + 1)
-            self._log("pool ask", user=user)
-            while True:
+            if not self._is_closed:
+                self._log("pool ask", user=user)
+            while not (self._is_closed and is_closing):
+                self._check_open()
                 if not is_closing:
-                    self._check_open()
                     self._check_generation(user)
                 held = self._held()
                 if not held:

@@ -78,6 +78,14 @@ def _sizes(value: Any) -> bool:
     return isinstance(value, list) and all(map(_size, value))
 
 
+def _natural(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_count, value))
+
+
 def _arenas(value: Any) -> bool:
     keys: dict[str, Check] = {"name": _text, "reuse": _truth}
     return isinstance(value, list) and all(
@@ -137,6 +145,25 @@ EVENTS: dict[str, dict[str, Check]] = {
     "cache passed": {"session": _count, "number": _count},
     "cache truncate": {"session": _count, "length": _count},
     "cache close": {"session": _count, "reserved": _size, "transient": _size},
+    "pool made": {"pool": _text, "initial": _size, "limit": _size, "chunks": _count, "last": _natural},
+    "pool take": {"pool": _text, "tensor": _count, "chunk": _count, "offset": _size, "bytes": _size, "used": _size},
+    "pool grow": {
+        "pool": _text, "tensor": _count, "chunk": _count, "offset": _size, "bytes": _size, "used": _size,
+        "size": _size,
+    },
+    "pool lack": {"pool": _text, "bytes": _natural, "is_denied": _truth, "lacked": _count},
+    "pool submit": {"pool": _text, "reads": _numbers, "writes": _numbers, "commands": _count},
+    "pool complete": {
+        "pool": _text, "reads": _numbers, "writes": _numbers, "is_whole": _truth, "commands": _count,
+    },
+    "pool lease": {"pool": _text, "tensor": _count, "leases": _count},
+    "pool return": {"pool": _text, "tensor": _count, "leases": _count},
+    "pool refuse": {"pool": _text, "tensor": _count, "generation": _count, "refused": _count},
+    "pool ask": {"pool": _text, "user": _count},
+    "pool reset": {"pool": _text, "user": _count, "generation": _count},
+    "pool in use": {"pool": _text, "user": _count, "in_use": _count},
+    "pool exhausted": {"pool": _text, "user": _count, "generation": _count},
+    "pool closed": {"pool": _text, "generation": _count, "allocations": _count},
 }  # fmt: skip
 """Every event with its fields, and what each field must be."""
 
