@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +25,11 @@ def _other(do: Callable[[], object]) -> None:
     thread = threading.Thread(target=do)
     thread.start()
     thread.join()
+
+
+def _refused(error: type[BaseException], do: Callable[[], object]) -> None:
+    with pytest.raises(error):
+        do()
 
 
 def _fails(array: Any) -> None:
@@ -53,7 +59,7 @@ def two_sessions(folder: Path) -> Path:
     held = [tensor[3:].export(), first.export(), first.export()]
     with pytest.raises(InUse):
         pool.reset(wait=False)
-    _other(lambda: pytest.raises(InUse, pool.reset, timeout=0))
+    _other(lambda: _refused(InUse, lambda: pool.reset(timeout=0)))
     del held[1:]
     with pytest.raises(OutOfMemory):
         pool.allocate((1 << 13, 2), np.uint8)  # the device has less
@@ -78,8 +84,8 @@ def two_sessions(folder: Path) -> Path:
     end.set()
     waiting.join()
     for stale in (first, tensor, second):
-        pytest.raises(UseAfterFree, stale.download)
-    _other(lambda: pytest.raises(UseAfterFree, first.export))
+        _refused(UseAfterFree, stale.download)
+    _other(lambda: _refused(UseAfterFree, first.export))
     for size in (1000, 100, 1500):
         new = pool.allocate((size,), np.uint8)
         new.upload(np.ones(size, np.uint8))
@@ -114,11 +120,8 @@ def threads(folder: Path, seed: int) -> Path:
             except UseAfterFree:
                 kept.clear()
             except OutOfMemory:
-                with pytest.MonkeyPatch.context():
-                    try:
-                        pool.reset(wait=random.random() < 0.7, timeout=1)
-                    except InUse:
-                        pass
+                with suppress(InUse):
+                    pool.reset(wait=random.random() < 0.7, timeout=1)
 
     workers = [threading.Thread(target=session, args=(Random(seed + n),)) for n in range(2)]
     for worker in workers:

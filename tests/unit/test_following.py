@@ -165,6 +165,8 @@ CACHE = (
 )
 OTHER = CACHE.replace('"session": 1', '"session": 2')
 ASKS = '{"event": "cache ask", "session": 1, "required": 9}'
+MADE = '{"event": "pool made", "pool": "p", "initial": 256, "limit": 512, "chunks": 16, "last": 18446744073709551615}'
+ASKED = '{"event": "pool ask", "pool": "p", "user": 1}'
 POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 
 
@@ -184,6 +186,9 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
         (f"{CACHE}\n{CACHE.replace('9,', '8,')}", "line 3: its maximum is 8, where line 2 has 9"),
         (f"{CACHE}\n{OTHER.replace('99', '98')}", "line 3: its budget is 98, where line 2 has 99"),
         (CACHE.replace("4,", "0,"), "line 2: token_bytes of 'cache open' has a wrong value"),
+        (ASKED, "line 2: 'pool ask' of a pool that was not made"),
+        (f"{MADE}\n{START.decode()}{ASKED}", "line 4: 'pool ask' of a pool that was not made"),
+        (MADE.replace("512", "513"), "line 2: limit of 'pool made' is no multiple of 256"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -266,6 +271,27 @@ def test_a_plan_that_gives_way_is_released_when_the_new_one_is_there() -> None:
     [path] = lifecycle.paths(events)
     assert [line.action for line in path.lines] == ["Plan", "Zero", "Ask", "Replan", "Zero", "Crash"]
     assert (path.given, path.constants["MaxShape"]) == ({"policy": '"REPLAN_AT_SAFEPOINT"'}, "3")
+
+
+def test_each_pool_of_a_log_has_a_path_of_its_own() -> None:
+    def event(line: int, kind: str, pool: str, **fields: Any) -> log.Event:
+        return log.Event(line, kind, {"pool": pool, **fields})
+
+    made = {"initial": 256, "limit": 1024, "chunks": 16, "last": 1}
+    huge = {"bytes": 1 << 90, "is_denied": False, "lacked": 1}
+    events = [
+        event(2, "pool made", "a", **made), event(3, "pool made", "b", **made), event(4, "pool lack", "b", **huge),
+        event(5, "pool ask", "a", user=1), event(6, "pool made", "a", **made), event(7, "pool ask", "a", user=3),
+        log.Event(8, "start", {"format": "tmmu-events"}), event(9, "pool made", "a", **made),
+        event(10, "pool closed", "a", generation=0, allocations=0),
+    ]  # fmt: skip
+    found = {path.first: [(line.source, line.action) for line in path.lines] for path in pool_generations.paths(events)}
+    assert found == {2: [(5, "Ask")], 3: [(4, "Lack")], 6: [(7, "Ask")], 9: []}
+    paths = {path.first: path for path in pool_generations.paths(events)}
+    assert paths[3].lines[0].record == '[action |-> "Lack", bytes |-> 5, isDenied |-> FALSE, lacked |-> 1]'
+    assert paths[6].constants["Users"] == "{1, 2, 3}"
+    assert paths[6].constants["LastGeneration"] == "1"
+    assert [path.end is not None for path in paths.values()] == [first == 9 for first in paths]
 
 
 def test_zeroing_passes_over_what_it_does_not_speak_of() -> None:

