@@ -5,7 +5,7 @@
 (* its views as well. Of the bytes those are looked at where a handle      *)
 (* begins: two that share a byte share the one where the later begins.     *)
 (* What a host writes and reads through a lease is not logged. The code    *)
-(* counts what it refuses, and so does this.                               *)
+(* counts what it refuses, and so does this. spec: FD9.1, FD9.2            *)
 (***************************************************************************)
 EXTENDS PoolGenerations
 

@@ -2,7 +2,7 @@
 
 A handle has its chunk, first byte, number of bytes and generation for good; `given` holds of those given out. Which of
 the chunks with room a request takes, and how large a chunk is that is opened, matters to no clause; nor does the order
-of commands: `pending` counts those that access a handle, and are submitted and not completed. spec: V4.9, FD9.1
+of commands: `pending` counts those that access a handle, and are submitted and not completed. spec: V4.9, FD9.2
 """
 
 from __future__ import annotations

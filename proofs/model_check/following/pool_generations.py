@@ -1,6 +1,7 @@
 """Memory pools with generations, for PoolGenerations: one path for each pool of a log, which has a label of its own.
 
 Bytes are counted in units of the pools' alignment. Numbers of the log begin at 0 for chunks, those of the module at 1.
+spec: FD9.1, FD9.2
 """
 
 from __future__ import annotations
