@@ -7,7 +7,7 @@
 (* remain with their users: each access of any kind compares generations   *)
 (* first, and a stale one is refused.                                      *)
 (* The device executes commands later than they are submitted, and a host  *)
-(* keeps an array for as long as it likes; neither compares anything then. *)
+(* keeps an array for however long; neither compares anything then.        *)
 (* So a command holds the generation until it is completed, and an array,  *)
 (* the lease of a handle, until it is returned. Several users share the    *)
 (* pool, and each may ask for a reset. It takes place while nothing is     *)
@@ -244,7 +244,7 @@ WritesKeepToTheirOwn ==
     [][\A m \in Numbers, p \in Places :
           (IsCurrent(m) /\ p \in Range(handles[m]) /\ content[p] = m) => content'[p] = m]_vars
 
-(* Each user who asks for a reset is answered, whatever others do meanwhile. *)
+(* Each user that asks for a reset is answered, whatever others do meanwhile. *)
 EveryAskIsAnswered == \A u \in Users : u \in asking ~> u \notin asking
 
 THEOREM Spec => [](TypeOK /\ WithinLimit /\ InBounds /\ CurrentAreDisjoint /\ HeldAreCurrent /\ ReadsFindTheirOwn

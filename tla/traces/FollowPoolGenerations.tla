@@ -1,4 +1,4 @@
------------------------ MODULE FollowPoolGenerations -----------------------
+----------------------- MODULE FollowPoolGenerations ------------------------
 (***************************************************************************)
 (* Follows the log of one pool through PoolGenerations. Bytes are counted  *)
 (* in units of the alignment. A handle is an allocation, and stands for    *)

@@ -15,7 +15,7 @@ from typing import Any
 from tmmu.cli.summary import few
 from tmmu.cli.units import kib
 from tmmu.core.output import counted
-from tmmu.plan.pools import MemoryPool, memory_pools, tensor_to_pool
+from tmmu.plan.pools import StoragePool, memory_pools, tensor_to_pool
 from tmmu.plan.sections import Plan
 
 SHOWN = 64
@@ -27,7 +27,7 @@ class MemoryStatistics:
     """The pools of a plan, and the bytes of all their members."""
 
     model: str
-    pools: list[MemoryPool]
+    pools: list[StoragePool]
 
     @classmethod
     def of(cls, plan: Plan) -> MemoryStatistics:
@@ -78,7 +78,7 @@ def remarks(plan: Plan) -> Iterator[str]:
         yield f"  tensor_to_pool: {few(pairs, SHOWN)}"
 
 
-def document(pools: list[MemoryPool]) -> dict[str, Any]:
+def document(pools: list[StoragePool]) -> dict[str, Any]:
     """The same as JSON."""
     return {
         "memory_pools": [pool.record() for pool in pools],
@@ -127,5 +127,5 @@ def summary(found: list[MemoryStatistics]) -> Iterator[str]:
         yield f"{each.model:{width}} {amounts} {each.share:>8.1%}"
 
 
-def _title(pool: MemoryPool) -> str:
+def _title(pool: StoragePool) -> str:
     return f"{pool.bytes:,} bytes ({kib(pool.bytes)}), {counted(len(pool.members), 'tensor')}"

@@ -138,12 +138,12 @@ class CpuDevice(Device):
         """See `Device.wait`. A command that waits does not wait for itself."""
         if self.is_executing:
             return
-        until, waiting = self.ended(number), threading.current_thread()
+        until, waiting, running = self.ended(number), threading.current_thread(), threading.enumerate()
         with self.lock:
             due = [
                 at
                 for at, (submitter, _) in self._failures.items()
-                if at <= until and (at == number or submitter is waiting or not submitter.is_alive())
+                if at <= until and (at == number or submitter is waiting or submitter not in running)
             ]
             failures = [self._failures.pop(at)[1] for at in due]
         for at, failure in list(zip(due, failures, strict=True))[1:]:

@@ -1,7 +1,7 @@
 """Leases: arrays of a pool's memory that the host or a command holds, counted until the last one is collected.
 
-A lease begins with an array whose base is an object of ours. NumPy keeps that base alive for all that is derived from
-the array (views, views of views, buffers, tensors of other libraries), so it is collected with the last of them.
+A lease begins with an array whose base is an object of ours. NumPy keeps that base for all that is derived from the
+array (views, views of views, buffers, tensors of other libraries), so it is collected with the last of them.
 spec: FD2.7
 """
 

@@ -6,8 +6,8 @@ of it is held, and no command that was submitted on one of its tensors is left t
 its tensor current keeps to bytes that are its tensor's until it ends, and a later one is refused.
 
 One lock guards it all, and is held for no longer than it takes to count. Leases may end while a thread is inside of
-it, even that very thread (arrays are collected at any moment): their numbers go to a queue, which whoever has the lock
-works off before and after. spec: FD2.1 to FD2.12
+it, even that very thread (arrays are collected at any moment): their numbers go to a queue, which are worked off
+under the lock, before and after what it is held for. spec: FD2.1 to FD2.12
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INITIAL = 256 << 20
 LIMIT = 5 << 30
 MOST_CHUNKS = 16
 POLL = 0.05
-"""Seconds after which a reset that waits looks again for leases that ended while this thread could not be told."""
+"""Seconds after which a reset that waits looks again for leases that ended while the lock was held."""
 
 MORE = "reset the pool, or give it a larger limit"
 
@@ -329,7 +329,7 @@ class MemoryPool:
         """Ask for the pool to be emptied: what is done inside is done while nothing accesses it."""
         until = inf if timeout is None else monotonic() + timeout
         if wait and self._leases:
-            gc.collect()  # arrays in a cycle of references are held by nobody
+            gc.collect()  # an array in a cycle of references is not held any more
         with self._exclusive():
             user = self._users.setdefault(threading.get_ident(), len(self._users) + 1)
             if not self._is_closed:

@@ -9,19 +9,35 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from tmmu.foundry.device import Buffer
+from tmmu.foundry.device import Buffer, Command, Device
 from tmmu.foundry.failures import InUse
 from tmmu.foundry.leases import Lease
 from tmmu.foundry.storage import StorageMode
 
-if TYPE_CHECKING:
-    from tmmu.foundry.pool import MemoryPool
+
+class TensorPool(Protocol):
+    """What a tensor asks of its pool (`pool.MemoryPool`), each with its generation compared first."""
+
+    device: Device
+    label: str
+
+    def is_current(self, tensor: PooledTensor) -> bool:
+        """Is the tensor of this generation?"""
+
+    def access(self, tensor: PooledTensor) -> AbstractContextManager[None]:
+        """What is done inside is done in the tensor's generation."""
+
+    def export(self, tensor: PooledTensor) -> Any:
+        """An array of the tensor's bytes, as a lease."""
+
+    def hold(self, command: Command, reads: Sequence[PooledTensor] = (), writes: Sequence[PooledTensor] = ()) -> int:
+        """Submit a command that holds the generation until it has ended."""
 
 
 def described(shape: Sequence[int], dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -51,7 +67,7 @@ class PooledTensor:
     __slots__ = ("_buffer", "chunk", "dtype", "generation", "number", "offset", "pool", "shape")
 
     def __init__(
-        self, pool: MemoryPool, buffer: Buffer, number: int, generation: int, chunk: int, offset: int,
+        self, pool: TensorPool, buffer: Buffer, number: int, generation: int, chunk: int, offset: int,
         shape: tuple[int, ...], dtype: np.dtype[Any],
     ) -> None:  # fmt: skip
         self.pool, self._buffer, self.number, self.generation = pool, buffer, number, generation

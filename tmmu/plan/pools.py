@@ -27,7 +27,7 @@ class PoolMember:
 
 
 @dataclass(frozen=True)
-class MemoryPool:
+class StoragePool:
     """Bytes of an arena that storages take turns in; members stand in the order in which they live."""
 
     arena: str
@@ -48,7 +48,7 @@ class MemoryPool:
         }  # fmt: skip
 
 
-def memory_pools(plan: Plan) -> list[MemoryPool]:
+def memory_pools(plan: Plan) -> list[StoragePool]:
     """The pools of every arena that uses bytes again, in the order of arenas and offsets. O(storages log storages).
 
     Raises INVALID_PLAN for a plan of another layout, or one that does not state its layout.
@@ -71,12 +71,12 @@ def memory_pools(plan: Plan) -> list[MemoryPool]:
             lifetime = _time(birth, death, given=k in given)
             found.setdefault((arena, offset), []).append(PoolMember(name, size, lifetime))
     return [
-        MemoryPool(plan.allocation.arenas[a].name, offset, tuple(sorted(members, key=lambda each: each.lifetime)))
+        StoragePool(plan.allocation.arenas[a].name, offset, tuple(sorted(members, key=lambda each: each.lifetime)))
         for (a, offset), members in sorted(found.items())
     ]
 
 
-def tensor_to_pool(pools: list[MemoryPool]) -> dict[str, tuple[int, int]]:
+def tensor_to_pool(pools: list[StoragePool]) -> dict[str, tuple[int, int]]:
     """(pool, offset in it) of each storage by the name of its first tensor; the offset is 0 always (004)."""
     return {member.name: (k, 0) for k, pool in enumerate(pools) for member in pool.members}
 

@@ -146,7 +146,7 @@ MACHINE = Machine(
             "what was written through it.",
             f"""(any x Handle) (or (< 0 (leased x)) (< 0 (pending x))) (any a Int) (and {_byte("x", "a")})
             (= x (content (chunk x) a)) (gives (forall ((b Int)) (=> (and {_byte("x", "b")}) (= x (content (chunk x) b)))))""",
-            (Mutant("a handle that nobody holds", "(or (< 0 (leased x)) (< 0 (pending x)))", "(given x)"),),
+            (Mutant("a handle that is not held", "(or (< 0 (leased x)) (< 0 (pending x)))", "(given x)"),),
         ),
         MachineRule(
             "a_refused_handle_is_of_an_earlier_generation",
