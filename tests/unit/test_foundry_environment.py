@@ -89,7 +89,7 @@ CASES = {
     "controllers together": ("4:cpu,memory:/x\n", {f"cpu,memory/x/{ONE}": "800\n"}, 800),
     "a controller of another name": ("4:cpu:/x\n", {f"cpu/x/{ONE}": "8\n", f"memory/x/{ONE}": "8\n"}, PHYSICAL),
     "both versions": ("4:memory:/x\n0::/z\n", {f"memory/x/{ONE}": "800\n", f"unified/z/{TWO}": "750\n"}, 750),
-    "a path out of the mount": ("0::/../../z\n", {TWO: "500\n"}, 500),
+    "a path out of the mount": ("0::/../z\n", {TWO: "500\n", f"../z/{TWO}": "5\n"}, 500),
     "more than the machine has": ("0::/a\n", {f"a/{TWO}": str(2 * PHYSICAL)}, PHYSICAL),
     "what is no number": ("0::/a\n", {f"a/{TWO}": "-1\n", TWO: "٣"}, PHYSICAL),
     "lines that are none": ("what\n:\n0::\n", {TWO: "400"}, 400),

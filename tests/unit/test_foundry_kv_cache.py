@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
+import time
 from itertools import count
 
 import numpy as np
@@ -16,6 +18,7 @@ from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import OutOfMemory, PrivateAccess, UseAfterFree
 from tmmu.foundry.kv_cache import KvCache, rope_rows
 from tmmu.foundry.storage import StorageMode
+from tmmu.runtime.events import EventLog
 
 SMALL = KvShape(2, 4, 2, 4)
 SHAPES = [SMALL, KvShape(2, 4, 2, 4, "expanded"), KvShape(1, 3, 3, 2)]
@@ -315,17 +318,50 @@ def test_old_buffers_stay_until_the_commands_before_have_ended(device):
     device.submit(attention)
     write(cache, 10, 1)  # submitted after the attention, and copied all the same
     live = device.live_bytes
-    grows = threading.Thread(target=cache.ensure, args=(200,))
-    grows.start()
+    grows = [threading.Thread(target=cache.ensure, args=(200,)) for _ in range(2)]  # which grow it once
+    for thread in grows:
+        thread.start()
     while device.live_bytes == live:  # until the new buffers are made
-        pass
+        time.sleep(0)
     gate.set()
-    grows.join()
+    for thread in grows:
+        thread.join()
+    assert cache.epoch == 2
     (was_released, live_meanwhile, _) = seen[0]
     assert not was_released
     assert live_meanwhile > live
     assert old.is_released
     check(cache, [0] * 100 + [1] * 10)
+
+
+def test_each_action_is_a_line_after_it(device):
+    """spec: FD9.3"""
+    events = EventLog()
+    cache = made(device, events=events, session=7)
+    write(cache, 3, 0)
+    cache.ensure(130)
+    cache.truncate(3)  # nothing happens
+    cache.truncate(1)
+    device.arm("buffer", 1)
+    with pytest.raises(OutOfMemory):
+        cache.ensure(300)
+    cache.read(0)
+    device.wait()
+    cache.close()
+    lines = [json.loads(line) for line in events.lines[1:]]
+    assert {line["session"] for line in lines} == {7}
+    rows = [(line["event"].removeprefix("cache "), line) for line in lines]
+    alone = [(kind, line) for kind, line in rows if kind not in ("copied", "passed")]  # the device's own time
+    assert [kind for kind, _ in alone] == [
+        "open", "ask", "grow", "switch", "pass", "ask", "grow", "blit", "blit", "switch", "give back", "truncate",
+        "ask", "grow", "fail", "pass", "close",
+    ]  # fmt: skip
+    assert [kind for kind, _ in rows].count("copied") == SMALL.cache_heads
+    assert [line["number"] for kind, line in rows if kind == "passed"] == [1, 2]
+    token = SMALL.bytes_per_token
+    ledger = [(line["reserved"] // token, line["transient"] // token) for _, line in rows if "reserved" in line]
+    assert ledger == [(128, 0), (256, 128), (256, 0), (512, 256), (256, 0), (0, 0)]
+    assert [line["at"] for kind, line in rows if kind == "blit"] == [0, 256]
 
 
 def test_reads_of_another_thread_find_what_is_written_while_the_cache_grows():
