@@ -233,7 +233,7 @@ class KvBudget:
         """Which budget of the process it is, for logs."""
         self.reserved = self.transient = self.peak = 0
         self.lock = threading.RLock()
-        """Whoever logs what it reserved holds it meanwhile, so that the log has the real order."""
+        """Held while what was reserved is logged, so that the log has the real order."""
 
     @property
     def held(self) -> int:

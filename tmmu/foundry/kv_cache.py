@@ -88,7 +88,7 @@ class KvCache:
     written
         Tokens that are in the cache.
     epoch
-        Grows by one when the buffers are others: who has bound them binds anew.
+        Grows by one when the buffers are others, to which commands are then bound anew.
     peak_bytes
         The most bytes that it had at one time: old and new buffers, and the staging buffer of the tables.
 
@@ -332,7 +332,7 @@ class KvCache:
         done: Command | None = None,
         failed: Command | None = None,
     ) -> int:
-        """Submit commands as one. What they raise goes to `failures`, and not to whoever waits for the device next."""
+        """Submit commands as one. What they raise goes to `failures`, and not to the next wait for the device."""
 
         def execute() -> None:
             then = done
