@@ -148,7 +148,7 @@ def run(
     opened, tokens = _ready(model, prompt, token_ids, follow_log, given)
     device, counts = opened.model.device, opened.counts
     room = max(opened.context.usable - len(tokens), 0)
-    if room < count:
+    if 0 < room < count:
         logging.getLogger("tmmu.foundry").warning(
             "%d tokens and not %d: the context of %d is full then", room, count, opened.context.usable
         )

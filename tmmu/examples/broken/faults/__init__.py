@@ -40,6 +40,12 @@ NOT_PRINTED = {
     "INVALID_ADDRESS": "of mapping a plan; one whose addresses are outside is REFUTED: `capacity`",
     "INVALID_RECORD": "of traces, journals, ledgers and checkpoints",
     "CONTRACT_VIOLATION": "of runs",
+    "INVALID_SETTING": "of sessions",
+    "INVALID_WEIGHTS": "of sessions",
+    "USE_AFTER_FREE": "of sessions",
+    "OUT_OF_MEMORY": "of sessions",
+    "PRIVATE_ACCESS": "of sessions",
+    "IN_USE": "of sessions",
     "REPLAY_DIVERGENCE": "of runs; a plan whose hashes do not recompute is REFUTED: `hashes`",
 }
 """The failure codes that `verify-plan` cannot print of a plan and a model, and why."""
