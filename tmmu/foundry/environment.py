@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tmmu.foundry.failures import InvalidSetting
 from tmmu.foundry.storage import STORAGE_MODES
@@ -97,8 +97,8 @@ class Settings:
         >>> Settings.of({"METALLIC_KV_CACHE_SHARED": "off", "METALLIC_PREFILL_CHUNK_SIZE": "16"}).prefill_chunk_size
         16
         """
-        found = {v.field: v.parse(environment[v.name]) for v in VARIABLES if v.name in environment}
-        return cls(**{field: value for field, value in found.items() if value is not None})  # type: ignore[arg-type]
+        found: dict[str, Any] = {v.field: v.parse(environment[v.name]) for v in VARIABLES if v.name in environment}
+        return cls(**{field: value for field, value in found.items() if value is not None})
 
     @property
     def forced(self) -> dict[str, bool]:
