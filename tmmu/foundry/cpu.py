@@ -71,7 +71,7 @@ class CpuDevice(Device):
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit
-        self.lock = threading.Condition(threading.Lock())
+        self.lock = threading.Condition()
         self._commands: deque[tuple[Command, threading.Thread]] = deque()
         self._submitted = self._completed = 0
         self._failures: dict[int, tuple[threading.Thread, BaseException]] = {}  # by number, with who submitted it
@@ -138,7 +138,10 @@ class CpuDevice(Device):
         """See `Device.wait`. A command that waits does not wait for itself."""
         if self.is_executing:
             return
-        until, waiting, running = self.ended(number), threading.current_thread(), threading.enumerate()
+        until = self.ended(number)
+        if not self._failures:
+            return
+        waiting, running = threading.current_thread(), threading.enumerate()
         with self.lock:
             due = [
                 at
