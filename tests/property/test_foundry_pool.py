@@ -216,7 +216,7 @@ TestPool.settings = settings(max_examples=60, stateful_step_count=40)
 
 
 def test_eight_threads_and_resets_lose_nothing_and_never_read_what_is_anothers() -> None:
-    """Each thread writes patterns of its own, and finds them again or is refused; one of the eight resets in between."""
+    """Each thread writes patterns of its own, and finds them again or is refused; any of them resets in between."""
     device = CpuDevice()
     pool = MemoryPool(device, initial=1 << 12, limit=1 << 14, mode=StorageMode.SHARED)
     wrong: list[str] = []

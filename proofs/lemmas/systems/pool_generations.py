@@ -145,7 +145,8 @@ MACHINE = Machine(
             "A leased handle, or one that a command is to access, through which a byte was written, finds nothing but "
             "what was written through it.",
             f"""(any x Handle) (or (< 0 (leased x)) (< 0 (pending x))) (any a Int) (and {_byte("x", "a")})
-            (= x (content (chunk x) a)) (gives (forall ((b Int)) (=> (and {_byte("x", "b")}) (= x (content (chunk x) b)))))""",
+            (= x (content (chunk x) a))
+            (gives (forall ((b Int)) (=> (and {_byte("x", "b")}) (= x (content (chunk x) b)))))""",
             (Mutant("a handle that is not held", "(or (< 0 (leased x)) (< 0 (pending x)))", "(given x)"),),
         ),
         MachineRule(
