@@ -230,6 +230,21 @@ def test_values_of_every_type_are_those_that_gguf_reads(tmp_path: Path) -> None:
         assert (found.tolist() if isinstance(found, np.ndarray) else found) == judge[name].contents()
 
 
+def test_the_reader_of_gguf_follows_a_count_beyond_the_end_and_an_offset_into_the_header(tmp_path: Path) -> None:
+    """49 bytes are a thousand values for it, each an array of its own; a million of them take a gigabyte."""
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1) + b"k" + struct.pack("<IIQ", 9, 0, 1000))
+    assert len(gguf.GGUFReader(path).fields["k"].data) == 1000
+    assert refused(path).place == "k"
+    parts = llama()
+    parts.tensors[Q].offset = 2**64 - 64
+    path.write_bytes(parts.encoded())
+    with np.errstate(over="ignore"):
+        judge = gguf.GGUFReader(path)
+    assert judge.tensors[2].data_offset < judge.data_offset
+    assert refused(path).place == Q
+
+
 def test_what_is_no_file_with_bytes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     os.mkfifo(tmp_path / "pipe")
