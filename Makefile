@@ -54,7 +54,7 @@ test-fast: $(VENV)/dev
 test: lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/pytest -q -n 2 --dist worksteal tests/unit tests/property tests/corpus tests/integration
 
-# What torch and jax trace is tested with both installed, and sizes with a runtime.
+# What torch and jax trace is tested with both installed, sizes with a runtime, and sessions with llama.cpp.
 $(VENV)/tracers: $(VENV)/dev
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev,torch,jax,judges,oracle]'
 	@touch $@
