@@ -1,165 +1,243 @@
 ------------------------------ MODULE Sessions ------------------------------
 (***************************************************************************)
-(* A Foundry session. All its buffers are made before its first step, or   *)
-(* none: where one cannot be had, the others are given back. Weights come  *)
-(* through one buffer that the processor can write, and are copied from    *)
-(* there to private memory by the device, which works on its own: the next *)
-(* weight may be staged only when the copy has ended. Then the session     *)
-(* runs step by step, with the same buffers, and makes no further one. The *)
-(* device computes logits in private memory, copies them to a shared       *)
-(* buffer, and the processor samples from there before the next step.      *)
+(* Foundry sessions on one device. A session makes all its buffers before  *)
+(* its first step, one after the other, or none: where one cannot be had,  *)
+(* those that were made are given back. The device takes commands from a   *)
+(* queue, in order and on its own, and counts those submitted and those    *)
+(* completed; a session knows the number of its last command, and that it  *)
+(* has ended when as many are completed. Other users of the device submit  *)
+(* commands in between.                                                    *)
+(*   Weights come through one buffer that the processor can write, and are *)
+(* copied to private memory by a command: the next weight is staged when   *)
+(* that command has ended. Then the session runs. The forward pass of a    *)
+(* step is one command; where its logits are wanted, the next one copies   *)
+(* them to a shared buffer, from which the processor samples when that     *)
+(* command has ended. A session that is closed, or fails, gives back its   *)
+(* buffers when its last command has ended, and not before.                *)
 (***************************************************************************)
-EXTENDS Integers
+EXTENDS Integers, Sequences
 
-CONSTANTS Buffers,   \* the buffers of a session, by name
-          Weights,   \* how many weights there are; they are 1..Weights
-          Steps,     \* how many steps are run
-          Refusals   \* how often a buffer cannot be had
+CONSTANTS Sessions,  \* how many sessions there are; they are 1..Sessions
+          Buffers,   \* how many buffers a session has at most
+          Weights,   \* how many weights a session has at most
+          Steps,     \* how many steps are run at most
+          Refusals,  \* how often a buffer or a weight cannot be had
+          Others     \* how many commands others submit
 
-VARIABLES phase,     \* where the session stands
-          made,      \* buffers that are made
-          staging,   \* the weight in the staging buffer, 0 for none
-          copying,   \* the weight that the device is copying, 0 for none
-          private,   \* what lies where each weight should be, 0 before
-          step,      \* the step that runs, from 1
-          logits,    \* the step whose logits are in private memory
-          output,    \* the step whose logits are in the shared buffer
-          sampled,   \* the step that the last sample was taken from
-          refusals   \* how often a buffer could not be had
+VARIABLES buffers,   \* of each session: its buffers are 1..buffers[s],
+          weights,   \*   its weights 1..weights[s], as they are staged,
+          phase,     \*   where it stands,
+          made,      \*   its buffers that are made, 1..made[s],
+          staging,   \*   the weight in its staging buffer, 0 for none,
+          copies,    \*   of how many weights the copy was submitted,
+          private,   \*   what lies where each weight should be, 0 before,
+          step,      \*   the last step whose pass was submitted,
+          logits,    \*   the step whose logits are in private memory,
+          asked,     \*   the last step whose logits were to be copied,
+          output,    \*   the step whose logits are in the shared buffer,
+          sampled,   \*   the step that the last sample was taken from,
+          last,      \*   the number of its last command
+          queue,     \* the device: commands that have not ended,
+          completed, \*   and how many have
+          others,    \* how many commands others submitted
+          refusals   \* how often something could not be had
 
-load == <<staging, copying, private>>
-run == <<step, logits, output, sampled>>
-vars == <<phase, made, load, run, refusals>>
+given == <<buffers, weights>>
+load == <<staging, copies, private>>
+run == <<step, logits, asked, output, sampled>>
+device == <<queue, completed, others>>
+vars == <<given, phase, made, load, run, last, device, refusals>>
 
-WeightSet == 1..Weights
+SessionSet == 1..Sessions
+Zero == [s \in SessionSet |-> 0]
+Submitted == completed + Len(queue)
+Command == [kind : {"weight", "pass", "logits", "other"}, session : 0..Sessions, of : 0..Weights + Steps]
 
-TypeOK == /\ phase \in {"none", "provisioning", "failing", "running", "closed"}
-          /\ made \subseteq Buffers
-          /\ staging \in 0..Weights
-          /\ copying \in 0..Weights
-          /\ private \in [WeightSet -> 0..Weights]
-          /\ step \in 0..Steps
-          /\ logits \in 0..step
-          /\ output \in 0..Steps
-          /\ sampled \in 0..Steps
+TypeOK == /\ buffers \in [SessionSet -> 1..Buffers]
+          /\ weights \in [SessionSet -> 0..Weights]
+          /\ phase \in [SessionSet -> {"none", "provisioning", "failing", "running", "closed"}]
+          /\ \A s \in SessionSet :
+                /\ made[s] \in 0..buffers[s]
+                /\ staging[s] \in 0..weights[s]
+                /\ copies[s] \in {staging[s], staging[s] - 1}
+                /\ private[s] \in [1..weights[s] -> 0..weights[s]]
+                /\ step[s] \in 0..Steps
+                /\ last[s] \in 0..Submitted
+          /\ \A v \in {logits, asked, output, sampled} : v \in [SessionSet -> 0..Steps]
+          /\ \A k \in DOMAIN queue : queue[k] \in Command
+          /\ completed \in Nat
+          /\ others \in 0..Others
           /\ refusals \in 0..Refusals
 
-Init == /\ phase = "none"
-        /\ made = {}
-        /\ staging = 0
-        /\ copying = 0
-        /\ private = [w \in WeightSet |-> 0]
-        /\ step = 0
-        /\ logits = 0
-        /\ output = 0
-        /\ sampled = 0
-        /\ refusals = 0
+(* What is so at first, whatever buffers and weights there are, and however many commands came before. *)
+Begin == /\ phase = [s \in SessionSet |-> "none"]
+         /\ made = Zero /\ staging = Zero /\ copies = Zero
+         /\ step = Zero /\ logits = Zero /\ asked = Zero /\ output = Zero /\ sampled = Zero /\ last = Zero
+         /\ private = [s \in SessionSet |-> [w \in 1..weights[s] |-> 0]]
+         /\ queue = <<>>
+         /\ others = 0
+         /\ refusals = 0
+
+(* The first session is as large as any, the others are as small. *)
+Init == /\ buffers = [s \in SessionSet |-> IF s = 1 THEN Buffers ELSE 1]
+        /\ weights = [s \in SessionSet |-> IF s = 1 THEN Weights ELSE 0]
+        /\ completed = 0
+        /\ Begin
 
 -----------------------------------------------------------------------------
+
+Move(s, to) == phase' = [phase EXCEPT ![s] = to]
+
+(* A session submits a command, and keeps its number. *)
+Submit(kind, s, of) == /\ queue' = Append(queue, [kind |-> kind, session |-> s, of |-> of])
+                       /\ last' = [last EXCEPT ![s] = Submitted + 1]
+                       /\ UNCHANGED <<completed, others>>
+
+(* All commands of a session have ended: as many are completed as its last one's number says. *)
+HasEnded(s) == completed >= last[s]
 
 (* A session is asked for. *)
-Open == /\ phase = "none"
-        /\ phase' = "provisioning"
-        /\ UNCHANGED <<made, load, run, refusals>>
+Open(s) == /\ phase[s] = "none"
+           /\ Move(s, "provisioning")
+           /\ UNCHANGED <<given, made, load, run, last, device, refusals>>
 
-Make(b) == /\ phase = "provisioning"
-           /\ b \notin made
-           /\ made' = made \cup {b}
-           /\ UNCHANGED <<phase, load, run, refusals>>
+Make(s) == /\ phase[s] = "provisioning"
+           /\ made[s] < buffers[s]
+           /\ made' = [made EXCEPT ![s] = @ + 1]
+           /\ UNCHANGED <<given, phase, load, run, last, device, refusals>>
 
-(* A buffer cannot be had: *)
-CannotMake == /\ phase = "provisioning"
-              /\ made # Buffers
-              /\ refusals < Refusals
-              /\ refusals' = refusals + 1
-              /\ phase' = "failing"
-              /\ UNCHANGED <<made, load, run>>
+(* The next buffer cannot be had: *)
+CannotMake(s) == /\ phase[s] = "provisioning"
+                 /\ made[s] < buffers[s]
+                 /\ refusals < Refusals
+                 /\ refusals' = refusals + 1
+                 /\ Move(s, "failing")
+                 /\ UNCHANGED <<given, made, load, run, last, device>>
 
-(* all are given back. *)
-GiveBack(b) == /\ phase = "failing"
-               /\ b \in made
-               /\ made' = made \ {b}
-               /\ UNCHANGED <<phase, load, run, refusals>>
+(* all are given back, from the last to the first, when the device has no more commands of the session. *)
+GiveBack(s) == /\ phase[s] = "failing"
+               /\ made[s] > 0
+               /\ HasEnded(s)
+               /\ made' = [made EXCEPT ![s] = @ - 1]
+               /\ UNCHANGED <<given, phase, load, run, last, device, refusals>>
 
-Failed == /\ phase = "failing"
-          /\ made = {}
-          /\ phase' = "none"
-          /\ UNCHANGED <<made, load, run, refusals>>
+Failed(s) == /\ phase[s] = "failing"
+             /\ made[s] = 0
+             /\ Move(s, "none")
+             /\ staging' = [staging EXCEPT ![s] = 0]
+             /\ copies' = [copies EXCEPT ![s] = 0]
+             /\ private' = [private EXCEPT ![s] = [w \in 1..weights[s] |-> 0]]
+             /\ UNCHANGED <<given, made, run, last, device, refusals>>
 
 -----------------------------------------------------------------------------
 
-(* The processor puts a weight where the device can read it. *)
-Stage(w) == /\ phase = "provisioning"
-            /\ made = Buffers
-            /\ copying = 0
-            /\ private[w] = 0
-            /\ staging' = w
-            /\ UNCHANGED <<phase, made, copying, private, run, refusals>>
+(* The processor puts the next weight where the device can read it, *)
+Stage(s) == /\ phase[s] = "provisioning"
+            /\ made[s] = buffers[s]
+            /\ staging[s] < weights[s]
+            /\ copies[s] = staging[s]
+            /\ HasEnded(s)
+            /\ staging' = [staging EXCEPT ![s] = @ + 1]
+            /\ UNCHANGED <<given, phase, made, copies, private, run, last, device, refusals>>
 
-(* The device is requested to copy it, *)
-BeginCopy == /\ staging # 0
-             /\ copying = 0
-             /\ private[staging] = 0
-             /\ copying' = staging
-             /\ UNCHANGED <<phase, made, staging, private, run, refusals>>
+(* or it cannot be read, and the session fails, perhaps while the one before it is copied. *)
+CannotStage(s) == /\ phase[s] = "provisioning"
+                  /\ made[s] = buffers[s]
+                  /\ copies[s] = staging[s]
+                  /\ staging[s] < weights[s]
+                  /\ refusals < Refusals
+                  /\ refusals' = refusals + 1
+                  /\ Move(s, "failing")
+                  /\ UNCHANGED <<given, made, load, run, last, device>>
 
-(* and does so when it comes to it. *)
-EndCopy == /\ copying # 0
-           /\ private' = [private EXCEPT ![copying] = staging]
-           /\ copying' = 0
-           /\ UNCHANGED <<phase, made, staging, run, refusals>>
+(* The device is requested to copy it. *)
+SubmitCopy(s) == /\ phase[s] = "provisioning"
+                 /\ copies[s] < staging[s]
+                 /\ copies' = [copies EXCEPT ![s] = staging[s]]
+                 /\ Submit("weight", s, staging[s])
+                 /\ UNCHANGED <<given, phase, made, staging, private, run, refusals>>
 
 (* With all weights in place the session runs. *)
-Start == /\ phase = "provisioning"
-         /\ made = Buffers
-         /\ \A w \in WeightSet : private[w] # 0
-         /\ phase' = "running"
-         /\ step' = 1
-         /\ UNCHANGED <<made, load, logits, output, sampled, refusals>>
+Start(s) == /\ phase[s] = "provisioning"
+            /\ made[s] = buffers[s]
+            /\ copies[s] = weights[s]
+            /\ HasEnded(s)
+            /\ Move(s, "running")
+            /\ UNCHANGED <<given, made, load, run, last, device, refusals>>
 
-(* The device computes the logits of this step, *)
-Compute == /\ phase = "running"
-           /\ logits < step
-           /\ logits' = step
-           /\ UNCHANGED <<phase, made, load, step, output, sampled, refusals>>
+(* The pass of the next step takes the token that was sampled last; of a long prompt there are several at once. *)
+SubmitPass(s) == /\ phase[s] = "running"
+                 /\ sampled[s] = asked[s]
+                 /\ step[s] < Steps
+                 /\ step' = [step EXCEPT ![s] = @ + 1]
+                 /\ Submit("pass", s, step[s] + 1)
+                 /\ UNCHANGED <<given, phase, made, load, logits, asked, output, sampled, refusals>>
 
-(* and copies them to where the processor can read. *)
-CopyOut == /\ phase = "running"
-           /\ logits = step
-           /\ output < step
-           /\ output' = logits
-           /\ UNCHANGED <<phase, made, load, step, logits, sampled, refusals>>
+(* Its logits are to be copied to where the processor can read, *)
+SubmitLogits(s) == /\ phase[s] = "running"
+                   /\ sampled[s] = asked[s]
+                   /\ asked[s] < step[s]
+                   /\ asked' = [asked EXCEPT ![s] = step[s]]
+                   /\ Submit("logits", s, step[s])
+                   /\ UNCHANGED <<given, phase, made, load, step, logits, output, sampled, refusals>>
 
-(* The processor samples, *)
-Sample == /\ phase = "running"
-          /\ output = step
-          /\ sampled < step
-          /\ sampled' = output
-          /\ UNCHANGED <<phase, made, load, step, logits, output, refusals>>
+(* who samples from there when that has been done. *)
+Sample(s) == /\ phase[s] = "running"
+             /\ sampled[s] < asked[s]
+             /\ HasEnded(s)
+             /\ sampled' = [sampled EXCEPT ![s] = output[s]]
+             /\ UNCHANGED <<given, phase, made, load, step, logits, asked, output, last, device, refusals>>
 
-(* and the next step begins. *)
-NextStep == /\ phase = "running"
-            /\ sampled = step
-            /\ step < Steps
-            /\ step' = step + 1
-            /\ UNCHANGED <<phase, made, load, logits, output, sampled, refusals>>
+(* A session that is closed waits for the device, and gives everything back. *)
+Close(s) == /\ phase[s] = "running"
+            /\ HasEnded(s)
+            /\ Move(s, "closed")
+            /\ made' = [made EXCEPT ![s] = 0]
+            /\ UNCHANGED <<given, load, run, last, device, refusals>>
 
-(* A session that is closed gives everything back. *)
-Close == /\ phase = "running"
-         /\ sampled = Steps
-         /\ phase' = "closed"
-         /\ made' = {}
-         /\ UNCHANGED <<load, run, refusals>>
+-----------------------------------------------------------------------------
 
-Next == \/ Open \/ CannotMake \/ Failed \/ BeginCopy \/ EndCopy \/ Start
-        \/ Compute \/ CopyOut \/ Sample \/ NextStep \/ Close
-        \/ \E b \in Buffers : Make(b) \/ GiveBack(b)
-        \/ \E w \in WeightSet : Stage(w)
+(* The device executes the command that came first. *)
+First == queue[1]
+Executes(kind) == /\ queue # <<>>
+                  /\ First.kind = kind
+                  /\ queue' = Tail(queue)
+                  /\ completed' = completed + 1
 
-Fairness == /\ WF_vars(Open \/ Failed \/ EndCopy \/ Start \/ Compute \/ CopyOut \/ Sample \/ NextStep \/ Close)
-            /\ WF_vars(BeginCopy)
-            /\ \A b \in Buffers : WF_vars(Make(b)) /\ WF_vars(GiveBack(b))
-            /\ \A w \in WeightSet : SF_vars(Stage(w))
+(* It copies what is in the staging buffer then, *)
+Copied == /\ Executes("weight")
+          /\ private' = [private EXCEPT ![First.session][First.of] = staging[First.session]]
+          /\ UNCHANGED <<given, phase, made, staging, copies, run, last, others, refusals>>
+
+(* computes the logits of a step, *)
+Computed == /\ Executes("pass")
+            /\ logits' = [logits EXCEPT ![First.session] = First.of]
+            /\ UNCHANGED <<given, phase, made, load, step, asked, output, sampled, last, others, refusals>>
+
+(* and copies the logits that are there. *)
+CopiedOut == /\ Executes("logits")
+             /\ output' = [output EXCEPT ![First.session] = logits[First.session]]
+             /\ UNCHANGED <<given, phase, made, load, step, logits, asked, sampled, last, others, refusals>>
+
+(* Others use the device as well: caches that grow, pools that are filled. *)
+SubmitOther == /\ others < Others
+               /\ others' = others + 1
+               /\ queue' = Append(queue, [kind |-> "other", session |-> 0, of |-> 0])
+               /\ UNCHANGED <<given, phase, made, load, run, last, completed, refusals>>
+
+OtherEnded == /\ Executes("other")
+              /\ UNCHANGED <<given, phase, made, load, run, last, others, refusals>>
+
+Executed == Copied \/ Computed \/ CopiedOut \/ OtherEnded
+
+(* What a session does next, if it can. *)
+Proceed(s) == \/ Open(s) \/ Make(s) \/ GiveBack(s) \/ Failed(s) \/ Stage(s) \/ SubmitCopy(s) \/ Start(s)
+              \/ SubmitPass(s) \/ SubmitLogits(s) \/ Sample(s) \/ Close(s)
+
+Next == \/ Executed \/ SubmitOther
+        \/ \E s \in SessionSet : Proceed(s) \/ CannotMake(s) \/ CannotStage(s)
+
+Fairness == WF_vars(Executed) /\ \A s \in SessionSet : WF_vars(Proceed(s))
 
 Spec == Init /\ [][Next]_vars /\ Fairness
 
@@ -167,33 +245,47 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 (* Invariants, from weak to strong. *)
 
 (* A session runs with all its buffers; one that failed or is closed has none. *)
-AllOrNone == /\ phase = "running" => made = Buffers
-             /\ phase \in {"none", "closed"} => made = {}
+AllOrNone == \A s \in SessionSet : /\ phase[s] = "running" => made[s] = buffers[s]
+                                   /\ phase[s] \in {"none", "closed"} => made[s] = 0
 
-(* The staging buffer holds what the device is copying. *)
-StagingIsStill == copying # 0 => staging = copying
+(* A command finds all buffers of its session, whatever becomes of the session meanwhile. *)
+CommandsFindTheirBuffers ==
+    \A k \in DOMAIN queue : LET s == queue[k].session IN s # 0 => made[s] = buffers[s] /\ completed + k <= last[s]
 
-(* Each weight lies where it should. *)
-WeightsArrive == \A w \in WeightSet : private[w] \in {0, w}
+(* The staging buffer holds what the device is to copy. *)
+StagingIsStill == \A k \in DOMAIN queue : queue[k].kind = "weight" => staging[queue[k].session] = queue[k].of
 
-(* A sample is taken from the logits of its own step. *)
-SamplesItsStep == sampled <= output /\ output <= logits /\ logits <= step /\ sampled >= step - 1
+(* Each weight lies where it should, and all of a session that runs. *)
+WeightsArrive == \A s \in SessionSet : \A w \in 1..weights[s] :
+                    private[s][w] = w \/ (private[s][w] = 0 /\ phase[s] \in {"none", "provisioning", "failing"})
+
+(* A sample is taken from the logits of its own step, *)
+SamplesItsStep == \A s \in SessionSet : /\ sampled[s] <= output[s] /\ output[s] <= logits[s] /\ logits[s] <= step[s]
+                                        /\ asked[s] <= step[s]
+
+(* which are there when the session's commands have ended. *)
+OutputIsThere == \A s \in SessionSet : HasEnded(s) => output[s] = asked[s]
 
 -----------------------------------------------------------------------------
 (* Properties. *)
 
 (* Nothing is made or given back while a session runs. *)
-NothingIsMadeInSteps == [][phase = "running" /\ phase' = "running" => made' = made]_vars
+NothingIsMadeInSteps ==
+    [][\A s \in SessionSet : phase[s] = "running" /\ phase'[s] = "running" => made'[s] = made[s]]_vars
 
-(* A session that is opened comes to its end, unless its buffers cannot be had. *)
-Ends == <>(phase = "closed")
+(* A session that is opened comes to its end, unless its buffers and weights cannot be had. *)
+Ends == \A s \in SessionSet : <>(phase[s] = "closed")
 
-THEOREM Spec => [](TypeOK /\ AllOrNone /\ StagingIsStill /\ WeightsArrive /\ SamplesItsStep)
+THEOREM Spec => [](TypeOK /\ AllOrNone /\ CommandsFindTheirBuffers /\ StagingIsStill /\ WeightsArrive
+                   /\ SamplesItsStep /\ OutputIsThere)
 THEOREM Spec => NothingIsMadeInSteps /\ Ends
 
 -----------------------------------------------------------------------------
 (* Non-properties: each must be violated, or the model would say too little. *)
 
-NeverOpenedAgain == ~(refusals > 0 /\ phase = "running")
-NeverStagedTwice == \A v, w \in WeightSet : private[v] # 0 /\ private[w] # 0 => v = w
+NeverOpenedAgain == ~(refusals > 0 /\ \E s \in SessionSet : phase[s] = "running")
+NeverFailsInFlight == \A s \in SessionSet : ~(phase[s] = "failing" /\ ~HasEnded(s))
+NeverInTurns == ~\E j, k \in DOMAIN queue : j < k /\ queue[j].kind = "pass" /\ queue[k].kind = "pass"
+                                            /\ queue[j].session # queue[k].session
+NeverSeveralPasses == ~\E j, k \in DOMAIN queue : j < k /\ queue[j].kind = "pass" /\ queue[k].kind = "pass"
 =============================================================================
