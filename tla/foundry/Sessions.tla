@@ -9,11 +9,14 @@
 (* commands in between.                                                    *)
 (*   Weights come through one buffer that the processor can write, and are *)
 (* copied to private memory by a command: the next weight is staged when   *)
-(* that command has ended. Then the session runs. The forward pass of a    *)
-(* step is one command; where its logits are wanted, the next one copies   *)
-(* them to a shared buffer, from which the processor samples when that     *)
-(* command has ended. A session that is closed, or fails, gives back its   *)
-(* buffers when its last command has ended, and not before.                *)
+(* that command has ended. A session may use the weights that another one  *)
+(* has brought. Then it runs. The forward pass of a step is one command;   *)
+(* where its logits are wanted, a further one writes them to a shared      *)
+(* buffer, from which the processor samples when that has ended. A session *)
+(* that is closed, or fails, gives back its buffers when its last command  *)
+(* has ended, and not before.                                              *)
+(*                                                                         *)
+(* spec: FD9.4                                                             *)
 (***************************************************************************)
 EXTENDS Integers, Sequences
 
@@ -26,14 +29,15 @@ CONSTANTS Sessions,  \* how many sessions there are; they are 1..Sessions
 
 VARIABLES buffers,   \* of each session: its buffers are 1..buffers[s],
           weights,   \*   its weights 1..weights[s], as they are staged,
+          source,    \*   the session whose weights it uses, its own or other,
           phase,     \*   where it stands,
           made,      \*   its buffers that are made, 1..made[s],
           staging,   \*   the weight in its staging buffer, 0 for none,
           copies,    \*   of how many weights the copy was submitted,
           private,   \*   what lies where each weight should be, 0 before,
           step,      \*   the last step whose pass was submitted,
-          logits,    \*   the step whose logits are in private memory,
-          asked,     \*   the last step whose logits were to be copied,
+          hidden,    \*   the step whose result is in private memory,
+          asked,     \*   the last step whose logits were requested,
           output,    \*   the step whose logits are in the shared buffer,
           sampled,   \*   the step that the last sample was taken from,
           last,      \*   the number of its last command
@@ -42,9 +46,9 @@ VARIABLES buffers,   \* of each session: its buffers are 1..buffers[s],
           others,    \* how many commands others submitted
           refusals   \* how often something could not be had
 
-given == <<buffers, weights>>
+given == <<buffers, weights, source>>
 load == <<staging, copies, private>>
-run == <<step, logits, asked, output, sampled>>
+run == <<step, hidden, asked, output, sampled>>
 device == <<queue, completed, others>>
 vars == <<given, phase, made, load, run, last, device, refusals>>
 
@@ -55,6 +59,7 @@ Command == [kind : {"weight", "pass", "logits", "other"}, session : 0..Sessions,
 
 TypeOK == /\ buffers \in [SessionSet -> 1..Buffers]
           /\ weights \in [SessionSet -> 0..Weights]
+          /\ source \in [SessionSet -> SessionSet]
           /\ phase \in [SessionSet -> {"none", "provisioning", "failing", "running", "closed"}]
           /\ \A s \in SessionSet :
                 /\ made[s] \in 0..buffers[s]
@@ -63,7 +68,7 @@ TypeOK == /\ buffers \in [SessionSet -> 1..Buffers]
                 /\ private[s] \in [1..weights[s] -> 0..weights[s]]
                 /\ step[s] \in 0..Steps
                 /\ last[s] \in 0..Submitted
-          /\ \A v \in {logits, asked, output, sampled} : v \in [SessionSet -> 0..Steps]
+          /\ \A v \in {hidden, asked, output, sampled} : v \in [SessionSet -> 0..Steps]
           /\ \A k \in DOMAIN queue : queue[k] \in Command
           /\ completed \in Nat
           /\ others \in 0..Others
@@ -72,15 +77,16 @@ TypeOK == /\ buffers \in [SessionSet -> 1..Buffers]
 (* What is so at first, whatever buffers and weights there are, and however many commands came before. *)
 Begin == /\ phase = [s \in SessionSet |-> "none"]
          /\ made = Zero /\ staging = Zero /\ copies = Zero
-         /\ step = Zero /\ logits = Zero /\ asked = Zero /\ output = Zero /\ sampled = Zero /\ last = Zero
+         /\ step = Zero /\ hidden = Zero /\ asked = Zero /\ output = Zero /\ sampled = Zero /\ last = Zero
          /\ private = [s \in SessionSet |-> [w \in 1..weights[s] |-> 0]]
          /\ queue = <<>>
          /\ others = 0
          /\ refusals = 0
 
-(* The first session is as large as any, the others are as small. *)
+(* The first session is as large as any; the others are small, and use its weights. *)
 Init == /\ buffers = [s \in SessionSet |-> IF s = 1 THEN Buffers ELSE 1]
         /\ weights = [s \in SessionSet |-> IF s = 1 THEN Weights ELSE 0]
+        /\ source = [s \in SessionSet |-> 1]
         /\ completed = 0
         /\ Begin
 
@@ -95,6 +101,9 @@ Submit(kind, s, of) == /\ queue' = Append(queue, [kind |-> kind, session |-> s, 
 
 (* All commands of a session have ended: as many are completed as its last one's number says. *)
 HasEnded(s) == completed >= last[s]
+
+(* All weights that a session brings lie where they should. *)
+InPlace(s) == \A w \in 1..weights[s] : private[s][w] = w
 
 (* A session is asked for. *)
 Open(s) == /\ phase[s] = "none"
@@ -124,9 +133,11 @@ GiveBack(s) == /\ phase[s] = "failing"
 Failed(s) == /\ phase[s] = "failing"
              /\ made[s] = 0
              /\ Move(s, "none")
-             /\ staging' = [staging EXCEPT ![s] = 0]
-             /\ copies' = [copies EXCEPT ![s] = 0]
-             /\ private' = [private EXCEPT ![s] = [w \in 1..weights[s] |-> 0]]
+             /\ IF InPlace(s)
+                THEN UNCHANGED load \* others may use them
+                ELSE /\ staging' = [staging EXCEPT ![s] = 0]
+                     /\ copies' = [copies EXCEPT ![s] = 0]
+                     /\ private' = [private EXCEPT ![s] = [w \in 1..weights[s] |-> 0]]
              /\ UNCHANGED <<given, made, run, last, device, refusals>>
 
 -----------------------------------------------------------------------------
@@ -140,15 +151,13 @@ Stage(s) == /\ phase[s] = "provisioning"
             /\ staging' = [staging EXCEPT ![s] = @ + 1]
             /\ UNCHANGED <<given, phase, made, copies, private, run, last, device, refusals>>
 
-(* or it cannot be read, and the session fails, perhaps while the one before it is copied. *)
-CannotStage(s) == /\ phase[s] = "provisioning"
-                  /\ made[s] = buffers[s]
-                  /\ copies[s] = staging[s]
-                  /\ staging[s] < weights[s]
-                  /\ refusals < Refusals
-                  /\ refusals' = refusals + 1
-                  /\ Move(s, "failing")
-                  /\ UNCHANGED <<given, made, load, run, last, device>>
+(* or the session fails there, perhaps while the device copies. *)
+CannotLoad(s) == /\ phase[s] = "provisioning"
+                 /\ made[s] = buffers[s]
+                 /\ refusals < Refusals
+                 /\ refusals' = refusals + 1
+                 /\ Move(s, "failing")
+                 /\ UNCHANGED <<given, made, load, run, last, device>>
 
 (* The device is requested to copy it. *)
 SubmitCopy(s) == /\ phase[s] = "provisioning"
@@ -162,31 +171,31 @@ Start(s) == /\ phase[s] = "provisioning"
             /\ made[s] = buffers[s]
             /\ copies[s] = weights[s]
             /\ HasEnded(s)
+            /\ source[s] # s => InPlace(source[s])
             /\ Move(s, "running")
             /\ UNCHANGED <<given, made, load, run, last, device, refusals>>
 
-(* The pass of the next step takes the token that was sampled last; of a long prompt there are several at once. *)
+(* A step is a pass over some tokens; a long prompt takes several. *)
 SubmitPass(s) == /\ phase[s] = "running"
-                 /\ sampled[s] = asked[s]
                  /\ step[s] < Steps
                  /\ step' = [step EXCEPT ![s] = @ + 1]
                  /\ Submit("pass", s, step[s] + 1)
-                 /\ UNCHANGED <<given, phase, made, load, logits, asked, output, sampled, refusals>>
+                 /\ UNCHANGED <<given, phase, made, load, hidden, asked, output, sampled, refusals>>
 
-(* Its logits are to be copied to where the processor can read, *)
+(* Its logits are requested where the processor can read, *)
 SubmitLogits(s) == /\ phase[s] = "running"
-                   /\ sampled[s] = asked[s]
                    /\ asked[s] < step[s]
                    /\ asked' = [asked EXCEPT ![s] = step[s]]
                    /\ Submit("logits", s, step[s])
-                   /\ UNCHANGED <<given, phase, made, load, step, logits, output, sampled, refusals>>
+                   /\ UNCHANGED <<given, phase, made, load, step, hidden, output, sampled, refusals>>
 
-(* who samples from there when that has been done. *)
+(* who samples from there, once for each of its tokens, when they are there. *)
 Sample(s) == /\ phase[s] = "running"
-             /\ sampled[s] < asked[s]
+             /\ step[s] > 0
+             /\ asked[s] = step[s]
              /\ HasEnded(s)
              /\ sampled' = [sampled EXCEPT ![s] = output[s]]
-             /\ UNCHANGED <<given, phase, made, load, step, logits, asked, output, last, device, refusals>>
+             /\ UNCHANGED <<given, phase, made, load, step, hidden, asked, output, last, device, refusals>>
 
 (* A session that is closed waits for the device, and gives everything back. *)
 Close(s) == /\ phase[s] = "running"
@@ -209,15 +218,15 @@ Copied == /\ Executes("weight")
           /\ private' = [private EXCEPT ![First.session][First.of] = staging[First.session]]
           /\ UNCHANGED <<given, phase, made, staging, copies, run, last, others, refusals>>
 
-(* computes the logits of a step, *)
+(* computes a step, *)
 Computed == /\ Executes("pass")
-            /\ logits' = [logits EXCEPT ![First.session] = First.of]
+            /\ hidden' = [hidden EXCEPT ![First.session] = First.of]
             /\ UNCHANGED <<given, phase, made, load, step, asked, output, sampled, last, others, refusals>>
 
-(* and copies the logits that are there. *)
-CopiedOut == /\ Executes("logits")
-             /\ output' = [output EXCEPT ![First.session] = logits[First.session]]
-             /\ UNCHANGED <<given, phase, made, load, step, logits, asked, sampled, last, others, refusals>>
+(* and writes the logits of what it computed last. *)
+Written == /\ Executes("logits")
+           /\ output' = [output EXCEPT ![First.session] = hidden[First.session]]
+           /\ UNCHANGED <<given, phase, made, load, step, hidden, asked, sampled, last, others, refusals>>
 
 (* Others use the device as well: caches that grow, pools that are filled. *)
 SubmitOther == /\ others < Others
@@ -228,14 +237,14 @@ SubmitOther == /\ others < Others
 OtherEnded == /\ Executes("other")
               /\ UNCHANGED <<given, phase, made, load, run, last, others, refusals>>
 
-Executed == Copied \/ Computed \/ CopiedOut \/ OtherEnded
+Executed == Copied \/ Computed \/ Written \/ OtherEnded
 
 (* What a session does next, if it can. *)
 Proceed(s) == \/ Open(s) \/ Make(s) \/ GiveBack(s) \/ Failed(s) \/ Stage(s) \/ SubmitCopy(s) \/ Start(s)
               \/ SubmitPass(s) \/ SubmitLogits(s) \/ Sample(s) \/ Close(s)
 
 Next == \/ Executed \/ SubmitOther
-        \/ \E s \in SessionSet : Proceed(s) \/ CannotMake(s) \/ CannotStage(s)
+        \/ \E s \in SessionSet : Proceed(s) \/ CannotMake(s) \/ CannotLoad(s)
 
 Fairness == WF_vars(Executed) /\ \A s \in SessionSet : WF_vars(Proceed(s))
 
@@ -256,11 +265,11 @@ CommandsFindTheirBuffers ==
 StagingIsStill == \A k \in DOMAIN queue : queue[k].kind = "weight" => staging[queue[k].session] = queue[k].of
 
 (* Each weight lies where it should, and all of a session that runs. *)
-WeightsArrive == \A s \in SessionSet : \A w \in 1..weights[s] :
-                    private[s][w] = w \/ (private[s][w] = 0 /\ phase[s] \in {"none", "provisioning", "failing"})
+WeightsArrive == \A s \in SessionSet : /\ \A w \in 1..weights[s] : private[s][w] \in {0, w}
+                                       /\ phase[s] = "running" => InPlace(s) /\ InPlace(source[s])
 
 (* A sample is taken from the logits of its own step, *)
-SamplesItsStep == \A s \in SessionSet : /\ sampled[s] <= output[s] /\ output[s] <= logits[s] /\ logits[s] <= step[s]
+SamplesItsStep == \A s \in SessionSet : /\ sampled[s] <= output[s] /\ output[s] <= hidden[s] /\ hidden[s] <= step[s]
                                         /\ asked[s] <= step[s]
 
 (* which are there when the session's commands have ended. *)
