@@ -134,3 +134,14 @@ def test_what_is_wrong_is_one_line_with_its_name(
     assert (ended, out) == (code, "")
     assert named in err
     assert [line for line in err.splitlines() if not line.startswith("warning: ")] == [err.splitlines()[-1]]
+
+
+@pytest.mark.parametrize("option", [["plan", "-o", "MODEL"], ["run", "--prompt-tokens", "1", "--follow-log", "MODEL"]])
+def test_the_model_is_never_written_over(option: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """spec: FD8.5"""
+    model = tmp_path / "m.gguf"
+    model.write_bytes(file_of().read_bytes())
+    name, *rest = option
+    ended, _, err = ran(capsys, "session", name, str(model), *[str(model) if a == "MODEL" else a for a in rest])
+    assert (ended, "named twice" in err) == (2, True)
+    assert model.read_bytes() == file_of().read_bytes()

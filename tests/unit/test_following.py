@@ -412,3 +412,25 @@ def test_following_from_the_command_line(
     monkeypatch.setattr(java, "find", missing)
     assert entry.run(["--follow", str(good)]) == 1
     assert capsys.readouterr().err == "error: TLC needs Java\n"
+
+
+@pytest.mark.parametrize("content", [b"GGUF", b"no log", b'{"event": "start", "format": "other"}\n', b"\n"])
+def test_a_log_takes_the_place_of_no_other_file(content: bytes, tmp_path: Path) -> None:
+    """spec: U5.21"""
+    path = tmp_path / "m.gguf"
+    path.write_bytes(content)
+    with pytest.raises(TmmuError, match="no event log"):
+        EventLog(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "torn", [b"", b'{"eve', b'{"event": "start", "format": "tmmu-events"}', START + b'{"event": "a"']
+)
+def test_a_log_goes_on_after_its_last_whole_line(torn: bytes, tmp_path: Path) -> None:
+    """spec: U5.21"""
+    path = tmp_path / "log"
+    path.write_bytes(torn)
+    EventLog(path)("done")
+    whole = torn[: torn.rfind(b"\n") + 1]
+    assert path.read_bytes() == whole + START + b'{"event": "done"}\n'

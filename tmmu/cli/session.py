@@ -96,6 +96,8 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
     from tmmu.open_session import compiled, planned, prepare_session, verdict_on
     from tmmu.plan import file
 
+    if output is not None:
+        shared.check_apart(model, output, f"{output}.ir.cbor")
     doing = progress(model)
     doing("planning")
     prepared = prepare_session(compiled(model), _options(given))
@@ -231,6 +233,7 @@ def _ready(
 
     if (prompt is None) == (token_ids is None):
         raise click.UsageError("give --prompt or --prompt-tokens")
+    shared.check_apart(path, follow_log)
     doing = progress(path)
     doing("planning and proving")
     opened = compiled(path)

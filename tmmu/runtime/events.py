@@ -2,7 +2,7 @@
 
 Traces, ledgers and journals are hashed and hold no more than a commit needs. Here is what lies between two commits:
 arenas mapped one by one, what was zeroed at which birth, a checkpoint written, synced, renamed. `check-models
---follow` takes the lines through the TLA+ modules of `tla/`. Nothing else reads them. spec: U5.17, U5.18
+--follow` takes the lines through the TLA+ modules of `tla/`. Nothing else reads them. spec: U5.17, U5.18, U5.21
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class EventLog:
     torn one behind; the next log at the same path drops that and goes on. One log is of one run: what a process does
     with one plan after the other, and the processes that go on with it.
 
-    Raises TMMU_ALLOCATION_FAILURE where the file cannot be written.
+    Raises TMMU_ALLOCATION_FAILURE where the file cannot be written, INVALID_RECORD where there is one that is no log.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -53,9 +53,15 @@ class EventLog:
 
     def _drop_torn_line(self) -> None:
         assert self.path is not None
+        begin = b'{"event": "start", "format": "%s"' % FORMAT.encode()
         try:
             with open(self.path, "rb+") as file:
                 content = file.read()
+                if not content.startswith(begin[: len(content)]):
+                    raise TmmuError(
+                        "INVALID_RECORD", "there is another file, and no event log, which would be lost",
+                        file=self.path, place="the first line", fix="choose another path", operator=OPERATOR,
+                    )  # fmt: skip
                 file.truncate(content.rfind(b"\n") + 1)
         except FileNotFoundError:
             pass
