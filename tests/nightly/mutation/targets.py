@@ -157,7 +157,20 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "proofs/sharding/loops.py": (f"{UNIT}sharding_loops.py", *SHARDING),
     "proofs/verify/export.py": (f"{UNIT}smtlib.py", f"{COMMANDS}second_opinion.py"),
     "tmmu/foundry/weights.py": (f"{UNIT}foundry_weights.py", f"{PROPERTIES}foundry_files.py"),
-    **{f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_{name}.py",) for name in ("dequantize", "tokenizer")},
+    **{f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_{name}.py",) for name in ("dequantize", "tokenizer", "environment")},
+    **{
+        f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_session.py", f"{PROPERTIES}foundry_session.py")
+        for name in ("session", "forward", "cpu_kernels", "compiled", "drafts", "scoring")
+    },
+    **{
+        f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_pool.py", f"{PROPERTIES}foundry_pool.py")
+        for name in ("pool", "pooled", "leases")
+    },
+    **{f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_device.py",) for name in ("cpu", "device", "storage")},
+    **{
+        f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_{name}.py", f"{PROPERTIES}foundry_cache.py")
+        for name in ("context", "kv_cache")
+    },
     "tmmu/examples/draws.py": (f"{UNIT}example_weights.py", f"{UNIT}example_llama.py"),
     "tmmu/examples/llama.py": (f"{UNIT}example_llama.py",),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{UNIT}following.py"),
