@@ -123,7 +123,7 @@ class KvCache:
         self._is_closed = False
         self._passes = 0  # that were logged
         self._growing = threading.RLock()  # held while the cache grows, is written, cut or closed
-        self._state = threading.Lock()  # held for a moment, while buffers are exchanged or a read is submitted
+        self._state = threading.RLock()  # held for a moment: buffers are exchanged, a command is submitted and logged
         unit = shape.bytes_per_token
         self._log("cache open", ledger=budget.number, heads=shape.cache_heads, token_bytes=unit, maximum=self.maximum,
                   budget=budget.total, strict=budget.strict)  # fmt: skip
@@ -190,7 +190,8 @@ class KvCache:
                 raise ValueError(f"{count} tokens behind {self.written}, with room for {self.capacity}")
             with self._state:
                 if self.events is not None:
-                    self.device.submit(self._pass(count))
+                    self.device.submit(partial(self._passed, self._passes + 1))
+                    self._log_pass(count)
                 self.written += count
 
     def truncate(self, length: int) -> None:
@@ -215,15 +216,16 @@ class KvCache:
         the old buffers, which therefore stay until then.
         """
         failures: list[BaseException] = []
-        with self._state, ExitStack() as done:
+        with ExitStack() as done, self._state:
             self._check()
             held, written = self._buffers, self.written
             sources = (held.keys[layer], held.values[layer])
             target = self.device.new_buffer(2 * sources[0].size, StorageMode.SHARED, f"{self.label}: read")
             done.callback(target.release)
-            passed = self._pass(0)
+            passed = partial(self._passed, self._passes + 1)
             parts = [self.device.blit(s, 0, target, n * s.size, s.size) for n, s in enumerate(sources)]
             number = self._submit(parts, failures, passed, passed)
+            self._log_pass(0)
             kept = done.pop_all()
         with kept:
             self._finish(number, failures)
@@ -303,9 +305,9 @@ class KvCache:
         for head in range(self.shape.cache_heads if self.written else 0):
             source, target = head * old.capacity, head * new.capacity
             parts = [self.device.blit(a, source * token, b, target * token, self.written * token) for a, b in pairs]
-            with self._state:  # no read comes between the line and what it is of
-                self._log("cache blit", head=head, start=source, at=target, count=self.written)
+            with self._state:  # neither a read nor the end of the copy comes between it and its line
                 self._submit(parts, failures, partial(self._copied, head), partial(self._broken, head))
+                self._log("cache blit", head=head, start=source, at=target, count=self.written)
         parts = [self.device.blit(a, 0, b, 0, a.size) for a, b in zip(old.tables, new.tables, strict=False)]
         self._submit(parts, failures)
         row = self.shape.rope_bytes(1)
@@ -353,10 +355,12 @@ class KvCache:
             raise failures[0]
 
     def _copied(self, head: int) -> None:
-        self._log("cache copied", head=head)
+        with self._state:
+            self._log("cache copied", head=head)
 
     def _broken(self, head: int) -> None:
-        self._log("cache broken", head=head)
+        with self._state:
+            self._log("cache broken", head=head)
 
     def _cancelled(self, old: int, new: int) -> None:
         with self.budget.lock:
@@ -375,12 +379,13 @@ class KvCache:
             self.budget.free(size)
             self._log("cache close", reserved=self.budget.reserved, transient=self.budget.transient)
 
-    def _pass(self, count: int) -> Command:
-        """Log a pass that is about to be submitted. Returns the command that logs its end."""
+    def _log_pass(self, count: int) -> None:
         self._passes += 1
-        number = self._passes
-        self._log("cache pass", number=number, first=self.written, count=count, capacity=self.capacity)
-        return lambda: self._log("cache passed", number=number)
+        self._log("cache pass", number=self._passes, first=self.written, count=count, capacity=self.capacity)
+
+    def _passed(self, number: int) -> None:
+        with self._state:
+            self._log("cache passed", number=number)
 
     def _log(self, event: str, **fields: Any) -> None:
         if self.events is not None:

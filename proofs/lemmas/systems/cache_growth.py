@@ -2,8 +2,9 @@
 
 The place of a token of a head is `head * capacity + position`. By the first statement no two tokens share a place,
 whatever the capacity; so a place at a capacity has one head and one position, and the machine has functions of a
-capacity for just that: `place`, `head_of` and `position_of`. The machine is the cache of one session. What the budget of
-several needs is a statement by itself; sums over sessions are those of `totals`. spec: V4.9, FD4.3, FD4.8, FD4.9, FD4.11
+capacity for just that: `place`, `head_of` and `position_of`. The machine is the cache of one session. What the budget
+of several needs is a statement by itself; sums over sessions are those of `totals`.
+spec: V4.9, FD4.3, FD4.8, FD4.9, FD4.11
 """
 
 from __future__ import annotations
