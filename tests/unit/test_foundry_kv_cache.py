@@ -364,6 +364,18 @@ def test_each_action_is_a_line_after_it(device):
     assert [line["at"] for kind, line in rows if kind == "blit"] == [0, 256]
 
 
+def test_a_copy_that_was_not_submitted_is_no_line(device):
+    """spec: FD9.3"""
+    events = EventLog()
+    cache = made(device, events=events)
+    write(cache, 3, 0)
+    device.arm("submission", 2)
+    with pytest.raises(Injected):
+        cache.ensure(130)
+    kinds = [json.loads(line)["event"] for line in events.lines]
+    assert (kinds.count("cache blit"), kinds.count("cache copied")) == (1, 1)
+
+
 def test_reads_of_another_thread_find_what_is_written_while_the_cache_grows():
     """spec: FD4.11, FD4.12"""
     device = CpuDevice()
