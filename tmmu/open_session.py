@@ -22,6 +22,7 @@ from tmmu.foundry.context import ContextConfig, KvBudget, KvShape, Layout
 from tmmu.foundry.cpu import CpuDevice
 from tmmu.foundry.cpu_kernels import CpuKernels
 from tmmu.foundry.environment import Settings
+from tmmu.foundry.failures import InvalidSetting
 from tmmu.foundry.forward import ARENAS, POLICY
 from tmmu.foundry.session import ModelSession, initialize_session
 from tmmu.ir import files
@@ -88,6 +89,16 @@ class SessionOptions:
     activations: str = "f16"
     initial: int = 2048
     strict: bool = False
+
+    def __post_init__(self) -> None:
+        """INVALID_SETTING for a word that is not among those above, and for what is no integer."""
+        for name, known in (("layout", ("compact", "expanded")), ("activations", ("f16", "f32"))):
+            if (word := getattr(self, name)) not in known:
+                raise InvalidSetting(f"{word!r} is not known", name, f"use {' or '.join(known)}")
+        for name in ("context", "budget", "initial"):
+            value = getattr(self, name)
+            if value is not None and type(value) is not int:
+                raise InvalidSetting(f"{value!r} is no integer", name, "give a number of tokens, or of bytes")
 
 
 def prepare_session(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.support.commands import ran
 from tests.support.plain_llama import PlainLlama
 from tests.support.small_llama import SMALL, file_of
 from tmmu.foundry.environment import VARIABLES
+from tmmu.foundry.session import ModelSession
 from tmmu.foundry.tokenizer import PromptTokenizer
 from tmmu.foundry.weights import open_llama
 
@@ -145,3 +148,19 @@ def test_the_model_is_never_written_over(option: list[str], capsys: pytest.Captu
     ended, _, err = ran(capsys, "session", name, str(model), *[str(model) if a == "MODEL" else a for a in rest])
     assert (ended, "named twice" in err) == (2, True)
     assert model.read_bytes() == file_of().read_bytes()
+
+
+def test_an_interrupted_run_prints_what_there_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spec: FD8.1"""
+    generate = ModelSession.generate
+
+    def interrupted(self: ModelSession, *arguments: Any, **more: Any) -> Iterator[int]:
+        yield from islice(generate(self, *arguments, **more), 3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ModelSession, "generate", interrupted)
+    code, out, err = ran(capsys, "session", "run", str(file_of()), "--prompt-tokens", IDS, "--format", "json")
+    assert json.loads(out)["tokens"] == PlainLlama(open_llama(file_of())).greedy(PROMPT, 3)
+    assert (code, err.strip()) == (70, "interrupted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -326,6 +326,31 @@ def test_a_generation_that_is_given_up_can_be_continued() -> None:
     assert list(session.generate([4], 5)) == plain.greedy([*text, 4], 5)
 
 
+def test_a_suspended_generation_does_not_go_on_in_another_text() -> None:
+    """Within drafts too, whose rows are in the cache before they are checked. spec: FD6.15"""
+    plain = PlainLlama(open_llama(file_of()), capacity=512).greedy(PROMPT, 60)
+    prompt = [*PROMPT, *plain, *PROMPT]
+    expected = PlainLlama(open_llama(file_of()), capacity=512).greedy(prompt, 40)
+    for taken in (1, 2, 5, 13, 30):
+        session = session_of(options=SessionOptions(initial=256))
+        going = session.generate(prompt, 40)
+        text = [*prompt, *islice(going, taken)]
+        assert text[len(prompt) :] == expected[:taken]
+        other = session.generate([7], 5)
+        first = next(other)
+        with pytest.raises(TmmuError, match="while this was suspended"):
+            list(going)
+        assert [first, *other] == PlainLlama(open_llama(file_of()), capacity=512).greedy([*text, 7], 5)
+        session.clear()
+        assert list(session.generate([4], 3)) == PlainLlama(open_llama(file_of())).greedy([4], 3)
+        rows = session.passes([5] * 70)
+        next(rows)
+        session.clear()
+        with pytest.raises(TmmuError, match="while this was suspended"):
+            next(rows)
+        session.close()
+
+
 def test_a_closed_session_has_no_memory_and_refuses() -> None:
     """spec: FD6.12"""
     session = session_of()
@@ -384,3 +409,13 @@ def test_a_session_in_one_call() -> None:
     """spec: FD6.1, FD7.1"""
     session = open_session(file_of(), SessionOptions(initial=128), environment={})
     assert list(session.generate(PROMPT, 5)) == PlainLlama(open_llama(file_of())).greedy(PROMPT, 5)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"layout": "x"}, {"activations": "bf16"}, {"context": 1.5}, {"budget": "1GiB"}, {"initial": True}]
+)
+def test_options_that_are_not_known_are_refused_by_name(wrong: dict[str, Any]) -> None:
+    """spec: FD8.5"""
+    with pytest.raises(TmmuError, match=next(iter(wrong))) as caught:
+        SessionOptions(**wrong)
+    assert caught.value.code_id == "INVALID_SETTING"

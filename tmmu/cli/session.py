@@ -140,7 +140,7 @@ def run(
 ) -> int:  # fmt: skip
     """Continue a prompt greedily, in memory whose plan is proved first.
 
-    The tokens are the same for every prefill chunk, decode batch, layout and capacity.
+    The tokens are the same for every prefill chunk, decode batch, layout and capacity. Ctrl-C prints what there is.
 
     \b
     Exit codes: 0, 4 no model that can be run or no memory, 2 command line or environment, 70 internal error.
@@ -160,11 +160,16 @@ def run(
     begun = time.perf_counter()
     first: float | None = None
     found: list[int] = []
-    for token in opened.generate(
+    going = opened.generate(
         tokens, min(count, room), stop=None if ignore_eos else stop, banned=stop if ignore_eos else None
-    ):
-        first = time.perf_counter() if first is None else first
-        found.append(token)
+    )
+    is_interrupted = False
+    try:
+        for token in going:
+            first = time.perf_counter() if first is None else first
+            found.append(token)
+    except KeyboardInterrupt:  # what there is by now is printed
+        is_interrupted = True
     ended = time.perf_counter()
     figures = {
         "tokens": found,
@@ -186,6 +191,8 @@ def run(
         print_text(json_text(figures))
     else:
         print_lines(*run_lines(figures))
+    if is_interrupted:
+        raise KeyboardInterrupt
     return 0
 
 

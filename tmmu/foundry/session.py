@@ -3,7 +3,7 @@
 `ModelSession.forward` is the model of a pass, which the caller plans. `initialize_session` has the plan proved by the
 caller's function before the first byte is asked for, makes every buffer or none, brings the weights to the device, and
 binds each operation to its memory. From then on a token costs commands and no memory: only the cache grows, with the
-text. spec: FD6.1 to FD6.14
+text. spec: FD6.1 to FD6.15
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ class ModelSession:
         self.size = PassSize(max(chunk, batch), batch, context.limit, dtype)
         self.forward = forward_model(shape, self.size, model.file.output.name, model.file.tensors, model.kernels)
         self.counts = Counts()
+        self._turn = 0
         self.is_closed = False
         self._buffers: dict[str, Buffer] = {}
         self._kernels: list[Kernel] = []
@@ -296,11 +297,29 @@ class ModelSession:
         self._text[self._end] = token
         self._end += 1
 
+    def _begun(self) -> int:
+        """Something is asked of the session, and what was asked before and is suspended may not go on.
+
+        What was computed for drafts that nothing has checked yet is taken back.
+        """
+        self._turn += 1
+        self.cache.truncate(min(self._end, self.cache.written))
+        return self._turn
+
+    def _check_turn(self, turn: int) -> None:
+        if turn != self._turn:
+            raise TmmuError(
+                "CONTRACT_VIOLATION", "the session was used while this was suspended", place=f"session {self.number}",
+                fix="end one generation before the next begins, or open a second session", operator="Foundry",
+                failure_operator="Foundry",
+            )  # fmt: skip
+
     def _taken(self, tokens: Sequence[int], most: int, every: bool) -> Iterator[int]:
         """Append tokens to the text and run what is not in the cache, `most` at a time; yields the rows of each pass.
 
         Logits are computed of every row, or of the last one of all. Where something fails, the text is as it was.
         """
+        turn = self._begun()
         vocabulary, before, end = self.model.shape.vocab, self.cache.written, self._end
         wrong = next((token for token in tokens if not 0 <= token < vocabulary), None)
         if wrong is not None or not (len(tokens) or before < end):
@@ -317,10 +336,15 @@ class ModelSession:
                     self._ids[row] = self._text[first + row]
                 is_last = first + rows == self._end
                 self._run(rows, rows if every else int(is_last))
-                yield rows
+                if every:
+                    yield rows
+                    self._check_turn(turn)
+        except GeneratorExit:
+            raise
         except BaseException:
-            self.cache.truncate(before)
-            self._end = end
+            if turn == self._turn:
+                self.cache.truncate(before)
+                self._end = end
             raise
 
     def prefill(self, tokens: Sequence[int]) -> None:
@@ -347,9 +371,11 @@ class ModelSession:
 
         What n-grams of the text propose is checked in one pass with the last token, up to the decode batch; the
         tokens are those of a greedy run, because each row's logits are the same bits in every batch. Raises as
-        `prefill` does, and CONTRACT_VIOLATION where the context is full. spec: FD6.8
+        `prefill` does, and CONTRACT_VIOLATION where the context is full, or the session was used for something else
+        since the last token. spec: FD6.8, FD6.15
         """
         self.prefill(prompt)
+        turn = self._turn
         if count < 1:
             return
         token = self._sampled(0, banned)
@@ -361,6 +387,7 @@ class ModelSession:
             yield token
             if made == count or token == stop:
                 return
+            self._check_turn(turn)
             most = min(self.size.output_rows - 1, count - made - 1, self.context.usable - self._end)
             draft = self._drafts.proposed(self._text, self._end, most)
             self._ids[0] = token
@@ -377,14 +404,17 @@ class ModelSession:
                     self._append(token)
                     made += 1
                     yield token
+                    self._check_turn(turn)
                     if token == stop:
                         return
                     token = self._sampled(row, banned)
             finally:
-                self.cache.truncate(min(self._end, self.cache.written))
+                if turn == self._turn and self.is_initialized:
+                    self.cache.truncate(min(self._end, self.cache.written))
 
     def clear(self) -> None:
         """Forget the text; the memory stays."""
+        self._begun()
         self.cache.clear()
         self._end = 0
         self._drafts.clear()
@@ -392,6 +422,7 @@ class ModelSession:
     def close(self) -> None:
         """Give all memory of the session back, when what was submitted has ended. A second call does nothing."""
         if self._cache is not None:
+            self._turn += 1
             self.model.device.wait()
             self._kernels, self._regions = [], {}
             self._cache.close()
