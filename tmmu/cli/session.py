@@ -21,7 +21,7 @@ from tmmu.core.output import counted, json_text, print_lines, print_text, progre
 if TYPE_CHECKING:
     from tmmu.foundry.compiled import CompiledModel
     from tmmu.foundry.session import ModelSession
-    from tmmu.open_session import SessionOptions
+    from tmmu.language_session import SessionOptions
 
 FORMAT = click.option(
     "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
@@ -93,7 +93,7 @@ def plan(model: str, style: str, output: str | None, **given: Any) -> int:
     from proofs.verify import formats
     from tmmu.cli.session_report import facts, lines
     from tmmu.ir import files
-    from tmmu.open_session import compiled, planned, prepare_session, verdict_on
+    from tmmu.language_session import compiled, planned, prepare_session, verdict_on
     from tmmu.plan import file
 
     if output is not None:
@@ -235,7 +235,7 @@ def _ready(
     """A session whose plan is proved, and the prompt's tokens."""
     from tmmu.foundry.session import initialize_session
     from tmmu.foundry.tokenizer import PromptTokenizer
-    from tmmu.open_session import compiled, planned, prepare_session, prove
+    from tmmu.language_session import compiled, planned, prepare_session, prove
     from tmmu.runtime.events import EventLog
 
     if (prompt is None) == (token_ids is None):
@@ -253,7 +253,7 @@ def _ready(
 
 
 def _options(given: dict[str, Any]) -> SessionOptions:
-    from tmmu.open_session import SessionOptions
+    from tmmu.language_session import SessionOptions
 
     return SessionOptions(**given)
 
