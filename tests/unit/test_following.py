@@ -434,3 +434,13 @@ def test_a_log_goes_on_after_its_last_whole_line(torn: bytes, tmp_path: Path) ->
     EventLog(path)("done")
     whole = torn[: torn.rfind(b"\n") + 1]
     assert path.read_bytes() == whole + START + b'{"event": "done"}\n'
+
+
+def test_a_log_at_a_device_is_refused_and_one_that_is_long_goes_on_after_its_last_whole_line(tmp_path: Path) -> None:
+    """spec: U5.21"""
+    with pytest.raises(TmmuError, match="cannot be written"):
+        EventLog("/dev/full")
+    path = tmp_path / "log"
+    path.write_bytes(START + b"x" * 200_000 + b"\n" + b"y" * 100_000)
+    EventLog(path)
+    assert path.read_bytes() == START + b"x" * 200_000 + b"\n" + START

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.plain_llama import PlainLlama
 from tests.support.small_llama import SMALL, TIED, file_of, model_of, session_of, unproved
+from tmmu.cli.session_report import facts
 from tmmu.core.errors import TmmuError
 from tmmu.examples.llama import SeededLlama
 from tmmu.foundry.cpu import CpuDevice
@@ -270,10 +271,10 @@ def test_weights_are_materialized_once_for_all_sessions() -> None:
     ("tokens", "code"),
     [
         ([], "INVALID_BINDING"), ([300], "INVALID_BINDING"), ([-1], "INVALID_BINDING"),
-        ([1] * 1025, "CONTRACT_VIOLATION"),
+        ([1] * 1025, "CONTRACT_VIOLATION"), ([1.5], "INVALID_BINDING"),
     ],
 )  # fmt: skip
-def test_a_prompt_that_cannot_be_taken_leaves_the_text_as_it_was(tokens: list[int], code: str) -> None:
+def test_a_prompt_that_cannot_be_taken_leaves_the_text_as_it_was(tokens: list[Any], code: str) -> None:
     """spec: FD6.11"""
     session = session_of()
     session.prefill(PROMPT)
@@ -312,6 +313,8 @@ def test_generation_ends_with_the_context_and_with_the_token_that_ends_a_text() 
     fresh = session_of()
     assert list(fresh.generate(PROMPT, 50, stop=stop)) == plain[: plain.index(stop) + 1]
     assert stop not in list(session_of().generate(PROMPT, 50, banned=stop))
+    with pytest.raises(TmmuError, match="300"):
+        list(session_of().generate(PROMPT, 1, banned=300))
     assert list(session_of().generate(PROMPT, 0)) == []
 
 
@@ -379,8 +382,10 @@ def test_logits_that_are_no_numbers_are_an_error(tmp_path: Path) -> None:
     content[at : at + 4] = np.array(np.nan, np.float32).tobytes()
     path = tmp_path / "nan.gguf"
     path.write_bytes(content)
-    with pytest.raises(TmmuError, match="not finite"):
+    with pytest.raises(TmmuError, match=r"not finite.*activations f32"):
         list(session_of(model_of(path)).generate(PROMPT, 1))
+    with pytest.raises(TmmuError, match=r"not finite.*the file's weights"):
+        list(session_of(model_of(path), SessionOptions(activations="f32")).passes(PROMPT))
 
 
 @pytest.mark.parametrize("mode", StorageMode)
@@ -403,6 +408,21 @@ def test_log_probabilities_are_those_of_the_definition_whatever_the_batch(mode: 
         session.model.close()
         assert session.model.device.live_bytes == 0
     assert list(log_probabilities(session_of(), [1], MemoryPool(CpuDevice(), initial=1 << 20))) == []
+
+
+def test_the_stated_peak_is_the_devices() -> None:
+    """Of a cache that grows by doubling to its limit. spec: FD8.2"""
+    for layout in ("compact", "expanded"):
+        session = prepare_session(model_of(), SessionOptions(initial=128, layout=layout), environment={})
+        plan = planned(session.forward)
+        found = facts(session, plan)
+        initialize_session(session, plan, unproved)
+        list(session.generate(PROMPT, 1000))
+        host = sum(row["bytes"] for row in found["memory"] if row["mode"] == "host")
+        assert session.cache.capacity == 1024
+        assert session.model.device.live_bytes == found["steady_bytes"] - host
+        assert session.model.device.peak_bytes == found["steady_bytes"] - host + found["growth_bytes"]
+        assert host == sum(8 * len(table) for table in session.drafts.tables.values())
 
 
 def test_a_session_in_one_call() -> None:

@@ -152,7 +152,7 @@ def run(
     room = max(opened.context.usable - len(tokens), 0)
     if 0 < room < count:
         logging.getLogger("tmmu.foundry").warning(
-            "%d tokens and not %d: the context of %d is full then", room, count, opened.context.usable
+            "%s and not %d: the context of %d is full then", counted(room, "token"), count, opened.context.usable
         )
     end = opened.model.file.metadata.get("tokenizer.ggml.eos_token_id")
     stop = end if isinstance(end, int) else None

@@ -8,7 +8,9 @@ from typing import Any
 from tmmu.cli.units import size
 from tmmu.core.output import counted
 from tmmu.foundry.compiled import STAGING_BYTES
+from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.forward import document_buffers
+from tmmu.foundry.kv_cache import growth_bytes
 from tmmu.foundry.session import ModelSession, arena_mode, arena_sizes
 from tmmu.foundry.storage import TensorType, storage_mode
 from tmmu.plan.sections import Plan
@@ -25,8 +27,8 @@ def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:
     """The context and the memory of a session, all sizes in bytes and lengths in tokens.
 
     `unshared` is what the tensors of the plan's intermediates need without sharing, `document` what the 24 buffers of
-    the document need for this model, chunk and capacity, in F16 (FD6.9). The transient is what a growth to the largest
-    capacity needs for a moment: half of it, and the staging buffer of the tables.
+    the document need for this model, chunk and capacity, in F16 (FD6.9). `growth_bytes` is what the last growth by
+    doubling needs beside that for a moment: the old buffers, and the staging buffer of the tables.
     """
     context, shape, kv = session.context, session.model.shape, session.kv_shape
     modes = session.settings.forced
@@ -43,7 +45,11 @@ def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:
         ("RoPE tables", "Private", 2 * kv.rope_bytes(context.limit), f"{context.limit} positions, at most"),
         *((name, arena_mode(name, modes).value, arenas[name], "planned") for name in arenas),
         ("text", "Shared", 4 * context.limit, f"{context.limit} token ids"),
+        ("drafts", "host", Drafts.size(context.limit), "n-grams of the text"),
     ]
+    before = context.allocated
+    while 2 * before < context.limit:
+        before *= 2
     return {
         "file": session.model.file.path,
         "context": {
@@ -55,6 +61,7 @@ def facts(session: ModelSession, plan: Plan) -> dict[str, Any]:
         },
         "memory": [dict(zip(("what", "mode", "bytes", "note"), row, strict=True)) for row in memory],
         "steady_bytes": sum(bytes_ for what, _, bytes_, note in memory if not note.endswith("at first")),
+        "growth_bytes": growth_bytes(kv, before) if before < context.limit else 0,
         "staging_bytes": STAGING_BYTES,
         "rows": session.size.rows,
         "unshared_bytes": sum(
@@ -80,6 +87,9 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     rows = [(r["what"], r["mode"], str(r["bytes"]), size(r["bytes"]), r["note"]) for r in found["memory"]]
     total = found["steady_bytes"]
     rows.append(("in all", "", str(total), size(total), "with the cache at its largest"))
+    if found["growth_bytes"]:
+        most = total + found["growth_bytes"]
+        rows.append(("peak", "", str(most), size(most), "while it grows to that by doubling"))
     yield from (f"  {line}" for line in aligned([("memory", "mode", "bytes", "", ""), *rows]))
     planned = next(r["bytes"] for r in found["memory"] if r["what"] == "intermediates")
     yield (

@@ -137,5 +137,6 @@ class Device(ABC):
         Only commands may use it. ValueError for a region outside of the buffer.
         """
 
-    def close(self) -> None:  # noqa: B027 a device without a thread of its own has nothing to do
+    @abstractmethod
+    def close(self) -> None:
         """End the queue after the commands that were submitted; `wait` still raises what they raised. Idempotent."""

@@ -19,6 +19,11 @@ class Drafts:
         self.mask = (1 << max(8, (2 * context).bit_length())) - 1
         self.tables = {n: array("q", bytes(8 * (self.mask + 1))) for n in LENGTHS}
 
+    @staticmethod
+    def size(context: int) -> int:
+        """Bytes of the tables, in the memory of the host."""
+        return 8 * len(LENGTHS) * (1 << max(8, (2 * context).bit_length()))
+
     def _place(self, text: Sequence[int], end: int, n: int) -> int:
         key = 0
         for at in range(end - n, end):

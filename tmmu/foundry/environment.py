@@ -51,7 +51,7 @@ class Variable(NamedTuple):
 
     def range_text(self) -> str:
         """The range as a person reads it."""
-        return "off or on" if self.range is None else f"{self.range[0]} to {self.range[1]}"
+        return "0, false, no, off; else on" if self.range is None else f"{self.range[0]} to {self.range[1]}"
 
 
 MAX_CONTEXT_LEN = "METALLIC_MAX_CONTEXT_LEN"

@@ -47,6 +47,11 @@ def rope_rows(first: int, count: int, head_dim: int, base: float) -> tuple[Half,
     return np.cos(angles).astype(np.float16), np.sin(angles).astype(np.float16)
 
 
+def growth_bytes(shape: KvShape, capacity: int) -> int:
+    """What growing from a capacity takes beside the new buffers: the old ones, and the staging buffer of the tables."""
+    return capacity * shape.bytes_per_token + 2 * shape.rope_bytes(capacity) + 2 * CHUNK * shape.rope_bytes(1)
+
+
 @dataclass(frozen=True)
 class CacheBuffers:
     """The buffers of one capacity: keys and values of each layer, and the tables of positions."""

@@ -292,7 +292,7 @@ class MemoryPool:
         why = "the device has none"
         try:
             if len(self._chunks) == MOST_CHUNKS:
-                why = f"none of the {MOST_CHUNKS} chunks has room"
+                why = f"none of the {MOST_CHUNKS} chunks has room; a larger first chunk makes all of them larger"
             elif left < max(size, ALIGNMENT):
                 why = f"the limit of {self.limit} leaves {left} beside the {len(self._chunks)} chunks"
             else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ class ModelSession:
         self.number, self.events = number, events
         shape = model.shape
         self.kv_shape = KvShape(shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.head_dim, layout)
-        self.budget = budget or KvBudget(context.budget)
+        self.budget = budget or KvBudget(context.budget, context.strict)
         chunk, batch = self.settings.prefill_chunk_size, self.settings.decode_batch_size
         self.size = PassSize(max(chunk, batch), batch, context.limit, dtype)
         self.forward = forward_model(shape, self.size, model.file.output.name, model.file.tensors, model.kernels)
@@ -127,7 +127,7 @@ class ModelSession:
     @property
     def output(self) -> np.ndarray[Any, Any]:
         """The logits of the last pass, [rows, vocab], in Shared memory; the next pass changes them."""
-        self.cache  # noqa: B018 `UseAfterFree` if there is none
+        assert self.cache.capacity  # `UseAfterFree` if there is none
         return self._output
 
     @property
@@ -169,7 +169,7 @@ class ModelSession:
             self._weights, self._plan, self._cache, self._buffers = weights, plan, cache, made
             self._bind()
             self._text = made["text"].contents().view(np.uint32).data
-            self._drafts, self._end = Drafts(self.context.limit), 0
+            self.drafts, self._end = Drafts(self.context.limit), 0
         except BaseException:
             self._cache, self._buffers = None, {}
             if name:
@@ -209,7 +209,7 @@ class ModelSession:
         self._kernels = [self._bound(k) for k in range(len(self._operations))]
         self._epoch = self.cache.epoch
         self._run_pass: Callable[[], None] = self._pass
-        self._run_logits: Callable[[], None] = partial(self._kernels[-1], self._batch)
+        self._run_logits: Callable[[], None] = self._logits
 
     def _bound(self, number: int) -> Kernel:
         operation, of = self._operations[number], self._regions
@@ -234,9 +234,14 @@ class ModelSession:
 
     def _pass(self) -> None:
         """The command of a pass: every operation but the logits, in order."""
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):  # what is not finite in the logits is an error of its own
             for number in range(len(self._kernels) - 1):
                 self._kernels[number](self._batch)
+
+    def _logits(self) -> None:
+        """The command that computes logits in private memory and copies them to the output."""
+        with np.errstate(all="ignore"):
+            self._kernels[-1](self._batch)
 
     def _run(self, rows: int, outputs: int) -> None:
         """One pass over `rows` tokens, which stand in `ids`, after those in the cache."""
@@ -274,14 +279,17 @@ class ModelSession:
         np.argmax(logits, out=self._best)
         token = int(self._best)
         if not -np.inf < logits[token] < np.inf:
-            raise TmmuError(
-                "CONTRACT_VIOLATION", f"the logits at position {self.length} are not finite",
-                place=f"session {self.number}", fix="run it with --activations f32", operator="Foundry",
-                failure_operator="Foundry",
-            )  # fmt: skip
+            raise self._not_finite()
         if self.events is not None:
             self._log("sampled", step=self.counts.passes, token=token)
         return token
+
+    def _not_finite(self) -> TmmuError:
+        fix = "run it with --activations f32" if self.size.dtype == "float16" else "check the file's weights"
+        return TmmuError(
+            "CONTRACT_VIOLATION", f"the logits at position {self.length} are not finite",
+            place=f"session {self.number}", fix=fix, operator="Foundry", failure_operator="Foundry",
+        )  # fmt: skip
 
     def _room(self, length: int) -> None:
         if length > self.context.usable:
@@ -293,7 +301,7 @@ class ModelSession:
 
     def _append(self, token: int) -> None:
         """One more token of the text, whose keys and values are not in the cache yet."""
-        self._drafts.record(self._text, self._end)
+        self.drafts.record(self._text, self._end)
         self._text[self._end] = token
         self._end += 1
 
@@ -321,7 +329,7 @@ class ModelSession:
         """
         turn = self._begun()
         vocabulary, before, end = self.model.shape.vocab, self.cache.written, self._end
-        wrong = next((token for token in tokens if not 0 <= token < vocabulary), None)
+        wrong = next((t for t in tokens if not isinstance(t, Integral) or not 0 <= t < vocabulary), None)
         if wrong is not None or not (len(tokens) or before < end):
             what = "there is no token" if wrong is None else f"the token {wrong} is not in 0 to {vocabulary - 1}"
             raise TmmuError("INVALID_BINDING", what, place="the prompt", fix="give tokens of the model", binding="")
@@ -359,10 +367,14 @@ class ModelSession:
     def passes(self, tokens: Sequence[int]) -> Iterator[np.ndarray[Any, Any]]:
         """Take tokens into the cache; yields the logits after each of a pass, [rows, vocab], for every pass.
 
-        They are a view of the output, which the next pass changes. Otherwise as `prefill`.
+        They are a view of the output, which the next pass changes. Otherwise as `prefill`, and CONTRACT_VIOLATION for
+        logits that are not finite.
         """
         for rows in self._taken(tokens, self.size.output_rows, every=True):
-            yield self._output[:rows]
+            logits = self._output[:rows]
+            if not np.isfinite(logits).all():
+                raise self._not_finite()
+            yield logits
 
     def generate(
         self, prompt: Sequence[int], count: int, *, stop: int | None = None, banned: int | None = None
@@ -374,6 +386,11 @@ class ModelSession:
         `prefill` does, and CONTRACT_VIOLATION where the context is full, or the session was used for something else
         since the last token. spec: FD6.8, FD6.15
         """
+        if banned is not None and not 0 <= banned < self.model.shape.vocab:
+            raise TmmuError(
+                "INVALID_BINDING", f"the token {banned} is not in 0 to {self.model.shape.vocab - 1}", place="banned",
+                fix="give a token of the model", binding="",
+            )  # fmt: skip
         self.prefill(prompt)
         turn = self._turn
         if count < 1:
@@ -389,7 +406,7 @@ class ModelSession:
                 return
             self._check_turn(turn)
             most = min(self.size.output_rows - 1, count - made - 1, self.context.usable - self._end)
-            draft = self._drafts.proposed(self._text, self._end, most)
+            draft = self.drafts.proposed(self._text, self._end, most)
             self._ids[0] = token
             for row, at in enumerate(draft, 1):
                 self._ids[row] = self._text[at]
@@ -417,7 +434,7 @@ class ModelSession:
         self._begun()
         self.cache.clear()
         self._end = 0
-        self._drafts.clear()
+        self.drafts.clear()
 
     def close(self) -> None:
         """Give all memory of the session back, when what was submitted has ended. A second call does nothing."""

@@ -8,12 +8,14 @@ arenas mapped one by one, what was zeroed at which birth, a checkpoint written, 
 from __future__ import annotations
 
 import os
+import stat
 from typing import Any
 
 from tmmu.core.errors import TmmuError
 from tmmu.core.output import json_text
 
 FORMAT = "tmmu-events"
+BLOCK = 1 << 16
 OPERATOR = "UML_OS.TMMU.CommitExecution_v1"
 
 
@@ -53,16 +55,26 @@ class EventLog:
 
     def _drop_torn_line(self) -> None:
         assert self.path is not None
+        tail = b""
         begin = b'{"event": "start", "format": "%s"' % FORMAT.encode()
         try:
             with open(self.path, "rb+") as file:
-                content = file.read()
-                if not content.startswith(begin[: len(content)]):
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return
+                head = file.read(len(begin))
+                if not begin.startswith(head):
                     raise TmmuError(
                         "INVALID_RECORD", "there is another file, and no event log, which would be lost",
                         file=self.path, place="the first line", fix="choose another path", operator=OPERATOR,
                     )  # fmt: skip
-                file.truncate(content.rfind(b"\n") + 1)
+                end = file.seek(0, os.SEEK_END)
+                while end and not tail:
+                    first = max(end - BLOCK, 0)
+                    file.seek(first)
+                    tail = file.read(end - first)
+                    tail = tail[: tail.rfind(b"\n") + 1]
+                    end = first
+                file.truncate(end + len(tail))
         except FileNotFoundError:
             pass
         except OSError as error:
