@@ -8,7 +8,7 @@ import numpy as np
 
 from tmmu.foundry.context import ContextConfig, KvShape
 from tmmu.foundry.cpu import CpuDevice
-from tmmu.foundry.device import Buffer, Command
+from tmmu.foundry.device import Buffer, Command, Observer
 from tmmu.foundry.failures import OutOfMemory
 from tmmu.foundry.kv_cache import KvCache
 from tmmu.foundry.storage import StorageMode
@@ -39,10 +39,10 @@ class FailingDevice(CpuDevice):
             raise OutOfMemory("injected", label, size, "")
         return super().new_buffer(size, mode, label, forced_by)
 
-    def submit(self, command: Command) -> int:
+    def submit(self, command: Command, observer: Observer | None = None) -> int:
         if self._fails("submission"):
             raise Injected("submission")
-        return super().submit(command)
+        return super().submit(command, observer)
 
     def blit(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> Command:
         command = super().blit(source, start, target, at, size)

@@ -318,21 +318,43 @@ CACHE_GROWTH = Tie(
 # ---- Sessions
 
 
-def _session(constants: Values, state: State) -> Values:
-    private = state["private"]
+def _sessions(constants: Values, state: State) -> Values:
+    completed, queue = state["completed"], state["queue"]
+    commands = dict(enumerate(queue, completed + 1))
+
+    def passed(s: int) -> int:
+        return max((t for t, c in commands.items() if (c["kind"], c["session"]) == ("pass", s)), default=0)
+
     return {
-        "phase": _phase(state["phase"]), "made": lambda b: b in state["made"],
-        "stored": lambda w: at(private, w) if 1 <= w <= len(private) else 0,
-        **{name: state[name] for name in ("staging", "copying", "step", "logits", "output", "sampled")},
+        "phase": lambda s: _phase(at(state["phase"], s)),
+        "stored": lambda s, w: at(at(state["private"], s), w) if 1 <= w <= len(at(state["private"], s)) else 0,
+        **{name: lambda s, name=name: at(state[name], s) for name in (
+            "made", "staging", "copies", "step", "hidden", "asked", "output", "sampled", "last")},
+        "completed": completed, "submitted": completed + len(queue), "passed": passed,
+        "kind": lambda t: _phase(commands[t]["kind"] if t in commands else "other"),
+        "owner": lambda t: commands[t]["session"] or 1 if t in commands else 1,
+        "of": lambda t: commands[t]["of"] if t in commands else 0,
     }  # fmt: skip
+
+
+def _commands(constants: Values, step: Step) -> Iterator[Values]:
+    completed = step.before["completed"]
+    numbers = (completed + 1, completed + len(step.before["queue"]) + 1)
+    return named(x=range(1, constants["Sessions"] + 1), n=dict.fromkeys(numbers))
 
 
 SESSIONS = Tie(
     sessions.MACHINE,
-    lambda constants, state: {"weights": constants["Weights"], "steps": constants["Steps"]}, _session,
-    lambda constants, state: {"Buffer": constants["Buffers"], "Int": range(-1, constants["Weights"] + 2)},
-    "Sessions-stages-over-a-copy",
-    lambda constants, step: named(x=constants["Buffers"], w=range(1, constants["Weights"] + 1)),
+    lambda constants, state: {
+        **{name: lambda s, name=name: at(state[name], s) for name in ("buffers", "weights", "source")},
+        "unowned": 1, "steps": constants["Steps"],
+    },
+    _sessions,
+    lambda constants, state: {
+        "Session": range(1, constants["Sessions"] + 1),
+        "Int": range(-1, max(state["completed"] + len(state["queue"]), constants["Weights"]) + 2),
+    },
+    "Sessions-stages-over-a-copy", _commands,
 )  # fmt: skip
 
 

@@ -23,8 +23,12 @@ FREE = {
     ("Plan", "plan"), ("Restore", ""), ("Pass", "session"), ("Pass", "count"), ("End", "session"),
     ("Truncate", "session"), ("Truncate", "length"),
     ("Lack", "bytes"), ("Lease", "handle"), ("Return", "handle"), ("Refuse", "handle"),
+    ("Open", "session"), ("EndSession", "session"),
 }  # fmt: skip
 """Values that the module leaves open where they are said; a later line would contradict them."""
+
+REPEATED = {"Sample"}
+"""Actions that may be taken again at once: a step of several tokens is sampled for each."""
 
 IN_ANY_ORDER = {"Expire": "Advance", "Unmap": "Refuse", "Bear": "Proceed"}
 """Actions of which several may come in any order, and the action before the first of them."""
@@ -36,7 +40,7 @@ def records(path: Path) -> Iterator[tuple[int, str]]:
         for wrong in _values(line):
             if wrong not in _together(path, at):
                 yield at, wrong
-        if at:
+        if at and path.lines[at - 1].action not in REPEATED:
             yield at, path.lines[at - 1].record  # the line before it, written twice
 
 

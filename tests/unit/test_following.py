@@ -26,6 +26,7 @@ from proofs.model_check.following import (
     pools,
     quota,
     scans,
+    sessions,
     zeroing,
 )
 from proofs.model_check.following.log import WrongLog
@@ -46,10 +47,10 @@ from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.records.trace import Trace
 
-READERS = (cache_growth, lifecycle, pool_generations, pools, quota, scans, zeroing)
+READERS = (cache_growth, lifecycle, pool_generations, pools, quota, scans, sessions, zeroing)
 
 
-LOGGED = {"kv_cache.py": "session", "pool.py": "pool"}
+LOGGED = {"kv_cache.py": "session", "pool.py": "pool", "session.py": "session"}
 """Files whose `_log` adds a field to each event."""
 
 
@@ -70,10 +71,11 @@ def events_of_the_code() -> dict[str, set[str]]:
 def test_every_event_of_the_code_is_known_to_the_readers_of_logs() -> None:
     """A new event needs a line in `log.EVENTS` and a reader; one that is not emitted any more needs neither.
 
-    A checkpoint's writer emits its three words as `what` of one event; no code of `tmmu` damages a file.
+    A checkpoint's writer emits its three words as `what` of one event, and a device's observer takes two; no code of
+    `tmmu` damages a file.
     """
     code = events_of_the_code()
-    for word in ("written", "synced", "renamed"):
+    for word in ("written", "synced", "renamed", "submitted", "completed"):
         assert code.pop(word) == set()
     assert set(code) == set(log.EVENTS) - {"damaged"}
     for kind, fields in code.items():
@@ -167,6 +169,10 @@ OTHER = CACHE.replace('"session": 1', '"session": 2')
 ASKS = '{"event": "cache ask", "session": 1, "required": 9}'
 MADE = '{"event": "pool made", "pool": "p", "initial": 256, "limit": 512, "chunks": 16, "last": 18446744073709551615}'
 ASKED = '{"event": "pool ask", "pool": "p", "user": 1}'
+OPEN = '{"event": "session open", "session": 1, "buffers": ["a", "b"]}'
+BUFFER = '{"event": "buffer made", "session": 1, "buffer": "c", "made": 1}'
+STAGED = '{"event": "weight staged", "session": 1, "weight": "w", "number": 1}'
+COPIED = '{"event": "weight copied", "session": 1, "weight": "w", "number": 1, "completed": 1}'
 POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
 
 
@@ -181,6 +187,13 @@ POOLS = '{"event": "pools", "arena": "a", "storages": [[0, 0, 0, 1]]}'
         ('{"event": "pooled", "pools": 0}', "line 2: 'pooled' outside of an arena's pools"),
         (f'{POOLS}\n{{"event": "join", "storage": 1, "pool": 0}}', "line 3: storage 1 is not one of these"),
         (POOLS.replace("]]", "], [0, 0, 0, 1]]"), "line 2: a storage is listed twice"),
+        ('{"event": "session failed", "session": 1}', "line 2: session 1 was not opened"),
+        (OPEN.replace('"b"', '"a"'), "line 2: session 1 has no buffers, or two of one name"),
+        (OPEN.replace('"a", "b"', ""), "line 2: session 1 has no buffers, or two of one name"),
+        (OPEN + "\n" + OPEN.replace('"b"', '"c"'), "line 3: session 1 had other buffers"),
+        (f"{OPEN}\n{BUFFER}", "line 3: 'c' is not a buffer of the session"),
+        (f"{OPEN}\n{STAGED}\n{STAGED.replace('1}', '2}')}", "line 4: the weight 'w' is staged twice"),
+        (f"{OPEN}\n{COPIED}", "line 3: the weight 'w' was not staged"),
         (ASKS, "line 2: session 1 has no cache"),
         (f"{CACHE}\n{START.decode()}{ASKS}", "line 4: session 1 has no cache"),
         (f"{CACHE}\n{CACHE.replace('9,', '8,')}", "line 3: its maximum is 8, where line 2 has 9"),
@@ -292,6 +305,36 @@ def test_each_pool_of_a_log_has_a_path_of_its_own() -> None:
     assert paths[6].constants["Users"] == "{1, 2, 3}"
     assert paths[6].constants["LastGeneration"] == "1"
     assert [path.end is not None for path in paths.values()] == [first == 9 for first in paths]
+
+
+def test_what_others_submit_and_that_a_session_fails_later_is_put_in() -> None:
+    """spec: FD9.6"""
+    about = {"session": 7, "weight": "w", "number": 1}
+    events = [
+        log.Event(2, "session open", {"session": 7, "buffers": ["a"]}),
+        log.Event(3, "buffer made", {"session": 7, "buffer": "a", "made": 1}),
+        log.Event(4, "weight staged", about),
+        log.Event(5, "weight copy submitted", {**about, "submitted": 4}),
+        log.Event(6, "weight copied", {**about, "completed": 4}),
+        log.Event(7, "session started", {"session": 7, "weights": 1}),
+        log.Event(8, "pass submitted", {"session": 7, "step": 1, "rows": 3, "submitted": 6}),
+        log.Event(9, "pass completed", {"session": 7, "step": 1, "completed": 6}),
+        log.Event(10, "session open", {"session": 3, "buffers": ["a", "b"]}),
+        log.Event(11, "session failed", {"session": 3}),
+        log.Event(12, "start", {"format": "tmmu-events"}),
+        log.Event(13, "session open", {"session": 7, "buffers": ["a"]}),
+    ]
+    path, other = sessions.paths(events)
+    assert path.given == {"buffers": "<<1, 2>>", "weights": "<<1, 0>>", "source": "<<1, 1>>", "completed": "3"}
+    assert path.constants == {
+        "Sessions": "2", "Buffers": "2", "Weights": "1", "Steps": "2", "Refusals": "1", "Others": "1",
+    }  # fmt: skip
+    assert [(line.source, line.action) for line in path.lines][3:] == [
+        (5, "SubmitCopy"), (6, "Copied"), (7, "Start"), (8, "SubmitOther"), (8, "SubmitPass"), (9, "OtherEnded"),
+        (9, "Computed"), (10, "Open"), (11, "CannotLoad"), (11, "Failed"),
+    ]  # fmt: skip
+    assert path.lines[6].record == '[action |-> "SubmitOther", submitted |-> 5]'
+    assert (other.first, len(other.lines)) == (13, 1)
 
 
 def test_zeroing_passes_over_what_it_does_not_speak_of() -> None:

@@ -7,7 +7,16 @@ import re
 import pytest
 
 from proofs.model_check import manifest
-from proofs.model_check.following import cache_growth, lifecycle, pool_generations, pools, quota, scans, zeroing
+from proofs.model_check.following import (
+    cache_growth,
+    lifecycle,
+    pool_generations,
+    pools,
+    quota,
+    scans,
+    sessions,
+    zeroing,
+)
 from proofs.model_check.manifest import Module, Run
 from tests.support.module_text import definitions, never_in_next
 
@@ -103,7 +112,8 @@ def test_every_file_belongs_to_the_manifest() -> None:
     used = {name for run in RUNS for name in re.findall(r"MODULE (\w+)", text_of(run))}
     assert {path.stem for path in TLA.rglob("*.tla") if path.parent != TLA / "traces"} == used
     followed = {
-        f"Follow{module.MODULE}" for module in (cache_growth, lifecycle, pool_generations, pools, quota, scans, zeroing)
+    readers = (cache_growth, lifecycle, pool_generations, pools, quota, scans, sessions, zeroing)
+    followed = {f"Follow{module.MODULE}" for module in readers}
     }
     assert {path.stem for path in (TLA / "traces").iterdir()} == followed
     for name in followed:

@@ -161,6 +161,8 @@ CannotLoad(s) == /\ phase[s] = "provisioning"
 
 (* The device is requested to copy it. *)
 SubmitCopy(s) == /\ phase[s] = "provisioning"
+                 /\ made[s] = buffers[s]
+                 /\ HasEnded(s)
                  /\ copies[s] < staging[s]
                  /\ copies' = [copies EXCEPT ![s] = staging[s]]
                  /\ Submit("weight", s, staging[s])
@@ -175,8 +177,9 @@ Start(s) == /\ phase[s] = "provisioning"
             /\ Move(s, "running")
             /\ UNCHANGED <<given, made, load, run, last, device, refusals>>
 
-(* A step is a pass over some tokens; a long prompt takes several. *)
+(* A step is a pass over some tokens; a long prompt takes several. Logits that were requested are waited for first. *)
 SubmitPass(s) == /\ phase[s] = "running"
+                 /\ asked[s] = step[s] => HasEnded(s)
                  /\ step[s] < Steps
                  /\ step' = [step EXCEPT ![s] = @ + 1]
                  /\ Submit("pass", s, step[s] + 1)
@@ -198,11 +201,11 @@ Sample(s) == /\ phase[s] = "running"
              /\ UNCHANGED <<given, phase, made, load, step, hidden, asked, output, last, device, refusals>>
 
 (* A session that is closed waits for the device, and gives everything back. *)
-Close(s) == /\ phase[s] = "running"
-            /\ HasEnded(s)
-            /\ Move(s, "closed")
-            /\ made' = [made EXCEPT ![s] = 0]
-            /\ UNCHANGED <<given, load, run, last, device, refusals>>
+EndSession(s) == /\ phase[s] = "running"
+                 /\ HasEnded(s)
+                 /\ Move(s, "closed")
+                 /\ made' = [made EXCEPT ![s] = 0]
+                 /\ UNCHANGED <<given, load, run, last, device, refusals>>
 
 -----------------------------------------------------------------------------
 
@@ -241,7 +244,7 @@ Executed == Copied \/ Computed \/ Written \/ OtherEnded
 
 (* What a session does next, if it can. *)
 Proceed(s) == \/ Open(s) \/ Make(s) \/ GiveBack(s) \/ Failed(s) \/ Stage(s) \/ SubmitCopy(s) \/ Start(s)
-              \/ SubmitPass(s) \/ SubmitLogits(s) \/ Sample(s) \/ Close(s)
+              \/ SubmitPass(s) \/ SubmitLogits(s) \/ Sample(s) \/ EndSession(s)
 
 Next == \/ Executed \/ SubmitOther
         \/ \E s \in SessionSet : Proceed(s) \/ CannotMake(s) \/ CannotLoad(s)
@@ -283,11 +286,11 @@ NothingIsMadeInSteps ==
     [][\A s \in SessionSet : phase[s] = "running" /\ phase'[s] = "running" => made'[s] = made[s]]_vars
 
 (* A session that is opened comes to its end, unless its buffers and weights cannot be had. *)
-Ends == \A s \in SessionSet : <>(phase[s] = "closed")
+EverySessionEnds == \A s \in SessionSet : <>(phase[s] = "closed")
 
 THEOREM Spec => [](TypeOK /\ AllOrNone /\ CommandsFindTheirBuffers /\ StagingIsStill /\ WeightsArrive
                    /\ SamplesItsStep /\ OutputIsThere)
-THEOREM Spec => NothingIsMadeInSteps /\ Ends
+THEOREM Spec => NothingIsMadeInSteps /\ EverySessionEnds
 
 -----------------------------------------------------------------------------
 (* Non-properties: each must be violated, or the model would say too little. *)

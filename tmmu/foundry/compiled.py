@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
 
-from tmmu.foundry.device import Buffer, Device
+from tmmu.foundry.device import Buffer, Device, Observer
 from tmmu.foundry.forward import operations
 from tmmu.foundry.kernels import BufferRegion, DeviceKernels, DeviceWeight
 from tmmu.foundry.storage import TensorType, storage_mode
@@ -53,19 +52,19 @@ class CompiledModel:
         """Bytes of the weights that are on the device."""
         return sum(weight.region.size for weight in self._weights.values())
 
-    def materialize(self, log: EventLog | None = None, **fields: Any) -> dict[str, DeviceWeight]:
+    def materialize(self, events: EventLog | None = None, session: int = 0) -> dict[str, DeviceWeight]:
         """All weights of a pass on the device: those that were, and the others staged now. All or none.
 
         Raises OUT_OF_MEMORY where a buffer cannot be had; those of this call are given back then. O(bytes) the first
-        time, O(1) later. spec: FD6.3
+        time, O(1) later. spec: FD6.3, FD9.5
         """
         with self._lock:
             wanted = {name: self.file.tensors[name] for name in self.weights if name not in self._weights}
             if wanted:
-                self._weights |= self._staged(wanted, log or (lambda _event, **_fields: None), fields)
+                self._weights |= self._staged(wanted, events, session)
             return dict(self._weights)
 
-    def _staged(self, wanted: dict[str, Weight], log: Any, fields: dict[str, Any]) -> dict[str, DeviceWeight]:
+    def _staged(self, wanted: dict[str, Weight], events: EventLog | None, session: int) -> dict[str, DeviceWeight]:
         device, made = self.device, {}
         largest = max(weight.blocks.nbytes for weight in wanted.values())
         staging: Buffer | None = None
@@ -74,7 +73,6 @@ class CompiledModel:
                 min(STAGING_BYTES, largest), storage_mode(TensorType.STAGING, {}), "staging of weights"
             )
             for number, (name, weight) in enumerate(wanted.items(), 1):
-                about = {**fields, "weight": name, "number": number}
                 size = weight.blocks.nbytes
                 buffer = device.new_buffer(size, storage_mode(TensorType.WEIGHTS, {}), name)
                 made[name] = DeviceWeight(weight.type, weight.rows, weight.columns, BufferRegion(buffer, 0, size))
@@ -82,13 +80,11 @@ class CompiledModel:
                 for at in range(0, size, staging.size):
                     part = content[at : at + staging.size]
                     staging.contents()[: len(part)] = part
-                    if not at:
-                        log("weight staged", **about)
-                    copied = device.copy(staging, 0, buffer, at, len(part))
-                    if at + staging.size >= size:
-                        log("weight copy submitted", **about, submitted=copied)
-                    device.wait(copied)
-                log("weight copied", **about, completed=device.completed)
+                    if not at and events is not None:
+                        events("weight staged", session=session, weight=name, number=number)
+                    is_last = at + staging.size >= size
+                    observer = _observer(events, session, name, number) if is_last and events is not None else None
+                    device.wait(device.copy(staging, 0, buffer, at, len(part), observer))
         except BaseException:
             for weight_made in made.values():
                 weight_made.region.buffer.release()
@@ -104,3 +100,15 @@ class CompiledModel:
             for weight in self._weights.values():
                 weight.region.buffer.release()
             self._weights = {}
+
+
+def _observer(events: EventLog, session: int, weight: str, number: int) -> Observer:
+    """What logs the copy of a weight."""
+
+    def observe(what: str, command: int) -> None:
+        if what == "submitted":
+            events("weight copy submitted", session=session, weight=weight, number=number, submitted=command)
+        else:
+            events("weight copied", session=session, weight=weight, number=number, completed=command)
+
+    return observe

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tmmu.foundry.device import Buffer, Bytes, Command, Device
+from tmmu.foundry.device import Buffer, Bytes, Command, Device, Observer
 from tmmu.foundry.failures import InUse, OutOfMemory
 from tmmu.foundry.ram import recommended_working_set
 from tmmu.foundry.storage import StorageMode
@@ -72,7 +72,7 @@ class CpuDevice(Device):
     def __init__(self, limit: int | None = None) -> None:
         self.limit = limit
         self.lock = threading.Condition()
-        self._commands: deque[tuple[Command, threading.Thread]] = deque()
+        self._commands: deque[tuple[Command, threading.Thread, Observer | None]] = deque()
         self._submitted = self._completed = 0
         self._failures: dict[int, tuple[threading.Thread, BaseException]] = {}  # by number, with who submitted it
         self._thread: threading.Thread | None = None
@@ -115,7 +115,7 @@ class CpuDevice(Device):
         """See `Device.completed`."""
         return self._completed
 
-    def submit(self, command: Command) -> int:
+    def submit(self, command: Command, observer: Observer | None = None) -> int:
         """See `Device.submit`. O(1). RuntimeError once the device is closed."""
         with self.lock:
             if self._is_closing:
@@ -124,7 +124,9 @@ class CpuDevice(Device):
                 thread = threading.Thread(target=self._work, name="foundry-cpu", daemon=True)
                 thread.start()
                 self._thread = thread
-            self._commands.append((command, threading.current_thread()))
+            if observer is not None:
+                observer("submitted", self._submitted + 1)
+            self._commands.append((command, threading.current_thread(), observer))
             self._submitted += 1
             self.lock.notify_all()
             return self._submitted
@@ -174,7 +176,7 @@ class CpuDevice(Device):
                     if self._is_closing:
                         return
                     self.lock.wait()
-                command, submitter = self._commands.popleft()
+                command, submitter, observer = self._commands.popleft()
             failure: BaseException | None = None
             try:
                 command()
@@ -183,10 +185,15 @@ class CpuDevice(Device):
             del command  # what it refers to is free before it counts as completed
             with self.lock:
                 self._completed += 1
+                try:
+                    if observer is not None:
+                        observer("completed", self._completed)
+                except BaseException as error:
+                    failure = failure or error
                 if failure is not None:
                     self._failures[self._completed] = submitter, failure
                 self.lock.notify_all()
-            del failure, submitter  # nor does this frame keep what the failed one held
+            del failure, submitter, observer  # nor does this frame keep what the failed one held
 
     def close(self) -> None:
         """See `Device.close`."""

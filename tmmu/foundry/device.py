@@ -24,6 +24,12 @@ Bytes = NDArray[np.uint8]
 Command = Callable[[], None]
 """What the device executes. It may access buffers of any mode; what it raises is the host's when it waits for it."""
 
+Observer = Callable[[str, int], None]
+"""What is called with "submitted" or "completed" and a command's number, where and in the order in which that happens.
+
+It must be brief and not use the device: no other command is submitted or completed meanwhile.
+"""
+
 
 class Buffer(ABC):
     """Bytes on a device: `size` of them, zero when they are made, at one address until they are released.
@@ -91,8 +97,12 @@ class Device(ABC):
         """A buffer of `size` bytes, zero, aligned to 256. `OutOfMemory` if it cannot be had; then nothing changed."""
 
     @abstractmethod
-    def submit(self, command: Command) -> int:
-        """Hand a command to the device, which executes it after all that were submitted before. Returns its number."""
+    def submit(self, command: Command, observer: Observer | None = None) -> int:
+        """Hand a command to the device, which executes it after all that were submitted before. Returns its number.
+
+        What an observer raises of the submission is raised here, and nothing is submitted; of the completion it is as
+        if the command had raised it. spec: FD9.5
+        """
 
     @abstractmethod
     def wait(self, number: int | None = None) -> None:
@@ -126,9 +136,11 @@ class Device(ABC):
         `UseAfterFree` where a buffer is released by the time that it is executed.
         """
 
-    def copy(self, source: Buffer, start: int, target: Buffer, at: int, size: int) -> int:
+    def copy(
+        self, source: Buffer, start: int, target: Buffer, at: int, size: int, observer: Observer | None = None
+    ) -> int:
         """Submit a blit. Returns its number."""
-        return self.submit(self.blit(source, start, target, at, size))
+        return self.submit(self.blit(source, start, target, at, size), observer)
 
     @abstractmethod
     def view(self, buffer: Buffer, offset: int, dtype: Any, shape: tuple[int, ...]) -> Any:

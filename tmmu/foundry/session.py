@@ -3,7 +3,7 @@
 `ModelSession.forward` is the model of a pass, which the caller plans. `initialize_session` has the plan proved by the
 caller's function before the first byte is asked for, makes every buffer or none, brings the weights to the device, and
 binds each operation to its memory. From then on a token costs commands and no memory: only the cache grows, with the
-text. spec: FD6.1 to FD6.15
+text. spec: FD6.1 to FD6.15, FD9.5, FD9.7
 """
 
 from __future__ import annotations
@@ -255,21 +255,25 @@ class ModelSession:
         batch.rows, batch.first, batch.outputs = rows, cache.written, outputs
         self.counts.passes += 1
         self.counts.rows += rows
-        step = self.counts.passes
-        number = device.submit(self._run_pass)
-        if self.events is not None:
-            self._log("pass submitted", step=step, rows=rows, submitted=number)
-        device.wait(number)
-        if self.events is not None:
-            self._log("pass completed", step=step, completed=device.completed)
+        is_logged = self.events is not None
+        device.wait(device.submit(self._run_pass, self._observe_pass if is_logged else None))
         if outputs:
-            number = device.submit(self._run_logits)
-            if self.events is not None:
-                self._log("logits submitted", step=step, submitted=number)
-            device.wait(number)
-            if self.events is not None:
-                self._log("logits copied", step=step, completed=device.completed)
+            device.wait(device.submit(self._run_logits, self._observe_logits if is_logged else None))
         cache.advance(rows)
+
+    def _observe_pass(self, what: str, number: int) -> None:
+        step = self.counts.passes
+        if what == "submitted":
+            self._log("pass submitted", step=step, rows=self._batch.rows, submitted=number)
+        else:
+            self._log("pass completed", step=step, completed=number)
+
+    def _observe_logits(self, what: str, number: int) -> None:
+        step = self.counts.passes
+        if what == "submitted":
+            self._log("logits submitted", step=step, submitted=number)
+        else:
+            self._log("logits copied", step=step, completed=number)
 
     def _sampled(self, row: int, banned: int | None) -> int:
         """The greedy token of a row of the output; of equal logits the first."""

@@ -8,7 +8,17 @@ from itertools import chain
 from pathlib import Path as File
 
 from proofs.model_check import manifest, tlc
-from proofs.model_check.following import cache_growth, lifecycle, log, pool_generations, pools, quota, scans, zeroing
+from proofs.model_check.following import (
+    cache_growth,
+    lifecycle,
+    log,
+    pool_generations,
+    pools,
+    quota,
+    scans,
+    sessions,
+    zeroing,
+)
 from proofs.model_check.following.generate import run_of
 from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import Event, WrongLog
@@ -17,7 +27,7 @@ from proofs.model_check.judge import RunResult
 
 READERS: tuple[Callable[[Sequence[Event]], Iterator[Path]], ...] = (
     scans.paths, lifecycle.paths, quota.paths, zeroing.paths, pools.paths,
-    cache_growth.paths, pool_generations.paths,
+    cache_growth.paths, pool_generations.paths, sessions.paths,
 )  # fmt: skip
 """What takes the paths of one module out of a log."""
 

@@ -58,6 +58,10 @@ def _text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_text, value))
+
+
 def _truth(value: Any) -> bool:
     return isinstance(value, bool)
 
@@ -128,6 +132,21 @@ EVENTS: dict[str, dict[str, Check]] = {
     "released": {},
     "damaged": {},
     "closed": {},
+    "session open": {"session": _count, "buffers": _texts},
+    "buffer made": {"session": _count, "buffer": _text, "made": _count},
+    "buffer refused": {"session": _count, "buffer": _text},
+    "buffer given back": {"session": _count, "buffer": _text, "made": _count},
+    "session failed": {"session": _count},
+    "weight staged": {"session": _count, "weight": _text, "number": _count},
+    "weight copy submitted": {"session": _count, "weight": _text, "number": _count, "submitted": _count},
+    "weight copied": {"session": _count, "weight": _text, "number": _count, "completed": _count},
+    "session started": {"session": _count, "weights": _count},
+    "pass submitted": {"session": _count, "step": _count, "rows": _count, "submitted": _count},
+    "pass completed": {"session": _count, "step": _count, "completed": _count},
+    "logits submitted": {"session": _count, "step": _count, "submitted": _count},
+    "logits copied": {"session": _count, "step": _count, "completed": _count},
+    "sampled": {"session": _count, "step": _count, "token": _count},
+    "session closed": {"session": _count, "made": _count},
     "cache open": {
         "session": _count, "ledger": _count, "heads": _count, "token_bytes": _positive, "maximum": _count,
         "budget": _size, "strict": _truth,

