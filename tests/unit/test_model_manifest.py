@@ -111,10 +111,8 @@ def test_every_file_belongs_to_the_manifest() -> None:
     assert set(TLA.rglob("*.cfg")) == configs
     used = {name for run in RUNS for name in re.findall(r"MODULE (\w+)", text_of(run))}
     assert {path.stem for path in TLA.rglob("*.tla") if path.parent != TLA / "traces"} == used
-    followed = {
     readers = (cache_growth, lifecycle, pool_generations, pools, quota, scans, sessions, zeroing)
     followed = {f"Follow{module.MODULE}" for module in readers}
-    }
     assert {path.stem for path in (TLA / "traces").iterdir()} == followed
     for name in followed:
         assert f"EXTENDS {name.removeprefix('Follow')}" in (TLA / "traces" / f"{name}.tla").read_text()

@@ -47,7 +47,7 @@ class Family(NamedTuple):
         return {
             lemma.name: [query.refutation() for query in of_lists[lemma.name]]
             if isinstance(lemma, Lemma)
-            else [statement.request() for statement in statements_of(lemma)]
+            else [part.request() for statement in statements_of(lemma) for part in statement.parts()]
             for lemma in self.lemmas
         }
 

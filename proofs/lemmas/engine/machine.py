@@ -51,7 +51,8 @@ class Machine:
 
     `declarations` are sorts and constants, `state` the variables, each `(name (Sort …) Sort)` without a prime, and
     `definitions` functions of a state. `assumed` holds of the constants; `step` is promised of each step. `witnesses`
-    are variables that no program has, which make a property "there is …" one without a quantifier.
+    are variables that no program has, which make a property "there is …" one without a quantifier. Where `is_apart`,
+    each clause that an action must give is proved by itself, from all that the action may assume.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Machine:
     step: str = ""
     promises: tuple[MachineRule, ...] = ()
     witnesses: tuple[str, ...] = ()
+    is_apart: bool = False
 
     @property
     def variables(self) -> dict[str, tuple[list[Expression], str]]:
@@ -196,6 +198,7 @@ def _statement(machine: Machine, rule: MachineRule) -> Statement:
         all_of([*concluded, *parts.gives]),
         (),
         rule.world or machine.world,
+        machine.is_apart,
     )
 
 

@@ -12,11 +12,11 @@ proof itself is never restricted so. spec: V4.3, V4.9
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import NamedTuple, Protocol
 
-from proofs.smt.expressions import Expression, parse, text_of
+from proofs.smt.expressions import Expression, called, parse, parse_one, text_of
 
 DECLARES = frozenset({"declare-sort", "declare-const", "declare-fun", "declare-datatypes", "define-fun"})
 """What may stand before the hypotheses. No assertion, which no mutant would leave out, and nothing recursive."""
@@ -61,7 +61,8 @@ class Statement(NamedTuple):
 
     `sentence` is the same in English. `declarations` are SMT-LIB commands that declare sorts, functions and constants
     and define functions; `hypotheses` and `goal` are formulas. `mutants` change one place of the whole. `world` is
-    where twin and mutants are asked, None where a solver decides them as they stand.
+    where twin and mutants are asked, None where a solver decides them as they stand. Where `is_apart`, each part of a
+    goal that is a conjunction is proved by itself, from all hypotheses.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Statement(NamedTuple):
     goal: str
     mutants: tuple[Mutation, ...]
     world: World | None = None
+    is_apart: bool = False
 
     @property
     def text(self) -> str:
@@ -81,6 +83,12 @@ class Statement(NamedTuple):
     def refutation(self) -> list[str]:
         """The commands whose `check-sat` must answer `unsat`."""
         return _commands(self.text, negated=True, world=None)
+
+    def parts(self) -> Iterator[Statement]:
+        """What is proved in turn: the statement, or one for each part of its goal."""
+        goal = parse_one(self.goal)
+        parts = goal[1:] if self.is_apart and called(goal) == "and" else [goal]
+        yield from (self._replace(goal=text_of(part)) for part in parts)
 
     def request(self) -> str:
         """The request of a solver that has read nothing, discharged by "unsat", and "sat" for the canary."""

@@ -58,7 +58,7 @@ MACHINE = Machine(
         (forall ((s Session) (w Int)) (= 0 (stored s w)))""",
         (Mutant("a command of before is one of a session", "(= Other (kind t))", "(= Pass (kind t))"),),
     ),
-    f"""
+    """
     ; AllOrNone: a session runs with all its buffers; one that failed or is closed has none.
     (forall ((s Session)) (=> (= (phase s) Running) (= (made s) (buffers s))))
     (forall ((s Session)) (=> (or (= (phase s) None) (= (phase s) Closed)) (= 0 (made s))))
@@ -210,10 +210,11 @@ MACHINE = Machine(
         MachineRule(
             "each_sample_is_of_its_own_step",
             "When all that a session submitted has ended, the output is of the step that it requested last.",
-            f"{_X} {_RUNNING} {_ENDED} (gives (and (= (output x) (asked x)) {_ALL_MADE} {_WEIGHTS.format(s='(source x)')}))",
+            f"""{_X} {_RUNNING} {_ENDED} (gives (and (= (output x) (asked x)) {_ALL_MADE}
+              {_WEIGHTS.format(s='(source x)')}))""",
             (Without("while the device computes", _ENDED), Without("a session that does not run", _RUNNING)),
         ),
     ),
-    witnesses=("passed",),
+    witnesses=("passed",), is_apart=True,
 )  # fmt: skip
 LEMMAS = MACHINE.lemmas()
