@@ -4,7 +4,7 @@
 (* its first step, one after the other, or none: where one cannot be had,  *)
 (* those that were made are given back. The device takes commands from a   *)
 (* queue, in order and on its own, and counts those submitted and those    *)
-(* completed; a session knows the number of its last command, and that it  *)
+(* completed; a session keeps the number of its last command, and that one *)
 (* has ended when as many are completed. Other users of the device submit  *)
 (* commands in between.                                                    *)
 (*   Weights come through one buffer that the processor can write, and are *)

@@ -22,7 +22,7 @@ ACTIONS = {
     "session closed": "EndSession",
 }  # fmt: skip
 NOT_FOLLOWED = ("rows", "token")
-"""Fields that the module says nothing about."""
+"""Fields that the module has nothing of."""
 
 
 @dataclass
