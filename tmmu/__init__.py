@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MiCoCodeGen", "SessionOptions", "open_session"]
 
-_HOMES = {
+_MODULES = {
     "MiCoCodeGen": "tmmu.mico_codegen", "SessionOptions": "tmmu.language_session",
     "open_session": "tmmu.language_session",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.support.effort import share
 from tmmu.foundry.cpu import CpuDevice
 from tmmu.foundry.failures import InUse, OutOfMemory, UseAfterFree
 from tmmu.foundry.pool import MemoryPool
@@ -212,7 +213,7 @@ class PoolMachine(RuleBasedStateMachine):
 
 
 TestPool = PoolMachine.TestCase
-TestPool.settings = settings(max_examples=60, stateful_step_count=40)
+TestPool.settings = settings(max_examples=share(300), stateful_step_count=40)
 
 
 def test_eight_threads_and_resets_lose_nothing_and_never_read_what_is_anothers() -> None:

@@ -327,9 +327,7 @@ class MemoryPool:
     @contextmanager
     def _settled(self, wait: bool, timeout: float | None, is_closing: bool = False) -> Iterator[int]:
         """Ask for the pool to be emptied: what is done inside is done while nothing accesses it."""
-        until = inf if timeout is None else monotonic() + timeout
-        if wait and self._leases:
-            gc.collect()  # an array in a cycle of references is not held any more
+        until, is_searched = inf if timeout is None else monotonic() + timeout, False
         with self._exclusive():
             user = self._users.setdefault(threading.get_ident(), len(self._users) + 1)
             if not self._is_closed:
@@ -346,7 +344,9 @@ class MemoryPool:
                     self._in_use += 1
                     self._log("pool in use", user=user, in_use=self._in_use)
                     raise InUse(held, self.label, "delete the arrays and wait for the device, or let the reset wait")
-                self._lock.wait(min(POLL, left))
+                if not self._lock.wait(min(POLL, left)) and not is_searched:
+                    gc.collect()  # an array in a cycle of references is not held any more
+                    is_searched = True
                 self._collect()
             yield user
 
