@@ -394,19 +394,22 @@ def test_logits_that_are_no_numbers_are_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", StorageMode)
 def test_log_probabilities_are_those_of_the_definition_whatever_the_batch(mode: StorageMode) -> None:
-    """In a pool that is reset after every pass. spec: FD6.13"""
+    """In a pool that is reset after every pass, which the session does not notice. spec: FD6.5, FD6.13"""
     text = [token % 300 for token in range(5, 400, 7)]
     plain = PlainLlama(open_llama(file_of()))
     expected = []
     for token, following in pairwise(text):
         exact = plain.step(token).astype(np.float64)
         expected.append(exact[following] - np.log(np.exp(exact).sum()))
+    plain.step(text[-1])
+    continued = plain.greedy([9], 3)
     for batch in (1, 7, 64):
         session = session_of(environment={"METALLIC_FOUNDRY_DECODE_BATCH_SIZE": str(batch)})
         pool = MemoryPool(session.model.device, mode=mode, initial=1 << 20)
         found = list(log_probabilities(session, text, pool))
         assert np.allclose(found, expected, rtol=0, atol=1e-5)
         assert pool.statistics.resets == -(-len(text) // batch)
+        assert list(session.generate([9], 3)) == continued
         pool.close()
         session.close()
         session.model.close()
