@@ -50,7 +50,7 @@ from tmmu.runtime.records.trace import Trace
 READERS = (cache_growth, lifecycle, pool_generations, pools, quota, scans, sessions, zeroing)
 
 
-LOGGED = {"kv_cache.py": "session", "pool.py": "pool", "session.py": "session"}
+LOGGED = {"kv_cache.py": "session", "graph.py": "session", "pool.py": "pool", "session.py": "session"}
 """Files whose `_log` adds a field to each event."""
 
 

@@ -114,7 +114,7 @@ def operation_peaks(shape: SeededLlama, dtype: str) -> dict[str, int]:
     gc.collect()
     gc.disable()
     try:
-        for operation, kernel in session.kernels:
+        for operation, kernel in session.graph.kernels:
             kernel(batch)
             tracemalloc.start()
             kernel(batch)

@@ -10,8 +10,9 @@ from tmmu.core.output import counted
 from tmmu.foundry.compiled import STAGING_BYTES
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.forward import document_buffers
+from tmmu.foundry.graph import arena_mode, arena_sizes
 from tmmu.foundry.kv_cache import growth_bytes
-from tmmu.foundry.session import ModelSession, arena_mode, arena_sizes
+from tmmu.foundry.session import ModelSession
 from tmmu.foundry.storage import TensorType, storage_mode
 from tmmu.plan.sections import Plan
 

@@ -1,14 +1,13 @@
-"""The static execution graph: a session makes all its buffers once, from a proved plan, and then only computes.
+"""A session: a text that a language model continues, in memory that is made once, from a plan that was proved.
 
 `ModelSession.forward` is the model of a pass, which the caller plans. `initialize_session` has the plan proved by the
-caller's function before the first byte is asked for, makes every buffer or none, brings the weights to the device, and
-binds each operation to its memory. From then on a token costs commands and no memory: only the cache grows, with the
-text. spec: FD6.1 to FD6.15, FD9.5, FD9.7
+caller's function before the first byte is asked for, and makes the execution graph (`graph`) by it. From then on a
+token costs commands and no memory: only the cache grows, with the text. spec: FD6.1 to FD6.15, FD9.5, FD9.7
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -23,20 +22,14 @@ from tmmu.foundry.device import Buffer
 from tmmu.foundry.drafts import Drafts
 from tmmu.foundry.environment import Settings
 from tmmu.foundry.failures import UseAfterFree
-from tmmu.foundry.forward import Operation, PassSize, forward_model, operations, scratch_name
-from tmmu.foundry.kernels import USES_CACHE, BufferRegion, Kernel, LayerCache, OperationMemory, PassBatch
+from tmmu.foundry.forward import PassSize, forward_model
+from tmmu.foundry.graph import ExecutionGraph
 from tmmu.foundry.kv_cache import KvCache
-from tmmu.foundry.storage import STORAGE_MODES, StorageMode, TensorType, storage_mode
 from tmmu.plan.sections import Plan
 from tmmu.runtime.events import EventLog
 
 Prove = Callable[[Plan, Model], None]
 """Return if the plan is proved against the model, raise otherwise."""
-
-ARENA_TYPES = {
-    "intermediates": TensorType.INTERMEDIATES, "inputs": TensorType.STAGING, "outputs": TensorType.OUTPUTS,
-}  # fmt: skip
-"""Which kind of tensors each arena of a session's plan holds."""
 
 
 @dataclass
@@ -97,22 +90,27 @@ class ModelSession:
         self.counts = Counts()
         self._turn = 0
         self.is_closed = False
-        self._buffers: dict[str, Buffer] = {}
-        self._kernels: list[Kernel] = []
-        self._cache: KvCache | None = None
+        self._end = 0
+        self._best = np.zeros((), np.intp)
+        self._graph: ExecutionGraph | None = None
 
     @property
     def is_initialized(self) -> bool:
         """Whether all buffers are made and it can run."""
-        return self._cache is not None
+        return self._graph is not None
+
+    @property
+    def graph(self) -> ExecutionGraph:
+        """Its memory. `UseAfterFree` before it is initialized and after it is closed."""
+        if self._graph is None:
+            state = "closed" if self.is_closed else "not initialized"
+            raise UseAfterFree(f"it is {state}", f"session {self.number}", "call initialize_session first")
+        return self._graph
 
     @property
     def cache(self) -> KvCache:
-        """Its keys and values. `UseAfterFree` before it is initialized and after it is closed."""
-        if self._cache is None:
-            state = "closed" if self.is_closed else "not initialized"
-            raise UseAfterFree(f"it is {state}", f"session {self.number}", "call initialize_session first")
-        return self._cache
+        """Its keys and values."""
+        return self.graph.cache
 
     @property
     def length(self) -> int:
@@ -122,162 +120,33 @@ class ModelSession:
     @property
     def buffers(self) -> dict[str, Buffer]:
         """The buffers that live as long as the session, by name."""
-        return dict(self._buffers)
+        return self.graph.buffers
 
     @property
     def output(self) -> np.ndarray[Any, Any]:
         """The logits of the last pass, [rows, vocab], in Shared memory; the next pass changes them."""
-        assert self.cache.capacity  # `UseAfterFree` if there is none
-        return self._output
+        return self.graph.output
 
-    @property
-    def kernels(self) -> list[tuple[Operation, Kernel]]:
-        """Each operation of a pass with what computes it."""
-        return list(zip(self._operations, self._kernels, strict=True))
+    def provision(self, plan: Plan) -> None:
+        """Make its memory as a plan of `forward` has it, which was proved: see `initialize_session`."""
+        self._graph = ExecutionGraph(
+            self.model, self.forward, plan, size=self.size, kv_shape=self.kv_shape, context=self.context,
+            budget=self.budget, settings=self.settings, number=self.number, events=self.events,
+        )  # fmt: skip
+        self.drafts = Drafts(self.context.limit)
+
+    def _run(self, rows: int, outputs: int) -> None:
+        self.graph.run(rows, outputs)
+        self.counts.passes += 1
+        self.counts.rows += rows
 
     def _log(self, event: str, **fields: Any) -> None:
         if self.events is not None:
             self.events(event, session=self.number, **fields)
 
-    # What initialize_session does.
-
-    def _provision(self, plan: Plan) -> None:
-        """Make every buffer, then bring the weights, or give back what was made."""
-        device = self.model.device
-        sizes = arena_sizes(plan, self.forward)
-        names = [*sizes, "text", "cache"]
-        self._log("session open", buffers=names)
-        made: dict[str, Buffer] = {}
-        cache: KvCache | None = None
-        name = ""
-        try:
-            for name, size in sizes.items():
-                mode = arena_mode(name, self.settings.forced)
-                made[name] = device.new_buffer(size, mode, name, STORAGE_MODES[ARENA_TYPES[name]].forced_by)
-                self._log("buffer made", buffer=name, made=len(made))
-            name = "text"
-            made[name] = device.new_buffer(4 * self.context.limit, storage_mode(TensorType.STAGING, {}), name)
-            self._log("buffer made", buffer=name, made=len(made))
-            name = "cache"
-            cache = KvCache(
-                device, self.kv_shape, self.context, self.budget, rope_base=self.model.shape.rope_base,
-                settings=self.settings, session=self.number, events=self.events,
-            )  # fmt: skip
-            self._log("buffer made", buffer=name, made=len(made) + 1)
-            name = ""
-            weights = self.model.materialize(self.events, session=self.number)
-            self._weights, self._plan, self._cache, self._buffers = weights, plan, cache, made
-            self._bind()
-            self._text = made["text"].contents().view(np.uint32).data
-            self.drafts, self._end = Drafts(self.context.limit), 0
-        except BaseException:
-            self._cache, self._buffers = None, {}
-            if name:
-                self._log("buffer refused", buffer=name)
-            given_back = [("cache", cache.close)] if cache is not None else []
-            given_back += [(label, buffer.release) for label, buffer in reversed(made.items())]
-            for left, (label, give_back) in zip(range(len(given_back) - 1, -1, -1), given_back, strict=True):
-                give_back()
-                self._log("buffer given back", buffer=label, made=left)
-            self._log("session failed")
-            raise
-        self._log("session started", weights=len(weights))
-
-    def _bind(self) -> None:
-        """Bind every operation to its memory; after a growth of the cache, those again that use it."""
-        plan, model = self._plan, self.model
-        allocation = plan.allocation
-        t = allocation.tensors
-        arena = [found.name for found in allocation.arenas]
-        where = allocation.storages.arena[t.storage].tolist()
-        of = {
-            name: BufferRegion(self._buffers[arena[home]], offset, size)
-            for name, home, offset, size in zip(
-                t.name.list(), where, allocation.addresses().tolist(), t.bytes.tolist(), strict=True
-            )
-        }
-        ids = of["ids"]
-        self._ids = self._buffers["inputs"].contents()[ids.offset : ids.offset + ids.size].view(np.uint32).data
-        out = of["output"]
-        lines, columns = self.size.output_rows, model.shape.vocab
-        flat = self._buffers["outputs"].contents()[out.offset : out.offset + out.size]
-        self._output = flat.view(np.dtype(self.size.dtype)).reshape(lines, columns)
-        self._best, self._largest = np.zeros((), np.intp), np.zeros((), self._output.dtype)
-        self._batch = PassBatch()
-        self._operations = list(operations(model.shape, model.file.output.name))
-        self._regions = of
-        self._kernels = [self._bound(k) for k in range(len(self._operations))]
-        self._epoch = self.cache.epoch
-        self._run_pass: Callable[[], None] = self._pass
-        self._run_logits: Callable[[], None] = self._logits
-
-    def _bound(self, number: int) -> Kernel:
-        operation, of = self._operations[number], self._regions
-        cache = None
-        if operation.kind in USES_CACHE:
-            held = self.cache
-            keys, values, cos, sin = (
-                BufferRegion(buffer, 0, buffer.size)
-                for buffer in (held.keys(operation.layer), held.values(operation.layer), held.cos, held.sin)
-            )
-            cache = LayerCache(keys, values, cos, sin, self.kv_shape.cache_heads, held.capacity)
-        bound = OperationMemory(
-            tuple(of[name] for name in operation.reads),
-            tuple(of[name] for name in operation.writes),
-            of.get(scratch_name(operation)),
-            tuple(self._weights[name] for name in operation.weights),
-            cache,
-        )
-        return self.model.kernels.bind(operation, bound, self.model.shape, self.size)
-
-    # What a token costs.
-
-    def _pass(self) -> None:
-        """The command of a pass: every operation but the logits, in order."""
-        with np.errstate(all="ignore"):  # what is not finite in the logits is an error of its own
-            for number in range(len(self._kernels) - 1):
-                self._kernels[number](self._batch)
-
-    def _logits(self) -> None:
-        """The command that computes logits in private memory and copies them to the output."""
-        with np.errstate(all="ignore"):
-            self._kernels[-1](self._batch)
-
-    def _run(self, rows: int, outputs: int) -> None:
-        """One pass over `rows` tokens, which stand in `ids`, after those in the cache."""
-        device, batch, cache = self.model.device, self._batch, self.cache
-        cache.ensure(cache.written + rows)
-        if cache.epoch != self._epoch:
-            for number, operation in enumerate(self._operations):
-                if operation.kind in USES_CACHE:
-                    self._kernels[number] = self._bound(number)
-            self._epoch = cache.epoch
-        batch.rows, batch.first, batch.outputs = rows, cache.written, outputs
-        self.counts.passes += 1
-        self.counts.rows += rows
-        is_logged = self.events is not None
-        device.wait(device.submit(self._run_pass, self._observe_pass if is_logged else None))
-        if outputs:
-            device.wait(device.submit(self._run_logits, self._observe_logits if is_logged else None))
-        cache.advance(rows)
-
-    def _observe_pass(self, what: str, number: int) -> None:
-        step = self.counts.passes
-        if what == "submitted":
-            self._log("pass submitted", step=step, rows=self._batch.rows, submitted=number)
-        else:
-            self._log("pass completed", step=step, completed=number)
-
-    def _observe_logits(self, what: str, number: int) -> None:
-        step = self.counts.passes
-        if what == "submitted":
-            self._log("logits submitted", step=step, submitted=number)
-        else:
-            self._log("logits copied", step=step, completed=number)
-
     def _sampled(self, row: int, banned: int | None) -> int:
         """The greedy token of a row of the output; of equal logits the first."""
-        logits = self._output[row]
+        logits = self.graph.output[row]
         if banned is not None:
             logits[banned] = -np.inf
         np.argmax(logits, out=self._best)
@@ -285,7 +154,7 @@ class ModelSession:
         if not -np.inf < logits[token] < np.inf:
             raise self._not_finite()
         if self.events is not None:
-            self._log("sampled", step=self.counts.passes, token=token)
+            self._log("sampled", step=self.graph.passes, token=token)
         return token
 
     def _not_finite(self) -> TmmuError:
@@ -305,8 +174,8 @@ class ModelSession:
 
     def _append(self, token: int) -> None:
         """One more token of the text, whose keys and values are not in the cache yet."""
-        self.drafts.record(self._text, self._end)
-        self._text[self._end] = token
+        self.drafts.record(self.graph.text, self._end)
+        self.graph.text[self._end] = token
         self._end += 1
 
     def _begun(self) -> int:
@@ -345,7 +214,7 @@ class ModelSession:
                 first = self.cache.written
                 rows = min(most, self._end - first)
                 for row in range(rows):
-                    self._ids[row] = self._text[first + row]
+                    self.graph.ids[row] = self.graph.text[first + row]
                 is_last = first + rows == self._end
                 self._run(rows, rows if every else int(is_last))
                 if every:
@@ -375,7 +244,7 @@ class ModelSession:
         logits that are not finite.
         """
         for rows in self._taken(tokens, self.size.output_rows, every=True):
-            logits = self._output[:rows]
+            logits = self.graph.output[:rows]
             if not np.isfinite(logits).all():
                 raise self._not_finite()
             yield logits
@@ -410,16 +279,16 @@ class ModelSession:
                 return
             self._check_turn(turn)
             most = min(self.size.output_rows - 1, count - made - 1, self.context.usable - self._end)
-            draft = self.drafts.proposed(self._text, self._end, most)
-            self._ids[0] = token
+            draft = self.drafts.proposed(self.graph.text, self._end, most)
+            self.graph.ids[0] = token
             for row, at in enumerate(draft, 1):
-                self._ids[row] = self._text[at]
+                self.graph.ids[row] = self.graph.text[at]
             self._run(1 + len(draft), 1 + len(draft))
             self.counts.drafted += len(draft)
             try:
                 token = self._sampled(0, banned)
                 for row, at in enumerate(draft, 1):
-                    if token != self._text[at]:
+                    if token != self.graph.text[at]:
                         break
                     self.counts.accepted += 1
                     self._append(token)
@@ -442,15 +311,10 @@ class ModelSession:
 
     def close(self) -> None:
         """Give all memory of the session back, when what was submitted has ended. A second call does nothing."""
-        if self._cache is not None:
+        if self._graph is not None:
             self._turn += 1
-            self.model.device.wait()
-            self._kernels, self._regions = [], {}
-            self._cache.close()
-            for buffer in self._buffers.values():
-                buffer.release()
-            self._cache, self._buffers = None, {}
-            self._log("session closed", made=0)
+            graph, self._graph = self._graph, None
+            graph.close()
         self.is_closed = True
 
 
@@ -480,26 +344,5 @@ def initialize_session(session: ModelSession, plan: Plan, prove: Prove) -> Model
         raise UseAfterFree("it is closed", f"session {session.number}", "make a new session")
     if not session.is_initialized:
         prove(plan, session.forward)
-        session._provision(plan)
+        session.provision(plan)
     return session
-
-
-def arena_sizes(plan: Plan, forward: Model) -> dict[str, int]:
-    """The bytes of each arena of a session's plan. INVALID_PLAN where it is not a plan of this pass. O(tensors)."""
-    allocation = plan.allocation
-    t, s = allocation.tensors, allocation.storages
-    stated = dict(zip(t.name.list(), t.bytes.tolist(), strict=True))
-    missing = next((found.name for found in forward.tensors if stated.get(found.name) != found.bytes), None)
-    names = [arena.name for arena in allocation.arenas]
-    if missing is not None or not set(ARENA_TYPES) <= set(names):
-        what = f"the plan has no tensor {missing!r} of its size" if missing else f"its arenas are {', '.join(names)}"
-        raise TmmuError("INVALID_PLAN", what, place="the plan", fix="plan the session's own forward model")
-    ends = dict.fromkeys(ARENA_TYPES, 0)
-    for arena, offset, size in zip(s.arena.tolist(), s.offset.tolist(), s.bytes.tolist(), strict=True):
-        ends[names[arena]] = max(ends.get(names[arena], 0), offset + size)
-    return ends
-
-
-def arena_mode(name: str, forced: Mapping[str, bool]) -> StorageMode:
-    """The storage mode of an arena of a session."""
-    return storage_mode(ARENA_TYPES[name], forced)

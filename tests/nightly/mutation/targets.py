@@ -160,7 +160,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     **{f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_{name}.py",) for name in ("dequantize", "tokenizer", "environment")},
     **{
         f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_session.py", f"{PROPERTIES}foundry_session.py")
-        for name in ("session", "forward", "cpu_kernels", "compiled", "drafts", "scoring")
+        for name in ("session", "graph", "forward", "cpu_kernels", "compiled", "drafts", "scoring")
     },
     **{
         f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_pool.py", f"{PROPERTIES}foundry_pool.py")
