@@ -16,16 +16,13 @@ import pytest
 import tmmu
 from proofs.model_check import entry, manifest
 from proofs.model_check.following import (
-    cache_growth,
     follow,
     generate,
     lifecycle,
     lines,
     log,
     pool_generations,
-    pools,
     quota,
-    scans,
     sessions,
     zeroing,
 )
@@ -46,9 +43,6 @@ from tmmu.runtime import checkpoint
 from tmmu.runtime.apply import apply_plan
 from tmmu.runtime.events import EventLog
 from tmmu.runtime.records.trace import Trace
-
-READERS = (cache_growth, lifecycle, pool_generations, pools, quota, scans, sessions, zeroing)
-
 
 LOGGED = {"kv_cache.py": "session", "graph.py": "session", "pool.py": "pool", "session.py": "session"}
 """Files whose `_log` adds a field to each event."""
@@ -83,7 +77,7 @@ def test_every_event_of_the_code_is_known_to_the_readers_of_logs() -> None:
         assert fields == set(log.EVENTS[kind]) or kind == "asked", kind
     read = {
         node.value
-        for reader in READERS
+        for reader in follow.READERS
         for node in ast.walk(ast.parse(Path(reader.__file__).read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

@@ -7,16 +7,7 @@ import re
 import pytest
 
 from proofs.model_check import manifest
-from proofs.model_check.following import (
-    cache_growth,
-    lifecycle,
-    pool_generations,
-    pools,
-    quota,
-    scans,
-    sessions,
-    zeroing,
-)
+from proofs.model_check.following.follow import READERS
 from proofs.model_check.manifest import Module, Run
 from tests.support.module_text import definitions, never_in_next
 
@@ -111,8 +102,7 @@ def test_every_file_belongs_to_the_manifest() -> None:
     assert set(TLA.rglob("*.cfg")) == configs
     used = {name for run in RUNS for name in re.findall(r"MODULE (\w+)", text_of(run))}
     assert {path.stem for path in TLA.rglob("*.tla") if path.parent != TLA / "traces"} == used
-    readers = (cache_growth, lifecycle, pool_generations, pools, quota, scans, sessions, zeroing)
-    followed = {f"Follow{module.MODULE}" for module in readers}
+    followed = {f"Follow{module.MODULE}" for module in READERS}
     assert {path.stem for path in (TLA / "traces").iterdir()} == followed
     for name in followed:
         assert f"EXTENDS {name.removeprefix('Follow')}" in (TLA / "traces" / f"{name}.tla").read_text()

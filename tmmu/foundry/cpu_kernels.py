@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tmmu.foundry.context import BLOCK
 from tmmu.foundry.dequantize import dequantize, scratch_bytes, widen
 from tmmu.foundry.device import Device
 from tmmu.foundry.forward import Matrix, Operation, PassSize
@@ -27,9 +28,6 @@ from tmmu.foundry.weights import LlamaShape
 
 TILE = 256
 """Rows of a weight that are decompressed at a time."""
-
-BLOCK = 128
-"""Positions that attention reads at a time; the capacity of a cache is a multiple of it."""
 
 LOGIT_ROWS = 8
 """Rows of logits that are computed in private memory before they are copied to the output."""

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from tmmu.foundry.failures import PrivateAccess, UseAfterFree
 from tmmu.foundry.storage import StorageMode
 
+ALIGNMENT = 256
+"""Buffers, the tensors of a session's plan and those of a pool lie at multiples of so many bytes."""
+
 Bytes = NDArray[np.uint8]
 
 Command = Callable[[], None]

@@ -15,11 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from tmmu.core.vocabulary import MAIN, ArenaConfiguration, ArenaPolicy, Body, Model, Node, Role, Rule, Scratch, Tensor
+from tmmu.core.vocabulary import ArenaConfiguration, ArenaPolicy, Body, Model, Node, Role, Rule, Scratch, Tensor
+from tmmu.foundry.device import ALIGNMENT
 from tmmu.foundry.weights import LlamaShape, WeightType
-
-ALIGNMENT = 256
-"""Every tensor of a session lies at a multiple of this, as in the pool."""
 
 DOMAIN = "foundry"
 
@@ -181,7 +179,6 @@ def forward_model(
             )
         )  # fmt: skip
     body = Body(-1, "", (row["ids"],), (row["output"],))
-    assert MAIN == 0
     return Model("forward", tuple(tensors), tuple(nodes), (body,))
 
 

@@ -25,14 +25,13 @@ from math import inf
 from time import monotonic
 from typing import Any, NamedTuple
 
-from tmmu.foundry.device import Buffer, Command, Device
+from tmmu.foundry.device import ALIGNMENT, Buffer, Command, Device
 from tmmu.foundry.failures import InUse, OutOfMemory, PrivateAccess, UseAfterFree
 from tmmu.foundry.leases import leased
 from tmmu.foundry.pooled import PooledTensor, described
 from tmmu.foundry.storage import StorageMode
 from tmmu.runtime.events import EventLog
 
-ALIGNMENT = 256
 INITIAL = 256 << 20
 LIMIT = 5 << 30
 MOST_CHUNKS = 16

@@ -7,7 +7,7 @@ token costs commands and no memory: only the cache grows, with the text. spec: F
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -157,20 +157,27 @@ class ModelSession:
             self._log("sampled", step=self.graph.passes, token=token)
         return token
 
+    def _violation(self, what: str, fix: str) -> TmmuError:
+        place = f"session {self.number}"
+        return TmmuError(
+            "CONTRACT_VIOLATION", what, place=place, fix=fix, operator="Foundry", failure_operator="Foundry"
+        )
+
     def _not_finite(self) -> TmmuError:
         fix = "run it with --activations f32" if self.size.dtype == "float16" else "check the file's weights"
-        return TmmuError(
-            "CONTRACT_VIOLATION", f"the logits at position {self.length} are not finite",
-            place=f"session {self.number}", fix=fix, operator="Foundry", failure_operator="Foundry",
-        )  # fmt: skip
+        return self._violation(f"the logits at position {self.length} are not finite", fix)
 
-    def _room(self, length: int) -> None:
+    def _check_room(self, length: int) -> None:
         if length > self.context.usable:
-            raise TmmuError(
-                "CONTRACT_VIOLATION", f"{length} tokens do not fit into a context of {self.context.usable}",
-                place=f"session {self.number}", fix="ask for a longer context, or for fewer tokens", operator="Foundry",
-                failure_operator="Foundry",
-            )  # fmt: skip
+            what = f"{length} tokens do not fit into a context of {self.context.usable}"
+            raise self._violation(what, "ask for a longer context, or for fewer tokens")
+
+    def _check_tokens(self, tokens: Iterable[int], place: str) -> None:
+        vocabulary = self.model.shape.vocab
+        for token in tokens:
+            if not isinstance(token, Integral) or not 0 <= token < vocabulary:
+                what = f"the token {token} is not in 0 to {vocabulary - 1}"
+                raise TmmuError("INVALID_BINDING", what, place=place, fix="give tokens of the model", binding="")
 
     def _append(self, token: int) -> None:
         """One more token of the text, whose keys and values are not in the cache yet."""
@@ -179,21 +186,20 @@ class ModelSession:
         self._end += 1
 
     def _begun(self) -> int:
-        """Something is asked of the session, and what was asked before and is suspended may not go on.
-
-        What was computed for drafts that nothing has checked yet is taken back.
-        """
+        """Something is asked of the session, and what was asked before and is suspended may not go on."""
         self._turn += 1
-        self.cache.truncate(min(self._end, self.cache.written))
+        self._drop_unchecked()
         return self._turn
+
+    def _drop_unchecked(self) -> None:
+        """Take back what is in the cache behind the text: drafts that were rejected, or not checked."""
+        if self.cache.written > self._end:
+            self.cache.truncate(self._end)
 
     def _check_turn(self, turn: int) -> None:
         if turn != self._turn:
-            raise TmmuError(
-                "CONTRACT_VIOLATION", "the session was used while this was suspended", place=f"session {self.number}",
-                fix="end one generation before the next begins, or open a second session", operator="Foundry",
-                failure_operator="Foundry",
-            )  # fmt: skip
+            fix = "end one generation before the next begins, or open a second session"
+            raise self._violation("the session was used while this was suspended", fix)
 
     def _taken(self, tokens: Sequence[int], most: int, every: bool) -> Iterator[int]:
         """Append tokens to the text and run what is not in the cache, `most` at a time; yields the rows of each pass.
@@ -201,12 +207,12 @@ class ModelSession:
         Logits are computed of every row, or of the last one of all. Where something fails, the text is as it was.
         """
         turn = self._begun()
-        vocabulary, before, end = self.model.shape.vocab, self.cache.written, self._end
-        wrong = next((t for t in tokens if not isinstance(t, Integral) or not 0 <= t < vocabulary), None)
-        if wrong is not None or not (len(tokens) or before < end):
-            what = "there is no token" if wrong is None else f"the token {wrong} is not in 0 to {vocabulary - 1}"
-            raise TmmuError("INVALID_BINDING", what, place="the prompt", fix="give tokens of the model", binding="")
-        self._room(end + len(tokens))
+        before, end = self.cache.written, self._end
+        self._check_tokens(tokens, "the prompt")
+        if not len(tokens) and before == end:
+            what, fix = "there is no token", "give tokens of the model"
+            raise TmmuError("INVALID_BINDING", what, place="the prompt", fix=fix, binding="")
+        self._check_room(end + len(tokens))
         try:
             for token in tokens:
                 self._append(token)
@@ -259,11 +265,8 @@ class ModelSession:
         `prefill` does, and CONTRACT_VIOLATION where the context is full, or the session was used for something else
         since the last token. spec: FD6.8, FD6.15
         """
-        if banned is not None and not 0 <= banned < self.model.shape.vocab:
-            raise TmmuError(
-                "INVALID_BINDING", f"the token {banned} is not in 0 to {self.model.shape.vocab - 1}", place="banned",
-                fix="give a token of the model", binding="",
-            )  # fmt: skip
+        if banned is not None:
+            self._check_tokens([banned], "banned")
         self.prefill(prompt)
         turn = self._turn
         if count < 1:
@@ -271,7 +274,7 @@ class ModelSession:
         token = self._sampled(0, banned)
         made = 0
         while True:
-            self._room(self._end + 1)
+            self._check_room(self._end + 1)
             self._append(token)
             made += 1
             yield token
@@ -300,7 +303,7 @@ class ModelSession:
                     token = self._sampled(row, banned)
             finally:
                 if turn == self._turn and self.is_initialized:
-                    self.cache.truncate(min(self._end, self.cache.written))
+                    self._drop_unchecked()
 
     def clear(self) -> None:
         """Forget the text; the memory stays."""

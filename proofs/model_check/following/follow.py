@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path as File
@@ -25,11 +25,8 @@ from proofs.model_check.following.log import Event, WrongLog
 from proofs.model_check.following.verdict import verdict
 from proofs.model_check.judge import RunResult
 
-READERS: tuple[Callable[[Sequence[Event]], Iterator[Path]], ...] = (
-    scans.paths, lifecycle.paths, quota.paths, zeroing.paths, pools.paths,
-    cache_growth.paths, pool_generations.paths, sessions.paths,
-)  # fmt: skip
-"""What takes the paths of one module out of a log."""
+READERS = (scans, lifecycle, quota, zeroing, pools, cache_growth, pool_generations, sessions)
+"""The modules each of which takes the paths of one TLA+ module out of a log."""
 
 
 def read(file: File) -> tuple[list[Event], list[Path]]:
@@ -39,7 +36,7 @@ def read(file: File) -> tuple[list[Event], list[Path]]:
     """
     try:
         events = log.read(file)
-        paths = list(chain.from_iterable(reader(events) for reader in READERS))
+        paths = list(chain.from_iterable(reader.paths(events) for reader in READERS))
     except WrongLog as error:
         raise WrongLog(None, f"{file}: {error}") from error
     if not paths:
