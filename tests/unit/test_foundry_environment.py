@@ -8,7 +8,7 @@ import pytest
 
 from tmmu.foundry.environment import VARIABLES, Settings, table
 from tmmu.foundry.failures import InvalidSetting
-from tmmu.foundry.ram import recommended_working_set, total_ram
+from tmmu.runtime.ram import recommended_working_set, total_ram
 
 DOCUMENT = """
 | `METALLIC_MAX_CONTEXT_LEN` | Model Default | Hard cap on the sequence length. |

@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 
 from tmmu.foundry.device import ALIGNMENT, Buffer, Command, Device
 from tmmu.foundry.failures import InUse, OutOfMemory, PrivateAccess, UseAfterFree
-from tmmu.foundry.leases import leased
 from tmmu.foundry.pooled import PooledTensor, described
 from tmmu.foundry.storage import StorageMode
 from tmmu.runtime.events import EventLog
+from tmmu.runtime.leases import leased
 
 INITIAL = 256 << 20
 LIMIT = 5 << 30

@@ -163,8 +163,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
         for name in ("session", "graph", "forward", "cpu_kernels", "compiled", "drafts", "scoring")
     },
     **{
-        f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_pool.py", f"{PROPERTIES}foundry_pool.py")
-        for name in ("pool", "pooled", "leases")
+        f"tmmu/{name}.py": (f"{UNIT}foundry_pool.py", f"{PROPERTIES}foundry_pool.py")
+        for name in ("foundry/pool", "foundry/pooled", "foundry/leases", "runtime/leases")
     },
     **{f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_device.py",) for name in ("cpu", "device", "storage")},
     **{
