@@ -169,8 +169,11 @@ OF_THE_LIBRARY = {
     "OUT_OF_MEMORY": "a command's context is clamped to the budget, and a test cannot take all memory of the machine",
     "PRIVATE_ACCESS": "a command reads Shared buffers alone",
     "IN_USE": "a command exports no view of a pool",
+    "REGION_REFUSED": "no command maps regions",
+    "MEMORY_BOUND": "no command maps regions",
+    "REGION_LOST": "no command maps regions",
 }
-"""The codes that no command line provokes, with the reason; tests of `tmmu.foundry` do."""
+"""The codes that no command line provokes, with the reason; tests of `tmmu.foundry` and `tmmu.mnemosyne` do."""
 
 
 def test_there_is_a_command_line_for_every_code_but_those_of_the_library() -> None:

@@ -44,6 +44,9 @@ REGISTRY: dict[str, Code] = {
     "IN_USE": Code(1404, "ERROR", "foundry", "Memory is in use", ("label",)),
     "INVALID_WEIGHTS": Code(1405, "ERROR", "foundry", "The file is not weights that can be run", ("place",)),
     "INVALID_RECORD": Code(1502, "ERROR", "trace", "The bytes are not a record", ("place",)),
+    "REGION_REFUSED": Code(1601, "ERROR", "mnemosyne", "The region cannot be mapped", ("region",)),
+    "MEMORY_BOUND": Code(1602, "ERROR", "mnemosyne", "Mapped memory would exceed its bound", ("requested", "bound")),
+    "REGION_LOST": Code(1603, "FATAL", "mnemosyne", "The file under a mapping is gone", ("region",)),
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
     "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }

@@ -16,8 +16,8 @@ import numpy as np
 
 from tmmu.foundry.device import Buffer, Bytes, Command, Device, Observer
 from tmmu.foundry.failures import InUse, OutOfMemory
-from tmmu.runtime.ram import recommended_working_set
 from tmmu.foundry.storage import StorageMode
+from tmmu.runtime.ram import recommended_working_set
 
 LESS = "ask for a shorter context, close a session, or raise the device's limit"
 

@@ -1,0 +1,104 @@
+"""Ranges of the address space, by the calls of the system itself: what Python's `mmap` has not is `MAP_FIXED`.
+
+A range is reserved first (no access, no memory), one tile longer than is needed, and cut to whole tiles. Files are
+mapped over it, and nothing is ever unmapped inside of it: a tile is released by mapping no access over it, so that
+no other mapping of the process can come to lie there. Linux, 64 bits.
+spec: MN1.1, MN1.2, MN2.7, MN2.8
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.core.alignment import align_up
+from tmmu.mnemosyne.failures import NoAddressSpace
+
+TILE = 16384
+"""Bytes of a tile: the unit of mapping, release and alignment."""
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+PROT_NONE = 0
+MAP_FIXED = 0x10
+MAP_NORESERVE = 0x4000
+NOTHING = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+
+_FAILED = ctypes.c_void_p(-1).value
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+
+
+def protection(is_writable: bool) -> int:
+    """The protection of a mapping that is read, or read and written."""
+    return mmap.PROT_READ | (mmap.PROT_WRITE if is_writable else 0)
+
+
+class AddressSpace:
+    """The calls, each an error of its own where the system refuses it. Sizes and addresses in bytes."""
+
+    def reserve(self, size: int) -> int:
+        """The address, a multiple of `TILE`, of as many whole tiles as hold `size` bytes; they cannot be accessed."""
+        size = align_up(size, TILE)
+        start = self._mmap(None, size + TILE, PROT_NONE, NOTHING, -1, 0)
+        base = align_up(start, TILE)
+        for begin, end in ((start, base), (base + size, start + size + TILE)):
+            if end > begin:
+                self.unmap(begin, end - begin)
+        return base
+
+    def map_file(self, address: int, size: int, is_writable: bool, descriptor: int, offset: int) -> None:
+        """Map bytes of a file over a reserved range, shared with all that map it. A failure leaves it reserved."""
+        try:
+            found = self._mmap(address, size, protection(is_writable), mmap.MAP_SHARED | MAP_FIXED, descriptor, offset)
+        except NoAddressSpace:
+            self.blank(address, size)  # the system may have unmapped it before it failed
+            raise
+        if found != address:
+            self.unmap(found, size)
+            raise NoAddressSpace(f"the mapping lies at {found:#x} in place of {address:#x}")
+
+    def blank(self, address: int, size: int) -> None:
+        """Map no access over a range: its pages are given back, its addresses are not."""
+        self._mmap(address, size, PROT_NONE, NOTHING | MAP_FIXED, -1, 0)
+
+    def unmap(self, address: int, size: int) -> None:
+        """Give a range back to the process."""
+        if libc.munmap(address, size):
+            raise NoAddressSpace(f"munmap: {os.strerror(ctypes.get_errno())}")
+
+    def resident(self, address: int, size: int) -> NDArray[np.bool_]:
+        """Which pages of a mapped range are in memory. For a file that the user may not write it is all of them."""
+        pages = np.zeros(-(-size // PAGE), np.uint8)
+        if libc.mincore(address, size, pages.ctypes.data):
+            raise NoAddressSpace(f"mincore: {os.strerror(ctypes.get_errno())}")
+        return np.asarray(pages & 1, np.bool_)
+
+    def _mmap(self, address: int | None, size: int, access: int, flags: int, descriptor: int, offset: int) -> int:
+        found = libc.mmap(address, size, access, flags, descriptor, offset)
+        if found in (_FAILED, None):
+            raise NoAddressSpace(f"mmap of {size} bytes: {os.strerror(ctypes.get_errno())}")
+        return int(found)
+
+
+def resident_bytes(ranges: Iterable[tuple[int, int]]) -> int:
+    """The bytes in memory that this process has mapped in ranges of addresses (begin, end), by the system's count."""
+    ranges, total, counts = list(ranges), 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first = line.split(maxsplit=1)[0]
+        if first == "Rss:":
+            total += int(line.split()[1]) * 1024 if counts else 0
+        elif not first.endswith(":"):
+            start = int(first.partition("-")[0], 16)
+            counts = any(begin <= start < end for begin, end in ranges)
+    return total

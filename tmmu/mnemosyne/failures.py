@@ -1,0 +1,68 @@
+"""The failures of regions, each with its code (`spec/errors.md`)."""
+
+from __future__ import annotations
+
+from tmmu.core.errors import TmmuError
+
+OPERATOR = "Mnemosyne"
+
+
+class RegionRefused(TmmuError):
+    """A region that cannot be: its offset, size or file are not those of one."""
+
+    def __init__(self, what: str, file: str, fix: str) -> None:
+        super().__init__("REGION_REFUSED", what, file=file, fix=fix, operator=OPERATOR, region=file)
+
+
+class MemoryBound(TmmuError):
+    """With it more than 7/10 of memory would be mapped, and what may be released is not enough. Nothing has changed."""
+
+    def __init__(self, file: str, requested: int, bound: int, pinned: int) -> None:
+        super().__init__(
+            "MEMORY_BOUND",
+            f"{requested} bytes of tiles do not fit: {bound} may be mapped, of which {pinned} are in use",
+            file=file,
+            fix="release views, map smaller regions, or give the process more memory",
+            operator=OPERATOR,
+            requested=requested,
+            bound=bound,
+        )
+
+
+class RegionLost(TmmuError):
+    """The file under a mapping was truncated, replaced or removed, or cannot be read. The region stays lost."""
+
+    def __init__(self, what: str, file: str) -> None:
+        fix = "close the region, and map the file again once it is whole"
+        super().__init__("REGION_LOST", what, file=file, fix=fix, operator=OPERATOR, region=file)
+
+
+class RegionClosed(TmmuError):
+    """A region or its store is used after it was closed."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(
+            "USE_AFTER_FREE", "the region was closed", file=file, fix="map it again", operator=OPERATOR, label=file
+        )
+
+
+class RegionInUse(TmmuError):
+    """A region or store is to be closed while arrays of its bytes are held."""
+
+    def __init__(self, file: str, tiles: int) -> None:
+        super().__init__(
+            "IN_USE",
+            f"arrays of {tiles} of its tiles are held",
+            file=file,
+            fix="delete them, or copy what is needed",
+            operator=OPERATOR,
+            label=file,
+        )
+
+
+class NoAddressSpace(TmmuError):
+    """The system refuses a file, or a range of addresses."""
+
+    def __init__(self, what: str, file: str | None = None) -> None:
+        fix = "see that the file may be opened as is asked, and that limits of memory, mappings and open files allow it"
+        super().__init__("TMMU_ALLOCATION_FAILURE", what, file=file, fix=fix, operator=OPERATOR)

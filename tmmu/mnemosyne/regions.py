@@ -1,0 +1,459 @@
+"""Regions of files in memory, and the store that keeps them within 7/10 of it.
+
+A region is a range of a file mapped to addresses that begin at a multiple of 16384. It is mapped and released by
+tiles. Arrays of it (`Region.view`) lie straight on the file; while one is held its tiles are pinned. What is mapped
+never exceeds 7/10 of the memory that this process may use: before it would, tiles that count least (`replacement`)
+are released, and what does not fit then is refused. Where memory has shrunk under what is mapped, the least weighted
+tiles go before anything else is admitted. The model is `tla/mnemosyne/MappedRegions.tla`.
+
+One lock guards a store. Arrays may end while a thread is inside of it, even that very thread (they are collected at
+any moment): their tiles go to a queue, which is worked off under the lock.
+spec: MN1.1 to MN1.6, MN2.1 to MN2.8, MN3.3, MN3.5, MN3.6
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import os
+import stat
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tmmu.mnemosyne.address_space import PAGE, TILE, AddressSpace, resident_bytes
+from tmmu.mnemosyne.failures import MemoryBound, NoAddressSpace, RegionClosed, RegionInUse, RegionLost, RegionRefused
+from tmmu.mnemosyne.faults import WatchedRange, unwatch, watch
+from tmmu.mnemosyne.replacement import ONE, SemanticReplacement
+from tmmu.runtime.leases import leased
+from tmmu.runtime.ram import total_ram
+
+MAX_REGION_SIZE = 1 << 30
+"""Bytes of the largest region where nothing else is asked for."""
+
+
+class TileState(Enum):
+    """σ of a tile: not mapped; mapped; mapped, with all its pages in memory."""
+
+    UNMAPPED = "Unmapped"
+    MAPPED = "Mapped"
+    RESIDENT = "Resident"
+
+
+@dataclass(frozen=True)
+class Relief:
+    """What a store released because memory had shrunk.
+
+    `excess` is the number of tiles that were too many, `released` those that went, `skipped` those that would have
+    gone but are pinned; `resident_before` and `resident_after` are the bytes of the store in memory, as measured.
+    """
+
+    excess: int
+    released: int
+    skipped: int
+    resident_before: int
+    resident_after: int
+
+
+@dataclass(eq=False)
+class _Bytes:
+    """Bytes at an address, as NumPy reads them."""
+
+    address: int
+    size: int
+    __array_interface__: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (self.size,), "data": (self.address, False),
+        }  # fmt: skip
+
+
+class Region:
+    """`size` bytes of a file from byte `offset` on, at the address `base`; made by `RegionStore.map`.
+
+    Tiles are numbered from 0; the last one may be shorter.
+    """
+
+    def __init__(self, store: RegionStore, path: Path, offset: int, size: int, is_writable: bool, first: int) -> None:
+        self.store, self.path, self.offset, self.size, self.is_writable = store, path, offset, size, is_writable
+        self.tiles = -(-size // TILE)
+        self.is_closed = False
+        self.base = 0
+        self._first = first  # the number of its first tile in the store
+        self._pins = [0] * self.tiles
+        self._weights = [0] * self.tiles
+        self._descriptor = -1
+        self._watched = WatchedRange(0, 0, is_writable)
+
+    def __repr__(self) -> str:
+        return f"Region({str(self.path)!r}, {self.offset}, {self.size}, base={self.base:#x})"
+
+    def view(self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8) -> Any:
+        """An array of the bytes from `start` to `stop` (the end), straight on the file; writable if the region is.
+
+        It is an access to each of its tiles, and maps those that were released. The tiles are pinned until the last
+        array derived from it is collected. O(log n) a tile.
+
+        Errors: ValueError for bytes outside of the region and for what is no whole number of elements, `MemoryBound`,
+        `RegionLost`, `RegionClosed`.
+        """
+        start = operator.index(start)
+        stop = self.size if stop is None else operator.index(stop)
+        kind = np.dtype(dtype)
+        if not 0 <= start <= stop <= self.size:
+            raise ValueError(f"bytes {start} to {stop} of {self.path}, of which {self.size} are mapped")
+        if kind.hasobject or not kind.itemsize or (stop - start) % kind.itemsize:
+            raise ValueError(f"{stop - start} bytes are no whole number of elements of {kind}")
+        self.store._pin(self, start, stop)
+        tiles = _tiles(start, stop)
+        array = leased(
+            _Bytes(self.base + start, stop - start),
+            partial(self.store._ended.append, (self, tiles)),
+            not self.is_writable,
+        )
+        return array.view(kind)
+
+    @contextmanager
+    def reading(self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8) -> Iterator[Any]:
+        """`view`, and `RegionLost` at the end of the `with` if the file was truncated or replaced meanwhile.
+
+        What was read of a lost file is zeros, so what was computed counts only if the `with` ends without an error.
+        """
+        array = self.view(start, stop, dtype)
+        try:
+            yield array
+        finally:
+            del array
+        self.check()
+
+    def check(self) -> None:
+        """`RegionLost` if the file is no longer there, not the one at its path, or too short; `RegionClosed`."""
+        with self.store._exclusive():
+            self.store._check(self)
+
+    def states(self) -> list[TileState]:
+        """σ of each tile, as the system answers now."""
+        with self.store._exclusive():
+            self.store._check(self)
+            return [self._state(tile) for tile in range(self.tiles)]
+
+    def attend(self, weights: Iterable[int], first: int = 0) -> None:
+        """The weights of the tiles from `first` on, 0 to 2^16 (`replacement.tile_weights`). They outlast a release."""
+        given = [operator.index(weight) for weight in weights]
+        if not 0 <= first <= first + len(given) <= self.tiles or not all(0 <= weight <= ONE for weight in given):
+            raise ValueError(f"{len(given)} weights from tile {first} on, of {self.tiles} tiles, each 0 to {ONE}")
+        with self.store._exclusive():
+            self.store._check(self)
+            self._weights[first : first + len(given)] = given
+            for tile, weight in enumerate(given, self._first + first):
+                if tile in self.store._replacement:
+                    self.store._replacement.attend(tile, weight)
+
+    @property
+    def pinned_tiles(self) -> int:
+        """The tiles of which arrays are held."""
+        with self.store._exclusive():
+            return self._pinned()
+
+    def close(self) -> None:
+        """Unmap it. `RegionInUse` while arrays of it are held; a second call does nothing."""
+        with self.store._exclusive():
+            self.store._close(self)
+
+    # Under the lock of the store.
+
+    def _pinned(self) -> int:
+        return sum(count > 0 for count in self._pins)
+
+    def _place(self, tile: int) -> tuple[int, int]:
+        """Address and size of a tile."""
+        return self.base + tile * TILE, min(TILE, self.size - tile * TILE)
+
+    def _state(self, tile: int) -> TileState:
+        if self._first + tile not in self.store._replacement:
+            return TileState.UNMAPPED
+        is_resident = bool(self.store.space.resident(*self._place(tile)).all())
+        return TileState.RESIDENT if is_resident else TileState.MAPPED
+
+
+class RegionStore:
+    """The regions of a process that share a bound.
+
+    Parameters
+    ----------
+    memory
+        The bytes of memory there are; called at each admission, since a limit may be lowered.
+    max_region_size
+        The bytes of the largest region.
+    replacement
+        What chooses the tiles that go.
+    space
+        The calls of the system.
+    """
+
+    def __init__(
+        self,
+        memory: Callable[[], int] = total_ram,
+        max_region_size: int = MAX_REGION_SIZE,
+        replacement: SemanticReplacement | None = None,
+        space: AddressSpace | None = None,
+    ) -> None:
+        if sys.platform != "linux" or TILE % PAGE:
+            raise NoAddressSpace(f"regions need Linux, and pages of which a tile is a multiple, not {PAGE} bytes")
+        self.space = space or AddressSpace()
+        self.max_region_size = operator.index(max_region_size)
+        self.is_closed = False
+        self.evicted = 0
+        """The tiles released so far to make room."""
+        self.reliefs: list[Relief] = []
+        """What was released because memory had shrunk."""
+        self._memory = memory
+        self._replacement = SemanticReplacement() if replacement is None else replacement
+        self._regions: list[Region] = []
+        self._of_tile: dict[int, Region] = {}  # the mapped tiles
+        self._next = 0
+        self._lock = threading.Lock()
+        self._ended: deque[tuple[Region, range]] = deque()
+
+    @property
+    def bound(self) -> int:
+        """The bytes that may be mapped: whole tiles within 7/10 of memory as it is now."""
+        return self._room() * TILE
+
+    @property
+    def mapped_bytes(self) -> int:
+        """The document's working set: the bytes of all tiles that are mapped."""
+        with self._exclusive():
+            return len(self._replacement) * TILE
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """Those that are not closed, the oldest first."""
+        with self._exclusive():
+            return tuple(self._regions)
+
+    def map(
+        self, path: str | os.PathLike[str], offset: int = 0, size: int | None = None, is_writable: bool = False
+    ) -> Region:
+        """Map `size` bytes of a file from byte `offset` on (to its end), shared with every process that maps it.
+
+        The file is opened for reading alone unless the region is to be written.
+
+        Errors: `RegionRefused` for an offset that is no multiple of the page, bytes that the file has not, none at
+        all or more than `max_region_size`, and what is no file; `MemoryBound`; `NoAddressSpace` where the system
+        refuses. Then no region is made, and tiles may have been released.
+        """
+        file, offset = Path(os.path.abspath(path)), operator.index(offset)
+        with contextlib.ExitStack() as undo, self._exclusive():
+            if self.is_closed:
+                raise RegionClosed(str(file))
+            descriptor = _opened(file, is_writable)
+            undo.callback(os.close, descriptor)
+            there = os.fstat(descriptor).st_size
+            size = there - offset if size is None else operator.index(size)
+            self._admissible(str(file), offset, size, there)
+            region = Region(self, file, offset, size, is_writable, self._next)
+            region._descriptor = descriptor
+            self._admit(region, region.tiles)
+            region.base = self.space.reserve(size)
+            undo.callback(self.space.unmap, region.base, region.tiles * TILE)
+            region._watched = WatchedRange(region.base, region.base + region.tiles * TILE, is_writable)
+            watch(region._watched)
+            undo.callback(unwatch, region._watched)
+            self.space.map_file(region.base, size, is_writable, descriptor, offset)
+            if region.base % TILE:
+                raise NoAddressSpace(f"the region begins at {region.base:#x}, no multiple of {TILE}", str(file))
+            for tile in range(region.tiles):
+                self._mapped(region, tile)
+            self._next += region.tiles
+            self._regions.append(region)
+            undo.pop_all()
+            return region
+
+    def relieve(self) -> Relief | None:
+        """Release the least weighted tiles if memory has shrunk under what is mapped; None where it has not."""
+        with self._exclusive():
+            return self._relieve()
+
+    def close(self) -> None:
+        """Close all regions, or none: `RegionInUse` while arrays of one are held."""
+        with self._exclusive():
+            for region in self._regions:
+                self._in_use(region)
+            for region in tuple(self._regions):
+                self._close(region)
+            self.is_closed = True
+
+    def __enter__(self) -> RegionStore:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+
+    # Under the lock, but for what takes it.
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """The lock; the pins of arrays that have been collected are taken away first."""
+        with self._lock:
+            while self._ended:
+                region, tiles = self._ended.popleft()
+                self._unpin(region, tiles)
+            yield
+
+    def _room(self) -> int:
+        return 7 * self._memory() // (10 * TILE)
+
+    def _admissible(self, file: str, offset: int, size: int, there: int) -> None:
+        if offset < 0 or offset % PAGE:
+            raise RegionRefused(f"offset {offset} is no multiple of {PAGE}", file, "begin at a page of the file")
+        if size < 1 or offset + size > there:
+            what = f"{size} bytes from byte {offset} on, of a file of {there}"
+            raise RegionRefused(what, file, "map bytes that the file has")
+        if size > self.max_region_size:
+            what = f"{size} bytes, and a region has at most {self.max_region_size}"
+            raise RegionRefused(what, file, "map several regions, or raise max_region_size")
+
+    def _check(self, region: Region) -> None:
+        if region.is_closed:
+            raise RegionClosed(str(region.path))
+        what = _lost(region)
+        if what:
+            region._watched.is_lost = True
+            raise RegionLost(what, str(region.path))
+
+    def _pin(self, region: Region, start: int, stop: int) -> None:
+        tiles = _tiles(start, stop)
+        with self._exclusive():
+            self._check(region)
+            for tile in tiles:
+                region._pins[tile] += 1
+                if region._first + tile in self._replacement:
+                    self._replacement.access(region._first + tile)
+                    self._replacement.hold(region._first + tile)
+            try:
+                absent = [tile for tile in tiles if region._first + tile not in self._replacement]
+                if absent:
+                    self._admit(region, len(absent))
+                for tile in absent:
+                    address, size = region._place(tile)
+                    offset = region.offset + tile * TILE
+                    self.space.map_file(address, size, region.is_writable, region._descriptor, offset)
+                    self._mapped(region, tile)
+                    self._replacement.hold(region._first + tile)
+            except BaseException:
+                self._unpin(region, tiles)
+                raise
+
+    def _unpin(self, region: Region, tiles: range) -> None:
+        for tile in tiles:
+            region._pins[tile] -= 1
+            if region._pins[tile] == 0 and region._first + tile in self._replacement:
+                self._replacement.free(region._first + tile)
+
+    def _mapped(self, region: Region, tile: int) -> None:
+        self._of_tile[region._first + tile] = region
+        self._replacement.insert(region._first + tile, region._weights[tile])
+
+    def _admit(self, region: Region, tiles: int) -> None:
+        """Room for some more tiles. What can be seen not to fit is refused before a tile goes."""
+        self._relieve()
+        room, pinned = self._room(), self._replacement.held
+        if pinned + tiles > room:
+            raise MemoryBound(str(region.path), tiles * TILE, room * TILE, pinned * TILE)
+        while len(self._replacement) + tiles > room:
+            victim = self._replacement.victim()
+            assert victim is not None  # fewer are pinned than there is room for
+            self._release(victim)
+            self.evicted += 1
+
+    def _release(self, tile: int) -> None:
+        region = self._of_tile[tile]
+        self.space.blank(*region._place(tile - region._first))
+        del self._of_tile[tile]
+        self._replacement.remove(tile)
+
+    def _relieve(self) -> Relief | None:
+        over = 10 * len(self._replacement) * TILE - 7 * self._memory()
+        if over <= 0:
+            return None
+        excess, skipped = -(-over // (10 * TILE)), 0
+        ranges = [(region.base, region.base + region.tiles * TILE) for region in self._regions]
+        before = resident_bytes(ranges)
+        chosen: list[int] = []
+        for tile, is_held in self._replacement.by_weight():
+            if len(chosen) == excess:
+                break
+            if is_held:
+                skipped += 1
+            else:
+                chosen.append(tile)
+        for tile in chosen:
+            self._release(tile)
+        relief = Relief(excess, len(chosen), skipped, before, resident_bytes(ranges))
+        self.reliefs.append(relief)
+        return relief
+
+    def _in_use(self, region: Region) -> None:
+        pinned = region._pinned()
+        if pinned:
+            raise RegionInUse(str(region.path), pinned)
+
+    def _close(self, region: Region) -> None:
+        if region.is_closed:
+            return
+        self._in_use(region)
+        unwatch(region._watched)
+        self.space.unmap(region.base, region.tiles * TILE)
+        os.close(region._descriptor)
+        for tile in range(region._first, region._first + region.tiles):
+            if self._of_tile.pop(tile, None):
+                self._replacement.remove(tile)
+        self._regions.remove(region)
+        region.is_closed = True
+
+
+def _tiles(start: int, stop: int) -> range:
+    """The tiles that have a byte from `start` to `stop`."""
+    return range(start // TILE, -(-stop // TILE)) if stop > start else range(0)
+
+
+def _opened(file: Path, is_writable: bool) -> int:
+    try:
+        flags = os.O_RDWR if is_writable else os.O_RDONLY
+        descriptor = os.open(file, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # or a pipe would wait for its other end
+    except (OSError, ValueError) as error:
+        raise NoAddressSpace(getattr(error, "strerror", None) or str(error), str(file)) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise RegionRefused("it is no regular file", str(file), "map a file with bytes of its own")
+    return descriptor
+
+
+def _lost(region: Region) -> str | None:
+    """What has become of the file of a region, if it is not the one that was mapped, whole."""
+    if region._watched.is_lost:
+        return "an access to the mapped file has failed"
+    opened = os.fstat(region._descriptor)
+    if opened.st_size < region.offset + region.size:
+        return f"the file was truncated to {opened.st_size} bytes, of which {region.offset + region.size} are needed"
+    try:
+        named = os.stat(region.path)
+    except OSError as error:
+        return f"the file is gone: {error.strerror}"
+    if (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino):
+        return "the file was replaced by another"
+    return None
