@@ -77,6 +77,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "jax": ("tmmu.importers.jax",),
     "gguf": ("tmmu.foundry.weights", "tmmu.examples.llama"),
     "tokenizers": ("tmmu.foundry.tokenizer",),
+    "libcachesim": ("tmmu.mnemosyne.hit_rates",),
 }  # fmt: skip
 """The modules under which a library may be imported at all."""
 

@@ -339,13 +339,12 @@ class RegionStore:
         tiles = _tiles(start, stop)
         with self._exclusive():
             self._check(region)
+            absent = [tile for tile in tiles if region._first + tile not in self._replacement]
             for tile in tiles:
                 region._pins[tile] += 1
                 if region._first + tile in self._replacement:
-                    self._replacement.access(region._first + tile)
                     self._replacement.hold(region._first + tile)
             try:
-                absent = [tile for tile in tiles if region._first + tile not in self._replacement]
                 if absent:
                     self._admit(region, len(absent))
                 for tile in absent:
@@ -357,6 +356,8 @@ class RegionStore:
             except BaseException:
                 self._unpin(region, tiles)
                 raise
+            for tile in tiles:
+                self._replacement.access(region._first + tile)
 
     def _unpin(self, region: Region, tiles: range) -> None:
         for tile in tiles:

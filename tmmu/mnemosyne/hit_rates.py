@@ -1,0 +1,54 @@
+"""How often a tile that is asked for is there, by each way to choose the one that goes.
+
+A trace is a sequence of tiles, each with the weight that its tokens have at that access. LRU, LFU, ARC and Bélády's
+optimum, which is given the whole trace, are those of libCacheSim. spec: MN3.7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from tmmu.core.extras import needed
+from tmmu.mnemosyne.replacement import LAMBDA, SemanticReplacement
+
+NEVER = 1 << 62
+
+
+def semantic_hits(trace: Sequence[int], weights: Sequence[int], room: int, factor: Fraction = LAMBDA) -> int:
+    """How many accesses of a trace find their tile among the `room` that are resident, by `SemanticReplacement`.
+
+    `weights` has the weight that the tile has from each access on, 0 to 2^16. O(n log room).
+    """
+    resident, hits = SemanticReplacement(factor), 0
+    for tile, weight in zip(trace, weights, strict=True):
+        if tile in resident:
+            hits += 1
+            resident.access(tile)
+            resident.attend(tile, weight)
+            continue
+        if len(resident) == room:
+            victim = resident.victim()
+            assert victim is not None  # none is held
+            resident.remove(victim)
+        resident.insert(tile, weight)
+    return hits
+
+
+def hits_by_policy(trace: Sequence[int], weights: Sequence[int], room: int) -> dict[str, int]:
+    """The hits of our policy (`semantic`) and, over the same trace and room, of `LRU`, `LFU`, `ARC` and `Belady`."""
+    with needed("libcachesim", "comparing page replacement", "INVALID_SETTING", "caches"):
+        from libcachesim import ARC, LFU, LRU, Belady, Request
+
+    following = [NEVER] * len(trace)
+    seen: dict[int, int] = {}
+    for at in range(len(trace) - 1, -1, -1):
+        following[at] = seen.get(trace[at], NEVER)
+        seen[trace[at]] = at
+    hits = {"semantic": semantic_hits(trace, weights, room)}
+    for policy in (LRU, LFU, ARC, Belady):
+        cache, found = policy(cache_size=room, hashpower=16), 0
+        for tile, later in zip(trace, following, strict=True):
+            found += bool(cache.get(Request(obj_id=tile, obj_size=1, next_access_vtime=later)))
+        hits[policy.__name__] = found
+    return hits
