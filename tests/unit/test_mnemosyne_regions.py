@@ -20,7 +20,7 @@ import pytest
 from tmmu.core.errors import TmmuError
 from tmmu.mnemosyne import regions
 from tmmu.mnemosyne.address_space import PAGE, TILE, AddressSpace, resident_bytes
-from tmmu.mnemosyne.regions import MAX_REGION_SIZE, Region, RegionStore, TileState
+from tmmu.mnemosyne.regions import MAX_REGION_SIZE, MappedRegion, RegionStore, TileState
 from tmmu.mnemosyne.replacement import ONE
 from tmmu.runtime.ram import total_ram
 
@@ -64,7 +64,7 @@ def descriptors() -> list[str]:
     return sorted(os.listdir("/proc/self/fd"))
 
 
-def mapped(region: Region) -> list[bool]:
+def mapped(region: MappedRegion) -> list[bool]:
     return [state is not TileState.UNMAPPED for state in region.states()]
 
 
@@ -336,6 +336,20 @@ def test_an_array_pins_its_tiles_until_the_last_one_derived_from_it_is_collected
         assert refusal(call) == "USE_AFTER_FREE"
     store.close()
     assert refusal(lambda: store.map(tmp_path / "f")) == "USE_AFTER_FREE"
+
+
+def test_a_tile_that_was_mapped_again_is_pinned_as_well(tmp_path: Path, store: RegionStore) -> None:
+    """spec: MN3.5"""
+    content = written(tmp_path / "f", 8 * TILE)
+    region = store.map(tmp_path / "f", size=4 * TILE)
+    store.map(tmp_path / "f")
+    assert mapped(region) == [False] * 4
+    view = region.view()
+    assert refusal(lambda: store.map(tmp_path / "f", size=5 * TILE)) == "MEMORY_BOUND"
+    store.map(tmp_path / "f", size=4 * TILE)
+    store.map(tmp_path / "f", size=4 * TILE)
+    assert mapped(region) == [True] * 4
+    assert view.tobytes() == content[: 4 * TILE]
 
 
 def test_what_is_no_range_of_elements_is_refused(tmp_path: Path, store: RegionStore) -> None:

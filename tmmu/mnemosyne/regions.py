@@ -1,7 +1,7 @@
 """Regions of files in memory, and the store that keeps them within 7/10 of it.
 
 A region is a range of a file mapped to addresses that begin at a multiple of 16384. It is mapped and released by
-tiles. Arrays of it (`Region.view`) lie straight on the file; while one is held its tiles are pinned. What is mapped
+tiles. Arrays of it (`view`) lie straight on the file; while one is held its tiles are pinned. What is mapped
 never exceeds 7/10 of the memory that this process may use: before it would, tiles that count least (`replacement`)
 are released, and what does not fit then is refused. Where memory has shrunk under what is mapped, the least weighted
 tiles go before anything else is admitted. The model is `tla/mnemosyne/MappedRegions.tla`.
@@ -80,7 +80,7 @@ class _Bytes:
         }  # fmt: skip
 
 
-class Region:
+class MappedRegion:
     """`size` bytes of a file from byte `offset` on, at the address `base`; made by `RegionStore.map`.
 
     Tiles are numbered from 0; the last one may be shorter.
@@ -98,7 +98,7 @@ class Region:
         self._watched = WatchedRange(0, 0, is_writable)
 
     def __repr__(self) -> str:
-        return f"Region({str(self.path)!r}, {self.offset}, {self.size}, base={self.base:#x})"
+        return f"MappedRegion({str(self.path)!r}, {self.offset}, {self.size}, base={self.base:#x})"
 
     def view(self, start: int = 0, stop: int | None = None, dtype: DTypeLike = np.uint8) -> Any:
         """An array of the bytes from `start` to `stop` (the end), straight on the file; writable if the region is.
@@ -221,11 +221,11 @@ class RegionStore:
         """What was released because memory had shrunk."""
         self._memory = memory
         self._replacement = SemanticReplacement() if replacement is None else replacement
-        self._regions: list[Region] = []
-        self._of_tile: dict[int, Region] = {}  # the mapped tiles
+        self._regions: list[MappedRegion] = []
+        self._of_tile: dict[int, MappedRegion] = {}  # the mapped tiles
         self._next = 0
         self._lock = threading.Lock()
-        self._ended: deque[tuple[Region, range]] = deque()
+        self._ended: deque[tuple[MappedRegion, range]] = deque()
 
     @property
     def bound(self) -> int:
@@ -239,14 +239,14 @@ class RegionStore:
             return len(self._replacement) * TILE
 
     @property
-    def regions(self) -> tuple[Region, ...]:
+    def regions(self) -> tuple[MappedRegion, ...]:
         """Those that are not closed, the oldest first."""
         with self._exclusive():
             return tuple(self._regions)
 
     def map(
         self, path: str | os.PathLike[str], offset: int = 0, size: int | None = None, is_writable: bool = False
-    ) -> Region:
+    ) -> MappedRegion:
         """Map `size` bytes of a file from byte `offset` on (to its end), shared with every process that maps it.
 
         The file is opened for reading alone unless the region is to be written.
@@ -264,7 +264,7 @@ class RegionStore:
             there = os.fstat(descriptor).st_size
             size = there - offset if size is None else operator.index(size)
             self._admissible(str(file), offset, size, there)
-            region = Region(self, file, offset, size, is_writable, self._next)
+            region = MappedRegion(self, file, offset, size, is_writable, self._next)
             region._descriptor = descriptor
             self._admit(region, region.tiles)
             region.base = self.space.reserve(size)
@@ -327,7 +327,7 @@ class RegionStore:
             what = f"{size} bytes, and a region has at most {self.max_region_size}"
             raise RegionRefused(what, file, "map several regions, or raise max_region_size")
 
-    def _check(self, region: Region) -> None:
+    def _check(self, region: MappedRegion) -> None:
         if region.is_closed:
             raise RegionClosed(str(region.path))
         what = _lost(region)
@@ -335,7 +335,7 @@ class RegionStore:
             region._watched.is_lost = True
             raise RegionLost(what, str(region.path))
 
-    def _pin(self, region: Region, start: int, stop: int) -> None:
+    def _pin(self, region: MappedRegion, start: int, stop: int) -> None:
         tiles = _tiles(start, stop)
         with self._exclusive():
             self._check(region)
@@ -359,17 +359,17 @@ class RegionStore:
             for tile in tiles:
                 self._replacement.access(region._first + tile)
 
-    def _unpin(self, region: Region, tiles: range) -> None:
+    def _unpin(self, region: MappedRegion, tiles: range) -> None:
         for tile in tiles:
             region._pins[tile] -= 1
             if region._pins[tile] == 0 and region._first + tile in self._replacement:
                 self._replacement.free(region._first + tile)
 
-    def _mapped(self, region: Region, tile: int) -> None:
+    def _mapped(self, region: MappedRegion, tile: int) -> None:
         self._of_tile[region._first + tile] = region
         self._replacement.insert(region._first + tile, region._weights[tile])
 
-    def _admit(self, region: Region, tiles: int) -> None:
+    def _admit(self, region: MappedRegion, tiles: int) -> None:
         """Room for some more tiles. What can be seen not to fit is refused before a tile goes."""
         self._relieve()
         room, pinned = self._room(), self._replacement.held
@@ -408,12 +408,12 @@ class RegionStore:
         self.reliefs.append(relief)
         return relief
 
-    def _in_use(self, region: Region) -> None:
+    def _in_use(self, region: MappedRegion) -> None:
         pinned = region._pinned()
         if pinned:
             raise RegionInUse(str(region.path), pinned)
 
-    def _close(self, region: Region) -> None:
+    def _close(self, region: MappedRegion) -> None:
         if region.is_closed:
             return
         self._in_use(region)
@@ -444,7 +444,7 @@ def _opened(file: Path, is_writable: bool) -> int:
     return descriptor
 
 
-def _lost(region: Region) -> str | None:
+def _lost(region: MappedRegion) -> str | None:
     """What has become of the file of a region, if it is not the one that was mapped, whole."""
     if region._watched.is_lost:
         return "an access to the mapped file has failed"

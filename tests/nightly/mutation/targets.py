@@ -171,6 +171,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"tmmu/foundry/{name}.py": (f"{UNIT}foundry_{name}.py", f"{PROPERTIES}foundry_cache.py")
         for name in ("context", "kv_cache")
     },
+    **{
+        f"tmmu/mnemosyne/{name}.py": (f"{UNIT}mnemosyne_regions.py", f"{PROPERTIES}mnemosyne_regions.py")
+        for name in ("regions", "address_space")
+    },
+    "tmmu/mnemosyne/replacement.py": (f"{UNIT}mnemosyne_replacement.py", f"{PROPERTIES}mnemosyne_replacement.py"),
+    "tmmu/mnemosyne/faults.py": (f"{COMMANDS}mnemosyne_faults.py",),
     "tmmu/examples/draws.py": (f"{UNIT}example_weights.py", f"{UNIT}example_llama.py"),
     "tmmu/examples/llama.py": (f"{UNIT}example_llama.py",),
     "tmmu/planner/slots.py": (f"{PREFIX}slots.py", *PLANNER, f"{UNIT}following.py"),
