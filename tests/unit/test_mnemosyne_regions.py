@@ -328,6 +328,8 @@ def test_an_array_pins_its_tiles_until_the_last_one_derived_from_it_is_collected
     assert refusal(region.close) == refusal(store.close) == "IN_USE"
     del derived
     assert region.pinned_tiles == 1
+    written(tmp_path / "g", 7 * TILE + 1)
+    assert refusal(lambda: store.map(tmp_path / "g")) == "MEMORY_BOUND"  # the tile of both is in use still
     del second
     assert region.pinned_tiles == 0
     region.close()
@@ -338,10 +340,10 @@ def test_an_array_pins_its_tiles_until_the_last_one_derived_from_it_is_collected
     assert refusal(lambda: store.map(tmp_path / "f")) == "USE_AFTER_FREE"
 
 
-def test_a_tile_that_was_mapped_again_is_pinned_as_well(tmp_path: Path, store: RegionStore) -> None:
+def test_a_tile_that_was_mapped_again_is_that_of_the_file_and_pinned(tmp_path: Path, store: RegionStore) -> None:
     """spec: MN3.5"""
     content = written(tmp_path / "f", 8 * TILE)
-    region = store.map(tmp_path / "f", size=4 * TILE)
+    region = store.map(tmp_path / "f", offset=PAGE, size=4 * TILE)
     store.map(tmp_path / "f")
     assert mapped(region) == [False] * 4
     view = region.view()
@@ -349,7 +351,7 @@ def test_a_tile_that_was_mapped_again_is_pinned_as_well(tmp_path: Path, store: R
     store.map(tmp_path / "f", size=4 * TILE)
     store.map(tmp_path / "f", size=4 * TILE)
     assert mapped(region) == [True] * 4
-    assert view.tobytes() == content[: 4 * TILE]
+    assert view.tobytes() == content[PAGE : 4 * TILE + PAGE]
 
 
 def test_what_is_no_range_of_elements_is_refused(tmp_path: Path, store: RegionStore) -> None:
