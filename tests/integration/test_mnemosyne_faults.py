@@ -85,6 +85,24 @@ print("went on")
     assert (ended.returncode, ended.stdout) == (0, "went on\n"), ended.stderr
 
 
+def test_a_region_stays_lost_when_its_file_is_whole_again_and_one_access_is_enough(tmp_path: Path) -> None:
+    """The first access beyond the end gives the rest of the region zeros: no other access of it fails."""
+    script = """
+region = store.map(path)
+view = region.view()
+os.truncate(path, TILE)
+assert view[2 * TILE] == 0
+with open(path, "wb") as file:
+    file.write(bytes([7]) * size)
+region_ends = [line.split("-")[1].split()[0] for line in open("/proc/self/maps") if line.rstrip().endswith(path)]
+assert [int(end, 16) for end in region_ends] == [region.base + 2 * TILE]
+assert code(region.check) == code(region.view) == "REGION_LOST"
+print("went on")
+"""
+    ended = run(script, tmp_path / "f")
+    assert (ended.returncode, ended.stdout) == (0, "went on\n"), ended.stderr
+
+
 def test_threads_that_read_a_truncated_file_at_once_all_go_on(tmp_path: Path) -> None:
     """Eight threads read with and without the interpreter's lock, and another computes, while the file shrinks."""
     script = """

@@ -30,8 +30,12 @@ class ReplacementMachine(RuleBasedStateMachine):
             self.plain.insert(tile, weight)
 
     @precondition(lambda self: len(self.plain))
-    @rule(data=st.data(), action=st.sampled_from(["access", "remove", "hold", "free", "attend"]))
-    def change(self, data: st.DataObject, action: str) -> None:
+    @rule(
+        data=st.data(),
+        action=st.sampled_from(["access", "remove", "hold", "free", "attend"]),
+        is_compared=st.booleans(),
+    )
+    def change(self, data: st.DataObject, action: str, is_compared: bool) -> None:
         tile = data.draw(st.sampled_from(sorted(self.plain.last)))
         if action == "attend":
             weight = data.draw(WEIGHTS)
@@ -43,6 +47,8 @@ class ReplacementMachine(RuleBasedStateMachine):
                 getattr(self.plain.held, "add" if action == "hold" else "discard")(tile)
             else:
                 getattr(self.plain, action)(tile)
+        if is_compared:
+            assert self.ours.victim() == self.plain.victim()
 
     @precondition(lambda self: len(self.plain))
     @rule(times=st.integers(1, 12))

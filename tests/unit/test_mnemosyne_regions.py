@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from tmmu.core.errors import TmmuError
-from tmmu.mnemosyne import regions
 from tmmu.mnemosyne.address_space import PAGE, TILE, AddressSpace, resident_bytes
+from tmmu.mnemosyne.failures import NoAddressSpace
 from tmmu.mnemosyne.regions import MAX_REGION_SIZE, MappedRegion, RegionStore, TileState
 from tmmu.mnemosyne.replacement import ONE
 from tmmu.runtime.ram import total_ram
@@ -421,7 +421,7 @@ def test_a_reading_ends_with_an_error_where_the_file_was_damaged_meanwhile(tmp_p
 
 
 class FailingSpace(AddressSpace):
-    """Refuses the n-th call of the system, or places a mapping elsewhere."""
+    """Refuses the n-th mapping, which leaves a hole as the system does, or places it elsewhere."""
 
     def __init__(self, fails: int, elsewhere: bool) -> None:
         self.left, self.elsewhere = fails, elsewhere
@@ -432,7 +432,9 @@ class FailingSpace(AddressSpace):
             return super()._mmap(address, size, *more)
         if self.elsewhere:
             return super()._mmap(None, size, more[0], more[1] & ~0x10, *more[2:])
-        raise regions.NoAddressSpace("refused")
+        if address is not None:
+            self.unmap(address, size)
+        raise NoAddressSpace("refused")
 
 
 @pytest.mark.parametrize(("fails", "elsewhere"), [(1, False), (2, False), (2, True)])
@@ -473,4 +475,6 @@ def test_a_tile_that_cannot_be_mapped_again_leaves_no_pin(tmp_path: Path) -> Non
         space.left = 4  # two tiles are released, one is mapped, the next is refused
         assert refusal(lambda: region.view(0, 2 * TILE)) == "TMMU_ALLOCATION_FAILURE"
         assert (region.pinned_tiles, other.pinned_tiles) == (0, 0)
+        for address in range(region.base, region.base + 4 * TILE, TILE):
+            assert any(begin <= address < end for begin, end, _, _ in mappings())
         assert region.view().tobytes() == content

@@ -80,6 +80,19 @@ def test_a_tile_counts_by_how_many_are_resident_at_the_choice() -> None:
     assert replacement.victim() == 3  # 1 + 10/2 against 4
 
 
+def test_a_match_is_played_again_where_fewer_are_resident_than_it_holds_for() -> None:
+    """Tile 3 goes before tile 0 where at least 6 are resident; all others have left other matches."""
+    replacement = SemanticReplacement()
+    for tile in range(10):
+        replacement.insert(tile, 0 if tile in (1, 2, 3) else ONE)
+    replacement.remove(1)
+    replacement.remove(2)
+    assert replacement.victim() == 3  # 4 against 1 + 8/2
+    for tile in range(4, 10):
+        replacement.remove(tile)
+    assert replacement.victim() == 0  # 1 + 2/2 against 4
+
+
 def test_held_tiles_are_no_candidates_and_count_as_resident() -> None:
     """spec: MN3.5"""
     replacement = SemanticReplacement()
