@@ -332,8 +332,12 @@ def test_an_array_pins_its_tiles_until_the_last_one_derived_from_it_is_collected
     assert refusal(lambda: store.map(tmp_path / "g")) == "MEMORY_BOUND"  # the tile of both is in use still
     del second
     assert region.pinned_tiles == 0
+    assert any(begin == region.base for begin, *_ in mappings())
+    before = len(descriptors())
     region.close()
     region.close()
+    assert len(descriptors()) == before - 1
+    assert not any(begin <= region.base < end for begin, end, *_ in mappings())
     for call in (region.view, region.check, region.states, lambda: region.attend([0])):
         assert refusal(call) == "USE_AFTER_FREE"
     store.close()
