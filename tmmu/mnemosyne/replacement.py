@@ -5,9 +5,9 @@ in [0, 1] as an integer over 2^16; λ is 1/2. Of equal ones the lowest goes. The
 evicts what is attended most.
 
 For one S this is a number per tile, and a tournament tree has the least of them: an access changes one leaf and the
-matches above it, O(log n). S moves the numbers against each other. So each match has the range of S for which it and
-all matches below it are as they are, and a choice at another S plays again those alone whose range it has left: none
-where one tile comes in for each that goes out. spec: MN3.1 to MN3.4
+matches above it that the leaf had won, O(log n). S moves the numbers against each other. So each match has a range of
+S for which its winner is the least below it, and a choice at another S plays again those alone whose range it has
+left: none where one tile comes in for each that goes out. spec: MN3.1 to MN3.4
 """
 
 from __future__ import annotations
@@ -70,11 +70,14 @@ class SemanticReplacement:
         self._play_above(slot)
 
     def access(self, tile: int) -> None:
-        """A resident tile is accessed. O(log n)."""
+        """A resident tile is accessed. O(log n), mostly less: it counts more, so what it had lost stays lost."""
         slot = self._slots[tile]
         self.clock += 1
         self._last[slot] = self.clock
-        self._play_above(slot)
+        node = (self._leaves + slot) // 2
+        while node and self._winner[node] == slot:
+            self._play(node)
+            node //= 2
 
     def attend(self, tile: int, weight: int) -> None:
         """The weight of a resident tile, 0 to `ONE`. O(log n)."""
