@@ -78,6 +78,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "gguf": ("tmmu.foundry.weights", "tmmu.examples.llama"),
     "tokenizers": ("tmmu.foundry.tokenizer",),
     "libcachesim": ("tmmu.mnemosyne.hit_rates",),
+    "cryptography": ("tmmu.mnemosyne.keys",),
 }  # fmt: skip
 """The modules under which a library may be imported at all."""
 

@@ -172,6 +172,7 @@ OF_THE_LIBRARY = {
     "REGION_REFUSED": "no command maps regions",
     "MEMORY_BOUND": "no command maps regions",
     "REGION_LOST": "no command maps regions",
+    "INVALID_VECTORS": "no command encodes vectors",
 }
 """The codes that no command line provokes, with the reason; tests of `tmmu.foundry` and `tmmu.mnemosyne` do."""
 

@@ -47,6 +47,7 @@ REGISTRY: dict[str, Code] = {
     "REGION_REFUSED": Code(1601, "ERROR", "mnemosyne", "The region cannot be mapped", ("region",)),
     "MEMORY_BOUND": Code(1602, "ERROR", "mnemosyne", "Mapped memory would exceed its bound", ("requested", "bound")),
     "REGION_LOST": Code(1603, "FATAL", "mnemosyne", "The file under a mapping is gone", ("region",)),
+    "INVALID_VECTORS": Code(1611, "ERROR", "mnemosyne", "Vectors that cannot be encoded", ("place",)),
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
     "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }

@@ -1,4 +1,5 @@
 """The failures of regions, each with its code (`spec/errors.md`)."""
+"""The refusals of vectors, keys and sealed logs, each with its code (`spec/errors.md`)."""
 
 from __future__ import annotations
 
@@ -66,3 +67,9 @@ class NoAddressSpace(TmmuError):
     def __init__(self, what: str, file: str | None = None) -> None:
         fix = "see that the file may be opened as is asked, and that limits of memory, mappings and open files allow it"
         super().__init__("TMMU_ALLOCATION_FAILURE", what, file=file, fix=fix, operator=OPERATOR)
+
+class InvalidVectors(TmmuError):
+    """Vectors, or differences of them, that a mode of encoding does not take."""
+
+    def __init__(self, what: str, place: str, fix: str) -> None:
+        super().__init__("INVALID_VECTORS", what, place=place, fix=fix, operator="Mnemosyne.delta")

@@ -46,6 +46,7 @@ NOT_PRINTED = {
     "OUT_OF_MEMORY": "of sessions",
     "PRIVATE_ACCESS": "of sessions",
     "IN_USE": "of sessions",
+    "INVALID_VECTORS": "of vectors in files",
     "REPLAY_DIVERGENCE": "of runs; a plan whose hashes do not recompute is REFUTED: `hashes`",
 }
 """The failure codes that `verify-plan` cannot print of a plan and a model, and why."""

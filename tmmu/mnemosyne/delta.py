@@ -1,0 +1,250 @@
+"""δ: vectors stored as differences from the one before, in blocks that are decoded by themselves.
+
+Three modes. *Lossless* subtracts patterns of bits as integers of their width, modulo 2 to the width: every vector comes
+back bit for bit, whatever it holds. *Float subtraction* is the document's V_i - V_{i-1} in float32; sums round, and the
+error has a bound that grows with the length of a block. *INT8* rounds each difference to 8 bits and takes it from what
+a reader rebuilds, so that its error stays within about half a step for ever.
+
+The first vector of each block is stored as it is. `tla/mnemosyne/DeltaEncoding.tla` is the model, where a block is all
+there is. spec: MN4.1 to MN4.9
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tmmu.mnemosyne.failures import InvalidVectors
+
+BLOCK = 64
+"""How many vectors a block has where nothing else is asked for."""
+
+LARGEST = 2.0**96
+"""The largest magnitude that float subtraction and INT8 take: no sum of such differences overflows float32."""
+
+LONGEST = 1 << 22
+"""The longest block of float subtraction, a fourth of 2^24: its bound is a third of all that was added, at most."""
+
+UNIT = 2.0**-24
+"""The unit roundoff of float32."""
+
+Vectors: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LosslessDeltas:
+    """Patterns of bits [n, d], unsigned and as wide as an element of `dtype`: firsts of blocks, then differences."""
+
+    dtype: np.dtype[Any]
+    block: int
+    records: NDArray[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the records: as many as of the vectors."""
+        return self.records.nbytes
+
+    def decode(self, start: int = 0, stop: int | None = None) -> Vectors:
+        """Vectors `start` to `stop`, bit for bit. O(what is asked for, and a block)."""
+        begin, start, stop = _range(len(self.records), self.block, start, stop)
+        rows = self.records[begin:stop].copy()
+        for before, now in _steps(rows, self.block):
+            np.add(before, now, out=now)
+        return rows[start - begin :].view(self.dtype)
+
+
+@dataclass(frozen=True)
+class FloatDeltas:
+    """Float32 [n, d]: firsts of blocks, then differences as float32 rounds them."""
+
+    block: int
+    records: NDArray[np.float32]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the records: as many as of the vectors."""
+        return self.records.nbytes
+
+    def decode(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
+        """Vectors `start` to `stop`, each element within `bound` of what it was."""
+        begin, start, stop = _range(len(self.records), self.block, start, stop)
+        rows = self.records[begin:stop].copy()
+        for before, now in _steps(rows, self.block):
+            np.add(before, now, out=now)
+        return rows[start - begin :]
+
+    def bound(self) -> NDArray[np.float64]:
+        """How far an element may be from what it was, [n, d]: γ(k + 1) of all that was added, k places into a block.
+
+        γ(m) = m·u / (1 - m·u) with u = 2^-24: k sums round, and each difference has once. 0 for firsts of blocks.
+        """
+        added = np.abs(self.records, dtype=np.float64)
+        for before, now in _steps(added, self.block):
+            np.add(before, now, out=now)
+        place = np.arange(len(added)) % self.block
+        rounded = np.where(place > 0, place + 1, 0) * UNIT
+        return (rounded / (1 - rounded) * (1 + 2.0**-20))[:, None] * added
+
+
+@dataclass(frozen=True)
+class Int8Deltas:
+    """Firsts of blocks as they are; of each other vector a scale, float32, and d codes from -127 to 127.
+
+    `firsts` are patterns of bits [blocks, d] of `dtype`; `scales` [n] and `codes` [n, d] are 0 at them.
+    """
+
+    dtype: np.dtype[Any]
+    block: int
+    firsts: NDArray[Any]
+    scales: NDArray[np.float32]
+    codes: NDArray[np.int8]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are stored: the firsts, and of each other vector its scale and its codes."""
+        return int(self.firsts.nbytes + (len(self.codes) - len(self.firsts)) * (4 + self.codes.shape[1]))
+
+    def decode(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
+        """Vectors `start` to `stop` as float32, each element within `bound` of what it was."""
+        begin, start, stop = _range(len(self.codes), self.block, start, stop)
+        rows = np.zeros((stop - begin, self.codes.shape[1]), np.float32)
+        firsts = self.firsts[begin // self.block : -(-stop // self.block)]
+        rows[:: self.block] = _as_float32(firsts.view(self.dtype))
+        places = _steps(np.arange(begin, stop), self.block)
+        for (before, now), (_, row) in zip(_steps(rows, self.block), places, strict=True):
+            now[...] = _rebuilt(before, self.scales[row], self.codes[row])
+        return rows[start - begin :]
+
+    def bound(self) -> NDArray[np.float64]:
+        """How far an element may be from what it was, [n, d]: half a step, and the rounding of the sum to float32."""
+        rebuilt = np.abs(self.decode(), dtype=np.float64)
+        scales = self.scales.astype(np.float64)[:, None]
+        bound = scales * (0.5 + 2.0**-40) + rebuilt * (UNIT + 2.0**-40) + 2.0**-150
+        bound[:: self.block] = 0
+        return bound
+
+
+def encode_lossless(vectors: Vectors, block: int = BLOCK) -> LosslessDeltas:
+    """The patterns of `vectors` [n, d] as differences modulo 2 to the width of an element. spec: MN4.2, MN4.3
+
+    Elements are integers, float16, bfloat16, float32 or float64, in the machine's order of bytes. O(n·d).
+
+    >>> deltas = encode_lossless(np.array([[7], [5], [200]], np.uint8))
+    >>> deltas.records.ravel().tolist(), deltas.decode(2).tolist()
+    ([7, 254, 195], [[200]])
+    """
+    patterns = _patterns(vectors, block)
+    records = np.empty_like(patterns)
+    np.subtract(patterns[1:], patterns[:-1], out=records[1:])
+    records[::block] = patterns[::block]
+    return LosslessDeltas(vectors.dtype, block, records)
+
+
+def encode_float(vectors: NDArray[np.float32], block: int = BLOCK) -> FloatDeltas:
+    """V_i - V_{i-1} of float32 `vectors` [n, d], the document's δ. spec: MN4.4, MN4.5
+
+    `InvalidVectors` for another type, NaN, infinities and magnitudes beyond `LARGEST`. O(n·d).
+    """
+    _patterns(vectors, block)
+    if vectors.dtype != np.float32 or block > LONGEST:
+        raise InvalidVectors(
+            f"float subtraction takes float32 in blocks of at most {LONGEST}, not {vectors.dtype.name} in {block}",
+            "vectors", "encode them in the lossless mode",
+        )  # fmt: skip
+    _refuse_not_finite(vectors)
+    records = np.empty(vectors.shape, np.float32)
+    np.subtract(vectors[1:], vectors[:-1], out=records[1:])
+    records[::block] = vectors[::block]
+    return FloatDeltas(block, records)
+
+
+def encode_int8(vectors: Vectors, block: int = BLOCK) -> Int8Deltas:
+    """Differences of `vectors` [n, d] from what a reader rebuilds, rounded to 8 bits. spec: MN4.6, MN4.7, MN4.8
+
+    A vector's scale is the 127th part of its largest difference, rounded up to a float32, so that no code is cut off;
+    codes are rounded half to even. Elements are float16, bfloat16 or float32. `InvalidVectors` for another type, NaN,
+    infinities and magnitudes beyond `LARGEST`. O(n·d).
+    """
+    patterns = _patterns(vectors, block)
+    if vectors.dtype.name not in ("float16", "bfloat16", "float32"):
+        raise InvalidVectors(
+            f"INT8 takes float16, bfloat16 and float32, not {vectors.dtype.name}", "vectors",
+            "encode them in the lossless mode",
+        )  # fmt: skip
+    values = _as_float32(vectors)
+    _refuse_not_finite(values)
+    scales, codes = np.zeros(len(values), np.float32), np.zeros(values.shape, np.int8)
+    rebuilt = values[::block].copy()
+    for place in range(1, min(block, len(values))):
+        now = values[place::block]
+        before = rebuilt[: len(now)]
+        scales[place::block], codes[place::block] = _quantised(now, before)
+        rebuilt = _rebuilt(before, scales[place::block], codes[place::block])
+    return Int8Deltas(vectors.dtype, block, patterns[::block].copy(), scales, codes)
+
+
+def _quantised(now: NDArray[np.float32], before: NDArray[np.float32]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Scales [k] and codes [k, d] of vectors whose predecessors were rebuilt as `before`."""
+    difference = np.subtract(now, before, dtype=np.float64)
+    largest = np.abs(difference).max(axis=1, initial=0)
+    scales = (largest / 127).astype(np.float32)
+    is_short = scales.astype(np.float64) * 127 < largest
+    scales = np.where(is_short, np.nextafter(scales, np.float32(np.inf)), scales)
+    step = np.where(scales > 0, scales, 1).astype(np.float64)
+    difference /= step[:, None]
+    return scales, np.rint(difference, out=difference).astype(np.int8)
+
+
+def _rebuilt(before: NDArray[np.float32], scales: NDArray[np.float32], codes: NDArray[np.int8]) -> NDArray[np.float32]:
+    """The next vectors as a reader has them: the product is exact in float64, the sum is rounded to float32."""
+    return (before + np.multiply(codes, scales[:, None], dtype=np.float64)).astype(np.float32)
+
+
+def _patterns(vectors: Vectors, block: int) -> NDArray[Any]:
+    """The patterns of bits, as unsigned integers. Refuses what is no matrix of numbers of a known width."""
+    kind = vectors.dtype
+    if vectors.ndim != 2 or block < 1:
+        raise InvalidVectors(
+            f"{vectors.ndim} dimensions in blocks of {block}", "vectors", "give a matrix [vectors, elements]"
+        )
+    if not (kind.kind in "iuf" or kind.name == "bfloat16") or kind.itemsize > 8 or not kind.isnative:
+        raise InvalidVectors(
+            f"elements {kind!r} are not encoded", "vectors",
+            "convert them to integers, float16, bfloat16, float32 or float64 in this machine's order of bytes",
+        )  # fmt: skip
+    return np.ascontiguousarray(vectors).view(f"u{kind.itemsize}")
+
+
+def _as_float32(vectors: Vectors) -> NDArray[np.float32]:
+    """The same numbers as float32, exactly; of bfloat16 the patterns are the upper halves."""
+    if vectors.dtype.name == "bfloat16":
+        return (np.ascontiguousarray(vectors).view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return vectors.astype(np.float32)
+
+
+def _refuse_not_finite(values: NDArray[np.float32]) -> None:
+    fits = np.abs(values) <= LARGEST
+    if not fits.all():
+        row, column = np.argwhere(~fits)[0]
+        raise InvalidVectors(
+            f"{values[row, column]} is not finite, or its magnitude beyond 2**96", f"vector {row} element {column}",
+            "encode such vectors in the lossless mode",
+        )  # fmt: skip
+
+
+def _range(length: int, block: int, start: int, stop: int | None) -> tuple[int, int, int]:
+    """The beginning of the block of `start`, and both ends of what is asked for."""
+    end = length if stop is None else stop
+    if not 0 <= start <= end <= length:
+        raise InvalidVectors(f"{start} to {end} of {length} vectors", "range", "ask for vectors that there are")
+    return start // block * block, start, end
+
+
+def _steps(rows: NDArray[Any], block: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """For each place of a block but the first: the rows before it and at it, of all blocks at once."""
+    places = [rows[place::block] for place in range(min(block, len(rows)))]
+    return [(before[: len(now)], now) for before, now in pairwise(places)]
