@@ -48,6 +48,10 @@ REGISTRY: dict[str, Code] = {
     "MEMORY_BOUND": Code(1602, "ERROR", "mnemosyne", "Mapped memory would exceed its bound", ("requested", "bound")),
     "REGION_LOST": Code(1603, "FATAL", "mnemosyne", "The file under a mapping is gone", ("region",)),
     "INVALID_VECTORS": Code(1611, "ERROR", "mnemosyne", "Vectors that cannot be encoded", ("place",)),
+    "INVALID_KEY": Code(1612, "ERROR", "mnemosyne", "The key cannot be used", ("place",)),
+    "INVALID_LOG": Code(1613, "ERROR", "mnemosyne", "The file is not a sealed log that can be read", ("place",)),
+    "NOT_AUTHENTIC": Code(1614, "FATAL", "mnemosyne", "Not what was sealed here under this key", ("place",)),
+    "ROLLED_BACK": Code(1615, "FATAL", "mnemosyne", "Less than was acknowledged", ("expected", "found")),
     "CONTRACT_VIOLATION": Code(1801, "FATAL", "runtime", "Contract violation", ("failure_operator",)),
     "REPLAY_DIVERGENCE": Code(1901, "FATAL", "replay", "Replay diverged", ("expected", "found")),
 }

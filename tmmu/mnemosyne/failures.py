@@ -73,3 +73,37 @@ class InvalidVectors(TmmuError):
 
     def __init__(self, what: str, place: str, fix: str) -> None:
         super().__init__("INVALID_VECTORS", what, place=place, fix=fix, operator="Mnemosyne.delta")
+
+
+class InvalidKey(TmmuError):
+    """A file that is no key, or that others may read; its bytes are never quoted."""
+
+    def __init__(self, what: str, file: str | None, fix: str) -> None:
+        super().__init__("INVALID_KEY", what, file=file, fix=fix, operator="Mnemosyne.E", place="key")
+
+
+class InvalidLog(TmmuError):
+    """A file that is no sealed log or anchor, or of a version that is not known."""
+
+    def __init__(self, what: str, file: str, place: str) -> None:
+        super().__init__(
+            "INVALID_LOG", what, file=file, place=place, fix="name the log that was meant, or use the version that "
+            "wrote it", operator="Mnemosyne.E",
+        )  # fmt: skip
+
+
+class NotAuthentic(TmmuError):
+    """Something that was not sealed under this key, or not for where it stands."""
+
+    def __init__(self, what: str, file: str, place: str, fix: str = "restore the log from a copy") -> None:
+        super().__init__("NOT_AUTHENTIC", what, file=file, place=place, fix=fix, operator="Mnemosyne.E")
+
+
+class RolledBack(TmmuError):
+    """A log that has less, or something else, than its anchor states was acknowledged."""
+
+    def __init__(self, what: str, file: str, expected: int, found: int) -> None:
+        super().__init__(
+            "ROLLED_BACK", what, file=file, fix="restore a newer copy; deleting the anchor accepts what is lost",
+            operator="Mnemosyne.E", expected=expected, found=found,
+        )  # fmt: skip

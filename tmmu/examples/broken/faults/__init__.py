@@ -47,6 +47,10 @@ NOT_PRINTED = {
     "PRIVATE_ACCESS": "of sessions",
     "IN_USE": "of sessions",
     "INVALID_VECTORS": "of vectors in files",
+    "INVALID_KEY": "of sealed logs",
+    "INVALID_LOG": "of sealed logs",
+    "NOT_AUTHENTIC": "of sealed logs",
+    "ROLLED_BACK": "of sealed logs",
     "REPLAY_DIVERGENCE": "of runs; a plan whose hashes do not recompute is REFUTED: `hashes`",
 }
 """The failure codes that `verify-plan` cannot print of a plan and a model, and why."""

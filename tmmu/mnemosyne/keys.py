@@ -1,0 +1,130 @@
+"""Where keys come from: a file that its owner alone may read, and HKDF-SHA256 for everything that is sealed.
+
+A master key seals nothing itself. Each opening of a log for writing derives its own key from a random salt, so that a
+pair of key and initialization vector comes again only where 32 random bytes do. No key appears in a text, a log or an
+error, nor can one be pickled. spec: MN5.1 to MN5.4
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import stat
+from typing import Any, NoReturn
+
+from tmmu.core.extras import needed
+from tmmu.mnemosyne.failures import InvalidKey
+
+BYTES = 32
+TAG = 16
+
+
+class _Secret:
+    """Bytes that no text, error or pickle shows."""
+
+    __slots__ = ("_bytes",)
+
+    def __init__(self, secret: bytes) -> None:
+        self._bytes = secret
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key is not pickled")
+
+
+class MasterKey(_Secret):
+    """256 bits from which all others are derived. Equal to another by its identity alone."""
+
+    __slots__ = ()
+
+    def __init__(self, secret: bytes) -> None:
+        if not isinstance(secret, bytes) or len(secret) != BYTES:
+            raise InvalidKey("it is not 32 bytes", None, "make one with MasterKey.create")
+        super().__init__(secret)
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> MasterKey:
+        """A new key of the system's random numbers in a new file, readable by its owner alone, synced."""
+        secret, name = os.urandom(BYTES), os.fspath(path)
+        try:
+            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secret)
+                file.flush()
+                os.fsync(descriptor)
+            sync_folder(name)
+        except OSError as error:
+            fix = "choose a new name in a folder that you may write to"
+            raise InvalidKey(f"it cannot be made ({error.strerror})", name, fix) from None
+        return cls(secret)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MasterKey:
+        """The key in a file of exactly 32 bytes. `InvalidKey` where others than its owner may read or write it."""
+        name = os.fspath(path)
+        try:
+            with open(name, "rb", buffering=0) as file:
+                status = os.fstat(file.fileno())
+                secret = file.read(BYTES + 1) if stat.S_ISREG(status.st_mode) else b""
+        except OSError as error:
+            raise InvalidKey(f"it cannot be read ({error.strerror})", name, "name the file of the key") from None
+        if status.st_mode & 0o077:
+            raise InvalidKey(
+                f"others may use it (mode {stat.S_IMODE(status.st_mode):04o})",
+                name,
+                f"chmod 600 {name}, or make a new key",
+            )
+        if len(secret) != BYTES:
+            raise InvalidKey("it is not a file of 32 bytes", name, "name the file of the key")
+        return cls(secret)
+
+    def segment(self, salt: bytes) -> SegmentKey:
+        """The key of the segment with this salt."""
+        return SegmentKey(_derived(self._bytes, salt, b"tmmu mnemosyne segment 1"))
+
+    def code(self, salt: bytes, message: bytes) -> bytes:
+        """The authentication code (HMAC-SHA256) of an anchor of the log whose first salt this is."""
+        return hmac.digest(_derived(self._bytes, salt, b"tmmu mnemosyne anchor 1"), message, "sha256")
+
+
+class SegmentKey(_Secret):
+    """AES-256-GCM under the key of one opening for writing."""
+
+    __slots__ = ("_cipher",)
+
+    def __init__(self, secret: bytes) -> None:
+        with needed("cryptography", "a sealed log", "INVALID_KEY", "mnemosyne"):
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        super().__init__(b"")
+        self._cipher: Any = AESGCM(secret)
+
+    def seal(self, vector: bytes, data: bytes, bound: bytes) -> bytes:
+        """Ciphertext and tag of `data` under the 96 bits of `vector`, with what is `bound` to it."""
+        return bytes(self._cipher.encrypt(vector, data, bound))
+
+    def open(self, vector: bytes, sealed: bytes, bound: bytes) -> bytes | None:
+        """What was sealed; None (the document's ⊥) where the tag is another."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return bytes(self._cipher.decrypt(vector, sealed, bound))
+        except InvalidTag:
+            return None
+
+
+def _derived(secret: bytes, salt: bytes, use: bytes) -> bytes:
+    with needed("cryptography", "a sealed log", "INVALID_KEY", "mnemosyne"):
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+    return HKDF(SHA256(), BYTES, salt, use).derive(secret)
+
+
+def sync_folder(path: str) -> None:
+    """Sync the folder of a file, so that its name survives as well."""
+    folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

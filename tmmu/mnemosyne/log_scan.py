@@ -1,0 +1,178 @@
+"""What a sealed log holds: its longest prefix in which all is authentic and in its place, and why it ends there.
+
+A crash leaves an end that is cut off or in which some sectors are missing. So the scan distinguishes two kinds of
+ends: one that a crash explains, behind which nothing shows that the log once went on, and one that it does not
+(a record that is authentic, but not here; a segment that does not follow; damage before a trailer or a later header).
+The first is dropped where the anchor allows it, the second is always refused. spec: MN5.7 to MN5.11
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from tmmu.mnemosyne import sealed_format as form
+from tmmu.mnemosyne.failures import InvalidLog, NotAuthentic
+from tmmu.mnemosyne.keys import TAG, MasterKey, SegmentKey
+from tmmu.mnemosyne.sealed_format import Frame, Header
+
+PIECE = 1 << 20
+
+
+@dataclass
+class Segment:
+    """A segment that was found: its header and its key."""
+
+    header: Header
+    key: SegmentKey
+
+
+@dataclass
+class LogScan:
+    """A log that was read through.
+
+    Attributes
+    ----------
+    segments
+        In their order.
+    records
+        Of each record the segment, the offset of its frame, and the frame.
+    end
+        The bytes of the longest good prefix; `size` are those of the file.
+    is_closed
+        Whether that prefix ends with a trailer.
+    damage
+        What is wrong after `end`, where the file goes on; a crash explains it.
+    """
+
+    segments: list[Segment] = field(default_factory=list)
+    records: list[tuple[int, int, Frame]] = field(default_factory=list)
+    end: int = 0
+    size: int = 0
+    is_closed: bool = False
+    damage: str = ""
+
+    def writer_of(self, record: int) -> bytes:
+        """The salt of the segment that has the record."""
+        return self.segments[self.records[record][0]].header.salt
+
+
+class _Torn(Exception):
+    """The good prefix ends here, and a crash may be why."""
+
+
+def scan(file: BinaryIO, name: str, key: MasterKey) -> LogScan:
+    """Read a log through. O(file) time, and memory for its records' frames and one record.
+
+    `InvalidLog` for what is no log, `NotAuthentic` for what no crash explains.
+    """
+    found = LogScan(size=os.fstat(file.fileno()).st_size)
+    try:
+        while found.end < found.size:
+            file.seek(found.end)
+            start = file.read(1)
+            if not found.segments or start == form.MAGIC[:1]:
+                _header(file, name, key, found)
+            else:
+                _frame(file, name, found)
+    except _Torn as torn:
+        found.damage = str(torn)
+        if _went_on(file, found):
+            raise NotAuthentic(
+                f"{found.damage}, and the log goes on after it: it was changed", name, _at(found)
+            ) from None
+    return found
+
+
+def _at(found: LogScan) -> str:
+    return f"record {len(found.records)} at byte {found.end}"
+
+
+def _read(file: BinaryIO, found: LogScan, offset: int, length: int) -> bytes:
+    if offset + length > found.size:
+        raise _Torn("it is cut off")
+    file.seek(offset)
+    return file.read(length)
+
+
+def _header(file: BinaryIO, name: str, key: MasterKey, found: LogScan) -> None:
+    file.seek(found.end)
+    start = file.read(len(form.MAGIC) + 2)
+    if not found.segments and not form.MAGIC.startswith(start[: len(form.MAGIC)]) and any(start):
+        raise InvalidLog("it is not a sealed log", name, "byte 0")
+    version = int.from_bytes(start[len(form.MAGIC) :], "big")
+    if (
+        start.startswith(form.MAGIC)
+        and len(start) > len(form.MAGIC) + 1
+        and version != form.VERSION
+        and not found.segments
+    ):
+        raise InvalidLog(f"version {version} is not known, only {form.VERSION}", name, "byte 8")
+    data = _read(file, found, found.end, form.HEADER)
+    header = form.parsed_header(data)
+    if header is None and not found.segments and found.size > form.HEADER:
+        raise NotAuthentic("its header is damaged", name, "header at byte 0")
+    if header is None:
+        raise _Torn("its header is damaged")
+    segment = Segment(header, key.segment(header.salt))
+    if not form.opens(segment.key, header, data):
+        if not found.segments:
+            raise NotAuthentic("it was sealed under another key", name, "header at byte 0", "name the key of this log")
+        raise NotAuthentic("its header was changed", name, _at(found))
+    before = found.segments[-1].header.salt if found.segments else bytes(form.SALT)
+    if (header.before, header.first) != (before, len(found.records)):
+        raise NotAuthentic(
+            "a segment stands where it was not written: moved, repeated, or one was taken out", name, _at(found)
+        )
+    found.segments.append(segment)
+    found.end, found.is_closed = found.end + form.HEADER, False
+
+
+def _frame(file: BinaryIO, name: str, found: LogScan) -> None:
+    segment, expected = found.segments[-1], len(found.records)
+    frame = form.parsed_frame(_read(file, found, found.end, form.FRAME))
+    if frame is None or frame.length > form.LARGEST or frame.kind != form.kind_of(frame.sequence):
+        raise _Torn("it is damaged")
+    if frame.prefix != segment.header.prefix:
+        raise NotAuthentic("it is of another session: moved from another file or place", name, _at(found))
+    sealed = _read(file, found, found.end + form.FRAME, frame.length + TAG)
+    data = form.opened(segment.key, segment.header, frame, sealed)
+    if data is None:
+        raise _Torn("it is damaged, or was changed")
+    if found.is_closed:
+        raise NotAuthentic("it stands behind the end of its segment", name, _at(found))
+    if frame.sequence == form.OF_TRAILER:
+        count = int.from_bytes(data, "big")
+        if count != expected:
+            raise NotAuthentic(f"there are {expected} of {count} records: some were cut out", name, _at(found))
+        found.is_closed = True
+    elif frame.sequence != expected:
+        how = "replayed" if frame.sequence < expected else "reordered, or a record was taken out"
+        raise NotAuthentic(f"record {frame.sequence} stands in place of record {expected}: {how}", name, _at(found))
+    else:
+        found.records.append((len(found.segments) - 1, found.end, frame))
+    found.end += form.FRAME + len(sealed)
+
+
+def _went_on(file: BinaryIO, found: LogScan) -> bool:
+    """Is there a trailer at the end of the file, or a later segment's header? Then no crash has cut it off here.
+
+    A writer syncs all that is before it writes either.
+    """
+    if found.size - form.TRAILER_SIZE > found.end:
+        file.seek(found.size - form.TRAILER_SIZE)
+        frame = form.parsed_frame(file.read(form.FRAME))
+        if frame is not None and frame.kind == form.TRAILER == form.kind_of(frame.sequence):
+            return True
+    offset = found.end + 1
+    while offset < found.size:
+        file.seek(offset)
+        piece = file.read(PIECE + form.HEADER)
+        at = piece.find(form.MAGIC)
+        while 0 <= at < PIECE:
+            if form.parsed_header(piece[at : at + form.HEADER]) is not None:
+                return True
+            at = piece.find(form.MAGIC, at + 1)
+        offset += PIECE
+    return False
