@@ -18,7 +18,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tests.support import sealed_logs
 from tests.support.text_models import text_model
+from tmmu.mnemosyne.sealed_log import SealedLog
 from tmmu.plan.sections import Plan
 from tmmu.planner import plan_memory
 from tmmu.runtime import checkpoint
@@ -31,6 +33,7 @@ WRITERS = {
     ("journal.py", "append"),
     ("journal.py", "open"),
     ("journal.py", "_begun"),
+    *(("sealed_log.py", name) for name in ("open", "append", "_begun", "_write", "sync", "close", "abandon")),
 }
 """The functions whose calls are points to be killed at."""
 
@@ -71,7 +74,17 @@ def saves(folder: Path) -> None:
         acknowledge(folder, "saved")
 
 
-SCENARIOS: dict[str, Callable[[Path], None]] = {"commits": commits, "saves": saves}
+def seals(folder: Path) -> None:
+    """Records in a sealed log, acknowledged one by one and two at a time, then in a second opening."""
+    for _ in range(2):
+        with SealedLog.open(folder / "log", sealed_logs.key(), folder / "anchor") as log:
+            for token in range(3):
+                log.append(100 + log.records, bytes([log.records]) * 50)
+                if token:
+                    acknowledge(folder, str(log.sync()))
+
+
+SCENARIOS: dict[str, Callable[[Path], None]] = {"commits": commits, "saves": saves, "seals": seals}
 
 
 def killed_at(point: int) -> Callable[[], None]:

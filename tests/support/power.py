@@ -1,0 +1,117 @@
+"""A machine that loses its power: a disk that keeps what was synced, and of later writes any sectors.
+
+`Disk` stands in for the calls of `os` by which a sealed log and its anchor are written, and records each. For each
+prefix of the record, `after_the_loss` has what may then be on the disk: every sector of 512 bytes of a write that was
+not synced is there or is not, the length of the file is any that it had since the last sync, and a name (of a new log,
+of a renamed anchor) that was not synced with its folder is there or is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+SECTOR = 512
+Choose = Callable[[int], int]
+"""A number from 0 up to and without the one that is given."""
+
+
+@dataclass
+class Disk:
+    """What was done to the log and the anchor in one folder, in order; "ack" are acknowledgements."""
+
+    folder: Path
+    done: list[tuple[str, int, bytes]] = field(default_factory=list)
+
+    def acknowledged(self, count: int) -> None:
+        """Record that so many records were acknowledged."""
+        self.done.append(("ack", count, b""))
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record what is done meanwhile, which is done as well."""
+        write, sync, cut, rename, log = os.pwrite, os.fsync, os.ftruncate, os.replace, str(self.folder / "log")
+
+        def of(descriptor: int) -> str:
+            return os.readlink(f"/proc/self/fd/{descriptor}")
+
+        def pwrite(descriptor: int, data: bytes, offset: int) -> int:
+            assert of(descriptor) == log
+            self.done.append(("write", offset, bytes(data)))
+            return write(descriptor, data, offset)
+
+        def fsync(descriptor: int) -> None:
+            name = of(descriptor)
+            kind = "sync" if name == log else "names" if name == str(self.folder) else "anchor synced"
+            self.done.append((kind, 0, b""))
+            sync(descriptor)
+
+        def ftruncate(descriptor: int, length: int) -> None:
+            self.done.append(("cut", length, b""))
+            cut(descriptor, length)
+
+        def replace(source: str, target: str) -> None:
+            assert self.done[-1][0] == "anchor synced", "what is renamed was not synced"
+            self.done.append(("rename", 0, Path(source).read_bytes()))
+            rename(source, target)
+
+        with pytest.MonkeyPatch.context() as patch:
+            for name, call in (("pwrite", pwrite), ("fsync", fsync), ("ftruncate", ftruncate), ("replace", replace)):
+                patch.setattr(os, name, call)
+            yield
+
+
+@dataclass
+class Remains:
+    """What is on the disk after the loss, None for no such file, and how many records were acknowledged before."""
+
+    log: bytes | None
+    anchor: bytes | None
+    acknowledged: int
+
+
+def after_the_loss(before: Remains, done: list[tuple[str, int, bytes]], choose: Choose) -> Remains:
+    """What a loss after `done` leaves of what was on the disk `before`."""
+    log, is_named = bytearray(before.log or b""), before.log is not None
+    anchor, renamed, acknowledged = before.anchor, before.anchor, before.acknowledged
+    pending: list[tuple[str, int, bytes]] = []
+    for each in done:
+        kind, number, data = each
+        if kind in ("write", "cut"):
+            pending.append(each)
+        elif kind == "sync":
+            for earlier in pending:
+                _apply(log, earlier, lambda _: 1)
+            pending.clear()
+        elif kind == "rename":
+            renamed = data
+        elif kind == "names":
+            anchor, is_named = renamed, True
+        elif kind == "ack":
+            acknowledged = number
+    for each in pending:
+        _apply(log, each, choose)
+    if anchor != renamed and choose(2):
+        anchor = renamed
+    return Remains(bytes(log) if is_named or choose(2) else None, anchor, acknowledged)
+
+
+def _apply(log: bytearray, each: tuple[str, int, bytes], choose: Choose) -> None:
+    """Do what was done to a file, or those parts that `choose` has for it."""
+    kind, number, data = each
+    if kind == "cut":
+        if choose(2):
+            del log[number:]
+        return
+    longer = number + len(data) - len(log)
+    if longer > 0:
+        log.extend(bytes((0, longer, choose(longer + 1))[choose(3)]))
+    for start in range(number - number % SECTOR, number + len(data), SECTOR):
+        first, last = max(start, number), min(start + SECTOR, number + len(data), len(log))
+        if first < last and choose(2):
+            log[first:last] = data[first - number : last - number]

@@ -1,0 +1,112 @@
+"""Sealed logs for tests, and a second reader of them, from the page and the table of the format alone."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from zlib import crc32
+
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from tmmu.mnemosyne import keys
+from tmmu.mnemosyne.keys import MasterKey
+from tmmu.mnemosyne.sealed_log import Record, SealedLog, SealedReader
+
+SECRET = bytes(range(7, 39))
+HEADER, FRAME, TAG = 108, 29, 16
+TRAILER = FRAME + 8 + TAG
+DATA = [b"", b"one", b"two" * 20, b"\x00" * 9, bytes(range(64))]
+
+
+class Part(NamedTuple):
+    """A part of a log: what it is (`header`, `record`, `trailer`), its bytes' range, and what a record holds."""
+
+    kind: str
+    start: int
+    stop: int
+    record: Record | None = None
+
+
+def key() -> MasterKey:
+    return MasterKey(SECRET)
+
+
+def write(path: Path, data: list[bytes], anchor: Path | None = None, *, is_closed: bool = True) -> None:
+    """Append records with the token 100 and more, and acknowledge them."""
+    log = SealedLog.open(path, key(), anchor)
+    for each in data:
+        log.append(100 + log.records, each)
+    log.sync()
+    log.close() if is_closed else log.abandon()
+
+
+def read(path: Path, anchor: Path | None = None) -> list[Record]:
+    with SealedReader.open(path, key(), anchor) as reader:
+        return [reader[i] for i in range(len(reader))]
+
+
+def expected(data: list[bytes]) -> list[Record]:
+    return [Record(i, 100 + i, each) for i, each in enumerate(data)]
+
+
+def second_reader(data: bytes, secret: bytes = SECRET) -> list[Part]:
+    """The parts of a whole log, each decrypted; a wrong one raises."""
+    found: list[Part] = []
+    at = count = 0
+    before = bytes(32)
+    cipher, salt, prefix = AESGCM(bytes(32)), b"", b""
+    while at < len(data):
+        if data[at : at + 8] == b"TMMU-LOG":
+            fields, tag, check = data[at : at + 88], data[at + 88 : at + 104], data[at + 104 : at + 108]
+            version, zero, salt, previous, first, prefix = struct.unpack(">HH32s32sQ4s", fields[8:])
+            assert (version, zero, previous, first) == (1, 0, before, count)
+            assert check == struct.pack(">I", crc32(fields + tag))
+            cipher = AESGCM(HKDF(SHA256(), 32, salt, b"tmmu mnemosyne segment 1").derive(secret))
+            assert cipher.decrypt(prefix + b"\xff" * 8, tag, fields) == b""
+            found.append(Part("header", at, at + HEADER))
+            before, at = salt, at + HEADER
+            continue
+        kind, length, own, sequence, token, check_frame = struct.unpack(">cI4sQQI", data[at : at + FRAME])
+        assert check_frame == crc32(data[at : at + FRAME - 4])
+        assert own == prefix
+        bound = struct.pack(">H32sQQ", 1, salt, token, sequence)
+        stop = at + FRAME + length + TAG
+        plain = cipher.decrypt(prefix + struct.pack(">Q", sequence), data[at + FRAME : stop], bound)
+        if kind == b"E":
+            assert (sequence, plain) == ((1 << 64) - 2, struct.pack(">Q", count))
+            found.append(Part("trailer", at, stop))
+        else:
+            assert (kind, sequence) == (b"R", count)
+            found.append(Part("record", at, stop, Record(sequence, token, plain)))
+            count += 1
+        at = stop
+    return found
+
+
+@contextlib.contextmanager
+def sealings() -> Iterator[list[tuple[bytes, bytes]]]:
+    """Every pair of key and initialization vector under which something is sealed meanwhile."""
+    pairs: list[tuple[bytes, bytes]] = []
+    secrets: dict[int, bytes] = {}
+    kept: list[keys.SegmentKey] = []
+    begin, seal = keys.SegmentKey.__init__, keys.SegmentKey.seal
+
+    def begins(self: keys.SegmentKey, secret: bytes) -> None:
+        begin(self, secret)
+        kept.append(self)  # so that no other has its id
+        secrets[id(self)] = secret
+
+    def seals(self: keys.SegmentKey, vector: bytes, data: bytes, bound: bytes) -> bytes:
+        pairs.append((secrets[id(self)], vector))
+        return seal(self, vector, data, bound)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys.SegmentKey, "__init__", begins)
+        patch.setattr(keys.SegmentKey, "seal", seals)
+        yield pairs
