@@ -3,7 +3,7 @@
 `SealedLog` writes, `SealedReader` reads. A record is acknowledged when the log is synced, and after that its anchor,
 which is kept outside of it. Opening for writing drops what a crash has torn and syncs what is left; the first record
 then begins a segment of its own, so that no state of an earlier writer, and no copy of the file, can make a pair of key
-and initialization vector come again. `tla/mnemosyne/SealedLog.tla` is the model. spec: MN5.1 to MN5.15
+and initialization vector come again. `tla/mnemosyne/SealedLog.tla` is the model. spec: MN5.6, MN5.9 to MN5.17
 """
 
 from __future__ import annotations
