@@ -343,6 +343,22 @@ def test_a_log_that_went_on_from_an_older_copy_is_refused(tmp_path: Path) -> Non
     assert refused.value.code_id == "ROLLED_BACK"
 
 
+def test_a_segment_that_went_on_from_another_is_refused(tmp_path: Path) -> None:
+    """It is authentic, and its first record is the next one; only what was before it was another. spec: MN5.7, MN5.8"""
+    path, fork = tmp_path / "log", tmp_path / "fork"
+    write(path, DATA[:2])
+    shutil.copy(path, fork)
+    write(path, DATA[2:4])
+    for data in ([b"other", b"other"], DATA[4:]):
+        write(fork, data)
+    last = second_reader(fork.read_bytes())[-3]
+    assert last.kind == "header"
+    path.write_bytes(path.read_bytes() + fork.read_bytes()[last.start :])
+    with pytest.raises(TmmuError, match="a segment stands where it was not written") as refused:
+        read(path)
+    assert refused.value.code_id == "NOT_AUTHENTIC"
+
+
 def test_damage_before_what_was_acknowledged_is_refused_although_no_trailer_follows(tmp_path: Path) -> None:
     """Without the anchor it looks like what a crash leaves, and the records before it are read. spec: MN5.8, MN5.9"""
     path, anchor = tmp_path / "log", tmp_path / "anchor"
