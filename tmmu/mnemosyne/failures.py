@@ -1,5 +1,4 @@
-"""The failures of regions, each with its code (`spec/errors.md`)."""
-"""The refusals of vectors, keys and sealed logs, each with its code (`spec/errors.md`)."""
+"""What Mnemosyne refuses, each with its code (`spec/errors.md`): regions, vectors, keys and sealed logs."""
 
 from __future__ import annotations
 
@@ -67,6 +66,7 @@ class NoAddressSpace(TmmuError):
     def __init__(self, what: str, file: str | None = None) -> None:
         fix = "see that the file may be opened as is asked, and that limits of memory, mappings and open files allow it"
         super().__init__("TMMU_ALLOCATION_FAILURE", what, file=file, fix=fix, operator=OPERATOR)
+
 
 class InvalidVectors(TmmuError):
     """Vectors, or differences of them, that a mode of encoding does not take."""
